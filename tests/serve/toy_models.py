@@ -1,5 +1,8 @@
 """Small embedding models that a policy can name, with a list of everything that they saw."""
 
+import threading
+import time
+
 import numpy as np
 
 DIMENSION = 32
@@ -27,3 +30,18 @@ def not_finite(texts):
 
 def of_changing_width(texts):
     return np.ones((len(texts), 4 + len(texts)), np.float32)
+
+
+gate = threading.Event()
+
+
+def waits(texts):
+    """As `words`, once the gate is open."""
+    gate.wait(60)
+    return words(texts)
+
+
+def sleeps(texts):
+    """Much longer than a test."""
+    time.sleep(600)
+    return words(texts)

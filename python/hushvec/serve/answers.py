@@ -45,7 +45,7 @@ def claim_name(tenant: str, key: str) -> str:
     return hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()
 
 
-def fingerprint_of(secret: str, path: str, body: bytes) -> str:
+def fingerprint_of(secret: str, path: str, body: bytes | bytearray) -> str:
     """Tells two requests apart, without letting a reader of the store try out texts: `secret` is the client's API key."""
     return hmac.new(secret.encode(), path.encode() + b"\0" + body, hashlib.sha256).hexdigest()
 

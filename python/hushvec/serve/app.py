@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
+import threading
 import time
 import traceback
 from collections.abc import AsyncIterator
@@ -27,6 +29,8 @@ from hushvec.serve.service import Service
 from hushvec.serve.tracing import request_span, start_exporting
 
 _log = logging.getLogger("hushvec.serve")
+
+SECONDS_TO_END = 5.0   # after the time for requests at hand
 
 POLICY_VARIABLE = "HUSHVEC_SERVE_POLICY"
 STORE_VARIABLE = "HUSHVEC_SERVE_STORE"
@@ -71,6 +75,8 @@ def create_app(policy: Policy | None = None, *, path: str | os.PathLike[str] | N
         try:
             yield
         finally:
+            if app.state.owns_process:
+                _end_within(SECONDS_TO_END)
             for chore in chores:
                 chore.cancel()
             service.close()
@@ -78,6 +84,7 @@ def create_app(policy: Policy | None = None, *, path: str | os.PathLike[str] | N
 
     app = FastAPI(title="hushvec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None, telemetry=_NO_TELEMETRY)
     app.state.service = service
+    app.state.owns_process = False
     app.add_middleware(_Around, service=service)
     app.add_exception_handler(ServiceError, _service_error)
     app.add_exception_handler(HTTPException, _http_error)
@@ -89,9 +96,16 @@ def create_app(policy: Policy | None = None, *, path: str | os.PathLike[str] | N
 def app_of_environment() -> FastAPI:
     """The application of a worker process, which knows the environment only."""
     path = os.environ.get(POLICY_VARIABLE)
-    if path:
-        return create_app(path=path)
-    return create_app(local_policy(os.environ.get(STORE_VARIABLE) or None))
+    app = create_app(path=path) if path else create_app(local_policy(os.environ.get(STORE_VARIABLE) or None))
+    app.state.owns_process = True
+    return app
+
+
+def _end_within(seconds: float) -> None:
+    """End the process even while a thread computes, which nothing can stop. What it charged is in the ledger, as after a crash."""
+    timer = threading.Timer(seconds, os._exit, [128 + signal.SIGTERM])
+    timer.daemon = True
+    timer.start()
 
 
 class _Around:

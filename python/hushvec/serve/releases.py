@@ -39,7 +39,7 @@ class Asked:
         tenant: its name.
         terms: of its budget.
         secret: what the fingerprint is keyed with: the client's API key.
-        path, body: what was asked.
+        path, body: what was asked; the body is empty without a key.
         key: the Idempotency-Key, or None.
     """
 
@@ -47,7 +47,7 @@ class Asked:
     terms: BudgetTerms
     secret: str
     path: str
-    body: bytes
+    body: bytes | bytearray
     key: str | None
 
 
