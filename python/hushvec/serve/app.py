@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -34,6 +35,10 @@ SECONDS_TO_END = 5.0   # after the time for requests at hand
 
 POLICY_VARIABLE = "HUSHVEC_SERVE_POLICY"
 STORE_VARIABLE = "HUSHVEC_SERVE_STORE"
+
+# After so long, a thread that computes in Python lets another one go on. A request takes the interpreter's lock many times, and with
+# the usual 5 ms it waits each time while somebody's large body is parsed.
+_SECONDS_OF_A_THREAD = 0.0005
 
 _SECONDS_BETWEEN_LOOKS = 2.0
 _SECONDS_BETWEEN_SWEEPS = 600.0
@@ -98,6 +103,7 @@ def app_of_environment() -> FastAPI:
     path = os.environ.get(POLICY_VARIABLE)
     app = create_app(path=path) if path else create_app(local_policy(os.environ.get(STORE_VARIABLE) or None))
     app.state.owns_process = True
+    sys.setswitchinterval(_SECONDS_OF_A_THREAD)
     return app
 
 

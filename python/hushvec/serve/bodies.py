@@ -177,7 +177,7 @@ class _Tree:
                 left -= _BYTES_PER_LIST
             else:
                 self._put(value)
-                left -= sys.getsizeof(value) + 8
+                left -= sys.getsizeof(value) + 16
         self._left = left
         if left < 0:
             raise too_large(f"what the body holds must take at most {self._most:,} bytes of memory: send less, or vectors as Arrow")
