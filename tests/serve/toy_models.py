@@ -1,6 +1,8 @@
 """Small embedding models that a policy can name, with a list of everything that they saw."""
 
 import sys
+import threading
+import time
 
 import numpy as np
 
@@ -45,3 +47,18 @@ class _LeavesWhenOpened:
 
 
 leaves_when_opened = _LeavesWhenOpened()
+
+
+gate = threading.Event()
+
+
+def waits(texts):
+    """As `words`, once the gate is open."""
+    gate.wait(60)
+    return words(texts)
+
+
+def sleeps(texts):
+    """Much longer than a test."""
+    time.sleep(600)
+    return words(texts)

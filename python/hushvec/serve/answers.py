@@ -57,7 +57,7 @@ def claim_name(tenant: str, key: str) -> str:
     return hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()
 
 
-def fingerprint_of(secret: bytes, path: str, body: bytes) -> str:
+def fingerprint_of(secret: bytes, path: str, body: bytes | bytearray) -> str:
     """Tells two requests apart, without letting a reader of the store try out texts, who has no `secret`."""
     return hmac.new(secret, path.encode() + b"\0" + body, hashlib.sha256).hexdigest()
 

@@ -53,7 +53,7 @@ class Asked:
         tenant: its name.
         terms: of its budget.
         secret: the client's API key; empty where none is needed.
-        path, body: what was asked.
+        path, body: what was asked; the body is empty without a key.
         key: the Idempotency-Key, or None.
     """
 
@@ -61,7 +61,7 @@ class Asked:
     terms: BudgetTerms
     secret: str
     path: str
-    body: bytes
+    body: bytes | bytearray
     key: str | None
 
 

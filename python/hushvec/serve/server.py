@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import socket
 import ssl
@@ -11,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hushvec._util.extras import needs_extra
 from hushvec._util.publish import private_folder
@@ -19,6 +21,8 @@ from hushvec.serve.metrics import SHARED_FOLDER
 from hushvec.serve.policy import Policy, require_keys_beyond_loopback
 from hushvec.serve.reloading import keep_policy
 from hushvec.serve.service import opened_stores
+
+_log = logging.getLogger("hushvec.serve")
 
 DEFAULT_PORT = 8321
 SECONDS_TO_FINISH = 30
@@ -88,6 +92,7 @@ def run(policy: Policy, path: Path | None, listening: Listening, *, log_level: s
             server_header=False,
             timeout_graceful_shutdown=SECONDS_TO_FINISH,
             timeout_keep_alive=SECONDS_TO_KEEP_ALIVE,
+            **_bounds_of_connections(),
             ssl_certfile=listening.certificate,
             ssl_keyfile=listening.private_key,
         )
@@ -101,6 +106,16 @@ def _require_tls(listening: Listening) -> None:
         except OSError as error:  # ssl.SSLError is one
             files = f"{listening.certificate} and {listening.private_key}"
             raise ValueError(f"certificate and private_key must be PEM files that belong together, got {files}: {error}") from None
+
+
+def _bounds_of_connections() -> dict[str, Any]:
+    """What uvicorn is told about connections. There are no websockets."""
+    try:
+        from hushvec.serve.connections import Connection
+    except ImportError as error:  # of a release of uvicorn that has no such class
+        _log.warning("without uvicorn's httptools protocol, heads of requests have a limit of size and none of time: %s", error)
+        return {"http": "h11", "ws": "none"}
+    return {"http": Connection, "ws": "none"}
 
 
 @contextlib.contextmanager
@@ -164,6 +179,7 @@ def run_here(policy: Policy, path: Path | None, listening: Listening, *, ready: 
             server_header=False,
             timeout_graceful_shutdown=SECONDS_TO_FINISH,
             timeout_keep_alive=SECONDS_TO_KEEP_ALIVE,
+            **_bounds_of_connections(),
         )
         Server(config).run(sockets=[bound])
 

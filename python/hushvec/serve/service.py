@@ -52,10 +52,10 @@ class Caller(Account):
 
     secret: str
 
-    def asked(self, request: Request, body: bytes) -> Asked:
-        """The request, for `Releases`."""
+    def asked(self, request: Request, body: bytearray) -> Asked:
+        """The request, for `Releases`, which read the body where there is a key."""
         key = request.headers.get("idempotency-key")
-        return Asked(self.name, self.tenant.budget, self.secret, request.url.path, body, key)
+        return Asked(self.name, self.tenant.budget, self.secret, request.url.path, body if key is not None else b"", key)
 
     @cached_property
     def redactor(self) -> Redactor | None:
@@ -251,7 +251,7 @@ def service_of(request: Request) -> Service:
 
 
 def require_texts(texts: list[str], caller: Caller, param: str) -> None:
-    """Texts within the tenant's limits, all of them Unicode that can be written down."""
+    """Texts within the tenant's limits."""
     limits = caller.tenant.limits
     if not texts:
         raise invalid(f"{param} must hold at least 1 text, got 0", param)
@@ -263,14 +263,3 @@ def require_texts(texts: list[str], caller: Caller, param: str) -> None:
         if len(text) > limits.characters:
             rule = f"{param} must have at most {limits.characters} characters each"
             raise invalid(f"{rule}, got {len(text)} at position {number}", param)
-        if not _is_unicode(text):
-            raise invalid(f"{param} must be valid Unicode, got half of a character at position {number}", param)
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether no escape in the JSON made half of a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -59,13 +59,13 @@ class RewriteRequest(BaseModel):
 @router.post("/v1/redact", openapi_extra=documented(RedactRequest))
 async def redact(request: Request) -> Response:
     """Personal data found by rules and replaced by placeholders. No differential privacy: nothing is charged."""
-    return await answer(request, lambda body, _: json_fields(body, RedactRequest), _redact)
+    return await answer(request, lambda body, _, most: json_fields(body, RedactRequest, most), _redact)
 
 
 @router.post("/v1/rewrite", openapi_extra=documented(RewriteRequest))
 async def rewrite(request: Request) -> Response:
     """The text as a public one, by a mechanism of differential privacy. Charged."""
-    return await answer(request, lambda body, _: json_fields(body, RewriteRequest), _rewrite)
+    return await answer(request, lambda body, _, most: json_fields(body, RewriteRequest, most), _rewrite)
 
 
 def _redact(service: Service, caller: Caller, asked: RedactRequest, run: Run) -> Payload:
