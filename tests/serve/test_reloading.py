@@ -142,7 +142,9 @@ def later_worker(tmp_path, monkeypatch, kept):
     monkeypatch.setenv(app.POLICY_VARIABLE, str(tmp_path / "policy.yaml"))
     monkeypatch.setenv(app.KEPT_VARIABLE, str(tmp_path / "kept.json"))
     monkeypatch.setenv(app.HOST_VARIABLE, "127.0.0.1")
-    return TestClient(app.app_of_environment(), base_url="http://localhost")
+    made = app.app_of_environment()
+    made.state.owns_process = False   # but this test's
+    return TestClient(made, base_url="http://localhost")
 
 
 WORSE = {
