@@ -7,8 +7,7 @@ import pytest
 
 from hushvec.serve import keys
 from hushvec.serve.keys import hash_of, new_key, owner_of
-from hushvec.serve.policy import policy_of
-from hushvec.serve.server import is_loopback, require_keys_beyond_loopback
+from hushvec.serve.policy import is_loopback, policy_of, require_keys_beyond_loopback
 from serve.services import client_of, policy_fields
 
 KEYS = {"alpha": new_key(), "beta": new_key()}

@@ -51,7 +51,7 @@ def test_json(client, case, caplog):
         answer = client.post("/v1/privatize", content=BODIES[case], headers={"Content-Type": JSON})
     error = answer.json()["error"]
     assert answer.status_code == (413 if case == "too long" else 400) and len(error["message"]) < 200
-    assert CANARY not in caplog.text
+    assert CANARY not in answer.text + caplog.text
     assert client.get("/v1/budgets").json()["charges"] == 0
 
 

@@ -8,8 +8,8 @@ import yaml
 
 from hushvec.cli import main
 from hushvec.serve.metrics import Metrics
-from hushvec.serve.policy import read_policy
-from hushvec.serve.server import DEFAULT_PORT, SECONDS_TO_FINISH, require_keys_beyond_loopback
+from hushvec.serve.policy import read_policy, require_keys_beyond_loopback
+from hushvec.serve.server import DEFAULT_PORT, SECONDS_TO_FINISH
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 

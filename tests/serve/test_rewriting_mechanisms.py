@@ -41,6 +41,18 @@ def test_a_text_by_each_mechanism(client, mechanism):
     assert checked["status"] == "holds", checked
 
 
+def test_an_answer_that_hardly_depends_on_the_text_says_so(client):
+    """At epsilon 0.2 the best guess from any release is the same public text; at 8 each text has one of its own."""
+    weak = rewritten(client, mechanism="privunit", epsilon=0.2).json()
+    trial = weak["trial"]
+    assert trial["releases"] == 60 and trial["most_common"] > 40 and trial["different"] < 10, trial
+    same = f"{trial['most_common']} of 60 different public texts got the same answer at epsilon 0.177"
+    assert weak["warning"] == f"{same}: the answer says little about the text"
+    strong = rewritten(client, epsilon=8.0).json()
+    assert strong["warning"] is None and strong["trial"]["different"] > 40 and strong["trial"]["epsilon"] == 8.0
+    assert client.get("/v1/budgets").json()["charges"] == 2, "trials are made on public texts and cost nothing"
+
+
 def test_the_default_is_randomized_response(client):
     assert rewritten(client).json()["mechanism"] == "randomized_response"
     assert client.get("/v1/budgets").json()["rewriting"] == [{"mechanism": name, "delta": delta} for name, delta in COSTS.items()]

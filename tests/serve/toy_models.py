@@ -1,5 +1,9 @@
 """Small embedding models that a policy can name, with a list of everything that they saw."""
 
+import sys
+import threading
+import time
+
 import numpy as np
 
 DIMENSION = 32
@@ -27,3 +31,34 @@ def not_finite(texts):
 
 def of_changing_width(texts):
     return np.ones((len(texts), 4 + len(texts)), np.float32)
+
+
+def leaves(texts):
+    sys.exit(f"bye {texts}")
+
+
+class _LeavesWhenOpened:
+    @property
+    def dimension(self):
+        sys.exit("bye")
+
+    def embed(self, texts):
+        sys.exit(f"bye {texts}")
+
+
+leaves_when_opened = _LeavesWhenOpened()
+
+
+gate = threading.Event()
+
+
+def waits(texts):
+    """As `words`, once the gate is open."""
+    gate.wait(60)
+    return words(texts)
+
+
+def sleeps(texts):
+    """Much longer than a test."""
+    time.sleep(600)
+    return words(texts)

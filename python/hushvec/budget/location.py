@@ -27,25 +27,49 @@ def open_store(store: Any, *, create: bool) -> Store:
         create: make what is missing.
     """
     if store is None:
-        store = os.environ.get("HUSHVEC_BUDGET_STORE") or default_file()
+        store = default_store()
     if isinstance(store, os.PathLike):
         store = os.fspath(store)
     if not isinstance(store, str):
         raise TypeError(f"store must be a path or an address, got {validate.kind(store)}")
-    scheme, separator, rest = store.partition("://")
-    if not separator:
-        return _file(store, create)
-    if scheme == "sqlite":
-        if not rest.startswith("/") or "?" in rest:
-            raise ValueError(f"store must be sqlite:///relative/path or sqlite:////absolute/path, got {store!r}")
-        from urllib.parse import unquote
-
-        return _file(unquote(rest[1:]), create)
-    if scheme in ("postgresql", "postgresql+psycopg"):
+    path = file_of(store)
+    if path is None:
         from hushvec.budget.postgresql import PostgreSQLStore
 
         return PostgreSQLStore(store, create=create)
-    raise ValueError(f"store must be a path, sqlite:///path or postgresql://..., got an address with {scheme!r}")
+    from hushvec.budget.sqlite import SQLiteStore
+
+    return SQLiteStore(path, create=create)
+
+
+def file_of(store: str) -> Path | None:
+    """The SQLite file that a path or an address means; None for an address of PostgreSQL.
+
+    Raises:
+        ValueError: another kind of address, whose user and password are not repeated, or no path of a file.
+    """
+    scheme, separator, rest = store.partition("://")
+    if not separator:
+        path = store
+    elif scheme == "sqlite":
+        if not rest.startswith("/") or "?" in rest:
+            got = "a question mark" if "?" in rest else "a host"
+            raise ValueError(f"store must be sqlite:///relative/path or sqlite:////absolute/path, got {got} in it")
+        from urllib.parse import unquote
+
+        path = unquote(rest[1:])
+    elif scheme in ("postgresql", "postgresql+psycopg"):
+        return None
+    else:
+        raise ValueError(f"store must be a path, sqlite:///path or postgresql://..., got an address with {scheme!r}")
+    if not path or "\0" in path:
+        raise ValueError(f"store must be the path of a file, got {path!r}")
+    return Path(path)
+
+
+def default_store() -> str:
+    """$HUSHVEC_BUDGET_STORE, or else the default file."""
+    return os.environ.get("HUSHVEC_BUDGET_STORE") or default_file()
 
 
 def default_file() -> str:
@@ -53,11 +77,3 @@ def default_file() -> str:
     state = os.environ.get("XDG_STATE_HOME", "")
     folder = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
     return str(folder / "hushvec" / FILE_NAME)
-
-
-def _file(path: str, create: bool) -> Store:
-    from hushvec.budget.sqlite import SQLiteStore
-
-    if not path or "\0" in path:
-        raise ValueError(f"store must be the path of a file, got {path!r}")
-    return SQLiteStore(Path(path), create=create)

@@ -61,8 +61,9 @@ def run(options: argparse.Namespace) -> int:
     with needs_extra("hushvec serve", "serve"):
         from hushvec.serve import server
         from hushvec.serve.policy import local_policy, read_policy
+        from hushvec.serve.reloading import require_usable
     policy = local_policy(options.store) if options.policy is None else read_policy(options.policy)
-    server.require_keys_beyond_loopback(policy, options.host)
+    require_usable(policy, options.host)
     if options.check:
         return _check(policy, as_json=options.json)
     listening = server.Listening(
@@ -90,10 +91,8 @@ def _new_key(*, as_json: bool) -> int:
 
 def _check(policy: object, *, as_json: bool) -> int:
     from hushvec.serve.policy import Policy
-    from hushvec.serve.service import require_redactors
 
     assert isinstance(policy, Policy)
-    require_redactors(policy)
     if as_json:
         tenants = {name: len(tenant.keys) for name, tenant in policy.tenants.items()}
         print_json({"tenants": tenants, "operators": _operator_keys(policy), "models": sorted(policy.models)})

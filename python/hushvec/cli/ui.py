@@ -46,13 +46,13 @@ def run(options: argparse.Namespace) -> int:
         from hushvec.serve import server
         from hushvec.serve.policy import local_policy, read_policy
     policy = local_policy(options.store) if options.policy is None else read_policy(options.policy)
-    server.require_keys_beyond_loopback(policy, _HOST)
+    listening = server.Listening(host=_HOST, port=options.port)
 
     def ready(port: int) -> None:
         _open(f"http://{_HOST}:{port}/", browser=not options.no_browser, as_json=options.json)
 
     print("starting; loading the models takes a moment", file=sys.stderr)
-    server.run_here(policy, options.policy, server.Listening(host=_HOST, port=options.port), ready=ready)
+    server.run_here(policy, options.policy, listening, ready=ready)
     return 0
 
 

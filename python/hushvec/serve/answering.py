@@ -23,7 +23,7 @@ Run = Callable[[Callable[[Any], Payload]], Payload]
 
 async def answer(
     request: Request,
-    read: Callable[[bytes, str], Asked],
+    read: Callable[[bytearray, str, int], Asked],
     work: Callable[[Service, Caller, Asked, Run], Payload],
     *,
     types: tuple[str, ...] = (JSON,),
@@ -32,7 +32,7 @@ async def answer(
 
     Args:
         request: with a body of one of `types`.
-        read: from the body and its type to what is asked.
+        read: from the body, its type and the limit of its bytes to what is asked.
         work: checks everything and calls its last argument once, with a function that charges a budget and releases. What `work` does
             without that call, it does without a charge.
         types: media types.
@@ -40,16 +40,19 @@ async def answer(
     service = service_of(request)
     caller = identified(request)
     media_type = require_type(request, *types)
-    body = await read_body(request, caller.tenant.limits.body_bytes)
-    asked = caller.asked(request, body)
+    most = caller.tenant.limits.body_bytes
+    with service.work.body(caller.name, most) as take:
+        bodies = [await read_body(request, most, take)]
+        asked = caller.asked(request, bodies[0])
 
-    def make() -> Payload:
-        kept = service.releases.find(asked)
-        if kept is not None:
-            return kept
-        return work(service, caller, read(body, media_type), lambda release: service.releases.run(asked, release))
+        def make() -> Payload:
+            kept = service.releases.find(asked)
+            if kept is not None:
+                return kept
+            fields = read(bodies.pop(), media_type, most)  # the body is let go before the work begins
+            return work(service, caller, fields, lambda release: service.releases.run(asked, release))
 
-    payload = await service.work.run(make)
+        payload = await service.work.run(make, caller.name)
     return Response(payload.body, media_type=payload.media_type, headers=payload.headers)
 
 

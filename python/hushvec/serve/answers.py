@@ -10,18 +10,30 @@ it is refused: a second draw of noise under one charge would be a second release
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
+import os
+import stat
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hushvec._util.extras import needs_extra
+from hushvec._util.publish import PRIVATE, private_file, private_folder
+from hushvec.budget.location import file_of
+from hushvec.budget.sqlite import LOGS
+from hushvec.errors import BudgetError
 
 KEPT_SECONDS = 24 * 3600
 LONGEST_KEY = 255
 
 _TABLE = "hushvec_answers"
+_SUFFIX = ".answers"
+
+_PROBE = "probe"  # no name of a claim, which is a hash
+_PROBE_BYTES = 16_000
 
 
 @dataclass(frozen=True)
@@ -45,24 +57,35 @@ def claim_name(tenant: str, key: str) -> str:
     return hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()
 
 
-def fingerprint_of(secret: str, path: str, body: bytes) -> str:
-    """Tells two requests apart, without letting a reader of the store try out texts: `secret` is the client's API key."""
-    return hmac.new(secret.encode(), path.encode() + b"\0" + body, hashlib.sha256).hexdigest()
+def fingerprint_of(secret: bytes, path: str, body: bytes | bytearray) -> str:
+    """Tells two requests apart, without letting a reader of the store try out texts, who has no `secret`."""
+    return hmac.new(secret, path.encode() + b"\0" + body, hashlib.sha256).hexdigest()
 
 
 class AnswerStore:
     """Claims and answers in SQLite or PostgreSQL, for any number of processes.
 
     Args:
-        url: an address of SQLAlchemy.
+        store: of the ledgers. In PostgreSQL answers are in the same database; beside an SQLite ledger they are in a file of its name
+            and ".answers", which is its owner's alone.
+
+    Raises:
+        BudgetError: the file or the database cannot be used.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, store: str) -> None:
         with needs_extra("serving", "serve"):
             import sqlalchemy as sql
         self._sql = sql
-        self._engine = sql.create_engine(url, pool_pre_ping=True, **_patience(url))
-        if self._engine.dialect.name == "sqlite":
+        path = file_of(store)
+        if path is None:
+            url = sql.make_url(store).set(drivername="postgresql+psycopg")
+            patience: dict[str, Any] = {"connect_timeout": 10, "options": "-c statement_timeout=10000"}
+        else:
+            url = sql.URL.create("sqlite", database=str(_private_file_beside(path)))
+            patience = {"timeout": 10}
+        self._engine = sql.create_engine(url, pool_pre_ping=True, connect_args=patience)
+        if path is not None:
             sql.event.listen(self._engine, "connect", _durable)
         columns = [
             sql.Column("name", sql.String(64), primary_key=True),
@@ -73,7 +96,10 @@ class AnswerStore:
             sql.Column("body", sql.LargeBinary),
         ]
         self._table = sql.Table(_TABLE, sql.MetaData(), *columns)
-        self._table.metadata.create_all(self._engine)
+        try:
+            self._table.metadata.create_all(self._engine)
+        except sql.exc.SQLAlchemyError as error:
+            raise BudgetError(f"answers cannot be kept in {'PostgreSQL' if path is None else path}: {type(error).__name__}") from None
 
     def claim(self, name: str, period: str, fingerprint: str) -> Claim:
         """The row of a name; the one given here if there was none."""
@@ -98,6 +124,19 @@ class AnswerStore:
         with self._engine.begin() as connection:
             connection.execute(self._table.update().where(self._table.c.name == name).values(body=body, headers=headers))
 
+    def drop(self, name: str, period: str) -> None:
+        """Take back a claim on a period whose ledger has not paid."""
+        table = self._table.c
+        with self._engine.begin() as connection:
+            connection.execute(self._table.delete().where(table.name == name, table.period == period, table.body.is_(None)))
+
+    def probe(self) -> None:
+        """Write something, which fails where an answer could not be kept."""
+        row = {"claimed": time.time(), "period": "", "fingerprint": "", "body": bytes(_PROBE_BYTES)}
+        insert = self._insert().values(name=_PROBE, **row)
+        with self._engine.begin() as connection:
+            connection.execute(insert.on_conflict_do_update(index_elements=["name"], set_=row))
+
     def forget_old(self, now: float | None = None) -> None:
         """Delete rows that are older than a day. A request with such a key is a new one."""
         before = (time.time() if now is None else now) - KEPT_SECONDS
@@ -121,7 +160,22 @@ def _durable(connection: Any, record: Any) -> None:
     connection.execute("PRAGMA synchronous=FULL")
 
 
-def _patience(url: str) -> dict[str, Any]:
-    if url.startswith("sqlite"):
-        return {"connect_args": {"timeout": 10}}
-    return {"connect_args": {"connect_timeout": 10, "options": "-c statement_timeout=10000"}}
+def _private_file_beside(ledger: Path) -> Path:
+    """The file of answers, made if there is none. Whoever may write to the folder could have put a link or a second name there."""
+    real = Path(os.path.realpath(ledger))
+    path = real.with_name(real.name + _SUFFIX)
+    try:
+        private_folder(path.parent)
+        with contextlib.suppress(FileExistsError):
+            private_file(path)
+        for name in (path, *(path.with_name(path.name + suffix) for suffix in LOGS)):
+            with contextlib.suppress(FileNotFoundError):
+                found = os.lstat(name)
+                if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                    raise BudgetError(f"{name}: must be a plain file with one name")
+        path.chmod(PRIVATE)
+    except BudgetError:  # an OSError too
+        raise
+    except OSError as error:
+        raise BudgetError(f"{path}: answers cannot be kept here: {error.strerror}") from None
+    return path

@@ -6,6 +6,9 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
+import sys
+import threading
 import time
 import traceback
 from collections.abc import AsyncIterator
@@ -19,19 +22,27 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hushvec._native._core import __version__
-from hushvec.errors import MissingExtraError
+from hushvec.errors import HushvecError
 from hushvec.serve.failures import ServiceError
 from hushvec.serve.policy import Policy, local_policy, read_policy
+from hushvec.serve.reloading import kept_policy, watch
 from hushvec.serve.routes import accounts, embeddings, explore, page, questions, status, texts, vectors
 from hushvec.serve.service import Service
 from hushvec.serve.tracing import request_span, start_exporting
 
 _log = logging.getLogger("hushvec.serve")
 
+SECONDS_TO_END = 5.0   # after the time for requests at hand
+
 POLICY_VARIABLE = "HUSHVEC_SERVE_POLICY"
 STORE_VARIABLE = "HUSHVEC_SERVE_STORE"
+HOST_VARIABLE = "HUSHVEC_SERVE_HOST"
+KEPT_VARIABLE = "HUSHVEC_SERVE_KEPT"
 
-_SECONDS_BETWEEN_LOOKS = 2.0
+# After so long, a thread that computes in Python lets another one go on. A request takes the interpreter's lock many times, and with
+# the usual 5 ms it waits each time while somebody's large body is parsed.
+_SECONDS_OF_A_THREAD = 0.0005
+
 _SECONDS_BETWEEN_SWEEPS = 600.0
 
 _HEADERS = {
@@ -47,12 +58,20 @@ _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"
 _LOOPBACK_NAMES = frozenset({"127.0.0.1", "::1", "[::1]", "localhost"})
 
 
-def create_app(policy: Policy | None = None, *, path: str | os.PathLike[str] | None = None) -> FastAPI:
+def create_app(
+    policy: Policy | None = None,
+    *,
+    path: str | os.PathLike[str] | None = None,
+    host: str | None = None,
+    kept: str | os.PathLike[str] | None = None,
+) -> FastAPI:
     """The service as an ASGI application.
 
     Args:
         policy: what is served; that of the file, or one local tenant, if None.
         path: the policy's file, which is read again when it changes.
+        host: where it listens. A policy without keys is refused where that is not loopback; None: the caller sees to that.
+        kept: the file by which workers of one service share the policy in force.
 
     Raises:
         ValueError, OSError: the file is no policy.
@@ -61,16 +80,20 @@ def create_app(policy: Policy | None = None, *, path: str | os.PathLike[str] | N
     file = None if path is None else Path(path)
     if policy is None:
         policy = local_policy() if file is None else read_policy(file)
-    service = Service(policy, file)
+    service = Service(policy, file, host, None if kept is None else Path(kept))
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         stop_exporting = start_exporting()
         await service.work.run(service.open_models)
-        chores = [asyncio.create_task(_look_after(service)), asyncio.create_task(_sweep(service))]
+        chores = [asyncio.create_task(_sweep(service))]
+        if file is not None:
+            chores.append(asyncio.create_task(watch(file, service.reload)))
         try:
             yield
         finally:
+            if app.state.owns_process:
+                _end_within(SECONDS_TO_END)
             for chore in chores:
                 chore.cancel()
             service.close()
@@ -78,6 +101,7 @@ def create_app(policy: Policy | None = None, *, path: str | os.PathLike[str] | N
 
     app = FastAPI(title="hushvec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None, telemetry=_NO_TELEMETRY)
     app.state.service = service
+    app.state.owns_process = False
     app.add_middleware(_Around, service=service)
     app.add_exception_handler(ServiceError, _service_error)
     app.add_exception_handler(HTTPException, _http_error)
@@ -88,10 +112,30 @@ def create_app(policy: Policy | None = None, *, path: str | os.PathLike[str] | N
 
 def app_of_environment() -> FastAPI:
     """The application of a worker process, which knows the environment only."""
-    path = os.environ.get(POLICY_VARIABLE)
-    if path:
-        return create_app(path=path)
-    return create_app(local_policy(os.environ.get(STORE_VARIABLE) or None))
+    path, kept = os.environ.get(POLICY_VARIABLE), os.environ.get(KEPT_VARIABLE)
+    host = os.environ.get(HOST_VARIABLE, "an unknown one")
+    try:
+        if not path:
+            policy = local_policy(os.environ.get(STORE_VARIABLE) or None)
+        else:
+            policy = read_policy(path) if not kept else kept_policy(Path(kept))
+        app = create_app(policy, path=path or None, host=host, kept=kept or None)
+        if not kept and not app.state.service.open_models():
+            raise ServiceError(503, "model_unavailable", "no model of the policy can be opened")
+    except (ValueError, OSError, HushvecError) as error:
+        if not kept:
+            raise
+        raise SystemExit(f"hushvec serve: {error}") from None
+    app.state.owns_process = True
+    sys.setswitchinterval(_SECONDS_OF_A_THREAD)
+    return app
+
+
+def _end_within(seconds: float) -> None:
+    """End the process even while a thread computes, which nothing can stop. What it charged is in the ledger, as after a crash."""
+    timer = threading.Timer(seconds, os._exit, [128 + signal.SIGTERM])
+    timer.daemon = True
+    timer.start()
 
 
 class _Around:
@@ -182,32 +226,6 @@ async def _http_error(request: Request, error: Exception) -> Response:
     known = {404: "there is no such address", 405: "the address does not take this method"}
     message = known.get(error.status_code, "the request cannot be answered")
     return await _service_error(request, ServiceError(error.status_code, code, message))
-
-
-async def _look_after(service: Service) -> None:
-    """Puts a changed policy file in force."""
-    if service.path is None:
-        return
-    seen = _state_of(service.path)
-    while True:
-        await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
-        now = _state_of(service.path)
-        if now == seen:
-            continue
-        seen = now
-        try:
-            await asyncio.to_thread(service.reload)
-            _log.warning("policy: read again, in force")
-        except (ValueError, OSError, MissingExtraError) as error:
-            _log.error("policy: the old one stays in force: %s", error)
-
-
-def _state_of(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 async def _sweep(service: Service) -> None:

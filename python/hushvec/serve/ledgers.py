@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
+from collections import OrderedDict
 
 from hushvec.budget import PrivacyBudget
-from hushvec.budget.location import default_file
+from hushvec.budget.location import default_store, open_store
+from hushvec.budget.store import StoreFailure
+from hushvec.errors import BudgetError
 from hushvec.serve.policy import BudgetTerms
 
 _PREFIX = "serve"
+
+# Of one tenant. A repeated request may still ask for the ledger of the period before.
+_MOST_OPEN = 2
 
 
 class Ledgers:
     """The ledgers of one store.
 
     Args:
-        store: as for `PrivacyBudget`; None for its default file.
+        store: as for `PrivacyBudget`; None for $HUSHVEC_BUDGET_STORE or the default file.
     """
 
     def __init__(self, store: str | None) -> None:
-        self.store = store if store is not None else default_file()
-        self._open: dict[str, PrivacyBudget] = {}
+        self.store = store if store is not None else default_store()
+        self._open: dict[str, OrderedDict[str, PrivacyBudget]] = {}
         self._lock = threading.Lock()
+
+    def require_store(self) -> None:
+        """Open the store once, and make it if there is none.
+
+        Raises:
+            ValueError, BudgetError: it is no store, or cannot be used.
+        """
+        store = open_store(self.store, create=True)
+        try:
+            store.keys()
+        except StoreFailure as failure:
+            raise BudgetError(failure.reason) from None
+        finally:
+            store.close()
 
     def open(self, tenant: str, terms: BudgetTerms, period: str) -> PrivacyBudget:
         """The ledger that pays in a period. One that exists keeps its limits until the next period.
@@ -30,12 +49,14 @@ class Ledgers:
         Raises:
             BudgetError: the store cannot be used.
         """
-        key = ledger_key(tenant, period)
         with self._lock:
-            budget = self._open.get(key)
+            mine = self._open.setdefault(tenant, OrderedDict())
+            budget = mine.get(period)
             if budget is None:
-                budget = self._open[key] = self._opened(key, terms)
-                self._close_older(tenant, period)
+                budget = mine[period] = self._opened(ledger_key(tenant, period), terms)
+            mine.move_to_end(period)
+            if len(mine) > _MOST_OPEN:
+                mine.popitem(last=False)  # not closed: another request may hold it, and its connection ends with the last of them
             return budget
 
     def _opened(self, key: str, terms: BudgetTerms) -> PrivacyBudget:
@@ -44,29 +65,13 @@ class Ledgers:
         except ValueError:  # it exists, with the limits of an earlier policy
             return PrivacyBudget.reopen(key, store=self.store, charged_by="hushvec serve")
 
-    def _close_older(self, tenant: str, period: str) -> None:
-        """Yesterday's ledger may still be asked for by a repeated request; the ones before it are not."""
-        mine = sorted(key for key in self._open if key.rpartition("/")[0] == f"{_PREFIX}/{tenant}")
-        for key in mine[:-2]:
-            self._open.pop(key).close()
-
     def close(self) -> None:
         with self._lock:
-            for budget in self._open.values():
-                budget.close()
+            for mine in self._open.values():
+                for budget in mine.values():
+                    budget.close()
             self._open.clear()
 
 
 def ledger_key(tenant: str, period: str) -> str:
     return f"{_PREFIX}/{tenant}/{period}" if period else f"{_PREFIX}/{tenant}"
-
-
-def answers_url(store: str | None) -> str:
-    """Where answers are kept: in the ledgers' database, or in a file beside theirs."""
-    place = store if store is not None else default_file()
-    if place.startswith("postgresql"):
-        scheme, _, rest = place.partition("://")
-        return f"postgresql+psycopg://{rest}"
-    path = Path(place.removeprefix("sqlite:///"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return f"sqlite:///{path.with_name('answers.sqlite')}"

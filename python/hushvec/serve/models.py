@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
@@ -21,10 +20,12 @@ from hushvec.embedders.sources import SourceModel, as_embedding_model
 from hushvec.serve.failures import ServiceError
 from hushvec.serve.policy import AnyModel, CustomModel, OpenAIModel, SentenceTransformersModel
 from hushvec.serve.tracing import span
+from hushvec.serve.work import NOBODY, Turns
 
 _log = logging.getLogger("hushvec.serve")
 
 _MOST_TOKENS = 512
+_TEXTS_PER_TURN = 64   # what MiniLM embeds at once
 
 
 class ServedModel:
@@ -42,25 +43,32 @@ class ServedModel:
         self._source = _open(settings)
         self._dimension = self._source.dimension
         # Local models share the processors: two batches at once take longer than one after the other.
-        self._turn: AbstractContextManager[Any] = contextlib.nullcontext() if self.is_remote else threading.Lock()
+        self._turns = None if self.is_remote else Turns()
 
     @property
     def dimension(self) -> int | None:
         """Columns of its rows; None until it has answered once, if it does not say."""
         return self._dimension
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """float32 rows [n, d] for texts, finite and all of one length.
+    def embed(self, texts: Sequence[str], tenant: str = NOBODY) -> NDArray[np.float32]:
+        """float32 rows [n, d] for texts of a tenant, finite and all of one length. A local model serves tenants by turns.
 
         Raises:
             ServiceError: the model failed or answered something else. What it said is not repeated.
         """
+        with span("embed", texts=len(texts)):
+            if self._turns is None:
+                return self._rows(texts)
+            parts = [texts[start : start + _TEXTS_PER_TURN] for start in range(0, len(texts), _TEXTS_PER_TURN)]
+            return np.concatenate([self._rows(part, self._turns.of(tenant)) for part in parts])
+
+    def _rows(self, texts: Sequence[str], turn: AbstractContextManager[Any] | None = None) -> NDArray[np.float32]:
         try:
-            with span("embed", texts=len(texts)), self._turn:
+            with turn or contextlib.nullcontext():
                 rows = embedded_rows(self._source, texts)
         except ServiceError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # sys.exit(text) would end the server, which logs the text
             _log.error("model %s failed: %s", self.name, type(error).__name__)
             raise _failed(self.name) from None
         if self._dimension is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hushvec._util.extras import needs_extra
+from hushvec.budget.location import MEMORY, file_of
 from hushvec.serve.keys import HASH_PATTERN
 
 MEGABYTE = 1_000_000
@@ -141,6 +143,15 @@ class Policy(_Strict):
     tenants: Annotated[dict[Name, Tenant], Field(min_length=1)]
     operators: Operators | None = None
 
+    @field_validator("store")
+    @classmethod
+    def _store_that_lasts(cls, store: str | None) -> str | None:
+        if store == MEMORY:
+            raise ValueError("store must be a file or a database: in memory, every process would have a budget of its own")
+        if store is not None:
+            file_of(store)
+        return store
+
     @field_validator("tenants")
     @classmethod
     def _no_key_twice(cls, tenants: dict[str, Tenant]) -> dict[str, Tenant]:
@@ -190,34 +201,49 @@ LOCAL = "local"
 
 def local_policy(store: str | None = None) -> Policy:
     """What is served without a policy file: one tenant, MiniLM, and a hundred requests a day for one person."""
-    return Policy.model_validate(
-        {
-            "version": 1,
-            "store": store,
-            "models": {"minilm": {"kind": "minilm"}},
-            "tenants": {LOCAL: {"models": ["minilm"], "epsilon": 8.0, "budget": {"epsilon": 800.0, "renews": "daily"}}},
-        }
-    )
+    tenant = {"models": ["minilm"], "epsilon": 8.0, "budget": {"epsilon": 800.0, "renews": "daily"}}
+    fields = {"version": 1, "store": store, "models": {"minilm": {"kind": "minilm"}}, "tenants": {LOCAL: tenant}}
+    return policy_of(fields, "without a policy")
 
 
 def read_policy(path: str | os.PathLike[str]) -> Policy:
     """The policy of a file.
 
     Raises:
-        ValueError: not YAML, or not a policy; the message names every place that is wrong, and no value.
+        ValueError: not YAML, a key that stands twice in one mapping, or not a policy; the message names every place that is wrong,
+            and no value.
         OSError: the file cannot be read.
         MissingExtraError: a package of the extra "serve" is not installed.
     """
+    return policy_of_text(Path(path).read_bytes(), os.fspath(path))
+
+
+def policy_of_text(text: bytes, source: str) -> Policy:
+    """`read_policy` for what was read; `source` is what errors call it."""
     with needs_extra("reading a policy", "serve"):
         import yaml
-    text = Path(path).read_text(encoding="utf-8")
+
+    repeated = "repeats a key"
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
+        def compose_mapping_node(self, anchor: Any) -> Any:
+            """PyYAML takes the last of two equal keys, which drops the keys and budgets of the first."""
+            node = super().compose_mapping_node(anchor)
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                    raise yaml.MarkedYAMLError(problem=repeated, problem_mark=key.start_mark)
+                seen.add(key.value if isinstance(key, yaml.ScalarNode) else "")
+            return node
+
     try:
-        fields = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        fields = yaml.load(text, Loader)  # a SafeLoader
+    except Exception as error:  # PyYAML lets some of Python's own through: KeyError for `!!bool maybe`, RecursionError for depth
         mark = getattr(error, "problem_mark", None)
         where = f" line {mark.line + 1}" if mark is not None else ""
-        raise ValueError(f"{os.fspath(path)}:{where} is not YAML") from None
-    return policy_of(fields, os.fspath(path))
+        why = repeated if getattr(error, "problem", "") == repeated else "is not YAML"
+        raise ValueError(f"{source}:{where} {why}") from None
+    return policy_of(fields, source)
 
 
 def policy_of(fields: Any, source: str) -> Policy:
@@ -236,3 +262,20 @@ def _problems(error: ValidationError) -> Iterator[str]:
 
 def now_utc() -> datetime:
     return datetime.now(timezone.utc)
+
+
+def require_keys_beyond_loopback(policy: Policy, host: str) -> None:
+    """Refuse to let others in without keys."""
+    if is_loopback(host):
+        if policy.needs_keys and (missing := policy.tenants_without_keys()):
+            raise ValueError(f"tenants.{missing[0]}.keys must not be empty: with several tenants, each needs a key")
+        return
+    if missing := policy.tenants_without_keys():
+        raise ValueError(f"host must be a loopback address while tenants.{missing[0]} has no keys, got {host!r}")
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
+import secrets
+import tempfile
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from hushvec._util.publish import private_folder, sync_folder
 from hushvec.budget import PrivacyBudget
+from hushvec.budget.location import default_file
 from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaustedError
 from hushvec.release.charging import ChargeOnce
 from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, fingerprint_of
@@ -20,6 +29,11 @@ _log = logging.getLogger("hushvec.serve")
 
 # Of a request with an Idempotency-Key: its answer, of about the same size, is kept in a database.
 MOST_KEPT_BYTES = 16_000_000
+
+# Of answers that could not be kept, in this process.
+MOST_UNKEPT_BYTES = 64_000_000
+
+KEY_FILE = "serve.key"
 
 
 @dataclass(frozen=True)
@@ -38,8 +52,8 @@ class Asked:
     Args:
         tenant: its name.
         terms: of its budget.
-        secret: what the fingerprint is keyed with: the client's API key.
-        path, body: what was asked.
+        secret: the client's API key; empty where none is needed.
+        path, body: what was asked; the body is empty without a key.
         key: the Idempotency-Key, or None.
     """
 
@@ -47,7 +61,7 @@ class Asked:
     terms: BudgetTerms
     secret: str
     path: str
-    body: bytes
+    body: bytes | bytearray
     key: str | None
 
 
@@ -57,6 +71,12 @@ class Releases:
     def __init__(self, ledgers: Ledgers, answers: AnswerStore) -> None:
         self.ledgers = ledgers
         self.answers = answers
+        self._unkept: dict[str, Payload] = {}
+        self._unkept_lock = threading.Lock()
+
+    def close(self) -> None:
+        self.ledgers.close()
+        self.answers.close()
 
     def run(self, asked: Asked, make: Callable[[PrivacyBudget | ChargeOnce], Payload]) -> Payload:
         """The answer to a request, from `make`, which charges the budget that it gets and releases; or the one that was kept.
@@ -86,14 +106,22 @@ class Releases:
         if len(asked.body) > MOST_KEPT_BYTES:
             raise too_large(f"the body must have at most {MOST_KEPT_BYTES:,} bytes with an Idempotency-Key", "Idempotency-Key")
         claim = self._stored(lambda: self.answers.find(claim_name(asked.tenant, asked.key or "")))
-        return None if claim is None else _kept(asked, claim)
+        return None if claim is None else self._answer(asked, claim)
+
+    def can_be_kept(self) -> bool:
+        """Whether an answer could be stored now; the log says why not."""
+        try:
+            self._stored(self.answers.probe)
+        except ServiceError:
+            return False
+        return True
 
     def _once(self, asked: Asked, make: Callable[[PrivacyBudget | ChargeOnce], Payload]) -> Payload:
         assert asked.key is not None
         name = claim_name(asked.tenant, require_key(asked.key))
-        fingerprint = fingerprint_of(asked.secret, asked.path, asked.body)
+        fingerprint = self._fingerprint(asked)
         claim = self._stored(lambda: self.answers.claim(name, self._period(asked), fingerprint))
-        kept = _kept(asked, claim)
+        kept = self._answer(asked, claim)
         if kept is not None:
             return kept
         try:
@@ -104,8 +132,65 @@ class Releases:
             if kept is None:
                 raise
             return kept
-        self._stored(lambda: self.answers.keep(name, bytes(answer.body), {**answer.headers, "content-type": answer.media_type}))
+        except PrivacyBudgetExhaustedError:
+            # The ledger of that period has not paid for the key and will not: its total only grows.
+            self._stored(lambda: self.answers.drop(name, claim.period))
+            if claim.period == self._period(asked):
+                raise
+            return self._once(asked, make)
+        self._keep(name, answer)
         return answer
+
+    def _keep(self, name: str, answer: Payload) -> None:
+        """Store an answer. Where that fails, on a full disk for instance, it is sent all the same, because it is paid for, and held in
+        memory for a client that asks again."""
+        from sqlalchemy.exc import SQLAlchemyError
+
+        whole = bytes(answer.body)
+        try:
+            self.answers.keep(name, whole, {**answer.headers, "content-type": answer.media_type})
+        except SQLAlchemyError as error:
+            _log.error("an answer cannot be kept, and is lost when this process ends: %s", type(error).__name__)
+            with self._unkept_lock:
+                self._unkept[name] = Payload(whole, answer.media_type, answer.headers)
+                while sum(len(one.body) for one in self._unkept.values()) > MOST_UNKEPT_BYTES:
+                    self._unkept.pop(next(iter(self._unkept)))
+        else:
+            self._unkept.pop(name, None)
+
+    def _answer(self, asked: Asked, claim: Claim) -> Payload | None:
+        """The answer to a claimed request, if there is one."""
+        if claim.fingerprint != self._fingerprint(asked):
+            raise ServiceError(422, "idempotency_key_reused", "Idempotency-Key was used for another request", param="Idempotency-Key")
+        if claim.body is not None and claim.headers is not None:
+            headers = dict(claim.headers)
+            found = Payload(claim.body, headers.pop("content-type"), headers)
+        else:
+            name = claim_name(asked.tenant, asked.key or "")
+            held = self._unkept.get(name)
+            if held is None:
+                return None
+            self._keep(name, held)
+            found = held
+        return Payload(found.body, found.media_type, {**found.headers, "Idempotent-Replayed": "true"})
+
+    def _fingerprint(self, asked: Asked) -> str:
+        return fingerprint_of(asked.secret.encode() or self._stored(lambda: self._local_secret), asked.path, asked.body)
+
+    @cached_property
+    def _local_secret(self) -> bytes:
+        """In place of API keys where none are needed, for every process of this user: 32 random bytes, away from the store."""
+        path = Path(default_file()).with_name(KEY_FILE)
+        if not path.exists():
+            private_folder(path.parent)
+            with tempfile.NamedTemporaryFile(dir=path.parent) as file:
+                file.write(secrets.token_bytes(32))
+                file.flush()
+                os.fsync(file.fileno())
+                with suppress(FileExistsError):  # another process was faster, and its file is whole
+                    os.link(file.name, path)
+            sync_folder(path.parent)
+        return path.read_bytes()
 
     def _ledger(self, asked: Asked, period: str) -> PrivacyBudget:
         return self.ledgers.open(asked.tenant, asked.terms, period)
@@ -120,7 +205,7 @@ class Releases:
 
         try:
             return call()
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, OSError) as error:
             _log.error("the store of answers cannot be used: %s", type(error).__name__)
             raise _no_store(may_be_charged=True) from None
 
@@ -149,16 +234,6 @@ def exhausted(error: PrivacyBudgetExhaustedError, terms: BudgetTerms) -> Service
         remaining=remaining,
         renews_at=None if renewal is None else renewal.isoformat(),
     )
-
-
-def _kept(asked: Asked, claim: Claim) -> Payload | None:
-    if claim.fingerprint != fingerprint_of(asked.secret, asked.path, asked.body):
-        raise ServiceError(422, "idempotency_key_reused", "Idempotency-Key was used for another request", param="Idempotency-Key")
-    if claim.body is None or claim.headers is None:
-        return None
-    headers = dict(claim.headers)
-    media_type = headers.pop("content-type")
-    return Payload(claim.body, media_type, {**headers, "Idempotent-Replayed": "true"})
 
 
 def _charged_before() -> ServiceError:

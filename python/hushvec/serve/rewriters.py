@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
 
 from hushvec.budget import BudgetState
+from hushvec.data import public_sentences
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.policy import Tenant
+from hushvec.text.inverters.public import on_grid
 from hushvec.text.pii.redactor import Redactor
 from hushvec.text.rewriting.rewriter import Rewriter
 
@@ -19,6 +23,10 @@ DEFAULT_MECHANISM: RewritingMechanism = "randomized_response"
 
 # Everything in the output follows from one release. Chunks would show where finds stood among them, without a guarantee.
 _LEVEL = "document"
+
+# At a low epsilon the best guess from a release is nearly always the same public text. A trial on public texts shows it.
+TRIAL_RELEASES = 60
+SHARE_TO_WARN_OF = 0.5
 
 # The first rewriter loads a model and embeds the public texts. Requests that come meanwhile wait for it.
 _building = threading.Lock()
@@ -71,6 +79,49 @@ def rewriter_for(
         if categories and not _are_known(categories):
             raise unknown_category() from None
         raise out_of_range(mechanism) from None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How much answers vary: TRIAL_RELEASES different public texts, rewritten.
+
+    Args:
+        epsilon: of the trial.
+        different: answers among them that differ.
+        most_common: times that the most frequent answer came.
+    """
+
+    epsilon: float
+    different: int
+    most_common: int
+
+    def fields(self) -> dict[str, object]:
+        """For a response; `warning` is None unless one answer came more often than all others together."""
+        warning = None
+        if self.most_common > SHARE_TO_WARN_OF * TRIAL_RELEASES:
+            warning = (
+                f"{self.most_common} of {TRIAL_RELEASES} different public texts got the same answer at epsilon {self.epsilon:.3g}: "
+                "the answer says little about the text"
+            )
+        counts = {"releases": TRIAL_RELEASES, "different": self.different, "most_common": self.most_common}
+        return {"trial": {"epsilon": self.epsilon, **counts}, "warning": warning}
+
+
+def trial_for(epsilon: float, mechanism: str, delta: float) -> Trial:
+    """The trial at the power of sqrt(2) nearest to epsilon, made once: public texts cost no budget."""
+    with _building:
+        try:
+            return _trial(on_grid(epsilon), mechanism, delta)
+        except ValueError:  # at the end of the mechanism's range
+            return _trial(epsilon, mechanism, delta)
+
+
+@lru_cache(maxsize=256)
+def _trial(epsilon: float, mechanism: str, delta: float) -> Trial:
+    texts = public_sentences()
+    texts = texts[:: len(texts) // TRIAL_RELEASES][:TRIAL_RELEASES]
+    answers = Counter(one.output for one in _kept_rewriter(epsilon, (), mechanism, delta).rewrite_all(texts))
+    return Trial(epsilon, len(answers), max(answers.values()))
 
 
 @lru_cache(maxsize=64)

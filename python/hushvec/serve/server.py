@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
+import logging
 import os
 import socket
+import ssl
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hushvec._util.extras import needs_extra
-from hushvec.serve.app import POLICY_VARIABLE, STORE_VARIABLE
+from hushvec._util.publish import private_folder
+from hushvec.serve.app import HOST_VARIABLE, KEPT_VARIABLE, POLICY_VARIABLE, STORE_VARIABLE
 from hushvec.serve.metrics import SHARED_FOLDER
-from hushvec.serve.policy import Policy
+from hushvec.serve.policy import Policy, require_keys_beyond_loopback
+from hushvec.serve.reloading import keep_policy
+from hushvec.serve.service import opened_stores
+
+_log = logging.getLogger("hushvec.serve")
 
 DEFAULT_PORT = 8321
 SECONDS_TO_FINISH = 30
+
+# Longer than clients and balancers keep a connection that is idle, so that none of them sends a request into one that is being closed.
+SECONDS_TO_KEEP_ALIVE = 75
+
+HIGHEST_PORT = 65535
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +42,9 @@ class Listening:
         port: 0 for a free one.
         workers: processes.
         certificate, private_key: files for TLS.
+
+    Raises:
+        ValueError: there is no such port, or no worker.
     """
 
     host: str = "127.0.0.1"
@@ -38,23 +53,34 @@ class Listening:
     certificate: str | None = None
     private_key: str | None = None
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= HIGHEST_PORT:
+            raise ValueError(f"port must be 0 to {HIGHEST_PORT}, got {self.port}")
+        if self.workers < 1:
+            raise ValueError(f"workers must be at least 1, got {self.workers}")
+
 
 def run(policy: Policy, path: Path | None, listening: Listening, *, log_level: str = "info") -> None:
     """Serve until SIGINT or SIGTERM; requests at hand are answered first.
 
     Raises:
         ValueError: without keys, the service may listen on loopback only.
+        BudgetError: the stores cannot be used.
+        OSError: a file for TLS cannot be read.
         MissingExtraError: packages of the extra "serve" are not installed.
     """
     with needs_extra("serving", "serve"):
         import uvicorn
     require_keys_beyond_loopback(policy, listening.host)
-    # Workers are new processes: they read the policy themselves.
+    _require_tls(listening)
+    opened_stores(policy).close()  # made before workers could make them at the same time
+    # Workers are new processes: they know the environment only.
+    os.environ[HOST_VARIABLE] = listening.host
     if path is not None:
         os.environ[POLICY_VARIABLE] = str(path.resolve())
     elif policy.store is not None:
         os.environ[STORE_VARIABLE] = policy.store
-    with _shared_metrics(listening.workers):
+    with _shared_by_workers(policy, listening.workers):
         uvicorn.run(
             "hushvec.serve.app:app_of_environment",
             factory=True,
@@ -65,23 +91,53 @@ def run(policy: Policy, path: Path | None, listening: Listening, *, log_level: s
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=SECONDS_TO_FINISH,
+            timeout_keep_alive=SECONDS_TO_KEEP_ALIVE,
+            **_bounds_of_connections(),
             ssl_certfile=listening.certificate,
             ssl_keyfile=listening.private_key,
         )
 
 
+def _require_tls(listening: Listening) -> None:
+    """Say in one sentence what is wrong with a certificate."""
+    if listening.certificate is not None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(listening.certificate, listening.private_key)
+        except OSError as error:  # ssl.SSLError is one
+            files = f"{listening.certificate} and {listening.private_key}"
+            raise ValueError(f"certificate and private_key must be PEM files that belong together, got {files}: {error}") from None
+
+
+def _bounds_of_connections() -> dict[str, Any]:
+    """What uvicorn is told about connections. There are no websockets."""
+    try:
+        from hushvec.serve.connections import Connection
+    except ImportError as error:  # of a release of uvicorn that has no such class
+        _log.warning("without uvicorn's httptools protocol, heads of requests have a limit of size and none of time: %s", error)
+        return {"http": "h11", "ws": "none"}
+    return {"http": Connection, "ws": "none"}
+
+
 @contextlib.contextmanager
-def _shared_metrics(workers: int) -> Iterator[None]:
-    """A folder in which several workers count together, gone when they have ended; one that the environment names is left alone."""
-    if workers == 1 or os.environ.get(SHARED_FOLDER):
+def _shared_by_workers(policy: Policy, workers: int) -> Iterator[None]:
+    """A folder for what several workers share, gone when they have ended: the policy in force, and files in which they count together,
+    unless the environment names a place for those."""
+    if workers == 1:
         yield
         return
-    with tempfile.TemporaryDirectory(prefix="hushvec-metrics-") as folder:
-        os.environ[SHARED_FOLDER] = folder
+    with tempfile.TemporaryDirectory(prefix="hushvec-serve-") as folder:
+        kept = Path(folder, "policy.json")
+        keep_policy(policy, kept)
+        own = {KEPT_VARIABLE: str(kept)}
+        if not os.environ.get(SHARED_FOLDER):
+            own[SHARED_FOLDER] = str(Path(folder, "metrics"))
+            private_folder(Path(folder, "metrics"))
+        os.environ.update(own)
         try:
             yield
         finally:
-            del os.environ[SHARED_FOLDER]
+            for name in own:
+                del os.environ[name]
 
 
 def run_here(policy: Policy, path: Path | None, listening: Listening, *, ready: Callable[[int], None]) -> None:
@@ -102,7 +158,7 @@ def run_here(policy: Policy, path: Path | None, listening: Listening, *, ready: 
         from hushvec.serve.app import create_app
         from hushvec.serve.rewriters import rewriter_for
     require_keys_beyond_loopback(policy, listening.host)
-    app = create_app(policy, path=path)
+    app = create_app(policy, path=path, host=listening.host)
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -122,25 +178,10 @@ def run_here(policy: Policy, path: Path | None, listening: Listening, *, ready: 
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=SECONDS_TO_FINISH,
+            timeout_keep_alive=SECONDS_TO_KEEP_ALIVE,
+            **_bounds_of_connections(),
         )
         Server(config).run(sockets=[bound])
-
-
-def require_keys_beyond_loopback(policy: Policy, host: str) -> None:
-    """Refuse to let others in without keys."""
-    if is_loopback(host):
-        if policy.needs_keys and (missing := policy.tenants_without_keys()):
-            raise ValueError(f"tenants.{missing[0]}.keys must not be empty: with several tenants, each needs a key")
-        return
-    if missing := policy.tenants_without_keys():
-        raise ValueError(f"host must be a loopback address while tenants.{missing[0]} has no keys, got {host!r}")
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def log_config(level: str) -> dict[str, object]:

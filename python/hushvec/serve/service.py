@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,19 +15,23 @@ from starlette.requests import Request
 
 from hushvec.budget import BudgetState, PrivacyBudget
 from hushvec.errors import BudgetError
-from hushvec.integrations.detectors import detector
 from hushvec.serve.answers import AnswerStore
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.keys import owner_of
-from hushvec.serve.ledgers import Ledgers, answers_url
+from hushvec.serve.ledgers import Ledgers
 from hushvec.serve.metrics import Metrics
 from hushvec.serve.models import ServedModel
-from hushvec.serve.policy import OPERATOR, Policy, Redaction, Tenant, now_utc, read_policy
+from hushvec.serve.noise import load_codebook
+from hushvec.serve.policy import OPERATOR, AnyModel, Policy, Tenant, now_utc
 from hushvec.serve.releases import Asked, Releases
+from hushvec.serve.reloading import PolicyInForce, redactor_of
 from hushvec.serve.work import Work
 from hushvec.text.pii.redactor import Redactor
 
 _log = logging.getLogger("hushvec.serve")
+
+SECONDS_BETWEEN_CHECKS = 1.0
+SECONDS_BETWEEN_OPENINGS = 10.0
 
 
 @dataclass(frozen=True)
@@ -47,10 +52,10 @@ class Caller(Account):
 
     secret: str
 
-    def asked(self, request: Request, body: bytes) -> Asked:
-        """The request, for `Releases`."""
+    def asked(self, request: Request, body: bytearray) -> Asked:
+        """The request, for `Releases`, which read the body where there is a key."""
         key = request.headers.get("idempotency-key")
-        return Asked(self.name, self.tenant.budget, self.secret, request.url.path, body, key)
+        return Asked(self.name, self.tenant.budget, self.secret, request.url.path, body if key is not None else b"", key)
 
     @cached_property
     def redactor(self) -> Redactor | None:
@@ -72,24 +77,29 @@ class Operator:
 class Service:
     """A running service.
 
-    Args:
-        policy: what is in force.
-        path: of its file, for `reload`; None without one.
+    Args: as for `PolicyInForce`.
 
     Raises:
-        ValueError, OSError, MissingExtraError: as for `require_redactors`.
+        ValueError, OSError, MissingExtraError: as for `require_usable`.
+        BudgetError: a store cannot be used.
     """
 
-    def __init__(self, policy: Policy, path: Path | None = None) -> None:
-        require_redactors(policy)
-        self.policy = policy
+    def __init__(self, policy: Policy, path: Path | None = None, host: str | None = None, kept: Path | None = None) -> None:
+        self.in_force = PolicyInForce(policy, path, host, kept)
         self.path = path
         self.metrics = Metrics()
         self.work = Work(self.metrics.waiting)
-        ledgers = Ledgers(policy.store)
-        self.releases = Releases(ledgers, AnswerStore(answers_url(policy.store)))
+        self.releases = opened_stores(policy)
         self._models: dict[str, ServedModel] = {}
-        self._opening = threading.Lock()
+        self._failed: dict[str, tuple[AnyModel, float]] = {}
+        self._opening: dict[str, threading.Lock] = {}
+        self._checking = threading.Lock()
+        self._checked_at = float("-inf")
+        self._is_ready = False
+
+    @property
+    def policy(self) -> Policy:
+        return self.in_force.policy
 
     # ---- who ----
 
@@ -104,7 +114,7 @@ class Service:
             name, tenant = next(iter(policy.tenants.items()))
             return Caller(name, tenant, "")
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        owner = owner_of(key.strip(), policy.owners_of_keys()) if scheme.lower() == "bearer" else None
+        owner = owner_of(key.strip(), self.in_force.valid_keys_of(policy)) if scheme.lower() == "bearer" else None
         if owner is None:
             raise ServiceError(401, "invalid_api_key", "a valid API key must be sent: Authorization: Bearer KEY")
         if owner == OPERATOR:
@@ -137,86 +147,93 @@ class Service:
         return asked
 
     def model(self, name: str) -> ServedModel:
-        """An open model; the first request for it waits until it is loaded."""
-        with self._opening:
-            settings = self.policy.models[name]
+        """An open model; the first request for it waits until it is loaded. One that failed is tried again after some seconds."""
+        with self._opening.setdefault(name, threading.Lock()):
+            settings = self.policy.models.get(name)
+            if settings is None:  # it left the policy since the request was checked
+                raise ServiceError(404, "model_not_found", "model is no longer in the policy", param="model")
             found = self._models.get(name)
-            if found is None or found.settings != settings:
-                try:
-                    found = self._models[name] = ServedModel(name, settings)
-                except (OSError, ValueError, ImportError, AttributeError) as error:
-                    _log.error("model %s cannot be opened: %s: %s", name, type(error).__name__, error)
-                    raise ServiceError(503, "model_unavailable", f"model {name} cannot be opened; see the service's log") from None
+            if found is not None and found.settings == settings:
+                return found
+            failed, since = self._failed.get(name, (None, 0.0))
+            if failed == settings and time.monotonic() < since + SECONDS_BETWEEN_OPENINGS:
+                raise _unavailable(name)
+            try:
+                found = self._models[name] = ServedModel(name, settings)
+            except (Exception, SystemExit) as error:  # of the model's code, which may do anything; no request's text is in it yet
+                self._failed[name] = settings, time.monotonic()
+                _log.error("model %s cannot be opened: %s: %s", name, type(error).__name__, error)
+                raise _unavailable(name) from None
             return found
 
-    def open_models(self) -> None:
-        """Open every model that a tenant uses, so that no request waits for it."""
-        for name in {name for tenant in self.policy.tenants.values() for name in tenant.models}:
-            self.model(name)
+    def open_models(self) -> bool:
+        """Open every model that a tenant uses, so that no request waits for it; returns whether any could be opened. The log says
+        which could not, and requests for those are answered with 503."""
+        names = {name for tenant in self.policy.tenants.values() for name in tenant.models}
+        return sum(map(self._opens, sorted(names))) > 0  # all of them
 
-    def is_ready(self) -> bool:
-        """Whether models are open and the ledgers' database answers."""
+    def _opens(self, name: str) -> bool:
         try:
-            self.open_models()
-            self.releases.answers.find("")
-        except Exception as error:
-            _log.error("not ready: %s", type(error).__name__)
+            self.model(name)
+        except ServiceError:
             return False
         return True
 
+    # ---- readiness ----
+
+    def is_ready(self) -> bool:
+        """Whether a release would succeed: the stores can be written to, and at least one tenant has a ledger that can be read, a
+        model that is open, and its codebook. The log says what fails. Asked more than once a second, the answer is the last one."""
+        with self._checking:
+            if time.monotonic() > self._checked_at + SECONDS_BETWEEN_CHECKS:
+                accounts = [Account(name, tenant) for name, tenant in self.policy.tenants.items()]
+                self._is_ready = self.releases.can_be_kept() and any(self._can_release(account) for account in accounts)
+                self._checked_at = time.monotonic()
+            return self._is_ready
+
+    def _can_release(self, account: Account) -> bool:
+        try:
+            if account.tenant.codebook is not None:
+                load_codebook(account.tenant.codebook)
+            self.budget_state(account)
+        except (ServiceError, ValueError, OSError) as error:
+            _log.error("tenant %s: releases fail: %s", account.name, error)
+            return False
+        return any(map(self._opens, account.tenant.models))
+
     # ---- the policy ----
 
-    def reload(self) -> None:
-        """Put the file's policy in force. A file that is wrong changes nothing.
+    def reload(self) -> bool:
+        """Put the file's policy in force and open its models; returns whether it is another one.
 
         Raises:
-            ValueError, OSError: the file is no policy, names another store, or leaves a tenant without keys.
-            ValueError, OSError, MissingExtraError: as for `require_redactors`.
+            ValueError, OSError, MissingExtraError: as for `PolicyInForce.reload`.
         """
-        if self.path is None:
-            raise ValueError("there is no policy file to read again")
-        fresh = read_policy(self.path)
-        if fresh.store != self.policy.store:
-            raise ValueError("store must stay the same while the service runs")
-        if self.policy.needs_keys and fresh.tenants_without_keys():
-            raise ValueError(f"tenants.{fresh.tenants_without_keys()[0]}.keys must not be empty while the service runs")
-        require_redactors(fresh)
-        self.policy = fresh
+        changed = self.in_force.reload()
+        if changed:
+            self.open_models()
+        return changed
 
     def close(self) -> None:
         for model in self._models.values():
             model.close()
-        self.releases.ledgers.close()
-        self.releases.answers.close()
+        self.releases.close()
         self.metrics.close()
 
 
-def require_redactors(policy: Policy) -> None:
-    """Make every tenant's redactor once: its models are loaded before the first request, and what is missing is said now.
+def opened_stores(policy: Policy) -> Releases:
+    """The policy's stores, made if there are none.
 
     Raises:
-        ValueError: a category that does not exist, or an entry that names no detector.
-        OSError: there is no such model.
-        MissingExtraError: the library of a detector is not installed.
+        ValueError, BudgetError: they cannot be used.
     """
-    for name, tenant in policy.tenants.items():
-        try:
-            redactor_of(tenant.redact)
-        except ValueError as error:
-            raise ValueError(f"tenants.{name}.redact: {error}") from None
+    ledgers = Ledgers(policy.store)
+    ledgers.require_store()
+    return Releases(ledgers, AnswerStore(ledgers.store))
 
 
-def redactor_of(settings: bool | Redaction) -> Redactor | None:
-    if settings is False:
-        return None
-    chosen = Redaction() if settings is True else settings
-    return Redactor(
-        patterns=chosen.categories,
-        allow_categories=chosen.allow_categories or None,
-        allow_list=chosen.allow_list or None,
-        replacement=chosen.replacement,
-        detectors=[detector(entry) for entry in chosen.detectors] or None,
-    )
+def _unavailable(name: str) -> ServiceError:
+    return ServiceError(503, "model_unavailable", f"model {name} cannot be opened; see the service's log")
 
 
 @contextlib.contextmanager
@@ -234,7 +251,7 @@ def service_of(request: Request) -> Service:
 
 
 def require_texts(texts: list[str], caller: Caller, param: str) -> None:
-    """Texts within the tenant's limits, all of them Unicode that can be written down."""
+    """Texts within the tenant's limits."""
     limits = caller.tenant.limits
     if not texts:
         raise invalid(f"{param} must hold at least 1 text, got 0", param)
@@ -246,14 +263,3 @@ def require_texts(texts: list[str], caller: Caller, param: str) -> None:
         if len(text) > limits.characters:
             rule = f"{param} must have at most {limits.characters} characters each"
             raise invalid(f"{rule}, got {len(text)} at position {number}", param)
-        if not _is_unicode(text):
-            raise invalid(f"{param} must be valid Unicode, got half of a character at position {number}", param)
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether no escape in the JSON made half of a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

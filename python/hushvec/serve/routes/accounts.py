@@ -33,8 +33,10 @@ async def verify(request: Request) -> dict[str, Any]:
     sender = reader(request)
     limits = Limits() if isinstance(sender, Operator) else sender.tenant.limits
     require_type(request, JSON)
-    body = await read_body(request, limits.body_bytes)
-    return await service_of(request).work.run(lambda: _verified(json_fields(body, VerifyRequest)))
+    most, work, tenant = limits.body_bytes, service_of(request).work, request.state.tenant
+    with work.body(tenant, most) as take:
+        body = await read_body(request, most, take)
+        return await work.run(lambda: _verified(json_fields(body, VerifyRequest, most)), tenant)
 
 
 @router.get("/v1/budgets")
@@ -42,7 +44,7 @@ async def own_budget(request: Request) -> dict[str, Any]:
     """The caller's budget in the present period."""
     service = service_of(request)
     caller = identified(request)
-    return await service.work.run(lambda: _budget(service, caller))
+    return await service.work.run(lambda: _budget(service, caller), request.state.tenant)
 
 
 @router.get("/v1/budgets/{tenant}")
@@ -50,7 +52,7 @@ async def budget(request: Request, tenant: str) -> dict[str, Any]:
     """The same by name. A tenant sees its own budget only; another name answers as one that does not exist. Operators see all."""
     service = service_of(request)
     account = _account(reader(request), tenant)
-    return await service.work.run(lambda: _budget(service, account))
+    return await service.work.run(lambda: _budget(service, account), request.state.tenant)
 
 
 @router.get("/v1/budgets/{tenant}/ledger")
@@ -58,7 +60,7 @@ async def ledger(request: Request, tenant: str) -> dict[str, Any]:
     """Every row of the present period's ledger, and whether the hash chain holds."""
     service = service_of(request)
     account = _account(reader(request), tenant)
-    return await service.work.run(lambda: _ledger(service, account))
+    return await service.work.run(lambda: _ledger(service, account), request.state.tenant)
 
 
 @router.get("/v1/tenants")
@@ -66,7 +68,7 @@ async def tenants(request: Request) -> dict[str, Any]:
     """Every tenant's budget, for operators. Without keys, that of the one local tenant."""
     service = service_of(request)
     accounts = _all_accounts(reader(request))
-    return await service.work.run(lambda: {"tenants": [_budget(service, account) for account in accounts]})
+    return await service.work.run(lambda: {"tenants": [_budget(service, account) for account in accounts]}, request.state.tenant)
 
 
 def _account(sender: Caller | Operator, tenant: str) -> Account:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import json
 from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+import orjson
 from fastapi import APIRouter, Request, Response
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -54,8 +54,8 @@ async def embeddings(request: Request) -> Response:
     return await answer(request, _read, _release)
 
 
-def _read(body: bytes, media_type: str) -> EmbeddingsRequest:
-    return json_fields(body, EmbeddingsRequest)
+def _read(body: bytearray, media_type: str, most: int) -> EmbeddingsRequest:
+    return json_fields(body, EmbeddingsRequest, most)
 
 
 def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Run) -> Payload:
@@ -66,7 +66,7 @@ def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Ru
     model = service.model(name)
     redactor = caller.redactor
     clean = texts if redactor is None else [redaction.text for redaction in redactor.redact_all(texts)]
-    rows = model.embed(clean)
+    rows = model.embed(clean, caller.name)
     projection = None if asked.dimensions is None else _projection(rows.shape[1], asked.dimensions)
     if projection is not None:
         rows = projection.transform(rows)
@@ -83,13 +83,14 @@ def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Ru
             "usage": {"prompt_tokens": 0, "total_tokens": 0},
             "hushvec": {"receipt": release.receipt.to_dict()},
         }
-        return Payload(json.dumps(fields, separators=(",", ":")).encode(), "application/json", receipt_headers(release.receipt))
+        body = orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY)
+        return Payload(body, "application/json", receipt_headers(release.receipt))
 
     return run(make)
 
 
 def _data(rows: NDArray[np.float32], encoding: str) -> list[dict[str, Any]]:
-    values: list[Any] = rows.tolist() if encoding == "float" else [_base64(row) for row in rows]
+    values: Any = rows if encoding == "float" else [_base64(row) for row in rows]
     return [{"object": "embedding", "index": index, "embedding": value} for index, value in enumerate(values)]
 
 

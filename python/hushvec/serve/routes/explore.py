@@ -55,7 +55,7 @@ async def explore(request: Request, note: str = "0", epsilon: str = "8") -> dict
     """Releases of one of the bundled notes, and what a nearest-neighbor attacker finds from each."""
     reader(request)
     number, rounded = _note(note), _epsilon(epsilon)
-    return await service_of(request).work.run(lambda: _explored(number, rounded))
+    return await service_of(request).work.run(lambda: _explored(number, rounded), request.state.tenant)
 
 
 @lru_cache(maxsize=1024)

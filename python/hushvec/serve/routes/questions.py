@@ -17,7 +17,7 @@ from hushvec._native.products import inner_products
 from hushvec._native.rowwise import unit_rows
 from hushvec.retrieval.queries.question import Question, candidates
 from hushvec.serve.answering import JSON, Run, answer, documented
-from hushvec.serve.bodies import json_fields
+from hushvec.serve.bodies import Rows, Vector, json_fields
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.noise import epsilon_of, release_rows
 from hushvec.serve.receipts import receipt_headers
@@ -38,7 +38,7 @@ class AskRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     text: str | None = None
-    vector: list[float] | None = None
+    vector: Vector | None = None
     model: str | None = None
     fetch: int = Field(default=50, ge=1, le=MOST_FETCHED)
     epsilon: float | None = Field(default=None, gt=0, description="at most the policy's")
@@ -50,23 +50,23 @@ class RankRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     text: str | None = None
-    vector: list[float] | None = None
+    vector: Vector | None = None
     model: str | None = None
     ids: list[int] | list[str]
-    vectors: list[list[float]]
+    vectors: Rows
     k: int = Field(default=10, ge=1, le=MOST_FETCHED)
 
 
 @router.post("/v1/ask", openapi_extra=documented(AskRequest))
 async def ask(request: Request) -> Response:
     """What to send to the holder: a released row, and how many documents to return. Charged."""
-    return await answer(request, lambda body, _: json_fields(body, AskRequest), _ask)
+    return await answer(request, lambda body, _, most: json_fields(body, AskRequest, most), _ask)
 
 
 @router.post("/v1/rank", openapi_extra=documented(RankRequest))
 async def rank(request: Request) -> Response:
     """The holder's documents ranked by the clean question. Costs nothing; the ranking is as private as the question."""
-    return await answer(request, lambda body, _: json_fields(body, RankRequest), _rank)
+    return await answer(request, lambda body, _, most: json_fields(body, RankRequest, most), _rank)
 
 
 def _ask(service: Service, caller: Caller, asked: AskRequest, run: Run) -> Payload:
@@ -104,15 +104,14 @@ def _row(service: Service, caller: Caller, asked: AskRequest | RankRequest) -> N
     if (asked.text is None) == (asked.vector is None):
         raise invalid("one of text and vector must be given", "text")
     if asked.vector is not None:
-        with np.errstate(over="ignore"):
-            row = np.array([asked.vector], np.float32)
+        row: NDArray[np.float32] = asked.vector[None]
         if row.shape[1] == 0 or not np.isfinite(row).all():
             raise invalid("vector must hold finite numbers, at least 1", "vector")
         return row
     assert asked.text is not None
     require_texts([asked.text], caller, "text")
     text = asked.text if caller.redactor is None else caller.redactor.redact(asked.text).text
-    return service.model(service.model_name(caller, asked.model)).embed([text])
+    return service.model(service.model_name(caller, asked.model)).embed([text], caller.name)
 
 
 def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:

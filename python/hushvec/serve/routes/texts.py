@@ -14,6 +14,7 @@ from hushvec.serve.noise import epsilon_of
 from hushvec.serve.policy import Redaction
 from hushvec.serve.receipts import receipt_headers
 from hushvec.serve.releases import Payload
+from hushvec.serve.reloading import redactor_of
 from hushvec.serve.rewriters import (
     DEFAULT_MECHANISM,
     RewritingMechanism,
@@ -21,9 +22,10 @@ from hushvec.serve.rewriters import (
     out_of_range,
     require_offered,
     rewriter_for,
+    trial_for,
     unknown_category,
 )
-from hushvec.serve.service import Caller, Service, redactor_of, require_texts
+from hushvec.serve.service import Caller, Service, require_texts
 from hushvec.text.pii.redactor import Redactor
 
 router = APIRouter(tags=["texts"])
@@ -57,13 +59,13 @@ class RewriteRequest(BaseModel):
 @router.post("/v1/redact", openapi_extra=documented(RedactRequest))
 async def redact(request: Request) -> Response:
     """Personal data found by rules and replaced by placeholders. No differential privacy: nothing is charged."""
-    return await answer(request, lambda body, _: json_fields(body, RedactRequest), _redact)
+    return await answer(request, lambda body, _, most: json_fields(body, RedactRequest, most), _redact)
 
 
 @router.post("/v1/rewrite", openapi_extra=documented(RewriteRequest))
 async def rewrite(request: Request) -> Response:
     """The text as a public one, by a mechanism of differential privacy. Charged."""
-    return await answer(request, lambda body, _: json_fields(body, RewriteRequest), _rewrite)
+    return await answer(request, lambda body, _, most: json_fields(body, RewriteRequest, most), _rewrite)
 
 
 def _redact(service: Service, caller: Caller, asked: RedactRequest, run: Run) -> Payload:
@@ -97,6 +99,7 @@ def _rewrite(service: Service, caller: Caller, asked: RewriteRequest, run: Run) 
     if delta:
         require_offered(caller.tenant, mechanism, service.budget_state(caller))
     rewriter = rewriter_for(epsilon, asked.allow_categories, asked.allow_list, mechanism=mechanism, delta=delta)
+    trial = trial_for(epsilon, mechanism, delta)
 
     def make(budget: Any) -> Payload:
         try:
@@ -104,7 +107,7 @@ def _rewrite(service: Service, caller: Caller, asked: RewriteRequest, run: Run) 
         except ValueError:  # before the charge, as every error about arguments
             raise out_of_range(mechanism) from None
         service.metrics.released(caller.name, rewriting.n_chunks, rewriting.epsilon_total)
-        fields = rewriting.to_dict(private=False)
+        fields = {**rewriting.to_dict(private=False), **trial.fields()}
         headers = {} if rewriting.receipt is None else receipt_headers(rewriting.receipt)
         return Payload(json.dumps(fields, ensure_ascii=False).encode(), JSON, headers)
 

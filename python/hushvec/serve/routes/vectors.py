@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import numpy as np
+import orjson
 from fastapi import APIRouter, Request, Response
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from hushvec.serve import arrow
 from hushvec.serve.answering import JSON, Run, answer, documented
-from hushvec.serve.bodies import json_fields
+from hushvec.serve.bodies import Rows, json_fields
 from hushvec.serve.failures import invalid
 from hushvec.serve.noise import epsilon_of, release_rows
 from hushvec.serve.receipts import receipt_headers
@@ -27,15 +26,15 @@ class PrivatizeRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    vectors: list[list[float]]
+    vectors: Rows
     epsilon: float | None = Field(default=None, gt=0, description="at most the policy's")
 
 
 class _Rows:
-    """What was asked, in either form."""
+    """What was asked, in either form. The one element of `rows` is taken out for the release."""
 
     def __init__(self, rows: NDArray[Any], epsilon: float | None, *, is_arrow: bool) -> None:
-        self.rows = rows
+        self.rows = [rows]
         self.epsilon = epsilon
         self.is_arrow = is_arrow
 
@@ -49,33 +48,27 @@ async def privatize(request: Request) -> Response:
     return await answer(request, _read, _release, types=(JSON, arrow.MEDIA_TYPE))
 
 
-def _read(body: bytes, media_type: str) -> _Rows:
+def _read(body: bytearray, media_type: str, most: int) -> _Rows:
     if media_type == arrow.MEDIA_TYPE:
-        rows, epsilon = arrow.read_vectors(body)
+        rows, epsilon = arrow.read_vectors(body, most)
         return _Rows(rows, epsilon, is_arrow=True)
-    fields = json_fields(body, PrivatizeRequest)
-    if not fields.vectors:
-        raise invalid("vectors must hold at least 1 row, got 0", "vectors")
-    lengths = [len(row) for row in fields.vectors]
-    if min(lengths) != max(lengths) or not lengths[0]:
-        raise invalid(f"vectors must hold rows of one length above 0, got lengths {min(lengths)} to {max(lengths)}", "vectors")
-    with np.errstate(over="ignore"):  # what float32 cannot hold is refused with the rows
-        return _Rows(np.array(fields.vectors, np.float32), fields.epsilon, is_arrow=False)
+    fields = json_fields(body, PrivatizeRequest, most)
+    return _Rows(fields.vectors, fields.epsilon, is_arrow=False)
 
 
 def _release(service: Service, caller: Caller, asked: _Rows, run: Run) -> Payload:
-    limit = caller.tenant.limits.rows
-    if len(asked.rows) > limit:
-        raise invalid(f"vectors must have at most {limit} rows, got {len(asked.rows)}", "vectors")
+    limit, count = caller.tenant.limits.rows, len(asked.rows[0])
+    if count > limit:
+        raise invalid(f"vectors must have at most {limit} rows, got {count}", "vectors")
     epsilon = epsilon_of(caller.tenant, asked.epsilon)
 
     def make(budget: Any) -> Payload:
-        release = release_rows(asked.rows, caller.tenant, epsilon, budget)
-        service.metrics.released(caller.name, len(asked.rows), epsilon)
+        release = release_rows(asked.rows.pop(), caller.tenant, epsilon, budget)
+        service.metrics.released(caller.name, count, epsilon)
         headers = receipt_headers(release.receipt)
         if asked.is_arrow:
             return Payload(arrow.write_vectors(release.values, headers), arrow.MEDIA_TYPE, headers)
-        fields = {"vectors": release.values.tolist(), "receipt": release.receipt.to_dict()}
-        return Payload(json.dumps(fields, separators=(",", ":")).encode(), JSON, headers)
+        fields = {"vectors": release.values, "receipt": release.receipt.to_dict()}
+        return Payload(orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY), JSON, headers)
 
     return run(make)

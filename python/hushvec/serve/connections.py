@@ -1,0 +1,91 @@
+"""HTTP connections with bounds: on heads of requests, on the time that requests take, on answers nobody reads, on their number."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+MOST_CONNECTIONS = 1000
+MOST_HEAD_BYTES = 65_536
+MOST_HEADERS = 128
+MOST_PIPELINED = 16
+SECONDS_FOR_HEAD = 10.0
+SECONDS_FOR_REST = 60.0     # of a body that was answered before it had come
+SECONDS_TO_FETCH = 30.0     # without one byte of the answer taken
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's own, which has no such bounds.
+
+    A head that is too long or has too many headers is answered 400. Where time is over or connections are too many, it is closed.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+    _reader: asyncio.TimerHandle | None = None
+    _unread = 0         # bytes since the last part that was complete
+    _is_whole = True    # whether the whole of the last request has come
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
+        else:
+            self._expect_within(SECONDS_FOR_HEAD)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._expect_within(None)
+        if self._reader is not None:
+            self._reader.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._unread += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._unread > MOST_HEAD_BYTES:
+            self.send_400_response("The head of a request must be shorter.")
+        elif self._timer is None and (self.cycle is None or self.cycle.response_complete):
+            self._expect_within(SECONDS_FOR_HEAD)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        if len(self.headers) > MOST_HEADERS:
+            raise ValueError("too many headers")
+
+    def on_headers_complete(self) -> None:
+        self._unread, self._is_whole = 0, False
+        self._expect_within(None)
+        super().on_headers_complete()
+        if len(self.pipeline) > MOST_PIPELINED:
+            raise ValueError("too many requests at once")
+
+    def on_body(self, body: bytes) -> None:
+        self._unread = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._unread, self._is_whole = 0, True
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self._is_whole:
+            self._expect_within(SECONDS_FOR_REST)
+        self._watch_reader()
+
+    def _watch_reader(self, before: int | None = None) -> None:
+        """Close the connection once nothing of an answer is taken any more; `before`: bytes that were there at the last look."""
+        if self._reader is not None:
+            self._reader.cancel()
+        left = self.transport.get_write_buffer_size()
+        if before is not None and left >= before:
+            self.transport.abort()
+        elif left:
+            self._reader = self.loop.call_later(SECONDS_TO_FETCH, self._watch_reader, left)
+
+    def _expect_within(self, seconds: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
