@@ -3,12 +3,14 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 import tracemalloc
+from pathlib import Path
 
 import anyio
 import httpx
@@ -27,7 +29,7 @@ from hushvec.serve.routes.questions import RankRequest
 from hushvec.serve.routes.vectors import PrivatizeRequest
 from hushvec.serve.work import BODIES, THREADS, Turns, Work
 from serve import toy_models
-from serve.services import TESTS, client_of, free_port, policy_fields, wait_until_ready, write_policy
+from serve.services import TESTS, client_of, free_port, policy_fields, server, wait_until_ready, write_policy
 
 MB = 1_000_000
 
@@ -142,6 +144,34 @@ def test_what_json_holds_is_bounded(case):
         tracemalloc.stop()
     assert error.value.status in (400, 413) and len(error.value.message) < 200
     assert len(body) + peak < 2 * SIZE + 8 * MB
+
+LARGE = 60 * MB
+LARGE_BODIES = {
+    "numbers": lambda: b'{"vectors":[' + b",".join([b"[" + b",".join([b"1.5"] * 780) + b"]"] * 5000) + b"]}",
+    "too many numbers": lambda: NUMBERS + b"1.5," * (LARGE // 4) + b"1]]}",
+    "rows of one number": lambda: b'{"vectors":[' + b"[1]," * (LARGE // 4) + b"[1]]}",
+    "Arrow": lambda: stream(zeros(LARGE // 1000)),
+    "Arrow in batches": lambda: stream(zeros(LARGE // 4000), batches=4),
+    "Arrow that unpacks": lambda: stream(zeros(LARGE // 1000), codec="zstd"),
+    "Arrow that unpacks to too much": lambda: stream(zeros(LARGE // 200), codec="zstd"),
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", LARGE_BODIES)
+def test_a_process_grows_by_twice_the_limit(tmp_path, case):
+    """For a request of nearly `body_bytes` and its answer; allocators keep some 20 MB."""
+    port, limit = free_port(), 64 * MB
+    policy = write_policy(tmp_path / "policy.yaml", policy_fields(tmp_path / "budget.sqlite", limits={"body_bytes": limit}))
+    kind = arrow.MEDIA_TYPE if case.startswith("Arrow") else "application/json"
+    ask = lambda body: httpx.post(f"http://127.0.0.1:{port}/v1/privatize", content=body, headers={"Content-Type": kind}, timeout=300)
+    body = LARGE_BODIES[case]()
+    with server(policy, port, log=tmp_path / "log") as process:
+        memory = lambda name: int(re.search(rf"{name}:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())[1]) * 1024
+        assert ask(stream(zeros(4)) if kind == arrow.MEDIA_TYPE else b'{"vectors": [[1]]}').status_code == 200
+        before = memory("VmRSS")
+        assert ask(body).status_code == (413 if "too m" in case or "rows" in case else 200)
+        assert memory("VmHWM") - before < 2 * limit + 20 * MB
 
 
 def test_numbers_up_to_the_limit():

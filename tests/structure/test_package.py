@@ -143,7 +143,7 @@ NEEDS = {
     "wrapping.py": {"torch"},
 }
 # The same for all modules of a package.
-NEEDS_OF_PACKAGES = {"serve": {"anyio", "fastapi", "prometheus_client", "pydantic", "starlette"}}
+NEEDS_OF_PACKAGES = {"serve": {"anyio", "fastapi", "ijson", "orjson", "prometheus_client", "pydantic", "starlette", "uvicorn"}}
 
 
 def modules():
