@@ -64,8 +64,7 @@ _LOWER_CORNER = re.compile(
 )
 _THE = re.compile(r"(?:at )?the $")
 
-# What may follow a street: each part is anchored where the one before it ended.
-# Signs that a mail program or a list puts before each line.
+# What may follow a street, anchored where the part before it ended; first the signs that a mail program puts before each line.
 _QUOTE = r"(?:[>|*#?\-]{1,3} )?"
 _GAP = rf"(?:[ ]{{0,2}},?[ ]{{0,2}}\n{{0,2}}[^\S\n]{{0,3}}{_QUOTE},?[ ]{{0,2}})"
 _STATE = r"[A-Z]{1,3}(?![\w.])(?=[ ,]*(?:[0-9]|\n|$|[A-Z]))"
@@ -73,7 +72,7 @@ _CODE = (
     r"(?:[A-Z]{1,2}-)?[0-9]{4,6}(?:-[0-9]{3,4})?(?!\w)(?:[ ]{1,2}[A-Z]{2}(?!\w))?|[0-9]{3}[ ][0-9]{2}(?!\w)"
     r"|[A-Z]{1,2}[0-9][A-Z0-9]?[ ]?[0-9][A-Z]{2}(?!\w)|[A-Z][0-9][A-Z][ ]?[0-9][A-Z][0-9](?!\w)"
 )
-_PLACE = rf"(?:{WORD}|St\.?)(?:[ \-'](?:{_LINK}[ ])?(?:{WORD}|[A-Z](?![\w])|\([^)\n]{{1,20}}\))){{0,3}}"
+_PLACE = rf"(?:{WORD}|St\.?)(?:[ ](?:{_LINK}[ ])?(?:{WORD}|[A-Z](?![\w])|\([^)\n]{{1,20}}\))){{0,3}}"
 _PART = re.compile(rf"{_GAP}(?:(?i:{_UNIT.pattern})|{_CODE}|{_STATE})")
 _UNIT_PART = re.compile(rf"{_GAP}(?:{_UNIT.pattern})", re.IGNORECASE)
 _PLACE_PART = re.compile(
@@ -82,6 +81,7 @@ _PLACE_PART = re.compile(
 )
 _PLACE_AFTER_UNIT = re.compile(rf"[ ]({_PLACE})(?=[ ]{{0,2}}(?:[,.;?\n]|$|[0-9]))")
 _CODE_PART = re.compile(rf"{_GAP}(?:{_CODE}|{_STATE})")
+_LAST_CODE = re.compile(rf"[ ]{{1,2}}(?:{_CODE})")
 MOST_PARTS = 7
 
 _LOWER_PART = re.compile(
@@ -91,7 +91,9 @@ _LOWER_PART = re.compile(
 )
 
 _PLACE_WORDS = word_list("words_before_addresses")
-_SIMPLE = re.compile(rf"({WORD}(?:[ ](?:{_LINK}[ ])?(?:{WORD})){{0,3}})[ ]([0-9]{{1,4}}[A-Za-z]?)(?![\w:%/]|[.,][0-9])")
+_SIMPLE = re.compile(
+    rf"(?<![^\W_])(?<!['’\-])({WORD}(?:[ ](?:{_LINK}[ ])?(?:{WORD})){{0,3}})[ ]([0-9]{{1,4}}[A-Za-z]?)(?![\w:%/]|[.,][0-9])"
+)
 _NOT_STREET_NAMES = word_list("not_street_names")
 
 
@@ -342,11 +344,9 @@ def _continued(document: Document, end: int) -> int:
             end, placed = place.end(1), True
             continue
         if part is None:
-            code = re.compile(rf"[ ]{{1,2}}(?:{_CODE})").match(text, end) if placed else None
-            if code is None:
+            part = _LAST_CODE.match(text, end) if placed else None
+            if part is None:
                 return end
-            end = code.end()
-            continue
         end = part.end()
     return end
 

@@ -10,14 +10,16 @@ from hushvec.text.pii.letters import words
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import word_list
 
-_LOCAL = re.compile(r"[a-z0-9!#$%&'*+/=?^_`{|}~.\-\u00a1-\uffff]")
-_DOMAIN = re.compile(r"@[a-z0-9\u00a1-\uffff][a-z0-9.\-\u00a1-\uffff]*[a-z0-9\u00a1-\uffff]")
+# Letters and marks beyond ASCII; not the punctuation around an address, which would also begin an address at each sign of a row.
+_BEYOND = r"\u00c0-\u1fff\u2c00-\u2dff\u3040-\uffff"
+_LOCAL = re.compile(rf"[a-z0-9!#$%&'*+/=?^_`{{|}}~.\-{_BEYOND}]")
+_DOMAIN = re.compile(rf"@[a-z0-9{_BEYOND}][a-z0-9.\-{_BEYOND}]*[a-z0-9{_BEYOND}]")
 _SCHEME = re.compile(
     r"://(?:(?<=http://)|(?<=https://)|(?<=ftp://)|(?<=ftps://)|(?<=sftp://)|(?<=ssh://)|(?<=wss://))[^\s<>\"`{}|\\^]+"
 )
 _SCHEME_NAME = re.compile(r"(?:https?|ftps?|sftp|ssh|wss)$")
 _HOST = re.compile(
-    r"[a-z0-9\u00a1-\uffff](?<![\w@.\-/].)[a-z0-9\-\u00a1-\uffff]*\.[a-z0-9.\-\u00a1-\uffff]*[a-z0-9\u00a1-\uffff]"
+    rf"[a-z0-9{_BEYOND}](?<![\w@.\-/{_BEYOND}].)[a-z0-9\-{_BEYOND}]*\.[a-z0-9.\-{_BEYOND}]*[a-z0-9{_BEYOND}]"
 )
 _REST = re.compile(r"(?::\d{1,5})?(?:[/?#][^\s<>\"`{}|\\^]*)?")
 

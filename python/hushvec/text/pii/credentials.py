@@ -18,13 +18,13 @@ _KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 # A word of the alphabets that keys are written in; each is read once, from its beginning.
 _TOKEN = re.compile(r"[A-Za-z0-9_](?<![A-Za-z0-9_+/=.\-].)[A-Za-z0-9_+/=.\-]{17,}")
 _KNOWN = re.compile(
-    r"(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}$"
+    r"\A(?:(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}$"
     r"|gh[pousr]_[A-Za-z0-9]{36,}$|github_pat_[A-Za-z0-9_]{22,}$|glpat-[A-Za-z0-9_\-]{20,}$"
     r"|sk-[A-Za-z0-9_\-]{20,}$|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}$|pk_(?:live|test)_[A-Za-z0-9]{16,}$"
     r"|xox[abeoprs]-[A-Za-z0-9\-]{10,}$|AIza[A-Za-z0-9_\-]{35}$|ya29\.[A-Za-z0-9_\-]{20,}$"
     r"|npm_[A-Za-z0-9]{36}$|pypi-[A-Za-z0-9_\-]{16,}$|hf_[A-Za-z0-9]{30,}$|SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}$"
     r"|dop_v1_[a-f0-9]{64}$|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}$|key-[a-f0-9]{32}$"
-    r"|eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*$"
+    r"|eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*$)"
 )
 
 _WORDS = words(

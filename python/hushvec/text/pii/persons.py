@@ -18,6 +18,8 @@ _LATER = rf"(?:[ ](?:{INITIAL}[ ]){{0,2}}(?:{PARTICLE}[ ]){{0,2}}{WORD}|[ ]{INIT
 _NAME = re.compile(rf"(?:{INITIAL}[ ]){{0,2}}(?:(?:{PARTICLE}[ ]){{1,2}})?{WORD}{_LATER}{{0,3}}(?![\w@])")
 _LATER_WORDS = re.compile(rf"{_LATER}{{0,3}}(?![\w@])")
 _LOWER_NAME = re.compile(rf"{LETTER}{{2,20}}(?: {LETTER}\.?(?= ))?(?: {LETTER}{{2,20}})?(?![\w@])")
+_HYPHENED = re.compile(rf"-{WORD}")
+_LOWER_SURNAME = re.compile(rf" ({LETTER}{{3,20}})(?![\w@])")
 _PARTICLES = frozenset(PARTICLE[3:-1].split("|"))
 
 _TITLES = word_list("titles")
@@ -233,7 +235,7 @@ def _given(document: Document) -> Iterator[tuple[int, int]]:
         if text[start].isupper() and not _BEGINS_PLACE.search(text, max(0, start - 7), start):
             last = _surname(text, end)
             if last == end and text[end : end + 1] == "-":
-                hyphened = re.compile(rf"-{WORD}").match(text, end)
+                hyphened = _HYPHENED.match(text, end)
                 if hyphened is None:
                     continue
                 last = _surname(text, hyphened.end())
@@ -265,7 +267,7 @@ _COMMON_SURNAMES = word_list("common_surnames")
 
 
 def _lower_surname(lower: str, end: int) -> int:
-    match = re.compile(rf" ({LETTER}{{3,20}})(?![\w@])").match(lower, end)
+    match = _LOWER_SURNAME.match(lower, end)
     return match.end() if match and _looks_like_surname(match[1]) else end
 
 

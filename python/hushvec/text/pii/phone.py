@@ -18,8 +18,10 @@ from hushvec.text.pii.document import Document
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import word_list
 
-_GAP = " .\\-/\u00a0\u2010-\u2013"
-_RUN = re.compile(rf"[+(0-9](?<![\w+.]\S)(?<![^\W_]\-\S)[0-9(){_GAP}]*[0-9)]")
+_GAP = " .\\-/\u2013"  # other spaces and hyphens are written as these by then
+# It takes any end, so that no other run begins inside one that came to nothing.
+_RUN = re.compile(rf"[+(0-9](?<![\w+.]\S)(?<![^\W_]\-\S)[0-9(){_GAP}]*")
+_RUN_SIGNS = " .-/(\u2013"
 _DIGITS = re.compile(r"\d+")
 _NOT_DIGITS = re.compile(r"\D+")
 _EXTENSION = re.compile(r"[\s,;]{0,2}(?:x|ext\.?|extension|extn\.?|#)\s{0,2}\d{1,6}(?!\w)")
@@ -51,17 +53,18 @@ def _phones(document: Document, plan: _Plan) -> Iterator[tuple[int, int]]:
         return
     context = _Context(document)
     for run in _RUN.finditer(document.text):
-        if run.end() - run.start() >= FEWEST:
-            yield from _in_run(document, run, plan, context)
+        written = run.group().rstrip(_RUN_SIGNS)
+        if len(written) >= FEWEST:
+            yield from _in_run(document, run.start(), written, plan, context)
 
 
-def _in_run(document: Document, run: re.Match[str], plan: _Plan, context: _Context) -> Iterator[tuple[int, int]]:
+def _in_run(document: Document, start: int, written: str, plan: _Plan, context: _Context) -> Iterator[tuple[int, int]]:
     """Numbers among pieces that stand between spaces, longest first: a row may hold several, or an amount and a number.
 
     More pieces than TABLE are a table of numbers: there each piece is looked at alone.
     """
-    text, start = document.text, run.start()
-    pieces = run.group().split(" ")  # an empty one stands between two spaces in a row, which end a number
+    text = document.text
+    pieces = written.split(" ")  # an empty one stands between two spaces in a row, which end a number
     digits = [len(piece if piece.isdecimal() else _NOT_DIGITS.sub("", piece)) for piece in pieces]
     most = MOST_PIECES if len(pieces) - pieces.count("") <= TABLE else 1
     index = 0
