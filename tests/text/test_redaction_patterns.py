@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 import hushvec.text.pii as rules_of_redaction
+from hushvec.data import private_notes
+from hushvec.text.pii import document
 from hushvec.text.pii.letters import WORD
 
 try:
@@ -30,7 +32,7 @@ FLOOR_SECONDS = 0.0005  # for 4,000 characters: what is quadratic and quicker ta
 ATTEMPTS = 3
 MADE_INSIDE = {
     "credentials._looks_random",
-    "csv_fields._fields",
+    "csv_fields._rows",
     "custom._compiled",
     "dates._dates",
     "organisations._after_stop_words",
@@ -169,6 +171,18 @@ def test_a_pattern_that_is_not_linear_is_noticed(source):
     """The first two are patterns that the rules once had."""
     pattern = re.compile(source)
     assert any(is_slow(pattern, *text) for text in _texts(pattern))
+
+
+@pytest.mark.parametrize("key", PATTERNS, ids=NAMES.get)
+def test_windows_find_what_one_search_finds(key, monkeypatch):
+    """On the shipped notes and on texts made of the pattern; windows of 100 characters, which matches often cross."""
+    monkeypatch.setattr(document, "WINDOW", 100)
+    monkeypatch.setattr(document, "BEYOND", 300)
+    pattern = PATTERNS[key]
+    pieces = [prefix + pump + SUFFIX for prefix, pump, _ in _texts(pattern)][:50]
+    text = "\n".join([*private_notes()[:20], *pieces, *private_notes()[20:40]])
+    found = [match.span() for match in document.matches(pattern, text) if match.group()]
+    assert found == [match.span() for match in pattern.finditer(text) if match.group()]
 
 
 def test_every_pattern_of_the_rules_is_looked_at():

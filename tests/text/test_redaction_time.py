@@ -5,13 +5,15 @@ Every limit is a ratio of two processor times of one process, so that it does no
 
 import os
 import re
+import threading
 import time
+from itertools import pairwise
 
 import pytest
 
 from hushvec.data import private_notes
 from hushvec.text import Redactor
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.registry import own_rules
 
 pytestmark = pytest.mark.alone
@@ -174,3 +176,38 @@ def test_distinct_values_are_not_slower(redactor):
     over_repeated = ratio(lambda: work(MIDDLE, True), lambda: work(MIDDLE, False), MOST_OVER_REPEATED)
     assert over_repeated < MOST_OVER_REPEATED
     assert ratio(lambda: work(SIZE, True), lambda: work(MIDDLE, True), MOST_GROWTH) < MOST_GROWTH
+
+
+def longest_wait(work):
+    """Processor time that this thread took at most before another one, always ready to run, got its turn; of three attempts."""
+    clock = time.pthread_getcpuclockid(threading.get_ident())
+    waits = []
+    for _ in range(3):
+        turns, done = [time.clock_gettime(clock)], threading.Event()
+
+        def take_turns(turns=turns, done=done):
+            while not done.is_set():
+                turns.append(time.clock_gettime(clock))
+                time.sleep(0.001)
+
+        other = threading.Thread(target=take_turns)
+        other.start()
+        work()
+        turns.append(time.clock_gettime(clock))
+        done.set()
+        other.join()
+        waits.append(max(after - before for before, after in pairwise(turns)))
+    return min(waits)
+
+
+def test_other_threads_run_while_a_long_text_is_searched():
+    """A search holds the interpreter's lock to its end: a million characters in one against windows of them, of which there are 15."""
+    pattern, text = re.compile(r"(?:a ){1,30}b"), filled("a ", SIZE)
+    in_windows = longest_wait(lambda: sum(1 for _ in matches(pattern, text)))
+    assert in_windows < longest_wait(lambda: sum(1 for _ in pattern.finditer(text))) / 4
+
+
+def test_other_threads_run_while_a_hostile_text_is_redacted(redactor):
+    """It once took one search of the phone rule, with quadratic time."""
+    text = "#1" + "(" * SIZE
+    assert longest_wait(lambda: redactor.redact(text)) < seconds(lambda: redactor.redact(text)) / 2

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.letters import CAPITALS, WORD, start_of_name, words
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import NOT_NAMES, word_list, words_in_order
@@ -102,7 +102,7 @@ def _numbers_first(document: Document) -> Iterator[tuple[int, int]]:
     if not document.has_digits:
         return
     taken = read = 0
-    for lead in _NUMBER_FIRST.finditer(document.text):
+    for lead in matches(_NUMBER_FIRST, document.text):
         if lead.start() < taken or not _may_be_street(document, lead.end()):
             continue
         second = _SECOND_NUMBER.match(document.text, lead.end())
@@ -117,7 +117,7 @@ def _numbers_first(document: Document) -> Iterator[tuple[int, int]]:
 
 def _street_hints(document: Document) -> list[int]:
     """The ends of all words for a street or for a flat, and the number signs."""
-    return sorted([end for _, end in document.after_words(_HINTS)] + [sign.end() for sign in _NUMBER_SIGN.finditer(document.text)])
+    return sorted([end for _, end in document.after_words(_HINTS)] + [sign.end() for sign in matches(_NUMBER_SIGN, document.text)])
 
 
 def _may_be_street(document: Document, position: int) -> bool:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.letters import words
 from hushvec.text.pii.rule import Rule
 
@@ -72,7 +72,7 @@ def long_tokens(document: Document) -> list[tuple[int, str]]:
     """Words that hold a digit, without the punctuation of the sentence."""
     if not document.has_digits:
         return []
-    words = ((match.start(), match.group().rstrip(".-")) for match in _TOKEN.finditer(document.text))
+    words = ((match.start(), match.group().rstrip(".-")) for match in matches(_TOKEN, document.text))
     return [(start, token) for start, token in words if _DIGIT.search(token)]
 
 
@@ -130,7 +130,7 @@ def _is_value(word: str, lower: str, end: int, assignment: str, start: int, stop
 def _user_info(document: Document) -> Iterator[tuple[int, int]]:
     if "://" not in document.text:
         return
-    for match in _USER_INFO.finditer(document.text):
+    for match in matches(_USER_INFO, document.text):
         yield match.span(1)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.rule import Rule
 
 _TIME = r"(?:[t ]{1,2}[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?: ?[ap]\.?m\b\.?|z\b|[+\-][0-9]{2}:?[0-9]{2}\b)?)?"
@@ -64,10 +64,10 @@ def _dates(document: Document) -> Iterator[tuple[int, int]]:
     if not document.has_digits:
         return
     lower = document.lower
-    for match in _YEAR_FIRST.finditer(lower):
+    for match in matches(_YEAR_FIRST, lower):
         if 1500 <= int(match.group()[:4]) <= 2199 and _is_day(int(match.group()[:4]), int(match[2]), int(match[3])):
             yield match.span()
-    for match in _YEAR_LAST.finditer(lower):
+    for match in matches(_YEAR_LAST, lower):
         first, second, year = int(re.match(r"\d+", match.group())[0]), int(match[2]), int(match[3])  # type: ignore[index]
         short = len(match[3]) == 2
         if short and match[1] == "." and match[0][-1].isdigit() and not re.match(r"\d\d\.\d\d\.\d\d", match.group()):
@@ -107,7 +107,7 @@ def _ages(document: Document) -> Iterator[tuple[int, int]]:
     if not document.has_digits:
         return
     lower = document.lower
-    for match in _AGE_BEFORE.finditer(lower):
+    for match in matches(_AGE_BEFORE, lower):
         if int(match.group()) <= OLDEST:
             yield match.span()
     for words, pattern in ((_AGE_WORDS, _AGE_AFTER), (_PRONOUNS, _WAS_AGE)):

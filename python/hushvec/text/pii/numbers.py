@@ -17,7 +17,7 @@ from hushvec.text.pii.checks import (
     is_ssn,
     luhn_holds,
 )
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.letters import words
 from hushvec.text.pii.rule import Rule
 
@@ -42,7 +42,7 @@ _SSN_WORDS = frozenset({"ssn", "security", "itin", "tin", "taxpayer"})
 
 
 def _cards(document: Document) -> Iterator[tuple[int, int]]:
-    for match in _CARD.finditer(document.text):
+    for match in matches(_CARD, document.text):
         if is_card(_digits(match.group())):
             yield match.span()
 
@@ -54,7 +54,7 @@ def _cards_after_words(document: Document) -> Iterator[tuple[int, int]]:
     ends = sorted(end for _, end in document.after_words(_CARD_WORDS))
     if not ends:
         return
-    for match in _CARD.finditer(document.text):
+    for match in matches(_CARD, document.text):
         nearest = bisect_right(ends, match.start()) - 1
         if nearest >= 0 and match.start() - ends[nearest] <= CARD_REACH:
             digits = _digits(match.group())
@@ -68,7 +68,7 @@ def _digits(written: str) -> str:
 
 def _ibans(document: Document) -> Iterator[tuple[int, int]]:
     lower = document.lower
-    for match in _IBAN.finditer(lower):
+    for match in matches(_IBAN, lower):
         start = match.start() - 2
         length = IBAN_LENGTHS.get(lower[start : start + 2])
         end = None if length is None else _end_of(lower, start, match.end(), length)
@@ -96,7 +96,7 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 def _grouped(document: Document) -> list[re.Match[str]]:
     """Numbers in groups of three, two and four digits, which two rules look at."""
-    return list(_SSN.finditer(document.text))
+    return list(matches(_SSN, document.text))
 
 
 def _ssns(document: Document) -> Iterator[tuple[int, int]]:
@@ -135,7 +135,7 @@ def _eins(document: Document) -> Iterator[tuple[int, int]]:
     if not document.has_digits:
         return
     if "-" in document.text:
-        for match in _EIN.finditer(document.text):
+        for match in matches(_EIN, document.text):
             if is_ein(match.group()[:2]):
                 yield match.span()
     for _, end in document.after_words(_EIN_WORDS):

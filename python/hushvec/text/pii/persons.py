@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.letters import CAPITALS, INITIAL, LETTER, PARTICLE, WORD, start_of_name, words
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import NOT_NAMES, given_names, word_list, words_in_order
@@ -188,7 +188,7 @@ def _subjects(document: Document) -> Iterator[tuple[int, int]]:
         name = _name_ending_at(text, end - len(word) - 1)
         if name and text[name[1]] == " " and (word not in _ONLY_TWO or _could_be_full(text[slice(*name)])):
             yield name
-    for match in _APOSTROPHE.finditer(text):
+    for match in matches(_APOSTROPHE, text):
         if _POSSESSIONS.match(text, match.end()):
             name = _name_ending_at(text, match.start())
             if name:
@@ -293,7 +293,7 @@ _CERTAIN_ENDINGS = words_in_order("certain_surname_endings")
 def _with_initials(document: Document) -> Iterator[tuple[int, int]]:
     """`Anna M. Lind`: a capitalized word, an initial, a capitalized word."""
     text = document.text
-    for match in _INITIAL_INSIDE.finditer(text):
+    for match in matches(_INITIAL_INSIDE, text):
         before = _name_ending_at(text, match.start(), 2)
         after = _WORD_AFTER.match(text, match.end()) if before else None
         if before is None or after is None:

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import word_list
 
@@ -52,7 +52,7 @@ def _phones(document: Document, plan: _Plan) -> Iterator[tuple[int, int]]:
     if not document.has_digits:
         return
     context = _Context(document)
-    for run in _RUN.finditer(document.text):
+    for run in matches(_RUN, document.text):
         written = run.group().rstrip(_RUN_SIGNS)
         if len(written) >= FEWEST:
             yield from _in_run(document, run.start(), written, plan, context)

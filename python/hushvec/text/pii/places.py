@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.letters import WORD, start_of_name
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import NOT_NAMES, cities, countries
@@ -102,7 +102,7 @@ def _by_words(document: Document) -> Iterator[tuple[int, int]]:
 def _with_state(document: Document) -> Iterator[tuple[int, int]]:
     """`Portland, OR 97201`."""
     text = document.text
-    for match in _STATE.finditer(text):
+    for match in matches(_STATE, text):
         start = start_of_name(text, match.start(), 3)
         if start < match.start() and text[start : match.start()].lower() not in NOT_NAMES:
             yield start, match.end()

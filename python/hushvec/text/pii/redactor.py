@@ -233,8 +233,8 @@ def redact(
     Guarantees:
         The same text gives the same result. What is outside the spans is unchanged. With placeholders as they come, redacting the
         result again changes nothing: it is read again until nothing more is found, eight times at most. The time grows linearly
-        with the text, whatever is in it, as long as there are no custom patterns and no detectors. That everything personal is
-        found is NOT guaranteed.
+        with the text, whatever is in it, as long as there are no custom patterns and no detectors; other threads run meanwhile.
+        That everything personal is found is NOT guaranteed.
 
     Edge cases:
         An empty text has no spans. A placeholder in the original text stays as it is.
