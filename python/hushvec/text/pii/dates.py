@@ -1,4 +1,4 @@
-"""Rules for dates of a day, in figures and in words, and for ages. Years and months alone stay."""
+"""Rules for dates of a day, in figures and in words, for months with a year, years of birth, and ages. Other years stay."""
 
 from __future__ import annotations
 
@@ -38,6 +38,10 @@ _MONTH_WORDS = frozenset(_MONTHS)
 _DAY_BEFORE = re.compile(r"(?<![\w.,])([0-9]{1,2})(?:st|nd|rd|th|\.|º|er)?[ \-]{1,2}(?:of |de |di )?$")
 _DAY_AFTER = re.compile(r"\.?[ \-]{1,2}([0-9]{1,2})(?:st|nd|rd|th)?(?![\w:]|[.,][0-9])(?:,? {1,2}((?:1[89]|20)[0-9]{2})(?!\w))?")
 _YEAR_AFTER = re.compile(r"\.?,?[ \-]{1,2}(?:of |de |del )?((?:1[5-9]|20)[0-9]{2})(?!\w)")
+_BIRTH_WORDS = frozenset({"born", "birth"})
+_BIRTH_YEAR = re.compile(
+    r"(?: year)?(?: ?[:=]|(?: in| around| about| circa| is| was| c\.)?(?: the year)?) {1,2}((?:1[89]|20)[0-9]{2})(?![\w\-/]|[.,][0-9])"
+)
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 _AGE_BEFORE = re.compile(
@@ -101,6 +105,14 @@ def _dates_in_words(document: Document) -> Iterator[tuple[int, int]]:
         after = _DAY_AFTER.match(lower, end)
         if after and 1 <= int(after[1]) <= longest and (after[2] or document.text[start].isupper()):
             yield start, after.end()
+            continue
+        year = _YEAR_AFTER.match(lower, end)
+        if year and (document.text[start].isupper() or document.all_lower):
+            yield start, year.end()
+    for _, end in document.after_words(_BIRTH_WORDS):
+        birth = _BIRTH_YEAR.match(lower, end)
+        if birth:
+            yield birth.span(1)
 
 
 def _ages(document: Document) -> Iterator[tuple[int, int]]:
@@ -123,6 +135,12 @@ def _ages(document: Document) -> Iterator[tuple[int, int]]:
 
 RULES = (
     Rule("date", "date", 0.85, "days in figures, year first or last, with time; the day must exist", _dates),
-    Rule("date_in_words", "date", 0.85, "12 March 2021, March 12th, with month names of six languages", _dates_in_words),
+    Rule(
+        "date_in_words",
+        "date",
+        0.85,
+        "12 March 2021, March 12th, June 2001, with month names of six languages; born in 1957",
+        _dates_in_words,
+    ),
     Rule("age", "age", 0.7, "31 years old, 31 y/o, aged 31, turned 31, I'm 31; up to 120", _ages),
 )

@@ -36,6 +36,10 @@ _BARE_SSN = re.compile(
 _IBAN = re.compile(r"[0-9]{2}(?<=[a-z]{2}[0-9]{2})(?<![^\W_][a-z]{2}[0-9]{2})(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,4})?")
 
 _CARD_WORDS = words("card cards cc credit debit visa mastercard amex maestro karte kreditkarte carte tarjeta")
+_CARD_ENDING = re.compile(
+    r"(?: card)?(?: (?:number|no\.?))?,?(?: that| which)? (?:ending|ends|ended)(?: in| with|:)? {1,2}"
+    r"([*x•.]{0,12}[0-9]{4})(?!\w|[.,\-][0-9])"
+)
 CARD_REACH = 48
 FEWEST_CARD_DIGITS = 13
 _SSN_WORDS = frozenset({"ssn", "security", "itin", "tin", "taxpayer"})
@@ -54,6 +58,10 @@ def _cards_after_words(document: Document) -> Iterator[tuple[int, int]]:
     ends = sorted(end for _, end in document.after_words(_CARD_WORDS))
     if not ends:
         return
+    for end in ends:
+        ending = _CARD_ENDING.match(document.lower, end)
+        if ending:
+            yield ending.span(1)
     for match in matches(_CARD, document.text):
         nearest = bisect_right(ends, match.start()) - 1
         if nearest >= 0 and match.start() - ends[nearest] <= CARD_REACH:
@@ -174,7 +182,7 @@ RULES = (
         "card_after_words",
         "card number",
         0.95,
-        "13 to 19 digits with the Luhn check digit after card, credit, Visa, ...",
+        "13 to 19 digits with the Luhn check digit after card, credit, Visa, ...; the last four after Visa ending in",
         _cards_after_words,
     ),
     Rule("iban", "bank account number", 1.0, "length of the country and mod 97 check", _ibans),
