@@ -33,6 +33,7 @@ LONG_FILES = (
     "evidence/statistical/test_noise_laws.py",
     "evidence/statistical/test_release_laws.py",
     "secure_memory/test_secure_cache.py",
+    "text/test_redaction_patterns.py",
     "text/test_vec2text.py",
     "native/cuda/test_device_run.py",
     "native/cuda/test_build_choice.py",

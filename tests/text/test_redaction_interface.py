@@ -78,6 +78,20 @@ def test_what_stays():
     assert redact("Ask A@B.com", allow_list=["a@b.com"]).text == "Ask [EMAIL]"
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "redacted"),
+    [
+        ("We visited Paris.", {"allow_categories": ["location"]}, "We visited Paris."),
+        ("We visited Paris.", {"allow_list": ["Paris"]}, "We visited Paris."),
+        ("at the Mary Poppins Hospital.", {"allow_list": ["Mary Poppins Hospital"]}, "at the Mary Poppins Hospital."),
+        ("He lives in Paris, a@b.com.", {"allow_categories": ["location"]}, "He lives in Paris, [EMAIL]."),
+        ("We visited Paris with Mary Poppins.", {"allow_categories": ["location"]}, "We visited Paris with [PERSON]."),
+    ],
+)
+def test_what_is_allowed_does_not_become_something_else(text, options, redacted):
+    assert redact(text, **options).text == redacted
+
+
 def test_custom_patterns():
     import re
 

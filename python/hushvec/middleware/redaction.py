@@ -54,6 +54,7 @@ def pii_redaction_middleware(
         None: rules miss things. What they miss is protected only by the noise of a `dp_embedding_middleware` beside it.
 
     Edge cases:
+        A vector store keeps the texts and metadata that it is given: redact those before they are added.
         What was found is not kept: results do not mention it, since even the number of finds reveals something about the text.
 
     Reference:

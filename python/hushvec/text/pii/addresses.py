@@ -8,9 +8,10 @@ codes and countries, as far as the next parts look like such.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.letters import CAPITALS, WORD, start_of_name, words
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import NOT_NAMES, word_list, words_in_order
@@ -41,7 +42,8 @@ _UNIT_WORDS = (
     "apartment|apt|suite|ste|unit|flat|floor|fl|room|rm|building|bldg|lot|box|appartement|appt|étage|piso|dept|top|tür|et|lgh"
 )
 _UNIT = re.compile(
-    rf"(?:{_UNIT_WORDS})\.?[ ]{{0,2}}#?(?:[0-9][0-9a-z\-]{{0,7}}|[a-z](?!\w))|#[ ]?[0-9][0-9a-z\-]{{0,7}}", re.IGNORECASE
+    rf"(?:{_UNIT_WORDS})(?![^\W\d_])\.?[ ]{{0,2}}#?(?:[0-9][0-9a-z\-]{{0,7}}|[a-z](?!\w))|#[ ]?[0-9][0-9a-z\-]{{0,7}}",
+    re.IGNORECASE,
 )
 _POST_BOX = re.compile(
     r"(?:p\.?[ ]?o\.?[ ]?box|post(?:al)?[ ]?(?:office[ ])?box|postbox|postfach|postboks|apartado(?: de correos)?|casilla|bp|skrytka)"
@@ -62,8 +64,7 @@ _LOWER_CORNER = re.compile(
 )
 _THE = re.compile(r"(?:at )?the $")
 
-# What may follow a street: each part is anchored where the one before it ended.
-# Signs that a mail program or a list puts before each line.
+# What may follow a street, anchored where the part before it ended; first the signs that a mail program puts before each line.
 _QUOTE = r"(?:[>|*#?\-]{1,3} )?"
 _GAP = rf"(?:[ ]{{0,2}},?[ ]{{0,2}}\n{{0,2}}[^\S\n]{{0,3}}{_QUOTE},?[ ]{{0,2}})"
 _STATE = r"[A-Z]{1,3}(?![\w.])(?=[ ,]*(?:[0-9]|\n|$|[A-Z]))"
@@ -71,7 +72,7 @@ _CODE = (
     r"(?:[A-Z]{1,2}-)?[0-9]{4,6}(?:-[0-9]{3,4})?(?!\w)(?:[ ]{1,2}[A-Z]{2}(?!\w))?|[0-9]{3}[ ][0-9]{2}(?!\w)"
     r"|[A-Z]{1,2}[0-9][A-Z0-9]?[ ]?[0-9][A-Z]{2}(?!\w)|[A-Z][0-9][A-Z][ ]?[0-9][A-Z][0-9](?!\w)"
 )
-_PLACE = rf"(?:{WORD}|St\.?)(?:[ \-'](?:{_LINK}[ ])?(?:{WORD}|[A-Z](?![\w])|\([^)\n]{{1,20}}\))){{0,3}}"
+_PLACE = rf"(?:{WORD}|St\.?)(?:[ ](?:{_LINK}[ ])?(?:{WORD}|[A-Z](?![\w])|\([^)\n]{{1,20}}\))){{0,3}}"
 _PART = re.compile(rf"{_GAP}(?:(?i:{_UNIT.pattern})|{_CODE}|{_STATE})")
 _UNIT_PART = re.compile(rf"{_GAP}(?:{_UNIT.pattern})", re.IGNORECASE)
 _PLACE_PART = re.compile(
@@ -80,6 +81,7 @@ _PLACE_PART = re.compile(
 )
 _PLACE_AFTER_UNIT = re.compile(rf"[ ]({_PLACE})(?=[ ]{{0,2}}(?:[,.;?\n]|$|[0-9]))")
 _CODE_PART = re.compile(rf"{_GAP}(?:{_CODE}|{_STATE})")
+_LAST_CODE = re.compile(rf"[ ]{{1,2}}(?:{_CODE})")
 MOST_PARTS = 7
 
 _LOWER_PART = re.compile(
@@ -89,7 +91,9 @@ _LOWER_PART = re.compile(
 )
 
 _PLACE_WORDS = word_list("words_before_addresses")
-_SIMPLE = re.compile(rf"({WORD}(?:[ ](?:{_LINK}[ ])?(?:{WORD})){{0,3}})[ ]([0-9]{{1,4}}[A-Za-z]?)(?![\w:%/]|[.,][0-9])")
+_SIMPLE = re.compile(
+    rf"(?<![^\W_])(?<!['’\-])({WORD}(?:[ ](?:{_LINK}[ ])?(?:{WORD})){{0,3}})[ ]([0-9]{{1,4}}[A-Za-z]?)(?![\w:%/]|[.,][0-9])"
+)
 _NOT_STREET_NAMES = word_list("not_street_names")
 
 
@@ -98,8 +102,8 @@ def _numbers_first(document: Document) -> Iterator[tuple[int, int]]:
     if not document.has_digits:
         return
     taken = read = 0
-    for lead in _NUMBER_FIRST.finditer(document.text):
-        if lead.start() < taken:
+    for lead in matches(_NUMBER_FIRST, document.text):
+        if lead.start() < taken or not _may_be_street(document, lead.end()):
             continue
         second = _SECOND_NUMBER.match(document.text, lead.end())
         start = second.end() if second else lead.end()
@@ -109,6 +113,21 @@ def _numbers_first(document: Document) -> Iterator[tuple[int, int]]:
         found = _street_of(document, lead.start(), words) if words else None
         if found is not None:
             yield found[0], (taken := _continued(document, found[1]))
+
+
+def _street_hints(document: Document) -> list[int]:
+    """The ends of all words for a street or for a flat, and the number signs."""
+    return sorted([end for _, end in document.after_words(_HINTS)] + [sign.end() for sign in matches(_NUMBER_SIGN, document.text)])
+
+
+def _may_be_street(document: Document, position: int) -> bool:
+    """Whether one of these words is near, or a capital for a name between two numbers. Only saves work."""
+    hints = document.once(_street_hints)
+    hint = bisect_left(hints, position)
+    if hint < len(hints) and hints[hint] <= position + HINT_REACH:
+        return True
+    first = document.text[position : position + LONGEST_LINK + 1].partition(" ")[0]
+    return not document.all_lower and (not first[0].islower() or first[1:2] in "'’" or first.rstrip(".") in _LINKS)
 
 
 def _compounds(document: Document) -> Iterator[tuple[int, int]]:
@@ -180,7 +199,7 @@ def _name_between_numbers(document: Document, start: int, words: list[tuple[str,
         if plain in _LINKS:
             continue
         number = _TRAILING_NUMBER.match(text, end)
-        if number and not document.all_lower and _three_digits_at(text, start):
+        if number and not document.all_lower and text[start : start + 3].isdigit():
             return start, number.end()
         unit = _UNIT_PART.match(text, number.end() if number else end)
         if unit:
@@ -188,11 +207,12 @@ def _name_between_numbers(document: Document, start: int, words: list[tuple[str,
     return None
 
 
-def _three_digits_at(text: str, start: int) -> bool:
-    return start + 3 <= len(text) and text[start : start + 3].isdigit()
-
-
 _LINKS = frozenset(_LINK[3:-1].split("|"))
+LONGEST_LINK = max(map(len, _LINKS))
+_NUMBER_SIGN = re.compile("#")
+_FIRST_LETTERS = re.compile(r"[^\W\d_]+")
+_HINTS = frozenset(_FIRST_LETTERS.match(word)[0] for word in _TYPES | _PREFIXES | set(_UNIT_WORDS.split("|")))  # type: ignore[index]
+HINT_REACH = 320  # seven words, two numbers and what stands between them
 
 
 def _is_name(word: str) -> bool:
@@ -317,25 +337,18 @@ def _continued(document: Document, end: int) -> int:
     placed = False
     for _ in range(MOST_PARTS):
         part = _PART.match(text, end)
-        if part is None and (place := _PLACE_PART.match(text, end)) and not _is_field(text, place.end(1)):
+        if part is None and (place := _PLACE_PART.match(text, end)):
             end, placed = place.end(1), True
             continue
         if part is None and not placed and (place := _PLACE_AFTER_UNIT.match(text, end)) and _CODE_PART.match(text, place.end(1)):
             end, placed = place.end(1), True
             continue
         if part is None:
-            code = re.compile(rf"[ ]{{1,2}}(?:{_CODE})").match(text, end) if placed else None
-            if code is None:
+            part = _LAST_CODE.match(text, end) if placed else None
+            if part is None:
                 return end
-            end = code.end()
-            continue
         end = part.end()
     return end
-
-
-def _is_field(text: str, end: int) -> bool:
-    """The next line is another entry, such as "Phone:"."""
-    return text[end : end + 2].lstrip()[:1] == ":"
 
 
 _STREET_WORDS = words("street road avenue boulevard lane terrace crescent parkway")

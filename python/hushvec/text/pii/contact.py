@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.letters import words
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import word_list
 
-_LOCAL = re.compile(r"[a-z0-9!#$%&'*+/=?^_`{|}~.\-\u00a1-\uffff]")
-_DOMAIN = re.compile(r"@[a-z0-9\u00a1-\uffff][a-z0-9.\-\u00a1-\uffff]*[a-z0-9\u00a1-\uffff]")
+# Letters and marks beyond ASCII; not the punctuation around an address, which would also begin an address at each sign of a row.
+_BEYOND = r"\u00c0-\u1fff\u2c00-\u2dff\u3040-\uffff"
+_LOCAL = re.compile(rf"[a-z0-9!#$%&'*+/=?^_`{{|}}~.\-{_BEYOND}]")
+_DOMAIN = re.compile(rf"@[a-z0-9{_BEYOND}][a-z0-9.\-{_BEYOND}]*[a-z0-9{_BEYOND}]")
 _SCHEME = re.compile(
     r"://(?:(?<=http://)|(?<=https://)|(?<=ftp://)|(?<=ftps://)|(?<=sftp://)|(?<=ssh://)|(?<=wss://))[^\s<>\"`{}|\\^]+"
 )
 _SCHEME_NAME = re.compile(r"(?:https?|ftps?|sftp|ssh|wss)$")
 _HOST = re.compile(
-    r"[a-z0-9\u00a1-\uffff](?<![\w@.\-/].)[a-z0-9\-\u00a1-\uffff]*\.[a-z0-9.\-\u00a1-\uffff]*[a-z0-9\u00a1-\uffff]"
+    rf"[a-z0-9{_BEYOND}](?<![\w@.\-/{_BEYOND}].)[a-z0-9\-{_BEYOND}]*\.[a-z0-9.\-{_BEYOND}]*[a-z0-9{_BEYOND}]"
 )
 _REST = re.compile(r"(?::\d{1,5})?(?:[/?#][^\s<>\"`{}|\\^]*)?")
 
@@ -33,7 +35,7 @@ def _emails(document: Document) -> Iterator[tuple[int, int]]:
     """Around each @: no part of the text is read for two of them, since neither side may hold one."""
     lower = document.lower
     position = 0
-    for match in _DOMAIN.finditer(lower):
+    for match in matches(_DOMAIN, lower):
         at, end = match.span()
         labels = lower[at + 1 : end].split(".")
         if len(labels) < 2 or "" in labels or not labels[-1][0].isalpha() or len(labels[-1]) < 2:
@@ -54,7 +56,7 @@ def _urls(document: Document) -> Iterator[tuple[int, int]]:
     lower = document.lower
     if "://" not in lower:
         return
-    for match in _SCHEME.finditer(lower):
+    for match in matches(_SCHEME, lower):
         scheme = _SCHEME_NAME.search(lower, max(0, match.start() - 6), match.start())
         assert scheme is not None
         yield scheme.start(), _trimmed(lower, match.end())
@@ -64,7 +66,7 @@ def _domains(document: Document) -> Iterator[tuple[int, int]]:
     lower, text = document.lower, document.text
     if "." not in lower:
         return
-    for match in _HOST.finditer(lower):
+    for match in matches(_HOST, lower):
         start, end = match.span()
         host = lower[start:end]
         ending = host.rpartition(".")[2]
@@ -100,7 +102,7 @@ def _handles(document: Document) -> Iterator[tuple[int, int]]:
     lower = document.lower
     if "@" not in lower:
         return
-    for match in _HANDLE.finditer(lower):
+    for match in matches(_HANDLE, lower):
         name, ending = match[1], match[1].rpartition(".")[2]
         if len(name) < 2 or name in _NOT_HANDLES or not any(map(str.isalpha, name)):
             continue

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.letters import words
 from hushvec.text.pii.rule import Rule
 
@@ -18,13 +18,13 @@ _KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 # A word of the alphabets that keys are written in; each is read once, from its beginning.
 _TOKEN = re.compile(r"[A-Za-z0-9_](?<![A-Za-z0-9_+/=.\-].)[A-Za-z0-9_+/=.\-]{17,}")
 _KNOWN = re.compile(
-    r"(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}$"
+    r"\A(?:(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}$"
     r"|gh[pousr]_[A-Za-z0-9]{36,}$|github_pat_[A-Za-z0-9_]{22,}$|glpat-[A-Za-z0-9_\-]{20,}$"
     r"|sk-[A-Za-z0-9_\-]{20,}$|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}$|pk_(?:live|test)_[A-Za-z0-9]{16,}$"
     r"|xox[abeoprs]-[A-Za-z0-9\-]{10,}$|AIza[A-Za-z0-9_\-]{35}$|ya29\.[A-Za-z0-9_\-]{20,}$"
     r"|npm_[A-Za-z0-9]{36}$|pypi-[A-Za-z0-9_\-]{16,}$|hf_[A-Za-z0-9]{30,}$|SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}$"
     r"|dop_v1_[a-f0-9]{64}$|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}$|key-[a-f0-9]{32}$"
-    r"|eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*$"
+    r"|eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*$)"
 )
 
 _WORDS = words(
@@ -72,7 +72,7 @@ def long_tokens(document: Document) -> list[tuple[int, str]]:
     """Words that hold a digit, without the punctuation of the sentence."""
     if not document.has_digits:
         return []
-    words = ((match.start(), match.group().rstrip(".-")) for match in _TOKEN.finditer(document.text))
+    words = ((match.start(), match.group().rstrip(".-")) for match in matches(_TOKEN, document.text))
     return [(start, token) for start, token in words if _DIGIT.search(token)]
 
 
@@ -130,7 +130,7 @@ def _is_value(word: str, lower: str, end: int, assignment: str, start: int, stop
 def _user_info(document: Document) -> Iterator[tuple[int, int]]:
     if "://" not in document.text:
         return
-    for match in _USER_INFO.finditer(document.text):
+    for match in matches(_USER_INFO, document.text):
         yield match.span(1)
 
 

@@ -1,4 +1,4 @@
-"""Rules for dates of a day, in figures and in words, and for ages. Years and months alone stay."""
+"""Rules for dates of a day, in figures and in words, for months with a year, years of birth, and ages. Other years stay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import date
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.rule import Rule
 
 _TIME = r"(?:[t ]{1,2}[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?: ?[ap]\.?m\b\.?|z\b|[+\-][0-9]{2}:?[0-9]{2}\b)?)?"
@@ -38,6 +38,10 @@ _MONTH_WORDS = frozenset(_MONTHS)
 _DAY_BEFORE = re.compile(r"(?<![\w.,])([0-9]{1,2})(?:st|nd|rd|th|\.|º|er)?[ \-]{1,2}(?:of |de |di )?$")
 _DAY_AFTER = re.compile(r"\.?[ \-]{1,2}([0-9]{1,2})(?:st|nd|rd|th)?(?![\w:]|[.,][0-9])(?:,? {1,2}((?:1[89]|20)[0-9]{2})(?!\w))?")
 _YEAR_AFTER = re.compile(r"\.?,?[ \-]{1,2}(?:of |de |del )?((?:1[5-9]|20)[0-9]{2})(?!\w)")
+_BIRTH_WORDS = frozenset({"born", "birth"})
+_BIRTH_YEAR = re.compile(
+    r"(?: year)?(?: ?[:=]|(?: in| around| about| circa| is| was| c\.)?(?: the year)?) {1,2}((?:1[89]|20)[0-9]{2})(?![\w\-/]|[.,][0-9])"
+)
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 _AGE_BEFORE = re.compile(
@@ -64,10 +68,10 @@ def _dates(document: Document) -> Iterator[tuple[int, int]]:
     if not document.has_digits:
         return
     lower = document.lower
-    for match in _YEAR_FIRST.finditer(lower):
+    for match in matches(_YEAR_FIRST, lower):
         if 1500 <= int(match.group()[:4]) <= 2199 and _is_day(int(match.group()[:4]), int(match[2]), int(match[3])):
             yield match.span()
-    for match in _YEAR_LAST.finditer(lower):
+    for match in matches(_YEAR_LAST, lower):
         first, second, year = int(re.match(r"\d+", match.group())[0]), int(match[2]), int(match[3])  # type: ignore[index]
         short = len(match[3]) == 2
         if short and match[1] == "." and match[0][-1].isdigit() and not re.match(r"\d\d\.\d\d\.\d\d", match.group()):
@@ -101,13 +105,21 @@ def _dates_in_words(document: Document) -> Iterator[tuple[int, int]]:
         after = _DAY_AFTER.match(lower, end)
         if after and 1 <= int(after[1]) <= longest and (after[2] or document.text[start].isupper()):
             yield start, after.end()
+            continue
+        year = _YEAR_AFTER.match(lower, end)
+        if year and (document.text[start].isupper() or document.all_lower):
+            yield start, year.end()
+    for _, end in document.after_words(_BIRTH_WORDS):
+        birth = _BIRTH_YEAR.match(lower, end)
+        if birth:
+            yield birth.span(1)
 
 
 def _ages(document: Document) -> Iterator[tuple[int, int]]:
     if not document.has_digits:
         return
     lower = document.lower
-    for match in _AGE_BEFORE.finditer(lower):
+    for match in matches(_AGE_BEFORE, lower):
         if int(match.group()) <= OLDEST:
             yield match.span()
     for words, pattern in ((_AGE_WORDS, _AGE_AFTER), (_PRONOUNS, _WAS_AGE)):
@@ -123,6 +135,12 @@ def _ages(document: Document) -> Iterator[tuple[int, int]]:
 
 RULES = (
     Rule("date", "date", 0.85, "days in figures, year first or last, with time; the day must exist", _dates),
-    Rule("date_in_words", "date", 0.85, "12 March 2021, March 12th, with month names of six languages", _dates_in_words),
+    Rule(
+        "date_in_words",
+        "date",
+        0.85,
+        "12 March 2021, March 12th, June 2001, with month names of six languages; born in 1957",
+        _dates_in_words,
+    ),
     Rule("age", "age", 0.7, "31 years old, 31 y/o, aged 31, turned 31, I'm 31; up to 120", _ages),
 )

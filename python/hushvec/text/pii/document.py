@@ -20,6 +20,32 @@ _WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"\d")
 _ANY = re.compile(r"\w")
 
+# A search holds the interpreter's lock until it finds something, so a long text is searched in windows: other threads run in between.
+WINDOW = 1 << 16
+BEYOND = 1 << 12  # how far a search may look past its window
+
+
+def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """`pattern.finditer(text)`, in searches of bounded length.
+
+    A match that begins in a window may end anywhere. Only one that needs more than BEYOND characters to be one at all is missed.
+    """
+    position = 0
+    while len(text) - position > WINDOW + BEYOND:
+        first, position = position, position + WINDOW
+        for found in pattern.finditer(text, first, position + BEYOND):
+            if found.start() >= position:
+                break
+            if found.end() < position:
+                yield found
+                continue
+            whole = pattern.match(text, found.start())  # may reach further than this search saw
+            if whole is not None:
+                yield whole
+            position = found.start() + 1 if whole is None else whole.end()
+            break
+    yield from pattern.finditer(text, position)
+
 
 class Document:
     """What rules read of a text: its shadow, and a lower-case copy of the same length, so that offsets agree.
@@ -37,7 +63,7 @@ class Document:
     @cached_property
     def placeholders(self) -> list[tuple[int, int]]:
         """Where the placeholders are."""
-        return [match.span() for match in PLACEHOLDER.finditer(self.readable)] if "[" in self.readable else []
+        return [match.span() for match in matches(PLACEHOLDER, self.readable)] if "[" in self.readable else []
 
     def once(self, function: Callable[[Document], Result]) -> Result:
         """The result of a function on this text, computed once."""
@@ -72,12 +98,12 @@ class Document:
     @cached_property
     def words_as_written(self) -> frozenset[str]:
         """Every word of the text with its capitals: a word in small letters here is no name that only looks rare."""
-        return frozenset(_WORD.findall(self.text))
+        return frozenset(match.group() for match in matches(_WORD, self.text))
 
     @cached_property
     def _ends_of_words(self) -> dict[str, list[int]]:
         positions: defaultdict[str, list[int]] = defaultdict(list)
-        for match in _WORD.finditer(self.lower):
+        for match in matches(_WORD, self.lower):
             positions[match.group()].append(match.end())
         return positions
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hushvec.text.pii.categories import require_category_name
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 
 _WORD = re.compile(r"\w+")
 
@@ -48,7 +48,7 @@ class Gazetteer:
         """(start, end, category) of each name."""
         text = document.lower
         lengths, taken = self._lengths, 0
-        for match in _WORD.finditer(text):
+        for match in matches(_WORD, text):
             known = lengths.get(match.group())
             if known is None or match.start() < taken:
                 continue

@@ -10,7 +10,7 @@ from hushvec.text.pii.in_context import Find, found_in
 from hushvec.text.pii.spans import Span
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
-_COLON = re.compile(r"[ \t\r\n]*:")
+_COLON = re.compile(r"[ \t\r\n]*(:?)")
 _PIECE = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
 _HIGH = re.compile(r"\\u[dD][89abAB]")
 _LOW = re.compile(r"\\u[dD][c-fC-F]")
@@ -33,7 +33,7 @@ def spans(text: str, find: Find) -> Iterator[Span]:
             names.append(names[-1])
         elif written in "}]":
             names.pop()
-        elif _COLON.match(text, token.end()):
+        elif _COLON.match(text, token.end())[1]:  # type: ignore[index]
             names[-1] = json.loads(written)
         else:
             yield from _in_string(written, token.start(), names[-1], find)

@@ -22,7 +22,8 @@ def _ranges(characters: list[int]) -> str:
 CAPITALS = _ranges([code for code in range(0x41, 0x0587) if chr(code).isupper()])
 LETTER = r"[^\W\d_]"
 # Starts with a capital and has two letters or more: "Anna", "O'Neill", "Jean-Luc", "McDonald", "LYON".
-WORD = rf"[{CAPITALS}](?:['’]?{LETTER})+(?:-{LETTER}+)*"
+# Every character can be read in one way only. Patterns join such words with spaces alone, or would try all ways to split a text.
+WORD = rf"[{CAPITALS}](?:['’]?{LETTER})+(?:-{LETTER}(?:['’]?{LETTER})*)*"
 INITIAL = rf"[{CAPITALS}]\.?"
 PARTICLE = r"(?:van|von|der|den|de|del|della|di|da|dos|das|du|la|le|el|al|bin|ibn|ben|zu|zur|ter|ten|af|av|y|e)"
 

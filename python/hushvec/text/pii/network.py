@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from socket import AF_INET6, inet_pton
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.rule import Rule
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
@@ -25,14 +25,14 @@ FEWEST_SIGNS = 5  # in a hardware address
 def _ipv4(document: Document) -> Iterator[tuple[int, int]]:
     if not document.has_digits:
         return
-    for match in _IPV4.finditer(document.text):
+    for match in matches(_IPV4, document.text):
         if not _VERSION.search(document.lower, max(0, match.start() - 12), match.start()):
             yield match.span()
 
 
 def _ipv6(document: Document) -> Iterator[tuple[int, int]]:
     lower = document.lower
-    for match in _COLONS.finditer(lower):
+    for match in matches(_COLONS, lower):
         start, end = match.span()
         if end - start > LONGEST_IPV6:
             continue
@@ -60,7 +60,7 @@ def _ipv6(document: Document) -> Iterator[tuple[int, int]]:
 def _macs(document: Document) -> Iterator[tuple[int, int]]:
     if max(document.lower.count(":"), document.lower.count("-")) < FEWEST_SIGNS:
         return
-    for match in _MAC.finditer(document.lower):
+    for match in matches(_MAC, document.lower):
         yield match.span()
 
 

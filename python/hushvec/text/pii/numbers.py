@@ -17,7 +17,7 @@ from hushvec.text.pii.checks import (
     is_ssn,
     luhn_holds,
 )
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.letters import words
 from hushvec.text.pii.rule import Rule
 
@@ -36,13 +36,17 @@ _BARE_SSN = re.compile(
 _IBAN = re.compile(r"[0-9]{2}(?<=[a-z]{2}[0-9]{2})(?<![^\W_][a-z]{2}[0-9]{2})(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,4})?")
 
 _CARD_WORDS = words("card cards cc credit debit visa mastercard amex maestro karte kreditkarte carte tarjeta")
+_CARD_ENDING = re.compile(
+    r"(?: card)?(?: (?:number|no\.?))?,?(?: that| which)? (?:ending|ends|ended)(?: in| with|:)? {1,2}"
+    r"([*x•.]{0,12}[0-9]{4})(?!\w|[.,\-][0-9])"
+)
 CARD_REACH = 48
 FEWEST_CARD_DIGITS = 13
 _SSN_WORDS = frozenset({"ssn", "security", "itin", "tin", "taxpayer"})
 
 
 def _cards(document: Document) -> Iterator[tuple[int, int]]:
-    for match in _CARD.finditer(document.text):
+    for match in matches(_CARD, document.text):
         if is_card(_digits(match.group())):
             yield match.span()
 
@@ -54,7 +58,11 @@ def _cards_after_words(document: Document) -> Iterator[tuple[int, int]]:
     ends = sorted(end for _, end in document.after_words(_CARD_WORDS))
     if not ends:
         return
-    for match in _CARD.finditer(document.text):
+    for end in ends:
+        ending = _CARD_ENDING.match(document.lower, end)
+        if ending:
+            yield ending.span(1)
+    for match in matches(_CARD, document.text):
         nearest = bisect_right(ends, match.start()) - 1
         if nearest >= 0 and match.start() - ends[nearest] <= CARD_REACH:
             digits = _digits(match.group())
@@ -68,7 +76,7 @@ def _digits(written: str) -> str:
 
 def _ibans(document: Document) -> Iterator[tuple[int, int]]:
     lower = document.lower
-    for match in _IBAN.finditer(lower):
+    for match in matches(_IBAN, lower):
         start = match.start() - 2
         length = IBAN_LENGTHS.get(lower[start : start + 2])
         end = None if length is None else _end_of(lower, start, match.end(), length)
@@ -96,7 +104,7 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 def _grouped(document: Document) -> list[re.Match[str]]:
     """Numbers in groups of three, two and four digits, which two rules look at."""
-    return list(_SSN.finditer(document.text))
+    return list(matches(_SSN, document.text))
 
 
 def _ssns(document: Document) -> Iterator[tuple[int, int]]:
@@ -135,7 +143,7 @@ def _eins(document: Document) -> Iterator[tuple[int, int]]:
     if not document.has_digits:
         return
     if "-" in document.text:
-        for match in _EIN.finditer(document.text):
+        for match in matches(_EIN, document.text):
             if is_ein(match.group()[:2]):
                 yield match.span()
     for _, end in document.after_words(_EIN_WORDS):
@@ -174,7 +182,7 @@ RULES = (
         "card_after_words",
         "card number",
         0.95,
-        "13 to 19 digits with the Luhn check digit after card, credit, Visa, ...",
+        "13 to 19 digits with the Luhn check digit after card, credit, Visa, ...; the last four after Visa ending in",
         _cards_after_words,
     ),
     Rule("iban", "bank account number", 1.0, "length of the country and mod 97 check", _ibans),

@@ -23,7 +23,7 @@ _FORMS_IN_CAPITALS = words("ag kg sas sl ab as bv nv lp spa sa oy co")
 _KINDS = word_list("kinds_of_organizations")
 _OF = re.compile(rf" (?:of|for) (?:the )?({WORD}(?: (?:{WORD}|and|of|&)){{0,3}})")
 _OF_KINDS = words(
-    "university bank ministry department institute bureau college church academy society association museum hospital"
+    "university bank ministry department institute bureau college church academy society association museum hospital court tribunal"
 )
 
 _WORK = re.compile(
@@ -104,8 +104,25 @@ def _by_kind(document: Document) -> Iterator[tuple[int, int]]:
         first = name[0] if name else start
         behind = _OF.match(text, end) if word in _OF_KINDS else None
         last = behind.end() if behind else end
+        if word in _COURTS and not _is_named_court(text[first:start], text[end:last]):
+            continue
         if first < start or behind:
             yield first, last
+
+
+# "Elm Court" is a street, and "the Supreme Court" is nobody's in particular: a court is named by what it decides and by a place.
+_COURTS = frozenset({"court", "tribunal"})
+_OF_COURTS = words(
+    "supreme high district regional county crown criminal civil appeal appeals administrative constitutional labour labor magistrates "
+    "circuit federal assize cassation commercial military municipal city security family juvenile probate of the for and human rights "
+    "justice instance first audit european international state republic national central chamber section senate grand"
+)
+
+
+def _is_named_court(before: str, behind: str) -> bool:
+    """`Ankara Criminal Court`, `District Court of Haarlem`."""
+    first, then = before.lower().split(), behind.lower().replace("’s", "").replace("'s", "").split()
+    return (not first or first[-1] in _OF_COURTS) and any(word not in _OF_COURTS for word in first + then)
 
 
 def _by_work(document: Document) -> Iterator[tuple[int, int]]:

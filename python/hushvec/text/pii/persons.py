@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.letters import CAPITALS, INITIAL, LETTER, PARTICLE, WORD, start_of_name, words
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import NOT_NAMES, given_names, word_list, words_in_order
@@ -18,6 +18,8 @@ _LATER = rf"(?:[ ](?:{INITIAL}[ ]){{0,2}}(?:{PARTICLE}[ ]){{0,2}}{WORD}|[ ]{INIT
 _NAME = re.compile(rf"(?:{INITIAL}[ ]){{0,2}}(?:(?:{PARTICLE}[ ]){{1,2}})?{WORD}{_LATER}{{0,3}}(?![\w@])")
 _LATER_WORDS = re.compile(rf"{_LATER}{{0,3}}(?![\w@])")
 _LOWER_NAME = re.compile(rf"{LETTER}{{2,20}}(?: {LETTER}\.?(?= ))?(?: {LETTER}{{2,20}})?(?![\w@])")
+_HYPHENED = re.compile(rf"-{WORD}")
+_LOWER_SURNAME = re.compile(rf" ({LETTER}{{3,20}})(?![\w@])")
 _PARTICLES = frozenset(PARTICLE[3:-1].split("|"))
 
 _TITLES = word_list("titles")
@@ -186,7 +188,7 @@ def _subjects(document: Document) -> Iterator[tuple[int, int]]:
         name = _name_ending_at(text, end - len(word) - 1)
         if name and text[name[1]] == " " and (word not in _ONLY_TWO or _could_be_full(text[slice(*name)])):
             yield name
-    for match in _APOSTROPHE.finditer(text):
+    for match in matches(_APOSTROPHE, text):
         if _POSSESSIONS.match(text, match.end()):
             name = _name_ending_at(text, match.start())
             if name:
@@ -233,7 +235,7 @@ def _given(document: Document) -> Iterator[tuple[int, int]]:
         if text[start].isupper() and not _BEGINS_PLACE.search(text, max(0, start - 7), start):
             last = _surname(text, end)
             if last == end and text[end : end + 1] == "-":
-                hyphened = re.compile(rf"-{WORD}").match(text, end)
+                hyphened = _HYPHENED.match(text, end)
                 if hyphened is None:
                     continue
                 last = _surname(text, hyphened.end())
@@ -265,7 +267,7 @@ _COMMON_SURNAMES = word_list("common_surnames")
 
 
 def _lower_surname(lower: str, end: int) -> int:
-    match = re.compile(rf" ({LETTER}{{3,20}})(?![\w@])").match(lower, end)
+    match = _LOWER_SURNAME.match(lower, end)
     return match.end() if match and _looks_like_surname(match[1]) else end
 
 
@@ -291,7 +293,7 @@ _CERTAIN_ENDINGS = words_in_order("certain_surname_endings")
 def _with_initials(document: Document) -> Iterator[tuple[int, int]]:
     """`Anna M. Lind`: a capitalized word, an initial, a capitalized word."""
     text = document.text
-    for match in _INITIAL_INSIDE.finditer(text):
+    for match in matches(_INITIAL_INSIDE, text):
         before = _name_ending_at(text, match.start(), 2)
         after = _WORD_AFTER.match(text, match.end()) if before else None
         if before is None or after is None:

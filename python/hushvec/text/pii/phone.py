@@ -12,16 +12,16 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
-from itertools import pairwise
 from typing import Any
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import word_list
 
-_GAP = " .\\-/\u00a0\u2010-\u2013"
-_RUN = re.compile(rf"[+(0-9](?<![\w+.]\S)(?<![^\W_]\-\S)[0-9(){_GAP}]*[0-9)]")
-_PIECE = re.compile(r"[^ \u00a0]+")
+_GAP = " .\\-/\u2013"  # other spaces and hyphens are written as these by then
+# It takes any end, so that no other run begins inside one that came to nothing.
+_RUN = re.compile(rf"[+(0-9](?<![\w+.]\S)(?<![^\W_]\-\S)[0-9(){_GAP}]*")
+_RUN_SIGNS = " .-/(\u2013"
 _DIGITS = re.compile(r"\d+")
 _NOT_DIGITS = re.compile(r"\D+")
 _EXTENSION = re.compile(r"[\s,;]{0,2}(?:x|ext\.?|extension|extn\.?|#)\s{0,2}\d{1,6}(?!\w)")
@@ -52,60 +52,63 @@ def _phones(document: Document, plan: _Plan) -> Iterator[tuple[int, int]]:
     if not document.has_digits:
         return
     context = _Context(document)
-    for run in _RUN.finditer(document.text):
-        if run.end() - run.start() >= FEWEST:
-            yield from _in_run(document, run, plan, context)
+    for run in matches(_RUN, document.text):
+        written = run.group().rstrip(_RUN_SIGNS)
+        if len(written) >= FEWEST:
+            yield from _in_run(document, run.start(), written, plan, context)
 
 
-def _in_run(document: Document, run: re.Match[str], plan: _Plan, context: _Context) -> Iterator[tuple[int, int]]:
+def _in_run(document: Document, start: int, written: str, plan: _Plan, context: _Context) -> Iterator[tuple[int, int]]:
     """Numbers among pieces that stand between spaces, longest first: a row may hold several, or an amount and a number.
 
     More pieces than TABLE are a table of numbers: there each piece is looked at alone.
     """
-    text, base, written = document.text, run.start(), run.group()
-    pieces = [match.span() for match in _PIECE.finditer(written)]
-    digits = [_digits_in(written[start:end]) for start, end in pieces]
-    most = MOST_PIECES if len(pieces) <= TABLE else 1
+    text = document.text
+    pieces = written.split(" ")  # an empty one stands between two spaces in a row, which end a number
+    digits = [len(piece if piece.isdecimal() else _NOT_DIGITS.sub("", piece)) for piece in pieces]
+    most = MOST_PIECES if len(pieces) - pieces.count("") <= TABLE else 1
     index = 0
     while index < len(pieces):
         taken = 1
-        start = base + pieces[index][0]
         near = context.near(start)
         # Only saves work: these reasons rule out most rows of digits, and _is_phone would find them piece by piece.
         may_be_international = text[start] in "+(0"
         fewest = FEWEST if near == "phone" or may_be_international or text.startswith("555", start) else FEWEST_ALONE
-        longest = 0 if near == "other" and not may_be_international else min(most, len(pieces) - index)
-        for count in range(longest, 0, -1):
-            if not fewest <= sum(digits[index : index + count]) <= MOST + 2 + 1:
-                continue
-            end = base + pieces[index + count - 1][1]
-            if not _spaces_are_single(pieces[index : index + count]):
-                continue
-            while text[end - 1] in "-./(–":
-                end -= 1
-            if text[end - 1] == ")" and text.count("(", start, end) < text.count(")", start, end):
-                end -= 1
-            if _is_phone(text[start:end], end, document, plan, near):
-                extension = _EXTENSION.match(document.lower, end)
-                yield start, extension.end() if extension else end
-                taken = count
-                break
+        longest = 0 if not pieces[index] or (near == "other" and not may_be_international) else most
+        tried = pieces[index : index + longest]
+        if "" in tried:
+            del tried[tried.index("") :]
+        total = sum(digits[index : index + len(tried)])
+        end = start + len(" ".join(tried))
+        while tried:
+            if fewest <= total <= MOST + 2 + 1:
+                last = _without_signs(text, start, end)
+                if _is_phone(text[start:last], last, document, plan, near):
+                    extension = _EXTENSION.match(document.lower, last)
+                    yield start, extension.end() if extension else last
+                    taken = len(tried)
+                    break
+            end -= len(tried.pop()) + 1
+            total -= digits[index + len(tried)]
+        for piece in pieces[index : index + taken]:
+            start += len(piece) + 1
         index += taken
 
 
-def _digits_in(piece: str) -> int:
-    return len(piece) if piece.isdecimal() else len(_NOT_DIGITS.sub("", piece))
-
-
-def _spaces_are_single(pieces: list[tuple[int, int]]) -> bool:
-    return all(after[0] - before[1] == 1 for before, after in pairwise(pieces))
+def _without_signs(text: str, start: int, end: int) -> int:
+    """The end without signs that belong to the sentence."""
+    while text[end - 1] in "-./(–":
+        end -= 1
+    if text[end - 1] == ")" and text.count("(", start, end) < text.count(")", start, end):
+        end -= 1
+    return end
 
 
 def _is_phone(written: str, end: int, document: Document, plan: _Plan, near: str | None) -> bool:
     following = document.text[end : end + 1]
     if following in _UNITS or (following.isalnum() and not _EXTENSION.match(document.lower, end)):
         return False
-    return _looks_like_phone(written, plan, near) and not (_DATE.fullmatch(written) or _IP.fullmatch(written))
+    return _looks_like_phone(written, plan, near)
 
 
 _UNITS = frozenset("%€$£°")
@@ -114,7 +117,9 @@ _UNITS = frozenset("%€$£°")
 def _looks_like_phone(written: str, plan: _Plan, near: str | None) -> bool:
     parts = _DIGITS.findall(written)
     digits = "".join(parts)
-    if not FEWEST <= len(digits) <= MOST + 2 or (len(set(digits)) == 1 and not _is_made_up(written)):
+    if not FEWEST <= len(digits) <= MOST + 2 or (digits == digits[0] * len(digits) and not _is_made_up(written)):
+        return False
+    if (len(parts) == 3 and _DATE.fullmatch(written)) or (len(parts) == 4 and _IP.fullmatch(written)):
         return False
     if written[0] == "+" or written.startswith("(+"):
         return plan.is_international(_NOT_DIGITS.sub("", _TRUNK.sub("", written)))
@@ -124,10 +129,9 @@ def _looks_like_phone(written: str, plan: _Plan, near: str | None) -> bool:
         return False
     if near == "other":
         return False
-    groups = tuple(map(len, parts))
     if near == "phone":
-        return len(groups) <= MOST_PIECES and (len(groups) == 1 or max(groups) >= 2)
-    return _stands_alone(written, digits, groups, plan)
+        return len(parts) == 1 or (len(parts) <= MOST_PIECES and len(digits) > len(parts))
+    return _stands_alone(written, digits, tuple(map(len, parts)), plan)
 
 
 def _stands_alone(written: str, digits: str, groups: Grouping, plan: _Plan) -> bool:

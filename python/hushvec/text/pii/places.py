@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.letters import WORD, start_of_name
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import NOT_NAMES, cities, countries
@@ -26,12 +26,13 @@ _VERBS = re.compile(
     r"originally|am|i'm|studied|grew up|trip|vacation|holiday|headquartered|currently|here)"
     r"(?: (?:here|back|up|down|now|currently|and raised)){0,2} $"
 )
-_PREPOSITIONS = frozenset({"in", "from", "to", "at", "near"})
+_PREPOSITIONS = frozenset({"in", "from", "to", "at", "near", "of"})
+_KIND_OF_PLACE = re.compile(r"\b(?:village|town|city|hamlet|suburb|district|municipality|parish|county|province|township) $")
 _FROM_ONLY = re.compile(r"(?:\bis|\bam|i'm|originally|currently|here) $")
 
 
 _ZIP_BEHIND = re.compile(r",? [0-9]{5}(?:-[0-9]{4})?(?!\w)")
-_PLACE_BEFORE = re.compile(r"(?:\b(?:in|near|around|from|to|at|via|outside|inside|through|of downtown|downtown)) $")
+_PLACE_BEFORE = re.compile(r"(?:\b(?:in|near|around|from|to|at|via|outside|inside|through|of downtown|downtown|visit(?:s|ed|ing)?)) $")
 
 
 @cache
@@ -90,7 +91,7 @@ def _by_words(document: Document) -> Iterator[tuple[int, int]]:
         start = end - len(word)
         if not (text[end : end + 1] == " " and text[end + 1 : end + 2].isupper()):
             continue
-        if not _VERBS.search(lower, max(0, start - 32), start):
+        if not (_KIND_OF_PLACE if word == "of" else _VERBS).search(lower, max(0, start - 32), start):
             continue
         if word in ("to", "at", "near") and _FROM_ONLY.search(lower, max(0, start - 12), start):
             continue
@@ -102,7 +103,7 @@ def _by_words(document: Document) -> Iterator[tuple[int, int]]:
 def _with_state(document: Document) -> Iterator[tuple[int, int]]:
     """`Portland, OR 97201`."""
     text = document.text
-    for match in _STATE.finditer(text):
+    for match in matches(_STATE, text):
         start = start_of_name(text, match.start(), 3)
         if start < match.start() and text[start : match.start()].lower() not in NOT_NAMES:
             yield start, match.end()
@@ -111,7 +112,7 @@ def _with_state(document: Document) -> Iterator[tuple[int, int]]:
 RULES = (
     Rule("city", "location", 0.55, "a large city of a list after in, near, from, ..., or before a postal code", _cities),
     Rule("country", "location", 0.6, "names of countries, in English and their own language", _countries),
-    Rule("place_after_words", "location", 0.55, "the name after lives in, born in, moved to, originally from, ...", _by_words),
+    Rule("place_after_words", "location", 0.55, "the name after lives in, born in, moved to, the village of, ...", _by_words),
     Rule(
         "city_and_state",
         "location",

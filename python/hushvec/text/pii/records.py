@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from hushvec.text.pii.checks import nhs_number_holds
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.letters import words
 from hushvec.text.pii.rule import Rule
 from hushvec.text.pii.wordlists import cities
@@ -84,7 +84,7 @@ def _documents(document: Document) -> Iterator[tuple[int, int]]:
 def _nhs_numbers(document: Document) -> Iterator[tuple[int, int]]:
     if "nhs" not in document.lower:
         return
-    for match in _NHS.finditer(document.text):
+    for match in matches(_NHS, document.text):
         if nhs_number_holds(match.group().replace(" ", "")):
             yield match.span()
 
@@ -112,7 +112,7 @@ def _zips(document: Document) -> Iterator[tuple[int, int]]:
         if match and 3 <= sum(map(str.isalnum, match[1])) <= 10 and sum(map(str.isdigit, match[1])) >= 2:
             yield match.span(1)
     for pattern in (_UK_POSTCODE, _CANADA_POSTCODE, *((_ZIP_PLUS_4,) if "-" in lower else ())):
-        for found in pattern.finditer(document.text):
+        for found in matches(pattern, document.text):
             yield found.span()
 
 

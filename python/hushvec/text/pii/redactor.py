@@ -94,6 +94,7 @@ class Redactor:
         self._rules: tuple[Rule, ...] = tuple(rule for rule in (*chosen(patterns), *custom) if rule.category not in self._stay)
         if patterns is not None and not (self._rules or custom or self._gazetteer or self._detectors or self._stay):
             raise ValueError("patterns must name at least one category, got none")
+        self._allowed: tuple[Rule, ...] = tuple(rule for rule in (*own_rules(), *custom) if rule.category in self._stay)
         self._keep = frozenset(() if allow_list is None else names_of("allow_list", allow_list))
         self._replacement = None if replacement is None else _text("replacement", replacement)
         self._replacements = _checked_replacements(replacements, own, open_ended=bool(self._detectors))
@@ -166,8 +167,8 @@ class Redactor:
             if category not in self._stay and start < end:
                 found.append(found_at(start, end, score, len(sources)))
                 sources.append((category, name, score))
-        if self._keep:
-            found = [one for one in found if text[slice(*document.shadow.in_original(one[0], one[1]))] not in self._keep]
+        if self._keep or self._allowed:
+            found = self._without_allowed(document, text, found)
         if not found:
             return ()
         shown = {category: self._placeholder(category) for category, _, _ in sources}
@@ -179,6 +180,24 @@ class Redactor:
                 for start, end, source in places_in_original(document.shadow, settled(document.readable, found, document.placeholders))
             ]
         )
+
+    def _without_allowed(self, document: Document, text: str, found: list[Found]) -> list[Found]:
+        """Without the finds that are on the allow list, and the parts of those; and without uncertain finds within allowed categories.
+
+        So "St. Petersburg" on the list, or an allowed place, does not become the name of a person.
+        """
+        listed = [one[:2] for one in found if text[slice(*document.shadow.in_original(one[0], one[1]))] in self._keep]
+        allowed = [place for rule in self._allowed for place in rule.find(document)]
+        stays, categories = bytearray(len(document.text)), bytearray(len(document.text))
+        for start, end in listed:
+            stays[start:end] = b"\1" * (end - start)
+        for start, end in allowed:
+            categories[start:end] = b"\1" * (end - start)
+        return [
+            one
+            for one in found
+            if stays.find(0, one[0], one[1]) >= 0 and not (one[2] and categories.find(0, one[0], one[1]) < 0)
+        ]
 
     def _beyond_rules(self, document: Document, text: str) -> Iterator[tuple[int, int, str, str, float]]:
         """(start, end, category, rule, score) of what the gazetteer and the detectors find."""
@@ -218,8 +237,8 @@ def redact(
         replacements: category -> text in its place; goes before `replacement`.
         custom_patterns: category -> regular expression (a string, or a compiled pattern), known or new: "staff number" becomes
             [STAFF_NUMBER].
-        allow_categories: categories that stay as they are.
-        allow_list: texts that stay, where a find is exactly one of them.
+        allow_categories: categories that stay as they are, with uncertain finds of others within them.
+        allow_list: texts that stay, where a find is exactly one of them, with other finds within it.
         gazetteer: category -> names that are always found as whole words, or a file of them.
         detectors: further `Detector` objects, such as the ones of `hushvec.integrations`.
 
@@ -233,8 +252,8 @@ def redact(
     Guarantees:
         The same text gives the same result. What is outside the spans is unchanged. With placeholders as they come, redacting the
         result again changes nothing: it is read again until nothing more is found, eight times at most. The time grows linearly
-        with the text, whatever is in it, as long as there are no custom patterns and no detectors. That everything personal is
-        found is NOT guaranteed.
+        with the text, whatever is in it, as long as there are no custom patterns and no detectors; other threads run meanwhile.
+        That everything personal is found is NOT guaranteed.
 
     Edge cases:
         An empty text has no spans. A placeholder in the original text stays as it is.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.letters import words
 from hushvec.text.pii.rule import Rule
 
@@ -76,7 +76,7 @@ def _dockets(document: Document) -> Iterator[tuple[int, int]]:
             gap = _NEXT_DOCKET.match(lower, docket.end())
             docket = _DOCKET.match(lower, gap.end()) if gap else None
     if any(kind in lower for kind in _US_KINDS):  # a search that costs nothing, before one at every digit
-        for match in _US_DOCKET.finditer(lower):
+        for match in matches(_US_DOCKET, lower):
             yield match.span()
 
 

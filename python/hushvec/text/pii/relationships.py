@@ -15,7 +15,9 @@ _OF_A_PERSON = re.compile(
     r"(?: (?:now|still|recently|newly|currently|legally|both|happily|getting)){0,2})"
     r"|\b(?:marital|relationship) status(?: is)?:?|\b(?:guy|man|woman|girl|male|female|dad|mom|mum|father|mother|parent),?) {1,2}$"
 )
-_ALONE = re.compile(r"(?! by\b)(?:[\s]*(?:$|[.,;:!?)\n])| (?:and|but|or|in|at|now|again|since|from|with|for|after|because|so|when)\b)")
+_ALONE = re.compile(
+    r"(?! by\b)(?:\s{0,8}(?:$|[.,;:!?)\n])| (?:and|but|or|in|at|now|again|since|from|with|for|after|because|so|when)\b)"
+)
 
 _PARTNERS = words("girlfriend boyfriend wife husband fiancé fiancée fiance fiancee partner spouse")
 _OWNED = re.compile(r"\b(?:my|his|her|their|your)(?: (?:late|former|future|new|first|second|third|then|estranged))? (?:ex[ \-])?$")

@@ -30,6 +30,7 @@ _SELECTORS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
 _RUN = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+")
 # An empty string for a mark that is joined with the letter before it, None for what is left out altogether.
 _JOINED = ""
+PIECE = 1 << 16
 MOST_LETTERS = 4  # that one character may stand for, as a ligature does
 
 
@@ -55,7 +56,9 @@ class Shadow:
         characters = set(original)
         # Lone characters that become one other character keep their places.
         if all(len(_plain(one) or "") == 1 and not _is_mark(one) for one in characters):
-            self.text = original.translate({ord(one): _plain(one) for one in characters if _plain(one) != one})
+            table = {ord(one): _plain(one) for one in characters if _plain(one) != one}
+            # In pieces, so that other threads run in between.
+            self.text = "".join(original[at : at + PIECE].translate(table) for at in range(0, len(original), PIECE))
         else:
             self._has_marks = True
             self.text, self._starts = _normalized(original)

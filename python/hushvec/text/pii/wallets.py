@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from hushvec.text.pii.credentials import long_tokens
-from hushvec.text.pii.document import Document
+from hushvec.text.pii.document import Document, matches
 from hushvec.text.pii.rule import Rule
 
 _BASE58_LETTERS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -30,12 +30,12 @@ def _wallets(document: Document) -> Iterator[tuple[int, int]]:
         if _BASE58.fullmatch(token) and base58_holds(token):
             yield start, start + len(token)
     lower = document.lower
-    for match in _BECH32.finditer(lower):
+    for match in matches(_BECH32, lower):
         network = next(name for name in _NETWORKS if lower.endswith(name, 0, match.start()))
         start = match.start() - len(network)
         if not (start and lower[start - 1].isalnum()) and bech32_holds(network, lower[match.start() + 1 : match.end()]):
             yield start, match.end()
-    for match in _ETHEREUM.finditer(lower):
+    for match in matches(_ETHEREUM, lower):
         yield match.span()
 
 
