@@ -92,7 +92,7 @@ function sentenceOf(response, error) {
 }
 
 function exhausted(error) {
-  const left = error.remaining ? ` (epsilon ${left(error.remaining.epsilon)} is left)` : "";
+  const rest = error.remaining ? ` (epsilon ${left(error.remaining.epsilon)} is left)` : "";
   const when = error.renews_at ? `wait until it renews on ${new Date(error.renews_at).toLocaleString()}` : "ask for a new budget, because this one does not renew";
-  return `The privacy budget is too small for this release${left}: choose a smaller epsilon, or ${when}. Nothing was charged.`;
+  return `The privacy budget is too small for this release${rest}: choose a smaller epsilon, or ${when}. Nothing was charged.`;
 }
