@@ -280,7 +280,7 @@ def test_the_embedder():
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["absent.txt"], "No such file or directory: 'absent.txt'"),
+        (["absent.txt"], "absent.txt: No such file or directory"),
         (["empty.txt"], "empty.txt: must hold at least one line of text"),
         (["folder"], "folder: must hold at least one line of text"),
         (["binary.txt"], "binary.txt: must be UTF-8 text"),

@@ -95,6 +95,7 @@ def test_help_fits_the_terminal(command, monkeypatch):
         (["--verson"], "hushvec: unrecognized arguments: --verson, did you mean '--version'?"),
         (["sigma", "--epsiln", "8"], "hushvec sigma: unrecognized arguments: --epsiln, did you mean '--epsilon'?"),
         (["sigma", "--frobnicate"], "hushvec sigma: unrecognized arguments: --frobnicate"),
+        (["budget", "show", "notes"], "hushvec budget show: unrecognized arguments: notes"),
         (["codebook", "x", "-o", "y", "--code=8"], "hushvec codebook: the following arguments are required: --epsilon"),
         (["codebook", "x", "-o", "y", "--cods=8"], "hushvec codebook: unrecognized arguments: --cods=8, did you mean '--codes'?"),
     ],

@@ -373,7 +373,7 @@ def test_parquet_without_pyarrow(tmp_path):
         (["in.npy", "-o", "absent/out.npy", "--epsilon", "8"], "the folder absent must exist"),
         (["in.npy", "-o", "folder.npy", "--epsilon", "8"], "must be a plain file"),
         (["in.npy", "--epsilon", "8"], "required: -o/--output"),
-        (["absent.npy", "-o", "out.npy", "--epsilon", "8"], "No such file or directory: 'absent.npy'"),
+        (["absent.npy", "-o", "out.npy", "--epsilon", "8"], "absent.npy: No such file or directory"),
         (["in.jsonl", "-o", "out.jsonl", "--epsilon", "8", "--keep", "embedding"], "keep must not name 'embedding'"),
         (["in.jsonl", "-o", "out.jsonl", "--epsilon", "8", "--keep", "id"], "line 1: has no key 'id'"),
         (["in.jsonl", "-o", "out.jsonl", "--epsilon", "8", "--text-key", "t", "--keep", "t"], "keep must not name 't'"),

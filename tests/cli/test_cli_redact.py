@@ -125,7 +125,7 @@ def test_the_list_of_rules():
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["absent.txt"], "No such file or directory: 'absent.txt'"),
+        (["absent.txt"], "absent.txt: No such file or directory"),
         (["binary.txt"], "binary.txt: must be UTF-8 text"),
         (["."], "Is a directory"),
         (["--text", "x", "file.txt"], "one of FILE and --text must be given, got both"),
@@ -248,11 +248,11 @@ def test_formats(tmp_path):
         (["--format", "jsonl"], "standard input: line 1: text must be JSON"),
         (["--format", "mail"], "text must begin with a header"),
         (["--format", "csv", "--lines"], "not allowed with argument"),
-        (["--restore", "absent", "--key-file", "good.key"], "No such file or directory: 'absent'"),
+        (["--restore", "absent", "--key-file", "good.key"], "absent: No such file or directory"),
         (["--restore", "broken", "--key-file", "good.key"], "broken: must be a vault of pseudonyms, is another kind of file"),
         (["--restore", "v", "--key-file", "other.key"], "v: must be opened with the key that it was written with, unchanged"),
         (["--pseudonyms", "v", "--key-file", "other.key"], "v: must be opened with the key that it was written with, unchanged"),
-        (["--pseudonyms", "v", "--key-file", "absent.key"], "No such file or directory: 'absent.key'"),
+        (["--pseudonyms", "v", "--key-file", "absent.key"], "absent.key: No such file or directory"),
         (["--pseudonyms", "new", "--key-file", "broken"], "broken: must hold a key of at least 32 bytes in hexadecimal"),
     ],
 )

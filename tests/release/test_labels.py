@@ -89,6 +89,14 @@ def test_no_labels_are_no_release():
     assert budget.charges == []
 
 
+def test_one_answer_is_called_one():
+    budget = hv.PrivacyBudget(3.0)
+    receipt = privatize_labels(LABELS[:1], LABELS, epsilon=2.0, budget=budget, per="release").receipt
+    assert budget.export()["rows"][1]["purpose"] == "randomized_response, 1 answer of 3 labels, per release"
+    assert "one answer (one person)" in str(receipt) and " 1 answers" not in str(receipt)
+    assert "behind one answer follows" in hv.verify_receipt(receipt).reasons[0]
+
+
 @pytest.mark.parametrize("per", ["record", "release"])
 def test_one_charge_a_release_before_anything_is_drawn(per):
     budget = hv.PrivacyBudget(3.0)

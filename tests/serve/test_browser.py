@@ -92,9 +92,9 @@ def test_the_story_of_a_document(browser, address):
         page.get_by_role("button", name="Edith Varga").click()
         api.expect(after).to_contain_text("[TITLE] [PERSON] (born 3 March 1947)")
 
-        api.expect(page.locator("#epsilon-means")).to_contain_text("at most 98.3\u00a0%")
         slider = page.get_by_label("Epsilon").first
-        slider.focus()
+        slider.press("End")
+        api.expect(page.locator("#epsilon-means")).to_contain_text("at most 98.3\u00a0%")
         for _ in range(20):
             page.keyboard.press("ArrowLeft")
         api.expect(page.locator("#epsilon-means")).to_contain_text("at most 88.1\u00a0% of the time; without the release, 50\u00a0%")
@@ -261,6 +261,173 @@ def test_what_is_typed_stays_text(browser, address):
         paste(page, "<img src=x onerror=alert(1)> Mrs. <b>Edith Varga</b>")
         assert page.locator("#before img, #before b, #after img, #after b").count() == 0
         assert "<img src=x onerror=alert(1)>" in page.locator("#after").inner_text()
+
+
+OVERRIDE = "Mrs. Edith \u202eVarga\u202c wrote; \u2067Mr. James Wood\u2069 \u200bcalls 415-555-0188.\x07"
+
+
+def in_order(page, place):
+    """Whether the letters of the first line of an element stand from left to right."""
+    return page.locator(place).evaluate("""place => {
+        const walker = document.createTreeWalker(place, NodeFilter.SHOW_TEXT), range = document.createRange(), found = [];
+        while (walker.nextNode())
+            for (let at = 0; at < walker.currentNode.length; at++) {
+                range.setStart(walker.currentNode, at);
+                range.setEnd(walker.currentNode, at + 1);
+                const { left, width, top } = range.getBoundingClientRect();
+                if (width) found.push([Math.round(top / 12), left]);
+            }
+        return found.every(([row, left], at) => !at || row > found[at - 1][0] || left > found[at - 1][1]);
+    }""")
+
+
+def test_what_nobody_sees_is_shown_and_reverses_nothing(browser, address):
+    with opened(browser, address) as page:
+        paste(page, OVERRIDE)
+        for place in ("#before", "#after"):
+            assert in_order(page, place), place
+            codes = page.locator(f"{place} .unseen").evaluate_all("all => all.map((one) => one.dataset.code)")
+            assert {"U+202E", "U+202C", "U+2067", "U+2069", "U+200B", "U+0007"} >= set(codes) >= {"U+0007"}
+        assert page.locator("#before").evaluate("place => place.textContent") == OVERRIDE   # as it is, to be copied
+        api.expect(page.locator("#unseen")).to_contain_text("The text has 6 characters that are not visible.")
+        page.get_by_label("Your text").fill("\U0001f469\u200d\U0001f467 می\u200cخواهم Mrs. Edith Varga")   # joiners that belong there
+        api.expect(page.locator("#unseen")).to_be_empty()
+        forged = {"receipt_kind": "labels", "mechanism": "\u202egaussian", "epsilon\u202e": 1.0}
+        answer = {"status": "does not hold", "reasons": ["\u202eno field"]}
+        page.route("**/v1/receipts/verify", lambda route: route.fulfill(json=answer))
+        page.get_by_role("tab", name="Ledger").click()
+        page.get_by_label("Verify a receipt").fill(json.dumps(forged))
+        page.locator("#pasted-receipt-form button").click()
+        api.expect(page.locator("#pasted-verdict .unseen")).to_have_attribute("data-code", "U+202E")
+
+
+def test_an_old_release_does_not_stay_beside_a_failed_one(browser, address):
+    with opened(browser, address, is_quiet=False) as page:
+        paste(page)
+        page.get_by_label("Epsilon").first.press("Home")
+        button = page.get_by_role("button", name="Rewrite", exact=True)
+        button.click()
+        page.locator("#result").wait_for(timeout=FIRST_REWRITING)
+        released = page.locator("#rewritten").inner_text()
+        page.route("**/v1/rewrite", lambda route: route.abort())
+        button.click()
+        page.locator("#rewrite-problem").wait_for()
+        assert page.locator("#result").is_hidden()
+        page.get_by_role("tab", name="Ledger").click()
+        page.locator("#receipts summary").first.click()
+        api.expect(page.locator("#receipts .released").first).to_contain_text(released)   # paid for, so not lost
+        page.route("**/v1/redact", lambda route: route.abort())
+        page.get_by_role("tab", name="Redactor").click()
+        chip = page.get_by_role("button", name="Edith Varga")
+        chip.click()
+        api.expect(page.locator("#source-problem")).to_contain_text("does not answer")
+        assert chip.get_attribute("aria-pressed") == "true" and page.locator("#found").is_visible()
+        page.get_by_label("Your text").fill("Somebody else's text")
+        page.locator("#found").wait_for(state="hidden")
+        for name, pattern, shown in (("Ledger", "**/ledger", "#account"), ("Explorer", "**/v1/explore*", "#scene")):
+            page.route(pattern, lambda route: route.abort())
+            page.get_by_role("tab", name=name).click()
+            page.locator(shown).wait_for(state="hidden")
+            page.unroute(pattern)
+        page.locator("#explorer-epsilon").press("Home")
+        page.locator("#scene").wait_for()
+        page.get_by_role("tab", name="Ledger").click()
+        page.locator("#account").wait_for()
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_a_charge_with_its_receipt_fits_and_no_ring_cuts_a_text(browser, address, width):
+    with opened(browser, address, viewport={"width": width, "height": 800}) as page:
+        paste(page)
+        page.get_by_label("Epsilon").first.press("Home")
+        page.get_by_role("button", name="Rewrite", exact=True).click()
+        page.locator("#result").wait_for(timeout=FIRST_REWRITING)
+        assert cut_by_rings(page) == []
+        page.get_by_role("tab", name="Ledger").click()
+        row = page.locator("#charges tr").first
+        row.get_by_role("button", name="Show the receipt of row").wait_for()
+        api.expect(row).to_contain_text("randomized_response, 1 answer of ")
+        assert row.evaluate("row => row.scrollWidth <= row.clientWidth")
+        if width < 400:
+            assert row.locator("td").nth(3).bounding_box()["height"] < 25   # epsilon, on one line
+            left = [cell["x"] for place in (0, 2, 5) if (cell := row.locator("td").nth(place).bounding_box())]
+            assert max(left) - min(left) < 1   # number, purpose and receipt begin at the same edge
+        assert cut_by_rings(page) == []
+        page.get_by_role("button", name="Show the receipt of row").first.click()
+        page.get_by_role("button", name="Show its charge, row").first.click()
+        assert texts_under_the_ring(page) == []   # of the row that has the focus now
+        page.get_by_role("tab", name="Explorer").click()
+        page.locator("#plot .note").wait_for()
+        assert cut_by_rings(page) == []
+
+
+def cut_by_rings(page):
+    """At every stop of the TAB key: texts that the ring of the focus runs through."""
+    page.locator(".skip").focus()
+    found = []
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement === document.body"):
+            return found
+        found += texts_under_the_ring(page)
+    raise AssertionError("the TAB key never came to an end")
+
+
+def texts_under_the_ring(page):
+    """Texts that the ring around the focused element crosses, or the element's name where something cuts off the ring."""
+    return page.evaluate("""() => {
+        let focused = document.activeElement;
+        focused.scrollIntoView({ block: "center" });
+        if (focused.id === "file") focused = focused.parentElement;
+        const style = getComputedStyle(focused), cut = [];
+        if (style.outlineStyle === "none") return cut;
+        const grown = (box, by) => ({ left: box.left - by, top: box.top - by, right: box.right + by, bottom: box.bottom + by });
+        const meets = (one, other) =>
+            one.left < other.right && one.right > other.left && one.top < other.bottom && one.bottom > other.top;
+        const isIn = (one, other) =>
+            one.left >= other.left && one.right <= other.right && one.top >= other.top && one.bottom <= other.bottom;
+        const inner = grown(focused.getBoundingClientRect(), parseFloat(style.outlineOffset));
+        const outer = grown(inner, parseFloat(style.outlineWidth));
+        for (let above = focused.parentElement; above !== document.body; above = above.parentElement)
+            if (getComputedStyle(above).overflow !== "visible" && !isIn(outer, above.getBoundingClientRect()))
+                cut.push(`the ring of ${focused.textContent.trim() || focused.id}`);
+        const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT), range = document.createRange();
+        while (walker.nextNode()) {
+            const { data, parentElement } = walker.currentNode;
+            if (!data.trim() || !parentElement.checkVisibility() || parentElement.closest(".hidden-words, .tip")) continue;
+            range.selectNodeContents(walker.currentNode);
+            for (const box of range.getClientRects()) {
+                const letters = grown(box, -1);
+                if (meets(letters, outer) && !isIn(letters, inner)) cut.push(data);
+            }
+        }
+        return cut;
+    }""")
+
+
+def test_an_empty_page_says_why(browser, address):
+    with opened(browser, address) as page:
+        api.expect(page.locator("#why")).to_contain_text("Why redact a text?")
+        assert page.evaluate("scrollY") == 0
+        paste(page)
+        assert page.locator("#why").is_hidden()
+
+
+def test_the_slider_starts_at_the_smallest_epsilon_that_is_worth_it(browser, address, tmp_path):
+    port = free_port()
+    policy = write_policy(tmp_path / "policy.yaml", policy_fields(tmp_path / "budget.sqlite", epsilon=8.0, limit=1_000_000.0))
+    with opened(browser, address) as page:   # at most 4: nothing is, so the middle
+        paste(page)
+        assert page.locator("#epsilon-value").inner_text() == "2"
+        api.expect(page.locator("#expectation")).to_contain_text("the released text says nearly nothing about yours")
+    with server(policy, port, log=tmp_path / "log"), opened(browser, f"http://127.0.0.1:{port}/") as page:
+        paste(page)
+        assert 4 < float(page.locator("#epsilon-value").inner_text()) < 8
+        page.get_by_label("Epsilon").first.press("End")
+        api.expect(page.locator("#expectation")).to_have_text("About 86\u00a0% of 80 test notes kept their subject at this epsilon.")
+        httpx.post(f"http://127.0.0.1:{port}/v1/embeddings", json={"input": "a"}).raise_for_status()
+        page.get_by_role("tab", name="Ledger").click()
+        api.expect(page.locator("#ledger-budget")).to_contain_text("epsilon 999,992 left of 1,000,000")
 
 
 def test_the_explorer_draws_and_is_read_by_keyboard(browser, address):

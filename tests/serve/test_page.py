@@ -180,6 +180,16 @@ def test_half_is_half():
     assert calculated("percentUp(0.5)") == "50.0\u00a0%"
 
 
+def test_what_is_left_is_never_rounded_up_nor_what_was_taken_down():
+    numbers = "[999972, 999999.97, 19.99999, 17.9, 0.00001, 0, 28.00001, 1e-7, 1234567.5]"
+    found = calculated(f"{numbers}.map((one) => [left(one), taken(one), formatted(one)])")
+    assert found == [
+        ["999,972", "999,972", "999,972"], ["999,999", "1,000,000", "1,000,000"], ["19.99", "20", "20"], ["17.9"] * 3,
+        ["0.00001"] * 3, ["0"] * 3, ["28", "28.01", "28"], ["0.0000001"] * 3, ["1,234,567", "1,234,568", "1,234,568"],
+    ]
+    assert calculated("[0, 1, 2].map((count) => plural(count, 'charge'))") == ["0 charges", "1 charge", "2 charges"]
+
+
 @pytest.mark.parametrize("epsilon, delta", [(0.1, 1e-5), (1, 0.1), (2, 0.9), (8, 1e-3), (40, 0.5), (1000, 0.5)])
 def test_what_an_attacker_gains_with_delta_is_what_the_worst_mechanism_gives(epsilon, delta):
     """It shows the text with probability delta, and is randomized response between the two otherwise."""

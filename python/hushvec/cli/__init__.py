@@ -69,10 +69,17 @@ def _run(words: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except (ValueError, TypeError, OSError, ImportError, MemoryError, HushvecError) as error:
-        sys.stderr.write(error_line(options.prog, str(error) or type(error).__name__))
+        sys.stderr.write(error_line(options.prog, _said(error)))
         return BAD_INPUT
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def _said(error: Exception) -> str:
+    """The message; of files that the system refuses, the name and the reason, without the number."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
 
 
 def _parser_of(command: str) -> CommandParser:

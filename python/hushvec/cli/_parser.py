@@ -39,9 +39,13 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = sys.argv[1:] if args is None else list(args)
-        if not self.commands():
-            self._require_known_options(given)
-        return super().parse_known_args(given, namespace)
+        if self.commands():
+            return super().parse_known_args(given, namespace)
+        self._require_known_options(given)
+        found, rest = super().parse_known_args(given, namespace)
+        if rest:  # argparse would say it in the name of the whole program
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
 
     def _require_known_options(self, given: Sequence[str]) -> None:
         """Name an unknown option before what is missing without it. No value of an option begins with two hyphens."""

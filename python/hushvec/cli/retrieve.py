@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._util.display import plural
 from hushvec._util.lines import field, json_record, numbered_lines
 from hushvec._util.progress import Progress, announced
 from hushvec.budget import PrivacyBudget
@@ -271,7 +272,7 @@ def _search(options: argparse.Namespace) -> int:
     for name, receipt in receipts.items():
         if receipt is not None:
             claim = "" if receipt.is_dp_claim else ": NOT a DP claim"
-            what = f"{name.replace('_', ' ')} of {len(answers)} queries"
+            what = f"{name.replace('_', ' ')} of {plural(len(answers), 'query', 'queries')}"
             say("", f"{what}: epsilon = {receipt.epsilon!r}, delta = {receipt.delta!r}{claim}")
     return 0
 
@@ -326,7 +327,7 @@ def _print_index(options: argparse.Namespace, index: PrivateIndex, queries: int)
         return
     say(*index.describe())
     if index.settings.scores is not None:
-        say(f"{queries} queries: {index.document_guarantee(queries)}")
+        say(f"{plural(queries, 'query', 'queries')}: {index.document_guarantee(queries)}")
     for receipt in index.receipts:
         print(f"\n{receipt_lines(receipt)}")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hushvec import Generator
+from hushvec._util.display import plural
 from hushvec._util.lines import copied_fields, json_line, json_record, numbered_lines
 from hushvec._util.progress import Progress, announced
 from hushvec._util.publish import published_text, receipt_path
@@ -249,7 +250,7 @@ def _many(options: argparse.Namespace, documents: list[tuple[str, dict[str, Any]
             _write_line(file, _noted(result, replaced), kept, private=options.show_original)
             progress.advance(1)
     if options.output is not None:
-        say(f"{options.output}: {len(documents)} documents")
+        say(f"{options.output}: {plural(len(documents), 'document')}")
     return 0
 
 

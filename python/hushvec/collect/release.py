@@ -245,7 +245,7 @@ class Collection(ABC):
         return product_up(words, self.word_epsilon)
 
     def _charge(self, budget: Budget, epsilon: float, words: int) -> LedgerEntry | None:
-        purpose = f"{self._receipt_law['mechanism']}, {words} words, collection {self.digest[:16]}"
+        purpose = f"{self._receipt_law['mechanism']}, {plural(words, 'word')}, collection {self.digest[:16]}"
         return entry_of_charge(budget, epsilon, 0.0, PureDP(epsilon=epsilon).rho, purpose)
 
     def _receipt(

@@ -45,8 +45,12 @@ def _charge(charge: Any) -> str:
     return "to no ledger" if charge is None else f"row {charge.sequence} of ledger {charge.ledger[:_DIGITS]}"
 
 
+def _all(count: int, one: str) -> str:
+    return f"one {one}" if count == 1 else f"all {count:,} {one}s"
+
+
 def _vectors(receipt: Any) -> tuple[str, str, Facts]:
-    unit = "one row (every row is another person)" if receipt.per == "record" else f"all {receipt.rows:,} rows (one person)"
+    unit = "one row (every row is another person)" if receipt.per == "record" else f"{_all(receipt.rows, 'row')} (one person)"
     size = f"sigma {number(receipt.sigma)}" if receipt.sigma is not None else f"scale {number(receipt.scale)}"
     length = f"{'brought' if receipt.normalize else 'clipped'} to length {number(receipt.clip_norm)} (L2)"
     facts = [
@@ -70,7 +74,7 @@ def _values(receipt: Any) -> str:
 def _labels(receipt: Any) -> tuple[str, str, Facts]:
     unit = "one answer (every answer is about another person)"
     if receipt.per == "release":
-        unit = f"all {receipt.answers:,} answers (one person)"
+        unit = f"{_all(receipt.answers, 'answer')} (one person)"
     truth = f"true with chance {share(receipt.truth_values / _WORDS)}, each other label {share(receipt.other_values / _WORDS)}"
     facts = [
         ("mechanism", f"randomized response: {truth}"),

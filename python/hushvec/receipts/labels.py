@@ -277,7 +277,7 @@ def _law_faults(receipt: LabelReceipt) -> list[str]:
 
 
 def _unit(receipt: LabelReceipt) -> str:
-    return "one answer" if receipt.per == "record" else f"all {receipt.answers} answers of one person"
+    return "one answer" if receipt.per == "record" or receipt.answers == 1 else f"all {receipt.answers} answers of one person"
 
 
 def _guarantee(receipt: LabelReceipt, verb: str) -> str:

@@ -236,7 +236,7 @@ class LabelPlan:
 
     def _charge(self, budget: Budget, receipt: LabelReceipt) -> LabelReceipt:
         """Charge for the release, and name the entry. Everything that could still refuse the release comes before this."""
-        purpose = f"{receipt.mechanism}, {receipt.answers} answers of {receipt.label_count} labels, per {receipt.per}"
+        purpose = f"{receipt.mechanism}, {plural(receipt.answers, 'answer')} of {receipt.label_count} labels, per {receipt.per}"
         return replace(receipt, charge=entry_of_charge(budget, receipt.epsilon, 0.0, receipt.loss.rho, purpose))
 
 

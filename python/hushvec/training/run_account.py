@@ -11,6 +11,7 @@ from typing import Any
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec._util.display import plural
 from hushvec.accounting import Accountant
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
@@ -165,7 +166,7 @@ class RunAccount:
             return
         assert self.planned_cost is not None
         epsilon, delta, rho = self.planned_cost
-        purpose = f"training, {self.settings.steps} steps, {self.settings.adjacency}"
+        purpose = f"training, {plural(self.settings.steps, 'step')}, {self.settings.adjacency}"
         entry = entry_of_charge(self.budget, epsilon, delta, rho, purpose, charge_id=f"training-{self.record.run_id}")
         self.record.charge = None if entry is None else asdict(entry)
         self.record.charged = True

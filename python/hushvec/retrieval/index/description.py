@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hushvec._util.display import Sheet
+from hushvec._util.display import Sheet, plural
 from hushvec.mechanisms.top_1 import top_1_sentence
 from hushvec.retrieval.index.content import Content
 from hushvec.retrieval.index.guarantees import document_guarantee, query_guarantee
@@ -82,7 +82,7 @@ def _beside(content: Content) -> Iterator[str]:
     texts, metadata = content.documents.counts
     if texts or metadata:
         yield (
-            f"{texts} texts and the metadata of {metadata} rows are stored as they are: nothing protects them, "
+            f"{plural(texts, 'text')} and the metadata of {plural(metadata, 'row')} are stored as they are: nothing protects them, "
             "and anyone who reads a text needs no vector"
         )
 

@@ -39,5 +39,25 @@ export function strength(epsilon) {
 }
 
 export function formatted(number) {
-  return Number(number).toLocaleString("en-US", { maximumSignificantDigits: 4 });
+  return rounded(number, "halfExpand");
+}
+
+/** What is left of a budget: never more than there is. */
+export function left(number) {
+  return rounded(number, "floor");
+}
+
+/** What was taken from it: never less than it was. */
+export function taken(number) {
+  return rounded(number, "ceil");
+}
+
+/** Four digits, and all of those before the point. */
+function rounded(number, roundingMode) {
+  const digits = Math.max(4, Math.trunc(Math.abs(number)).toString().length);
+  return Number(number).toLocaleString("en-US", { maximumSignificantDigits: Math.min(21, digits), roundingMode });
+}
+
+export function plural(count, one) {
+  return `${formatted(count)} ${one}${count === 1 ? "" : "s"}`;
 }

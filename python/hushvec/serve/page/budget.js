@@ -1,6 +1,6 @@
 // The caller's budget: loaded once for all sections, drawn wherever it is shown.
 
-import { formatted } from "./bounds.js";
+import { formatted, left, taken } from "./bounds.js";
 import { el } from "./dom.js";
 import { get } from "./requests.js";
 
@@ -63,11 +63,11 @@ export class BudgetBar {
     this.fresh.style.width = share(this.latest);
     this.fresh.hidden = this.latest === 0;
     this.wanted.style.width = share(next);
-    this.left.textContent = `epsilon ${formatted(remaining.epsilon)} left`;
+    this.left.textContent = `epsilon ${left(remaining.epsilon)} left`;
     this.words.textContent = ` of ${formatted(limit.epsilon)} ${renewal(this.account)}`;
     this.bar.setAttribute("aria-valuemax", limit.epsilon);
     this.bar.setAttribute("aria-valuenow", consumed.epsilon);
-    this.bar.setAttribute("aria-valuetext", `${formatted(consumed.epsilon)} of ${formatted(limit.epsilon)} consumed`);
+    this.bar.setAttribute("aria-valuetext", `${taken(consumed.epsilon)} of ${formatted(limit.epsilon)} consumed`);
     this.bar.classList.toggle("is-full", exhausted);
   }
 }

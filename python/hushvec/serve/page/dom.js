@@ -12,6 +12,30 @@ export function svg(name, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, name), attributes, children);
 }
 
+// Characters that are not visible, and may change what is: controls, zero widths, changes of writing direction. Line ends and tabs
+// stay, and joiners behind an emoji or a letter of a script that writes with them.
+const UNSEEN = /((?!\r?\n|\t)(?!(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f]|(?![\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}])[\p{L}\p{M}])[\u200c\u200d])[\p{Cc}\p{Cf}\u034f\u115f\u1160\u2028\u2029\u3164\uffa0])/u;
+
+/** A text of users, to be shown: characters that are not visible have their code points written on them. */
+export function visible(text) {
+  return String(text).split(UNSEEN).map((piece, number) => (number % 2 ? named(piece) : piece));
+}
+
+/** The same as one element, whose writing direction ends with it. */
+export function isolated(text) {
+  return el("bdi", {}, ...visible(text));
+}
+
+/** How many characters of a text are not visible. */
+export function unseenIn(text) {
+  return (text.split(UNSEEN).length - 1) / 2;
+}
+
+function named(letter) {
+  const code = letter.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+  return el("span", { class: "unseen", "data-code": `U+${code}`, title: "a character that is not visible" }, letter);
+}
+
 export function byId(id) {
   return document.getElementById(id);
 }

@@ -50,6 +50,7 @@ async function load() {
     scene = found;
     reader = null;
     show(byId("explorer-problem"), false);
+    show(byId("scene"));
     drawNotes();
     drawAttack();
     draw();
@@ -58,6 +59,7 @@ async function load() {
     if (error.name === "AbortError") return;
     byId("explorer-problem").textContent = error.message;
     show(byId("explorer-problem"));
+    show(byId("scene"), false);
   }
 }
 

@@ -1,8 +1,8 @@
 // The ledger: a budget, every charge of its period, whether the hash chain holds; receipts of this tab, and from elsewhere.
 
 import { BudgetBar, loadBudget } from "./budget.js";
-import { formatted } from "./bounds.js";
-import { byId, el, show } from "./dom.js";
+import { formatted, left, plural, taken } from "./bounds.js";
+import { byId, el, isolated, show } from "./dom.js";
 import { kept, receiptView, verify, words } from "./receipts.js";
 import { get } from "./requests.js";
 
@@ -37,6 +37,7 @@ export async function loadLedger() {
     const account = isOperator ? await chosenTenant() : await loadBudget();
     const ledger = await get(`/v1/budgets/${encodeURIComponent(account.tenant)}/ledger`);
     if (load !== latest) return;
+    show(byId("account"));
     byId("ledger-title").textContent = isOperator ? `Budget of ${account.tenant}` : "Your budget";
     bar.show(account);
     drawFigures(account);
@@ -47,6 +48,7 @@ export async function loadLedger() {
     if (error.code === "operator_key" || load !== latest) return; // the page loads it again, for an operator
     problem.textContent = error.message;
     show(problem);
+    show(byId("account"), false); // what was read before may no longer hold
   }
 }
 
@@ -73,7 +75,7 @@ function tenantRow(account) {
   return el("tr", { class: tenant === chosen ? "is-chosen" : "" },
     el("td", {}, el("button", { type: "button", class: "link tight", "aria-pressed": String(tenant === chosen), "data-tenant": tenant, onclick: () => choose(tenant) }, tenant)),
     el("td", { class: "consumed" }, el("div", { class: "bar", "aria-hidden": "true" }, used)),
-    cell("consumed", formatted(consumed.epsilon)), cell("left", formatted(remaining.epsilon)), cell("limit", formatted(limit.epsilon)),
+    cell("consumed", taken(consumed.epsilon)), cell("left", left(remaining.epsilon)), cell("limit", formatted(limit.epsilon)),
     cell("charges", formatted(charges)),
     el("td", { class: "time" }, renews ? new Date(renews).toLocaleString([], { dateStyle: "medium", timeStyle: "short" }) : "never"));
 }
@@ -93,8 +95,8 @@ function choose(tenant) {
 function drawFigures({ limit, consumed, remaining, renews_at: renews, charges, tenant }) {
   const figures = [
     ["Limit", formatted(limit.epsilon), `delta ${formatted(limit.delta)}`],
-    ["Consumed", formatted(consumed.epsilon), `delta ${formatted(consumed.delta)}`],
-    ["Remaining", formatted(remaining.epsilon), `delta ${formatted(remaining.delta)}`],
+    ["Consumed", taken(consumed.epsilon), `delta ${taken(consumed.delta)}`],
+    ["Remaining", left(remaining.epsilon), `delta ${left(remaining.delta)}`],
     ["Charges", formatted(charges), `of tenant ${tenant}`],
     ["Renews", renews ? new Date(renews).toLocaleDateString([], { month: "short", day: "numeric" }) : "never",
       renews ? new Date(renews).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : ""],
@@ -105,8 +107,8 @@ function drawFigures({ limit, consumed, remaining, renews_at: renews, charges, t
 
 function drawVerdict({ holds, rows, reason }) {
   byId("chain-verdict").replaceChildren(holds
-    ? el("p", { class: "verdict good" }, el("strong", {}, "The chain holds. "), `All ${rows} rows, the opening one included, are in order and unchanged.`)
-    : el("p", { class: "verdict bad" }, el("strong", {}, "The chain does not hold: "), `${reason}. Stop releasing, and restore the ledger from a copy.`));
+    ? el("p", { class: "verdict good" }, el("strong", {}, "The chain holds. "), rows === 1 ? "It has only its opening row." : `All ${formatted(rows)} rows, the opening one included, are in order and unchanged.`)
+    : el("p", { class: "verdict bad" }, el("strong", {}, "The chain does not hold: "), isolated(reason), ". Stop releasing, and restore the ledger from a copy."));
 }
 
 function drawCharges(charges) {
@@ -118,7 +120,7 @@ function drawCharges(charges) {
   show(byId("charges-table"), charges.length > 0);
   byId("charges").replaceChildren(...rows.values());
   const more = charges.length - MOST_ROWS;
-  byId("more-charges").textContent = more > 0 ? `${more} older charges are not shown; GET /v1/budgets/…/ledger has them all.` : "";
+  byId("more-charges").textContent = more > 0 ? `${plural(more, "older charge")} not shown; GET /v1/budgets/…/ledger has them all.` : "";
 }
 
 function chargeRow(row, hasReceipts, receipt) {
@@ -126,7 +128,7 @@ function chargeRow(row, hasReceipts, receipt) {
   return el("tr", { tabindex: -1 },
     el("td", { class: "number" }, row.sequence),
     el("td", { class: "time" }, new Date(row.time_us / 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "medium" })),
-    el("td", {}, el("span", { class: "quiet" }, name ? `${name} ` : ""), purpose),
+    el("td", {}, name ? el("span", { class: "quiet" }, isolated(name), " ") : "", isolated(purpose)),
     el("td", { class: "number" }, formatted(row.epsilon)),
     el("td", { class: `number delta ${Number(row.delta) ? "" : "none"}` }, formatted(row.delta)),
     hasReceipts ? el("td", {}, receipt === undefined ? null : el("button", {
@@ -140,11 +142,11 @@ function chargeRow(row, hasReceipts, receipt) {
 function drawReceipts() {
   const open = new Set([...byId("receipts").querySelectorAll("details[open]")].map(({ id }) => id));
   show(byId("no-receipts"), kept.length === 0);
-  byId("receipts").replaceChildren(...kept.map(({ receipt, time }, place) => {
+  byId("receipts").replaceChildren(...kept.map(({ receipt, output, time }, place) => {
     const id = `receipt-${kept.length - place}`;
     return el("li", {}, el("details", { id, open: open.has(id) },
       el("summary", {}, `${time.toLocaleTimeString()}: epsilon ${formatted(receipt.epsilon)}, ${words(receipt.mechanism)}`),
-      paidBy(receipt), receiptView(receipt)));
+      paidBy(receipt), el("p", { class: "released" }, "Released text: ", el("q", {}, isolated(output))), receiptView(receipt)));
   }));
 }
 

@@ -1,7 +1,7 @@
 // Receipts as a table, as JSON, and checked by the service.
 
 import { amongTwo, formatted, percentUp } from "./bounds.js";
-import { copy, download, el } from "./dom.js";
+import { copy, download, el, isolated } from "./dom.js";
 import { post } from "./requests.js";
 
 const VERDICTS = {
@@ -10,11 +10,11 @@ const VERDICTS = {
   "not a DP claim": ["bad", "The receipt claims no differential privacy."],
 };
 
-/** Receipts of releases that this tab made, latest first: {receipt, time}. They are gone with the tab. */
+/** Releases that this tab made, latest first: {receipt, output, time}. They are gone with the tab. */
 export const kept = [];
 
-export function keep(receipt) {
-  kept.unshift({ receipt, time: new Date() });
+export function keep({ receipt, output }) {
+  kept.unshift({ receipt, output, time: new Date() });
 }
 
 /** A receipt: what it says in words, all of it as JSON, and buttons. */
@@ -31,7 +31,7 @@ export function receiptView(receipt) {
       el("button", { type: "button", class: "secondary", onclick: (event) => copy(event.target, raw) }, "Copy the receipt"),
       el("button", { type: "button", class: "secondary", onclick: () => download("receipt.json", raw + "\n", "application/json") }, "Download it")),
     verdict,
-    el("details", {}, el("summary", {}, "Raw JSON"), el("pre", { tabindex: 0, role: "group", "aria-label": "The receipt as JSON" }, raw)));
+    el("details", {}, el("summary", {}, "Raw JSON"), el("pre", { tabindex: 0, role: "group", "aria-label": "The receipt as JSON" }, isolated(raw))));
 }
 
 /** Asks the service whether the guarantee follows from the parameters. */
@@ -40,7 +40,7 @@ export async function verify(receipt, place) {
   try {
     const { status, reasons } = await post("/v1/receipts/verify", { receipt });
     const [kind, sentence] = VERDICTS[status] ?? ["bad", `The receipt: ${status}.`];
-    place.replaceChildren(el("p", { class: `verdict ${kind}` }, el("strong", {}, sentence), ` ${reasons.join("; ")}`));
+    place.replaceChildren(el("p", { class: `verdict ${kind}` }, el("strong", {}, sentence), " ", isolated(reasons.join("; "))));
   } catch (problem) {
     place.replaceChildren(el("p", { class: "verdict bad" }, problem.message));
   }
@@ -55,7 +55,7 @@ function facts(receipt) {
   found.push(["Unit", receipt.per === "release" ? "everything in it is about one person" : "each row is about another person"]);
   found.push(["Arithmetic", `${receipt.grade}; randomness from ${receipt.key_source === "os" ? "the operating system" : receipt.key_source} through ${receipt.cipher}`]);
   if (receipt.charge) found.push(["Paid by", `row ${receipt.charge.sequence} of ledger ${receipt.charge.ledger.slice(0, 12)}…`]);
-  if (receipt.notes?.length) found.push(["Notes", el("ul", { class: "notes" }, ...receipt.notes.map((note) => el("li", {}, note)))]);
+  if (receipt.notes?.length) found.push(["Notes", el("ul", { class: "notes" }, ...receipt.notes.map((note) => el("li", {}, isolated(note))))]);
   return found;
 }
 

@@ -1,8 +1,9 @@
 // The Document Redactor: finds, what stays, before and after, and the private rewriting with its receipt.
 
-import { amongTwo, formatted, percentUp, strength } from "./bounds.js";
+import { amongTwo, formatted, percentUp, plural, strength, taken } from "./bounds.js";
 import { BudgetBar, budget, loadBudget, onBudget } from "./budget.js";
-import { byId, copy, download, el, paused, show } from "./dom.js";
+import { byId, copy, download, el, isolated, paused, show, unseenIn, visible } from "./dom.js";
+import { expectation, keptShare, meansOf, titleOf } from "./mechanisms.js";
 import { keep, receiptView } from "./receipts.js";
 import { newIdempotencyKey, post } from "./requests.js";
 
@@ -13,6 +14,7 @@ Edith Varga should check her blood sugar before every meal. The invoice goes to 
 
 const STEPS = 40; // of the slider
 const LARGEST_FILE = 1_000_000;
+const ENOUGH = 0.5; // of texts that keep their subject: the slider starts at the smallest epsilon that has it
 const PAUSE = 400; // milliseconds without a keystroke
 
 const KINDS = {
@@ -23,19 +25,6 @@ const KINDS = {
   "date": "date", "organization": "organization",
   "card number": "money", "bank account number": "money", "account number": "money",
   "social security number": "number", "tax number": "number", "medical record number": "number", "identity document number": "number",
-};
-
-// What is guaranteed, and what kind of text comes out. The shares are measured by tests/serve/test_rewriting_mechanisms.py.
-const MECHANISMS = {
-  randomized_response: ["Randomized response",
-    "Recommended. Picks a public text at random; the nearest in meaning is the likeliest. The guarantee is epsilon, without exceptions. "
-    + "At epsilon 8, 86\u00a0% of 80 test notes kept their subject; at epsilon 4, 16\u00a0%."],
-  privunit: ["PrivUnit: a noisy direction",
-    "Turns the text's vector in a random direction and shows the public text that fits best. The guarantee is epsilon, without exceptions. "
-    + "Expect poorer texts: at epsilon 8, 19\u00a0% of 80 test notes kept their subject."],
-  gaussian: ["Gaussian noise",
-    "Adds normal noise to the text's vector and shows the public text that fits best. The guarantee is weaker: epsilon may be exceeded with a small probability, delta, which is charged too. "
-    + "Expect texts about something else: at epsilon 8, 2\u00a0% of 80 test notes kept their subject, hardly more than by chance."],
 };
 
 const state = {
@@ -54,10 +43,11 @@ export function setUpRedactor() {
   bar = new BudgetBar(byId("redactor-budget"), { name: "Consumed budget" });
   setUpSource();
   const slider = byId("epsilon");
-  Object.assign(slider, { min: 1, max: STEPS, step: 1, value: STEPS });
+  Object.assign(slider, { min: 1, max: STEPS, step: 1 });
   slider.addEventListener("input", drawEpsilon);
   byId("mechanism").addEventListener("change", drawEpsilon);
   onBudget(drawMechanisms);
+  onBudget(setSlider);
   onBudget(drawEpsilon);
   byId("rewrite").addEventListener("click", rewrite);
   byId("copy-redacted").addEventListener("click", (event) => copy(event.target, state.redacted));
@@ -114,7 +104,7 @@ function newText(text) {
   Object.assign(state, { text, finds: new Map(), keptTexts: new Set(), keptCategories: new Set(), pending: null });
   show(byId("result"), false);
   show(byId("rewrite-problem"), false);
-  redact();
+  redact().then((done) => done || show(byId("found"), false)); // else what was found in another text would stay
 }
 
 function sayOfSource(sentence) {
@@ -123,23 +113,29 @@ function sayOfSource(sentence) {
 
 // ---- redaction ----
 
+/** Asks what is found, and shows it; false if that failed. */
 async function redact() {
   state.asking?.abort();
   sayOfSource("");
-  if (!state.text.trim()) {
+  const isEmpty = !state.text.trim();
+  show(byId("why"), isEmpty);
+  if (isEmpty) {
     show(byId("found"), false);
-    return;
+    return true;
   }
   const asking = state.asking = new AbortController();
   const text = state.text;
   try {
     const { text: redacted, spans } = await post("/v1/redact", { text, ...allowed() }, { signal: asking.signal });
-    if (asking.signal.aborted) return;
+    if (asking.signal.aborted) return true;
     state.redacted = redacted;
     drawFound(text, redacted, spans);
   } catch (error) {
-    if (error.name !== "AbortError") sayOfSource(error.message);
+    if (error.name === "AbortError") return true;
+    sayOfSource(error.message);
+    return false;
   }
+  return true;
 }
 
 function allowed() {
@@ -154,10 +150,12 @@ function drawFound(text, redacted, spans) {
   const all = [...found, ...keptSpans(found)].sort((one, other) => one.start - other.start);
   const after = piecesOf(characters, all, (span) => mark(span, span.isKept ? span.text : span.placeholder, span.isKept ? "kept" : "placeholder"));
   byId("before").replaceChildren(...piecesOf(characters, all, (span) => mark(span, span.text, span.isKept ? "kept" : "")));
-  byId("after").replaceChildren(...(textOf(after) === redacted ? after : [redacted]));
-  const stubborn = found.filter((span) => state.keptTexts.has(span.text)).map((span) => `“${span.text}”`);
-  byId("part-of-longer").textContent = stubborn.length
-    ? `${[...new Set(stubborn)].join(", ")} is part of a longer find, and stays replaced while that is switched on.` : "";
+  byId("after").replaceChildren(...(textOf(after) === redacted ? after : visible(redacted)));
+  const stubborn = new Set(found.map((span) => span.text).filter((one) => state.keptTexts.has(one)));
+  byId("part-of-longer").replaceChildren(...[...stubborn].flatMap((one) =>
+    ["“", isolated(one), "” is part of a longer find, and stays replaced while that is switched on. "]));
+  const unseen = unseenIn(text);
+  byId("unseen").textContent = unseen ? `The text has ${plural(unseen, "character")} that ${unseen === 1 ? "is" : "are"} not visible. Such characters can hide a name from the rules or reverse the order of letters; below they are shown by their code points.` : "";
   const replaced = `${found.length} ${found.length === 1 ? "find is" : "finds are"} replaced`;
   byId("found-count").textContent = state.finds.size ? replaced : "Nothing was found; that does not mean that nothing is there.";
   byId("redact-status").textContent = `Redaction updated: ${replaced}.`;
@@ -185,10 +183,10 @@ function piecesOf(characters, spans, marked) {
   const pieces = [];
   let end = 0;
   for (const span of spans) {
-    pieces.push(characters.slice(end, span.start).join(""), marked(span));
+    pieces.push(...visible(characters.slice(end, span.start).join("")), marked(span));
     end = span.end;
   }
-  pieces.push(characters.slice(end).join(""));
+  pieces.push(...visible(characters.slice(end).join("")));
   return pieces;
 }
 
@@ -197,7 +195,7 @@ function textOf(pieces) {
 }
 
 function mark({ category }, words, more = "") {
-  return el("mark", { class: `kind-${kindOf(category)} ${more}`, title: more === "kept" ? `${category}, stays in the text` : category }, words);
+  return el("mark", { class: `kind-${kindOf(category)} ${more}`, title: more === "kept" ? `${category}, stays in the text` : category }, ...visible(words));
 }
 
 function kindOf(category) {
@@ -233,19 +231,28 @@ function chipView(find, categoryIsOn) {
     type: "button", class: "chip", "aria-pressed": String(isOn), disabled: !categoryIsOn, "data-find": `${find.category}\n${find.text}`,
     title: isOn ? "Replaced. Press to let it stay." : "Stays in the text. Press to replace it.",
     onclick: () => flip(state.keptTexts, find.text),
-  }, el("span", { class: "chip-text" }, find.text), find.places.size > 1 ? el("span", { class: "count" }, `×${find.places.size}`) : null));
+  }, el("span", { class: "chip-text" }, isolated(find.text)), find.places.size > 1 ? el("span", { class: "count" }, `×${find.places.size}`) : null));
 }
 
 function flip(set, value) {
-  if (!set.delete(value)) set.add(value);
-  redact();
+  const change = () => set.delete(value) || set.add(value);
+  change();
+  redact().then((done) => done || change());
 }
 
 // ---- rewriting ----
 
-function epsilon() {
+/** Once: to the smallest epsilon at which half of the texts keep their subject; to the middle if none does. */
+function setSlider() {
+  const slider = byId("epsilon"), { mechanism } = chosenMechanism();
+  if (slider.dataset.isSet) return;
+  slider.dataset.isSet = "yes";
+  const steps = Array.from({ length: STEPS }, (_, number) => number + 1);
+  slider.value = steps.find((step) => keptShare(mechanism, epsilon(step)) >= ENOUGH) ?? STEPS / 2;
+}
+
+function epsilon(step = Number(byId("epsilon").value)) {
   const most = budget.per_request.epsilon;
-  const step = Number(byId("epsilon").value);
   return step === STEPS ? most : Number(((most * step) / STEPS).toPrecision(3));
 }
 
@@ -254,7 +261,7 @@ function drawMechanisms() {
   const select = byId("mechanism"), offered = budget.rewriting.map(({ mechanism }) => mechanism);
   if ([...select.options].map(({ value }) => value).join() === offered.join()) return;
   const before = select.value;
-  select.replaceChildren(...offered.map((name) => el("option", { value: name }, MECHANISMS[name]?.[0] ?? name)));
+  select.replaceChildren(...offered.map((name) => el("option", { value: name }, titleOf(name))));
   if (offered.includes(before)) select.value = before;
 }
 
@@ -272,11 +279,12 @@ function drawEpsilon() {
   if (budget === null) return;
   const asked = epsilon(), { mechanism, delta } = chosenMechanism();
   const most = percentUp(amongTwo(asked, delta));
-  byId("mechanism-means").textContent = MECHANISMS[mechanism]?.[1] ?? "";
+  byId("mechanism-means").textContent = meansOf(mechanism);
   byId("epsilon-value").textContent = formatted(asked);
   byId("epsilon").setAttribute("aria-valuetext", `${formatted(asked)}: an attacker who knows two texts, one of them yours, picks yours at most ${most} of the time`);
   byId("epsilon-means").replaceChildren("An attacker who knows two texts, one of them yours, picks yours at most ", el("strong", {}, most),
     ` of the time; without the release, 50\u00a0%. ${capital(strength(asked))}.`);
+  byId("expectation").textContent = expectation(mechanism, asked);
   const more = releasesLeft(asked, delta);
   const cost = delta ? `epsilon ${formatted(asked)} and delta ${formatted(delta)}` : `epsilon ${formatted(asked)}`;
   byId("cost").textContent = more
@@ -293,12 +301,13 @@ async function rewrite() {
   const same = state.pending && JSON.stringify(state.pending.fields) === JSON.stringify(fields);
   const sent = state.pending = same ? state.pending : { fields, key: newIdempotencyKey() };
   show(byId("rewrite-problem"), false);
+  show(byId("result"), false); // an earlier release, which stays in the Ledger's list
   busy(button, "Rewriting … the first time loads a model");
   try {
     const before = budget.consumed.epsilon;
     const released = await post("/v1/rewrite", fields, { idempotencyKey: sent.key });
     state.pending = null;
-    if (released.receipt) keep(released.receipt);
+    if (released.receipt) keep(released);
     await loadBudget().catch(() => null);
     if (fields.text === state.text) drawReleased(released, before);
   } catch (error) {
@@ -318,11 +327,12 @@ function busy(button, words) {
   button.textContent = words ?? "Rewrite";
 }
 
-function drawReleased({ output, receipt }, before) {
-  byId("rewritten").textContent = output;
+function drawReleased({ output, receipt, warning }, before) {
+  byId("rewritten").replaceChildren(...visible(output));
   byId("receipt").replaceChildren(receipt ? receiptView(receipt) : "Nothing was left to release, so there is no receipt and no charge.");
+  byId("release-warning").textContent = warning ? `${capital(warning)}.` : "";
   bar.took(Math.max(0, budget.consumed.epsilon - before));
-  byId("spent").textContent = `Budget consumed: epsilon ${formatted(before)} → ${formatted(budget.consumed.epsilon)}`;
+  byId("spent").textContent = `Budget consumed: epsilon ${taken(before)} → ${taken(budget.consumed.epsilon)}`;
   show(byId("result"));
   byId("result").focus({ preventScroll: true });
   byId("result").scrollIntoView({ block: "nearest" });

@@ -1,5 +1,7 @@
 // Requests to the service that this page came from. The API key is kept in memory only.
 
+import { left } from "./bounds.js";
+
 let apiKey = "";
 
 /** Listeners for "the service wants a key". */
@@ -90,11 +92,7 @@ function sentenceOf(response, error) {
 }
 
 function exhausted(error) {
-  const left = error.remaining ? ` (epsilon ${plain(error.remaining.epsilon)} is left)` : "";
+  const rest = error.remaining ? ` (epsilon ${left(error.remaining.epsilon)} is left)` : "";
   const when = error.renews_at ? `wait until it renews on ${new Date(error.renews_at).toLocaleString()}` : "ask for a new budget, because this one does not renew";
-  return `The privacy budget is too small for this release${left}: choose a smaller epsilon, or ${when}. Nothing was charged.`;
-}
-
-function plain(number) {
-  return Number(number).toLocaleString("en-US", { maximumSignificantDigits: 4 });
+  return `The privacy budget is too small for this release${rest}: choose a smaller epsilon, or ${when}. Nothing was charged.`;
 }

@@ -30,6 +30,7 @@ FILES = {
     "dom.js": _JAVASCRIPT,
     "explorer.js": _JAVASCRIPT,
     "ledger.js": _JAVASCRIPT,
+    "mechanisms.js": _JAVASCRIPT,
     "reader.js": _JAVASCRIPT,
     "receipts.js": _JAVASCRIPT,
     "redactor.js": _JAVASCRIPT,
