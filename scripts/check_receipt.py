@@ -460,7 +460,8 @@ def steps_delta(receipt, epsilon, upper):
     if chance == 1:
         return gaussian_delta(epsilon, noise, Fraction(sensitivity_factor(receipt) ** 2 * steps))
     deviation = Decimal(noise) / (2 if receipt["clipping"] == "batch" else 1)  # in lengths of the vector that is sampled
-    if deviation < Decimal("0.05") or deviation > 10**15 * chance or (upper and steps > MOST_STEPS):
+    tiny = Decimal(receipt["delta"]) * UNIT < 10**4 * steps  # what may be cut at each step is below the unit of masses
+    if tiny or deviation < Decimal("0.05") or deviation > 10**15 * chance or (upper and steps > MOST_STEPS):
         return Decimal(upper)  # no grid for such losses
     # From below, the first steps alone prove what they prove.
     key = (receipt["adjacency"] == "replace-one", deviation, chance, min(steps, MOST_STEPS), receipt["delta"], upper)
