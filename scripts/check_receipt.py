@@ -3,10 +3,11 @@
 
     python check_receipt.py RECEIPT.json [RECEIPT.json ...] [--ledger EXPORT.json]
 
-Prints a line for each receipt and one for the ledger. Exit code 0: all hold; 1: one does not; 2: nothing is wrong, but a receipt
-makes no DP claim; 3: a file cannot be read; 4: nothing is wrong, but this program cannot decide about a training, whose epsilon lies
-between two bounds that it proves. Guarantees are recomputed in 60-digit, rational or directed arithmetic from docs/receipts.md and
-docs/budget.md of hushvec, which describe every field. "holds" speaks of the numbers: nothing shows how given values were made.
+Prints a line for each receipt and one for the ledger. Exit code 0: all hold; 1: one does not; 3: a file cannot be read, and no other
+is wrong; 2: nothing is wrong, but a receipt makes no DP claim; 4: nothing is wrong, but this program cannot decide about a training,
+whose epsilon lies between two bounds that it proves. Guarantees are recomputed in 60-digit, rational or directed arithmetic from
+docs/receipts.md and docs/budget.md of hushvec, which describe every field. "holds" speaks of the numbers: nothing shows how given
+values were made.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import struct
 import sys
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, getcontext
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
 getcontext().prec = 60
@@ -74,8 +76,19 @@ def charge(value):
     return type(value) is dict and set(value) == set(CHARGE) and all(rule(value[name]) for name, rule in CHARGE.items())
 
 
+def sample_ranges(value):
+    return type(value) is list and all(map(sample_range, value))
+
+
+def sample_range(value):
+    return type(value) is dict and set(value) == set(RANGE) and all(rule(value[name]) for name, rule in RANGE.items()) and (
+        value["first"] <= value["last"]
+    )
+
+
 positive, finite = number(lambda value: value > 0), number(lambda value: True)
 ROUNDS = {"aes256": 14, "chacha20": 20, "chacha12": 12, "chacha8": 8}
+RANGE = {"process": lambda value: text(value) and re.fullmatch("[0-9a-f]{32}", value) is not None, "first": whole(1), "last": whole(1)}
 CHARGE = {"ledger": digest, "sequence": whole(2), "charge_id": text, "entry_hash": digest}
 SHARED = {
     "receipt_version": one_of(1), "format_version": one_of(1, 2), "library_version": text, "adjacency": one_of("replace-one"),
@@ -114,8 +127,9 @@ REPORTS = {
 }  # fmt: skip
 TRAINING = {
     **SHARED, "receipt_kind": one_of("training"), "mechanism": one_of("dp_sgd"), "adjacency": one_of("add-remove", "replace-one"),
-    "epsilon": optional(number(lambda value: value >= 0)), "delta": number(lambda value: 0 < value < 1), "steps": whole(0),
-    "planned_steps": optional(whole(1)), "sampling_probability": number(lambda value: 0 < value <= 1),
+    "epsilon": optional(number(lambda value: value >= 0)), "delta": number(lambda value: 0 < value < 1), "steps": whole(0, 2**40 - 1),
+    "planned_steps": optional(whole(1)), "samples": optional(sample_ranges),
+    "sampling_probability": number(lambda value: 2.0**-64 <= value <= 1),
     "noise_multiplier": number(lambda value: value >= 0), "sigma": number(lambda value: value >= 0), "sensitivity": positive,
     "clip_norm": number(lambda value: 2.0**-100 <= value <= 2.0**100), "expected_batch_size": positive, "resumed": whole(0),
     "clipping": one_of("auto", "exact", "estimated", "batch"), "theorem": text, "grade": one_of("exact", "float"),
@@ -141,6 +155,7 @@ def check_receipt(receipt):
     rules, faults_of, _ = KINDS[kind]
     rules = {**rules, **INT8} if kind == "vectors" and receipt.get("dtype") == "int8" else rules
     receipt = with_cipher(receipt)
+    receipt = {"samples": None, **receipt} if kind == "training" else receipt  # older ones do not name them
     require("the receipt", receipt, rules)
     faults = [*cipher_faults(receipt), *faults_of(receipt)]
     no_claim = ["floating point: not protected"] * (receipt["grade"] == "float")
@@ -406,6 +421,9 @@ def training_faults(receipt):
         yield "sigma is below noise_multiplier times clip_norm"
     if receipt["planned_steps"] is not None and receipt["steps"] > receipt["planned_steps"]:
         yield "more steps were taken than planned"
+    drawn = None if receipt["samples"] is None else sum(one["last"] - one["first"] + 1 for one in receipt["samples"])
+    if drawn is not None and drawn < receipt["steps"] and receipt["sampling_probability"] < 1:
+        yield "there are more steps than samples"
     if receipt["epsilon"] is None or (receipt["noise_multiplier"] == 0 and receipt["steps"] > 0):
         if receipt["noise_multiplier"] > 0 or receipt["epsilon"] is not None:
             yield "epsilon must be null where there is no noise, and only there"
@@ -442,12 +460,17 @@ def steps_delta(receipt, epsilon, upper):
     if chance == 1:
         return gaussian_delta(epsilon, noise, Fraction(sensitivity_factor(receipt) ** 2 * steps))
     deviation = Decimal(noise) / (2 if receipt["clipping"] == "batch" else 1)  # in lengths of the vector that is sampled
-    if deviation < Decimal("0.05") or deviation > 10**15 * chance or steps > 2**40:
+    tiny = Decimal(receipt["delta"]) * UNIT < 10**4 * steps  # what may be cut at each step is below the unit of masses
+    if tiny or deviation < Decimal("0.05") or deviation > 10**15 * chance or (upper and steps > MOST_STEPS):
         return Decimal(upper)  # no grid for such losses
-    key = (receipt["adjacency"] == "replace-one", deviation, chance, steps, receipt["delta"], upper)
-    if key not in LAWS:
-        LAWS[key] = list(laws_of_steps(*key))
-    return max(law.delta(epsilon) for law in LAWS[key])
+    # From below, the first steps alone prove what they prove.
+    key = (receipt["adjacency"] == "replace-one", deviation, chance, min(steps, MOST_STEPS), receipt["delta"], upper)
+    try:
+        if key not in LAWS:
+            LAWS[key] = list(laws_of_steps(*key))
+        return max(law.delta(epsilon) for law in LAWS[key])
+    except ArithmeticError:  # numbers beyond those of the grid
+        return Decimal(upper)
 
 
 # ---- k steps of a Poisson-sampled Gaussian
@@ -463,6 +486,7 @@ LAWS = {}  # of trainings that were asked for
 UNIT = 10**30  # what a probability is a whole number of
 LONG = Context(prec=10**9, Emax=10**12, Emin=-(10**12))
 POINTS = 1500  # at which H is computed
+MOST_STEPS = 2**20  # a law of more takes too long
 
 
 class Law:
@@ -512,7 +536,7 @@ def laws_of_steps(replaced, deviation, chance, steps, delta, upper):
     """Of removal and of addition, which mirror each other under replace-one."""
     share = Decimal(delta) / (10**4 * steps)  # of delta, what lies beyond the grid may cost at each step
     reach = 1 + deviation * (-2 * share.ln()).sqrt()
-    curve = [ratio_and_tails(reach * (2 * i - POINTS) / POINTS, replaced, deviation, chance) for i in range(POINTS + 1)]
+    curve = curve_of(reach, replaced, deviation, chance)
     variance = min(math.expm1(min(700, 1 / deviation**2)) * float(chance) ** 2, float(1 / deviation**2 + 1 / deviation**4))
     variance *= 4 if replaced else 1
     spread, width = 16 * math.sqrt(steps * variance) + steps * variance, float(curve[-1][0].ln() - curve[0][0].ln())
@@ -520,6 +544,11 @@ def laws_of_steps(replaced, deviation, chance, steps, delta, upper):
     mirrored = [(1 / x, 1 - q, 1 - p) for x, p, q in reversed(curve)]
     for points in [curve] if replaced else [curve, mirrored]:
         yield power((law_above if upper else law_below)(points, h), steps, max(1, int(share * UNIT)))
+
+
+@lru_cache(maxsize=4)  # bounds from above and from below ask for the same one
+def curve_of(reach, replaced, deviation, chance):
+    return [ratio_and_tails(reach * (2 * i - POINTS) / POINTS, replaced, deviation, chance) for i in range(POINTS + 1)]
 
 
 def ratio_and_tails(point, replaced, deviation, chance):
@@ -708,6 +737,22 @@ def wrong_rows(key, rows):
         previous = row["entry_hash"]
 
 
+def check_samples(receipt, sampled):
+    """The reason why charges of epsilon and delta do not add up, or None. `sampled` has the samples of other trainings."""
+    if receipt.get("sampling_probability", 1) == 1 or receipt["steps"] == 0:
+        return None
+    sampled.append(receipt["samples"])
+    if len(sampled) > 1 and None in sampled:
+        return "its samples are not known to be independent of those of other trainings (--independent-samples says that they are)"
+    if any(overlap(one, other) for others in sampled[:-1] for other in others for one in sampled[-1]):
+        return "it may rest on samples of another training (--independent-samples says that it does not)"
+    return None
+
+
+def overlap(one, other):
+    return one["process"] == other["process"] and one["first"] <= other["last"] and other["first"] <= one["last"]
+
+
 def check_charge(receipt, export, paid):
     """The reason why the ledger did not pay for the receipt, or None. `paid` has the rows that paid for others."""
     named, rows = receipt["charge"], export["rows"]
@@ -763,26 +808,30 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("receipts", nargs="+", metavar="RECEIPT")
     parser.add_argument("--ledger", metavar="EXPORT", help="what `hushvec budget export` wrote")
+    parser.add_argument("--independent-samples", action="store_true", help="your word that trainings drew samples of their own")
     options = parser.parse_args()
-    statuses, paid = [], set()
-    try:
-        export = read(options.ledger, LONGEST_EXPORT) if options.ledger else None
-        if export is not None:
-            reason = check_ledger(export)
-            statuses.append("does not hold" if reason else "holds")
-            print(printable(f"{options.ledger}: {statuses[-1]}{': ' + reason if reason else ''}"))
-        for path in options.receipts:
-            receipt = read(path)
-            status, reasons = check_receipt(receipt)
-            if statuses[:1] == ["holds"] and export is not None and status != "does not hold":
-                reason = check_charge(receipt, export, paid)
-                status, reasons = (status, reasons) if reason is None else ("does not hold", [reason])
+    export, statuses, paid, sampled = None, [], set(), []
+    for path in [options.ledger] * bool(options.ledger) + options.receipts:
+        try:
+            if path is options.ledger and not statuses:
+                export = read(path, LONGEST_EXPORT)
+                reason = check_ledger(export)
+                status, reasons = ("does not hold", [reason]) if reason else ("holds", ["the rows follow from each other"])
+            else:
+                receipt = read(path)
+                status, reasons = check_receipt(receipt)
+                if statuses[:1] == ["holds"] and export is not None and status != "does not hold":
+                    reason = check_charge(receipt, export, paid)
+                    if not (reason or export["rows"][0]["rho"] or options.independent_samples):
+                        reason = check_samples(receipt, sampled)
+                    status, reasons = (status, reasons) if reason is None else ("does not hold", [reason])
             statuses.append(status)
-            print(printable(f"{path}: {status}: {'; '.join(reasons)}"))
-    except (OSError, RecursionError, ValueError, ArithmeticError) as error:
-        print(f"check_receipt: {printable(' '.join(str(error).split()) or type(error).__name__)}", file=sys.stderr)
-        return 3
-    codes = {"does not hold": 1, "not a DP claim": 2, "undecided": 4, "holds": 0}
+            print(printable(f"{path}: {status}: {'; '.join(reasons)}"), flush=True)
+        except (OSError, RecursionError, ValueError, ArithmeticError) as error:
+            statuses.append("unreadable")
+            what = " ".join(str(error).split()) or type(error).__name__
+            print(f"check_receipt: {printable(f'{path}: {what}')}", file=sys.stderr)
+    codes = {"does not hold": 1, "unreadable": 3, "not a DP claim": 2, "undecided": 4, "holds": 0}
     return next(code for status, code in codes.items() if status in statuses)
 
 

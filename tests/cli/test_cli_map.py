@@ -15,7 +15,7 @@ import hushvec as hv
 from cli.command import assert_one_line, hushvec, hushvec_here
 from hushvec.cli import _style, add_own
 from hushvec.cli._map import COMMANDS, module_of
-from hushvec.cli._parser import CommandParser
+from hushvec.cli._parser import CommandParser, number_or_infinity
 
 ESCAPE = "\x1b["
 
@@ -35,6 +35,25 @@ def leaves(words, parser):
 
 
 ALL = [leaf for command in COMMANDS for leaf in leaves((command,), parser_of(command).commands()[command])]
+
+
+NUMBERS = [
+    ((*words, option), action.type)
+    for words, parser in ALL
+    for action in parser._actions
+    for option in action.option_strings[-1:]
+    if action.type in (float, number_or_infinity)
+]
+
+
+@pytest.mark.parametrize(("words", "kind"), NUMBERS, ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
+def test_no_option_takes_what_is_not_a_number(words, kind):
+    """NaN compares as false with everything: a claim of epsilon nan would hold."""
+    values = ["nan", "-nan", "NaN", *(["inf", "-inf", "1e999"] if kind is float else [])]
+    for value in values:
+        finished = hushvec_here(*words[:-1], f"{words[-1]}={value}")
+        assert_one_line(finished, f"{words[-1]}: must be ")
+        assert finished.err.endswith(f", got {value}\n")
 
 
 def test_hushvec_alone_prints_the_map():

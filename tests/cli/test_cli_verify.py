@@ -249,3 +249,19 @@ def test_a_ledger_that_did_not_pay(files, spoil, reason):
 def test_what_is_no_ledger(files):
     paths = files(a=receipt().to_dict(), ledger={"rows": []})
     assert_one_line(hushvec_here("verify", paths[0], "--ledger", paths[1]), "ledger.json")
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (("--epsilon", "nan"), "--epsilon: must be finite, got nan"),
+        (("--epsilon", "-1"), "--epsilon must be >= 0, got -1.0"),
+        (("--delta", "inf"), "--delta: must be finite, got inf"),
+        (("--delta", "-1e-5"), "delta must be >= 0 and < 1, got -1e-05"),
+        (("--delta", "1"), "delta must be >= 0 and < 1, got 1.0"),
+    ],
+)
+def test_a_claim_that_is_no_number_is_refused(files, option, words):
+    paths = files(a=receipt().to_dict(), b=receipt().to_dict())
+    assert_one_line(hushvec_here("verify", *paths, "=".join(option)), words)
+    assert_one_line(hushvec_here("verify", paths[0], "=".join(option)), words)

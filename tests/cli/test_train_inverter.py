@@ -92,7 +92,7 @@ def test_resumed_with_another_setting(corpus, tmp_path):
         (("--mechanism", "noise"), ("--mechanism", "invalid choice: 'noise'")),
         (("--size", "huge"), ("--size", "invalid choice: 'huge'")),
         (("--epochs", "many"), ("--epochs", "invalid int value: 'many'")),
-        (("--learning-rate", "inf"), ("learning_rate must be finite, got inf",)),
+        (("--learning-rate", "inf"), ("--learning-rate: must be finite, got inf",)),
         (("--device", "abacus"), ("device must be a device of torch",)),
         (("--text-key", "text"), ("line 1: not JSON",)),
         (("--resume",), ("holds no training run: run.json is missing",)),

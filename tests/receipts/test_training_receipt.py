@@ -12,6 +12,7 @@ import pytest
 import hushvec as hv
 from cli.command import hushvec
 from hushvec.accounting import GaussianDP, compose
+from hushvec.accounting.samples import SampleRange
 from hushvec.errors import ReceiptError
 from hushvec.receipts import receipt_from_json
 from hushvec.receipts.training import TrainingReceipt
@@ -56,6 +57,7 @@ def test_receipts_as_issued_hold(settings):
         ({"clipping": "batch", "sensitivity": 1.0}, "give epsilon ="),
         ({"adjacency": "replace-one", "sensitivity": 1.0}, "give epsilon ="),
         ({"delta": 1e-6}, "give epsilon ="),
+        ({"sampling_probability": 0.9, "samples": (SampleRange("a" * 32, 1, 99),)}, "samples must be at least 100, one for each"),
         ({"epsilon": None}, "epsilon must be given where there is noise"),
         ({"noise_multiplier": 0.0}, "epsilon must be null without noise"),
         ({"noise_multiplier": 0.0, "epsilon": None}, "is_dp_claim must be false: at least one step had no noise"),
@@ -79,11 +81,19 @@ def test_what_claims_nothing(checker):
         assert hv.verify_receipt(changed).status == checker.check_receipt(changed.to_dict())[0] == "not a DP claim"
 
 
+def test_receipts_from_before_samples_are_read(checker):
+    fields = training_receipt(**RUNS[5]).to_dict()
+    assert fields.pop("samples") is None
+    assert hv.verify_receipt(fields).status == "holds" and checker.check_receipt(fields)[0] == "undecided"
+
+
 @pytest.mark.parametrize(
     "change",
     [
         {"delta": 0.0}, {"steps": -1}, {"steps": 1.0}, {"planned_steps": 0}, {"sampling_probability": 0.0},
         {"sampling_probability": 1.1}, {"noise_multiplier": -1.0}, {"clipping": "none"}, {"adjacency": "swap"}, {"mechanism": "sgd"},
+        {"samples": "a"}, {"samples": [{}]}, {"samples": [{"process": "a" * 32, "first": 2, "last": 1}]}, {"samples": [None]},
+        {"samples": [{"process": "A" * 32, "first": 1, "last": 1}]}, {"samples": [{"process": "a" * 32, "first": 0, "last": 1}]},
         {"receipt_version": 2}, {"theorem": 1}, {"expected_batch_size": 0.0}, {"resumed": True}, {"surprise": 1},
     ],
 )  # fmt: skip

@@ -213,9 +213,21 @@ def test_an_infinite_epsilon_adds_nothing_and_claims_nothing():
     inverter = Recorder()
     result = rewriter(epsilon=math.inf, inverter=inverter).rewrite(CONTACT)
     np.testing.assert_array_equal(inverter.rows[0], WordEmbedder().embed(["Contact", "at"]))
-    assert result.receipt is None and result.sigma is None
+    assert result.receipt is None and result.sigma == 0.0
     assert result.dp_line.endswith("(no noise: nothing is guaranteed)")
     assert result.to_dict()["epsilon_total"] == "inf"
+
+
+def test_a_sigma_is_a_number_or_one_clear_error():
+    for settings in ({}, {"composition": "basic"}, {"mechanism": "privunit"}, {"epsilon": math.inf}):
+        assert f"{rewriter(**settings).rewrite(CONTACT).sigma:.3f}"
+    laplace = rewriter(mechanism="laplacian").rewrite("some words")
+    with pytest.raises(ValueError, match=f"sigma must be .* got 'laplacian', which has a scale, {laplace.scale!r} .dp_line"):
+        f"{laplace.sigma:.3f}"
+    chosen = rewriter(mechanism="randomized_response", inverter=["a text", "another text"]).rewrite("some words")
+    with pytest.raises(ValueError, match=r"got 'randomized_response', which picks one of the public texts and adds no noise"):
+        f"{chosen.sigma:.3f}"
+    assert chosen.to_dict()["sigma"] is None
 
 
 @pytest.mark.parametrize("mechanism", ["laplacian", "l2_laplace", "privunit"])

@@ -1,13 +1,17 @@
 """Two releases of one batch: refused where an accountant, a budget, parameters or gradients show it."""
 
+import multiprocessing
+
 import pytest
 import torch
 
-from hushvec.accounting import Accountant
+import hushvec as hv
+from hushvec.accounting import Accountant, PoissonSampledGaussianDP
 from hushvec.budget import PrivacyBudget
-from hushvec.training import load_checkpoint, per_example_gradients, save_checkpoint
+from hushvec.training import PoissonSampler, load_checkpoint, per_example_gradients, save_checkpoint
 from hushvec.training.ghost import GhostClipping
 from hushvec.training.guarantee import NOTE_OTHERS
+from hushvec.training.sampler import drawn
 from training.small_runs import examples_of, loss, model_of, optimizer_of
 
 
@@ -57,6 +61,97 @@ def test_a_budget_is_of_one_optimizer_with_steps_left(how, tmp_path):
     empty_step(optimizer_of(model_of(), budget=second, steps=2, independent_batches=True))
     empty_step(one)   # the last of its steps: the next run of the budget is another training, with batches of its own
     empty_step(optimizer_of(model_of(), budget=second, steps=2, independent_batches=True))
+
+
+def test_custom_budgets_may_charge_one_ledger():
+    """They hide it; two runs that step in turn are refused where they sample."""
+    ledger = PrivacyBudget(100.0, 1e-2)
+
+    class Through:
+        def consume(self, epsilon, delta):
+            ledger.consume(epsilon, delta)
+
+    def run(**changed):
+        return optimizer_of(model_of(), budget=Through(), steps=2, sampling_probability=0.1, **changed)
+
+    one, other = run(), run()
+    empty_step(one)
+    other.empty_batch()
+    with pytest.raises(ValueError, match="budget must be of one optimizer, got one that pays, or may pay, for another"):
+        other.step()
+    assert len(ledger.export()["rows"]) == 2
+    empty_step(run(independent_batches=True))
+
+
+def test_an_accountant_with_another_trainings_loss_is_not_taken():
+    accountant = Accountant(adjacency="add-remove")
+    accountant.add(PoissonSampledGaussianDP(noise_multiplier=1.0, sampling_probability=0.1), 5)
+    with pytest.raises(ValueError, match=r"accountant must be of one optimizer.* pass independent_batches=True"):
+        optimizer_of(model_of(), accountant=accountant, sampling_probability=0.1)
+    optimizer_of(model_of(), accountant=accountant, sampling_probability=0.1, independent_batches=True)
+
+
+def trained(*optimizers, sampler):
+    for _ in sampler:
+        for optimizer in optimizers:
+            empty_step(optimizer)
+    return [optimizer.receipt().samples for optimizer in optimizers]
+
+
+def sampled(**changed):
+    return optimizer_of(model_of(), sampling_probability=0.1, **changed)
+
+
+def test_a_receipt_names_the_samples_that_its_steps_may_rest_on():
+    sampler = PoissonSampler(50, 0.1, steps=3)
+    one, other = trained(sampled(), sampled(), sampler=sampler)
+    assert one == other and one[0].last - one[0].first == 2 and one[0].process == drawn.process
+    ((later,),) = trained(sampled(), sampler=sampler)
+    assert (later.process, later.first, later.last) == (one[0].process, one[0].last + 1, one[0].last + 3)
+    assert optimizer_of(model_of()).receipt().samples == ()
+    waiting = sampled()
+    trained(sampled(), sampler=sampler)   # drawn since the other one was made, so it may rest on them
+    ((both,),) = trained(waiting, sampler=sampler)
+    assert both.last - both.first == 5
+
+
+def test_samples_are_not_known_where_they_were_not_seen(tmp_path):
+    kept = list(PoissonSampler(50, 0.1, steps=3))
+    assert trained(sampled(), sampler=kept) == [None]   # drawn before
+    assert trained(sampled(), sampler=[*kept, *PoissonSampler(50, 0.1, steps=1)]) == [None]   # too few for the steps
+    seeded = hv.Generator.unsafe_seeded(1)
+    assert trained(sampled(), sampler=PoissonSampler(50, 0.1, steps=3, generator=seeded)) == [None]
+    assert trained(sampled(), sampler=PoissonSampler(50, 0.1, steps=3)) != [None]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_samples_come_along_with_a_checkpoint(tmp_path, lost):
+    model = model_of()
+    first = optimizer_of(model, sampling_probability=0.1, journal=tmp_path / "journal", model=model)
+    (before,) = trained(first, sampler=PoissonSampler(50, 0.1, steps=2))
+    save_checkpoint(tmp_path / "c", first, model)
+    trained(first, sampler=PoissonSampler(50, 0.1, steps=lost or 1) if lost else ())
+    again = model_of()
+    second = optimizer_of(again, sampling_probability=0.1, journal=tmp_path / "journal", model=again)
+    load_checkpoint(tmp_path / "c", second, again)
+    (after,) = trained(second, sampler=PoissonSampler(50, 0.1, steps=3))
+    if lost:   # nobody knows here what the lost step rested on
+        assert after is None
+    else:
+        assert after[0] == before[0] and after[1].first > after[0].last and after[1].last - after[1].first == 2
+    old = torch.load(tmp_path / "c", weights_only=True) if lost else None
+    assert old is None or "samples" in str(old)
+
+
+def test_a_fork_draws_samples_of_another_process():
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        process, number = pool.apply(named_draw)
+    assert process != drawn.process and number == 1
+
+
+def named_draw():
+    list(PoissonSampler(5, 0.5, steps=1))
+    return drawn.process, drawn.number
 
 
 def test_parameters_are_stepped_by_one_optimizer(tmp_path):

@@ -15,6 +15,7 @@ from hushvec._util.recording import require_no_recorder
 
 SMALLEST_NORM = 2.0**-100
 LARGEST_NORM = 2.0**100
+SMALLEST_SAMPLING_PROBABILITY = 2.0**-64
 
 # Not literals in the sum: the compiler would compute it itself, in its own mode.
 _ONE = 1.0
@@ -79,8 +80,10 @@ def probability(name: str, value: Any) -> float:
 
 
 def sampling_probability(value: Any) -> float:
-    """Of one example in one batch: above 0, and 1 where every batch has all of them."""
+    """Of one example in one batch: a multiple of 2^-64 once rounded down, and 1 where every batch has all of them."""
     converted = positive("sampling_probability", value)
+    if converted < SMALLEST_SAMPLING_PROBABILITY:
+        raise ValueError(f"sampling_probability must be >= 2^-64, got {converted!r}")
     if converted > 1:
         raise ValueError(f"sampling_probability must be > 0 and <= 1, got {converted!r}")
     return converted

@@ -8,7 +8,7 @@ from typing import Any
 from hushvec._util import validate
 from hushvec.accounting.composition import Composition, compose_collected
 from hushvec.accounting.losses import ADJACENCIES, LOSSES, PrivacyLoss
-from hushvec.accounting.releases import Releases, one
+from hushvec.accounting.releases import Releases, is_amplified, one, sharing_samples
 
 VERSION = 1
 
@@ -47,18 +47,27 @@ class Accountant:
         """The adjacency of all releases; None until the first one sets it."""
         return self._adjacency
 
-    def add(self, release: Any, count: int = 1) -> None:
+    def add(self, release: Any, count: int = 1, *, independent_samples: bool = False) -> None:
         """Count a release, or `count` equal ones.
 
         Args:
             release: one item as `compose` takes it.
             count: a whole number >= 1.
+            independent_samples: your word that a receipt of training rests on samples of its own. An accountant keeps no samples,
+                so it is needed where another amplified loss is there already.
 
         Raises:
-            ValueError: another adjacency than what is there; a value breaks its rule. Nothing is added then.
+            ValueError: another adjacency than what is there; a receipt of training beside another amplified loss; a value breaks
+                its rule. Nothing is added then.
             TypeError: it is no release, or count no whole number.
         """
         times = validate.whole_number("count", count, at_least=1)
+        stated, is_record = validate.flag("independent_samples", independent_samples), sharing_samples([release, release])
+        if is_record and not stated and (self.is_amplified or sharing_samples([(release, times)])):
+            raise ValueError(
+                "independent_samples must be True for a receipt of training beside other amplified losses: where two rest on the "
+                "same samples, their epsilons do not add up (compose compares the samples that receipts name)"
+            )
         loss, own_count = one("release", release, adjacency=self._adjacency)
         if self._adjacency is not None and loss.adjacency != self._adjacency:
             raise ValueError(f"adjacency must be {self._adjacency!r} in this accountant, got {loss.adjacency!r}")
@@ -85,6 +94,11 @@ class Accountant:
     def rho(self) -> float:
         """rho of all releases in zero-concentrated DP; math.inf if one of them has none."""
         return self._releases().rho if self._counts else 0.0
+
+    @property
+    def is_amplified(self) -> bool:
+        """Whether it holds a loss that sampling or shuffling has lowered."""
+        return any(map(is_amplified, self._counts))
 
     def __len__(self) -> int:
         """How many releases there are."""

@@ -45,6 +45,7 @@ class Composition:
         adjacency: of all the releases.
         candidates: what every theorem says, smallest first, those without a bound last.
         releases: how many there are.
+        unamplified: how many items of the list count without amplification, as they may rest on one sample.
     """
 
     epsilon: float
@@ -53,6 +54,7 @@ class Composition:
     adjacency: str
     candidates: tuple[Candidate, ...]
     releases: int
+    unamplified: int = 0
 
     @property
     def reference(self) -> str:
@@ -66,15 +68,24 @@ class Composition:
                 ("together", f"{_price(self.epsilon, self.delta)}, {self.adjacency}"),
                 *((one.theorem, one.note or _price(one.epsilon, one.delta)) for one in self.candidates),
             ),
-            ("delta is 1, so this guarantees nothing",) if self.delta >= 1 else (),
+            (
+                *(("delta is 1, so this guarantees nothing",) if self.delta >= 1 else ()),
+                *((self._why_unamplified,) if self.unamplified else ()),
+            ),
         )
+
+    @property
+    def _why_unamplified(self) -> str:
+        return f"{self.unamplified} items count without amplification: their samples are the same, or not known to be independent"
 
 
 def _price(epsilon: float, delta: float) -> str:
     return f"epsilon {at_least(epsilon)}, delta {at_least(delta)}"
 
 
-def compose(releases: Any, *, delta: float | None = None, epsilon: float | None = None) -> Composition:
+def compose(
+    releases: Any, *, delta: float | None = None, epsilon: float | None = None, independent_samples: bool = False
+) -> Composition:
     """The smallest valid (epsilon, delta) of many releases about the same people, and the theorem it comes from.
 
     Args:
@@ -84,6 +95,7 @@ def compose(releases: Any, *, delta: float | None = None, epsilon: float | None 
         delta: the delta to state, in [0, 1); the smallest epsilon is looked for. Without it, and without epsilon, it is the sum of
             the deltas of the releases, 0 if all are pure.
         epsilon: > 0, the epsilon to state; the smallest delta is looked for. Not together with delta.
+        independent_samples: your word that receipts of training rest on samples of their own where they do not show it.
 
     Returns:
         A Composition, with every theorem's answer in `candidates`.
@@ -98,7 +110,10 @@ def compose(releases: Any, *, delta: float | None = None, epsilon: float | None 
     Guarantees:
         Valid for releases chosen adaptively, each with a loss fixed in advance, and never below what its theorem gives in real
         arithmetic. Which releases were passed in which order does not change the answer. One release costs exactly what its own
-        loss says. Where hushvec[accounting] is missing, "pld" is left out, so a bound may be larger with it than without.
+        loss says. Where hushvec[accounting] is missing, "pld" is left out, so a bound may be larger without it than with it.
+        Amplified losses compose only if their samples are independent. Receipts of training show it where their `samples` are
+        disjoint; the others count without amplification beside each other, unless independent_samples says it. A bare loss in the
+        list is your word that it has its own sample, or order of reports.
 
     Edge cases:
         ==============================  ======================================================================
@@ -122,7 +137,7 @@ def compose(releases: Any, *, delta: float | None = None, epsilon: float | None 
         >>> compose([GaussianDP(noise_multiplier=4.0)] * 4, delta=1e-5).theorem
         'gaussian'
     """
-    return compose_collected(collect(releases), delta=delta, epsilon=epsilon)
+    return compose_collected(collect(releases, independent_samples=independent_samples), delta=delta, epsilon=epsilon)
 
 
 def compose_collected(releases: Releases, *, delta: float | None, epsilon: float | None) -> Composition:
@@ -181,6 +196,7 @@ def _composition(releases: Releases, candidates: list[Candidate]) -> Composition
         adjacency=releases.adjacency,
         candidates=tuple(candidates),
         releases=releases.number,
+        unamplified=releases.unamplified,
     )
 
 

@@ -153,6 +153,10 @@ class PoissonSampledGaussianDP(PrivacyLoss):
         return min(unsampled, profile(self.noise_multiplier, self.sampling_probability, epsilon))
 
     @property
+    def unamplified(self) -> PrivacyLoss:
+        return self if self.sampling_probability == 1 else GaussianDP(noise_multiplier=self.noise_multiplier, adjacency=self.adjacency)
+
+    @property
     def rho(self) -> float:
         """The rho of the Gaussian without sampling: it holds, and no smaller one does for all orders."""
         return gaussian_rho(self.noise_multiplier)

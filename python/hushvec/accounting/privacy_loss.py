@@ -100,6 +100,11 @@ class PrivacyLoss(ABC):
         return math.inf
 
     @property
+    def unamplified(self) -> PrivacyLoss:
+        """The loss for any given sample or order: another one than itself where sampling or shuffling lowers it."""
+        return self
+
+    @property
     def failure_delta(self) -> float:
         """The probability that the guarantee fails: 0 for all but ApproximateDP."""
         return 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -18,6 +18,7 @@ from hushvec.accounting.losses import (
     PrivacyLoss,
     PureDP,
 )
+from hushvec.accounting.samples import shared
 
 
 @dataclass(frozen=True)
@@ -37,16 +38,18 @@ class Releases:
 
     Args:
         counts: (loss, count) pairs, each loss once.
+        unamplified: how many items count without amplification, as they may rest on one sample.
     """
 
     counts: tuple[tuple[PrivacyLoss, int], ...]
     adjacency: str
+    unamplified: int = 0
 
     @classmethod
-    def of(cls, counts: Mapping[PrivacyLoss, int], adjacency: str) -> Releases:
+    def of(cls, counts: Mapping[PrivacyLoss, int], adjacency: str, unamplified: int = 0) -> Releases:
         """In one order, whichever the losses came in, so that the rounding of sums is the same too."""
         ordered = sorted(counts.items(), key=lambda item: (item[0].name, *item[0].arguments.values()))
-        return cls(tuple(ordered), adjacency)
+        return cls(tuple(ordered), adjacency, unamplified)
 
     @cached_property
     def number(self) -> int:
@@ -96,20 +99,15 @@ class Releases:
         return [(loss, count) for loss, count in self.counts if isinstance(loss, kind)]
 
 
-def collect(releases: Any, *, adjacency: str | None = None) -> Releases:
-    """Releases from what `compose` documents; checked.
-
-    Args:
-        releases: an iterable of releases, not empty.
-        adjacency: what they have to have; that of the losses among them, or replace-one, if None.
-    """
+def collect(releases: Any, *, independent_samples: bool) -> Releases:
+    """Releases from what `compose` documents; checked."""
     if isinstance(releases, (str, bytes, PrivacyLoss, Repeated)) or not isinstance(releases, Iterable):
         raise TypeError(f"releases must be a list of releases, got {validate.kind(releases)}")
-    if adjacency is not None:
-        validate.choice("adjacency", adjacency, ADJACENCIES)
-    counted = [_counted(f"releases[{index}]", item) for index, item in enumerate(releases)]
+    items, adjacency = list(releases), None
+    counted = [_counted(f"releases[{index}]", item) for index, item in enumerate(items)]
     if not counted:
         raise ValueError("releases must not be empty")
+    dependent = set() if validate.flag("independent_samples", independent_samples) else sharing_samples(items)
     for index, (release, _) in enumerate(counted):
         if not isinstance(release, PrivacyLoss):
             continue
@@ -120,10 +118,38 @@ def collect(releases: Any, *, adjacency: str | None = None) -> Releases:
             )
     adjacency = adjacency or ADJACENCIES[0]
     counts: dict[PrivacyLoss, int] = {}
-    for release, count in counted:
+    for index, (release, count) in enumerate(counted):
         loss = release if isinstance(release, PrivacyLoss) else from_pair(*release, adjacency=adjacency)
+        loss = loss.unamplified if index in dependent else loss
         counts[loss] = counts.get(loss, 0) + count
-    return Releases.of(counts, adjacency)
+    return Releases.of(counts, adjacency, len(dependent))
+
+
+def sharing_samples(items: Sequence[Any]) -> set[int]:
+    """Places of the records of amplified releases that may share a sample with another record, or are there several times.
+
+    A record is an object with a `loss` and with `samples`, such as a receipt of training. A bare loss says nothing of samples: who
+    lists it says that it has its own.
+    """
+    found = {place: record for place, item in enumerate(items) if (record := _record(item)) is not None}
+    places = [place for place, (_, copies) in found.items() for _ in range(min(copies, 2))]
+    return {places[index] for index in shared([found[place][0].samples or None for place in places])}
+
+
+def is_amplified(item: Any) -> bool:
+    """Whether its loss holds only as long as a sample or an order stays secret."""
+    loss = one("release", item, adjacency=None)[0]
+    return loss.unamplified is not loss
+
+
+def _record(item: Any) -> tuple[Any, int] | None:
+    """The record of an amplified release in an item as `compose` takes it, and how often it is in there."""
+    if isinstance(item, Repeated):
+        item = (item.item, item.count)
+    if isinstance(item, (tuple, list)) and len(item) == 2 and not _is_number(item[0]):
+        inner = _record(item[0])
+        return None if inner is None else (inner[0], inner[1] * item[1])
+    return (item, 1) if hasattr(item, "samples") and is_amplified(item) else None
 
 
 def one(name: str, item: Any, *, adjacency: str | None) -> tuple[PrivacyLoss, int]:

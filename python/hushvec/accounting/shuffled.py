@@ -31,10 +31,11 @@ class Shuffled(OneEpsilonLoss):
     Guarantees:
         delta and epsilon hold against an observer who sees only the output of an honest shuffler: the reports in uniformly random
         order, without names, times or anything else that tells them apart. Against the shuffler itself, and anyone who sees a
-        report on its way to it, only the local guarantee holds. All n people use the same local randomizer, which may be any of
-        this epsilon; or they are asked in random order, each by a randomizer that may depend on the answers so far but not on who
-        is asked. Both numbers are never below the exact profile of the pair in docs/proofs/shuffling.md. delta = 0, rho and rdp
-        are those of one report, which shuffling cannot make worse.
+        report on its way to it, only the local guarantee holds. Several batches compose only with fresh reports of everyone and a
+        fresh order for each. All n people use the same local randomizer, which may be any of this epsilon; or they are asked in
+        random order, each by a randomizer that may depend on the answers so far but not on who is asked. Both numbers are never
+        below the exact profile of the pair in docs/proofs/shuffling.md. delta = 0, rho and rdp are those of one report, which
+        shuffling cannot make worse.
 
     Edge cases:
         Under add-remove it is refused: the number of reports is seen, and tells whether a person is there. Where absent people
@@ -75,6 +76,10 @@ class Shuffled(OneEpsilonLoss):
                 f"adjacency must be 'replace-one' for Shuffled, as the number of shuffled reports is public, got {self.adjacency!r}"
             )
         self._store_checked(n=validate.whole_number("n", self.n, at_least=1))
+
+    @property
+    def unamplified(self) -> PureDP:
+        return PureDP(epsilon=self.epsilon_bound, adjacency=self.adjacency)
 
     def _delta(self, epsilon: float) -> float:
         local = randomized_response_delta(self.epsilon_bound, epsilon)

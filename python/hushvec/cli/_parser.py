@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 import textwrap
@@ -35,6 +36,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"formatter_class": HelpFormatter, **settings})
+        self.register("type", float, _finite)  # of every option of type float
         self.color = False  # of Python 3.14: `print_help` has its own
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -90,6 +92,24 @@ class CommandParser(argparse.ArgumentParser):
             for pattern, style in ((_HEADING, "title"), (_COMMAND, "good"), (_OPTION_IN_HELP, "name")):
                 text = pattern.sub(partial(_painted, style), text)
         (sys.stdout if file is None else file).write(text)
+
+
+def number_or_infinity(text: str) -> float:
+    """The type of an option for which infinity means something."""
+    value = float(text)
+    if math.isnan(value):
+        raise argparse.ArgumentTypeError(f"must be a number, got {text}")
+    return value
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"must be finite, got {text}")
+    return value
+
+
+number_or_infinity.__name__ = _finite.__name__ = "float"  # argparse names them where the text is no number
 
 
 def _painted(style: str, found: re.Match[str]) -> str:

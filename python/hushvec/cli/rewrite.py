@@ -29,6 +29,7 @@ from hushvec.cli._arguments import (
 )
 from hushvec.cli._documents import files_of_folder, mode_of_output, read_utf8, source_name
 from hushvec.cli._output import print_json
+from hushvec.cli._parser import number_or_infinity
 from hushvec.cli._printable import say
 from hushvec.mechanisms import Gaussian
 from hushvec.text.rewriting.results import Rewriting
@@ -84,7 +85,8 @@ def add_to(subparsers: Subparsers) -> None:
         action="store_true",
         help="print the original text, and with --json its parts: private, and not for OUT",
     )
-    parser.add_argument("--epsilon", type=float, default=16.0, help="for a whole document (default 16); inf: no noise, no guarantee")
+    what = "for a whole document (default 16); inf: no noise, no guarantee"
+    parser.add_argument("--epsilon", type=number_or_infinity, default=16.0, help=what)
     parser.add_argument("--delta", type=float, default=1e-3, help="for a whole document, gaussian only (default 1e-3)")
     parser.add_argument(
         "--clip-norm",

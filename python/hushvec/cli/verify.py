@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hushvec._util import validate
 from hushvec.accounting import Composition, compose
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._kinds import EXPORT, RECEIPT, mistaken, mistaken_folder, receipts_of_lines
@@ -16,7 +17,6 @@ from hushvec.cli._style import paint
 from hushvec.errors import ReceiptError
 from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, Verification
 from hushvec.receipts.fields import MOST_EXPORT_CHARACTERS, json_object
-from hushvec.receipts.training import TrainingReceipt
 from hushvec.receipts.verify import receipt_from_json, verify_charges, verify_receipt
 
 if TYPE_CHECKING:
@@ -63,6 +63,11 @@ def add_to(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--epsilon", type=float, help="the claimed epsilon of all releases together, about the same people")
     parser.add_argument("--delta", type=float, help="the delta of that claim (default: the sum of the receipts' own)")
+    parser.add_argument(
+        "--independent-samples",
+        action="store_true",
+        help="your word that trainings drew samples of their own, where receipts do not show it (else: no amplification)",
+    )
     parser.add_argument("--ledger", metavar="EXPORT", help="what `hushvec budget export` wrote: check it, and that it paid")
 
 
@@ -75,11 +80,11 @@ def run(options: argparse.Namespace) -> int:
     asked = options.epsilon is not None or options.delta is not None
     # Losses of two adjacencies have no sum, nor has the unknown loss behind a receipt that does not hold. Training has no loss before
     # its first step, and no finite one without noise.
-    comparable = len({receipt.adjacency for receipt in receipts}) == 1 and all(map(_has_loss, receipts))
+    comparable = len({receipt.adjacency for receipt in receipts}) == 1 and all(receipt.has_loss for receipt in receipts)
     if DOES_NOT_HOLD not in statuses and (asked or (len(receipts) > 1 and comparable)):
-        together = _together(receipts, options.epsilon, options.delta, claimed=NOT_A_CLAIM not in statuses)
+        together = _together(receipts, options, claimed=NOT_A_CLAIM not in statuses)
         found.append(together[0])
-    ledger = None if options.ledger is None else _ledger(receipts, options.ledger)
+    ledger = None if options.ledger is None else _ledger(receipts, options)
     if ledger is not None:
         found.append(ledger)
     status = max((one.status for one in found), key=lambda status: (status != HOLDS, status == DOES_NOT_HOLD))
@@ -90,15 +95,15 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_CODES[status]
 
 
-def _has_loss(receipt: AnyReceipt) -> bool:
-    return not isinstance(receipt, TrainingReceipt) or (receipt.steps > 0 and receipt.epsilon is not None)
-
-
-def _together(
-    receipts: list[AnyReceipt], epsilon: float | None, delta: float | None, *, claimed: bool
-) -> tuple[Verification, Composition]:
-    composition = compose(receipts, delta=sum(receipt.delta for receipt in receipts) if delta is None else delta)
+def _together(receipts: list[AnyReceipt], options: argparse.Namespace, *, claimed: bool) -> tuple[Verification, Composition]:
+    epsilon = None if options.epsilon is None else validate.not_negative("--epsilon", options.epsilon)
+    delta = sum(receipt.delta for receipt in receipts) if options.delta is None else options.delta
+    composition = compose(receipts, delta=delta, independent_samples=options.independent_samples)
     promise = f"({composition.epsilon!r}, {composition.delta!r})-DP by {composition.theorem} composition ({composition.reference})"
+    if composition.unamplified:
+        promise += f"; {composition.unamplified} of them count without amplification, as they may rest on the same samples"
+    elif options.independent_samples:
+        promise += "; that samples are independent is your word where receipts do not show it"
     if epsilon is not None and composition.epsilon > epsilon:
         return Verification(DOES_NOT_HOLD, (f"epsilon = {epsilon!r} is less than the releases cost together: {promise}",)), composition
     if not claimed:
@@ -106,11 +111,12 @@ def _together(
     return Verification(HOLDS, (f"all releases together, about the same people, are {promise}",)), composition
 
 
-def _ledger(receipts: list[AnyReceipt], name: str) -> Verification:
+def _ledger(receipts: list[AnyReceipt], options: argparse.Namespace) -> Verification:
+    name = options.ledger
     content = _read(name, MOST_EXPORT_CHARACTERS, EXPORT)
     try:
         export = json_object(_text(content, MOST_EXPORT_CHARACTERS), "export", MOST_EXPORT_CHARACTERS)
-        return verify_charges(receipts, export)
+        return verify_charges(receipts, export, independent_samples=options.independent_samples)
     except (ValueError, TypeError) as error:
         raise ReceiptError(mistaken(name, content, EXPORT) or f"{name}: {error}") from None
 

@@ -87,7 +87,7 @@ def gaussian_sigma(
         >>> hv.gaussian_sigma(8.0, 1e-5, method="classical")
         Traceback (most recent call last):
             ...
-        ValueError: epsilon must be < 1 for the classical sigma, got 8.0
+        ValueError: epsilon must be < 1 for the classical sigma, got 8.0 (allow_unproven=True accepts it; see gaussian_delta)
     """
     if not isinstance(method, str):
         raise TypeError(f"method must be a str, got {type(method).__name__}")
@@ -99,7 +99,12 @@ def gaussian_sigma(
         return _elementwise(_core.gaussian_sigma, epsilon=epsilon, delta=delta, sensitivity=sensitivity)
 
     def classical(epsilon: Any, delta: Any, sensitivity: Any) -> Any:
-        return _core.gaussian_sigma_classical(epsilon, delta, sensitivity, allow_unproven=allow_unproven)
+        try:
+            return _core.gaussian_sigma_classical(epsilon, delta, sensitivity, allow_unproven=allow_unproven)
+        except ValueError as error:
+            if "classical" not in str(error):
+                raise
+            raise ValueError(f"{error} (allow_unproven=True accepts it; see gaussian_delta)") from None
 
     return _elementwise(classical, epsilon=epsilon, delta=delta, sensitivity=sensitivity)
 

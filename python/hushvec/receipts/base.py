@@ -107,6 +107,11 @@ class ReceiptFields:
         rho: float = self.loss.rho  # type: ignore[attr-defined]
         return rho
 
+    @property
+    def has_loss(self) -> bool:
+        """Whether `loss` is one that composes."""
+        return True
+
     def _why_no_claim(self) -> list[str]:
         """Why there can be no claim; empty if there can be one."""
         return [NOTE_SEED] if self.key_source == "seed" else []  # type: ignore[attr-defined]

@@ -137,10 +137,10 @@ def strings(name: str, value: Any) -> None:
         string(name, note)
 
 
-def digest(name: str, value: Any) -> None:
+def digest(name: str, value: Any, digits: int = 64) -> None:
     string(name, value)
-    if len(value) != 64 or set(value) - set("0123456789abcdef"):
-        raise ReceiptError(f"{name} must be 64 hexadecimal digits, got {value!r:.80}")
+    if len(value) != digits or set(value) - set("0123456789abcdef"):
+        raise ReceiptError(f"{name} must be {digits} hexadecimal digits, got {value!r:.80}")
 
 
 def optional_digest(name: str, value: Any) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -129,7 +130,7 @@ def _law_faults(receipt: SelectionReceipt) -> list[str]:
     if total > Fraction(receipt.epsilon):
         faults.append(
             f"{receipt.selections} selections of {receipt.picks} picks at {receipt.epsilon_per_pick!r} give epsilon = "
-            f"{float(total):.6g}, more than the {receipt.epsilon!r} stated"
+            f"{Decimal(total.numerator) / total.denominator:.6g}, more than the {receipt.epsilon!r} stated"
         )
     return faults
 

@@ -5,16 +5,19 @@ docs/receipts.md describes every field. The field receipt_kind names the kind; r
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hushvec._util import validate
 from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, GaussianDP, PoissonSampledGaussianDP, PrivacyLoss, Repeated, compose
+from hushvec.accounting.samples import SampleRange
+from hushvec.errors import ReceiptError
 from hushvec.receipts.base import (
     CLIP_NORM_RULE,
     NOTE_FLOAT,
@@ -25,7 +28,10 @@ from hushvec.receipts.base import (
     Verification,
     verification,
 )
-from hushvec.receipts.fields import Number, OneOf, WholeNumber, string
+from hushvec.receipts.fields import Number, OneOf, WholeNumber, digest, string
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 TRAINING_KIND = "training"
 TRAINING_RECEIPT_VERSION = 1
@@ -49,15 +55,17 @@ class TrainingReceipt(ReceiptFields):
         adjacency: "add-remove": an example is there or not; "replace-one": it is another one.
         epsilon: guaranteed epsilon of all steps taken, of this run alone; None without noise.
         delta: in (0, 1).
-        steps: taken so far, those of a journal included.
+        steps: taken so far, those of a journal included; below 2^40.
         planned_steps: the most there can be, or None.
-        sampling_probability: of each example in each step, in (0, 1].
+        sampling_probability: of each example in each step, in [2^-64, 1].
         noise_multiplier: sigma / clip_norm, as accounted for.
         clip_norm: C, in the unit of the gradients.
         clipping: "auto", "exact", "estimated": each example. "batch": the gradient of a whole batch.
         sensitivity: of one step's sum in L2, in the unit of the gradients.
         sigma: standard deviation of the noise on the sum, at least noise_multiplier * clip_norm.
         expected_batch_size: what noisy sums were divided by.
+        samples: which Poisson samples the steps rest on, by the numbers that their process gave them. Empty where nothing was
+            sampled; None where it is not known, as in receipts from before this field.
         theorem: short name of the composition theorem that gave epsilon; empty before the first step and without noise.
         resumed: how often the run resumed from a checkpoint.
         grade: "exact": sums and noise are those of the ideal mechanism, rounded. "float": a sum was made in floating point.
@@ -102,6 +110,7 @@ class TrainingReceipt(ReceiptFields):
     format_version: int
     is_dp_claim: bool
     library_version: str
+    samples: tuple[SampleRange, ...] | None = None
     planned_steps: int | None = None
     resumed: int = 0
     mechanism: str = MECHANISM
@@ -113,6 +122,19 @@ class TrainingReceipt(ReceiptFields):
     @classmethod
     def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
         return _FIELD_RULES
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """As of every kind; `samples` may be missing too."""
+        return super().from_dict({"samples": None, **fields} if isinstance(fields, Mapping) else fields)
+
+    @classmethod
+    def _read(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super()._read(fields), "samples": _ranges_of(fields["samples"])}
+
+    def to_dict(self) -> dict[str, Any]:
+        fields = super().to_dict()
+        return {**fields, "samples": None if self.samples is None else list(fields["samples"])}
 
     def __getitem__(self, name: str) -> Any:
         """The JSON form of a field."""
@@ -128,6 +150,11 @@ class TrainingReceipt(ReceiptFields):
         if self.steps == 0:
             raise ValueError("steps must be >= 1 for a privacy loss, got 0")
         return Repeated(step_loss(self.noise_multiplier, self.sampling_probability, self.adjacency, self._clipped), self.steps)
+
+    @property
+    def has_loss(self) -> bool:
+        """Not before the first step, and not without noise."""
+        return self.steps > 0 and self.epsilon is not None
 
     @property
     def rho(self) -> float:
@@ -195,6 +222,9 @@ def _faults(receipt: TrainingReceipt) -> list[str]:
         faults.append(f"sigma must be >= noise_multiplier * clip_norm, got {receipt.sigma!r}")
     if receipt.planned_steps is not None and receipt.steps > receipt.planned_steps:
         faults.append(f"steps must be at most the {receipt.planned_steps} planned, got {receipt.steps}")
+    drawn = None if receipt.samples is None else sum(one.last - one.first + 1 for one in receipt.samples)
+    if drawn is not None and drawn < receipt.steps and receipt.sampling_probability < 1:
+        faults.append(f"samples must be at least {receipt.steps}, one for each step, got {drawn}")
     if receipt.noise_multiplier == 0 and receipt.steps > 0:
         return faults if receipt.epsilon is None else [*faults, f"epsilon must be null without noise, got {receipt.epsilon!r}"]
     if receipt.epsilon is None:
@@ -225,6 +255,25 @@ def _guarantee(receipt: TrainingReceipt, verb: str) -> str:
     return f"({receipt.epsilon!r}, {receipt.delta!r})-DP under {kind} of one example in all {receipt.steps} steps {verb}"
 
 
+def _ranges_of(value: Any) -> Any:
+    """The ranges of a list of mappings; anything else is returned as it is, for the field's rule to refuse."""
+    known = {field.name for field in dataclasses.fields(SampleRange)}
+    if not isinstance(value, (list, tuple)) or not all(isinstance(one, Mapping) and set(one) == known for one in value):
+        return value
+    return tuple(SampleRange(**one) for one in value)
+
+
+def _ranges(name: str, value: Any) -> None:
+    if value is None:
+        return
+    if not isinstance(value, tuple) or not all(isinstance(one, SampleRange) for one in value):
+        raise ReceiptError(f"{name} must be null or a list of objects with process, first and last")
+    for one in value:
+        digest(f"{name}.process", one.process, 32)
+        WholeNumber(1)(f"{name}.first", one.first)
+        WholeNumber(one.first)(f"{name}.last", one.last)
+
+
 _POSITIVE = Number("> 0 and finite", lambda value: value > 0)
 _NOT_NEGATIVE = Number(">= 0 and finite", lambda value: value >= 0)
 
@@ -234,15 +283,16 @@ _FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
     "adjacency": OneOf(*ADJACENCIES),
     "epsilon": Number(">= 0 and finite, or null", lambda value: value >= 0, optional=True),
     "delta": Number("> 0 and < 1", lambda value: 0 < value < 1),
-    "steps": WholeNumber(0),
+    "steps": WholeNumber(0, 2**40),
     "planned_steps": WholeNumber(1, optional=True),
-    "sampling_probability": Number("> 0 and <= 1", lambda value: 0 < value <= 1),
+    "sampling_probability": Number("in [2^-64, 1]", lambda value: validate.SMALLEST_SAMPLING_PROBABILITY <= value <= 1),
     "noise_multiplier": _NOT_NEGATIVE,
     "clip_norm": CLIP_NORM_RULE,
     "clipping": OneOf(*CLIPPINGS),
     "sensitivity": _POSITIVE,
     "sigma": _NOT_NEGATIVE,
     "expected_batch_size": _POSITIVE,
+    "samples": _ranges,
     "theorem": string,
     "resumed": WholeNumber(0),
     "grade": OneOf("exact", "float"),

@@ -10,12 +10,20 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from hushvec._util import validate
+from hushvec.accounting.releases import sharing_samples
+from hushvec.errors import ReceiptError
 from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, Verification
 from hushvec.receipts.fields import json_object
 from hushvec.receipts.registry import VECTORS, kind_of, named
 
 if TYPE_CHECKING:
     from hushvec.receipts.registry import AnyReceipt
+
+
+_SHARED = (
+    "its samples are those of another receipt, or not known to be independent of them, and then charges of epsilon and delta do not "
+    "add up (independent_samples says that they are)"
+)
 
 
 def receipt_from_dict(fields: Mapping[str, Any]) -> AnyReceipt:
@@ -54,7 +62,7 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
         else "holds".
 
     Raises:
-        ReceiptError: the mapping is not a receipt.
+        ReceiptError: the mapping is not a receipt, or its numbers are too extreme to be computed with.
         TypeError: neither a receipt nor a mapping.
         MissingExtraError: a training sampled its examples, and hushvec[accounting] is not installed.
 
@@ -81,20 +89,27 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
     validate.rounding_to_nearest()
     if isinstance(receipt, Mapping):
         receipt = receipt_from_dict(receipt)
-    return kind_of(receipt).verify(receipt)
+    kind = kind_of(receipt)
+    try:
+        return kind.verify(receipt)
+    except ArithmeticError as error:
+        raise ReceiptError(f"receipt must have numbers that can be computed with, got some too extreme: {error}") from None
 
 
-def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any]) -> Verification:
+def verify_charges(
+    receipts: Sequence[AnyReceipt], export: Mapping[str, Any], *, independent_samples: bool = False
+) -> Verification:
     """Check that a ledger holds, and that every receipt has its own charge in it.
 
     Args:
         receipts: releases charged to one ledger, of vectors, labels, selections, reports and trainings.
         export: of `PrivacyBudget.export`, or the same read from JSON.
+        independent_samples: your word that trainings rest on samples of their own where their receipts do not show it.
 
     Returns:
         "holds", or "does not hold" with the reasons: a row that does not follow from the others; a receipt that does not hold
         itself, or names no charge, another ledger, a missing charge, one that another receipt names too, or one smaller than its
-        guarantee.
+        guarantee; a ledger in epsilon and delta whose trainings may share samples, since these charges do not add up.
 
     Raises:
         ValueError, TypeError: the export is not a ledger export.
@@ -132,6 +147,10 @@ def verify_charges(receipts: Sequence[AnyReceipt], export: Mapping[str, Any]) ->
         paid.add(place)
         if fault is not None:
             faults.append(f"receipt {number}: {fault}")
+    if not faults and not rows[1]["rho"] and not independent_samples:  # rho adds up for any samples
+        charged = [(number, receipt) for number, receipt in enumerate(receipts, 1) if receipt.has_loss]
+        sharing = sharing_samples([receipt for _, receipt in charged])
+        faults = [f"receipt {charged[place][0]}: {_SHARED}" for place in sorted(sharing)]
     if faults:
         return Verification(DOES_NOT_HOLD, tuple(faults))
     return Verification(HOLDS, (f"{report.rows} rows of the ledger follow from each other and pay for {len(receipts)} receipts",))

@@ -33,6 +33,7 @@ def require_loadable(account: RunAccount, state: Any) -> dict[str, Any]:
         ValueError: as `DPOptimizer.load_state_dict`. Nothing has changed then.
     """
     stored = state.get("privacy") if isinstance(state, Mapping) else None
+    stored = {"samples": None, **stored} if isinstance(stored, dict) else stored  # of checkpoints from before that field
     if not isinstance(stored, dict) or "optimizer" not in state or set(stored) != _FIELDS:
         raise ValueError("state_dict must be that of a DPOptimizer, got something else")
     if stored["version"] != VERSION:
@@ -66,6 +67,7 @@ def take_over(account: RunAccount, stored: Mapping[str, Any]) -> None:
     account.record = Record(**{one.name: stored[one.name] for one in fields(Record)})
     account.record.steps = now.steps
     account.count(max(0, stored["steps"] - now.steps))
+    account.record.samples = None if now.steps > stored["steps"] else account.record.samples  # not of steps in the journal alone
     account.record.resumed += 1
     account.record.noise_free = account.record.noise_free or now.noise_free
     if account.journal is not None:

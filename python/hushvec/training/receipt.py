@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hushvec._native import _core
 from hushvec.accounting import compose
+from hushvec.accounting.samples import SampleRange
 from hushvec.receipts.base import LedgerEntry, cipher_fields
 from hushvec.receipts.training import TrainingReceipt
 from hushvec.training.guarantee import TrainingGuarantee
@@ -32,6 +33,7 @@ def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, cipher: str
         epsilon=unpriced if together is None else together.epsilon,
         theorem="" if together is None else together.theorem,
         **cipher_fields(cipher),
+        samples=None if account.record.samples is None else tuple(SampleRange(*one) for one in account.record.samples),
         library_version=_core.__version__,
         charge=None if charge is None else LedgerEntry(**charge),
     )

@@ -17,6 +17,7 @@ from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
 from hushvec.training import shared
 from hushvec.training.journal import StepFlags, StepJournal
+from hushvec.training.sampler import drawn
 from hushvec.training.schedule import StepSchedule
 from hushvec.training.settings import Settings
 
@@ -71,6 +72,8 @@ class Record:
     allowed_buffers: list[str] = field(default_factory=list)  # that forward passes may write
     charged: bool = False
     charge: dict[str, Any] | None = None  # the row of the budget's ledger
+    # [process, first, last] of the Poisson samples that steps may rest on; None: not known
+    samples: list[list[Any]] | None = field(default_factory=list)
 
     def note(self, flags: int) -> None:
         """Keep what the guarantee must mention about one or several steps."""
@@ -78,6 +81,17 @@ class Record:
         self.seeded = self.seeded or bool(flags & StepFlags.SEEDED)
         self.unwatched = self.unwatched or bool(flags & StepFlags.UNWATCHED)
         self.distributed = self.distributed or bool(flags & StepFlags.DISTRIBUTED)
+
+    def note_samples(self, first: int, steps: int) -> None:
+        """Keep that so many steps, here, rest on samples that this process has drawn from this number on.
+
+        They are not known if there are fewer than steps, if others have had a part in a step, or if one came from a seed.
+        """
+        if self.samples is None or self.distributed or drawn.seeded >= first or drawn.number - first + 1 < steps:
+            self.samples = None
+            return
+        others = [one for one in self.samples if one[:2] != [drawn.process, first]]
+        self.samples = [*others, [drawn.process, first, drawn.number]]
 
 
 class RunAccount:
@@ -103,14 +117,17 @@ class RunAccount:
         if not charges:  # rank 0 does
             self.budget = journal = None
         self.record = Record()
-        self.drawn_here = False
+        self.drawn_here = 0  # steps
+        self._first_sample = drawn.number + 1
         self._process = os.getpid()
         self.journal = None if journal is None else StepJournal(journal, settings=settings.digest)
-        shared.require_accountant_alone(self)  # last of all checks: a refused run must not enter the accountant
+        sampled = self.settings.sampling_probability < 1 and self.accountant.is_amplified
+        shared.require_accountant_alone(self, holds_sampled=sampled)  # last of all checks: a refused run must not enter the accountant
         if self.journal is not None and self.journal.run_id is not None:
             self.record.run_id = self.journal.run_id
             self.record.note(self.journal.flags)
             self.count(self.journal.steps)
+            self.record.samples = None if self.journal.steps else []
 
     def charge_step(self, facts: StepFacts) -> None:
         """Record a step before its noise is drawn: charge the budget, then the journal, then the accountant."""
@@ -131,8 +148,10 @@ class RunAccount:
     def note_step(self, facts: StepFacts) -> None:
         """Count a step that has been charged, here or by rank 0."""
         self.count(1)
-        self.drawn_here = True
+        self.drawn_here += 1
         self.record.note(facts.flags)
+        if self.settings.sampling_probability < 1:
+            self.record.note_samples(self._first_sample, self.drawn_here)
 
     def follow(self, steps: int) -> None:
         """Count what rank 0 has counted beside these: steps of its journal that a checkpoint does not have."""

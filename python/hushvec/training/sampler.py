@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import threading
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -13,6 +16,29 @@ from hushvec._util.extras import needs_extra
 from hushvec.training.collating import OneRowEach
 
 _WORD = 2**64
+
+
+class DrawnSamples:
+    """Counts the Poisson samples of this process, so that receipts can name those that a run may rest on.
+
+    `process` is a random name; a fork begins with a new one. `seeded` is the number of the last sample that anyone can compute.
+    """
+
+    def __init__(self) -> None:
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self.process, self.number, self.seeded = secrets.token_hex(16), 0, 0
+
+    def count_one(self, *, seeded: bool) -> None:
+        with self._lock:
+            self.number += 1
+            self.seeded = self.number if seeded else self.seeded
+
+
+drawn = DrawnSamples()
 
 
 class PoissonSampler:
@@ -50,8 +76,6 @@ class PoissonSampler:
         self.size = validate.whole_number("size", size, at_least=1)
         self.sampling_probability = validate.sampling_probability(sampling_probability)
         self._threshold = int(Fraction(self.sampling_probability) * _WORD)
-        if self._threshold == 0:
-            raise ValueError(f"sampling_probability must be >= 2^-64, got {self.sampling_probability!r}")
         epoch = max(1, round(1 / self.sampling_probability))
         self.steps = epoch if steps is None else validate.whole_number("steps", steps, at_least=1)
         self._generator = require_generator(generator)
@@ -71,6 +95,7 @@ class PoissonSampler:
         if self._threshold == _WORD:
             return list(range(self.size))
         kept: list[int] = _core.poisson_sample(self.size, self._threshold, self._generator).tolist()
+        drawn.count_one(seeded=self.seeded)
         return kept
 
     def __iter__(self) -> Iterator[list[int]]:

@@ -23,26 +23,32 @@ _accountants: ByIdentity[bool] = ByIdentity()  # those that a run has had
 _charging: WeakSet[Any] = WeakSet()  # runs that have asked a budget
 
 
-def require_accountant_alone(run: Any) -> None:
+def require_accountant_alone(run: Any, *, holds_sampled: bool = False) -> None:
     """Refuse a second run with one accountant, unless its batches are said to be independent.
 
     Args:
         run: with `accountant` and `independent_batches`: a RunAccount, or an engine of Opacus.
+        holds_sampled: whether the accountant holds the loss of sampled steps already, such as a receipt's.
     """
-    if _accountants.get(run.accountant) and not run.independent_batches:
+    if (holds_sampled or _accountants.get(run.accountant)) and not run.independent_batches:
         raise ValueError(_WHY.format(name="accountant", what="that of another DPOptimizer"))
     _accountants[run.accountant] = True
 
 
 def require_budget_alone(run: Any) -> None:
-    """Refuse a second run on one budget while the first has steps left, unless they share a journal or batches are independent."""
+    """Refuse a second run on one budget while the first has steps left, unless they share a journal or batches are independent.
+
+    A custom budget may charge the ledger of another one. Two runs that sample are refused then, too.
+    """
     if run.budget is None or run.record.charged:
         return
     ledger = ledger_of(run.budget)
     for other in () if run.independent_batches else tuple(_charging):
-        same = other.budget is run.budget or (ledger is not None and ledger_of(other.budget) == ledger)
+        ledgers = {ledger, ledger_of(other.budget)}
+        hidden = None in ledgers and max(run.settings.sampling_probability, other.settings.sampling_probability) < 1
+        same = other.budget is run.budget or hidden or (None not in ledgers and len(ledgers) == 1)
         if same and other.record.charged and other.record.run_id != run.record.run_id and other.record.steps < other.settings.steps:
-            raise ValueError(_WHY.format(name="budget", what="one that pays for another DPOptimizer with steps left"))
+            raise ValueError(_WHY.format(name="budget", what="one that pays, or may pay, for another DPOptimizer with steps left"))
     _charging.add(run)
 
 

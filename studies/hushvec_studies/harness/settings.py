@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from hushvec._util.near_names import nearest_of
+from hushvec.cli._parser import number_or_infinity
 
 STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
 _Model = TypeVar("_Model", bound="Settings")
@@ -181,7 +182,7 @@ def add_options(parser: argparse.ArgumentParser, kind: type[Settings]) -> None:
         words = " ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in shown if one is not None)
         parser.add_argument(
             *flags,
-            type=element,
+            type=number_or_infinity if element is float else element,
             default=field.default,
             nargs="*" if several else None,
             metavar=name.upper(),

@@ -60,6 +60,7 @@ class Plan(ABC):
 class CleanPlan(Plan):
     """Rows are clipped, without noise or guarantee."""
 
+    sigma: float | None = 0.0
     clip_norm: float
     inverter: Inverter
 

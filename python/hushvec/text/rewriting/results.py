@@ -45,8 +45,8 @@ class Rewriting:
         epsilon_total, delta_total: for all chunks of the document together; infinity without noise, 0 without chunks.
         epsilon_per_chunk, delta_per_chunk: what the release of one chunk alone guarantees. They add up to the total for
             composition "basic" and for pure mechanisms; a joint Gaussian release is better than the sum of its parts.
-        sigma: of Gaussian noise as calibrated (privunit: across the direction), None for the others. The noise as used has this number
-            rounded up to a float32, `receipt.sigma`.
+        noise_sigma: of Gaussian noise as calibrated (privunit: across the direction), 0.0 without noise, None for other mechanisms.
+            The noise as used has this number rounded up to a float32, `receipt.sigma`.
         scale: of Laplace noise as used, else None.
         n_chunks: K, rows that were released; max_chunks if that was given.
         clip_norm: C.
@@ -61,7 +61,7 @@ class Rewriting:
     delta_total: float
     epsilon_per_chunk: float
     delta_per_chunk: float
-    sigma: float | None
+    noise_sigma: float | None
     scale: float | None
     n_chunks: int
     clip_norm: float
@@ -69,6 +69,21 @@ class Rewriting:
     composition: str
     level: str
     receipt: Receipt | LabelReceipt | None
+
+    @property
+    def sigma(self) -> float:
+        """`noise_sigma`, which has to be there.
+
+        Raises:
+            ValueError: the mechanism has no sigma: Laplace noise, and randomized response, which adds no noise.
+        """
+        if self.noise_sigma is None:
+            why = "picks one of the public texts and adds no noise" if self.scale is None else f"has a scale, {self.scale!r}"
+            raise ValueError(
+                f"sigma must be asked of a mechanism with Gaussian noise, got {self.mechanism!r}, which {why} (dp_line has the "
+                "parameters of each mechanism; rewrite(..., mechanism='gaussian') has a sigma)"
+            )
+        return self.noise_sigma
 
     @property
     def dp_line(self) -> str:
@@ -89,7 +104,7 @@ class Rewriting:
     def _noise(self) -> str:
         if isinstance(self.receipt, LabelReceipt):
             return f"texts={self.receipt.label_count}"
-        return f"sigma={self.sigma or 0.0:.4f}" if self.scale is None else f"scale={self.scale:.4f}"
+        return f"sigma={self.noise_sigma or 0.0:.4f}" if self.scale is None else f"scale={self.scale:.4f}"
 
     def to_dict(self, *, private: bool = True) -> dict[str, Any]:
         """Ready for JSON; an infinite epsilon is the string "inf".
@@ -102,7 +117,7 @@ class Rewriting:
             "delta_total": self.delta_total,
             "epsilon_per_chunk": _finite(self.epsilon_per_chunk),
             "delta_per_chunk": self.delta_per_chunk,
-            "sigma": self.sigma,
+            "sigma": self.noise_sigma,
             "scale": self.scale,
             "clip_radius": self.clip_norm,
             "n_chunks": self.n_chunks,

@@ -256,7 +256,7 @@ class Rewriter:
             delta_total=0.0 if one.receipt is None else self._terms.total_delta,
             epsilon_per_chunk=0.0 if plan is None else plan.shares.epsilon,
             delta_per_chunk=0.0 if plan is None else plan.shares.delta,
-            sigma=None if plan is None else plan.sigma,
+            noise_sigma=0.0 if plan is None else plan.sigma,
             scale=None if plan is None else plan.scale,
             n_chunks=len(texts),
             clip_norm=float(self._terms.clip_norm),
