@@ -26,6 +26,7 @@ LONG_FILES = (
     "integrations/test_jax.py",
     "docs/test_blocks.py",
     "docs/test_commands.py",
+    "serve/test_resources.py",
     "_util/test_torch_recording.py",
     "evidence/exact/test_same_bits.py",
     "_native/test_torch_ops.py",

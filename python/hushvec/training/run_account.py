@@ -183,7 +183,7 @@ class RunAccount:
     def _charge_budget(self) -> None:
         if self.budget is None or self.record.charged:
             return
-        assert self.planned_cost is not None
+        assert self.planned_cost is not None and self.settings.steps is not None
         epsilon, delta, rho = self.planned_cost
         purpose = f"training, {plural(self.settings.steps, 'step')}, {self.settings.adjacency}"
         entry = entry_of_charge(self.budget, epsilon, delta, rho, purpose, charge_id=f"training-{self.record.run_id}")
