@@ -224,7 +224,7 @@ def test_a_sigma_is_a_number_or_one_clear_error():
     laplace = rewriter(mechanism="laplacian").rewrite("some words")
     with pytest.raises(ValueError, match=f"sigma must be .* got 'laplacian', which has a scale, {laplace.scale!r} .dp_line"):
         f"{laplace.sigma:.3f}"
-    chosen = rewriter(mechanism="randomized_response", inverter=["a text", "another text"]).rewrite("some words")
+    chosen = rewriter(mechanism="randomized_response", inverter=Chooser(), epsilon=40.0).rewrite("north")
     with pytest.raises(ValueError, match=r"got 'randomized_response', which picks one of the public texts and adds no noise"):
         f"{chosen.sigma:.3f}"
     assert chosen.to_dict()["sigma"] is None
