@@ -120,7 +120,9 @@ def test_samples_are_not_known_where_they_were_not_seen(tmp_path):
     assert trained(sampled(), sampler=kept) == [None]   # drawn before
     assert trained(sampled(), sampler=[*kept, *PoissonSampler(50, 0.1, steps=1)]) == [None]   # too few for the steps
     seeded = hv.Generator.unsafe_seeded(1)
-    assert trained(sampled(), sampler=PoissonSampler(50, 0.1, steps=3, generator=seeded)) == [None]
+    guessed = sampled()
+    assert trained(guessed, sampler=PoissonSampler(50, 0.1, steps=3, generator=seeded)) == [None]
+    assert (guessed.receipt().key_source, guessed.receipt().is_dp_claim) == ("seed", False)
     assert trained(sampled(), sampler=PoissonSampler(50, 0.1, steps=3)) != [None]
 
 

@@ -302,8 +302,8 @@ class PublicProjection:
         """
 
         def made(stored: dict[str, Any]) -> PublicProjection:
-            arrays = (stored[name] if len(stored[name]) else None for name in ("components", "scales"))
-            return cls(stored["mean"], *arrays, fitted_rows=FittedRows.stored(stored[FITTED_ROWS]))
+            components, scales = (stored[name] if len(stored[name]) else None for name in ("components", "scales"))
+            return cls(stored["mean"], components, scales, fitted_rows=FittedRows.stored(stored[FITTED_ROWS]))
 
         return load_npz(path, "projection", FORMAT, ("mean", "components", "scales", FITTED_ROWS), made)
 

@@ -62,7 +62,7 @@ class TrainingGuarantee:
         sampling_probability: of one example in one step.
         expected_batch_size: what noisy sums were divided by.
         grade: "exact": sums and noise are those of the ideal mechanism, rounded. "float": a sum was made in floating point.
-        key_source: "os" or "seed".
+        key_source: "os" or "seed": of the noise, and of the samples of this process.
         resumed: how often the run was resumed from a checkpoint.
         is_dp_claim: whether (epsilon, delta) is claimed at all: noise in every step, exact grade, a key of the operating system, a
             model that was watched in every step and has changed in private steps only.

@@ -21,7 +21,7 @@ class StepFlags(IntFlag):
     """What the guarantee must mention about a step, or about any step of a run."""
 
     FLOAT_SUMS = 1  # the sum was made in floating point
-    SEEDED = 2  # the noise came from a seeded key
+    SEEDED = 2  # the noise or the sample came from a seeded key
     UNWATCHED = 4  # the gradients came from a model that was not watched
     DISTRIBUTED = 8  # the examples were those of several processes
 

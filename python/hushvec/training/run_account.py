@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import secrets
@@ -65,7 +66,7 @@ class Record:
     resumed: int = 0  # how often the run was resumed from a checkpoint
     float_sums: bool = False  # a step had a sum made in floating point,
     noise_free: bool = False  # no noise,
-    seeded: bool = False  # noise of a seeded key,
+    seeded: bool = False  # noise or a sample of a seeded key,
     unwatched: bool = False  # gradients of a model that was not watched,
     distributed: bool = False  # or examples of several processes
     accepted: bool = False  # the user has accepted changes of the model
@@ -141,6 +142,8 @@ class RunAccount:
             raise PrivacyBudgetExhaustedError(f"the schedule of {planned} steps is used up; {_WHEN_USED_UP}", hint=_WHEN_USED_UP)
         shared.require_budget_alone(self)
         self._charge_budget()
+        if self.settings.sampling_probability < 1 and drawn.seeded >= self._first_sample:  # who knows the seed knows the samples
+            facts = dataclasses.replace(facts, seeded=True)
         if self.journal is not None:
             self.journal.append(self.record.run_id, facts.flags)
         self.note_step(facts)
