@@ -13,6 +13,7 @@ import pytest
 from hushvec.budget import budget_keys
 from hushvec.cli import main
 from hushvec.serve import server, service
+from hushvec.serve.answers import AnswerStore
 from hushvec.serve.app import create_app
 from hushvec.serve.ledgers import Ledgers
 from hushvec.serve.policy import BudgetTerms, local_policy, policy_of
@@ -256,3 +257,23 @@ def test_a_model_that_ends_the_program_is_a_failed_model(tmp_path, caplog, model
         assert answer.status_code in (502, 503) and "canary" not in answer.text + caplog.text
         assert client.post("/v1/embeddings", json=BODY).status_code == 200
         assert client.get("/v1/budgets").json()["charges"] == 1
+
+
+def test_services_that_begin_at_once_share_one_table(tmp_path):
+    """Another process may make it after this one has looked for it."""
+    import sqlalchemy
+
+    store = str(tmp_path / "budget.sqlite")
+    made = []
+
+    def faster(*_, **__):
+        if not made:
+            made.append(1)
+            made.append(AnswerStore(store))
+
+    sqlalchemy.event.listen(sqlalchemy.Table, "before_create", faster)
+    try:
+        assert AnswerStore(store).find("") is None
+    finally:
+        sqlalchemy.event.remove(sqlalchemy.Table, "before_create", faster)
+    assert len(made) == 2

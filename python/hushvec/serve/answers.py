@@ -97,7 +97,10 @@ class AnswerStore:
         ]
         self._table = sql.Table(_TABLE, sql.MetaData(), *columns)
         try:
-            self._table.metadata.create_all(self._engine)
+            try:
+                self._table.metadata.create_all(self._engine)
+            except sql.exc.DBAPIError:  # another process may have made it between the look and the making
+                self._table.metadata.create_all(self._engine)
         except sql.exc.SQLAlchemyError as error:
             raise BudgetError(f"answers cannot be kept in {'PostgreSQL' if path is None else path}: {type(error).__name__}") from None
 
