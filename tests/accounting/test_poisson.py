@@ -351,7 +351,7 @@ def test_fewer_different_losses_are_never_cheaper(most):
         ),
         GaussianDP(noise_multiplier=7.0),
     ]
-    all_of_them = collect([(loss, index + 1) for index, loss in enumerate(losses)])
+    all_of_them = collect([(loss, index + 1) for index, loss in enumerate(losses)], independent_samples=True)
     few = coarsened(all_of_them, (PureDP, LaplaceDP, PoissonSampledGaussianDP), most)
     assert few.number == all_of_them.number
     assert len(few.counts) <= max(most, 3) + 1 if most < 30 else few is all_of_them

@@ -413,7 +413,7 @@ def test_basic_composition_shares_delta(monkeypatch):
 
 
 def test_different_batches_are_stated_as_the_worst():
-    many = collect([Shuffled(epsilon=1 + index / 100, n=1_000 + index) for index in range(10)])
+    many = collect([Shuffled(epsilon=1 + index / 100, n=1_000 + index) for index in range(10)], independent_samples=True)
     few = coarsened(many, (Shuffled,), 2)
     assert {(loss.epsilon_bound, loss.n, count) for loss, count in few.counts} == {(1.04, 1_000, 5), (1.09, 1_005, 5)}
 

@@ -68,7 +68,7 @@ def test_text_says_that_it_is_no_proof():
         ([], "epsilon must be given for mechanism 'gaussian'"),
         (["--mechanism", "randomized_response"], "epsilon must be given for mechanism 'randomized_response'"),
         (["--epsilon", "0"], "epsilon must be > 0, got 0.0"),
-        (["--epsilon", "nan"], "epsilon must be finite, got nan"),
+        (["--epsilon", "nan"], "--epsilon: must be finite, got nan"),
         (["--epsilon", "1", "--delta", "0"], "delta must be > 0 and < 1, got 0.0"),
         (["--epsilon", "1", "--dimension", "0"], "dimension must be >= 1, got 0"),
         (["--epsilon", "1", "--samples", "10"], "samples must be >= 1000, got 10"),

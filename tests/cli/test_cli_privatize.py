@@ -354,7 +354,7 @@ def test_parquet_without_pyarrow(tmp_path):
         (["in.npy", "-o", "out.npy"], "epsilon must be given for mechanism 'gaussian'"),
         (["in.npy", "-o", "out.npy", "--epsilon", "-8"], "epsilon must be > 0, got -8.0"),
         (["in.npy", "-o", "out.npy", "--epsilon", "8", "--delta", "0"], "delta must be > 0 and < 1, got 0.0"),
-        (["in.npy", "-o", "out.npy", "--epsilon", "8", "--clip-norm", "nan"], "clip_norm must be finite, got nan"),
+        (["in.npy", "-o", "out.npy", "--epsilon", "8", "--clip-norm", "nan"], "--clip-norm: must be finite, got nan"),
         (["in.npy", "-o", "out.npy", "--epsilon", "8", "--mechanism", "magic"], "invalid choice: 'magic'"),
         (["in.npy", "-o", "out.npy", "--epsilon", "8", "--sigma", "1"], "sigma must be None for mechanism 'gaussian'"),
         (["in.npy", "-o", "out.npy", "--epsilon", "8", "--rounds", "7"], "rounds must be 20, 12 or 8, got 7"),

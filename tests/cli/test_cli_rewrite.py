@@ -183,7 +183,7 @@ BAD = [
     (("--text", "a", "letter.txt"), "one of FILE and --text must be given"),
     (("missing.txt",), "missing.txt"),
     (("--text", "a b", "--epsilon", "0"), "epsilon must be > 0, got 0.0"),
-    (("--text", "a b", "--epsilon", "nan"), "epsilon must be finite, got nan"),
+    (("--text", "a b", "--epsilon", "nan"), "--epsilon: must be a number, got nan"),
     (("--text", "a b", "--delta", "2"), "delta must be > 0 and < 1, got 2.0"),
     (("--text", "a b", "--mechanism", "none"), "invalid choice: 'none'"),
     (("--text", "a b", "--allow-categories", "nonsense"), "nonsense"),

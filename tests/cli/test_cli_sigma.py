@@ -73,7 +73,7 @@ def test_printed_digits_are_never_too_small():
         (["--delta", "1e-5"], "two of --epsilon, --delta and --sigma must be given"),
         (["--epsilon", "1", "--delta", "1e-5", "--sigma", "1"], "two of --epsilon, --delta and --sigma must be given"),
         (["--epsilon", "-1"], "epsilon must be > 0 and finite, got -1.0"),
-        (["--epsilon", "nan"], "epsilon must be > 0 and finite, got nan"),
+        (["--epsilon", "nan"], "--epsilon: must be finite, got nan"),
         (["--epsilon", "eight"], "invalid float value: 'eight'"),
         (["--epsilon", "1", "--delta", "1"], "delta must be > 0 and < 1, got 1"),
         (["--sigma", "0"], "sigma must be > 0 and finite, got 0"),

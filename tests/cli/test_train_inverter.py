@@ -109,7 +109,7 @@ def test_bad_files(corpus, tmp_path):
     assert_one_line(train(tmp_path / "none", tmp_path / "decoder"), "none", "No such file")
     assert_one_line(train(tmp_path / "bytes", tmp_path / "decoder"), "must be UTF-8 text")
     assert_one_line(train(corpus, tmp_path), "must be empty or not exist")
-    assert_one_line(train(corpus, corpus), "must be a folder or not exist")
+    assert_one_line(train(corpus, corpus), "must be another file than")
 
 
 @pytest.mark.skipif(not FULL, reason="embeds with MiniLM in a process of its own: HUSHVEC_TEST_SCALE=full")

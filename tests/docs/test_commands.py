@@ -28,7 +28,7 @@ NOT_HERE = {
 
 @pytest.fixture
 def files(monkeypatch, tmp_path):
-    """What the pages take for granted: vectors, texts, and two ledgers."""
+    """What the pages take for granted: vectors, texts, and three ledgers."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HUSHVEC_BUDGET_STORE", str(tmp_path / "budget.sqlite"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -46,7 +46,7 @@ def files(monkeypatch, tmp_path):
     rows = "".join(f"{ticket['id']},{ticket['body']}\n" for ticket in tickets)
     (tmp_path / "tickets.csv").write_text("id,body\n" + rows)
     (tmp_path / "answer.txt").write_text("It was settled.\n")
-    for key in ("medical-notes", "notes"):
+    for key in ("medical-notes", "notes", "patients"):
         with hv.PrivacyBudget(max_epsilon=1000.0, persist_key=key) as budget:
             budget.consume(1.0)
     return tmp_path

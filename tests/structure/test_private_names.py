@@ -23,6 +23,7 @@ KNOWN = {
     "secure_memory/digests.py": dict.fromkeys(
         ("_name_or_path", "_caches", "_active_adapter"), "the digest differs: a cache that was saved before is refused"
     ),
+    "serve/app.py": {"_exit": "Python's own, documented"},
     "training/model_watch.py": dict.fromkeys(("_version", "_buffers", "_modules"), "an error at import that names what is missing"),
     "training/ghost/layers.py": {"_version": "the same error: it needs model_watch"},
     "training/opacus_optimizers.py": dict.fromkeys(

@@ -130,7 +130,7 @@ def _law_faults(receipt: SelectionReceipt) -> list[str]:
     if total > Fraction(receipt.epsilon):
         faults.append(
             f"{receipt.selections} selections of {receipt.picks} picks at {receipt.epsilon_per_pick!r} give epsilon = "
-            f"{Decimal(total.numerator) / total.denominator:.6g}, more than the {receipt.epsilon!r} stated"
+            f"{(float(total) if total < 10**308 else Decimal(total.numerator) / total.denominator):.6g}, more than the {receipt.epsilon!r} stated"
         )
     return faults
 

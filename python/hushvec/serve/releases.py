@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import secrets
-import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hushvec._util.publish import private_folder, sync_folder
+from hushvec._util.publish import PRIVATE, private_folder, unfinished
 from hushvec.budget import PrivacyBudget
 from hushvec.budget.location import default_file
 from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaustedError
@@ -119,7 +117,7 @@ class Releases:
     def _once(self, asked: Asked, make: Callable[[PrivacyBudget | ChargeOnce], Payload]) -> Payload:
         assert asked.key is not None
         name = claim_name(asked.tenant, require_key(asked.key))
-        fingerprint = self._fingerprint(asked)
+        fingerprint = self._hash_of(asked)
         claim = self._stored(lambda: self.answers.claim(name, self._period(asked), fingerprint))
         kept = self._answer(asked, claim)
         if kept is not None:
@@ -160,7 +158,7 @@ class Releases:
 
     def _answer(self, asked: Asked, claim: Claim) -> Payload | None:
         """The answer to a claimed request, if there is one."""
-        if claim.fingerprint != self._fingerprint(asked):
+        if claim.fingerprint != self._hash_of(asked):
             raise ServiceError(422, "idempotency_key_reused", "Idempotency-Key was used for another request", param="Idempotency-Key")
         if claim.body is not None and claim.headers is not None:
             headers = dict(claim.headers)
@@ -174,7 +172,7 @@ class Releases:
             found = held
         return Payload(found.body, found.media_type, {**found.headers, "Idempotent-Replayed": "true"})
 
-    def _fingerprint(self, asked: Asked) -> str:
+    def _hash_of(self, asked: Asked) -> str:
         return fingerprint_of(asked.secret.encode() or self._stored(lambda: self._local_secret), asked.path, asked.body)
 
     @cached_property
@@ -183,13 +181,11 @@ class Releases:
         path = Path(default_file()).with_name(KEY_FILE)
         if not path.exists():
             private_folder(path.parent)
-            with tempfile.NamedTemporaryFile(dir=path.parent) as file:
-                file.write(secrets.token_bytes(32))
-                file.flush()
-                os.fsync(file.fileno())
+            with unfinished(path, mode=PRIVATE) as beside:
+                beside.file.write(secrets.token_bytes(32))
+                beside.complete()
                 with suppress(FileExistsError):  # another process was faster, and its file is whole
-                    os.link(file.name, path)
-            sync_folder(path.parent)
+                    beside.take_free_place()
         return path.read_bytes()
 
     def _ledger(self, asked: Asked, period: str) -> PrivacyBudget:

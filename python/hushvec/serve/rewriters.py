@@ -113,7 +113,10 @@ def trial_for(epsilon: float, mechanism: str, delta: float) -> Trial:
         try:
             return _trial(on_grid(epsilon), mechanism, delta)
         except ValueError:  # at the end of the mechanism's range
-            return _trial(epsilon, mechanism, delta)
+            try:
+                return _trial(epsilon, mechanism, delta)
+            except ValueError:
+                raise out_of_range(mechanism) from None
 
 
 @lru_cache(maxsize=256)

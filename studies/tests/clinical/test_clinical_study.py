@@ -176,7 +176,7 @@ def test_the_usual_plan():
         (["--patients", "1"], ValueError, "must be >= 2, got 1"),
         (["--draws", "0"], ValueError, "draws must be >= 1, got 0"),
         (["--epsilons", "-1"], ValueError, "epsilons[0] must be > 0, got -1.0"),
-        (["--epsilons", "nan"], ValueError, "epsilons[0] must be finite"),
+        (["--epsilons", "nan"], SystemExit, "2"),
         (["--sigmas", "0"], ValueError, "sigmas[0] must be > 0, got 0.0"),
         (["--delta", "0"], ValueError, "delta must be > 0, got 0.0"),
         (["--confidence", "95"], ValueError, "confidence must be < 1, got 95.0"),
