@@ -128,9 +128,10 @@ def _law_faults(receipt: SelectionReceipt) -> list[str]:
         faults.append(f"sensitivity must be >= {float(needed)!r}, half of the range of scores, got {receipt.sensitivity!r}")
     total = Fraction(receipt.epsilon_per_pick) * receipt.picks * receipt.selections
     if total > Fraction(receipt.epsilon):
+        shown = float(total) if total < 10**308 else Decimal(total.numerator) / total.denominator
         faults.append(
-            f"{receipt.selections} selections of {receipt.picks} picks at {receipt.epsilon_per_pick!r} give epsilon = "
-            f"{(float(total) if total < 10**308 else Decimal(total.numerator) / total.denominator):.6g}, more than the {receipt.epsilon!r} stated"
+            f"{receipt.selections} selections of {receipt.picks} picks at {receipt.epsilon_per_pick!r} give epsilon = {shown:.6g}, "
+            f"more than the {receipt.epsilon!r} stated"
         )
     return faults
 
