@@ -41,7 +41,7 @@ KEPT_VARIABLE = "HUSHVEC_SERVE_KEPT"
 
 # After so long, a thread that computes in Python lets another one go on. A request takes the interpreter's lock many times, and with
 # the usual 5 ms it waits each time while somebody's large body is parsed.
-_SECONDS_OF_A_THREAD = 0.0005
+_SECONDS_OF_A_THREAD = 0.0001
 
 _SECONDS_BETWEEN_SWEEPS = 600.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from array import array
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
@@ -27,7 +28,8 @@ BYTES_PER_NUMBER = 16
 _BYTES_PER_LIST = 112
 _BYTES_PER_OBJECT = 240
 _BYTES_PER_ENTRY = 64
-_PART = 65_536   # bytes that are parsed at once
+_PART = 16_384   # bytes that are parsed at once
+_REST = 0.0002   # seconds between parts, in which threads of other requests run
 _NUMBERS = {"vector": 1, "vectors": 2}   # fields of numbers, and how deep their lists are
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -135,6 +137,8 @@ def _parsed(body: bytes | bytearray, most: int) -> Any:
                 raise too_large(f"a text in the body must have at most {max(LONGEST_TEXT, most // 8):,} bytes")
             tree.add(events)
             events.clear()
+            if len(body) > _PART:
+                time.sleep(_REST)
         parser.close()
         tree.add(events)
     except (ijson.JSONError, ValueError):
