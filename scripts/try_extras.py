@@ -120,7 +120,8 @@ JOBS = {
     "inspect.signature(UniEncoderSpanGLiNER.predict_entities).bind(None, 'text', ['person'], threshold=0.5)",
     "ray": NOISE_JOB + "import ray; from hushvec.integrations.ray import noise_dataset\n"
     "ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)\n"
-    "data = ray.data.from_items([{'id': place, 'embedding': row.tolist()} for place, row in enumerate(rows)])\n"
+    "import pyarrow as pa; ids = pa.array(range(50)); vectors = pa.array(list(rows), pa.list_(pa.float32()))\n"
+    "data = ray.data.from_arrow(pa.table({'id': ids, 'embedding': vectors}))\n"
     "noisy = {row['id']: row['embedding'] for row in noise_dataset(data, job, id_column='id').take_all()}\n"
     "expected = noise_batch(rows, job, ids=np.arange(50))\n"
     "assert all(np.array_equal(np.array(noisy[place], 'float32'), expected[place]) for place in range(50))",
