@@ -117,8 +117,10 @@ def app_of_environment() -> FastAPI:
     try:
         if not path:
             policy = local_policy(os.environ.get(STORE_VARIABLE) or None)
+        elif kept:
+            policy = kept_policy(Path(kept))
         else:
-            policy = read_policy(path) if not kept else kept_policy(Path(kept))
+            policy = read_policy(path)
         app = create_app(policy, path=path or None, host=host, kept=kept or None)
         if not kept and not app.state.service.open_models():
             raise ServiceError(503, "model_unavailable", "no model of the policy can be opened")

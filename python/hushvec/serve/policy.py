@@ -231,9 +231,11 @@ def policy_of_text(text: bytes, source: str) -> Policy:
             node = super().compose_mapping_node(anchor)
             seen: set[str] = set()
             for key, _ in node.value:
-                if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                if key.value in seen:
                     raise yaml.MarkedYAMLError(problem=repeated, problem_mark=key.start_mark)
-                seen.add(key.value if isinstance(key, yaml.ScalarNode) else "")
+                seen.add(key.value)
             return node
 
     try:
