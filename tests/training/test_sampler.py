@@ -123,9 +123,8 @@ def test_the_loader_refuses_what_would_choose_batches():
         poisson_loader(map(int, "12"), 0.5)
     with pytest.raises(TypeError, match="a batch must have tensors, arrays or lists with a row for each example, got object"):
         poisson_loader(Mappings(), 0.5, collate_fn=lambda examples: object())
-    loader = poisson_loader(Mappings(), 1e-12, steps=1, collate_fn=lambda examples: {"x": torch.ones(len(examples)), "y": object()})
     with pytest.raises(TypeError, match="a batch must be of tensors"):
-        list(loader)
+        poisson_loader(Mappings(), 0.5, collate_fn=lambda examples: {"x": torch.ones(len(examples)), "y": object()})
 
 
 ROWS = torch.utils.data.TensorDataset(torch.arange(24.0).reshape(8, 3), torch.arange(8))
@@ -169,6 +168,8 @@ def test_a_collate_function_makes_one_row_of_each_example(case):
 ])
 def test_these_make_one_row_of_each(collate):
     assert len(list(poisson_loader(ROWS, 0.5, steps=5, collate_fn=collate))) == 5
+    empty = next(iter(poisson_loader(ROWS, 1e-12, steps=1, collate_fn=collate)))
+    assert empty == [] or all(len(rows) == 0 for name, rows in empty.items() if name != "width")
 
 
 @pytest.mark.parametrize("workers", [0, 1])

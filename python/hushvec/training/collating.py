@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,19 +39,25 @@ class OneRowEach:
         if len(examples) != _TRIED:
             raise ValueError(f"dataset must give one example for each index, got {len(examples)} for {_TRIED}")
         self(examples)
+        self([])
 
     def __call__(self, examples: list[Any]) -> Any:
         if not examples:
-            return emptied(self.collate([self.dataset[0]]))
+            return self._of_none()
         batch = self.collate(examples)
         require_one_row_each(batch, examples)
         return batch
 
+    def _of_none(self) -> Any:
+        one = [self.dataset[0]]
+        batch = self.collate(one)
+        return type(batch)() if _are_the_examples(batch, one) else emptied(batch)
+
 
 def require_one_row_each(batch: Any, examples: list[Any]) -> None:
     """Raises what `OneRowEach` does."""
-    if isinstance(batch, (list, tuple)) and len(batch) == len(examples) and all(map(_is, batch, examples)):
-        return  # not collated: the list of examples itself
+    if _are_the_examples(batch, examples):
+        return
     counted = list(_rows(batch, "the batch"))
     if not counted:
         raise TypeError(f"a batch must have tensors, arrays or lists with a row for each example, got {validate.kind(batch)}")
@@ -69,8 +76,9 @@ def require_one_row_each(batch: Any, examples: list[Any]) -> None:
             )
 
 
-def _is(first: Any, second: Any) -> bool:
-    return first is second
+def _are_the_examples(batch: Any, examples: list[Any]) -> bool:
+    """Whether nothing was collated: the batch is the list of examples."""
+    return isinstance(batch, (list, tuple)) and len(batch) == len(examples) and all(map(operator.is_, batch, examples))
 
 
 def _rows(part: Any, name: str) -> Iterator[tuple[str, int]]:
@@ -98,12 +106,10 @@ def _begins_anew(positions: Any) -> bool:
 
 
 def emptied(batch: Any) -> Any:
-    """A batch without its examples: the same structure, every tensor of length 0."""
-    import torch
-
-    if isinstance(batch, torch.Tensor) and batch.ndim > 0:
-        return batch[:0]
-    if isinstance(batch, dict) or hasattr(batch, "items"):
+    """A batch without its examples: every tensor, array and list has length 0, and single values stay."""
+    if hasattr(batch, "shape"):
+        return batch[:0] if len(batch.shape) else batch
+    if hasattr(batch, "items"):
         return type(batch)({name: emptied(part) for name, part in batch.items()})
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
         return type(batch)(*(emptied(part) for part in batch))
@@ -111,4 +117,6 @@ def emptied(batch: Any) -> Any:
         if all(isinstance(part, (str, bytes, int, float)) for part in batch):
             return type(batch)()
         return type(batch)(emptied(part) for part in batch)
+    if batch is None or isinstance(batch, (str, bytes, int, float)):
+        return batch
     raise TypeError(f"a batch must be of tensors, lists, tuples and mappings to have an empty form, got {validate.kind(batch)}")
