@@ -107,7 +107,7 @@ def codebook() -> str:
     from hushvec.mechanisms import PublicCodebook
 
     book = PublicCodebook.of(rows(40, 16))
-    released = hv.privatize(rows(9, 16), mechanism=book.mechanism(epsilon=4.0), generator=seeded())
+    released = hv.privatize(rows(49, 16)[40:], mechanism=book.mechanism(epsilon=4.0), generator=seeded())
     return book.digest + digest(released.values) + text_digest(released.receipt.to_json())
 
 
