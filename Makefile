@@ -1,6 +1,6 @@
 # Two commands on a fresh machine (Python 3.10+, a C++20 compiler, make):
 #   make demo    installs into .venv and runs the main job
-#   make test    installs into .venv-test and runs what CI runs
+#   make test    installs into .venv-test and runs what CI runs first
 # Everything else is for working on hushvec: CONTRIBUTING.md says when to use which target.
 PYTHON ?= python3
 BIN = .venv-test/bin
@@ -9,10 +9,10 @@ BIN = .venv-test/bin
 unexport PYTHONDONTWRITEBYTECODE
 PIP = -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 PIP_WHEEL = -m pip wheel --quiet --disable-pip-version-check --no-deps
-# Files begin in the order of tests/order.py.
+# The file that takes longest begins first (tests/groups.py).
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo dev quick test full newest lint native sanitizers arm ranks wheel release tidy coverage format bench figures docs clean FORCE
+.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick sanitizers arm ranks wheel release tidy coverage format bench figures docs clean FORCE
 
 demo: .venv/installed
 	@.venv/bin/hushvec demo
@@ -41,9 +41,9 @@ build/modules: FORCE
 	@find python/hushvec -name '*.py' | sort > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-# Device code is compiled wherever nvcc is found, for the devices of this machine, without one for sm_90, whose machine code the tests read,
-# and for all architectures in `make full`.
-CUDA = $(if $(or $(CUDACXX),$(shell command -v nvcc)),ON,AUTO)
+# Device code is compiled where nvcc and a driver are found; `make device-code` and `make full` need nvcc alone. For the devices of this
+# machine, without one for sm_90, whose machine code the tests read, and for all architectures in `make full`.
+CUDA ?= AUTO
 CUDA_HERE = ON
 build/architectures: FORCE
 	@mkdir -p build
@@ -55,10 +55,26 @@ build/architectures: FORCE
 	$(BIN)/python $(PIP) cmake editables hatchling ninja pybind11 scikit-build-core
 	touch $@
 
-# Everything that hushvec and its tests need, and no hushvec.
+# uv installs packages in a third of pip's time, where it is there.
+UV ?= $(shell command -v uv)
+INSTALL = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt,$(BIN)/python $(PIP))
+
+# What hushvec and most of its tests need, and no hushvec.
 .venv-test/packages: .venv-test/tools pyproject.toml constraints.txt $(STUDIES)
-	$(BIN)/python scripts/requirements.py torch text cli test dev release > .venv-test/requirements.txt
-	$(BIN)/python $(PIP) --requirement .venv-test/requirements.txt
+	$(BIN)/python scripts/requirements.py test lint > .venv-test/requirements.txt
+	$(INSTALL) --requirement .venv-test/requirements.txt
+	touch $@
+
+# What the tests of a group need beyond that.
+.venv-test/hosts .venv-test/site .venv-test/device-code: .venv-test/%: .venv-test/packages
+	$(BIN)/python scripts/requirements.py test-$* > .venv-test/requirements-$*.txt
+	$(INSTALL) --requirement .venv-test/requirements-$*.txt
+	touch $@
+.venv-test/slow: .venv-test/packages
+	touch $@
+.venv-test/dev: .venv-test/packages
+	$(BIN)/python scripts/requirements.py dev > .venv-test/requirements-dev.txt
+	$(INSTALL) --requirement .venv-test/requirements-dev.txt
 	touch $@
 
 # An editable installation: changes of Python need no build, and ninja compiles the C++ files that changed in build/dev, where the C++
@@ -73,7 +89,7 @@ EDITABLE = --no-deps --no-build-isolation --config-settings=build-dir=build/dev 
 .venv-test/installed: .venv-test/packages .venv-test/core
 	touch $@
 
-dev: .venv-test/installed
+dev: .venv-test/installed .venv-test/dev
 
 # ---- while working
 
@@ -96,26 +112,46 @@ lint: .venv-test/packages
 
 # ---- what CI runs
 
-# The compiler works while pip downloads, and lint, which needs no hushvec, beside what is left to build. The tests that run alone are
-# named by file: collecting the whole suite a second time, with every library that it imports, takes 25 s of processor time.
+# The compiler works while pip downloads, and lint, which needs no hushvec, beside what is left to build. Test files are named: collecting
+# all of them imports every library that hushvec works with.
 test:
-	$(MAKE) --jobs=2 dev native lint wheel
-	$(PYTEST) -m "not alone" $(TESTS)
-	$(BIN)/python -m pytest -m alone $(ALONE)
+	$(MAKE) --jobs=2 .venv-test/installed native-quick lint wheel
+	$(PYTEST) -m "not alone and not hosts and not site and not device_code and not slow" $$($(BIN)/python tests/groups.py quick)
+
+# The tests that `make test` leaves out, by group: `hosts` are libraries that hushvec plugs into and stores, `site` the site and the
+# service's page in a browser, `device-code` what nvcc makes, run on the CPU, `slow` takes half a second or more. Several at once:
+# make groups GROUPS="hosts slow"
+GROUPS = hosts site device-code slow
+CUDA_FOUND = $(if $(or $(CUDACXX),$(shell command -v nvcc)),ON,AUTO)
+empty =
+ANY_GROUP = $(subst $(empty) $(empty), or ,$(subst -,_,$(strip $(GROUPS))))
+
+hosts site device-code slow:
+	$(MAKE) groups GROUPS=$@
+
+groups:
+	$(MAKE) --jobs=2 $(if $(filter device-code,$(GROUPS)),CUDA=$(CUDA_FOUND)) $(GROUPS:%=.venv-test/%) .venv-test/installed \
+	  $(if $(filter device-code slow,$(GROUPS)),native)
+	$(PYTEST) -m "not alone and ($(ANY_GROUP))" $$($(BIN)/python tests/groups.py $(GROUPS))
+	$(if $(filter slow,$(GROUPS)),$(BIN)/python -m pytest -m alone $(ALONE))
 
 # What runs every night: more samples, sanitizers, 64-bit ARM, other BLAS kernels.
-full:
-	$(MAKE) --jobs=2 CUDA_HERE=OFF dev native lint wheel sanitizers arm
+full: $(GROUPS:%=.venv-test/%)
+	$(MAKE) --jobs=2 CUDA=$(CUDA_FOUND) CUDA_HERE=OFF dev native lint wheel sanitizers arm
 	HUSHVEC_TEST_SCALE=full $(PYTEST) --timeout 7200 -m "not alone" $(TESTS)
 	HUSHVEC_TEST_SCALE=full $(BIN)/python -m pytest --timeout 7200 -m alone $(ALONE)
-	$(MAKE) CUDA_HERE=OFF ranks
+	$(MAKE) CUDA=$(CUDA_FOUND) CUDA_HERE=OFF ranks
 
 # Each extra as `pip install` gives it today, without constraints.txt: it does its main job, or what is newer is printed. EXTRAS="serve torch"
 # for some of them.
 newest: .venv-test/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/try_extras.py $(EXTRAS)
 
-# The C++ tests as released, and the example of the installed library.
+# The C++ tests as released, and the example of the installed library; without those that run over all words in `native-quick`.
+native-quick: .venv-test/core
+	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_native.sh dev-quick
+	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_installed.sh build/dev
+
 native: .venv-test/core
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_native.sh dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_installed.sh build/dev
@@ -136,8 +172,8 @@ wheel: .venv-test/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/check_wheel.py
 
 # Both build in build/dev: one after the other.
-ifneq ($(filter native,$(MAKECMDGOALS)),)
-wheel: | native
+ifneq ($(filter native native-quick,$(MAKECMDGOALS)),)
+wheel: | $(filter native native-quick,$(MAKECMDGOALS))
 endif
 
 # The packages of a release into dist/VERSION, checked; nothing is uploaded: make release VERSION=0.2.0
@@ -154,7 +190,7 @@ tidy: .venv-test/core
 	sed -n 's/^  "file": "\(.*\)",\{0,1\}$$/\1/p' build/dev/compile_commands.json | grep -v '/tests/' | sort -u | \
 	  xargs --max-args=1 --max-procs=$$(nproc) $(BIN)/clang-tidy -p build/dev --quiet
 
-coverage: .venv-test/packages
+coverage: .venv-test/dev $(GROUPS:%=.venv-test/%)
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/coverage.sh
 
 # The site, into build/site: its first page is build/site/index.html. It is made from the sources and needs no hushvec.

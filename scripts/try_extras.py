@@ -6,8 +6,8 @@ extra allows and without constraints.txt, and has it do its main job there. Prin
     python scripts/try_extras.py serve torch       these
     python scripts/try_extras.py --wheel dist/hushvec-0.1.0-cp311-cp311-linux_x86_64.whl
 
-uv makes the environments: it keeps packages unpacked, so that torch is fetched and unpacked once for all of them. The extra `test` is
-every other at once; its job are the tests of the folders where hushvec meets other packages.
+uv makes the environments: it keeps packages unpacked, so that torch is fetched and unpacked once for all of them. The extra
+`test-all` is every other at once; its job are the tests of the folders where hushvec meets other packages.
 """
 
 import argparse
@@ -149,23 +149,24 @@ JOBS = {
     "pgvector": "import pgvector.psycopg, hushvec.retrieval.stores.pgvector_store",
 }
 # What has no main job of its own, or cannot run where there is no device.
-WITHOUT = {"cuda12", "cuda13", "hosts", "bench", "docs", "dev", "release", "all"}
+WITHOUT = {"cuda12", "cuda13", "hosts", "bench", "docs", "lint", "dev", "release", "all"}
+WITHOUT |= {"test", "test-hosts", "test-site", "test-device-code"}   # parts of test-all
 # The tests of the folders where hushvec meets other packages.
 TESTS = ["tests/_native", "tests/_util", "tests/training", "tests/integrations", "tests/secure_memory", "tests/serve", "tests/plot"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("extras", nargs="*", metavar="EXTRA", help=", ".join([*JOBS, "test"]))
+    parser.add_argument("extras", nargs="*", metavar="EXTRA", help=", ".join([*JOBS, "test-all"]))
     parser.add_argument("--wheel", type=Path, help="instead of one built from build/dev")
     given = parser.parse_args()
-    if unknown := set(given.extras) - {*JOBS, "test"}:
-        parser.error(f"EXTRA must be among {', '.join([*JOBS, 'test'])}, got {', '.join(sorted(unknown))}")
+    if unknown := set(given.extras) - {*JOBS, "test-all"}:
+        parser.error(f"EXTRA must be among {', '.join([*JOBS, 'test-all'])}, got {', '.join(sorted(unknown))}")
     WORK.mkdir(parents=True, exist_ok=True)
     uv = uv_of(WORK / "tools")
     with tempfile.TemporaryDirectory() as folder:
         wheel = (given.wheel or built(Path(folder))).resolve()
-        failed = [extra for extra in given.extras or [*JOBS, "test"] if not works(uv, wheel, extra)]
+        failed = [extra for extra in given.extras or [*JOBS, "test-all"] if not works(uv, wheel, extra)]
     print(f"{len(failed)} failed: {', '.join(failed)}" if failed else "every extra works with the newest releases")
     return 1 if failed else 0
 
@@ -197,7 +198,7 @@ def works(uv, wheel, extra):
             print(f"{extra}: cannot be installed\n{made.stdout}", flush=True)
             return False
         installed = dict(re.findall(r"^ \+ (\S+)==(\S+)", made.stdout, re.MULTILINE))
-        if extra == "test":
+        if extra == "test-all":
             done = run([python, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile", "-m", "not alone", *TESTS], ROOT)
         else:
             done = run([python, "-c", JOBS[extra]], Path(folder))
@@ -205,7 +206,7 @@ def works(uv, wheel, extra):
         if done.returncode:
             print(f"{extra}: FAILED after {seconds:.0f} s\n{done.stdout[-20_000:]}\nnewer: {newer(installed)}", flush=True)
         else:
-            told = done.stdout.splitlines()[-1] if extra == "test" else ""
+            told = done.stdout.splitlines()[-1] if extra == "test-all" else ""
             print(f"{extra}: works with {len(installed)} packages, {seconds:.0f} s {told}".rstrip(), flush=True)
         return done.returncode == 0
 

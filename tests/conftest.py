@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from evidence.reference.sizes import SCALE
-from order import longest_first
+from groups import sort_and_mark
 
 
 @pytest.hookimpl(wrapper=True)
@@ -27,7 +27,7 @@ def pytest_collection():
 
 
 def pytest_collection_modifyitems(items):
-    longest_first(items)
+    sort_and_mark(items, pytest.mark)
     if SCALE != "full":
         for item in items:
             if item.get_closest_marker("full"):
@@ -41,8 +41,8 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("backend", list(_core.backends()["available"]))
 
 
-INSTALL_TEST = "pip install -c constraints.txt '.[test]'"
-INSTALL = {"cupy": "pip install '.[cuda12]' or '.[cuda13]'"}   # everything else is in the extra `test`
+INSTALL_TEST = "pip install -c constraints.txt '.[test-all]'"
+INSTALL = {"cupy": "pip install '.[cuda12]' or '.[cuda13]'"}   # everything else is in the extra `test-all`
 
 
 def _with_what_to_install(report):

@@ -285,7 +285,7 @@ def test_the_package_is_typed():
 @pytest.mark.parametrize("name", ["_core", "_cuda"])
 def test_stubs_name_everything_compiled(name):
     if name == "_cuda" and importlib.util.find_spec("hushvec._native._cuda") is None:
-        pytest.skip("hushvec was built without its CUDA backend: make dev builds it where nvcc is on PATH")
+        pytest.skip("hushvec was built without its CUDA backend: make dev CUDA=ON builds it where nvcc is on PATH")
     core = importlib.import_module(f"hushvec._native.{name}")
     stub = ast.parse((PACKAGE / "_native" / f"{name}.pyi").read_text())
     named = {node.name for node in stub.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}

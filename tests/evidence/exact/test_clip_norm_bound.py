@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from evidence.exact.calls import Call, outputs
+from evidence.exact.calls import Call, once_for_all_layouts, outputs
 from evidence.exact.rows import representable
 from evidence.reference import clip
 from evidence.reference.sizes import scaled
@@ -61,6 +61,7 @@ def calls():
     ]
 
 
+@once_for_all_layouts
 def expected_of(call):
     clipped = clip.clipped_rows(call.rows, call.clip_norm)
     return clip.round_to_zero(clipped, call.dtype) if call.dtype in ("float16", "bfloat16") else clipped

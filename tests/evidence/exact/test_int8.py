@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from evidence.exact.calls import Call, outputs
+from evidence.exact.calls import Call, once_for_all_layouts, outputs
 from evidence.exact.rows import around_the_ball
 from evidence.reference import chacha, privunit, release
 from evidence.reference.sizes import scaled
@@ -18,6 +18,7 @@ DTYPES = ("float16", "bfloat16", "float32", "float64")
 NOISE = ((1.0, 0.3), (1.0, 0.2), (1.0, 0.02), (1.0, 2.0**-6), (0.5, 1.9), (2.0**-7, 1.9))
 
 
+@once_for_all_layouts
 def expected_of(call):
     stream = {"key": chacha.seed_key(call.seed), "rounds": ROUNDS[call.cipher]}
     if call.function == "int8":

@@ -7,7 +7,7 @@ Each call is held against the reference, so equality over backends follows.
 import numpy as np
 import pytest
 
-from evidence.exact.calls import LAYOUTS, Call, outputs
+from evidence.exact.calls import LAYOUTS, Call, once_for_all_layouts, outputs
 from evidence.exact.rows import around_the_ball
 from evidence.reference import chacha, exact, release
 from evidence.reference.sizes import scaled
@@ -18,6 +18,7 @@ SEED = 2024
 CIPHERS = ("chacha20", "aes256")
 
 
+@once_for_all_layouts
 def expected_of(call):
     return release.clip_and_noise(
         call.rows,

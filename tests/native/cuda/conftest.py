@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 
 
-WITHOUT_CUDA = "hushvec was built without its CUDA backend: put nvcc on PATH and run make dev, or set HUSHVEC_CUDA=ON"
+WITHOUT_CUDA = "hushvec was built without its CUDA backend: put nvcc on PATH and run make dev CUDA=ON"
 
 
 def pytest_addoption(parser):

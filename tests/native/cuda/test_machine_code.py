@@ -62,7 +62,7 @@ def disassembler():
 def compiled_module():
     spec = importlib.util.find_spec("hushvec._native._cuda")
     if spec is None:
-        pytest.skip("hushvec was built without its CUDA backend: make dev builds it where nvcc is on PATH")
+        pytest.skip("hushvec was built without its CUDA backend: make dev CUDA=ON builds it where nvcc is on PATH")
     return Path(spec.origin)
 
 

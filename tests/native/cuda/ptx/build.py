@@ -2,7 +2,7 @@
 
     python tests/native/cuda/ptx/build.py [--arch compute_90] [--nvcc nvcc] [--work build/ptx] [-- arguments of test_launchers]
 
-Needs `make dev native` (the host's side of device code and test_launchers are taken from build/dev), nvcc and an x86-64 processor.
+Needs `make dev native CUDA=ON` (the host's side of device code and test_launchers are taken from build/dev), nvcc and an x86-64 processor.
 What did not change since the last time is not made again.
 """
 
@@ -174,7 +174,7 @@ def objects(settings: Settings, sources: Sequence[str]) -> list[Path]:
     if shutil.which(settings.nvcc) is None:
         raise NotBuilt(f"device code cannot be run here: {settings.nvcc} was not found")
     if not (settings.host / "libhushvec_cuda.a").exists():
-        raise NotBuilt(f"device code cannot be run here: {settings.host} has no libhushvec_cuda.a (make dev)")
+        raise NotBuilt(f"device code cannot be run here: {settings.host} has no libhushvec_cuda.a (make dev CUDA=ON)")
     settings.folder.mkdir(parents=True, exist_ok=True)
     with (settings.folder / "lock").open("w") as lock:   # tests run at the same time
         fcntl.flock(lock, fcntl.LOCK_EX)
