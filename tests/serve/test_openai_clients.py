@@ -6,12 +6,13 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-import openai
 import pytest
 
 from hushvec.serve.keys import new_key
 from serve.services import free_port, policy_fields, server, write_policy
 from serve.toy_models import DIMENSION
+
+openai = pytest.importorskip("openai")
 
 KEY = new_key()
 

@@ -6,11 +6,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from hushvec.serve.keys import new_key
 from serve.services import free_port, policy_fields, server, write_policy
+
+ExportTraceServiceRequest = pytest.importorskip(
+    "opentelemetry.proto.collector.trace.v1.trace_service_pb2", reason="opentelemetry is not installed: pip install '.[telemetry]'"
+).ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status  # noqa: E402
 
 CANARY = "canary-4151"
 KEY = new_key()

@@ -72,8 +72,10 @@ def _quieten():
 
 def installed_spacy_model():
     """en_core_web_lg, _md or _sm, or another English pipeline of spaCy that is installed; None without one."""
-    import spacy.util
-
+    try:
+        import spacy.util
+    except ImportError:
+        return None
     installed = sorted(spacy.util.get_installed_models())
     preferred = [f"en_core_web_{size}" for size in ("lg", "md", "sm")]
     return next((name for name in (*preferred, *installed) if name in installed and name.startswith("en_")), None)

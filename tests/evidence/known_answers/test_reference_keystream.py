@@ -7,15 +7,11 @@ from evidence.known_answers.known_answers import known_blocks
 from evidence.reference import chacha
 
 
-@pytest.mark.parametrize("known", known_blocks(), ids=lambda known: known.name)
-def test_block_is_the_published_one(known):
-    assert chacha.block(known.key, known.counter, known.nonce, known.rounds) == known.words.tolist()
-
-
-@pytest.mark.parametrize("known", known_blocks(), ids=lambda known: known.name)
-def test_numpy_block_is_the_published_one(known):
-    got = chacha.blocks(known.key, [known.counter], known.nonce, known.rounds)
-    np.testing.assert_array_equal(got[0], known.words)
+def test_blocks_are_the_published_ones():
+    for known in known_blocks():
+        assert chacha.block(known.key, known.counter, known.nonce, known.rounds) == known.words.tolist(), known.name
+        got = chacha.blocks(known.key, [known.counter], known.nonce, known.rounds)
+        np.testing.assert_array_equal(got[0], known.words, err_msg=known.name)
 
 
 @pytest.mark.parametrize("rounds", (20, 12, 8))
