@@ -224,7 +224,10 @@ WRITERS = {
 }
 
 
-@pytest.mark.parametrize(("name", "compiler"), [*((name, "inductor") for name in WRITERS), ("gaussian", "aot_eager")])
+NIGHTLY = [pytest.param(name, "inductor", marks=pytest.mark.full) for name in ("clip", "laplacian")]
+
+
+@pytest.mark.parametrize(("name", "compiler"), [("gaussian", "inductor"), ("gaussian", "aot_eager"), *NIGHTLY])
 def test_a_program_in_place_has_the_bits_of_eager_calls(name, compiler, monkeypatch):
     from hushvec._native import torch_ops
 

@@ -1,4 +1,4 @@
-"""hushvec's verifier and scripts/check_receipt.py, which share no code, give one answer to 20,000 forged receipts and 2,500 ledgers.
+"""hushvec's verifier and scripts/check_receipt.py, which share no code, give one answer to thousands of forged receipts and ledgers.
 
 Agreement: the same status, or both cannot read it. One exception: hushvec rounds a Gaussian delta and the epsilon of privunit up
 where the script computes them to 50 digits, so at the very boundary hushvec may refuse what the script confirms. Such a receipt
@@ -11,12 +11,13 @@ from collections import Counter
 import pytest
 
 import hushvec as hv
+from evidence.reference.sizes import scaled
 from hushvec.budget import verify_export
 from hushvec.errors import ReceiptError
 from hushvec.receipts import receipt_from_dict, receipt_from_json
 from receipts.forgeries import SCRIPT, forged_ledger, forged_receipt, genuine, module_of
 
-RECEIPTS, LEDGERS = 20_000, 2_500
+RECEIPTS, LEDGERS = scaled(12_000, 20_000), scaled(1_600, 2_500)
 MARGIN = 1e-9
 UNREADABLE, BOUNDARY = "unreadable", "boundary"
 
