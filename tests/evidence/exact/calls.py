@@ -1,22 +1,23 @@
-"""Runs calls of the library in a fresh process with one backend forced, and returns what they wrote.
+"""Runs calls of the library in a process with one backend forced, and returns what they wrote.
 
 The backend is chosen when hushvec is imported, hence a process for each. The layouts below are the ways an array
 reaches the library; the released bits must not depend on them.
 """
 
+import atexit
 import dataclasses
 import os
 import pickle
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from evidence.reference import stream
-
-TIME_LIMIT_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -70,21 +71,37 @@ def _python_path():
 
 
 def outputs(backend, calls, aes=None):
-    """The widened outputs of the calls, made by `backend` and one implementation of AES-256 in one process."""
+    """The widened outputs of the calls, made by `backend` and one implementation of AES-256 in a process of their own."""
+    process, errors = _started(backend, aes)
+    try:
+        pickle.dump(list(calls), process.stdin)
+        process.stdin.flush()
+        return pickle.load(process.stdout)
+    except (BrokenPipeError, EOFError):
+        _started.cache_clear()
+        errors.seek(0)
+        raise RuntimeError(f"backend {backend} exited with {process.wait()}:\n{errors.read().decode()[-4000:]}") from None
+
+
+@cache
+def _started(backend, aes):
+    """One process for all tests of a file: importing torch takes longer than most of them."""
     environment = dict(os.environ, HUSHVEC_BACKEND=backend, PYTHONPATH=_python_path())
     if aes is not None:
         environment["HUSHVEC_AES"] = aes
-    finished = subprocess.run(
-        [sys.executable, "-m", "evidence.exact.calls"],
-        input=pickle.dumps(list(calls)),
-        capture_output=True,
-        env=environment,
-        timeout=TIME_LIMIT_SECONDS,
-        check=False,
+    errors = tempfile.TemporaryFile()   # noqa: SIM115  # closed at the end
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evidence.exact.calls"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment
     )
-    if finished.returncode != 0:
-        raise RuntimeError(f"backend {backend} exited with {finished.returncode}:\n{finished.stderr.decode()[-4000:]}")
-    return pickle.loads(finished.stdout)
+
+    @atexit.register
+    def stop():
+        process.stdin.close()
+        process.stdout.close()
+        process.wait()
+        errors.close()
+
+    return process, errors
 
 
 def _to_torch(rows, dtype):
@@ -179,8 +196,10 @@ def _main():
         raise SystemExit(f"asked for backend {asked}, got {found['active']}")
     if os.environ.get("HUSHVEC_AES", found["aes"]["active"]) != found["aes"]["active"]:
         raise SystemExit(f"asked for {os.environ['HUSHVEC_AES']}, got {found['aes']['active']}")
-    calls = pickle.load(sys.stdin.buffer)
-    pickle.dump([_widened(_run(call, hv, core), call.dtype) for call in calls], sys.stdout.buffer)
+    while sys.stdin.buffer.peek(1):
+        calls = pickle.load(sys.stdin.buffer)
+        pickle.dump([_widened(_run(call, hv, core), call.dtype) for call in calls], sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":
