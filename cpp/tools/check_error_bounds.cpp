@@ -24,6 +24,7 @@
 #include "device/thread_lane.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/dispatch.hpp"
+#include "noise/error_bounds.hpp"
 #include "noise/word_kernels.hpp"
 
 namespace {
@@ -35,7 +36,7 @@ constexpr double kUnit = 0x1p-24;               // half an ulp of 1 in float32
 constexpr double kReferenceError = 0x1p-48;     // of log, sqrt, sin and cos in double, absolute here; 2^-52 is usual
 
 // What is measured of one backend, and the constants that it uses.
-struct Backend {
+struct Measured {
     const char* name;
     void (*normals)(const std::uint32_t* radius_words, const std::uint32_t* angle_words, std::size_t count, float* radius, float* cosine, float* sine);
     void (*minus_two_logs)(const std::uint32_t* words, std::size_t count, float* out);
@@ -47,10 +48,11 @@ struct Backend {
     double of_functions = 0, of_log = 0, of_small_log = 0;
 };
 
-Backend backend_of(const Kernels& kernels) {
+Measured backend_of(const Kernels& kernels) {
     // Roundoffs: r, X - n, and without a fused multiply-add the product r c.
     const bool fused = std::strcmp(kernels.name, "portable") != 0;
-    return {kernels.name, kernels.normals, kernels.minus_two_logs, kernels.gaussian_bound, kernels.laplace_bound, kGaussianWindow, fused ? 2.0 : 3.0};
+    const WordKernels& on_words = word_kernels_by_name(kernels.name);
+    return {kernels.name, on_words.normals, on_words.minus_two_logs, kernels.gaussian_bound, kernels.laplace_bound, kGaussianWindow, fused ? 2.0 : 3.0};
 }
 
 void device_normals(const std::uint32_t* radius_words, const std::uint32_t* angle_words, std::size_t count, float* radius, float* cosine, float* sine) {
@@ -68,7 +70,7 @@ void device_minus_two_logs(const std::uint32_t* words, std::size_t count, float*
     for (std::size_t i = 0; i < count; ++i) out[i] = 2 * cuda::laplace_magnitude<cuda::SpecialFunctions>(minus_ln2, words[i]);
 }
 
-Backend device_backend() {
+Measured device_backend() {
     using Functions = cuda::SpecialFunctions;
     constexpr auto bound = cuda::kGaussianBound;
     // The logarithm's error is absolute above 1/2, of the square of the radius, and relative below, half of it in the radius.
@@ -114,7 +116,7 @@ double worse_end(double computed, double end, double other_end) {
 }
 
 // A block starts at a multiple of kBlock, so that Laplace intervals (two words wide) do not straddle blocks.
-void measure_radius_and_laplace(const Backend& backend, std::uint64_t first, const Ends& ends, Lanes& lanes, Maxima& found) {
+void measure_radius_and_laplace(const Measured& backend, std::uint64_t first, const Ends& ends, Lanes& lanes, Maxima& found) {
     backend.normals(lanes.words.data(), lanes.words.data(), kBlock, lanes.radius.data(), lanes.cosine.data(), lanes.sine.data());
     backend.minus_two_logs(lanes.words.data(), kBlock, lanes.minus_two_log.data());
     const double laplace_slack = double{backend.laplace.per_scale} - backend.of_small_log;
@@ -134,7 +136,7 @@ void measure_radius_and_laplace(const Backend& backend, std::uint64_t first, con
     }
 }
 
-void measure_angle(const Backend& backend, const Ends& ends, Lanes& lanes, Maxima& found) {
+void measure_angle(const Measured& backend, const Ends& ends, Lanes& lanes, Maxima& found) {
     backend.normals(lanes.words.data(), lanes.words.data(), kBlock, lanes.radius.data(), lanes.cosine.data(), lanes.sine.data());
     for (std::size_t i = 0; i < kBlock; ++i) {
         found.angle = std::max({found.angle, worse_end(double{lanes.cosine[i]}, ends.cosine[i], ends.cosine[i + 1]),
@@ -148,7 +150,7 @@ double minus_log_of_word(double word) {   // -ln(word / 2^32) without cancellati
 }
 
 // Blocks `block`, block + step, ... of the 2^32 words; the first half of them serves the 2^31 angles too.
-void sweep(const std::vector<Backend>& backends, std::uint64_t block, std::uint64_t step, std::vector<Maxima>& found) {
+void sweep(const std::vector<Measured>& backends, std::uint64_t block, std::uint64_t step, std::vector<Maxima>& found) {
     Ends ends;
     Lanes lanes;
     for (; block < (std::uint64_t{1} << 32) / kBlock; block += step) {
@@ -173,7 +175,7 @@ void sweep(const std::vector<Backend>& backends, std::uint64_t block, std::uint6
     }
 }
 
-bool report(const Backend& backend, const Maxima& found) {
+bool report(const Measured& backend, const Maxima& found) {
     constexpr double kSecondOrder = 1 + 0x1p-20;
     const double gaussian = (found.radius + found.angle + backend.of_functions + backend.roundings * kUnit) * kSecondOrder;
     const double laplace = (found.laplace + backend.of_log + 2 * kUnit) * kSecondOrder;
@@ -200,7 +202,7 @@ int main(int argc, char** argv) {
         return 2;
     }
 
-    std::vector<Backend> backends;
+    std::vector<Measured> backends;
     for (const std::string& name : available_backends()) backends.push_back(backend_of(kernels_by_name(name)));
     backends.push_back(device_backend());
 

@@ -12,6 +12,7 @@
 #include "dispatch/dispatch.hpp"
 #include "hushvec/keystream.hpp"
 #include "hushvec/wiped_stream.hpp"
+#include "noise/error_bounds.hpp"
 #include "noise/ladder.hpp"
 #include "privunit/privunit.hpp"
 #include "rng/blake2b.hpp"
@@ -86,7 +87,7 @@ Words keystream(const std::string& backend, const py::bytes& key, std::uint64_t 
 py::tuple normals(const std::string& backend, const Words& radius_words, const Words& angle_words) {
     const auto a = padded(radius_words, std::uint32_t{1} << 31), b = padded(angle_words, std::uint32_t{0});
     std::vector<float> radius(a.size()), cosine(a.size()), sine(a.size());
-    kernels_by_name(backend).normals(a.data(), b.data(), a.size(), radius.data(), cosine.data(), sine.data());
+    word_kernels_by_name(backend).normals(a.data(), b.data(), a.size(), radius.data(), cosine.data(), sine.data());
     for (std::size_t i = 0; i < a.size(); ++i) radius[i] = b[i] >> 31 != 0 ? -radius[i] : radius[i];
     return py::make_tuple(first_of(radius, radius_words.size()), first_of(cosine, radius_words.size()), first_of(sine, radius_words.size()));
 }
@@ -94,7 +95,7 @@ py::tuple normals(const std::string& backend, const Words& radius_words, const W
 py::array_t<float> exponentials(const std::string& backend, const Words& words) {
     const auto w = padded(words, std::uint32_t{1} << 31);
     std::vector<float> values(w.size());
-    kernels_by_name(backend).minus_two_logs(w.data(), w.size(), values.data());
+    word_kernels_by_name(backend).minus_two_logs(w.data(), w.size(), values.data());
     for (float& value : values) value *= 0.5f;
     return first_of(values, words.size());
 }
@@ -105,7 +106,7 @@ py::tuple normals_f64(const std::string& backend, const Words& radius_words, con
     const auto b = padded(angle_words, std::uint32_t{0}), b_low = padded(angle_low, std::uint32_t{0});
     if (a_low.size() != a.size() || b.size() != a.size() || b_low.size() != a.size()) throw py::value_error("all arrays must have one length");
     std::vector<double> cosine(a.size()), sine(a.size());
-    kernels_by_name(backend).normals_f64(a.data(), a_low.data(), b.data(), b_low.data(), a.size(), cosine.data(), sine.data());
+    word_kernels_by_name(backend).normals_f64(a.data(), a_low.data(), b.data(), b_low.data(), a.size(), cosine.data(), sine.data());
     return py::make_tuple(first_of(cosine, radius_words.size()), first_of(sine, radius_words.size()));
 }
 
@@ -113,7 +114,7 @@ py::array_t<double> laplaces_f64(const std::string& backend, const Words& words,
     const auto w = padded(words, std::uint32_t{1} << 31), w_low = padded(low, std::uint32_t{0});
     if (w_low.size() != w.size()) throw py::value_error("all arrays must have one length");
     std::vector<double> values(w.size());
-    kernels_by_name(backend).laplaces_f64(w.data(), w_low.data(), w.size(), values.data());
+    word_kernels_by_name(backend).laplaces_f64(w.data(), w_low.data(), w.size(), values.data());
     return first_of(values, words.size());
 }
 
@@ -127,7 +128,7 @@ py::tuple exact_gaussian(const std::string& backend, const py::bytes& key, std::
     const auto xc = padded(Array<double>(x_cosine), 0.0), xs = padded(Array<double>(x_sine), 0.0);
     if (b.size() != a.size() || xc.size() != a.size() || xs.size() != a.size()) throw py::value_error("all arrays must have one length");
     std::vector<std::int32_t> n_cosine(a.size()), n_sine(a.size());
-    kernels.exact_gaussian_words(stream_of(key, nonce, rounds), first_pair, a.data(), b.data(), xc.data(), xs.data(), is_float32(x_cosine),
+    word_kernels_by_name(backend).exact_gaussian_words(stream_of(key, nonce, rounds), first_pair, a.data(), b.data(), xc.data(), xs.data(), is_float32(x_cosine),
                                  a.size(), s, scaled(kernels.gaussian_bound, bound_factor), n_cosine.data(), n_sine.data());
     return py::make_tuple(first_of(n_cosine, radius_words.size()), first_of(n_sine, radius_words.size()));
 }
@@ -139,7 +140,7 @@ py::array_t<std::int32_t> exact_laplace(const std::string& backend, const py::by
     const auto elements = padded(Array<double>(x), 0.0);
     if (elements.size() != w.size()) throw py::value_error("all arrays must have one length");
     std::vector<std::int32_t> n(w.size());
-    kernels.exact_laplace_words(stream_of(key, nonce, rounds), first_sample, w.data(), elements.data(), is_float32(x), w.size(), s,
+    word_kernels_by_name(backend).exact_laplace_words(stream_of(key, nonce, rounds), first_sample, w.data(), elements.data(), is_float32(x), w.size(), s,
                                 scaled(kernels.laplace_bound, bound_factor), n.data());
     return first_of(n, words.size());
 }

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "dispatch/dispatch.hpp"
-#include "noise/float16.hpp"
+#include "lanes/float16.hpp"
 
 namespace hushvec {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "array/staging.hpp"
+#include "array/validate.hpp"
 #include "clip/staged_rows.hpp"
-#include "clip/validate.hpp"
 #include "dispatch/dispatch.hpp"
 
 namespace hushvec {

@@ -6,9 +6,9 @@
 
 #include "array/line_vector.hpp"
 #include "array/staging.hpp"
+#include "array/validate.hpp"
 #include "clip/run_kernel.hpp"
 #include "clip/staged_rows.hpp"
-#include "clip/validate.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/clip.hpp"
 #include "noise/float64_noise.hpp"

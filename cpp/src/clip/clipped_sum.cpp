@@ -4,12 +4,12 @@
 #include <numeric>
 #include <string>
 
+#include "array/validate.hpp"
 #include "clip/clipped_sum_passes.hpp"
 #include "clip/norm_estimate.hpp"
 #include "clip/part_rows.hpp"
 #include "clip/row_norms.hpp"
 #include "clip/row_scale_arithmetic.hpp"
-#include "clip/validate.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {

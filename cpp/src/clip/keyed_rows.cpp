@@ -13,9 +13,9 @@
 
 #include "array/line_vector.hpp"
 #include "array/staging.hpp"
+#include "array/validate.hpp"
 #include "clip/row_scale.hpp"
 #include "clip/run_kernel.hpp"
-#include "clip/validate.hpp"
 #include "hushvec/key_slot.hpp"
 #include "hushvec/stack_frames.hpp"
 #include "parallel/threads.hpp"

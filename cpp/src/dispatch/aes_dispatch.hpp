@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "rng/aes_kernels.hpp"
+#include "lanes/aes/kernels.hpp"
 
 namespace hushvec {
 

@@ -9,15 +9,15 @@ namespace hushvec {
 namespace {
 
 // Widest first.
-const Choice<Kernels>& backends() {
-    static const Choice<Kernels> all(kBackendVariable, {
+const Choice<Backend>& backends() {
+    static const Choice<Backend> all(kBackendVariable, {
 #if defined(__x86_64__)
-                                                           {kAvx512Kernels, has_avx512},
-                                                           {kAvx2Kernels, has_avx2},
+                                                           {kAvx512Backend, has_avx512},
+                                                           {kAvx2Backend, has_avx2},
 #elif defined(__aarch64__)
-                                                           {kNeonKernels, always},
+                                                           {kNeonBackend, always},
 #endif
-                                                           {kPortableKernels, always},
+                                                           {kPortableBackend, always},
                                                        });
     return all;
 }
@@ -34,6 +34,7 @@ const Kernels& active_kernels() {
 }
 
 const Kernels& kernels_by_name(std::string_view name) { return backends().by_name(name); }
+const WordKernels& word_kernels_by_name(std::string_view name) { return backends().by_name(name).on_words; }
 
 void check_backend_variables() {
     active_kernels();

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "dispatch/error_bound.hpp"
 #include "hushvec/keystream.hpp"
-#include "noise/error_bounds.hpp"
 
 namespace hushvec {
 
@@ -112,8 +112,10 @@ struct Kernels {
     void (*widen_float16)(const std::uint16_t* in, std::size_t count, float* out);
     void (*narrow_float16)(const float* in, std::size_t count, std::uint16_t* out);   // to nearest even
     void (*narrow_int8)(const float* in, std::size_t count, std::int8_t* out);         // whole numbers, saturated at +-127
+};
 
-    // the transforms on given words, for the checker and the tests; count is a multiple of 16
+// The transforms on given words, for the checker of error bounds and the tests; count is a multiple of 16.
+struct WordKernels {
     void (*normals)(const std::uint32_t* radius_words, const std::uint32_t* angle_words, std::size_t count,
                     float* radius, float* cosine, float* sine);
     void (*minus_two_logs)(const std::uint32_t* words, std::size_t count, float* out);
@@ -127,12 +129,17 @@ struct Kernels {
                                 bool x_is_float32, std::size_t count, float s, ErrorBound, std::int32_t* n);
 };
 
-extern const Kernels kPortableKernels;
+struct Backend : Kernels {
+    WordKernels on_words;
+};
+
+// cpp/src/tables
+extern const Backend kPortableBackend;
 #if defined(__x86_64__)
-extern const Kernels kAvx2Kernels;
-extern const Kernels kAvx512Kernels;
+extern const Backend kAvx2Backend;
+extern const Backend kAvx512Backend;
 #elif defined(__aarch64__)
-extern const Kernels kNeonKernels;
+extern const Backend kNeonBackend;
 #endif
 
 }  // namespace hushvec

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lanes/float16.hpp"
 #include "lanes/inline.hpp"
-#include "noise/float16.hpp"
 
 namespace hushvec {
 

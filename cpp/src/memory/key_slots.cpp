@@ -2,9 +2,9 @@
 
 #include "hushvec/key_slot.hpp"
 #include "hushvec/locked_memory.hpp"
+#include "lanes/aes/kernels.hpp"
 #include "memory/live_pages.hpp"
 #include "memory/slot_pool.hpp"
-#include "rng/aes_kernels.hpp"
 
 namespace hushvec {
 namespace {

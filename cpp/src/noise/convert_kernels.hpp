@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "noise/float16.hpp"
+#include "lanes/float16.hpp"
 
 namespace hushvec {
 

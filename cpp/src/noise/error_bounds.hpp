@@ -12,13 +12,9 @@
 
 #include <cstdint>
 
-namespace hushvec {
+#include "dispatch/error_bound.hpp"
 
-struct ErrorBound {
-    float constant;
-    float per_scale;
-    float per_radius;
-};
+namespace hushvec {
 
 // Words outside [smallest, largest] leave level 1: there the word's interval is too wide for the bound.
 struct WordWindow {

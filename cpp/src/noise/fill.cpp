@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "array/staging.hpp"
-#include "clip/validate.hpp"
+#include "array/validate.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/noise.hpp"
 #include "noise/float64_noise.hpp"

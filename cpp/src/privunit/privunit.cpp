@@ -13,8 +13,8 @@
 
 #include "array/line_vector.hpp"
 #include "array/staging.hpp"
+#include "array/validate.hpp"
 #include "clip/row_scale.hpp"
-#include "clip/validate.hpp"
 #include "dispatch/dispatch.hpp"
 #include "parallel/threads.hpp"
 #include "privunit/component.hpp"

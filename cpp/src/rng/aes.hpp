@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "hushvec/keystream.hpp"
+#include "lanes/aes/kernels.hpp"
 #include "lanes/inline.hpp"
-#include "rng/aes_kernels.hpp"
 
 namespace hushvec {
 

@@ -6,7 +6,7 @@
 
 #include "hushvec/key_slot.hpp"
 #include "hushvec/keystream.hpp"
-#include "rng/aes_kernels.hpp"
+#include "lanes/aes/kernels.hpp"
 
 namespace hushvec {
 

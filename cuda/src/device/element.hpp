@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "hushvec/array.hpp"
+#include "lanes/float16.hpp"
 #include "lanes/inline.hpp"
-#include "noise/float16.hpp"
 
 #if defined(__CUDACC__)
 #include <cuda_fp16.h>

@@ -11,7 +11,7 @@
 
 #include "../array_rules.hpp"
 #include "bindings.hpp"
-#include "clip/validate.hpp"
+#include "array/validate.hpp"
 #include "device_call.hpp"
 #include "hushvec/clipped_sum.hpp"
 #include "hushvec_cuda/launch.hpp"

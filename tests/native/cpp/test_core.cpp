@@ -20,7 +20,7 @@
 #include "hushvec/noise.hpp"
 #include "hushvec/threads.hpp"
 #include "hushvec/wiped_stream.hpp"
-#include "noise/float16.hpp"
+#include "lanes/float16.hpp"
 #include "noise/ladder.hpp"
 #include "plain_rows.hpp"
 #include "test_stream.hpp"
@@ -61,6 +61,7 @@ void keystream_equals_blocks(const Kernels& kernels) {
 
 // Level 1 with its bound against the ladder entered below it, lane by lane, where the answer is close.
 void level_one_equals_ladder(const Kernels& kernels) {
+    const WordKernels& on_words = word_kernels_by_name(kernels.name);
     const KeyStream stream = test_stream(Cipher::chacha8);
     constexpr std::size_t count = 1 << 14;
     std::vector<std::uint32_t> a(count), b(count);
@@ -69,8 +70,8 @@ void level_one_equals_ladder(const Kernels& kernels) {
     std::vector<double> zero(count, 0.0);
     for (const float s : {64.0f, 127.9f, 0.7f}) {
         std::vector<std::int32_t> n_cosine(count), n_sine(count);
-        kernels.exact_gaussian_words(stream, 5, a.data(), b.data(), zero.data(), zero.data(), true, count, s, kernels.gaussian_bound,
-                                     n_cosine.data(), n_sine.data());
+        on_words.exact_gaussian_words(stream, 5, a.data(), b.data(), zero.data(), zero.data(), true, count, s, kernels.gaussian_bound,
+                                      n_cosine.data(), n_sine.data());
         bool equal = true;
         for (std::size_t i = 0; i < count; ++i) {
             equal &= n_cosine[i] == settle(stream, GaussianWord{5 + i, a[i], b[i], false}, 0, double{s}).index;
@@ -78,7 +79,7 @@ void level_one_equals_ladder(const Kernels& kernels) {
         }
         check(equal, std::string(kernels.name) + " Gaussian level 1, s " + std::to_string(s));
         std::vector<std::int32_t> n(count);
-        kernels.exact_laplace_words(stream, 5, a.data(), zero.data(), false, count, s, kernels.laplace_bound, n.data());
+        on_words.exact_laplace_words(stream, 5, a.data(), zero.data(), false, count, s, kernels.laplace_bound, n.data());
         equal = true;
         for (std::size_t i = 0; i < count; ++i) equal &= n[i] == settle(stream, LaplaceWord{5 + i, a[i]}, 0, double{s}).index;
         check(equal, std::string(kernels.name) + " Laplace level 1, s " + std::to_string(s));

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "lanes/aes/kernels.hpp"
 #include "lanes/inline.hpp"
-#include "rng/aes_kernels.hpp"
 
 namespace hushvec {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "rng/aes_kernels.hpp"
+#include "lanes/aes/kernels.hpp"
 
 namespace hushvec {
 

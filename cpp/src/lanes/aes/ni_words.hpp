@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include "lanes/aes/kernels.hpp"
 #include "lanes/inline.hpp"
-#include "rng/aes_kernels.hpp"
 
 namespace hushvec {
 

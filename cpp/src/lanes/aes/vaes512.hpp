@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lanes/aes/kernels.hpp"
 #include "lanes/aes/ni_words.hpp"
-#include "rng/aes_kernels.hpp"
 
 namespace hushvec {
 

@@ -6,6 +6,7 @@
 #include "collect/bit_rows.hpp"
 #include "dispatch/kernels.hpp"
 #include "noise/convert_kernels.hpp"
+#include "noise/error_bounds.hpp"
 #include "noise/float64_kernels.hpp"
 #include "noise/group_kernels.hpp"
 #include "noise/word_kernels.hpp"
@@ -67,6 +68,12 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .widen_float16 = widen_float16<V>,
         .narrow_float16 = narrow_float16<V>,
         .narrow_int8 = narrow_int8<V>,
+    };
+}
+
+template <class V>
+constexpr WordKernels make_word_kernels() {
+    return {
         .normals = normals_of_words<V>,
         .minus_two_logs = minus_two_logs_of_words<V>,
         .normals_f64 = normals_f64_of_words<V>,
@@ -74,6 +81,11 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .exact_gaussian_words = exact_gaussian_of_words<V>,
         .exact_laplace_words = exact_laplace_of_words<V>,
     };
+}
+
+template <class V>
+constexpr Backend make_backend(const char* name, ErrorBound gaussian_bound, ErrorBound laplace_bound) {
+    return {make_kernels<V>(name, gaussian_bound, laplace_bound), make_word_kernels<V>()};
 }
 
 }  // namespace hushvec

@@ -1,4 +1,4 @@
-#include "clip/validate.hpp"
+#include "array/validate.hpp"
 
 #include <cmath>
 #include <cstdio>

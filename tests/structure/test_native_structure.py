@@ -1,0 +1,87 @@
+"""The compiled code as a whole: which folder includes which, and that an instruction set's objects hold nothing that others link."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "cpp/src"
+
+# Lower numbers are included by higher ones, never the other way round; folders on one floor do not include each other.
+LAYERS = {
+    "lanes": 0,
+    "memory": 1,
+    "parallel": 1,
+    "dispatch": 1,    # which table is in use, and what a table has
+    "rng": 2,
+    "array": 2,
+    "calibrate": 2,
+    "noise": 3,
+    "clip": 4,
+    "products": 4,
+    "discrete": 4,
+    "privunit": 5,
+    "collect": 5,
+    "tables": 6,    # what each instruction set puts into its table
+}
+# Defined in every object that catches exceptions: data without instructions.
+HARMLESS = {"DW.ref.__gxx_personality_v0"}
+SETS = {"avx2": "Avx2", "avx512": "Avx512", "neon": "Neon"}
+
+
+def folders(folder=SOURCES):
+    return sorted(path.name for path in folder.iterdir() if path.is_dir())
+
+
+def includes(path):
+    return re.findall(r'^#include "(\w+)/[^"]+"$', path.read_text(), re.MULTILINE)
+
+
+def upward(sources, layers):
+    for path in sorted(sources.rglob("*.[hc]pp")):
+        here = path.relative_to(sources).parts[0]
+        for other in includes(path):
+            if other in layers and other != here and layers[other] >= layers[here]:
+                yield f"{path.relative_to(sources)} includes {other}"
+
+
+def test_every_folder_has_its_floor():
+    assert folders() == sorted(LAYERS)
+
+
+def test_no_include_runs_upward():
+    assert list(upward(SOURCES, LAYERS)) == []
+
+
+def test_an_include_that_runs_upward_is_found(tmp_path):
+    for name, text in (("a/one.hpp", '#include "b/two.hpp"\n'), ("b/two.cpp", '#include "a/one.hpp"\n#include <a>\n')):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    assert list(upward(tmp_path, {"a": 0, "b": 1})) == ["a/one.hpp includes b"]
+
+
+def weak_symbols(file):
+    """Names of functions that the linker may take from this object for all others."""
+    lines = subprocess.run(["nm", "--defined-only", file], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {line.split()[2] for line in lines if line.split()[1] in "WVu"} - HARMLESS
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_weak_symbols_of_an_instruction_set_name_its_lanes(name):
+    """A function without a lane type, compiled with these instructions, could be the one that a machine without them runs."""
+    objects = sorted((ROOT / "build/dev").glob(f"**/tables/table_{name}.cpp.o"))
+    if not objects or shutil.which("nm") is None:
+        pytest.skip(f"build/dev has no table_{name}.cpp.o, or nm is missing: make dev")
+    symbols = weak_symbols(objects[0])
+    assert symbols, "nothing was found that could be wrong"
+    assert [symbol for symbol in symbols if SETS[name] not in symbol] == []
+
+
+def test_objects_of_aes_export_nothing_weak():
+    objects = [path for path in (ROOT / "build/dev").glob("**/tables/aes_*.cpp.o") if path.name != "aes_portable.cpp.o"]
+    if not objects or shutil.which("nm") is None:
+        pytest.skip("build/dev has no objects of AES, or nm is missing: make dev")
+    assert {path.name: weak_symbols(path) for path in objects if weak_symbols(path)} == {}
