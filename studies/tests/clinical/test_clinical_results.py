@@ -211,7 +211,7 @@ def test_the_guide_prints_these_figures(table):
 
 def test_what_the_guide_says_in_words():
     """Figures that stand in sentences, worked out again."""
-    guide = GUIDE.replace("\n", " ")
+    guide = " ".join(GUIDE.split())
     for text in ("with delta 0 none finds more than 12.9 % of 1,000 patients", "At epsilon 10 the bound is 95.7 %"):
         assert text in guide
     for text in ("PrivUnit finds as many at epsilon 14 to 20", "Top-10 at epsilon 10 is 86 to 93 % for all cohorts whitened"):
