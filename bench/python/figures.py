@@ -1,4 +1,4 @@
-"""Writes the measured tables of README.md, docs/performance.md and docs/design.md, and the figure of the threads, from bench/results.
+"""Writes the measured tables of README.md and docs/performance.md, and the figure of the threads, from bench/results.
 
     python bench/python/figures.py            # writes them
     python bench/python/figures.py --check    # writes nothing; exit code 1 names what differs
@@ -189,16 +189,6 @@ def claims() -> str:
     return markdown(header, lines)
 
 
-def unmet() -> str:
-    """By machine, which of those claims do not hold, with their figures."""
-    parts = []
-    for name, verdicts in _judged().items():
-        failing = [claim for claim in verdicts.values() if claim["verdict"] == "does not hold"]
-        lines = [f"- {claim['text']}: {claim['measured']:.2f}, target {_bound(claim)}" for claim in failing]
-        parts.append("\n".join([f"Missed on {name}:", "", *lines]) if lines else f"All are met on {name}.")
-    return "\n\n".join(parts) + "\n"
-
-
 def speed() -> str:
     """For the README, in words: the fused pass beside two others, and how many targets are missed."""
     contestants = AMD.record()["workloads"]["clip_and_noise"]["contestants"]
@@ -241,7 +231,6 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "clip_and_noise": lambda: workload_table("Clip and noise, 10,000 x 768", "clip_and_noise", CLIP_ROWS),
     "machines": machines,
     "claims": claims,
-    "unmet": unmet,
     "speed": speed,
     "threads": threads,
 }
@@ -264,7 +253,7 @@ def with_figures(text: str) -> str:
 
 def published() -> dict[Path, str]:
     """What the files should hold."""
-    pages = (ROOT / "README.md", ROOT / "docs/performance.md", ROOT / "docs/design.md")
+    pages = (ROOT / "README.md", ROOT / "docs/performance.md")
     return {**{page: with_figures(page.read_text(encoding="utf-8")) for page in pages}, CHART: thread_chart.svg(_threads_record())}
 
 

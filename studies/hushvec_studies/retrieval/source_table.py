@@ -1,4 +1,4 @@
-"""The table of docs/studies.md from the rows of a study: one line for each run, at the largest k.
+"""A table of all runs of a study with intervals: one line for each run, at the largest k. docs/studies.md shows some of them.
 
 python -m hushvec_studies.retrieval.source_table grid/results.csv
 """

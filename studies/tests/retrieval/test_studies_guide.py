@@ -3,10 +3,12 @@
 import re
 from pathlib import Path
 
-from hushvec_studies.retrieval.columns import OF_THE_MOMENT, OWN_COLUMNS, SOURCE_COLUMNS
+import hushvec_studies.retrieval
+from hushvec_studies.retrieval.columns import OF_THE_MOMENT, OWN_COLUMNS, SOURCE_COLUMNS, read_rows
 from hushvec_studies.retrieval.configuration import load_configuration, shipped
 from hushvec_studies.retrieval.findings import Rules
 from hushvec_studies.retrieval.schema import FAMILIES, KEYS
+from hushvec_studies.retrieval.source_table import interval, line, strongest
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
@@ -50,6 +52,20 @@ def test_the_example_is_a_configuration(tmp_path):
     configuration = load_configuration(tmp_path / "small.yaml")
     assert (configuration.name, configuration.attack.shadow_models) == ("small", 32)
     assert configuration.privacy.noise[1].sigma == 0.2
+
+
+def test_the_measured_lines_are_those_of_the_results():
+    results = Path(hushvec_studies.retrieval.__file__).parent / "results"
+    told = rows_of_table("| sides | noise | epsilon | recall at 10 |")
+    measured = []
+    for name in ("source_grid", "wider_epsilons"):
+        for row in (one for one in read_rows(results / f"{name}.csv") if one["k"] == 10):
+            sides, noise, epsilon = (cell.strip() for cell in line(row).strip("|").split(" | ")[:3])
+            names = ("category_precision_at_10", "lira_auc", "released_auc", strongest(row))
+            shares = ("" if row[name] is None else f"{row[name]:.3f}" for name in names)
+            measured.append([sides, noise, epsilon, interval(row, "recall_at_k"), *shares])
+    assert len(told) == 20
+    assert [one for one in told if one not in measured] == []
 
 
 def test_shipped_configurations_can_be_read():
