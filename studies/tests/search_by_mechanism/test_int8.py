@@ -13,26 +13,13 @@ ROWS = json.loads((ROOT / "studies/hushvec_studies/search_by_mechanism/results/i
 SECTION = re.search(r"## int8 releases\n(.*?)\n## ", (ROOT / "docs/retrieval.md").read_text(), re.DOTALL)[1]
 
 
-def shown(row):
-    means = " | ".join(f"{row['ndcg'][kind]:.3f}" for kind in ("float32", "int8", "int8, int8 claims"))
-    value, low, high = row["difference"]["int8"]
-    return f"| {row['mechanism']} | {row['epsilon']:g} | {row['s']:.1f} | {means} | {value:+.4f} [{low:+.4f}, {high:+.4f}] |"
-
-
-def test_the_table():
-    lines = [line for line in SECTION.splitlines() if line.startswith(("| gaussian |", "| privunit |"))]
-    assert len(lines) == 3 and set(lines) <= set(map(shown, ROWS))
-
-
 def test_the_sentences():
-    assert all(row["ends"] == 0 for row in ROWS)
-    assert "No value was at the ends of the range." in SECTION
+    assert all(row["ends"] == 0 for row in ROWS) and "no value was at the ends of the range" in SECTION
     differing = [row for row in ROWS if row["difference"]["int8"][1] > 0 or row["difference"]["int8"][2] < 0]
     assert [(row["mechanism"], row["epsilon"]) for row in differing] == [("privunit", 64.0)]
     (row,) = differing
-    assert round(100 * row["difference"]["int8"][0] / row["ndcg"]["float32"]) == -1
-    assert f"s = {row['s']:.1f}" in SECTION and shown(row) in SECTION
-    assert len(ROWS) == 6 and "Of six settings measured" in SECTION
+    assert len(ROWS) == 6 and 'of six settings measured only "privunit" at epsilon 64' in SECTION
+    assert f"{row['ndcg']['int8']:.3f} instead of {row['ndcg']['float32']:.3f}, because s = {row['s']:.1f}" in SECTION
 
 
 def test_the_program():

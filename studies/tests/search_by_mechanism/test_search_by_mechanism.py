@@ -21,7 +21,7 @@ def part(task, noise, epsilon):
 
 
 def table():
-    """(task, noise) -> values at each epsilon; without noise there is one, in the cell of the noise."""
+    """(task, noise) -> values at epsilon 8 and 16; without noise there is one, in the cell of the noise."""
     found, task = {}, ""
     for line in re.findall(r"^\| ((?:questions|documents|topics|) ?\| .*) \|$", SECTION, re.MULTILINE):
         name, noise, *values = (cell.strip() for cell in line.split("|"))
@@ -36,7 +36,7 @@ def test_the_table(task):
     assert {"none", "privunit", "codebook"} <= set(shown)
     rows = [row for row in ROWS if row["task"] == task]
     for noise, values in shown.items():
-        expected = [row[MAIN[task]] for row in rows if row["noise"] == noise]
+        expected = [row[MAIN[task]] for row in rows if row["noise"] == noise and row["epsilon"] in (None, 8.0, 16.0)]
         assert values == [f"{value:.3f}".removeprefix("0") for value, _, _ in expected]
         assert all(value - 0.06 < low and high < value + 0.06 for value, low, high in expected)
 
