@@ -112,6 +112,6 @@ def test_the_page_has_the_recall_of_the_file():
     assert {"PHONE_NUMBER", "PERSON", "ORGANIZATION", "STREET_ADDRESS"} < set(shown)
     for kind, label in shown.items():
         rates = [ours[kind][name] for name in ("recall", "hidden", "precision")]
-        rates += [of[kind][name] for of in (held_out, presidio) for name in ("recall", "precision")]
+        rates += [of[kind]["recall"] for of in (held_out, presidio)]
         cells = ["-" if rate is None else f"{rate:.3f}" for rate in rates]
         assert f"| {label} | {ours[kind]['gold']} | {' | '.join(cells)} |" in page
