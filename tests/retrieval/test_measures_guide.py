@@ -12,26 +12,18 @@ RESULTS = json.loads((ROOT / "studies/hushvec_studies/retrieval/results/interval
 def test_coverage():
     for row in RESULTS["queries of one document"]:
         assert f"| {row['queries each']} | {row['together']:.3f} | {row['alone']:.3f} |" in GUIDE
-    by_rate = {}
-    for row in RESULTS["independent queries"]:
-        by_rate.setdefault(row["rate"], []).append(f"{row['coverage']:.3f}")
-    for rate, cells in by_rate.items():
-        assert f"| {rate} | {' | '.join(cells)} |" in GUIDE
     errors = [row["error"] for name in ("queries of one document", "independent queries") for row in RESULTS[name]]
     assert max(errors) <= 0.008 and f"{RESULTS['data sets']:,} data sets" in GUIDE
 
 
 def test_paired_differences():
     """The size of the test: at most 0.05 but for three standard errors of 4,000 data sets."""
-    for row in RESULTS["paired differences"]:
-        assert f"| {row['queries each']} | {row['difference']:g} | {row['coverage']:.3f} | {row['rejected']:.3f} |" in GUIDE
+    rows = RESULTS["paired differences"]
+    lines = {f"| {row['queries each']} | {row['difference']:g} | {row['coverage']:.3f} | {row['rejected']:.3f} |" for row in rows}
+    shown = re.findall(r"^\| \d+ \| 0(?:\.1)? \|.*$", GUIDE, re.MULTILINE)
+    assert len(shown) == 3 and set(shown) <= lines
+    for row in rows:
         assert row["coverage"] > 0.94 and (row["difference"] > 0 or row["rejected"] <= 0.05 + 3 * (0.05 * 0.95 / 4000) ** 0.5)
-
-
-def test_times():
-    times = RESULTS["seconds of ten metrics, 22,000 queries, 1,000 resamples"]
-    assert f"take {times['functions of a rank']:.3f} s" in GUIDE.replace("\n", " ")
-    assert f"{times['any numbers']:.2f} s" in GUIDE
 
 
 def test_the_example_runs(capsys):

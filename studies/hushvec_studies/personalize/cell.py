@@ -89,7 +89,7 @@ def measure(cell: Cell) -> dict[str, Any]:
     """Train the adapter and measure it, and its base beside it.
 
     Returns:
-        A flat row, ready for strict JSON, in which an infinite epsilon is None; docs/lora.md has the columns.
+        A flat row, ready for strict JSON, in which an infinite epsilon is None. `Worth` explains the measures.
     """
     model, coding = ready(cell.base, cell.cache)
     train, test = coded(cell.texts, coding, cell.base.context)

@@ -134,7 +134,7 @@ def detectors_here(spacy_folder: str | None) -> dict[str, Detector]:
 
 
 def found_table(results: Mapping[str, Any]) -> str:
-    """What the versions in the file find of the examples, and how much they flag in posts, as a table of docs/redaction.md."""
+    """What the versions in the file find of the examples, and how much they flag in posts, as a table."""
     names = list(results)
     rows = [
         ("examples of the 33 rules", [f"{one['examples']['found']} of {one['examples']['examples']}" for one in results.values()]),

@@ -100,7 +100,18 @@ def test_the_written_figures_of_judgments_are_the_measured_ones(written):
     assert tab.rates(objects_of(JUDGMENTS), coverage.detect_with(Redactor())) == written["after"]["judgments"]["rules"]
 
 
-def test_the_page_has_the_figures(written):
+def test_the_page_has_the_ladder(written):
+    assert coverage.ladder_table(written["after"]) in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_has_the_recall_of_the_file():
+    found = json.loads((WRITTEN.parent / "recall.json").read_text(encoding="utf-8"))
+    ours, held_out, presidio = found["hushvec"]["all"], found["hushvec"]["odd"], found["presidio"]["all"]
     page = PAGE.read_text(encoding="utf-8")
-    assert coverage.found_table(written) in page
-    assert coverage.ladder_table(written["after"]) in page
+    shown = {"aimed": "e-mail, card, IBAN, SSN, IP, phone, domain"} | {kind: kind for kind in ours if f"| {kind} |" in page}
+    assert {"PHONE_NUMBER", "PERSON", "ORGANIZATION", "STREET_ADDRESS"} < set(shown)
+    for kind, label in shown.items():
+        rates = [ours[kind][name] for name in ("recall", "hidden", "precision")]
+        rates += [of[kind]["recall"] for of in (held_out, presidio)]
+        cells = ["-" if rate is None else f"{rate:.3f}" for rate in rates]
+        assert f"| {label} | {ours[kind]['gold']} | {' | '.join(cells)} |" in page
