@@ -111,7 +111,7 @@ def utility_and_attack(theme: Theme) -> str:
     study = json.loads(STUDY.read_text(encoding="utf-8"))
     rows, people = study["rows"], study["private"]
     clean = next(row for row in rows if row["mechanism"] == "none")["utility"][0]
-    found, recognized = Panel(48), Panel(490)
+    found, recognized = Panel(56), Panel(520)
     parts = found.frame(theme, "What search finds", "posts on the same topic among the 10 nearest released rows")
     parts += found.reference(theme, clean, "no noise")
     parts += found.reference(theme, study["utility_by_chance"], "by chance", above=False)
@@ -127,7 +127,7 @@ def utility_and_attack(theme: Theme) -> str:
             parts += [line(places, color), *dots(places, color)]
             names.append((places[-1], label, color))
         parts += labels(names)
-    return picture(880, 320, "Search quality and re-identification by epsilon, for three mechanisms", parts)
+    return picture(940, 320, "Search quality and re-identification by epsilon, for three mechanisms", parts)
 
 
 # ---- the same for the page of the service, which is installed without the studies
