@@ -1,4 +1,4 @@
-"""The command `hushvec`: one module per subcommand, each with --json.
+"""The command `hushvec`, whose subcommands are declared in the modules beside this one, each with --json.
 
 Exit code 0: done; 1: `verify` or `budget verify` found what does not hold, or `audit` refuted a claim; 2: bad input, a budget
 that refuses, or a receipt without a claim. Whatever goes wrong is one line on standard error.
@@ -14,13 +14,16 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
 from hushvec._native._core import __version__
 from hushvec._util.near_names import nearest
-from hushvec.cli._map import COMMANDS, map_lines, options_lines
-from hushvec.cli._parser import BAD_INPUT, CommandParser, error_line, meant_option, one_line
+from hushvec.cli import _map
+from hushvec.cli._map import COMMANDS
+from hushvec.cli._parser import BAD_INPUT, CommandParser, add_declared, error_line, meant_option, one_line
 from hushvec.errors import HushvecError
 
 INTERRUPTED = 130
@@ -44,11 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _print_map(*, with_options: bool) -> int:
-    from hushvec.cli._added import summaries
-
-    print("\n".join(map_lines(summaries())))
+    print("\n".join(_map.map_lines(_map.summaries())))
     if with_options:
-        print("\n".join(options_lines()))
+        print("\n".join(_map.options_lines()))
     sys.stdout.flush()
     return 0
 
@@ -84,15 +85,13 @@ def _said(error: Exception) -> str:
 
 def _parser_of(command: str) -> CommandParser:
     """A parser that knows the command which is called, and no other."""
-    from hushvec.cli import _added
-
     parser = CommandParser(prog="hushvec")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     if command in COMMANDS:
         add_own(subparsers, command)
-    elif command in _added.ELSEWHERE or command in _added.added_commands():
+    elif command in _map.ELSEWHERE or command in _map.added_commands():
         try:
-            _added.add_called(subparsers, command)
+            _map.add_called(subparsers, command)
         except ImportError as error:
             parser.exit(BAD_INPUT, error_line(f"{parser.prog} {command}", str(error)))
     else:
@@ -102,19 +101,14 @@ def _parser_of(command: str) -> CommandParser:
 
 def add_own(subparsers: Any, command: str) -> None:
     """Add a command of this package to the subparsers."""
-    from importlib import import_module
-
-    from hushvec.cli._map import module_of
-
-    import_module(f"hushvec.cli.{module_of(command)}").add_to(subparsers)
+    module = import_module(f"hushvec.cli.{_map.module_of(command)}")
+    getattr(module, "add_to", partial(add_declared, name=command))(subparsers)
 
 
 def _refuse(parser: CommandParser, word: str) -> NoReturn:
-    from hushvec.cli._added import summaries
-
     if word.startswith("-"):
         parser.error(f"unrecognized arguments: {word}{meant_option(word, ('--help', '--version'))}")
-    near = nearest(word, (*COMMANDS, *summaries()))
+    near = nearest(word, (*COMMANDS, *_map.summaries()))
     meant = f", did you mean {near!r}?" if near else ""
     parser.error(f"invalid choice: {word!r}{meant} (hushvec alone lists the commands)")
 
