@@ -20,22 +20,11 @@ class ServiceError(HushvecError):
     """
 
     def __init__(
-        self,
-        status: int,
-        code: str,
-        message: str,
-        *,
-        param: str | None = None,
-        retry_after: int | None = None,
-        **more: Any,
+        self, status: int, code: str, message: str, *, param: str | None = None, retry_after: int | None = None, **more: Any
     ) -> None:
         super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
-        self.param = param
-        self.retry_after = retry_after
-        self.more = more
+        self.status, self.code, self.message = status, code, message
+        self.param, self.retry_after, self.more = param, retry_after, more
 
     def body(self) -> dict[str, Any]:
         kind = "invalid_request_error" if self.status < 500 else "server_error"

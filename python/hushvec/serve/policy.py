@@ -213,7 +213,6 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
         ValueError: not YAML, a key that stands twice in one mapping, or not a policy; the message names every place that is wrong,
             and no value.
         OSError: the file cannot be read.
-        MissingExtraError: a package of the extra "serve" is not installed.
     """
     return policy_of_text(Path(path).read_bytes(), os.fspath(path))
 
@@ -253,13 +252,10 @@ def policy_of(fields: Any, source: str) -> Policy:
     try:
         return Policy.model_validate(fields)
     except ValidationError as error:
-        raise ValueError(f"{source}: " + "; ".join(_problems(error))) from None
-
-
-def _problems(error: ValidationError) -> Iterator[str]:
-    for problem in error.errors(include_input=False, include_url=False, include_context=False):
-        place = ".".join(str(part) for part in problem["loc"]) or "the file"
-        yield f"{place}: {problem['msg'].removeprefix('Value error, ')}"
+        problems = error.errors(include_input=False, include_url=False, include_context=False)
+        places = (".".join(map(str, problem["loc"])) or "the file" for problem in problems)
+        said = (f"{place}: {problem['msg'].removeprefix('Value error, ')}" for place, problem in zip(places, problems))
+        raise ValueError(f"{source}: {'; '.join(said)}") from None
 
 
 def now_utc() -> datetime:
