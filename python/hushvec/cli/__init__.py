@@ -35,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         if not words or words[0] in ("-h", "--help"):
-            return _print_map(with_options=bool(words))
+            print("\n".join([*_map.map_lines(_map.summaries()), *(_map.options_lines() if words else ())]), flush=True)
+            return 0
         if words[0] == "--version":
             print(f"hushvec {__version__}")
             return 0
@@ -44,14 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of the output is gone; avoid a second error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-
-
-def _print_map(*, with_options: bool) -> int:
-    print("\n".join(_map.map_lines(_map.summaries())))
-    if with_options:
-        print("\n".join(_map.options_lines()))
-    sys.stdout.flush()
-    return 0
 
 
 def _run(words: Sequence[str]) -> int:
@@ -70,17 +63,13 @@ def _run(words: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except (ValueError, TypeError, OSError, ImportError, MemoryError, HushvecError) as error:
-        sys.stderr.write(error_line(options.prog, _said(error)))
+        said = str(error) or type(error).__name__
+        if isinstance(error, OSError) and error.strerror and error.filename is not None:  # without the number
+            said = f"{error.filename}: {error.strerror}"
+        sys.stderr.write(error_line(options.prog, said))
         return BAD_INPUT
     finally:
         signal.signal(signal.SIGTERM, previous)
-
-
-def _said(error: Exception) -> str:
-    """The message; of files that the system refuses, the name and the reason, without the number."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error) or type(error).__name__
 
 
 def _parser_of(command: str) -> CommandParser:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -118,3 +118,14 @@ def make_generator(options: argparse.Namespace) -> Generator:
 def comma_separated(listed: str | None) -> list[str] | None:
     """The names in `a, b`; None stays None."""
     return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
+
+
+def named_values(argument: str, entries: Sequence[str], what: str) -> dict[str, str]:
+    """The values of NAME=VALUE, by name."""
+    pairs = {}
+    for entry in entries:
+        name, sign, value = entry.partition("=")
+        if not sign or not name:
+            raise ValueError(f"{argument} must be NAME={what}, got {entry!r:.80}")
+        pairs[name] = value
+    return pairs

@@ -1,17 +1,17 @@
-"""What commands read: files of vectors (.npy, .parquet, .jsonl, by their suffix), a part at a time, and texts of a file, a folder or
+"""Input of commands: files of vectors (.npy, .parquet, .jsonl, by their suffix), a part at a time, and texts of a file, a folder or
 standard input. Vectors are written back in the same form."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TextIO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -33,7 +33,7 @@ from hushvec._util.lines import (
     text_field,
 )
 from hushvec._util.progress import Progress
-from hushvec._util.publish import PRIVATE, Discarded, mode_of
+from hushvec._util.publish import PRIVATE, Discarded, mode_of, published_text
 from hushvec.embedders.minilm import BATCH, DIMENSION, MiniLMEmbedder
 from hushvec.errors import HushvecError
 from hushvec.jobs import columns
@@ -52,10 +52,8 @@ class Part(NamedTuple):
     kept: Any
 
 
-class Sink(Protocol):
-    """Where the rows of the output go."""
-
-    def write(self, values: NDArray[Any], kept: Any) -> None: ...
+# Where the rows of the output go: their values, and what is copied beside them.
+Sink = Callable[[NDArray[Any], Any], None]
 
 
 class Source(Protocol):
@@ -65,7 +63,7 @@ class Source(Protocol):
     dimension: int
 
     def count(self) -> int:
-        """How many rows there are; may read the file once."""
+        """Number of rows; may read the file once."""
 
     def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
         """The rows in order, a bounded number at a time. In a rehearsal everything is checked, but texts are zeros, not embedded."""
@@ -99,7 +97,7 @@ def rehearse(path: Path, source: Source) -> None:
                 require_finite("x", part.values, first_row=done)
             except ValueError as error:
                 raise FileError(path, str(error)) from None
-            sink.write(part.values, part.kept)
+            sink(part.values, part.kept)
             done += len(part.values)
 
 
@@ -136,7 +134,14 @@ class NpySource:
             raise FileError(path, "a .npy file has no columns or keys to name")
         self._path = path
         with path.open("rb") as file:
-            self._shape, self._fortran_order, self._stored = _header(path, file)
+            readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+            try:
+                version = npy.read_magic(file)
+                if version not in readers:
+                    raise ValueError(f"version {version} is unknown")
+                self._shape, self._fortran_order, self._stored = readers[version](file)
+            except (ValueError, EOFError) as error:
+                raise FileError(path, f"not a .npy file of numbers: {error}") from None
             self._offset = file.tell()
         self.dtype = dtype_after(self._stored)
         self._check()
@@ -155,21 +160,18 @@ class NpySource:
         for first in range(0, len(matrix), step):
             # A copy: what was checked is what is released, even if another program writes to the file meanwhile.
             rows = np.array(matrix[first : first + step], self._stored.newbyteorder("="), order="C")
-            yield Part(self._floats(rows), None)
+            try:
+                floats: NDArray[Any] = as_array("the array", rows)
+            except ValueError as error:
+                raise FileError(self._path, str(error)) from None
+            yield Part(floats, None)
 
     @contextmanager
-    def sink(self, file: Any, dtype: str | None = None) -> Iterator[_NpySink]:
+    def sink(self, file: Any, dtype: str | None = None) -> Iterator[Sink]:
         written = np.dtype(self.dtype if dtype is None else dtype)
         header = {"descr": npy.dtype_to_descr(written), "fortran_order": False, "shape": self._shape}
         npy.write_array_header_1_0(file, header)
-        yield _NpySink(file)
-
-    def _floats(self, rows: NDArray[Any]) -> NDArray[Any]:
-        try:
-            floats: NDArray[Any] = as_array("the array", rows)
-        except ValueError as error:
-            raise FileError(self._path, str(error)) from None
-        return floats
+        yield lambda values, kept: file.write(values.data)
 
     def _check(self) -> None:
         if len(self._shape) not in (1, 2):
@@ -184,33 +186,10 @@ class NpySource:
             raise FileError(self._path, f"the file is cut short: {expected} bytes expected, got {actual}")
 
 
-class _NpySink:
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def write(self, values: NDArray[Any], kept: Any) -> None:
-        self._file.write(values.data)
-
-
-def _header(path: Path, file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-    try:
-        version = npy.read_magic(file)
-        if version not in readers:
-            raise ValueError(f"version {version} is unknown")
-        return readers[version](file)
-    except (ValueError, EOFError) as error:
-        raise FileError(path, f"not a .npy file of numbers: {error}") from None
-
-
 # ---- .jsonl: a vector under a key, or a text under a key that is embedded first ----
 
 
-class _Line(NamedTuple):
-    """An object of the file, and where it stands."""
-
-    where: str
-    fields: dict[str, Any]
+_Line = tuple[str, dict[str, Any]]  # where an object of the file stands, and the object
 
 
 class JsonlSource:
@@ -221,9 +200,8 @@ class JsonlSource:
         self._text = columns.text
         self._vector = columns.vector or DEFAULT_VECTOR
         self._keep = columns.keep
-        taken = {self._text, self._vector}
         for name in self._keep:
-            if name in taken:
+            if name in (self._text, self._vector):
                 raise FileError(path, f"keep must not name {name!r}: it is what the noise protects")
         self.dimension = DIMENSION if self._text else self._first_length()
 
@@ -235,18 +213,22 @@ class JsonlSource:
         size = TEXTS_PER_PART if self._text else rows_per_part(self.dimension)
         while part := list(islice(lines, size)):
             rows = self._vectors(part) if self._text is None else self._embedded(part, self._text, rehearsal)
-            yield Part(rows, [copied_fields(line.fields, self._keep, line.where) for line in part])
+            yield Part(rows, [copied_fields(fields, self._keep, where) for where, fields in part])
 
     @contextmanager
-    def sink(self, file: Any, dtype: str | None = None) -> Iterator[_JsonlSink]:
-        yield _JsonlSink(file, self._vector)
+    def sink(self, file: Any, dtype: str | None = None) -> Iterator[Sink]:
+        def write(values: NDArray[Any], kept: list[dict[str, Any]]) -> None:
+            for row, others in zip(values.tolist(), kept):
+                file.write((json_line({**others, self._vector: row}) + "\n").encode())
+
+        yield write
 
     @cached_property
     def _embedder(self) -> MiniLMEmbedder:
         return MiniLMEmbedder()
 
     def _lines(self) -> Iterator[_Line]:
-        return (_Line(where, json_object(line, where)) for where, line in lines_of_file(self._path))
+        return ((where, json_object(line, where)) for where, line in lines_of_file(self._path))
 
     def _first_length(self) -> int:
         first = next(self._lines(), None)
@@ -255,19 +237,20 @@ class JsonlSource:
         return len(self._list_of(first))
 
     def _embedded(self, part: list[_Line], text_key: str, rehearsal: bool) -> NDArray[np.float32]:
-        texts = [require_utf8(text_field(line.fields, text_key, line.where), line.where) for line in part]
+        texts = [require_utf8(text_field(fields, text_key, where), where) for where, fields in part]
         return np.zeros((len(texts), DIMENSION), np.float32) if rehearsal else self._embedder.embed(texts)
 
     def _list_of(self, line: _Line) -> list[float]:
-        values = field(line.fields, self._vector, line.where)
+        where, fields = line
+        values = field(fields, self._vector, where)
         if not isinstance(values, list) or not values or not all(type(value) in (float, int) for value in values):
-            raise ValueError(f"{line.where}: {self._vector!r} must be a list of numbers")
+            raise ValueError(f"{where}: {self._vector!r} must be a list of numbers")
         return values
 
     def _vectors(self, part: list[_Line]) -> NDArray[np.float32]:
         vectors = np.empty((len(part), self.dimension), np.float32)
         for row, line in enumerate(part):
-            values, name = self._list_of(line), f"{line.where}: {self._vector!r}"
+            values, name = self._list_of(line), f"{line[0]}: {self._vector!r}"
             if len(values) != self.dimension:
                 raise ValueError(f"{name} must have {self.dimension} numbers like the first line, got {len(values)}")
             try:
@@ -278,15 +261,6 @@ class JsonlSource:
         return vectors
 
 
-class _JsonlSink:
-    def __init__(self, file: BinaryIO, vector: str) -> None:
-        self._file, self._vector = file, vector
-
-    def write(self, values: NDArray[Any], kept: list[dict[str, Any]]) -> None:
-        for row, others in zip(values.tolist(), kept):
-            self._file.write((json_line({**others, self._vector: row}) + "\n").encode())
-
-
 # ---- .parquet: one column of float lists, streamed by record batches ----
 
 
@@ -294,8 +268,11 @@ class ParquetSource:
     def __init__(self, path: Path, named: Columns) -> None:
         if named.text is not None:
             raise FileError(path, "texts are embedded from .jsonl files only; name a column of vectors")
-        self._arrow, parquet = _import_pyarrow()
-        self._parquet = parquet
+        with needs_extra("reading parquet files", "cli"):
+            import pyarrow
+            from pyarrow import parquet
+        self._arrow: Any = pyarrow
+        self._parquet: Any = parquet
         self._path = path
         self._vector = named.vector or DEFAULT_VECTOR
         self._keep = named.keep
@@ -317,17 +294,34 @@ class ParquetSource:
     def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
         first_row = 0
         for batch in self._batches(rows_per_part(self.dimension)):
-            yield Part(self._values(batch, first_row), batch.select(self._keep))
+            label = lambda row, first=first_row: f"row {first + row}"
+            try:
+                values = columns.vectors_of(f"column {self._vector!r}", batch.column(self._vector), self.dimension, label)
+            except ValueError as error:
+                raise FileError(self._path, str(error)) from None
+            yield Part(np.array(values), batch.select(self._keep))
             first_row += batch.num_rows
 
     @contextmanager
-    def sink(self, file: Any, dtype: str | None = None) -> Iterator[_ParquetSink]:
-        field = self._arrow.field(self._vector, self._vector_type(dtype), nullable=False)
-        schema = self._arrow.schema([*(self._schema.field(name) for name in self._keep), field])
+    def sink(self, file: Any, dtype: str | None = None) -> Iterator[Sink]:
+        arrow, kind = self._arrow, self._vector_type(dtype)
+        schema = arrow.schema([*map(self._schema.field, self._keep), arrow.field(self._vector, kind, nullable=False)])
+
+        def write(values: NDArray[Any], kept: Any) -> None:
+            rows, dimension = values.shape
+            if arrow.types.is_fixed_size_list(kind):
+                vectors = columns.fixed_size_lists(values)
+            else:
+                flat = arrow.array(values.reshape(-1), kind.value_type)
+                large = arrow.types.is_large_list(kind)
+                offsets = np.arange(0, rows * dimension + 1, dimension).astype(np.int64 if large else np.int32)
+                vectors = (arrow.LargeListArray if large else arrow.ListArray).from_arrays(offsets, flat)
+            writer.write_batch(arrow.RecordBatch.from_arrays([*kept.columns, vectors], schema=schema))
+
         try:
             with self._parquet.ParquetWriter(file, schema) as writer:
-                yield _ParquetSink(self._arrow, writer, schema)
-        except self._arrow.ArrowException as error:
+                yield write
+        except arrow.ArrowException as error:
             raise FileError(self._path, f"a column cannot be copied: {error}") from None
 
     def _check_columns(self) -> None:
@@ -365,40 +359,6 @@ class ParquetSource:
         except (self._arrow.ArrowException, OSError) as error:
             raise FileError(self._path, f"the file is damaged: {error}") from None
 
-    def _values(self, batch: Any, first_row: int) -> NDArray[Any]:
-        def label(row: int) -> str:
-            return f"row {first_row + row}"
-
-        try:
-            values = columns.vectors_of(f"column {self._vector!r}", batch.column(self._vector), self.dimension, label)
-        except ValueError as error:
-            raise FileError(self._path, str(error)) from None
-        return np.array(values)
-
-
-class _ParquetSink:
-    def __init__(self, arrow: Any, writer: Any, schema: Any) -> None:
-        self._arrow, self._writer, self._schema = arrow, writer, schema
-
-    def write(self, values: NDArray[Any], kept: Any) -> None:
-        arrow, kind = self._arrow, self._schema.field(len(self._schema) - 1).type
-        rows, dimension = values.shape
-        if arrow.types.is_fixed_size_list(kind):
-            vectors = columns.fixed_size_lists(values)
-        else:
-            flat = arrow.array(values.reshape(-1), kind.value_type)
-            large = arrow.types.is_large_list(kind)
-            offsets = np.arange(0, rows * dimension + 1, dimension).astype(np.int64 if large else np.int32)
-            vectors = (arrow.LargeListArray if large else arrow.ListArray).from_arrays(offsets, flat)
-        self._writer.write_batch(arrow.RecordBatch.from_arrays([*kept.columns, vectors], schema=self._schema))
-
-
-def _import_pyarrow() -> tuple[Any, Any]:
-    with needs_extra("reading parquet files", "cli"):
-        import pyarrow
-        import pyarrow.parquet
-    return pyarrow, pyarrow.parquet
-
 
 # ---- texts ----
 
@@ -413,6 +373,13 @@ def mode_of_output(source: str | None) -> int:
     Even a private release may have unprotected text beside it (kept keys, an infinite epsilon).
     """
     return PRIVATE if source in (None, "-") or Path(str(source)).is_dir() else mode_of(Path(str(source)))
+
+
+def written(options: Any) -> AbstractContextManager[TextIO]:
+    """OUT of a command with a `source`, or standard output if none is given."""
+    if options.output is None:
+        return nullcontext(sys.stdout)
+    return published_text(options.output, mode=mode_of_output(options.source))
 
 
 def read_utf8(source: str | None) -> str:

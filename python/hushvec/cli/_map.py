@@ -55,7 +55,7 @@ COMMANDS = {name: line for commands in PURPOSES.values() for name, line in comma
 
 
 # The module of a command has its name, with underscores, or this one.
-_JOINED = {"backends": "completion", "codebook": "privatize", "sigma": "recommend", "ui": "serve"}
+_JOINED = {"backends": "completion", "codebook": "privatize", "ui": "serve"}
 
 
 def module_of(command: str) -> str:

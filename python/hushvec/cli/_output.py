@@ -1,4 +1,4 @@
-"""How results are printed: JSON, and tables of plain text. Text from files cannot control the terminal."""
+"""Printing results: JSON, and tables of plain text. Text from files cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -61,6 +61,6 @@ def receipt_lines(receipt: AnyReceipt) -> str:
 
 
 def receipt_sheet(receipt: AnyReceipt) -> Sheet:
-    """What is shown of a receipt, without the fact that has no label: it names a function of Python."""
+    """Facts to show of a receipt, without the fact that has no label: it names a function of Python."""
     sheet = sheet_of(receipt)
     return sheet._replace(facts=tuple(fact for fact in sheet.facts if fact[0]))

@@ -92,7 +92,7 @@ class CommandParser(argparse.ArgumentParser):
         text = self.format_help()
         if file is None and is_colored(sys.stdout):
             for pattern, style in ((_HEADING, "title"), (_COMMAND, "good"), (_OPTION_IN_HELP, "name")):
-                text = pattern.sub(partial(_painted, style), text)
+                text = pattern.sub(partial(lambda style, found: paint(style, found[0]), style), text)
         (sys.stdout if file is None else file).write(text)
 
 
@@ -112,10 +112,6 @@ def _finite(text: str) -> float:
 
 
 number_or_infinity.__name__ = _finite.__name__ = "float"  # argparse names them where the text is no number
-
-
-def _painted(style: str, found: re.Match[str]) -> str:
-    return paint(style, found[0])
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -305,7 +301,7 @@ def add_options(parser: argparse.ArgumentParser, kind: type[Command]) -> argpars
 
 
 def _settings_of(annotation: Any) -> dict[str, Any]:
-    """What `add_argument` takes for a type: int | None, bool, list[str], ..."""
+    """Settings of `add_argument` for a type: int | None, bool, list[str], ..."""
     kinds = [kind for kind in get_args(annotation) if kind is not type(None)] if get_origin(annotation) is not list else []
     if kinds:
         return _settings_of(kinds[0])

@@ -115,7 +115,9 @@ class Charges(_OfLedger, name="budget charges", help="who spent what in this per
         if self.last < 0:
             raise ValueError(f"--last must be >= 0, got {self.last}")
         with self.opened() as budget:
-            rows = with_names(budget.export()["rows"])
+            export = budget.export()
+        # Who charged and what for as fields of their own.
+        rows = [{**row, **dict(zip(("charged_by", "purpose"), charged_by_and_purpose(row["purpose"])))} for row in export["rows"]]
         charges = [row for row in rows if row["kind"] == "charge" and row["period"] == rows[-1]["period"]]
         shown, totals = charges[len(charges) - min(self.last, len(charges)) :], by_name(charges)
         currency = [name for name in ("epsilon", "delta", "rho") if rows[0][name]]
@@ -233,20 +235,8 @@ def _read(name: str) -> Mapping[str, Any]:
 # ---- charges: who made them, and when ----
 
 
-def with_names(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of an export with who charged and what for as fields of their own."""
-    return [{**row, **dict(zip(("charged_by", "purpose"), charged_by_and_purpose(row["purpose"])))} for row in rows]
-
-
 def by_name(charges: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Totals by who charged, the largest first.
-
-    Args:
-        charges: rows of `with_names`, of kind "charge".
-
-    Returns:
-        One dict each: charged_by, charges (how many), epsilon, delta, rho (sums of what the rows state).
-    """
+    """Totals by who charged, the largest first: charged_by, charges (how many), epsilon, delta, rho (sums of what the rows state)."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in charges:
         groups.setdefault(row["charged_by"] or NOBODY, []).append(row)

@@ -73,7 +73,9 @@ class Privatize(
         kept = _kept(self)
         source = open_source(self.input, Columns(vector=self.column, text=self.text_key, keep=kept))
         plan = _plan(self, source)
-        notes = (*_notes(self.text_key, kept), *replaced)
+        embedded = ("vectors are all-MiniLM-L6-v2 embeddings of texts, cut after 256 tokens",) if self.text_key is not None else ()
+        copied = (f"copied without protection: {', '.join(kept)}",) if kept else ()
+        notes = (*embedded, *copied, *replaced)
         with published(self.output, mode=mode_of(self.input)) as (file, receipt_file):
             paid = None if self.budget is None else _charge(self, source, plan, plan.receipt(source.count(), notes=notes))
             rows = _release(source, plan, self.input, file)
@@ -160,19 +162,10 @@ def _release(source: Source, plan: ReleasePlan, path: Path, file: BinaryIO) -> i
                 values = plan.run(part.values, first_row=done)
             except ValueError as error:
                 raise FileError(path, str(error)) from None
-            sink.write(values, part.kept)
+            sink(values, part.kept)
             done += rows
             progress.advance(rows)
     return done
-
-
-def _notes(text_key: str | None, kept: tuple[str, ...]) -> tuple[str, ...]:
-    notes = []
-    if text_key is not None:
-        notes.append("vectors are all-MiniLM-L6-v2 embeddings of texts, cut after 256 tokens")
-    if kept:
-        notes.append(f"copied without protection: {', '.join(kept)}")
-    return tuple(notes)
 
 
 # ---- codebook ----

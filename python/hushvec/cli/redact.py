@@ -7,16 +7,13 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hushvec._util.lines import json_record, lines_with_ends
 from hushvec._util.progress import Progress
-from hushvec._util.publish import published_text
-from hushvec.cli._arguments import comma_separated
-from hushvec.cli._files import mode_of_output, read_utf8, source_name
+from hushvec.cli._arguments import comma_separated, named_values
+from hushvec.cli._files import read_utf8, source_name, written
 from hushvec.cli._output import answered, print_json, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import printable
@@ -123,7 +120,7 @@ class Redact(
 
 @dataclass(frozen=True)
 class _Work:
-    """How a text is changed, and what must be kept for it.
+    """A way to change a text, and to keep what that needs.
 
     Args:
         find: of a document: what finds spans in its parts.
@@ -178,7 +175,7 @@ def _listed(known: Known) -> str:
 
 
 def _with_document(options: Redact, before: Known, after: Known) -> Known:
-    """What was known and is now, with all texts of this run, which the rest calls by their digests, as one document."""
+    """Old and new pseudonyms, with all texts of this run, which the rest calls by their digests, as one document."""
     texts = sorted(after.documents.keys() - before.documents.keys())
     name = options.document or (texts[0][:16] if options.source in (None, "-") and texts else options.source) or "-"
     used = before.documents.get(name, frozenset()).union(*(after.documents[text] for text in texts))
@@ -202,23 +199,13 @@ def _redactor(options: Redact) -> Redactor:
     return Redactor(
         patterns=comma_separated(options.patterns),
         replacement=options.replacement,
-        replacements=_pairs("--replace", options.replace) or None,
-        custom_patterns=_pairs("--pattern", options.pattern) or None,
+        replacements=named_values("--replace", options.replace, "TEXT") or None,
+        custom_patterns=named_values("--pattern", options.pattern, "TEXT") or None,
         allow_categories=comma_separated(options.allow_categories),
         allow_list=options.allow_list,
         gazetteer=options.gazetteer,
         detectors=[detector(entry) for entry in options.detector] or None,
     )
-
-
-def _pairs(argument: str, entries: list[str]) -> dict[str, str]:
-    pairs = {}
-    for entry in entries:
-        name, sign, value = entry.partition("=")
-        if not sign or not name:
-            raise ValueError(f"{argument} must be NAME=TEXT, got {entry!r:.80}")
-        pairs[name] = value
-    return pairs
 
 
 def _list_rules(options: Redact, redactor: Redactor) -> int:
@@ -234,7 +221,7 @@ def _one(options: Redact, work: _Work) -> int:
     redaction = _structured(options, work, text)
     work.save()
     if options.output is not None:
-        with published_text(options.output, mode=mode_of_output(options.source)) as file:
+        with written(options) as file:
             file.write(redaction.text)
         return _report(options, Counter(span.category for span in redaction.spans), texts=1)
     if options.json:
@@ -260,10 +247,7 @@ def _many(options: Redact, work: _Work) -> int:
     lines = lines_with_ends(content)
     name = source_name(options.source)
     counts: Counter[str] = Counter()
-    sink: Any = nullcontext(sys.stdout)
-    if options.output is not None:
-        sink = published_text(options.output, mode=mode_of_output(options.source))
-    with Progress("texts", len(lines)) as progress, sink as file:
+    with Progress("texts", len(lines)) as progress, written(options) as file:
         for number, line in enumerate(lines, 1):
             for part, redaction in _redacted(work, line, options, f"{name}: line {number}"):
                 file.write(part)
@@ -274,7 +258,7 @@ def _many(options: Redact, work: _Work) -> int:
 
 
 def _redacted(work: _Work, line: str, options: Redact, where: str) -> Iterator[tuple[str, Redaction]]:
-    """What to write for one line of the input, and what was found in it."""
+    """Text to write for one line of the input, and its redaction."""
     ending = line[len(line.rstrip("\r\n")) :]
     content = line[: len(line) - len(ending)]
     if options.format == "jsonl":

@@ -14,7 +14,7 @@ from hushvec._util.display import plural
 from hushvec._util.lines import field, json_record, numbered_lines
 from hushvec._util.progress import announced
 from hushvec.budget import PrivacyBudget
-from hushvec.cli._arguments import BudgetOptions, KeyOptions, make_generator, opened_budget
+from hushvec.cli._arguments import BudgetOptions, KeyOptions, make_generator, named_values, opened_budget
 from hushvec.cli._files import Columns, all_rows, embedded, read_utf8
 from hushvec.cli._output import answered, receipt_lines, table
 from hushvec.cli._parser import Command, argument, option
@@ -103,6 +103,8 @@ class Build(
         _require_new(self.output)
         if self.budget is not None and self.epsilon is None and self.sigma is None:
             raise ValueError("--budget must come with --epsilon or --sigma: without noise there is nothing to charge")
+        given = named_values("--store-option", self.store_option, "NUMBER")
+        store_options: dict[str, Any] = {name: int(one) if one.lstrip("-").isdigit() else one for name, one in given.items()}
         path = self.path
         if path is None and self.store in ON_DISK:
             path = self.output.with_name(f"{self.output.name}.rows")
@@ -112,10 +114,12 @@ class Build(
             index = PrivateIndex(
                 vectors.shape[1],
                 documents=_document_noise(self, budget),
-                queries=_query_noise(self),
+                queries=None
+                if self.query_epsilon is None
+                else VectorNoise(epsilon=self.query_epsilon, mechanism=self.query_mechanism, per=self.query_per),
                 scores=_score_noise(self),
                 store=self.store,
-                store_options=_store_options(self.store_option) or None,
+                store_options=store_options or None,
                 path=path,
                 projection=None if self.projection is None else PublicProjection.load(self.projection),
                 normalize=not self.no_normalize,
@@ -237,12 +241,6 @@ def _document_noise(options: Build, budget: PrivacyBudget | None) -> VectorNoise
     )
 
 
-def _query_noise(options: Build) -> VectorNoise | None:
-    if options.query_epsilon is None:
-        return None
-    return VectorNoise(epsilon=options.query_epsilon, mechanism=options.query_mechanism, per=options.query_per)
-
-
 def _score_noise(options: Build) -> ScoreNoise | None:
     if options.score_epsilon is None:
         return None
@@ -253,16 +251,6 @@ def _score_noise(options: Build) -> ScoreNoise | None:
     return ScoreNoise(
         epsilon=options.score_epsilon, delta=options.score_delta, mechanism=options.score_mechanism, score_range=(low, high)
     )
-
-
-def _store_options(given: list[str]) -> dict[str, Any]:
-    named = {}
-    for one in given:
-        name, separator, value = one.partition("=")
-        if not separator:
-            raise ValueError(f"--store-option must be NAME=NUMBER, got {one!r}")
-        named[name] = int(value) if value.lstrip("-").isdigit() else value
-    return named
 
 
 def _hits(ids: list[Any], scores: list[float] | None, texts: Mapping[Any, str] | None) -> Iterator[dict[str, Any]]:

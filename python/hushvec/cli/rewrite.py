@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,8 @@ from hushvec._util.lines import copied_fields, json_line, json_record, numbered_
 from hushvec._util.progress import Progress, announced
 from hushvec._util.publish import published_text, receipt_path
 from hushvec.accounting.calibration import COMPOSITIONS
-from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import BudgetOptions, ForceOption, comma_separated, opened_budget, replaced_release
-from hushvec.cli._files import files_of_folder, mode_of_output, read_utf8, source_name
+from hushvec.cli._files import files_of_folder, mode_of_output, read_utf8, source_name, written
 from hushvec.cli._output import print_json
 from hushvec.cli._parser import argument, number_or_infinity, option
 from hushvec.cli._style import say
@@ -163,7 +161,7 @@ def _one(options: Rewrite, text: str, replaced: tuple[str, ...]) -> int:
             original = f"=== ORIGINAL ===\n{text.rstrip()}\n\n" if options.show_original else ""
             print(f"{original}=== OUTPUT ===\n{result.output}\n\n{result.dp_line}")
         return 0
-    with published_text(options.output, mode=mode_of_output(options.source)) as file:
+    with written(options) as file:
         with opened_budget(options) as budget:
             result = _noted(rewriter.rewrite(text, budget=budget), replaced)
         if options.json:
@@ -203,12 +201,13 @@ def _many(options: Rewrite, documents: list[tuple[str, dict[str, Any]]], replace
     if not documents:
         raise ValueError("the input must hold at least one document")
     rewriter = _rewriter(options)
-    sink: Any = nullcontext(sys.stdout)
-    if options.output is not None:
-        sink = published_text(options.output, mode=mode_of_output(options.source))
-    with sink as file, opened_budget(options) as budget, Progress("documents", len(documents)) as progress:
+    with written(options) as file, opened_budget(options) as budget, Progress("documents", len(documents)) as progress:
         if budget is not None:
-            _require_enough(budget, len(documents), options.epsilon)
+            # Before the first charge: each document is a separate charge.
+            needed, state = len(documents) * options.epsilon, budget.state()
+            if state.max_epsilon is not None and state.on_exhausted == "block" and budget.remaining() < needed:
+                what = f"{len(documents)} times epsilon = {options.epsilon!r} left, one for each document"
+                raise ValueError(f"budget must have {what}, got {budget.remaining()!r}")
         results = rewriter.rewrite_all((text for text, _ in documents), budget=budget)
         for result, (_, kept) in zip(results, documents, strict=True):
             fields = {**kept, **_noted(result, replaced).to_dict(private=options.show_original)}
@@ -217,12 +216,3 @@ def _many(options: Rewrite, documents: list[tuple[str, dict[str, Any]]], replace
     if options.output is not None:
         say(f"{options.output}: {plural(len(documents), 'document')}")
     return 0
-
-
-def _require_enough(budget: PrivacyBudget, documents: int, epsilon: float) -> None:
-    """Refuse before the first charge if the budget would run out: each document is a separate charge."""
-    state = budget.state()
-    if state.max_epsilon is not None and state.on_exhausted == "block" and budget.remaining() < documents * epsilon:
-        raise ValueError(
-            f"budget must have {documents} times epsilon = {epsilon!r} left, one for each document, got {budget.remaining()!r}"
-        )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushvec._util import validate
 from hushvec._util.publish import receipt_path
 from hushvec.accounting import Composition, compose
-from hushvec.cli._output import print_json, receipt_lines
+from hushvec.cli._output import answered, receipt_lines
 from hushvec.cli._parser import Command, argument, option
-from hushvec.cli._style import paint, printable, say
+from hushvec.cli._style import paint, printable
 from hushvec.errors import ReceiptError
 from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, Verification
 from hushvec.receipts.fields import MOST_EXPORT_CHARACTERS, json_object
@@ -81,25 +82,28 @@ class Verify(
 
     def run(self) -> int:
         named = [one for name in self.receipts for one in _receipts(name)]
-        names, receipts = [name for name, _ in named], [receipt for _, receipt in named]
+        receipts = [receipt for _, receipt in named]
         found = [verify_receipt(receipt) for receipt in receipts]
-        together = None
         statuses = {one.status for one in found}
+        further: dict[str, Verification] = {}
+        composition = None
         asked = self.epsilon is not None or self.delta is not None
         # Losses of two adjacencies have no sum, nor has the unknown loss behind a receipt that does not hold. Training has no loss
         # before its first step, and no finite one without noise.
         comparable = len({receipt.adjacency for receipt in receipts}) == 1 and all(receipt.has_loss for receipt in receipts)
         if DOES_NOT_HOLD not in statuses and (asked or (len(receipts) > 1 and comparable)):
-            together = _together(receipts, self, claimed=NOT_A_CLAIM not in statuses)
-            found.append(together[0])
-        ledger = None if self.ledger is None else _ledger(receipts, self)
-        if ledger is not None:
-            found.append(ledger)
-        status = max((one.status for one in found), key=lambda status: (status != HOLDS, status == DOES_NOT_HOLD))
-        if self.json:
-            print_json(_as_json(status, receipts, found, together, ledger))
-        else:
-            _print(status, names, receipts, found, together, ledger)
+            further["together"], composition = _together(receipts, self, claimed=NOT_A_CLAIM not in statuses)
+        if self.ledger is not None:
+            further["ledger"] = _ledger(receipts, self.ledger, independent_samples=self.independent_samples)
+        every = (one.status for one in (*found, *further.values()))
+        status = max(every, key=lambda status: (status != HOLDS, status == DOES_NOT_HOLD))
+        value: dict[str, Any] = {"status": status}
+        each = [{**_as_json(one), "receipt": receipt.to_dict()} for one, receipt in zip(found, receipts)]
+        value |= {"receipts": each} if len(each) > 1 else {name: each[0][name] for name in ("reasons", "receipt")}
+        value |= {title: _as_json(one) for title, one in further.items()}
+        if composition is not None:
+            value["together"] |= {name: getattr(composition, name) for name in ("epsilon", "delta", "theorem")}
+        answered(self, value, _painted(status), *_lines(named, found, further))
         return EXIT_CODES[status]
 
 
@@ -119,64 +123,39 @@ def _together(receipts: list[AnyReceipt], options: Verify, *, claimed: bool) -> 
     return Verification(HOLDS, (f"all releases together, about the same people, are {promise}",)), composition
 
 
-def _ledger(receipts: list[AnyReceipt], options: Verify) -> Verification:
-    name = str(options.ledger)
+def _ledger(receipts: list[AnyReceipt], name: str, *, independent_samples: bool) -> Verification:
     content = _read(name, MOST_EXPORT_CHARACTERS, EXPORT)
     try:
         export = json_object(_text(content, MOST_EXPORT_CHARACTERS), "export", MOST_EXPORT_CHARACTERS)
-        return verify_charges(receipts, export, independent_samples=options.independent_samples)
+        return verify_charges(receipts, export, independent_samples=independent_samples)
     except (ValueError, TypeError) as error:
         raise ReceiptError(mistaken(name, content, EXPORT) or f"{name}: {error}") from None
 
 
-def _as_json(
-    status: str,
-    receipts: list[AnyReceipt],
-    found: list[Verification],
-    together: tuple[Verification, Composition] | None,
-    ledger: Verification | None,
-) -> dict[str, Any]:
-    shown: dict[str, Any] = {"status": status}
-    if len(receipts) == 1:
-        shown |= {"reasons": list(found[0].reasons), "receipt": receipts[0].to_dict()}
-    else:
-        shown["receipts"] = [
-            {"status": one.status, "reasons": list(one.reasons), "receipt": receipt.to_dict()}
-            for one, receipt in zip(found, receipts)
-        ]
-    if together is not None:
-        verification, composition = together
-        shown["together"] = {
-            "status": verification.status,
-            "reasons": list(verification.reasons),
-            "epsilon": composition.epsilon,
-            "delta": composition.delta,
-            "theorem": composition.theorem,
-        }
-    if ledger is not None:
-        shown["ledger"] = {"status": ledger.status, "reasons": list(ledger.reasons)}
-    return shown
+def _as_json(found: Verification) -> dict[str, Any]:
+    return {"status": found.status, "reasons": list(found.reasons)}
 
 
-def _print(
-    status: str,
-    names: list[str],
-    receipts: list[AnyReceipt],
-    found: list[Verification],
-    together: tuple[Verification, Composition] | None,
-    ledger: Verification | None,
-) -> None:
-    print(paint(_STYLES[status], status))
-    for name, receipt, one in zip(names, receipts, found):
-        if len(receipts) > 1:
-            print(f"{printable(name)}: {paint(_STYLES[one.status], one.status)}")
-        say(*(f"  {reason}" for reason in one.reasons))
-        if len(receipts) <= SHOWN_RECEIPTS:
-            print(f"\n{receipt_lines(receipt)}")
-    for title, further in (("together", together and together[0]), ("ledger", ledger)):
-        if further is not None:
-            print(f"\n{title}: {paint(_STYLES[further.status], further.status)}")
-            say(*(f"  {reason}" for reason in further.reasons))
+def _painted(status: str) -> str:
+    return paint(_STYLES[status], status)
+
+
+def _lines(
+    named: list[tuple[str, AnyReceipt]], found: list[Verification], further: dict[str, Verification]
+) -> Iterator[str]:
+    for (name, receipt), one in zip(named, found):
+        if len(named) > 1:
+            yield f"{printable(name)}: {_painted(one.status)}"
+        yield _reasons(one)
+        if len(named) <= SHOWN_RECEIPTS:
+            yield f"\n{receipt_lines(receipt)}"
+    for title, one in further.items():
+        yield f"\n{title}: {_painted(one.status)}"
+        yield _reasons(one)
+
+
+def _reasons(found: Verification) -> str:
+    return "\n".join(printable(f"  {reason}") for reason in found.reasons)
 
 
 def _receipts(name: str) -> list[tuple[str, AnyReceipt]]:
@@ -186,19 +165,19 @@ def _receipts(name: str) -> list[tuple[str, AnyReceipt]]:
         lines = receipts_of_lines(content) if len(content) <= LARGEST_LINES else []
     except ReceiptError as error:
         raise ReceiptError(f"{name}: {error}") from None
-    if lines:
-        return [(f"{name}, line {number}", _of_line(name, number, text)) for number, text in lines]
+    found = []
+    for number, text in lines:
+        where = f"{name}, line {number}"
+        try:
+            found.append((where, receipt_from_json(text)))
+        except ReceiptError as error:
+            raise ReceiptError(f"{where}: {error}") from None
+    if found:
+        return found
     try:
         return [(name, receipt_from_json(_text(content, LARGEST_FILE)))]
     except (ReceiptError, UnicodeDecodeError) as error:
         raise ReceiptError(mistaken(name, content, RECEIPT) or f"{name}: {error}") from None
-
-
-def _of_line(name: str, number: int, text: str) -> AnyReceipt:
-    try:
-        return receipt_from_json(text)
-    except ReceiptError as error:
-        raise ReceiptError(f"{name}, line {number}: {error}") from None
 
 
 def _read(name: str, most: int, wanted: str) -> bytes:
@@ -221,7 +200,7 @@ def _text(content: bytes, most: int) -> str:
 
 
 def mistaken(name: str, content: bytes, wanted: str) -> str | None:
-    """What a file is and what to give instead of it; None if it may be meant as what is wanted.
+    """Kind of a file, and what to give instead of it; None if it may be meant as what is wanted.
 
     Args:
         name: as it was given.
@@ -297,7 +276,7 @@ def _json_kind(value: Any, wanted: str) -> str | None:
 
 
 def _json_lines(content: bytes) -> int:
-    """How many lines there are, if the first two are JSON objects."""
+    """Number of lines, if the first two are JSON objects."""
     lines = [line for line in content.splitlines() if line.strip()]
     try:
         both = [json.loads(line) for line in lines[:2]]

@@ -66,7 +66,7 @@ def number_of(one: Any) -> Any:
 
 
 def _reach(values: Sequence[Any]) -> Any:
-    """How far intervals reach below and above, as errorbar takes it; None if nothing has one."""
+    """Reach of intervals below and above, as errorbar takes it; None if nothing has one."""
     ends = [(one.value - one.low, one.high - one.value) if isinstance(one, Estimate) else (0.0, 0.0) for one in values]
     return [[max(0.0, end) for end in side] for side in zip(*ends)] if any(map(any, ends)) else None
 

@@ -46,7 +46,7 @@ class Claim:
 
 
 def claim_name(tenant: str, key: str) -> str:
-    """What a key is called in the store and in the ledger. Keys of clients may say something; hashes do not."""
+    """Name of a key in the store and in the ledger. Keys of clients may say something; hashes do not."""
     return hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()
 
 

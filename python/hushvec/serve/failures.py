@@ -1,4 +1,4 @@
-"""What a client is told when something fails: one error, in the shape of OpenAI's, that never repeats what the client sent."""
+"""Errors as clients see them: one error, in the shape of OpenAI's, that never repeats what the client sent."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ AnyModel = Annotated[MiniLM | SentenceTransformersModel | OpenAIModel | CustomMo
 
 
 class BudgetTerms(_Strict):
-    """What a tenant may spend until it renews. Days and months are those of UTC; losses of several periods add up."""
+    """Budget of a tenant until it renews. Days and months are those of UTC; losses of several periods add up."""
 
     epsilon: Positive
     delta: Annotated[float, Field(ge=0, lt=1)] | None = None
@@ -96,7 +96,7 @@ class Redaction(_Strict):
 
 
 class Limits(_Strict):
-    """What a request may ask for."""
+    """Limits of a request."""
 
     body_bytes: Annotated[int, Field(ge=1_000, le=1_000 * MEGABYTE)] = 64 * MEGABYTE
     texts: Annotated[int, Field(ge=1)] = 2048
@@ -129,7 +129,7 @@ class Tenant(_Strict):
 
 
 class Operators(_Strict):
-    """Who may read the budget and the ledger of every tenant, and release nothing."""
+    """Keys that read the budget and the ledger of every tenant, and release nothing."""
 
     keys: Annotated[list[Annotated[str, Field(pattern=HASH_PATTERN)]], Field(min_length=1)]
 
@@ -200,7 +200,7 @@ LOCAL = "local"
 
 
 def local_policy(store: str | None = None) -> Policy:
-    """What is served without a policy file: one tenant, MiniLM, and a hundred requests a day for one person."""
+    """Policy for a service without a policy file: one tenant, MiniLM, and a hundred requests a day for one person."""
     tenant = {"models": ["minilm"], "epsilon": 8.0, "budget": {"epsilon": 800.0, "renews": "daily"}}
     fields = {"version": 1, "store": store, "models": {"minilm": {"kind": "minilm"}}, "tenants": {LOCAL: tenant}}
     return policy_of(fields, "without a policy")

@@ -49,7 +49,7 @@ class Payload:
 
 @dataclass(frozen=True)
 class Asked:
-    """Who asks, what, and under which key."""
+    """A request to release something."""
 
     tenant: str
     terms: BudgetTerms

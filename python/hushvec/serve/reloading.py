@@ -125,7 +125,7 @@ async def watch(path: Path, reload: Callable[[], bool]) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """What the log says of an error: its message only where that is ours or the system's."""
+    """Text of an error for the log: its message only where that is ours or the system's."""
     is_known = isinstance(error, ValueError | OSError | MissingExtraError) and not isinstance(error, UnicodeError)
     return str(error) if is_known else type(error).__name__
 
@@ -139,7 +139,7 @@ def _state_of(path: Path) -> tuple[int, int, int] | str:
 
 
 def require_usable(policy: Policy, host: str | None) -> None:
-    """What a policy asks of its surroundings, checked at the start, in every worker, and whenever the file changes. Models of
+    """Check what a policy needs around it, at the start, in every worker, and whenever the file changes. Models of
     detectors and codebooks are loaded before the first request, and what is missing is said now.
 
     Raises:

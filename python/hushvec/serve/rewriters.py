@@ -33,7 +33,7 @@ _building = threading.Lock()
 
 
 def delta_of(tenant: Tenant, mechanism: str) -> float:
-    """What a rewriting costs besides epsilon."""
+    """Delta of a rewriting."""
     return tenant.delta if mechanism == "gaussian" else 0.0
 
 
@@ -75,7 +75,7 @@ def rewriter_for(
 
 @dataclass(frozen=True)
 class Trial:
-    """How much answers vary: TRIAL_RELEASES different public texts, rewritten."""
+    """Variety of answers: TRIAL_RELEASES different public texts, rewritten."""
 
     epsilon: float
     different: int  # answers among them that differ

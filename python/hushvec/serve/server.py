@@ -90,7 +90,7 @@ def _require_tls(listening: Listening) -> None:
 
 
 def _bounds_of_connections() -> dict[str, Any]:
-    """What uvicorn is told about connections. There are no websockets."""
+    """Settings of uvicorn for connections. There are no websockets."""
     try:
         from hushvec.serve.connections import Connection
     except ImportError as error:  # of a release of uvicorn that has no such class
@@ -148,7 +148,7 @@ def run_here(policy: Policy, path: Path | None, listening: Listening, *, ready: 
 
 
 def _settings(log_level: str) -> dict[str, Any]:
-    """What uvicorn is told. It logs lines on standard error: time, level, message; `app` logs requests, without their contents."""
+    """Settings of uvicorn. It logs lines on standard error: time, level, message; `app` logs requests, without their contents."""
     logger = {"handlers": ["stderr"], "level": log_level.upper(), "propagate": False}
     log_config = {
         "version": 1,

@@ -1,4 +1,4 @@
-"""What all requests of a process share: the policy in force, open models, ledgers, threads."""
+"""State that all requests of a process share: the policy in force, open models, ledgers, threads."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Caller(Account):
-    """Whom a request is from: the tenant that it releases for."""
+    """A tenant that sent a request, which it releases for."""
 
     secret: str  # the key that was sent; empty for the one tenant without keys
 
@@ -57,13 +57,13 @@ class Caller(Account):
 
     @cached_property
     def redactor(self) -> Redactor | None:
-        """What replaces personal data in this tenant's texts; None where the policy asks for none."""
+        """Redactor of personal data in this tenant's texts; None where the policy asks for none."""
         return redactor_of(self.tenant.redact)
 
 
 @dataclass(frozen=True)
 class Operator:
-    """Whom a request is from: somebody who reads the accounts of every tenant."""
+    """A sender who reads the accounts of every tenant."""
 
     accounts: tuple[Account, ...]
 
@@ -91,7 +91,7 @@ class Service:
     # ---- who ----
 
     def sender(self, request: Request) -> Caller | Operator:
-        """Whom a request is from; a missing, a wrong and a revoked key are the same error 401."""
+        """The sender of a request; a missing, a wrong and a revoked key are the same error 401."""
         policy = self.policy
         if not policy.needs_keys:
             name, tenant = next(iter(policy.tenants.items()))
@@ -113,7 +113,7 @@ class Service:
             return self.releases.ledgers.open(account.name, terms, terms.period(now_utc()))
 
     def budget_state(self, account: Account) -> BudgetState:
-        """What is spent and left in it."""
+        """Spent and left in that ledger."""
         budget = self.ledger(account)
         with readable_ledger():
             return budget.state()

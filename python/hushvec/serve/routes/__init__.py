@@ -64,7 +64,7 @@ def identified(request: Request) -> Caller:
 
 
 def reader(request: Request) -> Caller | Operator:
-    """Whom a request is from; the log and the metrics name the tenant."""
+    """The sender of a request; the log and the metrics name the tenant."""
     sender = service_of(request).sender(request)
     request.state.tenant = OPERATOR if isinstance(sender, Operator) else sender.name
     return sender

@@ -1,4 +1,4 @@
-"""What anybody may read: `/` and `/page/...`, the page, from files that ship with the package, which loads nothing from elsewhere and
+"""The service itself: `/` and `/page/...`, the page, from files that ship with the package, which loads nothing from elsewhere and
 runs no inline code; health, readiness, metrics and models."""
 
 from __future__ import annotations
