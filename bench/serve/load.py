@@ -29,7 +29,7 @@ import numpy as np
 
 import hushvec as hv
 from hushvec.data import public_sentences
-from hushvec.serve.arrow import MEDIA_TYPE, write_vectors
+from hushvec.serve.bodies import ARROW, write_vectors
 
 ROUNDS = 5
 BATCH = 32
@@ -124,7 +124,7 @@ def arrow(address, seconds):
         kernel = lambda number, client: hv.privatize(rows, epsilon=1.0, mechanism="privunit")
         alone.append(rate(kernel, seconds / 2, 1)[0] * rows.nbytes / 1e6)
         for clients, found in served.items():
-            post = lambda number, client: client.post("/v1/privatize", body, MEDIA_TYPE)
+            post = lambda number, client: client.post("/v1/privatize", body, ARROW)
             per_second, times = rate(post, seconds / 2, clients, address)
             found.append((per_second * rows.nbytes / 1e6, times))
     return {

@@ -11,7 +11,7 @@ from typing import Any
 import hushvec
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json, table
-from hushvec.cli._printable import say
+from hushvec.cli._style import say
 from hushvec_studies.clinical.command import DESCRIPTION as CLINICAL
 from hushvec_studies.clinical.command import add_arguments, run_clinical
 from hushvec_studies.evaluation.command import DESCRIPTION as EVALUATION

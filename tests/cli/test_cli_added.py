@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from cli.command import assert_one_line, hushvec_here
-from hushvec.cli import _added
+from hushvec.cli import _map
 
 MODULE = '''
 from hushvec.cli._arguments import add_command
@@ -43,7 +43,7 @@ def test_help_shows_the_summary_and_imports_nothing(weigh):
 
 
 def test_a_study_without_its_package(monkeypatch):
-    monkeypatch.setattr(_added, "added_commands", dict)
+    monkeypatch.setattr(_map, "added_commands", dict)
     finished = hushvec_here("study", "run", "default")
     assert_one_line(finished)
     assert finished.err == "hushvec study: needs hushvec-studies; in a clone of the repository: pip install . ./studies\n"
@@ -51,8 +51,8 @@ def test_a_study_without_its_package(monkeypatch):
 
 
 def test_a_command_that_cannot_be_imported(monkeypatch):
-    broken = {"weigh": EntryPoint("weigh", "no_such_module_here:add_to", _added.GROUP)}
-    monkeypatch.setattr(_added, "added_commands", lambda: broken)
+    broken = {"weigh": EntryPoint("weigh", "no_such_module_here:add_to", _map.GROUP)}
+    monkeypatch.setattr(_map, "added_commands", lambda: broken)
     finished = hushvec_here("weigh")
     assert_one_line(finished)
     assert finished.err == "hushvec weigh: No module named 'no_such_module_here'\n"

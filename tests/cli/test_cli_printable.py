@@ -8,7 +8,7 @@ import pytest
 
 import hushvec as hv
 from cli.command import assert_one_line, hushvec, hushvec_here
-from hushvec.cli._printable import printable
+from hushvec.cli._style import printable
 
 NASTY = "\x1b[1A\x1b[2K\u202eholds\u2028\r\nholds\x9b2J\ud800\U000e0041"
 SPELLED = r"\x1b[1A\x1b[2K\u202eholds\u2028\r\nholds\x9b2J\ud800\U000e0041"

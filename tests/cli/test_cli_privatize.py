@@ -96,7 +96,7 @@ def test_integers_that_float32_lacks_are_not_charged(tmp_path):
 
 def test_many_parts_are_one_release(tmp_path):
     """More elements than one part holds; every part has a nonce of its own."""
-    from hushvec.cli.files.base import rows_per_part
+    from hushvec.cli._files import rows_per_part
 
     dimension = 4096
     rows = 2 * rows_per_part(dimension) + 3

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hushvec.serve.arrow import MEDIA_TYPE, write_vectors
+from hushvec.serve.bodies import ARROW, write_vectors
 from hushvec.serve.keys import new_key
 from serve.services import client_of, policy_fields
 
@@ -87,7 +87,7 @@ STREAMS = {
 
 @pytest.mark.parametrize("case", STREAMS)
 def test_arrow(client, case):
-    answer = client.post("/v1/privatize", content=STREAMS[case], headers={"Content-Type": MEDIA_TYPE})
+    answer = client.post("/v1/privatize", content=STREAMS[case], headers={"Content-Type": ARROW})
     assert answer.status_code == 400 and answer.json()["error"]["message"] and CANARY not in answer.text
     assert client.get("/v1/budgets").json()["charges"] == 0
 
@@ -98,7 +98,7 @@ def test_a_stream_of_several_batches_is_one_release(client):
     with pa.ipc.new_stream(sink, schema) as writer:
         for rows in ([[1.0, 0, 0]], [[0, 1.0, 0], [0, 0, 1.0]]):
             writer.write_batch(pa.record_batch([pa.array(rows, schema.field(0).type)], schema=schema))
-    answer = client.post("/v1/privatize", content=sink.getvalue().to_pybytes(), headers={"Content-Type": MEDIA_TYPE})
+    answer = client.post("/v1/privatize", content=sink.getvalue().to_pybytes(), headers={"Content-Type": ARROW})
     table = pa.ipc.open_stream(answer.content).read_all()
     assert table.schema.field(0).type == schema.field(0).type and len(table) == 3
     receipt = json.loads(table.schema.metadata[b"Hushvec-Receipt"])

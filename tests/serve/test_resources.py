@@ -18,16 +18,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hushvec.serve import arrow
+from hushvec.serve import bodies as arrow
 from hushvec.serve.bodies import json_fields
 from hushvec.serve.failures import ServiceError
 from hushvec.serve.keys import hash_of, new_key
 from hushvec.serve.metrics import Metrics
+from hushvec.serve.models import Turns
 from hushvec.serve.routes.accounts import VerifyRequest
-from hushvec.serve.routes.embeddings import EmbeddingsRequest
+from hushvec.serve.routes.embeddings import EmbeddingsRequest, PrivatizeRequest
 from hushvec.serve.routes.questions import RankRequest
-from hushvec.serve.routes.vectors import PrivatizeRequest
-from hushvec.serve.work import BODIES, THREADS, Turns, Work
+from hushvec.serve.service import BODIES, THREADS, Work
 from serve import toy_models
 from serve.services import TESTS, client_of, free_port, policy_fields, server, wait_until_ready, write_policy
 
@@ -163,12 +163,12 @@ def test_a_process_grows_by_twice_the_limit(tmp_path, case):
     """For a request of nearly `body_bytes` and its answer; allocators keep some 20 MB."""
     port, limit = free_port(), 64 * MB
     policy = write_policy(tmp_path / "policy.yaml", policy_fields(tmp_path / "budget.sqlite", limits={"body_bytes": limit}))
-    kind = arrow.MEDIA_TYPE if case.startswith("Arrow") else "application/json"
+    kind = arrow.ARROW if case.startswith("Arrow") else "application/json"
     ask = lambda body: httpx.post(f"http://127.0.0.1:{port}/v1/privatize", content=body, headers={"Content-Type": kind}, timeout=300)
     body = LARGE_BODIES[case]()
     with server(policy, port, log=tmp_path / "log") as process:
         memory = lambda name: int(re.search(rf"{name}:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())[1]) * 1024
-        assert ask(stream(zeros(4)) if kind == arrow.MEDIA_TYPE else b'{"vectors": [[1]]}').status_code == 200
+        assert ask(stream(zeros(4)) if kind == arrow.ARROW else b'{"vectors": [[1]]}').status_code == 200
         before = memory("VmRSS")
         assert ask(body).status_code == (413 if "too m" in case or "rows" in case else 200)
         assert memory("VmHWM") - before < 2 * limit + 20 * MB

@@ -15,8 +15,8 @@ from hushvec.cli import main
 from hushvec.serve import server, service
 from hushvec.serve.answers import AnswerStore
 from hushvec.serve.app import create_app
-from hushvec.serve.ledgers import Ledgers
 from hushvec.serve.policy import BudgetTerms, local_policy, policy_of
+from hushvec.serve.releases import Ledgers
 from serve.services import client_of, policy_fields, write_policy
 
 BODY = {"input": "a"}

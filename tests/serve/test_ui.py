@@ -8,7 +8,8 @@ import sys
 import httpx
 import pytest
 
-from hushvec.cli import ui
+from hushvec.cli import add_own
+from hushvec.cli import serve as ui
 from hushvec.cli._parser import CommandParser
 from hushvec.serve.keys import new_key
 from serve.services import TESTS, policy_fields, write_policy
@@ -16,7 +17,7 @@ from serve.services import TESTS, policy_fields, write_policy
 
 def options(*words):
     parser = CommandParser(prog="hushvec")
-    ui.add_to(parser.add_subparsers())
+    add_own(parser.add_subparsers(), "ui")
     return parser.parse_args(["ui", *words])
 
 
@@ -43,7 +44,8 @@ def test_the_browser_is_opened_unless_told_not_to(monkeypatch, capsys):
     monkeypatch.setattr("hushvec.serve.server.run_here", lambda policy, path, listening, ready: ready(4321))
     for words, shown in (((), ["http://127.0.0.1:4321/"]), (("--no-browser",), [])):
         opened.clear()
-        assert ui.run(options(*words)) == 0
+        asked = options(*words)
+        assert asked.run(asked) == 0
         for thread in [one for one in ui.threading.enumerate() if one is not ui.threading.main_thread() and one.daemon]:
             thread.join(1)
         assert opened == shown and "http://127.0.0.1:4321/" in capsys.readouterr().out
@@ -53,10 +55,12 @@ def test_it_listens_on_loopback_with_keys_too(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr("hushvec.serve.server.run_here", lambda policy, path, listening, ready: seen.append(listening))
     policy = write_policy(tmp_path / "policy.yaml", policy_fields(tmp_path / "budget.sqlite", key=new_key()))
-    ui.run(options("--policy", str(policy), "--port", "4321", "--no-browser"))
+    asked = options("--policy", str(policy), "--port", "4321", "--no-browser")
+    asked.run(asked)
     assert (seen[0].host, seen[0].port) == ("127.0.0.1", 4321)
 
 
 def test_a_store_beside_a_policy_is_refused():
+    asked = options("--policy", "p.yaml", "--store", "b.sqlite")
     with pytest.raises(ValueError, match="--store must be left out with --policy"):
-        ui.run(options("--policy", "p.yaml", "--store", "b.sqlite"))
+        asked.run(asked)

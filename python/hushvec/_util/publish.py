@@ -189,6 +189,17 @@ def private_file(path: Path) -> None:
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, PRIVATE))
 
 
+def fault_of_place(path: Path | str) -> str | None:
+    """Why a path must not be written in place: it is no plain file, or has other names. None for a good one, or where nothing is."""
+    with suppress(OSError):  # what has no status cannot be opened either
+        status = os.lstat(path)
+        if not stat.S_ISREG(status.st_mode):
+            return "must be a plain file"
+        if status.st_nlink > 1:
+            return f"must have one name, has {status.st_nlink} (hard links)"
+    return None
+
+
 def sync_folder(folder: Path) -> None:
     """So that the names in it survive a power failure, where the system can do that."""
     if os.name == "posix":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from urllib.parse import quote
 
-from hushvec._util.publish import PRIVATE, PRIVATE_FOLDER
+from hushvec._util.publish import PRIVATE, PRIVATE_FOLDER, fault_of_place, sync_folder
 from hushvec.budget import mounts
 from hushvec.budget.store import COLUMNS, TABLE, WAIT_SECONDS, Fields, StoreFailure
 
@@ -209,11 +208,7 @@ class SQLiteStore:
             real.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(real, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
-            folder = os.open(real.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)  # or a power failure loses the name of a file whose content is safe
-            finally:
-                os.close(folder)
+            sync_folder(real.parent)  # or a power failure loses the name of a file whose content is safe
             return str(real)
         except OSError as error:
             raise StoreFailure(f"{self.name}: {error.strerror}: {error.filename}") from error
@@ -240,15 +235,10 @@ class SQLiteStore:
 
     def _require_plain_files(self) -> None:
         for path in self._files:
-            with contextlib.suppress(OSError):  # a missing log is created; a file without status cannot be opened
-                status = os.lstat(path)
-                if not stat.S_ISREG(status.st_mode):
-                    raise StoreFailure(f"{self.name}: {os.path.basename(path)} must be a plain file")
-                if status.st_nlink > 1:
-                    raise StoreFailure(
-                        f"{self.name}: {os.path.basename(path)} must have one name, has {status.st_nlink} (hard links): "
-                        "each name of a ledger has a log of its own, and charges by one are not seen by the other"
-                    )
+            if fault := fault_of_place(path):
+                why = "each name of a ledger has a log of its own, and charges by one are not seen by the other"
+                more = f": {why}" if fault.startswith("must have one name") else ""
+                raise StoreFailure(f"{self.name}: {os.path.basename(path)} {fault}{more}")
 
     def _require_same_file(self) -> None:
         """Charges to a file that was moved away or replaced, or that got a second name, would be seen by nobody else."""

@@ -1,4 +1,4 @@
-"""The command `hushvec`: one module per subcommand, each with --json.
+"""The command `hushvec`, whose subcommands are declared in the modules beside this one, each with --json.
 
 Exit code 0: done; 1: `verify` or `budget verify` found what does not hold, or `audit` refuted a claim; 2: bad input, a budget
 that refuses, or a receipt without a claim. Whatever goes wrong is one line on standard error.
@@ -14,13 +14,16 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
 from hushvec._native._core import __version__
 from hushvec._util.near_names import nearest
-from hushvec.cli._map import COMMANDS, map_lines, options_lines
-from hushvec.cli._parser import BAD_INPUT, CommandParser, error_line, meant_option, one_line
+from hushvec.cli import _map
+from hushvec.cli._map import COMMANDS
+from hushvec.cli._parser import BAD_INPUT, CommandParser, add_declared, error_line, meant_option, one_line
 from hushvec.errors import HushvecError
 
 INTERRUPTED = 130
@@ -32,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         if not words or words[0] in ("-h", "--help"):
-            return _print_map(with_options=bool(words))
+            print("\n".join([*_map.map_lines(_map.summaries()), *(_map.options_lines() if words else ())]), flush=True)
+            return 0
         if words[0] == "--version":
             print(f"hushvec {__version__}")
             return 0
@@ -41,16 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of the output is gone; avoid a second error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-
-
-def _print_map(*, with_options: bool) -> int:
-    from hushvec.cli._added import summaries
-
-    print("\n".join(map_lines(summaries())))
-    if with_options:
-        print("\n".join(options_lines()))
-    sys.stdout.flush()
-    return 0
 
 
 def _run(words: Sequence[str]) -> int:
@@ -69,30 +63,24 @@ def _run(words: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except (ValueError, TypeError, OSError, ImportError, MemoryError, HushvecError) as error:
-        sys.stderr.write(error_line(options.prog, _said(error)))
+        said = str(error) or type(error).__name__
+        if isinstance(error, OSError) and error.strerror and error.filename is not None:  # without the number
+            said = f"{error.filename}: {error.strerror}"
+        sys.stderr.write(error_line(options.prog, said))
         return BAD_INPUT
     finally:
         signal.signal(signal.SIGTERM, previous)
 
 
-def _said(error: Exception) -> str:
-    """The message; of files that the system refuses, the name and the reason, without the number."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error) or type(error).__name__
-
-
 def _parser_of(command: str) -> CommandParser:
     """A parser that knows the command which is called, and no other."""
-    from hushvec.cli import _added
-
     parser = CommandParser(prog="hushvec")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     if command in COMMANDS:
         add_own(subparsers, command)
-    elif command in _added.ELSEWHERE or command in _added.added_commands():
+    elif command in _map.ELSEWHERE or command in _map.added_commands():
         try:
-            _added.add_called(subparsers, command)
+            _map.add_called(subparsers, command)
         except ImportError as error:
             parser.exit(BAD_INPUT, error_line(f"{parser.prog} {command}", str(error)))
     else:
@@ -102,19 +90,14 @@ def _parser_of(command: str) -> CommandParser:
 
 def add_own(subparsers: Any, command: str) -> None:
     """Add a command of this package to the subparsers."""
-    from importlib import import_module
-
-    from hushvec.cli._map import module_of
-
-    import_module(f"hushvec.cli.{module_of(command)}").add_to(subparsers)
+    module = import_module(f"hushvec.cli.{_map.module_of(command)}")
+    getattr(module, "add_to", partial(add_declared, name=command))(subparsers)
 
 
 def _refuse(parser: CommandParser, word: str) -> NoReturn:
-    from hushvec.cli._added import summaries
-
     if word.startswith("-"):
         parser.error(f"unrecognized arguments: {word}{meant_option(word, ('--help', '--version'))}")
-    near = nearest(word, (*COMMANDS, *summaries()))
+    near = nearest(word, (*COMMANDS, *_map.summaries()))
     meant = f", did you mean {near!r}?" if near else ""
     parser.error(f"invalid choice: {word!r}{meant} (hushvec alone lists the commands)")
 

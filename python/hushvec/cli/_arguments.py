@@ -1,17 +1,18 @@
-"""Arguments that several subcommands share."""
+"""Options that several commands share, and their checks."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushvec import Generator
 from hushvec._util.publish import receipt_path
-from hushvec.cli._parser import Example, examples_text
+from hushvec.cli._parser import Command, add_options, option
 from hushvec.cli._parser import Subparsers as Subparsers
+from hushvec.cli._parser import add_command as add_command
 from hushvec.mechanisms import MECHANISMS
 from hushvec.receipts.base import PER
 from hushvec.receipts.fields import ROUNDS
@@ -23,63 +24,42 @@ NOTE_REPLACED = "if a release was there before, both count: their losses add up"
 _INPUTS = ("source", "input")
 _FILES = ("source", "gazetteer", "corpus", "ids", "store", "budget_store")  # arguments that name files without being paths
 
-def add_command(
-    subparsers: Subparsers,
-    name: str,
-    run: Callable[[argparse.Namespace], int],
-    help: str = "",
-    description: str = "",
-    examples: Sequence[Example] = (),
-) -> argparse.ArgumentParser:
-    """A subcommand with --json. Its help ends with the examples, each (what it does, the command)."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        name, help=help, description=description, epilog=examples_text(examples)
+
+class KeyOptions(Command):
+    """Options for the key of the noise."""
+
+    cipher: str | None = option(
+        "of the key stream (default aes256 where the processor has instructions for it and no seed is given, else chacha20)",
+        choices=tuple(ROUNDS),
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
-    parser.set_defaults(run=run, prog=parser.prog)
-    return parser
+    rounds: int | None = option("20, 12 or 8: the older way to ask for --cipher chacha20, chacha12 or chacha8")
+    unsafe_seed: int | None = option("reproducible noise, which gives NO privacy; the receipt says so", metavar="SEED")
 
 
-def add_group(
-    subparsers: Subparsers, name: str, metavar: str, description: str, examples: Sequence[Example] = ()
-) -> Subparsers:
-    """A command whose first argument is the name of another one: the subparsers for those."""
-    parser = subparsers.add_parser(name, description=description, epilog=examples_text(examples))
-    return parser.add_subparsers(required=True, metavar=metavar)
+class ReleaseOptions(KeyOptions):
+    """The arguments of hushvec.privatize but epsilon and normalize."""
+
+    delta: float = option("delta, for the Gaussian kinds", 1e-5)
+    clip_norm: float = option("L2 norm that rows are clipped to", 1.0)
+    mechanism: str = option("law of the noise", "gaussian", choices=tuple(MECHANISMS))
+    sigma: float | None = option("standard deviation for --mechanism empirical")
+    per: str = option("unit of privacy: one row, or all rows", "record", choices=PER)
 
 
 def add_release_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of hushvec.privatize but epsilon and normalize."""
-    parser.add_argument("--delta", type=float, default=1e-5, help="delta, for the Gaussian kinds (default 1e-5)")
-    parser.add_argument("--clip-norm", type=float, default=1.0, help="L2 norm that rows are clipped to (default 1)")
-    parser.add_argument("--mechanism", choices=tuple(MECHANISMS), default="gaussian", help="law of the noise (default gaussian)")
-    parser.add_argument("--sigma", type=float, help="standard deviation for --mechanism empirical")
-    parser.add_argument("--per", choices=PER, default="record", help="unit of privacy: one row, or all rows (default record)")
-    add_key_arguments(parser)
+    add_options(parser, ReleaseOptions)
 
 
-def add_key_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--cipher",
-        choices=tuple(ROUNDS),
-        help="of the key stream (default aes256 where the processor has instructions for it and no seed is given, else chacha20)",
-    )
-    parser.add_argument("--rounds", type=int, help="20, 12 or 8: the older way to ask for --cipher chacha20, chacha12 or chacha8")
-    parser.add_argument(
-        "--unsafe-seed", type=int, metavar="SEED", help="reproducible noise, which gives NO privacy; the receipt says so"
-    )
+class BudgetOptions(Command):
+    """Which ledger is charged."""
 
-
-def add_budget_arguments(parser: argparse.ArgumentParser, charged: str = "") -> None:
-    """Which ledger is charged; `charged` says for what, if not for everything that the command releases."""
-    what = f"charge {charged} to" if charged else "charge"
-    parser.add_argument("--budget", metavar="KEY", help=f"{what} the ledger of this key first; it must exist (see hushvec budget)")
-    parser.add_argument("--budget-store", metavar="STORE", help="where that ledger is (default as for hushvec budget)")
+    budget: str | None = option("charge the ledger of this key first; it must exist (see hushvec budget)", metavar="KEY")
+    budget_store: str | None = option("where that ledger is (default as for hushvec budget)", metavar="STORE")
 
 
 @contextmanager
 def opened_budget(options: argparse.Namespace) -> Iterator[PrivacyBudget | None]:
-    """The budget of `add_budget_arguments`; None if no key was given."""
+    """The budget of `BudgetOptions`; None if no key was given."""
     if options.budget is None:
         yield None
         return
@@ -89,9 +69,10 @@ def opened_budget(options: argparse.Namespace) -> Iterator[PrivacyBudget | None]
         yield budget
 
 
-def add_force_argument(parser: argparse.ArgumentParser) -> None:
+class ForceOption(Command):
     """For commands that release something into OUT."""
-    parser.add_argument("--force", action="store_true", help="replace OUT and its receipt: if it was a release, both releases count")
+
+    force: bool = option("replace OUT and its receipt: if it was a release, both releases count")
 
 
 def replaced_release(options: argparse.Namespace) -> tuple[str, ...]:
@@ -137,3 +118,14 @@ def make_generator(options: argparse.Namespace) -> Generator:
 def comma_separated(listed: str | None) -> list[str] | None:
     """The names in `a, b`; None stays None."""
     return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
+
+
+def named_values(argument: str, entries: Sequence[str], what: str) -> dict[str, str]:
+    """The values of NAME=VALUE, by name."""
+    pairs = {}
+    for entry in entries:
+        name, sign, value = entry.partition("=")
+        if not sign or not name:
+            raise ValueError(f"{argument} must be NAME={what}, got {entry!r:.80}")
+        pairs[name] = value
+    return pairs

@@ -1,17 +1,28 @@
-"""The commands by purpose, each with one line: what `hushvec` alone prints. Imports none of them."""
+"""The commands by purpose, each with one line: what `hushvec` alone prints. Imports none of them.
+
+Another distribution adds commands by an entry point of the group `hushvec.commands`, which names a function that adds the command to
+the subparsers:
+
+    [project.entry-points."hushvec.commands"]
+    study = "hushvec_studies.command:add_to"
+
+The function is imported when its command is called. Help shows the summary of the distribution, for which its metadata are enough.
+"""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from hushvec._native._core import __version__
-from hushvec.cli._printable import printable
-from hushvec.cli._style import paint
+from hushvec.cli._style import paint, printable
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 WIDTH = 80
 
-# The module of a command has its name, with underscores.
 PURPOSES = {
     "See it": {"demo": "what a stolen vector gives away, and what noise leaves of it"},
     "Choose": {
@@ -43,8 +54,12 @@ PURPOSES = {
 COMMANDS = {name: line for commands in PURPOSES.values() for name, line in commands.items()}
 
 
+# The module of a command has its name, with underscores, or this one.
+_JOINED = {"backends": "completion", "codebook": "privatize", "ui": "serve"}
+
+
 def module_of(command: str) -> str:
-    return command.replace("-", "_")
+    return _JOINED.get(command, command.replace("-", "_"))
 
 
 def map_lines(added: dict[str, str]) -> Iterator[str]:
@@ -75,3 +90,36 @@ def options_lines() -> Iterator[str]:
     yield f"  {paint('name', 'NO_COLOR')}, {paint('name', 'FORCE_COLOR')}      colors off, or on for pipes too"
     yield f"  {paint('name', 'HUSHVEC_NUM_THREADS')}        threads of a call"
     yield f"  {paint('name', 'HUSHVEC_BUDGET_STORE')}       where ledgers are kept"
+
+
+# ---- commands of other distributions ----
+
+GROUP = "hushvec.commands"
+# Commands of this project in separate distributions, and how to install them.
+ELSEWHERE = {"study": "hushvec-studies; in a clone of the repository: pip install . ./studies"}
+
+
+def added_commands() -> dict[str, EntryPoint]:
+    """The commands that are installed, by name."""
+    from importlib.metadata import entry_points  # 30 ms that few calls need
+
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def add_called(subparsers: Any, name: str) -> None:
+    """Add the command that is called.
+
+    Raises:
+        ImportError: it is not installed, or cannot be imported.
+    """
+    entry = added_commands().get(name)
+    if entry is None:
+        raise ImportError(f"needs {ELSEWHERE[name]}")
+    entry.load()(subparsers)
+
+
+def summaries() -> dict[str, str]:
+    """One line about each command, from the metadata of its distribution: none is imported."""
+    lines = {name: f"needs {distribution}" for name, distribution in ELSEWHERE.items()}
+    lines |= {name: entry.dist.metadata["Summary"] if entry.dist else "" for name, entry in added_commands().items()}
+    return dict(sorted(lines.items()))

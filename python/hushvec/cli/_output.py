@@ -1,14 +1,14 @@
-"""How results are printed: JSON, and tables of plain text. Text from files cannot control the terminal."""
+"""Printing results: JSON, and tables of plain text. Text from files cannot control the terminal."""
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hushvec._util.display import Sheet, aligned, as_text
-from hushvec.cli._printable import printable
-from hushvec.cli._style import paint
+from hushvec.cli._style import paint, printable
 from hushvec.receipts.facts import sheet_of
 
 if TYPE_CHECKING:
@@ -19,6 +19,15 @@ def print_json(value: Any) -> None:
     """Print strict JSON, with unprintable characters escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     print("\n".join(line if line.isprintable() else _escaped(line) for line in text.split("\n")))
+
+
+def answered(options: argparse.Namespace, value: Any, *lines: str) -> int:
+    """Print an answer, as JSON with --json, else as lines, which must be `printable`; returns the exit code for success."""
+    if options.json:
+        print_json(value)
+    else:
+        print("\n".join(lines))
+    return 0
 
 
 def _escaped(line: str) -> str:
@@ -52,6 +61,6 @@ def receipt_lines(receipt: AnyReceipt) -> str:
 
 
 def receipt_sheet(receipt: AnyReceipt) -> Sheet:
-    """What is shown of a receipt, without the fact that has no label: it names a function of Python."""
+    """Facts to show of a receipt, without the fact that has no label: it names a function of Python."""
     sheet = sheet_of(receipt)
     return sheet._replace(facts=tuple(fact for fact in sheet.facts if fact[0]))

@@ -1,4 +1,7 @@
-"""The parser of every command: errors in one line with the name that was meant, help that fits the terminal, examples at its end."""
+"""The parser of every command: errors in one line with the name that was meant, help that fits the terminal, examples at its end.
+
+A command is a class whose fields are its options (`Command`): the parser, the help, completion and the page of the site come from it.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,12 @@ import math
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
 
 from hushvec._util.near_names import nearest
-from hushvec.cli._printable import printable
-from hushvec.cli._style import is_colored, paint
+from hushvec.cli._style import is_colored, paint, printable
 
 BAD_INPUT = 2
 
@@ -90,7 +92,7 @@ class CommandParser(argparse.ArgumentParser):
         text = self.format_help()
         if file is None and is_colored(sys.stdout):
             for pattern, style in ((_HEADING, "title"), (_COMMAND, "good"), (_OPTION_IN_HELP, "name")):
-                text = pattern.sub(partial(_painted, style), text)
+                text = pattern.sub(partial(lambda style, found: paint(style, found[0]), style), text)
         (sys.stdout if file is None else file).write(text)
 
 
@@ -110,10 +112,6 @@ def _finite(text: str) -> float:
 
 
 number_or_infinity.__name__ = _finite.__name__ = "float"  # argparse names them where the text is no number
-
-
-def _painted(style: str, found: re.Match[str]) -> str:
-    return paint(style, found[0])
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -164,16 +162,156 @@ def _value(action: argparse.Action) -> str:
     return str(action.metavar or action.dest.upper())
 
 
-def examples_text(examples: Sequence[Example]) -> str | None:
-    """The end of a help text: what each example does, and its command."""
-    if not examples:
-        return None
-    return f"{_EXAMPLES}\n" + "\n".join(f"  # {what}\n  {command}" for what, command in examples)
-
-
 def error_line(prog: str, message: str) -> str:
     return f"{paint('bad', f'{prog}:', sys.stderr)} {one_line(message)}\n"
 
 
 def one_line(message: str) -> str:
     return printable(" ".join(message.split()))
+
+
+# ---- commands and their options ----
+
+
+class Field(NamedTuple):
+    """An option or an argument as a class declares it."""
+
+    flags: tuple[str, ...] | None  # besides the field's name; None for a positional argument
+    hidden: tuple[str, ...]
+    heading: str
+    alone: str
+    settings: dict[str, Any]
+
+
+def option(
+    help: str, default: Any = None, *flags: str, hidden: Sequence[str] = (), heading: str = "", alone: str = "", **settings: Any
+) -> Any:
+    """An option with the name and the type of its field: a flag if that is bool, one that may be repeated if it is a list.
+
+    Args:
+        help: one line; the default is added unless it says "default".
+        default: None, or what the field is if the option is not given.
+        flags: further names.
+        hidden: further names that help does not list.
+        heading: of the group in which help lists it.
+        alone: a name for options of which one may be given.
+        settings: further arguments of `add_argument`.
+    """
+    if default is not None:
+        settings["default"] = default
+    if default not in (None, []) and "default" not in help:
+        shown = f"{default:g}".replace("e-0", "e-") if isinstance(default, float) else str(default)
+        settings["help"] = f"{help} (default {shown})" if help else f"default {shown}"
+    return Field(flags, tuple(hidden), heading, alone, {"help": help, **settings})
+
+
+def argument(help: str, metavar: str, **settings: Any) -> Any:
+    """A positional argument with the type of its field."""
+    return Field(None, (), "", "", {"help": help, "metavar": metavar, **settings})
+
+
+class Command(argparse.Namespace):
+    """The options of a command, and what it does.
+
+    A subclass with a `name` ("sigma", "budget show") is a command. Its docstring is the description, its fields and those of its bases
+    are options and arguments, `run` returns the exit code. One with a `metavar` has commands below it, and no `run`.
+    """
+
+    prog: str
+    json: bool
+
+    names: ClassVar[dict[str, type[Command]]] = {}  # of the modules that were imported
+    _about: ClassVar[tuple[str, str | None]] = ("", None)
+    _metavar: ClassVar[str] = ""
+
+    def __init_subclass__(cls, *, name: str = "", help: str = "", examples: Sequence[Example] = (), metavar: str = "") -> None:
+        if name:
+            cls.names[name] = cls
+            cls._about, cls._metavar = (help, _examples_text(examples)), metavar
+
+    def run(self) -> int:
+        raise NotImplementedError
+
+    @classmethod
+    def add_to(cls, subparsers: Subparsers, name: str) -> Any:
+        """Add it to the subparsers; returns those for commands below it."""
+        from inspect import cleandoc
+
+        line, epilog = cls._about
+        parser = subparsers.add_parser(name, help=line, description=cleandoc(cls.__doc__ or ""), epilog=epilog)
+        if cls._metavar:
+            return parser.add_subparsers(required=True, metavar=cls._metavar)
+        _add_json(parser, lambda options: cls(**{key: value for key, value in vars(options).items() if key != "run"}).run())
+        return add_options(parser, cls)
+
+
+def add_declared(subparsers: Subparsers, name: str) -> None:
+    """Add the command of this name, and the commands below it, whose module is imported."""
+    below = subparsers
+    for words, kind in Command.names.items():
+        first, _, rest = words.partition(" ")
+        if first == name:
+            if rest:
+                kind.add_to(below, rest)
+            else:
+                below = kind.add_to(subparsers, first)
+
+
+def add_command(
+    subparsers: Subparsers,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    help: str = "",
+    description: str = "",
+    examples: Sequence[Example] = (),
+) -> argparse.ArgumentParser:
+    """A command with --json whose options are added by hand. Its help ends with the examples, each (what it does, the command)."""
+    parser = subparsers.add_parser(name, help=help, description=description, epilog=_examples_text(examples))
+    return _add_json(parser, run)
+
+
+def _add_json(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.set_defaults(run=run, prog=parser.prog)
+    return parser
+
+
+def add_options(parser: argparse.ArgumentParser, kind: type[Command]) -> argparse.ArgumentParser:
+    """Options for the fields of a class, its own before those of its bases."""
+    places: dict[str, Any] = {"": parser}
+    types = get_type_hints(kind)
+    for one in kind.__mro__:
+        for name, field in vars(one).items():
+            if not isinstance(field, Field) or getattr(kind, name) is not field:
+                continue
+            if field.heading and field.heading not in places:
+                places[field.heading] = parser.add_argument_group(field.heading)
+            if field.alone and field.alone not in places:
+                places[field.alone] = parser.add_mutually_exclusive_group()
+            add = places[field.alone or field.heading].add_argument
+            settings = {**({} if "action" in field.settings else _settings_of(types[name])), **field.settings}
+            if field.flags is None:
+                add(name, **{key: value for key, value in settings.items() if key != "action"})  # nargs says how many there are
+                continue
+            flags = [*(["-o"] if name == "output" else []), f"--{name.replace('_', '-')}", *field.flags]
+            add(*(field.flags if f"-{name}" in field.flags else flags), **{"dest": name, **settings})
+            if field.hidden:
+                parser.add_argument(*field.hidden, **{**settings, "dest": name, "help": argparse.SUPPRESS})
+    return parser
+
+
+def _settings_of(annotation: Any) -> dict[str, Any]:
+    """Settings of `add_argument` for a type: int | None, bool, list[str], ..."""
+    kinds = [kind for kind in get_args(annotation) if kind is not type(None)] if get_origin(annotation) is not list else []
+    if kinds:
+        return _settings_of(kinds[0])
+    if annotation is bool:
+        return {"action": "store_true"}
+    if get_origin(annotation) is list:
+        return {"action": "append"}
+    return {} if annotation is str else {"type": annotation}
+
+
+def _examples_text(examples: Sequence[Example]) -> str | None:
+    """The end of a help text: what each example does, and its command."""
+    return f"{_EXAMPLES}\n" + "\n".join(f"  # {what}\n  {command}" for what, command in examples) if examples else None

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from hushvec.cli._output import receipt_sheet
-from hushvec.cli._printable import printable
-from hushvec.cli._style import paint
+from hushvec.cli._style import paint, printable
 from hushvec.cli._thief import AGGREGATE_EPSILON, CHOICE, TOPICS, Outcome, Shares, Stolen, SweepLine, TooFew, one_of_two
 from hushvec.receipts.verify import verify_receipt
 

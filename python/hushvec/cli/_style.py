@@ -1,4 +1,4 @@
-"""Colors for a terminal that wants them. What is colored reads the same without.
+"""Text for a terminal: printable, and in colors where it wants them. What is colored reads the same without.
 
 NO_COLOR turns them off; else FORCE_COLOR turns them on, for a pipe too; else they are for terminals only, unless TERM is "dumb".
 Colors are fixed ones of the 256, of medium luminance, so that each has a contrast of at least 4 on black and on white. The 16 colors
@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import sys
 from typing import TextIO
+
+from hushvec._util.display import printable as printable
 
 _CODES = {
     "bold": "1",
@@ -40,3 +42,8 @@ def paint(style: str, text: str, stream: TextIO | None = None) -> str:
     if not text or not is_colored(sys.stdout if stream is None else stream):
         return text
     return f"\x1b[{_CODES[style]}m{text}{_PLAIN}"
+
+
+def say(*lines: str) -> None:
+    """Print lines; each is `printable`."""
+    print("\n".join(map(printable, lines)))

@@ -1,16 +1,17 @@
-"""`hushvec completion SHELL`: a script for the shell's TAB key, made from the parsers of all commands."""
+"""This installation. `hushvec completion SHELL`: a script for the shell's TAB key, made from the parsers of all commands;
+`hushvec backends`: which instruction sets this build has, this machine runs, and are in use."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import hushvec
+from hushvec._native import _core
 from hushvec.cli import add_own
-from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._map import COMMANDS
-from hushvec.cli._output import print_json
-from hushvec.cli._parser import CommandParser
+from hushvec.cli._output import answered, facts
+from hushvec.cli._parser import Command, CommandParser, argument
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -24,34 +25,26 @@ class _Command(NamedTuple):
     choices: dict[str, tuple[str, ...]]
 
 
-def add_to(subparsers: Subparsers) -> None:
-    parser = add_command(
-        subparsers,
-        "completion",
-        run,
-        description=(
-            "Print a script that lets the TAB key complete commands, options and their values; files where neither fits.\n"
-            "It is made once and starts no program at the TAB key: after an update of hushvec, make it again."
-        ),
-        examples=(
-            ("bash, in ~/.bashrc", "source <(hushvec completion bash)"),
-            ("zsh, in ~/.zshrc after compinit", "source <(hushvec completion zsh)"),
-            ("fish", "hushvec completion fish > ~/.config/fish/completions/hushvec.fish"),
-        ),
-    )
-    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
+class Completion(
+    Command,
+    name="completion",
+    examples=(
+        ("bash, in ~/.bashrc", "source <(hushvec completion bash)"),
+        ("zsh, in ~/.zshrc after compinit", "source <(hushvec completion zsh)"),
+        ("fish", "hushvec completion fish > ~/.config/fish/completions/hushvec.fish"),
+    ),
+):
+    """Print a script that lets the TAB key complete commands, options and their values; files where neither fits.
+    It is made once and starts no program at the TAB key: after an update of hushvec, make it again."""
 
+    shell: str = argument("bash, zsh or fish", "SHELL", choices=SHELLS)
 
-def run(options: argparse.Namespace) -> int:
-    commands = list(_commands())
-    script = _fish(commands) if options.shell == "fish" else _bash(commands)
-    if options.shell == "zsh":  # it runs completions of bash
-        script = f"autoload -U +X bashcompinit && bashcompinit\n{script}"
-    if options.json:
-        print_json({"shell": options.shell, "script": script})
-    else:
-        print(script, end="")
-    return 0
+    def run(self) -> int:
+        commands = list(_commands())
+        script = _fish(commands) if self.shell == "fish" else _bash(commands)
+        if self.shell == "zsh":  # it runs completions of bash
+            script = f"autoload -U +X bashcompinit && bashcompinit\n{script}"
+        return answered(self, {"shell": self.shell, "script": script}, script.removesuffix("\n"))
 
 
 def _commands() -> Iterator[_Command]:
@@ -134,3 +127,41 @@ def _lines_of(command: _Command) -> Iterator[tuple[str, str]]:
     for option in command.options:
         values = command.choices.get(option)
         yield seen, f"-l {option[2:]}" + (f" -x -a '{' '.join(values)}'" if values else "")
+
+
+# ---- backends ----
+
+
+class Backends(
+    Command,
+    name="backends",
+    examples=(
+        ("what this machine runs", "hushvec backends"),
+        ("the same without AVX-512", "HUSHVEC_BACKEND=avx2 hushvec backends"),
+    ),
+):
+    """Show the instruction sets and the AES implementations of this build. HUSHVEC_BACKEND and HUSHVEC_AES force one,
+    HUSHVEC_NUM_THREADS sets the threads."""
+
+    def run(self) -> int:
+        report = {
+            **hushvec.backends(),
+            "threads": _core.get_num_threads(),
+            "version": hushvec.__version__,
+            "format_versions": _core.format_versions,
+        }
+        return answered(self, report, facts([(name, _text(value)) for name, value in _flat(report)]))
+
+
+def _flat(report: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in report.items():
+        if name == "aes":
+            yield from ((f"aes {inner}", of_inner) for inner, of_inner in value.items())
+        else:
+            yield name, value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {inner}" for name, inner in value.items())
+    return ", ".join(value) if isinstance(value, list) else str(value)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
-from hushvec.cli._documents import embedded, lines_of_source
+from hushvec.cli._files import embedded, lines_of_source
 from hushvec.cli._output import print_json
 from hushvec.cli._story import NOTE_PRIVATE, Story, headline, tell, verdict
 from hushvec.cli._thief import (

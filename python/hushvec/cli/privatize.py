@@ -1,95 +1,91 @@
-"""`hushvec privatize IN -o OUT`: a file of vectors (or texts) in, the same kind of file and a receipt out."""
+"""`hushvec privatize IN -o OUT`: a file of vectors (or texts) in, the same kind of file and a receipt out. `hushvec codebook`: a
+public codebook from public rows or texts, for it."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hushvec._util.progress import Progress
 from hushvec._util.publish import mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
-from hushvec.cli._arguments import (
-    Subparsers,
-    add_budget_arguments,
-    add_command,
-    add_force_argument,
-    add_release_arguments,
-    make_generator,
-    replaced_release,
-)
-from hushvec.cli._output import print_json, receipt_lines
-from hushvec.cli._printable import say
-from hushvec.cli.files import Columns, FileError, Source, open_source, rehearse
+from hushvec.cli._arguments import BudgetOptions, ForceOption, ReleaseOptions, make_generator, replaced_release
+from hushvec.cli._files import Columns, FileError, Source, all_rows, open_source, rehearse
+from hushvec.cli._output import answered, facts, receipt_lines
+from hushvec.cli._parser import Command, argument, option
+from hushvec.cli._style import printable
 from hushvec.mechanisms import CodebookResponse, PublicCodebook
+from hushvec.mechanisms.codebook import AUTO, COSINE, SEARCH
 from hushvec.receipts.labels import RowReceipt, released_rows
 from hushvec.receipts.vectors import INT8
 from hushvec.release.plan import ReleasePlan, plan_release
 from hushvec.release.vectors import charge, require_chargeable
 
+ALL = "all"
 
-def add_to(subparsers: Subparsers) -> None:
-    parser = add_command(
-        subparsers,
-        "privatize",
-        run,
-        description=(
-            "Release the vectors of a file with differential privacy; the receipt goes to OUT.receipt.json.\n\n"
-            ".npy      floats of 16, 32 or 64 bits, or integers (released as float32), one or two dimensions, any size\n"
-            ".parquet  a column of float lists; other columns are dropped unless --keep names them\n"
-            ".jsonl    a list of numbers under --column, or with --text-key a text that is embedded first;\n"
-            "          other keys are dropped unless --keep names them\n\n"
-            "What --keep names is copied without protection. OUT is written atomically, readable by those who may read IN.\n"
-            "An existing OUT is refused without --force."
+
+class Privatize(
+    ForceOption,
+    ReleaseOptions,
+    BudgetOptions,
+    name="privatize",
+    examples=(
+        ("a file of vectors, as noisy directions", "hushvec privatize vectors.npy -o private.npy --epsilon 8 --mechanism privunit"),
+        (
+            "texts of a JSON lines file, embedded first; the key \"id\" is copied as it is",
+            "hushvec privatize notes.jsonl -o private.jsonl --text-key text --keep id --epsilon 8",
         ),
-        examples=(
-            (
-                "a file of vectors, as noisy directions",
-                "hushvec privatize vectors.npy -o private.npy --epsilon 8 --mechanism privunit",
-            ),
-            (
-                "texts of a JSON lines file, embedded first; the key \"id\" is copied as it is",
-                "hushvec privatize notes.jsonl -o private.jsonl --text-key text --keep id --epsilon 8",
-            ),
-            (
-                "charge a budget first (hushvec budget create)",
-                "hushvec privatize vectors.npy -o private.npy --epsilon 2 --budget clinic",
-            ),
+        (
+            "charge a budget first (hushvec budget create)",
+            "hushvec privatize vectors.npy -o private.npy --epsilon 2 --budget clinic",
         ),
-    )
-    parser.add_argument("input", metavar="IN", type=Path, help="file of vectors: .npy, .parquet or .jsonl")
-    parser.add_argument("-o", "--output", metavar="OUT", type=Path, required=True, help="file of the same kind")
-    add_force_argument(parser)
-    parser.add_argument("--epsilon", type=float, help="needed by every mechanism but empirical")
-    add_release_arguments(parser)
-    parser.add_argument(
-        "--codebook", metavar="FILE", type=Path, help="answer with codes of this public codebook (hushvec codebook), not with noise"
-    )
-    parser.add_argument("--normalize", action="store_true", help="unit rows before the noise (clip norm 1)")
-    parser.add_argument("--renormalize", action="store_true", help="unit rows after the noise")
-    parser.add_argument("--dtype", choices=(INT8,), help="whole numbers in [-127, 127]; the receipt's grid is their scale")
-    add_budget_arguments(parser)
-    parser.add_argument("--column", help="column or key of the vectors (default embedding)")
-    parser.add_argument("--text-key", help=".jsonl: embed the text under this key with MiniLM")
-    parser.add_argument("--keep", metavar="NAMES", default="", help="columns or keys to copy unprotected, separated by commas")
+    ),
+):
+    """Release the vectors of a file with differential privacy; the receipt goes to OUT.receipt.json.
 
+    .npy      floats of 16, 32 or 64 bits, or integers (released as float32), one or two dimensions, any size
+    .parquet  a column of float lists; other columns are dropped unless --keep names them
+    .jsonl    a list of numbers under --column, or with --text-key a text that is embedded first;
+              other keys are dropped unless --keep names them
 
-def run(options: argparse.Namespace) -> int:
-    _check_output(options.input, options.output)
-    replaced = replaced_release(options)
-    kept = _kept(options)
-    source = open_source(options.input, Columns(vector=options.column, text=options.text_key, keep=kept))
-    plan = _plan(options, source)
-    notes = (*_notes(options.text_key, kept), *replaced)
-    with published(options.output, mode=mode_of(options.input)) as (file, receipt_file):
-        paid = None if options.budget is None else _charge(options, source, plan, plan.receipt(source.count(), notes=notes))
-        rows = _release(source, plan, options.input, file)
-        if paid is not None and rows != released_rows(paid):
-            raise FileError(options.input, f"the file changed while it was read: {released_rows(paid)} rows were charged")
-        receipt = paid or plan.receipt(rows, notes=notes)
-        receipt_file.write(f"{receipt.to_json()}\n".encode())
-    _report(options, receipt)
-    return 0
+    What --keep names is copied without protection. OUT is written atomically, readable by those who may read IN.
+    An existing OUT is refused without --force."""
+
+    input: Path = argument("file of vectors: .npy, .parquet or .jsonl", "IN")
+    output: Path = option("file of the same kind", metavar="OUT", required=True)
+    epsilon: float | None = option("needed by every mechanism but empirical")
+    codebook: Path | None = option(
+        "answer with codes of this public codebook (hushvec codebook), not with noise", metavar="FILE"
+    )
+    normalize: bool = option("unit rows before the noise (clip norm 1)")
+    renormalize: bool = option("unit rows after the noise")
+    dtype: str | None = option("whole numbers in [-127, 127]; the receipt's grid is their scale", choices=(INT8,))
+    column: str | None = option("column or key of the vectors (default embedding)")
+    text_key: str | None = option(".jsonl: embed the text under this key with MiniLM")
+    keep: str | None = option("columns or keys to copy unprotected, separated by commas", metavar="NAMES")
+
+    def run(self) -> int:
+        _check_output(self.input, self.output)
+        replaced = replaced_release(self)
+        kept = _kept(self)
+        source = open_source(self.input, Columns(vector=self.column, text=self.text_key, keep=kept))
+        plan = _plan(self, source)
+        embedded = ("vectors are all-MiniLM-L6-v2 embeddings of texts, cut after 256 tokens",) if self.text_key is not None else ()
+        copied = (f"copied without protection: {', '.join(kept)}",) if kept else ()
+        notes = (*embedded, *copied, *replaced)
+        with published(self.output, mode=mode_of(self.input)) as (file, receipt_file):
+            paid = None if self.budget is None else _charge(self, source, plan, plan.receipt(source.count(), notes=notes))
+            rows = _release(source, plan, self.input, file)
+            if paid is not None and rows != released_rows(paid):
+                raise FileError(self.input, f"the file changed while it was read: {released_rows(paid)} rows were charged")
+            receipt = paid or plan.receipt(rows, notes=notes)
+            receipt_file.write(f"{receipt.to_json()}\n".encode())
+        output, where = str(self.output), str(receipt_path(self.output))
+        value = {"output": output, "receipt_file": where, "receipt": receipt.to_dict()}
+        return answered(self, value, printable(output), printable(where), "", receipt_lines(receipt))
 
 
 def _check_output(source: Path, output: Path) -> None:
@@ -101,15 +97,15 @@ def _check_output(source: Path, output: Path) -> None:
         raise FileError(output, f"the folder {output.parent} must exist")
 
 
-def _kept(options: argparse.Namespace) -> tuple[str, ...]:
-    kept = tuple(name for name in options.keep.split(",") if name)
+def _kept(options: Privatize) -> tuple[str, ...]:
+    kept = tuple(name for name in (options.keep or "").split(",") if name)
     twice = next((name for name in kept if kept.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"--keep must name {twice!r} once")
     return kept
 
 
-def _plan(options: argparse.Namespace, source: Source) -> ReleasePlan:
+def _plan(options: Privatize, source: Source) -> ReleasePlan:
     rows = source.count() if options.per == "release" else 1
     mechanism = options.mechanism if options.codebook is None else _response(options, source, rows)
     return plan_release(
@@ -129,12 +125,12 @@ def _plan(options: argparse.Namespace, source: Source) -> ReleasePlan:
     )
 
 
-def _response(options: argparse.Namespace, source: Source, rows: int) -> CodebookResponse:
+def _response(options: Privatize, source: Source, rows: int) -> CodebookResponse:
     if options.mechanism != "gaussian" or options.clip_norm != 1:
         raise ValueError("--codebook must come without --mechanism and --clip-norm: it answers with its own unit rows")
     if options.epsilon is None:
         raise ValueError("--epsilon must be given with --codebook")
-    codebook = PublicCodebook.load(options.codebook)
+    codebook = PublicCodebook.load(str(options.codebook))
     if options.text_key is None:  # texts would be embedded twice: theirs are looked at when they are released
         done = 0
         for part in source.parts():
@@ -143,9 +139,9 @@ def _response(options: argparse.Namespace, source: Source, rows: int) -> Codeboo
     return codebook.mechanism(options.epsilon, rows_per_person=max(1, rows))
 
 
-def _charge(options: argparse.Namespace, source: Source, plan: ReleasePlan, receipt: RowReceipt) -> RowReceipt:
+def _charge(options: Privatize, source: Source, plan: ReleasePlan, receipt: RowReceipt) -> RowReceipt:
     """Charge the budget once nothing in the file can be refused any more. Embedded texts are finite, and slow to make twice."""
-    with PrivacyBudget.reopen(options.budget, store=options.budget_store) as budget:
+    with PrivacyBudget.reopen(str(options.budget), store=options.budget_store) as budget:
         require_chargeable(budget, plan)
         rehearse(options.input, source)
         return charge(receipt, budget, plan)
@@ -166,25 +162,69 @@ def _release(source: Source, plan: ReleasePlan, path: Path, file: BinaryIO) -> i
                 values = plan.run(part.values, first_row=done)
             except ValueError as error:
                 raise FileError(path, str(error)) from None
-            sink.write(values, part.kept)
+            sink(values, part.kept)
             done += rows
             progress.advance(rows)
     return done
 
 
-def _notes(text_key: str | None, kept: tuple[str, ...]) -> tuple[str, ...]:
-    notes = []
-    if text_key is not None:
-        notes.append("vectors are all-MiniLM-L6-v2 embeddings of texts, cut after 256 tokens")
-    if kept:
-        notes.append(f"copied without protection: {', '.join(kept)}")
-    return tuple(notes)
+# ---- codebook ----
 
 
-def _report(options: argparse.Namespace, receipt: RowReceipt) -> None:
-    where = receipt_path(options.output)
-    if options.json:
-        print_json({"output": str(options.output), "receipt_file": str(where), "receipt": receipt.to_dict()})
-    else:
-        say(str(options.output), str(where), "")
-        print(receipt_lines(receipt))
+class Codebook(
+    Command,
+    name="codebook",
+    examples=(
+        (
+            "a codebook of public rows, and whether it fits a public sample",
+            "hushvec codebook public.npy -o book.npz --epsilon 8 --check sample.npy",
+        ),
+        ("release private rows as its codes", "hushvec privatize private.npy -o out.npy --epsilon 8 --codebook book.npz"),
+    ),
+):
+    """Make a codebook of the PUBLIC rows or texts in IN, for `hushvec privatize` and `hushvec retrieve build` with
+    `--codebook FILE`: each private row is released as the nearest public code, by randomized response. Pure epsilon,
+    and no noisy vector.
+    It needs public data of the same kind as the private data; --check measures on a public sample whether it fits.
+
+    IN: .npy, .parquet or .jsonl. Never the rows that are to be released."""
+
+    input: Path = argument("file of public rows or texts", "IN")
+    output: Path = option("the codebook's file (.npz)", metavar="FILE", required=True)
+    epsilon: float = option("of one release: the number of codes depends on it", required=True)
+    codes: str = option("how many codes; auto: chosen on public rows held out; all: every row is a code", AUTO)
+    purpose: str = option(
+        "what auto measures: the cosine that a release keeps, or what a search among releases finds", COSINE, choices=(COSINE, SEARCH)
+    )
+    check: Path | None = option("other public rows or texts, like those to be released", metavar="SAMPLE")
+    column: str | None = option("column or key of the vectors (default embedding)")
+    text_key: str | None = option(".jsonl: embed the text under this key with MiniLM")
+
+    def run(self) -> int:
+        columns = Columns(vector=self.column, text=self.text_key)
+        rows = np.asarray(all_rows(self.input, columns), np.float32)
+        codebook = PublicCodebook.of(rows) if self.codes == ALL else _fitted(self, rows)
+        fit = None
+        if self.check is not None:
+            fit = codebook.check(np.asarray(all_rows(self.check, columns), np.float32), epsilon=self.epsilon)
+        codebook.save(self.output)
+        truth = codebook.mechanism(self.epsilon).response.probability_of_truth
+        found = {"file": str(self.output), "codes": len(codebook), "dimension": codebook.dimension, "digest": codebook.digest}
+        lines = [
+            ("codes", f"{len(codebook)}, of {codebook.rows} public rows"),
+            ("digest", codebook.digest),
+            ("an answer is true", f"with probability {truth:.4g} at epsilon {self.epsilon:g}"),
+        ]
+        value = {**found, "probability_of_truth": truth, "fit": fit and fit._asdict()}
+        about_fit = [] if fit is None else ["", printable(str(fit))]
+        return answered(self, value, printable(str(self.output)), "", facts(lines), *about_fit)
+
+
+def _fitted(options: Codebook, rows: NDArray[np.float32]) -> PublicCodebook:
+    if options.codes == AUTO:
+        return PublicCodebook.fit(rows, epsilon=options.epsilon, purpose=options.purpose)
+    try:
+        count = int(options.codes)
+    except ValueError:
+        raise ValueError(f"--codes must be auto, all or a whole number, got {options.codes!r}") from None
+    return PublicCodebook.fit(rows, codes=count)

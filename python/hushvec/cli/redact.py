@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 from hushvec._util.lines import json_record, lines_with_ends
 from hushvec._util.progress import Progress
-from hushvec._util.publish import published_text
-from hushvec.cli._arguments import Subparsers, add_command, comma_separated
-from hushvec.cli._documents import mode_of_output, read_utf8, source_name
-from hushvec.cli._output import print_json, table
-from hushvec.cli._printable import say
+from hushvec.cli._arguments import comma_separated, named_values
+from hushvec.cli._files import read_utf8, source_name, written
+from hushvec.cli._output import answered, print_json, table
+from hushvec.cli._parser import Command, argument, option
+from hushvec.cli._style import printable
 from hushvec.integrations.detectors import detector
 from hushvec.text.pii.mail_headers import StandIn
 from hushvec.text.pii.pseudonyms import SCOPES, Known, Pseudonymizer, restoring
@@ -32,112 +30,97 @@ LISTED = 10  # in a message
 FORMATS = ("text", "json", "jsonl", "csv", "mail")
 
 
-def add_to(subparsers: Subparsers) -> None:
-    parser = add_command(
-        subparsers,
-        "redact",
-        run,
-        description=(
-            "Replace personal data by placeholders such as [EMAIL]. Heuristic rules: what they miss stays, and this is\n"
-            "not differential privacy. --list-rules shows what is looked for.\n\n"
-            "The input is one text, unless --lines (every line is a text) or --text-key (JSON lines: the text under that key is\n"
-            "redacted, other keys are copied unprotected). OUT is written atomically.\n\n"
-            "--format keeps the structure: json and jsonl redact values and keep keys, csv redacts --columns and keeps the header,\n"
-            "mail redacts names and addresses in headers, and the body.\n\n"
-            "--pseudonyms VAULT writes pseudonyms such as [PERSON_K3M9QXA7R2TW], the same for the same value, and keeps what\n"
-            "they stand for in an encrypted file; --restore VAULT puts it back. Whoever has the key and the vault can do that.\n"
-            "--document names the document that a text belongs to (FILE if not given; all of its lines are one document), and\n"
-            "--restore puts back values of that document alone.\n\n"
-            "--json gives the place and category of every find; the redacted text itself is printed only with --show-original."
-        ),
-        examples=(
-            ("one text", "hushvec redact --text 'Call Ann on +44 20 7946 0958 or write to ann@example.org'"),
-            ("every line of a file, keeping dates", "hushvec redact notes.txt --lines -o redacted.txt --allow-categories date"),
-            ("one column of a table", "hushvec redact tickets.csv --format csv --columns body -o clean.csv"),
-            ("pseudonyms", "hushvec redact notes.txt --pseudonyms names.vault --key-file names.key -o shared.txt"),
-            ("and back", "hushvec redact answer.txt --restore names.vault --key-file names.key --document notes.txt"),
-            ("with a model that finds names", "hushvec redact letter.txt --detector spacy=en_core_web_sm -o clean.txt"),
-            ("what is looked for", "hushvec redact --list-rules"),
-        ),
+class Redact(
+    Command,
+    name="redact",
+    examples=(
+        ("one text", "hushvec redact --text 'Call Ann on +44 20 7946 0958 or write to ann@example.org'"),
+        ("every line of a file, keeping dates", "hushvec redact notes.txt --lines -o redacted.txt --allow-categories date"),
+        ("one column of a table", "hushvec redact tickets.csv --format csv --columns body -o clean.csv"),
+        ("pseudonyms", "hushvec redact notes.txt --pseudonyms names.vault --key-file names.key -o shared.txt"),
+        ("and back", "hushvec redact answer.txt --restore names.vault --key-file names.key --document notes.txt"),
+        ("with a model that finds names", "hushvec redact letter.txt --detector spacy=en_core_web_sm -o clean.txt"),
+        ("what is looked for", "hushvec redact --list-rules"),
+    ),
+):
+    """Replace personal data by placeholders such as [EMAIL]. Heuristic rules: what they miss stays, and this is
+    not differential privacy. --list-rules shows what is looked for.
+
+    The input is one text, unless --lines (every line is a text) or --text-key (JSON lines: the text under that key is
+    redacted, other keys are copied unprotected). OUT is written atomically.
+
+    --format keeps the structure: json and jsonl redact values and keep keys, csv redacts --columns and keeps the header,
+    mail redacts names and addresses in headers, and the body.
+
+    --pseudonyms VAULT writes pseudonyms such as [PERSON_K3M9QXA7R2TW], the same for the same value, and keeps what
+    they stand for in an encrypted file; --restore VAULT puts it back. Whoever has the key and the vault can do that.
+    --document names the document that a text belongs to (FILE if not given; all of its lines are one document), and
+    --restore puts back values of that document alone.
+
+    --json gives the place and category of every find; the redacted text itself is printed only with --show-original."""
+
+    source: str | None = argument("a UTF-8 file, or - for standard input (default)", "FILE", nargs="?")
+    text: str | None = option("the text itself, instead of a file")
+    output: Path | None = option("file to write (default: standard output)", metavar="OUT")
+    show_original: bool = option("with --json: print what was redacted too; private")
+    list_rules: bool = option("print the rules that the other arguments choose, and stop")
+    patterns: str | None = option("categories or rules to look for, separated by commas (default all)", metavar="NAMES")
+    allow_categories: str | None = option(
+        "categories that stay, separated by commas", hidden=("--whitelist-categories",), metavar="NAMES"
     )
-    parser.add_argument("source", nargs="?", metavar="FILE", help="a UTF-8 file, or - for standard input (default)")
-    parser.add_argument("--text", help="the text itself, instead of a file")
-    parser.add_argument("-o", "--output", metavar="OUT", type=Path, help="file to write (default: standard output)")
-    parser.add_argument("--show-original", action="store_true", help="with --json: print what was redacted too; private")
-    parser.add_argument("--list-rules", action="store_true", help="print the rules that the other arguments choose, and stop")
-    parser.add_argument("--patterns", metavar="NAMES", help="categories or rules to look for, separated by commas (default all)")
-    parser.add_argument("--allow-categories", metavar="NAMES", help="categories that stay, separated by commas")
-    parser.add_argument("--allow-list", metavar="TEXT", action="append", help="exact text that stays; may be repeated")
-    parser.add_argument("--whitelist-categories", dest="allow_categories", help=argparse.SUPPRESS)
-    parser.add_argument("--whitelist", dest="allow_list", action="append", help=argparse.SUPPRESS)
-    parser.add_argument("--replacement", metavar="TEXT", help="one text for every find")
-    parser.add_argument(
-        "--replace", metavar="CATEGORY=TEXT", action="append", default=[], help="text for a category; may be repeated"
+    allow_list: list[str] | None = option("exact text that stays; may be repeated", hidden=("--whitelist",), metavar="TEXT")
+    replacement: str | None = option("one text for every find", metavar="TEXT")
+    replace: list[str] = option("text for a category; may be repeated", [], metavar="CATEGORY=TEXT")
+    pattern: list[str] = option("a custom pattern; may be repeated", [], metavar="NAME=REGEX")
+    gazetteer: str | None = option("names to find: lines `category: name`, or .json", metavar="FILE")
+    detector: list[str] = option(
+        "a model beside the rules: presidio, spacy=PIPELINE, classifier=FOLDER or gliner=FOLDER; may be repeated", [], metavar="NAME"
     )
-    parser.add_argument(
-        "--pattern", metavar="NAME=REGEX", action="append", default=[], help="a custom pattern; may be repeated"
-    )
-    parser.add_argument("--gazetteer", metavar="FILE", help="names to find: lines `category: name`, or .json")
-    parser.add_argument(
-        "--detector",
+    lines: bool = option("every line is a separate text", alone="split")
+    text_key: str | None = option("JSON lines: redact the text under this key", alone="split", metavar="KEY")
+    format: str = option("of the input, which the output keeps", "text", alone="split", choices=FORMATS)
+    columns: str | None = option("csv: columns to redact, separated by commas (default all)", metavar="NAMES")
+    delimiter: str = option("csv: between fields (default a comma)", ",", metavar="CHARACTER")
+    pseudonyms: Path | None = option("write pseudonyms, and what they stand for to this file", alone="keyed", metavar="VAULT")
+    restore: Path | None = option("replace pseudonyms by what they stand for", alone="keyed", metavar="VAULT")
+    key_file: Path = option("the key of the vault; made if neither it nor the vault is there", metavar="KEY")
+    document: str | None = option(
+        "of what is written or restored; with --restore, * is all documents, and one needs no name if the vault has no other",
         metavar="NAME",
-        action="append",
-        default=[],
-        help="a model beside the rules: presidio, spacy=PIPELINE, classifier=FOLDER or gliner=FOLDER; may be repeated",
     )
-    split = parser.add_mutually_exclusive_group()
-    split.add_argument("--lines", action="store_true", help="every line is a separate text")
-    split.add_argument("--text-key", metavar="KEY", help="JSON lines: redact the text under this key")
-    split.add_argument("--format", choices=FORMATS, default="text", help="of the input, which the output keeps (default text)")
-    parser.add_argument("--columns", metavar="NAMES", help="csv: columns to redact, separated by commas (default all)")
-    parser.add_argument("--delimiter", metavar="CHARACTER", default=",", help="csv: between fields (default a comma)")
-    keyed = parser.add_mutually_exclusive_group()
-    keyed.add_argument("--pseudonyms", metavar="VAULT", type=Path, help="write pseudonyms, and what they stand for to this file")
-    keyed.add_argument("--restore", metavar="VAULT", type=Path, help="replace pseudonyms by what they stand for")
-    parser.add_argument(
-        "--key-file", metavar="KEY", type=Path, help="the key of the vault; made if neither it nor the vault is there"
-    )
-    parser.add_argument(
-        "--document",
-        metavar="NAME",
-        help="of what is written or restored; with --restore, * is all documents, and one needs no name if the vault has no other",
-    )
-    parser.add_argument(
-        "--scope", choices=SCOPES, default="collection", help="a value has one pseudonym in a document, or in all (default collection)"
-    )
+    scope: str = option("a value has one pseudonym in a document, or in all", "collection", choices=SCOPES)
+
+    def run(self) -> int:
+        redactor = _redactor(self)
+        if self.list_rules:
+            return _list_rules(self, redactor)
+        self._check()
+        work = _work(self, redactor)
+        if self.lines or self.text_key is not None or self.format == "jsonl":
+            return _many(self, work)
+        return _one(self, work)
+
+    def _check(self) -> None:
+        if self.text is not None and self.source is not None:
+            raise ValueError("one of FILE and --text must be given, got both")
+        if self.show_original and not (self.json and self.output is None and self.text_key is None):
+            raise ValueError("--show-original must come with --json, without --output and --text-key, which have no place for it")
+        if self.output is not None and not self.output.parent.is_dir():
+            raise ValueError(f"{self.output}: the folder {self.output.parent} must exist")
+        if self.columns is not None and self.format != "csv":
+            raise ValueError("--columns must come with --format csv")
+        if (self.pseudonyms or self.restore) and self.key_file is None:
+            raise ValueError("--pseudonyms and --restore must come with --key-file")
+        for name in ("key_file", "document"):
+            if getattr(self, name) is not None and not (self.pseudonyms or self.restore):
+                raise ValueError(f"--{name.replace('_', '-')} must come with --pseudonyms or --restore")
+        if self.pseudonyms and self.document == ALL:
+            raise ValueError(f"--document must be a name where pseudonyms are written, got {ALL!r}")
 
 
-def run(options: argparse.Namespace) -> int:
-    redactor = _redactor(options)
-    if options.list_rules:
-        return _list_rules(redactor, as_json=options.json)
-    if options.text is not None and options.source is not None:
-        raise ValueError("one of FILE and --text must be given, got both")
-    if options.show_original and not (options.json and options.output is None and options.text_key is None):
-        raise ValueError("--show-original must come with --json, without --output and --text-key, which have no place for it")
-    if options.output is not None and not options.output.parent.is_dir():
-        raise ValueError(f"{options.output}: the folder {options.output.parent} must exist")
-    _check_formats(options)
-    work = _work(options, redactor)
-    if options.lines or options.text_key is not None or options.format == "jsonl":
-        return _many(options, work)
-    return _one(options, work)
-
-
-def _check_formats(options: argparse.Namespace) -> None:
-    if options.columns is not None and options.format != "csv":
-        raise ValueError("--columns must come with --format csv")
-    if (options.pseudonyms or options.restore) and options.key_file is None:
-        raise ValueError("--pseudonyms and --restore must come with --key-file")
-    for name in ("key_file", "document"):
-        if getattr(options, name) is not None and not (options.pseudonyms or options.restore):
-            raise ValueError(f"--{name.replace('_', '-')} must come with --pseudonyms or --restore")
-    if options.pseudonyms and options.document == ALL:
-        raise ValueError(f"--document must be a name where pseudonyms are written, got {ALL!r}")
-
-
+@dataclass(frozen=True)
 class _Work:
-    """How a text is changed, and what must be kept for it.
+    """A way to change a text, and to keep what that needs.
 
     Args:
         find: of a document: what finds spans in its parts.
@@ -145,24 +128,24 @@ class _Work:
         save: keeps what the results need to be undone; called before a file of results takes its place.
     """
 
-    def __init__(self, find: Callable[[str], Find], placeholder: Callable[[str], StandIn], save: Callable[[], None]) -> None:
-        self.find = find
-        self.placeholder = placeholder
-        self.save = save
+    find: Callable[[str], Find]
+    placeholder: Callable[[str], StandIn]
+    save: Callable[[], None] = lambda: None
 
     def redact(self, text: str) -> Redaction:
         spans = tuple(self.find(text)(text))
         return Redaction(replaced(text, spans), spans)
 
 
-def _work(options: argparse.Namespace, redactor: Redactor) -> _Work:
+def _work(options: Redact, redactor: Redactor) -> _Work:
     if options.restore is not None:
         back = restoring(_restorable(options, read_vault(options.restore, read_key(options.key_file))))
-        stand_in: StandIn = lambda category, value: replaced(value, spans) if (spans := back(value)) else None  # noqa: E731
-        return _Work(lambda document: back, lambda document: stand_in, _nothing)
+        stand_in: StandIn = lambda category, value: replaced(value, spans) if (spans := back(value)) else None
+        return _Work(lambda document: back, lambda document: stand_in)
     if options.pseudonyms is None:
-        return _Work(lambda document: redactor.detect, lambda document: redactor.placeholder, _nothing)
-    key, known = _opened(options)
+        return _Work(lambda document: redactor.detect, lambda document: redactor.placeholder)
+    vault = options.pseudonyms
+    key, known = _opened(vault, options.key_file)
     names = Pseudonymizer(key, redactor=redactor, scope=options.scope, known=known)
 
     def find(document: str) -> Find:
@@ -171,10 +154,10 @@ def _work(options: argparse.Namespace, redactor: Redactor) -> _Work:
     def placeholder(document: str) -> StandIn:
         return lambda category, value: names.placeholder(category, value, document=_digest(document))
 
-    return _Work(find, placeholder, lambda: write_vault(options.pseudonyms, _with_document(options, known, names.known), key))
+    return _Work(find, placeholder, lambda: write_vault(vault, _with_document(options, known, names.known), key))
 
 
-def _restorable(options: argparse.Namespace, known: Known) -> Mapping[str, str]:
+def _restorable(options: Redact, known: Known) -> Mapping[str, str]:
     """The pseudonyms that may come back: those of one document, unless all were asked for."""
     if options.document is not None and options.document != ALL:
         if options.document not in known.documents:
@@ -191,8 +174,8 @@ def _listed(known: Known) -> str:
     return ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
 
 
-def _with_document(options: argparse.Namespace, before: Known, after: Known) -> Known:
-    """What was known and is now, with all texts of this run, which the rest calls by their digests, as one document."""
+def _with_document(options: Redact, before: Known, after: Known) -> Known:
+    """Old and new pseudonyms, with all texts of this run, which the rest calls by their digests, as one document."""
     texts = sorted(after.documents.keys() - before.documents.keys())
     name = options.document or (texts[0][:16] if options.source in (None, "-") and texts else options.source) or "-"
     used = before.documents.get(name, frozenset()).union(*(after.documents[text] for text in texts))
@@ -204,25 +187,20 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _nothing() -> None:
-    return None
-
-
-def _opened(options: argparse.Namespace) -> tuple[bytes, Known]:
+def _opened(vault: Path, key_file: Path) -> tuple[bytes, Known]:
     """The key and what the vault holds: both new if neither is there."""
-    there = options.pseudonyms.exists()
-    if not there and not options.key_file.exists():
-        return new_key(options.key_file), Known({})
-    key = read_key(options.key_file)
-    return key, read_vault(options.pseudonyms, key) if there else Known({})
+    if not vault.exists() and not key_file.exists():
+        return new_key(key_file), Known({})
+    key = read_key(key_file)
+    return key, read_vault(vault, key) if vault.exists() else Known({})
 
 
-def _redactor(options: argparse.Namespace) -> Redactor:
+def _redactor(options: Redact) -> Redactor:
     return Redactor(
         patterns=comma_separated(options.patterns),
         replacement=options.replacement,
-        replacements=_pairs("--replace", options.replace) or None,
-        custom_patterns=_pairs("--pattern", options.pattern) or None,
+        replacements=named_values("--replace", options.replace, "TEXT") or None,
+        custom_patterns=named_values("--pattern", options.pattern, "TEXT") or None,
         allow_categories=comma_separated(options.allow_categories),
         allow_list=options.allow_list,
         gazetteer=options.gazetteer,
@@ -230,37 +208,23 @@ def _redactor(options: argparse.Namespace) -> Redactor:
     )
 
 
-def _pairs(argument: str, entries: list[str]) -> dict[str, str]:
-    pairs = {}
-    for entry in entries:
-        name, sign, value = entry.partition("=")
-        if not sign or not name:
-            raise ValueError(f"{argument} must be NAME=TEXT, got {entry!r:.80}")
-        pairs[name] = value
-    return pairs
-
-
-def _list_rules(redactor: Redactor, *, as_json: bool) -> int:
+def _list_rules(options: Redact, redactor: Redactor) -> int:
     listed = redactor.rules()
-    if as_json:
-        print_json([rule.to_dict() for rule in listed])
-    else:
-        rows = [(rule.name, rule.category, rule.placeholder, f"{rule.score:g}", rule.summary) for rule in listed]
-        widths = [max(len(row[column]) for row in rows) for column in range(4)] if rows else []
-        for row in rows:
-            say("  ".join((*(cell.ljust(width) for cell, width in zip(row, widths)), row[4])))
-    return 0
+    rows = [(rule.name, rule.category, rule.placeholder, f"{rule.score:g}", rule.summary) for rule in listed]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ("  ".join((*(cell.ljust(width) for cell, width in zip(row, widths[:4])), row[4])) for row in rows)
+    return answered(options, [rule.to_dict() for rule in listed], *map(printable, lines))
 
 
-def _one(options: argparse.Namespace, work: _Work) -> int:
+def _one(options: Redact, work: _Work) -> int:
     text = options.text if options.text is not None else read_utf8(options.source)
     redaction = _structured(options, work, text)
     work.save()
     if options.output is not None:
-        with published_text(options.output, mode=mode_of_output(options.source)) as file:
+        with written(options) as file:
             file.write(redaction.text)
-        _report(options, Counter(span.category for span in redaction.spans), texts=1)
-    elif options.json:
+        return _report(options, Counter(span.category for span in redaction.spans), texts=1)
+    if options.json:
         print_json(redaction.to_dict(private=options.show_original))
     else:
         # A file ends as it did; a text from the command line gets its line end.
@@ -268,7 +232,7 @@ def _one(options: argparse.Namespace, work: _Work) -> int:
     return 0
 
 
-def _structured(options: argparse.Namespace, work: _Work, text: str) -> Redaction:
+def _structured(options: Redact, work: _Work, text: str) -> Redaction:
     if options.format == "json":
         return redact_json(text, work.find(text))
     if options.format == "csv":
@@ -278,29 +242,30 @@ def _structured(options: argparse.Namespace, work: _Work, text: str) -> Redactio
     return work.redact(text)
 
 
-def _many(options: argparse.Namespace, work: _Work) -> int:
+def _many(options: Redact, work: _Work) -> int:
     content = options.text if options.text is not None else read_utf8(options.source)
     lines = lines_with_ends(content)
     name = source_name(options.source)
     counts: Counter[str] = Counter()
-    with Progress("texts", len(lines)) as progress, _sink(options) as file:
+    with Progress("texts", len(lines)) as progress, written(options) as file:
         for number, line in enumerate(lines, 1):
             for part, redaction in _redacted(work, line, options, f"{name}: line {number}"):
                 file.write(part)
                 counts.update(span.category for span in redaction.spans)
             progress.advance(1)
         work.save()
-    if options.output is not None:
-        _report(options, counts, texts=len(lines))
-    return 0
+    return 0 if options.output is None else _report(options, counts, texts=len(lines))
 
 
-def _redacted(work: _Work, line: str, options: argparse.Namespace, where: str) -> Iterator[tuple[str, Redaction]]:
-    """What to write for one line of the input, and what was found in it."""
+def _redacted(work: _Work, line: str, options: Redact, where: str) -> Iterator[tuple[str, Redaction]]:
+    """Text to write for one line of the input, and its redaction."""
     ending = line[len(line.rstrip("\r\n")) :]
     content = line[: len(line) - len(ending)]
     if options.format == "jsonl":
-        redaction = _json_line(work, content, where) if content.strip() else Redaction(content, ())
+        try:
+            redaction = redact_json(content, work.find(content)) if content.strip() else Redaction(content, ())
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
         yield redaction.text + ending, redaction
     elif options.text_key is None:
         redaction = work.redact(content)
@@ -315,26 +280,7 @@ def _redacted(work: _Work, line: str, options: argparse.Namespace, where: str) -
         yield json.dumps({**fields, options.text_key: redaction.text}, ensure_ascii=False) + (ending or "\n"), redaction
 
 
-def _json_line(work: _Work, content: str, where: str) -> Redaction:
-    try:
-        return redact_json(content, work.find(content))
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
-
-
-@contextmanager
-def _sink(options: argparse.Namespace) -> Iterator[TextIO]:
-    if options.output is None:
-        yield sys.stdout
-        return
-    with published_text(options.output, mode=mode_of_output(options.source)) as file:
-        yield file
-
-
-def _report(options: argparse.Namespace, counts: Counter[str], *, texts: int) -> None:
-    if options.json:
-        print_json({"output": str(options.output), "texts": texts, "found": dict(sorted(counts.items()))})
-    else:
-        say(str(options.output))
-        if counts:
-            print(table(("category", "found"), [(name, str(count)) for name, count in sorted(counts.items())]))
+def _report(options: Redact, counts: Counter[str], *, texts: int) -> int:
+    output, found = str(options.output), dict(sorted(counts.items()))
+    lines = [table(("category", "found"), [(name, str(count)) for name, count in found.items()])] if found else []
+    return answered(options, {"output": output, "texts": texts, "found": found}, printable(output), *lines)

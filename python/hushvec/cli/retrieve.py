@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.display import plural
 from hushvec._util.lines import field, json_record, numbered_lines
-from hushvec._util.progress import Progress, announced
+from hushvec._util.progress import announced
 from hushvec.budget import PrivacyBudget
-from hushvec.cli._arguments import (
-    Subparsers,
-    add_budget_arguments,
-    add_command,
-    add_group,
-    add_key_arguments,
-    make_generator,
-    opened_budget,
-)
-from hushvec.cli._documents import embedded, read_utf8
-from hushvec.cli._output import print_json, receipt_lines, table
-from hushvec.cli._printable import say
-from hushvec.cli.files import Columns, open_source
+from hushvec.cli._arguments import BudgetOptions, KeyOptions, make_generator, named_values, opened_budget
+from hushvec.cli._files import Columns, all_rows, embedded, read_utf8
+from hushvec.cli._output import answered, receipt_lines, table
+from hushvec.cli._parser import Command, argument, option
+from hushvec.cli._style import printable
 from hushvec.embedders.minilm import MiniLMEmbedder
-from hushvec.mechanisms import MECHANISMS, CodebookResponse, PublicCodebook, PublicProjection
+from hushvec.mechanisms import MECHANISMS, PublicCodebook, PublicProjection
 from hushvec.receipts.base import PER
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.noise import PER_QUERY, SCORE_MECHANISMS
@@ -46,133 +35,179 @@ _SEARCH_TEXTS = ("ask it in words", "hushvec retrieve search notes.index --text 
 NOTE_TEXT = "the texts of documents are shown as they are: document privacy does not cover them, and ends where one is read"
 
 
-def add_to(subparsers: Subparsers) -> None:
-    about = "Indexes with noise on documents, on queries or on scores."
-    commands = add_group(subparsers, "retrieve", "ACTION", about, (_BUILD_TEXTS, _SEARCH_TEXTS))
-    _add_build(commands)
-    _add_search(commands)
-    show = add_command(
-        commands,
-        "show",
-        _show,
-        help="what an index costs and whom it protects",
-        description="Costs of an index.",
-        examples=(("with the cost of 1000 queries", "hushvec retrieve show notes.index --queries 1000"),),
-    )
-    show.add_argument("folder", metavar="INDEX", type=Path, help="folder of an index")
-    show.add_argument("--queries", type=int, default=_SHOWN_QUERIES, help="also show the cost of this many queries (default 100)")
+_DOCUMENTS = "noise on documents, before they are stored"
+_QUERIES = "noise on queries, for the asker"
+_SCORES = "noise on scores, the cost of one query"
+_INDEX = "the index"
 
 
-def _add_build(commands: Subparsers) -> None:
-    parser = add_command(
-        commands,
-        "build",
-        _build,
-        help="vectors or texts into a new index",
-        description=(
-            "Put vectors into an index, with noise first where --epsilon (or --sigma) asks for it.\n\n"
-            ".npy .parquet .jsonl   vectors, as for hushvec privatize; .jsonl with --text-key: texts, embedded with MiniLM\n"
-            ".txt                   one text per line, embedded with MiniLM\n\n"
-            "INDEX is written atomically."
+class Retrieve(Command, name="retrieve", metavar="ACTION", examples=(_BUILD_TEXTS, _SEARCH_TEXTS)):
+    """Indexes with noise on documents, on queries or on scores."""
+
+
+class Build(
+    KeyOptions,
+    BudgetOptions,
+    name="retrieve build",
+    help="vectors or texts into a new index",
+    examples=(
+        _BUILD_TEXTS,
+        (
+            "vectors without noise; each search hides its query",
+            "hushvec retrieve build vectors.npy -o vectors.index --query-epsilon 8",
         ),
-        examples=(
-            _BUILD_TEXTS,
-            (
-                "vectors without noise; each search hides its query",
-                "hushvec retrieve build vectors.npy -o vectors.index --query-epsilon 8",
-            ),
-        ),
+    ),
+):
+    """Put vectors into an index, with noise first where --epsilon (or --sigma) asks for it.
+
+    .npy .parquet .jsonl   vectors, as for hushvec privatize; .jsonl with --text-key: texts, embedded with MiniLM
+    .txt                   one text per line, embedded with MiniLM
+
+    INDEX is written atomically."""
+
+    input: Path = argument("file of vectors or texts", "IN")
+    output: Path = option("folder to make", metavar="INDEX", required=True)
+    ids: Path | None = option("one id per line: whole numbers, or strings (default: 0, 1, ...)", metavar="FILE")
+    column: str | None = option("column or key of the vectors (default embedding)")
+    text_key: str | None = option(".jsonl: embed the text under this key")
+    epsilon: float | None = option("of each row; without it and --sigma, no noise", heading=_DOCUMENTS)
+    delta: float = option("for the Gaussian kinds", 1e-5, heading=_DOCUMENTS)
+    mechanism: str = option("", "privunit", heading=_DOCUMENTS, choices=tuple(MECHANISMS))
+    codebook: Path | None = option("answer with codes of this public codebook, not with noise", heading=_DOCUMENTS, metavar="FILE")
+    sigma: float | None = option("standard deviation for --mechanism empirical", heading=_DOCUMENTS)
+    per: str = option("every row, or all rows, about one person", "record", heading=_DOCUMENTS, choices=PER)
+    renormalize: bool = option("unit rows after the noise", heading=_DOCUMENTS)
+    query_epsilon: float | None = option("of one query; without it, no noise", heading=_QUERIES)
+    query_mechanism: str = option("", "privunit", heading=_QUERIES, choices=tuple(MECHANISMS))
+    query_per: str = option(
+        "a search's queries are one person's and add up (query, the default), several people's (record), one release (release)",
+        PER_QUERY,
+        heading=_QUERIES,
+        choices=(PER_QUERY, *PER),
     )
-    parser.add_argument("input", metavar="IN", type=Path, help="file of vectors or texts")
-    parser.add_argument("-o", "--output", metavar="INDEX", type=Path, required=True, help="folder to make")
-    parser.add_argument("--ids", metavar="FILE", type=Path, help="one id per line: whole numbers, or strings (default: 0, 1, ...)")
-    parser.add_argument("--column", help="column or key of the vectors (default embedding)")
-    parser.add_argument("--text-key", help=".jsonl: embed the text under this key")
-    documents = parser.add_argument_group("noise on documents, before they are stored")
-    documents.add_argument("--epsilon", type=float, help="of each row; without it and --sigma, no noise")
-    documents.add_argument("--delta", type=float, default=1e-5, help="for the Gaussian kinds (default 1e-5)")
-    documents.add_argument("--mechanism", choices=tuple(MECHANISMS), default="privunit", help="default privunit")
-    documents.add_argument("--codebook", metavar="FILE", type=Path, help="answer with codes of this public codebook, not with noise")
-    documents.add_argument("--sigma", type=float, help="standard deviation for --mechanism empirical")
-    documents.add_argument("--per", choices=PER, default="record", help="every row, or all rows, about one person (default record)")
-    documents.add_argument("--renormalize", action="store_true", help="unit rows after the noise")
-    queries = parser.add_argument_group("noise on queries, for the asker")
-    queries.add_argument("--query-epsilon", type=float, help="of one query; without it, no noise")
-    queries.add_argument("--query-mechanism", choices=tuple(MECHANISMS), default="privunit", help="default privunit")
-    asker = "a search's queries are one person's and add up (query, the default), several people's (record), one release (release)"
-    queries.add_argument("--query-per", choices=(PER_QUERY, *PER), default=PER_QUERY, help=asker)
-    scores = parser.add_argument_group("noise on scores, the cost of one query")
-    scores.add_argument("--score-epsilon", type=float, help="of the scores of one query; without it, no noise")
-    scores.add_argument("--score-delta", type=float, default=1e-5, help="default 1e-5")
-    scores.add_argument("--score-mechanism", choices=SCORE_MECHANISMS, default="laplacian", help="default laplacian")
-    scores.add_argument("--score-range", metavar="LOW,HIGH", default="-1,1", help="scores are clamped to it (default -1,1)")
-    rest = parser.add_argument_group("the index")
-    without_address = tuple(store for store in STORES if store not in BEHIND_AN_ADDRESS)  # passwords do not belong in arguments
-    rest.add_argument("--store", choices=without_address, default="flat", help="default flat")
-    rest.add_argument("--store-option", metavar="NAME=NUMBER", action="append", default=[], help="may be repeated")
-    rest.add_argument("--path", type=Path, help="folder of a store on disk (default: INDEX.rows)")
-    rest.add_argument("--projection", metavar="FILE", type=Path, help="a public map, saved by PublicProjection.save")
-    rest.add_argument("--no-normalize", action="store_true", help="keep lengths; else rows and queries become unit vectors")
-    add_key_arguments(parser)
-    add_budget_arguments(parser, "documents")
+    score_epsilon: float | None = option("of the scores of one query; without it, no noise", heading=_SCORES)
+    score_delta: float = option("", 1e-5, heading=_SCORES)
+    score_mechanism: str = option("", "laplacian", heading=_SCORES, choices=SCORE_MECHANISMS)
+    score_range: str = option("scores are clamped to it", "-1,1", heading=_SCORES, metavar="LOW,HIGH")
+    # Passwords do not belong in arguments: no store behind an address.
+    store: str = option("", "flat", heading=_INDEX, choices=tuple(store for store in STORES if store not in BEHIND_AN_ADDRESS))
+    store_option: list[str] = option("may be repeated", [], heading=_INDEX, metavar="NAME=NUMBER")
+    path: Path | None = option("folder of a store on disk (default: INDEX.rows)", heading=_INDEX)
+    projection: Path | None = option("a public map, saved by PublicProjection.save", heading=_INDEX, metavar="FILE")
+    no_normalize: bool = option("keep lengths; else rows and queries become unit vectors", heading=_INDEX)
+    budget: str | None = option(
+        "charge documents to the ledger of this key first; it must exist (see hushvec budget)", metavar="KEY"
+    )
+
+    def run(self) -> int:
+        _require_new(self.output)
+        if self.budget is not None and self.epsilon is None and self.sigma is None:
+            raise ValueError("--budget must come with --epsilon or --sigma: without noise there is nothing to charge")
+        given = named_values("--store-option", self.store_option, "NUMBER")
+        store_options: dict[str, Any] = {name: int(one) if one.lstrip("-").isdigit() else one for name, one in given.items()}
+        path = self.path
+        if path is None and self.store in ON_DISK:
+            path = self.output.with_name(f"{self.output.name}.rows")
+        with opened_budget(self) as budget:
+            ids = None if self.ids is None else _read_ids(self.ids)
+            vectors = _vectors(self.input, self.column, self.text_key)
+            index = PrivateIndex(
+                vectors.shape[1],
+                documents=_document_noise(self, budget),
+                queries=None
+                if self.query_epsilon is None
+                else VectorNoise(epsilon=self.query_epsilon, mechanism=self.query_mechanism, per=self.query_per),
+                scores=_score_noise(self),
+                store=self.store,
+                store_options=store_options or None,
+                path=path,
+                projection=None if self.projection is None else PublicProjection.load(self.projection),
+                normalize=not self.no_normalize,
+                generator=make_generator(self),
+            )
+            with announced("adding the rows to the index"):
+                index.add(vectors, ids)
+                index.save(self.output)
+        return _print_index(self, index, _SHOWN_QUERIES)
 
 
-def _add_search(commands: Subparsers) -> None:
-    parser = add_command(
-        commands,
-        "search",
-        _search,
-        help="the nearest documents of queries",
-        description="Answer queries from an index: a file as for `hushvec retrieve build`, or texts.",
-        examples=(
-            _SEARCH_TEXTS,
-            (
-                "print the texts too; they are not protected",
-                "hushvec retrieve search notes.index queries.npy -k 5 --show-text notes.txt",
-            ),
+class Search(
+    KeyOptions,
+    BudgetOptions,
+    name="retrieve search",
+    help="the nearest documents of queries",
+    examples=(
+        _SEARCH_TEXTS,
+        (
+            "print the texts too; they are not protected",
+            "hushvec retrieve search notes.index queries.npy -k 5 --show-text notes.txt",
         ),
+    ),
+):
+    """Answer queries from an index: a file as for `hushvec retrieve build`, or texts."""
+
+    folder: Path = argument("folder of an index", "INDEX")
+    queries: Path | None = argument("file of vectors or texts, unless --text", "QUERIES", nargs="?")
+    text: list[str] = option("a query in words, embedded with MiniLM; may be repeated", [])
+    k: int = option("documents for a query", 10, "-k")
+    column: str | None = option("column or key of the vectors (default embedding)")
+    text_key: str | None = option(".jsonl: embed the text under this key")
+    show_text: Path | None = option(
+        "print documents' texts too, one per line in the order of the build: NO privacy for them", metavar="FILE"
     )
-    parser.add_argument("folder", metavar="INDEX", type=Path, help="folder of an index")
-    parser.add_argument("queries", nargs="?", metavar="QUERIES", type=Path, help="file of vectors or texts, unless --text")
-    parser.add_argument("--text", action="append", default=[], help="a query in words, embedded with MiniLM; may be repeated")
-    parser.add_argument("-k", type=int, default=10, help="documents for a query (default 10)")
-    parser.add_argument("--column", help="column or key of the vectors (default embedding)")
-    parser.add_argument("--text-key", help=".jsonl: embed the text under this key")
-    texts = "print documents' texts too, one per line in the order of the build: NO privacy for them"
-    parser.add_argument("--show-text", metavar="FILE", type=Path, help=texts)
-    parser.add_argument("--without-budgets", action="store_true", help="continue without a budget that the index was saved with")
-    add_key_arguments(parser)
-    add_budget_arguments(parser, "scores")
+    without_budgets: bool = option("continue without a budget that the index was saved with")
+    budget: str | None = option("charge scores to the ledger of this key first; it must exist (see hushvec budget)", metavar="KEY")
+
+    def run(self) -> int:
+        if (self.queries is None) == (not self.text):
+            raise ValueError("one of QUERIES and --text must be given")
+        texts = None if self.show_text is None else _read_lines(self.show_text)
+        with opened_budget(self) as budget:
+            index = PrivateIndex.load(
+                self.folder,
+                score_budget=budget,
+                without_budgets=self.without_budgets or self.budget is not None,
+                generator=make_generator(self),
+            )
+            if texts is not None:
+                unknown = next((one for one in index.ids.tolist() if one not in texts), None)
+                if unknown is not None:
+                    raise ValueError(f"--show-text must have a line for every id from 0 on, or JSON with an id: none for {unknown!r}")
+                print(f"{self.prog}: {NOTE_TEXT}", file=sys.stderr)
+            if self.queries is None:
+                queries: NDArray[Any] = embedded(MiniLMEmbedder(), self.text)
+            else:
+                queries = _vectors(self.queries, self.column, self.text_key)
+            found = index.search(queries, k=self.k)
+        scores = [None] * len(found.ids) if found.scores is None else found.scores.tolist()
+        answers = [list(_hits(ids, these, texts)) for ids, these in zip(found.ids.tolist(), scores, strict=True)]
+        receipts = {"query_receipt": found.query_receipt, "score_receipt": found.score_receipt}
+        shown = {name: None if receipt is None else receipt.to_dict() for name, receipt in receipts.items()}
+        lines = [_table_of(answers)]
+        for name, receipt in receipts.items():
+            if receipt is not None:
+                claim = "" if receipt.is_dp_claim else ": NOT a DP claim"
+                what = f"{name.replace('_', ' ')} of {plural(len(answers), 'query', 'queries')}"
+                lines += ["", printable(f"{what}: epsilon = {receipt.epsilon!r}, delta = {receipt.delta!r}{claim}")]
+        return answered(self, {"answers": answers, **shown, "notes": [] if texts is None else [NOTE_TEXT]}, *lines)
+
+
+class Show(
+    Command,
+    name="retrieve show",
+    help="what an index costs and whom it protects",
+    examples=(("with the cost of 1000 queries", "hushvec retrieve show notes.index --queries 1000"),),
+):
+    """Costs of an index."""
+
+    folder: Path = argument("folder of an index", "INDEX")
+    queries: int = option("also show the cost of this many queries", _SHOWN_QUERIES)
+
+    def run(self) -> int:
+        return _print_index(self, PrivateIndex.load(self.folder, without_budgets=True), self.queries)
 
 
 # ---- build ----
-
-
-def _build(options: argparse.Namespace) -> int:
-    _require_new(options.output)
-    if options.budget is not None and options.epsilon is None and options.sigma is None:
-        raise ValueError("--budget must come with --epsilon or --sigma: without noise there is nothing to charge")
-    with ExitStack() as stack:
-        budget = stack.enter_context(opened_budget(options))
-        ids = None if options.ids is None else _read_ids(options.ids)
-        vectors = _vectors(options.input, options)
-        index = PrivateIndex(
-            vectors.shape[1],
-            documents=_document_noise(options, budget),
-            queries=_query_noise(options),
-            scores=_score_noise(options),
-            store=options.store,
-            store_options=_store_options(options.store_option) or None,
-            path=_store_path(options),
-            projection=None if options.projection is None else PublicProjection.load(options.projection),
-            normalize=not options.no_normalize,
-            generator=make_generator(options),
-        )
-        with announced("adding the rows to the index"):
-            index.add(vectors, ids)
-            index.save(options.output)
-    _print_index(options, index, _SHOWN_QUERIES)
-    return 0
 
 
 def _require_new(folder: Path) -> None:
@@ -184,9 +219,15 @@ def _require_new(folder: Path) -> None:
         raise ValueError(f"{folder}: must be a place that can be written to")
 
 
-def _document_noise(options: argparse.Namespace, budget: PrivacyBudget | None) -> VectorNoise | None:
+def _document_noise(options: Build, budget: PrivacyBudget | None) -> VectorNoise | None:
     if options.codebook is not None:
-        return VectorNoise(mechanism=_response(options), budget=budget)
+        if options.epsilon is None:
+            raise ValueError("--epsilon must be given with --codebook")
+        if options.sigma is not None or options.renormalize or options.per != "record":
+            raise ValueError(
+                "--codebook must come without --sigma, --renormalize and --per release: it answers each row with a unit row"
+            )
+        return VectorNoise(mechanism=PublicCodebook.load(options.codebook).mechanism(options.epsilon), budget=budget)
     if options.epsilon is None and options.sigma is None:
         return None
     return VectorNoise(
@@ -200,21 +241,7 @@ def _document_noise(options: argparse.Namespace, budget: PrivacyBudget | None) -
     )
 
 
-def _response(options: argparse.Namespace) -> CodebookResponse:
-    if options.epsilon is None:
-        raise ValueError("--epsilon must be given with --codebook")
-    if options.sigma is not None or options.renormalize or options.per != "record":
-        raise ValueError("--codebook must come without --sigma, --renormalize and --per release: it answers each row with a unit row")
-    return PublicCodebook.load(options.codebook).mechanism(options.epsilon)
-
-
-def _query_noise(options: argparse.Namespace) -> VectorNoise | None:
-    if options.query_epsilon is None:
-        return None
-    return VectorNoise(epsilon=options.query_epsilon, mechanism=options.query_mechanism, per=options.query_per)
-
-
-def _score_noise(options: argparse.Namespace) -> ScoreNoise | None:
+def _score_noise(options: Build) -> ScoreNoise | None:
     if options.score_epsilon is None:
         return None
     try:
@@ -226,127 +253,46 @@ def _score_noise(options: argparse.Namespace) -> ScoreNoise | None:
     )
 
 
-def _store_options(given: list[str]) -> dict[str, Any]:
-    named = {}
-    for option in given:
-        name, separator, value = option.partition("=")
-        if not separator:
-            raise ValueError(f"--store-option must be NAME=NUMBER, got {option!r}")
-        named[name] = int(value) if value.lstrip("-").isdigit() else value
-    return named
-
-
-def _store_path(options: argparse.Namespace) -> Path | None:
-    if options.path is not None or options.store not in ON_DISK:
-        return options.path  # type: ignore[no-any-return]
-    folder: Path = options.output
-    return folder.with_name(f"{folder.name}.rows")
-
-
-# ---- search ----
-
-
-def _search(options: argparse.Namespace) -> int:
-    if (options.queries is None) == (not options.text):
-        raise ValueError("one of QUERIES and --text must be given")
-    texts = None if options.show_text is None else _read_lines(options.show_text)
-    with ExitStack() as stack:
-        index = PrivateIndex.load(
-            options.folder,
-            score_budget=stack.enter_context(opened_budget(options)),
-            without_budgets=options.without_budgets or options.budget is not None,
-            generator=make_generator(options),
-        )
-        if texts is not None:
-            _require_texts(index, texts)
-            print(f"{options.prog}: {NOTE_TEXT}", file=sys.stderr)
-        queries = embedded(MiniLMEmbedder(), options.text) if options.text else _vectors(options.queries, options)
-        found = index.search(queries, k=options.k)
-    answers = [list(_hits(ids, scores, texts)) for ids, scores in zip(found.ids.tolist(), _score_lists(found), strict=True)]
-    receipts = {"query_receipt": found.query_receipt, "score_receipt": found.score_receipt}
-    if options.json:
-        shown = {name: None if receipt is None else receipt.to_dict() for name, receipt in receipts.items()}
-        print_json({"answers": answers, **shown, "notes": [] if texts is None else [NOTE_TEXT]})
-        return 0
-    _print_answers(answers)
-    for name, receipt in receipts.items():
-        if receipt is not None:
-            claim = "" if receipt.is_dp_claim else ": NOT a DP claim"
-            what = f"{name.replace('_', ' ')} of {plural(len(answers), 'query', 'queries')}"
-            say("", f"{what}: epsilon = {receipt.epsilon!r}, delta = {receipt.delta!r}{claim}")
-    return 0
-
-
-def _score_lists(found: Any) -> list[Any]:
-    return [None] * len(found.ids) if found.scores is None else found.scores.tolist()
-
-
 def _hits(ids: list[Any], scores: list[float] | None, texts: Mapping[Any, str] | None) -> Iterator[dict[str, Any]]:
     for place, one in enumerate(ids):
         hit: dict[str, Any] = {"id": one, "score": None if scores is None else scores[place]}
         yield hit if texts is None else {**hit, "text": texts[one]}
 
 
-def _print_answers(answers: list[list[dict[str, Any]]]) -> None:
+def _table_of(answers: list[list[dict[str, Any]]]) -> str:
     rows = []
     for query, hits in enumerate(answers):
         for rank, hit in enumerate(hits, 1):
             score = "" if hit["score"] is None else f"{hit['score']:.4f}"
             rows.append((str(query), str(rank), str(hit["id"]), score, hit.get("text", "")))
-    print(table(("query", "rank", "id", "score", "text"), rows))
+    return table(("query", "rank", "id", "score", "text"), rows)
 
 
-def _require_texts(index: PrivateIndex, texts: Mapping[Any, str]) -> None:
-    unknown = next((one for one in index.ids.tolist() if one not in texts), None)
-    if unknown is not None:
-        raise ValueError(f"--show-text must have a line for every id from 0 on, or JSON with an id: none for {unknown!r}")
-
-
-# ---- show ----
-
-
-def _show(options: argparse.Namespace) -> int:
-    _print_index(options, PrivateIndex.load(options.folder, without_budgets=True), options.queries)
-    return 0
-
-
-def _print_index(options: argparse.Namespace, index: PrivateIndex, queries: int) -> None:
-    if options.json:
-        settings = {name: value for name, value in index.settings.to_dict().items() if value is not None}
-        print_json(
-            {
-                "rows": len(index),
-                "settings": settings,
-                "document_guarantee": index.document_guarantee(),
-                "document_guarantee_of_queries": {"queries": queries, "guarantee": index.document_guarantee(queries)},
-                "query_guarantee": index.query_guarantee(),
-                "query_guarantee_of_queries": {"queries": queries, "guarantee": index.query_guarantee(queries)},
-                "receipts": [receipt.to_dict() for receipt in index.receipts],
-            }
-        )
-        return
-    say(*index.describe())
+def _print_index(options: Build | Show, index: PrivateIndex, queries: int) -> int:
+    value = {
+        "rows": len(index),
+        "settings": {name: value for name, value in index.settings.to_dict().items() if value is not None},
+        "document_guarantee": index.document_guarantee(),
+        "document_guarantee_of_queries": {"queries": queries, "guarantee": index.document_guarantee(queries)},
+        "query_guarantee": index.query_guarantee(),
+        "query_guarantee_of_queries": {"queries": queries, "guarantee": index.query_guarantee(queries)},
+        "receipts": [receipt.to_dict() for receipt in index.receipts],
+    }
+    lines = list(index.describe())
     if index.settings.scores is not None:
-        say(f"{plural(queries, 'query', 'queries')}: {index.document_guarantee(queries)}")
-    for receipt in index.receipts:
-        print(f"\n{receipt_lines(receipt)}")
+        lines.append(f"{plural(queries, 'query', 'queries')}: {index.document_guarantee(queries)}")
+    return answered(options, value, *map(printable, lines), *(f"\n{receipt_lines(receipt)}" for receipt in index.receipts))
 
 
 # ---- what comes in ----
 
 
-def _vectors(path: Path, options: argparse.Namespace) -> NDArray[Any]:
+def _vectors(path: Path, column: str | None, text_key: str | None) -> NDArray[Any]:
     """Rows of a file; texts are embedded."""
     if path.suffix.lower() == _TEXT_SUFFIX:
         lines = [line for _, line in numbered_lines(read_utf8(str(path)), str(path))]
         return embedded(MiniLMEmbedder(), lines)
-    source = open_source(path, Columns(vector=options.column, text=options.text_key))
-    parts = []
-    with Progress("rows", source.count()) as progress:
-        for part in source.parts():
-            parts.append(np.atleast_2d(part.values))
-            progress.advance(len(parts[-1]))
-    return np.concatenate(parts) if parts else np.empty((0, source.dimension), np.float32)
+    return all_rows(path, Columns(vector=column, text=text_key))
 
 
 def _read_ids(path: Path) -> list[int] | list[str]:

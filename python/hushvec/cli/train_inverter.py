@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
 from pathlib import Path
 from typing import Any
 
-from hushvec.cli._arguments import Subparsers, add_command
-from hushvec.cli._output import facts, print_json
-from hushvec.cli._printable import say
+from hushvec.cli._output import answered, facts
+from hushvec.cli._parser import Command, option
+from hushvec.cli._style import printable
 from hushvec.mechanisms import MECHANISMS, PublicProjection
 from hushvec.text.inverters.trained.curve import CURVE_FILE
 from hushvec.text.inverters.trained.folder import PROJECTION_FILE, read_run
@@ -20,88 +19,66 @@ from hushvec.text.inverters.trained.training import TrainingSummary, train_inver
 # Exit codes of a run that was stopped, as of any command.
 _STOPPED_EXIT = 128
 
-# Settings that a resumed run need not repeat: everything in run.json.
-_SETTINGS = (
-    "vocabulary",
-    "max_tokens",
-    "epochs",
-    "batch_size",
-    "learning_rate",
-    "dropout",
-    "validation",
-    "checkpoint_every",
-    "seed",
-)
 
-
-def add_to(subparsers: Subparsers) -> None:
-    parser = add_command(
-        subparsers,
-        "train-inverter",
-        run,
-        description=(
-            "Train a small T5 that turns MiniLM embeddings back into text, and save it in FOLDER.\n\n"
-            "The corpus must be PUBLIC: a decoder reproduces its training texts, and this is not differential privacy.\n"
-            "With --mechanism it learns from embeddings as that mechanism releases them, with fresh noise in every step: such a\n"
-            "decoder reads released vectors best, to rewrite texts or as the adversary who attacks them.\n\n"
-            "Ctrl-C ends the run with a checkpoint; --resume continues it, and needs only --corpus again."
+class TrainInverter(
+    Command,
+    name="train-inverter",
+    examples=(
+        ("learn from public texts", "hushvec train-inverter --corpus public.txt -o decoder"),
+        ("go on after Ctrl-C", "hushvec train-inverter --corpus public.txt -o decoder --resume"),
+        (
+            "learn from noisy vectors, as an adversary would",
+            "hushvec train-inverter --corpus public.txt -o decoder --mechanism privunit --epsilon 8",
         ),
-        examples=(
-            ("learn from public texts", "hushvec train-inverter --corpus public.txt -o decoder"),
-            ("go on after Ctrl-C", "hushvec train-inverter --corpus public.txt -o decoder --resume"),
-            (
-                "learn from noisy vectors, as an adversary would",
-                "hushvec train-inverter --corpus public.txt -o decoder --mechanism privunit --epsilon 8",
-            ),
-        ),
-    )
-    add = _without_default(parser)
-    parser.add_argument("--corpus", metavar="FILE", required=True, help="public UTF-8 texts, one per line")
-    parser.add_argument("-o", "--output", metavar="FOLDER", type=Path, required=True, help="folder of the decoder: new or empty")
-    parser.add_argument("--text-key", metavar="KEY", help="the corpus is JSON lines, each with a text under this key")
-    parser.add_argument("--resume", action="store_true", help="continue the run in FOLDER")
-    parser.add_argument("--device", help="device of torch (default: CUDA if there is one, else the CPU)")
-    add("--size", choices=tuple(SIZES), help="size of the decoder (default small)")
-    add("--vocabulary", type=int, help="tokens at most, learned from the corpus (default 4096)")
-    add("--max-tokens", type=int, help="tokens of a text; longer ones are cut (default 48)")
-    add("--epochs", type=int, help="passes over the texts (default 20)")
-    add("--batch-size", type=int, help="texts in a step (default 64)")
-    add("--learning-rate", type=float, help="of AdamW at its highest (default 1/2 over the width, 0.002 for small)")
-    add("--dropout", type=float, help="share of elements left out in training (default 0.1)")
-    add("--validation", type=float, help="share of the texts that are held out (default 0.05)")
-    add("--checkpoint-every", type=int, metavar="STEPS", help="steps between validations with a checkpoint (default 500)")
-    add("--seed", type=int, help="of weights, order, dropout and noise (default 0); public, like the corpus")
-    add("--mechanism", choices=tuple(MECHANISMS), help="law of the noise on the embeddings (default: no noise)")
-    add("--epsilon", type=float, help="of one vector, for --mechanism")
-    add("--delta", type=float, help="for the Gaussian kinds (default 1e-3)")
-    add("--clip-norm", type=float, help="L2 norm that vectors are clipped to (default 1.0, that of MiniLM's)")
-    add("--sigma", type=float, help="standard deviation for --mechanism empirical")
-    add("--projection", type=int, metavar="M", help="principal components of the corpus that vectors go through first (default: none)")
+    ),
+):
+    """Train a small T5 that turns MiniLM embeddings back into text, and save it in FOLDER.
+
+    The corpus must be PUBLIC: a decoder reproduces its training texts, and this is not differential privacy.
+    With --mechanism it learns from embeddings as that mechanism releases them, with fresh noise in every step: such a
+    decoder reads released vectors best, to rewrite texts or as the adversary who attacks them.
+
+    Ctrl-C ends the run with a checkpoint; --resume continues it, and needs only --corpus again."""
+
+    corpus: str = option("public UTF-8 texts, one per line", metavar="FILE", required=True)
+    output: Path = option("folder of the decoder: new or empty", metavar="FOLDER", required=True)
+    text_key: str | None = option("the corpus is JSON lines, each with a text under this key", metavar="KEY")
+    resume: bool = option("continue the run in FOLDER")
+    device: str | None = option("device of torch (default: CUDA if there is one, else the CPU)")
+    # Of these only those that are given go on: a resumed run keeps its original settings.
+    size: str | None = option("size of the decoder (default small)", choices=tuple(SIZES))
+    vocabulary: int | None = option("tokens at most, learned from the corpus (default 4096)")
+    max_tokens: int | None = option("tokens of a text; longer ones are cut (default 48)")
+    epochs: int | None = option("passes over the texts (default 20)")
+    batch_size: int | None = option("texts in a step (default 64)")
+    learning_rate: float | None = option("of AdamW at its highest (default 1/2 over the width, 0.002 for small)")
+    dropout: float | None = option("share of elements left out in training (default 0.1)")
+    validation: float | None = option("share of the texts that are held out (default 0.05)")
+    checkpoint_every: int | None = option("steps between validations with a checkpoint (default 500)", metavar="STEPS")
+    seed: int | None = option("of weights, order, dropout and noise (default 0); public, like the corpus")
+    mechanism: str | None = option("law of the noise on the embeddings (default: no noise)", choices=tuple(MECHANISMS))
+    epsilon: float | None = option("of one vector, for --mechanism")
+    delta: float | None = option("for the Gaussian kinds (default 1e-3)")
+    clip_norm: float | None = option("L2 norm that vectors are clipped to (default 1.0, that of MiniLM's)")
+    sigma: float | None = option("standard deviation for --mechanism empirical")
+    projection: int | None = option("principal components of the corpus that vectors go through first (default: none)", metavar="M")
+
+    def run(self) -> int:
+        arguments = {name: value for name in _ARGUMENTS if (value := getattr(self, name)) is not None}
+        if self.resume:
+            arguments = {**_arguments_of(self.output), **arguments}
+        summary = train_inverter(
+            self.corpus, self.output, text_key=self.text_key, device=self.device, resume=self.resume, **arguments
+        )
+        answered(self, summary.to_dict(), printable(str(self.output)), facts(_facts(summary)))
+        if summary.stopped_by is None or summary.finished:
+            return 0
+        print(f"{self.prog}: stopped after step {summary.step} of {summary.steps}; --resume continues it", file=sys.stderr)
+        return _STOPPED_EXIT + int(signal.Signals(summary.stopped_by))
 
 
-def run(options: argparse.Namespace) -> int:
-    arguments = {name: getattr(options, name) for name in _ARGUMENTS if hasattr(options, name)}
-    if options.resume:
-        arguments = {**_arguments_of(options.output), **arguments}
-    summary = train_inverter(
-        options.corpus, options.output, text_key=options.text_key, device=options.device, resume=options.resume, **arguments
-    )
-    if options.json:
-        print_json(summary.to_dict())
-    else:
-        say(str(options.output))
-        print(facts(_facts(summary)))
-    if summary.stopped_by is None or summary.finished:
-        return 0
-    print(f"{options.prog}: stopped after step {summary.step} of {summary.steps}; --resume continues it", file=sys.stderr)
-    return _STOPPED_EXIT + int(signal.Signals(summary.stopped_by))
-
-
-def _without_default(parser: argparse.ArgumentParser) -> Any:
-    """`add_argument` for an argument that is only there if it was given: a resumed run keeps its original settings."""
-    return lambda *names, **rest: parser.add_argument(*names, default=argparse.SUPPRESS, **rest)
-
-
+# What is in run.json.
+_SETTINGS = ("vocabulary", "max_tokens", "epochs", "batch_size", "learning_rate", "dropout", "validation", "checkpoint_every", "seed")
 _ARGUMENTS = ("size", *_SETTINGS, "mechanism", "epsilon", "delta", "clip_norm", "sigma", "projection")
 
 

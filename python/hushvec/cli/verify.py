@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
+import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushvec._util import validate
+from hushvec._util.publish import receipt_path
 from hushvec.accounting import Composition, compose
-from hushvec.cli._arguments import Subparsers, add_command
-from hushvec.cli._kinds import EXPORT, RECEIPT, mistaken, mistaken_folder, receipts_of_lines
-from hushvec.cli._output import print_json, receipt_lines
-from hushvec.cli._printable import printable, say
-from hushvec.cli._style import paint
+from hushvec.cli._output import answered, receipt_lines
+from hushvec.cli._parser import Command, argument, option
+from hushvec.cli._style import paint, printable
 from hushvec.errors import ReceiptError
 from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, Verification
 from hushvec.receipts.fields import MOST_EXPORT_CHARACTERS, json_object
@@ -28,74 +28,86 @@ SHOWN_RECEIPTS = 10  # of more than so many, the answers alone are printed
 LARGEST_FILE = 1 << 22
 LARGEST_LINES = 1 << 28
 
+RECEIPT = "receipt"
+EXPORT = "ledger export"
 
-def add_to(subparsers: Subparsers) -> None:
-    parser = add_command(
-        subparsers,
-        "verify",
-        run,
-        description=(
-            "Recompute the guarantee of receipts of every kind from their parameters.\n\n"
-            "exit code 0  holds\n"
-            "          1  does not hold: a stated number does not follow from the others, the releases together cost more\n"
-            "             than --epsilon, or the ledger is inconsistent or did not pay for a receipt\n"
-            "          2  not a DP claim (seeded key, float grade, labels with their model's scores, training without noise),\n"
-            "             or a receipt or ledger that cannot be read\n\n"
-            "It checks the receipts' numbers. It cannot check that the values were made that way."
+_LISTED = 3  # receipts of a folder that are named
+
+# What a file begins with.
+_MAGIC = {
+    b"\x93NUMPY": "an array of numpy (.npy)",
+    b"PAR1": "a Parquet file",
+    b"ARROW1": "an Arrow file",
+    b"PK\x03\x04": "a zip archive (.npz and others)",
+    b"\x1f\x8b": "a gzip file",
+    b"%PDF": "a PDF",
+    b"SQLite format 3\x00": "an SQLite file",
+}
+
+
+class Verify(
+    Command,
+    name="verify",
+    examples=(
+        ("one receipt", "hushvec verify private.npy.receipt.json"),
+        (
+            "several releases about the same people, which must cost at most 10 together",
+            "hushvec verify *.receipt.json --epsilon 10",
         ),
-        examples=(
-            ("one receipt", "hushvec verify private.npy.receipt.json"),
-            (
-                "several releases about the same people, which must cost at most 10 together",
-                "hushvec verify *.receipt.json --epsilon 10",
-            ),
-            (
-                "and that a ledger paid for them",
-                "hushvec budget export --key clinic -o ledger.json\n  hushvec verify *.receipt.json --ledger ledger.json",
-            ),
+        (
+            "and that a ledger paid for them",
+            "hushvec budget export --key clinic -o ledger.json\n  hushvec verify *.receipt.json --ledger ledger.json",
         ),
+    ),
+):
+    """Recompute the guarantee of receipts of every kind from their parameters.
+
+    exit code 0  holds
+              1  does not hold: a stated number does not follow from the others, the releases together cost more
+                 than --epsilon, or the ledger is inconsistent or did not pay for a receipt
+              2  not a DP claim (seeded key, float grade, labels with their model's scores, training without noise),
+                 or a receipt or ledger that cannot be read
+
+    It checks the receipts' numbers. It cannot check that the values were made that way."""
+
+    receipts: list[str] = argument(
+        "a receipt file, JSON lines with a receipt each (hushvec rewrite --lines), or - for standard input", "RECEIPT", nargs="+"
     )
-    parser.add_argument(
-        "receipts",
-        nargs="+",
-        metavar="RECEIPT",
-        help="a receipt file, JSON lines with a receipt each (hushvec rewrite --lines), or - for standard input",
+    epsilon: float | None = option("the claimed epsilon of all releases together, about the same people")
+    delta: float | None = option("the delta of that claim (default: the sum of the receipts' own)")
+    independent_samples: bool = option(
+        "your word that trainings drew samples of their own, where receipts do not show it (else: no amplification)"
     )
-    parser.add_argument("--epsilon", type=float, help="the claimed epsilon of all releases together, about the same people")
-    parser.add_argument("--delta", type=float, help="the delta of that claim (default: the sum of the receipts' own)")
-    parser.add_argument(
-        "--independent-samples",
-        action="store_true",
-        help="your word that trainings drew samples of their own, where receipts do not show it (else: no amplification)",
-    )
-    parser.add_argument("--ledger", metavar="EXPORT", help="what `hushvec budget export` wrote: check it, and that it paid")
+    ledger: str | None = option("what `hushvec budget export` wrote: check it, and that it paid", metavar="EXPORT")
+
+    def run(self) -> int:
+        named = [one for name in self.receipts for one in _receipts(name)]
+        receipts = [receipt for _, receipt in named]
+        found = [verify_receipt(receipt) for receipt in receipts]
+        statuses = {one.status for one in found}
+        further: dict[str, Verification] = {}
+        composition = None
+        asked = self.epsilon is not None or self.delta is not None
+        # Losses of two adjacencies have no sum, nor has the unknown loss behind a receipt that does not hold. Training has no loss
+        # before its first step, and no finite one without noise.
+        comparable = len({receipt.adjacency for receipt in receipts}) == 1 and all(receipt.has_loss for receipt in receipts)
+        if DOES_NOT_HOLD not in statuses and (asked or (len(receipts) > 1 and comparable)):
+            further["together"], composition = _together(receipts, self, claimed=NOT_A_CLAIM not in statuses)
+        if self.ledger is not None:
+            further["ledger"] = _ledger(receipts, self.ledger, independent_samples=self.independent_samples)
+        every = (one.status for one in (*found, *further.values()))
+        status = max(every, key=lambda status: (status != HOLDS, status == DOES_NOT_HOLD))
+        value: dict[str, Any] = {"status": status}
+        each = [{**_as_json(one), "receipt": receipt.to_dict()} for one, receipt in zip(found, receipts)]
+        value |= {"receipts": each} if len(each) > 1 else {name: each[0][name] for name in ("reasons", "receipt")}
+        value |= {title: _as_json(one) for title, one in further.items()}
+        if composition is not None:
+            value["together"] |= {name: getattr(composition, name) for name in ("epsilon", "delta", "theorem")}
+        answered(self, value, _painted(status), *_lines(named, found, further))
+        return EXIT_CODES[status]
 
 
-def run(options: argparse.Namespace) -> int:
-    named = [one for name in options.receipts for one in _receipts(name)]
-    names, receipts = [name for name, _ in named], [receipt for _, receipt in named]
-    found = [verify_receipt(receipt) for receipt in receipts]
-    together = None
-    statuses = {one.status for one in found}
-    asked = options.epsilon is not None or options.delta is not None
-    # Losses of two adjacencies have no sum, nor has the unknown loss behind a receipt that does not hold. Training has no loss before
-    # its first step, and no finite one without noise.
-    comparable = len({receipt.adjacency for receipt in receipts}) == 1 and all(receipt.has_loss for receipt in receipts)
-    if DOES_NOT_HOLD not in statuses and (asked or (len(receipts) > 1 and comparable)):
-        together = _together(receipts, options, claimed=NOT_A_CLAIM not in statuses)
-        found.append(together[0])
-    ledger = None if options.ledger is None else _ledger(receipts, options)
-    if ledger is not None:
-        found.append(ledger)
-    status = max((one.status for one in found), key=lambda status: (status != HOLDS, status == DOES_NOT_HOLD))
-    if options.json:
-        print_json(_as_json(status, receipts, found, together, ledger))
-    else:
-        _print(status, names, receipts, found, together, ledger)
-    return EXIT_CODES[status]
-
-
-def _together(receipts: list[AnyReceipt], options: argparse.Namespace, *, claimed: bool) -> tuple[Verification, Composition]:
+def _together(receipts: list[AnyReceipt], options: Verify, *, claimed: bool) -> tuple[Verification, Composition]:
     epsilon = None if options.epsilon is None else validate.not_negative("--epsilon", options.epsilon)
     delta = sum(receipt.delta for receipt in receipts) if options.delta is None else options.delta
     composition = compose(receipts, delta=delta, independent_samples=options.independent_samples)
@@ -111,64 +123,39 @@ def _together(receipts: list[AnyReceipt], options: argparse.Namespace, *, claime
     return Verification(HOLDS, (f"all releases together, about the same people, are {promise}",)), composition
 
 
-def _ledger(receipts: list[AnyReceipt], options: argparse.Namespace) -> Verification:
-    name = options.ledger
+def _ledger(receipts: list[AnyReceipt], name: str, *, independent_samples: bool) -> Verification:
     content = _read(name, MOST_EXPORT_CHARACTERS, EXPORT)
     try:
         export = json_object(_text(content, MOST_EXPORT_CHARACTERS), "export", MOST_EXPORT_CHARACTERS)
-        return verify_charges(receipts, export, independent_samples=options.independent_samples)
+        return verify_charges(receipts, export, independent_samples=independent_samples)
     except (ValueError, TypeError) as error:
         raise ReceiptError(mistaken(name, content, EXPORT) or f"{name}: {error}") from None
 
 
-def _as_json(
-    status: str,
-    receipts: list[AnyReceipt],
-    found: list[Verification],
-    together: tuple[Verification, Composition] | None,
-    ledger: Verification | None,
-) -> dict[str, Any]:
-    shown: dict[str, Any] = {"status": status}
-    if len(receipts) == 1:
-        shown |= {"reasons": list(found[0].reasons), "receipt": receipts[0].to_dict()}
-    else:
-        shown["receipts"] = [
-            {"status": one.status, "reasons": list(one.reasons), "receipt": receipt.to_dict()}
-            for one, receipt in zip(found, receipts)
-        ]
-    if together is not None:
-        verification, composition = together
-        shown["together"] = {
-            "status": verification.status,
-            "reasons": list(verification.reasons),
-            "epsilon": composition.epsilon,
-            "delta": composition.delta,
-            "theorem": composition.theorem,
-        }
-    if ledger is not None:
-        shown["ledger"] = {"status": ledger.status, "reasons": list(ledger.reasons)}
-    return shown
+def _as_json(found: Verification) -> dict[str, Any]:
+    return {"status": found.status, "reasons": list(found.reasons)}
 
 
-def _print(
-    status: str,
-    names: list[str],
-    receipts: list[AnyReceipt],
-    found: list[Verification],
-    together: tuple[Verification, Composition] | None,
-    ledger: Verification | None,
-) -> None:
-    print(paint(_STYLES[status], status))
-    for name, receipt, one in zip(names, receipts, found):
-        if len(receipts) > 1:
-            print(f"{printable(name)}: {paint(_STYLES[one.status], one.status)}")
-        say(*(f"  {reason}" for reason in one.reasons))
-        if len(receipts) <= SHOWN_RECEIPTS:
-            print(f"\n{receipt_lines(receipt)}")
-    for title, further in (("together", together and together[0]), ("ledger", ledger)):
-        if further is not None:
-            print(f"\n{title}: {paint(_STYLES[further.status], further.status)}")
-            say(*(f"  {reason}" for reason in further.reasons))
+def _painted(status: str) -> str:
+    return paint(_STYLES[status], status)
+
+
+def _lines(
+    named: list[tuple[str, AnyReceipt]], found: list[Verification], further: dict[str, Verification]
+) -> Iterator[str]:
+    for (name, receipt), one in zip(named, found):
+        if len(named) > 1:
+            yield f"{printable(name)}: {_painted(one.status)}"
+        yield _reasons(one)
+        if len(named) <= SHOWN_RECEIPTS:
+            yield f"\n{receipt_lines(receipt)}"
+    for title, one in further.items():
+        yield f"\n{title}: {_painted(one.status)}"
+        yield _reasons(one)
+
+
+def _reasons(found: Verification) -> str:
+    return "\n".join(printable(f"  {reason}") for reason in found.reasons)
 
 
 def _receipts(name: str) -> list[tuple[str, AnyReceipt]]:
@@ -178,19 +165,19 @@ def _receipts(name: str) -> list[tuple[str, AnyReceipt]]:
         lines = receipts_of_lines(content) if len(content) <= LARGEST_LINES else []
     except ReceiptError as error:
         raise ReceiptError(f"{name}: {error}") from None
-    if lines:
-        return [(f"{name}, line {number}", _of_line(name, number, text)) for number, text in lines]
+    found = []
+    for number, text in lines:
+        where = f"{name}, line {number}"
+        try:
+            found.append((where, receipt_from_json(text)))
+        except ReceiptError as error:
+            raise ReceiptError(f"{where}: {error}") from None
+    if found:
+        return found
     try:
         return [(name, receipt_from_json(_text(content, LARGEST_FILE)))]
     except (ReceiptError, UnicodeDecodeError) as error:
         raise ReceiptError(mistaken(name, content, RECEIPT) or f"{name}: {error}") from None
-
-
-def _of_line(name: str, number: int, text: str) -> AnyReceipt:
-    try:
-        return receipt_from_json(text)
-    except ReceiptError as error:
-        raise ReceiptError(f"{name}, line {number}: {error}") from None
 
 
 def _read(name: str, most: int, wanted: str) -> bytes:
@@ -207,3 +194,92 @@ def _text(content: bytes, most: int) -> str:
     if len(content) > most:
         raise ReceiptError(f"receipt must have at most {most} bytes")
     return content.decode("utf-8")
+
+
+# ---- what a file is that was given where a receipt or the export of a ledger was expected, and what to give instead ----
+
+
+def mistaken(name: str, content: bytes, wanted: str) -> str | None:
+    """Kind of a file, and what to give instead of it; None if it may be meant as what is wanted.
+
+    Args:
+        name: as it was given.
+        content: of the file, or its beginning.
+        wanted: `RECEIPT` or `EXPORT`.
+    """
+    kind = next((kind for magic, kind in _MAGIC.items() if content.startswith(magic)), None)
+    if kind is not None:
+        return f"{name}: {kind}, not a {wanted}{_instead(name, kind)}"
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        lines = _json_lines(content)
+        return f"{name}: {lines} lines of JSON, not a {wanted}{_instead(name)}" if lines else None
+    kind = _json_kind(value, wanted)
+    return None if kind is None else f"{name}: {kind}{_instead(name)}"
+
+
+def receipts_of_lines(content: bytes) -> list[tuple[int, str]]:
+    """The receipts in JSON lines, as `hushvec rewrite` writes them for many documents.
+
+    Returns:
+        Number of the line and JSON of the receipt; empty if the first line is not of this kind.
+
+    Raises:
+        ReceiptError: a later line is not, or a document has no receipt; it names the line.
+    """
+    lines = [(number, line) for number, line in enumerate(content.splitlines(), 1) if line.strip()]
+    found: list[tuple[int, str]] = []
+    for number, line in lines:
+        try:
+            value = json_object(line.decode("utf-8"))
+        except (ReceiptError, UnicodeDecodeError):
+            value = None
+        if not isinstance(value, dict) or not {"receipt", "dp_line"} <= value.keys():
+            if not found:
+                return []
+            raise ReceiptError(f"line {number} must be a document of hushvec rewrite with its receipt, as the lines before it")
+        if not isinstance(value["receipt"], dict):
+            raise ReceiptError(f"line {number} has no receipt: its output was made without a release, or without noise")
+        found.append((number, json.dumps(value["receipt"])))
+    return found
+
+
+def mistaken_folder(name: str, wanted: str) -> str:
+    found = sorted(path.name for path in Path(name).glob("*.receipt.json"))
+    if not found or wanted != RECEIPT:
+        return f"{name}: a folder, not a {wanted}"
+    more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    return f"{name}: a folder, not a receipt; pass a receipt in it: {', '.join(found[:_LISTED])}{more}"
+
+
+def _instead(name: str, kind: str = "") -> str:
+    if name != "-" and receipt_path(Path(name)).is_file():
+        return f"; its receipt is {receipt_path(Path(name))}"
+    if kind.startswith("an SQLite"):
+        return f"; if it is a store of budgets: hushvec budget show --store {name}"
+    return ""
+
+
+def _json_kind(value: Any, wanted: str) -> str | None:
+    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        return f"a list of {len(value)} objects, not a {wanted}; pass each receipt as a file of its own"
+    if not isinstance(value, dict):
+        return None
+    if {"rows", "head"} <= value.keys() and wanted != EXPORT:
+        return "a ledger export, not a receipt; pass it as --ledger beside receipts, or to hushvec budget verify --export"
+    if "receipt_version" in value and wanted != RECEIPT:
+        return f"a receipt, not a {wanted}; hushvec budget export writes one"
+    if isinstance(value.get("receipt"), dict) and wanted == RECEIPT:
+        return "the JSON of a command, not a receipt; pass the object under its key 'receipt' as a file of its own, or to -"
+    return None
+
+
+def _json_lines(content: bytes) -> int:
+    """Number of lines, if the first two are JSON objects."""
+    lines = [line for line in content.splitlines() if line.strip()]
+    try:
+        both = [json.loads(line) for line in lines[:2]]
+    except (ValueError, RecursionError):
+        return 0
+    return len(lines) if len(both) == 2 and all(isinstance(one, dict) for one in both) else 0

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 from hushvec._util.lazy import at_first_use
 
 if TYPE_CHECKING:
-    from hushvec.plot.cosines import cosine
-    from hushvec.plot.ledgers import budget_over_time
+    from hushvec.plot.curves import budget_over_time, cosine
     from hushvec.plot.tradeoffs import utility_over_attack
 
 __all__ = ["budget_over_time", "cosine", "utility_over_attack"]
 
 __getattr__, __dir__ = at_first_use(
-    globals(), {"budget_over_time": "ledgers", "cosine": "cosines", "utility_over_attack": "tradeoffs"}
+    globals(), {"budget_over_time": "curves", "cosine": "curves", "utility_over_attack": "tradeoffs"}
 )

@@ -10,7 +10,7 @@ from hushvec._util.statistics import Estimate
 from hushvec.audit.indexes.inversion import InversionResult
 from hushvec.audit.indexes.membership import MembershipResult
 from hushvec.audit.indexes.tuning import TunedEpsilon
-from hushvec.plot.axes import axes_or_new, finished, points
+from hushvec.plot.curves import axes_or_new, finished, number_of, points
 from hushvec.retrieval.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -67,9 +67,10 @@ def utility_over_attack(
         >>> ax.get_xlabel(), ax.get_ylabel()
         ('attack: area', 'utility: recall')
     """
-    found = _of_tuned(results) if isinstance(results, TunedEpsilon) else [
-        point for one in results if (point := _point(one, utility, attack, label, by)) is not None
-    ]
+    if isinstance(results, TunedEpsilon):
+        found = [_Point(f"epsilon {one.epsilon:.3g}", one.utility, one.tpr, "") for one in results.trials if one.utility is not None]
+    else:
+        found = [point for one in results if (point := _point(one, utility, attack, label, by)) is not None]
     if not found:
         raise ValueError("results must have at least one point with a utility and an attack, got none")
     ax = axes_or_new(ax)
@@ -81,27 +82,19 @@ def utility_over_attack(
     if isinstance(results, TunedEpsilon):
         ax.axvline(results.target_tpr, color="0.5", linestyle=":", label=f"limit {results.target_tpr:g}")
         attack, utility = results.fpr, "as the caller measured it"
-    chance = _chance(attack)
-    if chance is not None:
+    chance = float(attack) if isinstance(attack, float | int) else 0.5 if attack.endswith("auc") else None
+    if chance is not None:  # where it is known what guessing gives
         ax.axvline(chance, color="0.5", linewidth=0.8, label=f"guessing: {chance:g}")
     return finished(ax, x=_attack_label(attack), y=f"utility: {utility}", title="What a search is worth, and what an attack gains")
 
 
 def _name_points(ax: Axes, found: list[_Point]) -> None:
     """Names beside the points; those of neighbors stand above each other."""
-    places = [(_number(point.attack), _number(point.utility)) for point in found]
+    places = [(number_of(point.attack), number_of(point.utility)) for point in found]
     near = [_NEAR * (max(axis) - min(axis)) for axis in zip(*places)]
     for number, (point, place) in enumerate(zip(found, places)):
         below = sum(all(abs(a - b) <= far for a, b, far in zip(place, other, near)) for other in places[:number])
         ax.annotate(point.name, place, xytext=(5, 5 + _LINE * below), textcoords="offset points", fontsize="small")
-
-
-def _of_tuned(tuned: TunedEpsilon) -> list[_Point]:
-    return [
-        _Point(f"epsilon {trial.epsilon:.3g}", trial.utility, trial.tpr, "")
-        for trial in tuned.trials
-        if trial.utility is not None
-    ]
 
 
 def _point(one: Any, utility: str, attack: str | float, label: str, by: str | None) -> _Point | None:
@@ -164,17 +157,6 @@ def _read(name: str, value: Any) -> float:
         return validate.number(name, float(value) if isinstance(value, str) else value)
     except ValueError:
         raise ValueError(f"{name} must be a finite number in every row, got {value!r:.40}") from None
-
-
-def _number(value: Estimate | float) -> float:
-    return value.value if isinstance(value, Estimate) else value
-
-
-def _chance(attack: str | float) -> float | None:
-    """What guessing gives; None where it is not known."""
-    if isinstance(attack, float | int):
-        return float(attack)
-    return 0.5 if attack.endswith("auc") else None
 
 
 def _attack_label(attack: str | float) -> str:

@@ -14,14 +14,13 @@ import contextlib
 import hashlib
 import hmac
 import os
-import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hushvec._util.extras import needs_extra
-from hushvec._util.publish import PRIVATE, private_file, private_folder
+from hushvec._util.publish import PRIVATE, fault_of_place, private_file, private_folder
 from hushvec.budget.location import file_of
 from hushvec.budget.sqlite import LOGS
 from hushvec.errors import BudgetError
@@ -38,22 +37,16 @@ _PROBE_BYTES = 16_000
 
 @dataclass(frozen=True)
 class Claim:
-    """The row of one key.
+    """The row of one key."""
 
-    Args:
-        period: of the ledger that pays.
-        fingerprint: of what was asked first.
-        body, headers: the answer; None before it is kept.
-    """
-
-    period: str
-    fingerprint: str
-    body: bytes | None
+    period: str  # of the ledger that pays
+    fingerprint: str  # of what was asked first
+    body: bytes | None  # of the answer; None before it is kept, as the headers
     headers: dict[str, str] | None
 
 
 def claim_name(tenant: str, key: str) -> str:
-    """What a key is called in the store and in the ledger. Keys of clients may say something; hashes do not."""
+    """Name of a key in the store and in the ledger. Keys of clients may say something; hashes do not."""
     return hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()
 
 
@@ -65,12 +58,7 @@ def fingerprint_of(secret: bytes, path: str, body: bytes | bytearray) -> str:
 class AnswerStore:
     """Claims and answers in SQLite or PostgreSQL, for any number of processes.
 
-    Args:
-        store: of the ledgers. In PostgreSQL answers are in the same database; beside an SQLite ledger they are in a file of its name
-            and ".answers", which is its owner's alone.
-
-    Raises:
-        BudgetError: the file or the database cannot be used.
+    They are in the database of the ledgers; beside an SQLite ledger in a file of its name and ".answers", which is its owner's alone.
     """
 
     def __init__(self, store: str) -> None:
@@ -172,10 +160,8 @@ def _private_file_beside(ledger: Path) -> Path:
         with contextlib.suppress(FileExistsError):
             private_file(path)
         for name in (path, *(path.with_name(path.name + suffix) for suffix in LOGS)):
-            with contextlib.suppress(FileNotFoundError):
-                found = os.lstat(name)
-                if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-                    raise BudgetError(f"{name}: must be a plain file with one name")
+            if fault_of_place(name):
+                raise BudgetError(f"{name}: must be a plain file with one name")
         path.chmod(PRIVATE)
     except BudgetError:  # an OSError too
         raise

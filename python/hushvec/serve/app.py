@@ -24,11 +24,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hushvec._native._core import __version__
 from hushvec.errors import HushvecError
 from hushvec.serve.failures import ServiceError
+from hushvec.serve.metrics import request_span, start_exporting
 from hushvec.serve.policy import Policy, local_policy, read_policy
 from hushvec.serve.reloading import kept_policy, watch
-from hushvec.serve.routes import accounts, embeddings, explore, page, questions, status, texts, vectors
+from hushvec.serve.routes import accounts, embeddings, explore, page, questions, texts
 from hushvec.serve.service import Service
-from hushvec.serve.tracing import request_span, start_exporting
 
 _log = logging.getLogger("hushvec.serve")
 
@@ -105,7 +105,7 @@ def create_app(
     app.add_middleware(_Around, service=service)
     app.add_exception_handler(ServiceError, _service_error)
     app.add_exception_handler(HTTPException, _http_error)
-    for module in (embeddings, vectors, texts, questions, accounts, explore, status, page):
+    for module in (embeddings, texts, questions, accounts, explore, page):
         app.include_router(module.router)
     return app
 
@@ -163,7 +163,8 @@ class _Around:
             await send(message)
 
         request = Request(scope)
-        with request_span(_method_of(request), request.headers.get("traceparent", "")) as finish_span:
+        method = request.method if request.method in _METHODS else "OTHER"  # a client may send any word as one
+        with request_span(method, request.headers.get("traceparent", "")) as finish_span:
             try:
                 if not self._service.policy.needs_keys and _host_of(request) not in _LOOPBACK_NAMES:
                     raise ServiceError(421, "wrong_host", "without keys, the service answers to loopback names only")
@@ -171,37 +172,23 @@ class _Around:
             except Exception as error:
                 if status:  # the answer has begun: only its end can be missing
                     raise
-                response = await _service_error(request, error if isinstance(error, ServiceError) else _unexpected(request, error))
+                if not isinstance(error, ServiceError):
+                    _log.error("%s %s failed: %s", method, _route_of(request), _where(error))
+                    error = ServiceError(500, "internal_error", "the service failed; its log says where")
+                response = await _service_error(request, error)
                 await response(scope, receive, send_with_headers)
             finally:
-                self._account(request, status, time.perf_counter() - began)
-                finish_span(_route_of(request), status, _tenant_of(request))
-
-    def _account(self, request: Request, status: int, seconds: float) -> None:
-        route, tenant = _route_of(request), _tenant_of(request)
-        self._service.metrics.requests.labels(route, str(status), tenant).inc()
-        self._service.metrics.seconds.labels(route).observe(seconds)
-        _log.info("%s %s %d %.1f ms %s", _method_of(request), route, status, 1e3 * seconds, tenant or "-")
-
-
-def _unexpected(request: Request, error: Exception) -> ServiceError:
-    _log.error("%s %s failed: %s", _method_of(request), _route_of(request), _where(error))
-    return ServiceError(500, "internal_error", "the service failed; its log says where")
+                seconds = time.perf_counter() - began
+                route, tenant = _route_of(request), getattr(request.state, "tenant", "")
+                self._service.metrics.requests.labels(route, str(status), tenant).inc()
+                self._service.metrics.seconds.labels(route).observe(seconds)
+                _log.info("%s %s %d %.1f ms %s", method, route, status, 1e3 * seconds, tenant or "-")
+                finish_span(route, status, tenant)
 
 
 def _host_of(request: Request) -> str:
     host = request.headers.get("host", "")
     return host if host.endswith("]") else host.rpartition(":")[0] or host
-
-
-def _method_of(request: Request) -> str:
-    """One of the known methods: a client may send any word as one."""
-    return request.method if request.method in _METHODS else "OTHER"
-
-
-def _tenant_of(request: Request) -> str:
-    name: str = getattr(request.state, "tenant", "")
-    return name
 
 
 def _route_of(request: Request) -> str:

@@ -1,21 +1,24 @@
-"""Bodies of requests: read up to a limit and within a time, and JSON whose values take no more memory than the limit either."""
+"""Bodies of requests and answers. They are read up to a limit and within a time; the values of JSON take no more memory than the limit
+either. Vectors also come and go as an Arrow IPC stream: one column `vector` of fixed-size lists, in one or more batches."""
 
 from __future__ import annotations
 
 import re
+import struct
 import sys
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, TypeVar
 
 import anyio
 import ijson
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, PlainValidator, ValidationError, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, WithJsonSchema
 from starlette.requests import ClientDisconnect, Request
 
+from hushvec._util.extras import needs_extra
 from hushvec.serve.failures import ServiceError, invalid, too_large
 
 SECONDS_TO_SEND = 60.0
@@ -30,25 +33,24 @@ _BYTES_PER_OBJECT = 240
 _BYTES_PER_ENTRY = 64
 _PART = 16_384   # bytes that are parsed at once
 _REST = 0.0002   # seconds between parts, in which threads of other requests run
+JSON = "application/json"
 _NUMBERS = {"vector": 1, "vectors": 2}   # fields of numbers, and how deep their lists are
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
+class Fields(BaseModel):
+    """The base of what requests hold: no other fields than those that are named."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 async def read_body(request: Request, most: int, take: Callable[[int], None] = lambda size: None) -> bytearray:
-    """The body, of at most `most` bytes.
-
-    Args:
-        request: what is read.
-        most: bytes.
-        take: is told the size of every part before it is kept; it refuses by raising.
-
-    Raises:
-        ServiceError: it is longer, does not come in time, or its length is no number.
-    """
+    """The body, of at most `most` bytes. `take` is told the size of every part before it is kept; it refuses by raising."""
+    too_long = too_large(f"the body must have at most {most:,} bytes")
     length = request.headers.get("content-length")
     if length is not None and length.isdigit() and int(length) > most:
-        raise _too_long(most)
+        raise too_long
     body = bytearray()
     try:
         with anyio.fail_after(SECONDS_TO_SEND) as scope:
@@ -56,7 +58,7 @@ async def read_body(request: Request, most: int, take: Callable[[int], None] = l
             scope.deadline = min(last, anyio.current_time() + SECONDS_BETWEEN_PARTS)
             async for part in request.stream():
                 if len(body) + len(part) > most:
-                    raise _too_long(most)
+                    raise too_long
                 take(len(part))
                 body += part
                 scope.deadline = min(last, anyio.current_time() + SECONDS_BETWEEN_PARTS)
@@ -77,15 +79,9 @@ def require_type(request: Request, *allowed: str) -> str:
 
 
 def json_fields(body: bytes | bytearray, model: type[Model], most: int) -> Model:
-    """The fields of a JSON object. Other threads run while it is parsed.
+    """The fields of a JSON object, whose values may take `most` bytes of memory. Other threads run while it is parsed.
 
-    Args:
-        body: JSON in UTF-8.
-        model: of the fields.
-        most: bytes of memory that the values may take.
-
-    Raises:
-        ServiceError: not UTF-8, not JSON, too deep, too much in it, or fields that are wrong: which ones, and not what they hold.
+    Errors name the fields that are wrong, and not what they hold.
     """
     fields = _parsed(body, most)
     try:
@@ -221,5 +217,122 @@ def _has_half_of_a_character(body: bytes | bytearray) -> bool:
     return False
 
 
-def _too_long(most: int) -> ServiceError:
-    return too_large(f"the body must have at most {most:,} bytes")
+# ---- Arrow ----
+
+
+ARROW = "application/vnd.apache.arrow.stream"
+COLUMN = "vector"
+EPSILON = b"hushvec.epsilon"   # in the metadata of the schema
+
+_INT = struct.Struct("<i")
+_SHORT = struct.Struct("<H")
+_LONG = struct.Struct("<q")
+_OFFSET_AND_LENGTH = struct.Struct("<qq")
+
+
+def read_vectors(body: bytes | bytearray, most: int) -> tuple[NDArray[Any], float | None]:
+    """Rows [n, d], float32, float64 or float16, and the epsilon that the schema asks for. One batch is not copied.
+
+    The rows may have `most` bytes, uncompressed, which is looked up in the stream before anything is decompressed.
+    """
+    pyarrow = _pyarrow()
+    try:
+        with pyarrow.ipc.open_stream(body) as reader:
+            schema = reader.schema
+            size = _list_size(pyarrow, schema)
+            sizes = list(_uncompressed(pyarrow, body))
+            twice = max(sizes) if len(sizes) > 1 else 0   # while batches are brought together, one of them is there twice
+            if sum(sizes) > most or len(body) + sum(sizes) + twice > 2 * most:
+                raise too_large(f"column {COLUMN} must have at most {most:,} bytes, uncompressed", COLUMN)
+            batches = [batch for batch in reader if len(batch)]
+            for batch in batches:
+                batch.validate(full=True)
+    except (pyarrow.ArrowException, OSError, ValueError, IndexError, struct.error):
+        raise invalid("the body must be an Arrow IPC stream", COLUMN) from None
+    if not batches:
+        raise invalid(f"column {COLUMN} must have at least 1 row, got 0", COLUMN)
+    rows, filled = np.empty((sum(map(len, batches)), size), schema.field(COLUMN).type.value_type.to_pandas_dtype()), 0
+    while batches:
+        column = batches.pop(0).column(0)
+        if column.null_count or column.flatten().null_count:
+            raise invalid(f"column {COLUMN} must have no nulls", COLUMN)
+        part = column.flatten().to_numpy(zero_copy_only=True).reshape(-1, size)
+        if len(part) == len(rows):
+            return part, _epsilon(schema.metadata)
+        rows[filled : filled + len(part)] = part
+        filled += len(part)
+    return rows, _epsilon(schema.metadata)
+
+
+def write_vectors(rows: NDArray[Any], metadata: dict[str, str]) -> memoryview:
+    """The stream of rows [n, d] with the receipt in the schema's metadata."""
+    pyarrow = _pyarrow()
+    column = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(rows.reshape(-1)), rows.shape[1])
+    schema = pyarrow.schema([(COLUMN, column.type)], metadata=metadata)
+    batch = pyarrow.record_batch([column], schema=schema)
+    counted = pyarrow.MockOutputStream()
+    with pyarrow.ipc.new_stream(counted, schema) as writer:
+        writer.write_batch(batch)
+    buffer = pyarrow.allocate_buffer(counted.size())   # a stream that grows would copy itself
+    with pyarrow.FixedSizeBufferWriter(buffer) as sink, pyarrow.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(batch)
+    return memoryview(buffer)
+
+
+def _list_size(pyarrow: Any, schema: Any) -> int:
+    """The length of the rows; there is one column, and no dictionary."""
+    if schema.names != [COLUMN]:
+        raise invalid(f"the stream must have one column, {COLUMN}: others would pass unprotected", COLUMN)
+    kind = schema.field(COLUMN).type
+    if not pyarrow.types.is_fixed_size_list(kind) or not pyarrow.types.is_floating(kind.value_type) or kind.list_size < 1:
+        raise invalid(f"column {COLUMN} must be fixed-size lists of float16, float32 or float64", COLUMN)
+    size: int = kind.list_size
+    return size
+
+
+def _uncompressed(pyarrow: Any, body: bytes | bytearray) -> Iterator[int]:
+    """Bytes that each compressed batch says it takes; pyarrow allocates them without a limit of its own.
+
+    They stand in front of each buffer; where the buffers are, the metadata says, in tables of the FlatBuffers format.
+    """
+    for message in pyarrow.ipc.MessageReader.open_stream(body):
+        if message.type == "schema":
+            continue
+        data = message.metadata
+        if message.type != "record batch" or message.metadata_version != pyarrow.ipc.MetadataVersion.V5:
+            raise invalid("the stream must have record batches of metadata version 5, and nothing else", COLUMN)
+        batch = _target(data, _field(data, _target(data, 0), 2))
+        if not _field(data, batch, 3):
+            continue
+        buffers = _target(data, _field(data, batch, 2))
+        places = (_OFFSET_AND_LENGTH.unpack_from(data, buffers + 4 + 16 * i) for i in range(_INT.unpack_from(data, buffers)[0]))
+        # -1: this one is not compressed.
+        yield sum(max(_LONG.unpack_from(message.body, offset)[0], 0) for offset, length in places if length >= _LONG.size)
+
+
+def _target(data: Any, place: int) -> int:
+    return place + int(_INT.unpack_from(data, place)[0])
+
+
+def _field(data: Any, table: int, number: int) -> int:
+    """Where a table has this field; 0 if it leaves it out."""
+    offsets = table - _INT.unpack_from(data, table)[0]
+    if 4 + 2 * number >= _SHORT.unpack_from(data, offsets)[0]:
+        return 0
+    offset: int = _SHORT.unpack_from(data, offsets + 4 + 2 * number)[0]
+    return table + offset if offset else 0
+
+
+def _epsilon(metadata: dict[bytes, bytes] | None) -> float | None:
+    given = (metadata or {}).get(EPSILON)
+    try:
+        return None if given is None else float(given)
+    except ValueError:
+        raise invalid(f"{EPSILON.decode()} in the schema's metadata must be a number", EPSILON.decode()) from None
+
+
+def _pyarrow() -> Any:
+    with needs_extra("vectors as Arrow streams", "serve"):
+        import pyarrow
+        import pyarrow.ipc
+    return pyarrow

@@ -1,4 +1,4 @@
-"""What a client is told when something fails: one error, in the shape of OpenAI's, that never repeats what the client sent."""
+"""Errors as clients see them: one error, in the shape of OpenAI's, that never repeats what the client sent."""
 
 from __future__ import annotations
 
@@ -20,22 +20,11 @@ class ServiceError(HushvecError):
     """
 
     def __init__(
-        self,
-        status: int,
-        code: str,
-        message: str,
-        *,
-        param: str | None = None,
-        retry_after: int | None = None,
-        **more: Any,
+        self, status: int, code: str, message: str, *, param: str | None = None, retry_after: int | None = None, **more: Any
     ) -> None:
         super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
-        self.param = param
-        self.retry_after = retry_after
-        self.more = more
+        self.status, self.code, self.message = status, code, message
+        self.param, self.retry_after, self.more = param, retry_after, more
 
     def body(self) -> dict[str, Any]:
         kind = "invalid_request_error" if self.status < 500 else "server_error"

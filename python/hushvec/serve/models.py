@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Sequence
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
@@ -18,43 +20,33 @@ from hushvec.embedders.answers import embedded_rows
 from hushvec.embedders.named import open_embedding_model
 from hushvec.embedders.sources import SourceModel, as_embedding_model
 from hushvec.serve.failures import ServiceError
+from hushvec.serve.metrics import span
 from hushvec.serve.policy import AnyModel, CustomModel, OpenAIModel, SentenceTransformersModel
-from hushvec.serve.tracing import span
-from hushvec.serve.work import NOBODY, Turns
 
 _log = logging.getLogger("hushvec.serve")
+
+NOBODY = ""   # for what no tenant asked: whether the service is ready
 
 _MOST_TOKENS = 512
 _TEXTS_PER_TURN = 64   # what MiniLM embeds at once
 
 
 class ServedModel:
-    """A model of the policy.
-
-    Args:
-        name: in the policy.
-        settings: what the policy says about it.
-    """
+    """A model of the policy, opened."""
 
     def __init__(self, name: str, settings: AnyModel) -> None:
         self.name = name
         self.settings = settings
         self.is_remote = isinstance(settings, OpenAIModel)
         self._source = _open(settings)
-        self._dimension = self._source.dimension
+        self.dimension: int | None = self._source.dimension  # columns of its rows; None until it has answered once, if it does not say
         # Local models share the processors: two batches at once take longer than one after the other.
         self._turns = None if self.is_remote else Turns()
-
-    @property
-    def dimension(self) -> int | None:
-        """Columns of its rows; None until it has answered once, if it does not say."""
-        return self._dimension
 
     def embed(self, texts: Sequence[str], tenant: str = NOBODY) -> NDArray[np.float32]:
         """float32 rows [n, d] for texts of a tenant, finite and all of one length. A local model serves tenants by turns.
 
-        Raises:
-            ServiceError: the model failed or answered something else. What it said is not repeated.
+        Where it fails or answers something else, what it said is not repeated.
         """
         with span("embed", texts=len(texts)):
             if self._turns is None:
@@ -71,9 +63,9 @@ class ServedModel:
         except (Exception, SystemExit) as error:  # sys.exit(text) would end the server, which logs the text
             _log.error("model %s failed: %s", self.name, type(error).__name__)
             raise _failed(self.name) from None
-        if self._dimension is None:
-            self._dimension = rows.shape[1]
-        if rows.shape != (len(texts), self._dimension):
+        if self.dimension is None:
+            self.dimension = rows.shape[1]
+        if rows.shape != (len(texts), self.dimension):
             _log.error("model %s answered %s rows of %s", self.name, *rows.shape)
             raise _failed(self.name)
         return rows
@@ -140,3 +132,32 @@ class RemoteModel:
 
 def _failed(name: str) -> ServiceError:
     return ServiceError(502, "upstream_failed", f"model {name} gave no usable vectors; nothing was charged or released")
+
+
+class Turns:
+    """A lock that tenants get by turns, whatever the number of threads that wait for each."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._taken = False
+        self._waiting: dict[str, deque[threading.Lock]] = {}   # who is next comes first
+
+    @contextlib.contextmanager
+    def of(self, tenant: str) -> Iterator[None]:
+        mine = threading.Lock()
+        with self._guard:
+            if self._taken:
+                mine.acquire()
+                self._waiting.setdefault(tenant, deque()).append(mine)
+            self._taken = True
+        mine.acquire()
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._taken = bool(self._waiting)
+                for next_tenant in list(self._waiting)[:1]:
+                    others = self._waiting.pop(next_tenant)
+                    others.popleft().release()
+                    if others:
+                        self._waiting[next_tenant] = others

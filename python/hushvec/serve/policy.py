@@ -63,7 +63,7 @@ AnyModel = Annotated[MiniLM | SentenceTransformersModel | OpenAIModel | CustomMo
 
 
 class BudgetTerms(_Strict):
-    """What a tenant may spend until it renews. Days and months are those of UTC; losses of several periods add up."""
+    """Budget of a tenant until it renews. Days and months are those of UTC; losses of several periods add up."""
 
     epsilon: Positive
     delta: Annotated[float, Field(ge=0, lt=1)] | None = None
@@ -96,7 +96,7 @@ class Redaction(_Strict):
 
 
 class Limits(_Strict):
-    """What a request may ask for."""
+    """Limits of a request."""
 
     body_bytes: Annotated[int, Field(ge=1_000, le=1_000 * MEGABYTE)] = 64 * MEGABYTE
     texts: Annotated[int, Field(ge=1)] = 2048
@@ -129,7 +129,7 @@ class Tenant(_Strict):
 
 
 class Operators(_Strict):
-    """Who may read the budget and the ledger of every tenant, and release nothing."""
+    """Keys that read the budget and the ledger of every tenant, and release nothing."""
 
     keys: Annotated[list[Annotated[str, Field(pattern=HASH_PATTERN)]], Field(min_length=1)]
 
@@ -200,7 +200,7 @@ LOCAL = "local"
 
 
 def local_policy(store: str | None = None) -> Policy:
-    """What is served without a policy file: one tenant, MiniLM, and a hundred requests a day for one person."""
+    """Policy for a service without a policy file: one tenant, MiniLM, and a hundred requests a day for one person."""
     tenant = {"models": ["minilm"], "epsilon": 8.0, "budget": {"epsilon": 800.0, "renews": "daily"}}
     fields = {"version": 1, "store": store, "models": {"minilm": {"kind": "minilm"}}, "tenants": {LOCAL: tenant}}
     return policy_of(fields, "without a policy")
@@ -213,7 +213,6 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
         ValueError: not YAML, a key that stands twice in one mapping, or not a policy; the message names every place that is wrong,
             and no value.
         OSError: the file cannot be read.
-        MissingExtraError: a package of the extra "serve" is not installed.
     """
     return policy_of_text(Path(path).read_bytes(), os.fspath(path))
 
@@ -253,13 +252,10 @@ def policy_of(fields: Any, source: str) -> Policy:
     try:
         return Policy.model_validate(fields)
     except ValidationError as error:
-        raise ValueError(f"{source}: " + "; ".join(_problems(error))) from None
-
-
-def _problems(error: ValidationError) -> Iterator[str]:
-    for problem in error.errors(include_input=False, include_url=False, include_context=False):
-        place = ".".join(str(part) for part in problem["loc"]) or "the file"
-        yield f"{place}: {problem['msg'].removeprefix('Value error, ')}"
+        problems = error.errors(include_input=False, include_url=False, include_context=False)
+        places = (".".join(map(str, problem["loc"])) or "the file" for problem in problems)
+        said = (f"{place}: {problem['msg'].removeprefix('Value error, ')}" for place, problem in zip(places, problems))
+        raise ValueError(f"{source}: {'; '.join(said)}") from None
 
 
 def now_utc() -> datetime:

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hushvec._util.publish import PRIVATE, private_folder, unfinished
 from hushvec.budget import PrivacyBudget
-from hushvec.budget.location import default_file
+from hushvec.budget.location import default_file, default_store, open_store
+from hushvec.budget.store import StoreFailure
 from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaustedError
 from hushvec.release.charging import ChargeOnce
+from hushvec.release.plan import ReleasePlan, plan_release
+from hushvec.release.vectors import Release, release_planned
 from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, fingerprint_of
 from hushvec.serve.failures import ServiceError, invalid, too_large
-from hushvec.serve.ledgers import Ledgers
-from hushvec.serve.policy import BudgetTerms, now_utc
-from hushvec.serve.tracing import span
+from hushvec.serve.metrics import span
+from hushvec.serve.policy import BudgetTerms, Tenant, now_utc
+
+if TYPE_CHECKING:
+    from hushvec.mechanisms import Mechanism, PublicProjection
 
 _log = logging.getLogger("hushvec.serve")
 
-# Of a request with an Idempotency-Key: its answer, of about the same size, is kept in a database.
-MOST_KEPT_BYTES = 16_000_000
-
-# Of answers that could not be kept, in this process.
-MOST_UNKEPT_BYTES = 64_000_000
-
+MOST_KEPT_BYTES = 16_000_000  # of a request with an Idempotency-Key: its answer, of about the same size, is kept in a database
+MOST_UNKEPT_BYTES = 64_000_000  # of answers that could not be kept, in this process
 KEY_FILE = "serve.key"
 
 
@@ -45,22 +49,14 @@ class Payload:
 
 @dataclass(frozen=True)
 class Asked:
-    """Who asks, what, and under which key.
-
-    Args:
-        tenant: its name.
-        terms: of its budget.
-        secret: the client's API key; empty where none is needed.
-        path, body: what was asked; the body is empty without a key.
-        key: the Idempotency-Key, or None.
-    """
+    """A request to release something."""
 
     tenant: str
     terms: BudgetTerms
-    secret: str
+    secret: str  # the client's API key; empty where none is needed
     path: str
-    body: bytes | bytearray
-    key: str | None
+    body: bytes | bytearray  # empty without a key
+    key: str | None  # the Idempotency-Key
 
 
 class Releases:
@@ -77,21 +73,18 @@ class Releases:
         self.answers.close()
 
     def run(self, asked: Asked, make: Callable[[PrivacyBudget | ChargeOnce], Payload]) -> Payload:
-        """The answer to a request, from `make`, which charges the budget that it gets and releases; or the one that was kept.
-
-        Raises:
-            ServiceError: the key was used for something else, its release was lost or is being made, the budget is exhausted, or a
-                store cannot be used.
-        """
+        """The answer to a request, from `make`, which charges the budget that it gets and releases; or the one that was kept."""
         try:
             with span("release"):
                 if asked.key is None:
-                    return make(self._ledger(asked, self._period(asked)))
+                    return make(self._ledger(asked, _period(asked)))
                 return self._once(asked, make)
         except PrivacyBudgetExhaustedError as error:
             raise exhausted(error, asked.terms) from None
         except AlreadyChargedError:
-            raise _charged_before() from None
+            rule = "this Idempotency-Key was charged and has no answer: it is being made, or it was lost."
+            rule += " Try again, then with a new key"
+            raise ServiceError(409, "already_charged", rule, param="Idempotency-Key", retry_after=1) from None
         except BudgetError as error:
             _log.error("ledger of tenant %s cannot be used: %s", asked.tenant, error.reason)
             raise _no_store(may_be_charged=error.may_be_charged) from None
@@ -103,7 +96,8 @@ class Releases:
         require_key(asked.key)
         if len(asked.body) > MOST_KEPT_BYTES:
             raise too_large(f"the body must have at most {MOST_KEPT_BYTES:,} bytes with an Idempotency-Key", "Idempotency-Key")
-        claim = self._stored(lambda: self.answers.find(claim_name(asked.tenant, asked.key or "")))
+        name = claim_name(asked.tenant, asked.key)
+        claim = self._stored(lambda: self.answers.find(name))
         return None if claim is None else self._answer(asked, claim)
 
     def can_be_kept(self) -> bool:
@@ -118,7 +112,7 @@ class Releases:
         assert asked.key is not None
         name = claim_name(asked.tenant, require_key(asked.key))
         fingerprint = self._hash_of(asked)
-        claim = self._stored(lambda: self.answers.claim(name, self._period(asked), fingerprint))
+        claim = self._stored(lambda: self.answers.claim(name, _period(asked), fingerprint))
         kept = self._answer(asked, claim)
         if kept is not None:
             return kept
@@ -133,7 +127,7 @@ class Releases:
         except PrivacyBudgetExhaustedError:
             # The ledger of that period has not paid for the key and will not: its total only grows.
             self._stored(lambda: self.answers.drop(name, claim.period))
-            if claim.period == self._period(asked):
+            if claim.period == _period(asked):
                 raise
             return self._once(asked, make)
         self._keep(name, answer)
@@ -192,10 +186,6 @@ class Releases:
         return self.ledgers.open(asked.tenant, asked.terms, period)
 
     @staticmethod
-    def _period(asked: Asked) -> str:
-        return asked.terms.period(now_utc())
-
-    @staticmethod
     def _stored(call: Callable[[], Any]) -> Any:
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -204,6 +194,10 @@ class Releases:
         except (SQLAlchemyError, OSError) as error:
             _log.error("the store of answers cannot be used: %s", type(error).__name__)
             raise _no_store(may_be_charged=True) from None
+
+
+def _period(asked: Asked) -> str:
+    return asked.terms.period(now_utc())
 
 
 def require_key(key: str) -> str:
@@ -232,17 +226,147 @@ def exhausted(error: PrivacyBudgetExhaustedError, terms: BudgetTerms) -> Service
     )
 
 
-def _charged_before() -> ServiceError:
-    return ServiceError(
-        409,
-        "already_charged",
-        "this Idempotency-Key was charged and has no answer: it is being made, or it was lost. Try again, then with a new key",
-        param="Idempotency-Key",
-        retry_after=1,
-    )
-
-
 def _no_store(*, may_be_charged: bool) -> ServiceError:
     message = "the ledger cannot be used; nothing was released"
     message += ". The charge may be recorded: repeat with the same Idempotency-Key" if may_be_charged else " or charged"
     return ServiceError(503, "ledger_unavailable", message, retry_after=1)
+
+
+# ---- ledgers: one for each period of a tenant's budget, opened when they are first charged ----
+
+
+# Of one tenant. A repeated request may still ask for the ledger of the period before.
+_MOST_OPEN = 2
+
+
+class Ledgers:
+    """The ledgers of one store: that of `PrivacyBudget`, or $HUSHVEC_BUDGET_STORE or the default file if None."""
+
+    def __init__(self, store: str | None) -> None:
+        self.store = store if store is not None else default_store()
+        self._open: dict[str, OrderedDict[str, PrivacyBudget]] = {}
+        self._lock = threading.Lock()
+
+    def require_store(self) -> None:
+        """Open the store once, and make it if there is none."""
+        store = open_store(self.store, create=True)
+        try:
+            store.keys()
+        except StoreFailure as failure:
+            raise BudgetError(failure.reason) from None
+        finally:
+            store.close()
+
+    def open(self, tenant: str, terms: BudgetTerms, period: str) -> PrivacyBudget:
+        """The ledger that pays in a period. One that exists keeps its limits until the next period."""
+        with self._lock:
+            mine = self._open.setdefault(tenant, OrderedDict())
+            budget = mine.get(period)
+            if budget is None:
+                settings: dict[str, Any] = {"store": self.store, "charged_by": "hushvec serve"}
+                key = ledger_key(tenant, period)
+                try:
+                    budget = PrivacyBudget(terms.epsilon, terms.delta, persist_key=key, **settings)
+                except ValueError:  # it exists, with the limits of an earlier policy
+                    budget = PrivacyBudget.reopen(key, **settings)
+                mine[period] = budget
+            mine.move_to_end(period)
+            if len(mine) > _MOST_OPEN:
+                mine.popitem(last=False)  # not closed: another request may hold it, and its connection ends with the last of them
+            return budget
+
+    def close(self) -> None:
+        with self._lock:
+            for budget in chain.from_iterable(mine.values() for mine in self._open.values()):
+                budget.close()
+            self._open.clear()
+
+
+def ledger_key(tenant: str, period: str) -> str:
+    return f"serve/{tenant}/{period}" if period else f"serve/{tenant}"
+
+
+# ---- rows through a tenant's mechanism: plans kept per dimension and epsilon ----
+
+
+NOTE_OWN_TEXT = "each row is taken to depend on its own text only"
+
+_CLAIMS_WITHOUT_DELTA = 1e-5  # what `privatize` takes and does not use
+
+
+def epsilon_of(tenant: Tenant, asked: float | None) -> float:
+    """The epsilon of a request: the policy's, or a smaller one that it asks for."""
+    if asked is None:
+        return tenant.epsilon
+    if not 0 < asked <= tenant.epsilon:
+        raise invalid(f"epsilon must be above 0 and at most {tenant.epsilon:g}, the policy's", "epsilon")
+    return asked
+
+
+def release_rows(
+    rows: Any,
+    tenant: Tenant,
+    epsilon: float,
+    budget: PrivacyBudget | ChargeOnce,
+    *,
+    notes: tuple[str, ...] = (),
+    projection: PublicProjection | None = None,
+) -> Release:
+    """Rows of floats [n, d] through the mechanism, after the budget is charged; rows that it does not take are refused before."""
+    try:
+        plan = _planned(
+            len(rows) if tenant.per == "release" else 1,
+            rows.shape[1],
+            str(rows.dtype),
+            tenant.mechanism,
+            tenant.codebook,
+            epsilon,
+            tenant.delta if tenant.mechanism == "gaussian" else _CLAIMS_WITHOUT_DELTA,
+            tenant.clip_norm,
+            tenant.per,
+        )
+        return release_planned(rows, plan, budget=budget, notes=notes, projection=projection)
+    except (ValueError, TypeError) as error:  # about a row and a rule; the library's name for rows is x
+        message = str(error)
+        raise invalid("vectors" + message.removeprefix("x") if message.startswith("x ") else message) from None
+
+
+@lru_cache(maxsize=256)
+def _planned(
+    rows: int, dimension: int, dtype: str, name: str, codebook: str | None, epsilon: float, delta: float, clip_norm: float, per: str
+) -> ReleasePlan:
+    mechanism: str | Mechanism = name
+    if codebook is not None:
+        mechanism = load_codebook(codebook).mechanism(epsilon, rows_per_person=rows if per == "release" else 1)
+    return plan_release(
+        rows=rows,
+        dimension=dimension,
+        dtype=dtype,
+        epsilon=None if codebook is not None else epsilon,
+        delta=delta,
+        clip_norm=clip_norm,
+        mechanism=mechanism,
+        sigma=None,
+        normalize=False,
+        renormalize=False,
+        per=per,
+        generator=None,
+    )
+
+
+@lru_cache(maxsize=16)
+def load_codebook(path: str) -> Any:
+    from hushvec.mechanisms import PublicCodebook
+
+    return PublicCodebook.load(path)
+
+
+# ---- receipts on the wire: in the body, and in a header for clients that read no extension fields ----
+
+
+HEADER = "Hushvec-Receipt"
+
+
+def receipt_headers(receipt: Any) -> dict[str, str]:
+    """The receipt as one line of ASCII JSON."""
+    return {HEADER: json.dumps(receipt.to_dict(), separators=(",", ":"), ensure_ascii=True)}

@@ -13,8 +13,8 @@ from pathlib import Path
 from hushvec._util.publish import published_bytes
 from hushvec.errors import MissingExtraError
 from hushvec.integrations.detectors import detector
-from hushvec.serve.noise import load_codebook
 from hushvec.serve.policy import Policy, Redaction, policy_of, policy_of_text, require_keys_beyond_loopback
+from hushvec.serve.releases import load_codebook
 from hushvec.text.pii.redactor import Redactor
 
 _log = logging.getLogger("hushvec.serve")
@@ -37,9 +37,6 @@ class PolicyInForce:
         host: where the service listens; None if that is somebody else's business.
         kept: a file with the policy that is in force in this process's siblings. A worker that starts later begins with it, and then
             reads the policy's file as they did, so that it never takes what they refused.
-
-    Raises:
-        ValueError, OSError, MissingExtraError: as for `require_usable`.
     """
 
     def __init__(self, policy: Policy, path: Path | None, host: str | None = None, kept: Path | None = None) -> None:
@@ -65,8 +62,7 @@ class PolicyInForce:
         keys whose hashes are no longer in the file outside of comments: they are refused when `seconds_until_refused` have passed.
 
         Raises:
-            ValueError, OSError: the file is no policy, names another store, or leaves a tenant without keys.
-            ValueError, OSError, MissingExtraError: as for `require_usable`.
+            ValueError, OSError: the file is no policy, names another store, leaves a tenant without keys, or is not usable.
         """
         if self._path is None:
             raise ValueError("there is no policy file to read again")
@@ -129,7 +125,7 @@ async def watch(path: Path, reload: Callable[[], bool]) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """What the log says of an error: its message only where that is ours or the system's."""
+    """Text of an error for the log: its message only where that is ours or the system's."""
     is_known = isinstance(error, ValueError | OSError | MissingExtraError) and not isinstance(error, UnicodeError)
     return str(error) if is_known else type(error).__name__
 
@@ -143,13 +139,11 @@ def _state_of(path: Path) -> tuple[int, int, int] | str:
 
 
 def require_usable(policy: Policy, host: str | None) -> None:
-    """What a policy asks of its surroundings, checked at the start, in every worker, and whenever the file changes. Models of
+    """Check what a policy needs around it, at the start, in every worker, and whenever the file changes. Models of
     detectors and codebooks are loaded before the first request, and what is missing is said now.
 
     Raises:
-        ValueError: keys are missing, a category that does not exist, an entry that names no detector, or a file that is no codebook.
-        OSError: there is no such model or file.
-        MissingExtraError: the library of a detector is not installed.
+        ValueError, OSError, MissingExtraError: keys, categories, models, files or libraries that are missing or wrong.
     """
     if host is not None:
         require_keys_beyond_loopback(policy, host)

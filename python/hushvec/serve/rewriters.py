@@ -33,7 +33,7 @@ _building = threading.Lock()
 
 
 def delta_of(tenant: Tenant, mechanism: str) -> float:
-    """What a rewriting costs besides epsilon."""
+    """Delta of a rewriting."""
     return tenant.delta if mechanism == "gaussian" else 0.0
 
 
@@ -49,12 +49,6 @@ def offers(tenant: Tenant, state: BudgetState) -> list[dict[str, str | float]]:
     return [{"mechanism": name, "delta": delta_of(tenant, name)} for name in names if is_offered(tenant, name, state)]
 
 
-def require_offered(tenant: Tenant, mechanism: str, state: BudgetState) -> None:
-    if not is_offered(tenant, mechanism, state):
-        rule = f"mechanism {mechanism} costs delta {tenant.delta:g}, and the whole budget has delta {state.max_delta or 0.0:g}"
-        raise ServiceError(403, "not_in_policy", rule, param="mechanism")
-
-
 def rewriter_for(
     epsilon: float,
     allow_categories: list[str] | None = None,
@@ -63,11 +57,7 @@ def rewriter_for(
     mechanism: str = DEFAULT_MECHANISM,
     delta: float = 0.0,
 ) -> Rewriter:
-    """A rewriter at this epsilon. Those with an `allow_list` are made anew: its texts are private and must not be kept.
-
-    Raises:
-        ServiceError: a category that does not exist, or an epsilon for which the mechanism has no noise.
-    """
+    """A rewriter at this epsilon. Those with an `allow_list` are made anew: its texts are private and must not be kept."""
     categories = tuple(sorted(set(allow_categories or ())))
     try:
         with _building:
@@ -76,24 +66,20 @@ def rewriter_for(
             redactor = Redactor(allow_categories=categories or None, allow_list=allow_list)
             return Rewriter(epsilon=epsilon, delta=delta, mechanism=mechanism, level=_LEVEL, redactor=redactor)
     except ValueError:
-        if categories and not _are_known(categories):
+        try:
+            Redactor(allow_categories=categories or None)
+        except ValueError:
             raise unknown_category() from None
         raise out_of_range(mechanism) from None
 
 
 @dataclass(frozen=True)
 class Trial:
-    """How much answers vary: TRIAL_RELEASES different public texts, rewritten.
-
-    Args:
-        epsilon: of the trial.
-        different: answers among them that differ.
-        most_common: times that the most frequent answer came.
-    """
+    """Variety of answers: TRIAL_RELEASES different public texts, rewritten."""
 
     epsilon: float
-    different: int
-    most_common: int
+    different: int  # answers among them that differ
+    most_common: int  # times that the most frequent answer came
 
     def fields(self) -> dict[str, object]:
         """For a response; `warning` is None unless one answer came more often than all others together."""
@@ -130,14 +116,6 @@ def _trial(epsilon: float, mechanism: str, delta: float) -> Trial:
 @lru_cache(maxsize=64)
 def _kept_rewriter(epsilon: float, allow_categories: tuple[str, ...], mechanism: str, delta: float) -> Rewriter:
     return Rewriter(epsilon=epsilon, delta=delta, mechanism=mechanism, level=_LEVEL, allow_categories=allow_categories or None)
-
-
-def _are_known(categories: tuple[str, ...]) -> bool:
-    try:
-        Redactor(allow_categories=categories)
-    except ValueError:
-        return False
-    return True
 
 
 def unknown_category() -> ServiceError:

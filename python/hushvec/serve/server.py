@@ -30,32 +30,20 @@ SECONDS_TO_FINISH = 30
 # Longer than clients and balancers keep a connection that is idle, so that none of them sends a request into one that is being closed.
 SECONDS_TO_KEEP_ALIVE = 75
 
-HIGHEST_PORT = 65535
-
 
 @dataclass(frozen=True, kw_only=True)
 class Listening:
-    """Where a service listens.
-
-    Args:
-        host: an address or a name.
-        port: 0 for a free one.
-        workers: processes.
-        certificate, private_key: files for TLS.
-
-    Raises:
-        ValueError: there is no such port, or no worker.
-    """
+    """Where a service listens."""
 
     host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
-    workers: int = 1
-    certificate: str | None = None
+    port: int = DEFAULT_PORT  # 0: a free one
+    workers: int = 1  # processes
+    certificate: str | None = None  # file for TLS, as the next
     private_key: str | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.port <= HIGHEST_PORT:
-            raise ValueError(f"port must be 0 to {HIGHEST_PORT}, got {self.port}")
+        if not 0 <= self.port <= 65535:
+            raise ValueError(f"port must be 0 to 65535, got {self.port}")
         if self.workers < 1:
             raise ValueError(f"workers must be at least 1, got {self.workers}")
 
@@ -64,10 +52,8 @@ def run(policy: Policy, path: Path | None, listening: Listening, *, log_level: s
     """Serve until SIGINT or SIGTERM; requests at hand are answered first.
 
     Raises:
-        ValueError: without keys, the service may listen on loopback only.
+        ValueError, OSError: without keys, the service may listen on loopback only; a file for TLS cannot be used.
         BudgetError: the stores cannot be used.
-        OSError: a file for TLS cannot be read.
-        MissingExtraError: packages of the extra "serve" are not installed.
     """
     with needs_extra("serving", "serve"):
         import uvicorn
@@ -87,12 +73,7 @@ def run(policy: Policy, path: Path | None, listening: Listening, *, log_level: s
             host=listening.host,
             port=listening.port,
             workers=listening.workers,
-            log_config=log_config(log_level),
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=SECONDS_TO_FINISH,
-            timeout_keep_alive=SECONDS_TO_KEEP_ALIVE,
-            **_bounds_of_connections(),
+            **_settings(log_level),
             ssl_certfile=listening.certificate,
             ssl_keyfile=listening.private_key,
         )
@@ -109,7 +90,7 @@ def _require_tls(listening: Listening) -> None:
 
 
 def _bounds_of_connections() -> dict[str, Any]:
-    """What uvicorn is told about connections. There are no websockets."""
+    """Settings of uvicorn for connections. There are no websockets."""
     try:
         from hushvec.serve.connections import Connection
     except ImportError as error:  # of a release of uvicorn that has no such class
@@ -141,17 +122,8 @@ def _shared_by_workers(policy: Policy, workers: int) -> Iterator[None]:
 
 
 def run_here(policy: Policy, path: Path | None, listening: Listening, *, ready: Callable[[int], None]) -> None:
-    """Serve from this process alone, and prepare the first rewriting in the background.
-
-    Args:
-        policy, path: as for `run`.
-        listening: an address; `workers` is ignored.
-        ready: called with the port once requests are answered.
-
-    Raises:
-        OSError: the port is taken.
-        ValueError, MissingExtraError: as for `run`.
-    """
+    """`run` from this process alone, with the first rewriting prepared in the background; `ready` gets the port once requests are
+    answered."""
     with needs_extra("serving", "serve"):
         import uvicorn
 
@@ -172,25 +144,24 @@ def run_here(policy: Policy, path: Path | None, listening: Listening, *, ready: 
             rewriter_for(next(iter(policy.tenants.values())).epsilon)
 
     with socket.create_server((listening.host, listening.port)) as bound:
-        config = uvicorn.Config(
-            app,
-            log_config=log_config("warning"),
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=SECONDS_TO_FINISH,
-            timeout_keep_alive=SECONDS_TO_KEEP_ALIVE,
-            **_bounds_of_connections(),
-        )
-        Server(config).run(sockets=[bound])
+        Server(uvicorn.Config(app, **_settings("warning"))).run(sockets=[bound])
 
 
-def log_config(level: str) -> dict[str, object]:
-    """Lines on standard error: time, level, message. Requests are logged by `app`, without their contents."""
-    logger = {"handlers": ["stderr"], "level": level.upper(), "propagate": False}
-    return {
+def _settings(log_level: str) -> dict[str, Any]:
+    """Settings of uvicorn. It logs lines on standard error: time, level, message; `app` logs requests, without their contents."""
+    logger = {"handlers": ["stderr"], "level": log_level.upper(), "propagate": False}
+    log_config = {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "loggers": {"hushvec.serve": logger, "uvicorn": logger},
+    }
+    return {
+        "log_config": log_config,
+        "access_log": False,
+        "server_header": False,
+        "timeout_graceful_shutdown": SECONDS_TO_FINISH,
+        "timeout_keep_alive": SECONDS_TO_KEEP_ALIVE,
+        **_bounds_of_connections(),
     }

@@ -1,4 +1,4 @@
-"""What all requests of a process share: the policy in force, open models, ledgers, threads."""
+"""State that all requests of a process share: the policy in force, open models, ledgers, threads."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
+import anyio
+import anyio.to_thread
+from prometheus_client import Gauge
 from starlette.requests import Request
 
 from hushvec.budget import BudgetState, PrivacyBudget
 from hushvec.errors import BudgetError
 from hushvec.serve.answers import AnswerStore
-from hushvec.serve.failures import ServiceError, invalid
+from hushvec.serve.failures import ServiceError, busy, invalid
 from hushvec.serve.keys import owner_of
-from hushvec.serve.ledgers import Ledgers
 from hushvec.serve.metrics import Metrics
-from hushvec.serve.models import ServedModel
-from hushvec.serve.noise import load_codebook
+from hushvec.serve.models import NOBODY, ServedModel
 from hushvec.serve.policy import OPERATOR, AnyModel, Policy, Tenant, now_utc
-from hushvec.serve.releases import Asked, Releases
+from hushvec.serve.releases import Asked, Ledgers, Releases, load_codebook
 from hushvec.serve.reloading import PolicyInForce, redactor_of
-from hushvec.serve.work import Work
 from hushvec.text.pii.redactor import Redactor
 
 _log = logging.getLogger("hushvec.serve")
@@ -44,13 +46,9 @@ class Account:
 
 @dataclass(frozen=True)
 class Caller(Account):
-    """Whom a request is from: the tenant that it releases for.
+    """A tenant that sent a request, which it releases for."""
 
-    Args:
-        secret: the key that was sent; empty for the one tenant without keys.
-    """
-
-    secret: str
+    secret: str  # the key that was sent; empty for the one tenant without keys
 
     def asked(self, request: Request, body: bytearray) -> Asked:
         """The request, for `Releases`, which read the body where there is a key."""
@@ -59,30 +57,19 @@ class Caller(Account):
 
     @cached_property
     def redactor(self) -> Redactor | None:
-        """What replaces personal data in this tenant's texts; None where the policy asks for none."""
+        """Redactor of personal data in this tenant's texts; None where the policy asks for none."""
         return redactor_of(self.tenant.redact)
 
 
 @dataclass(frozen=True)
 class Operator:
-    """Whom a request is from: somebody who reads the accounts of every tenant.
-
-    Args:
-        accounts: all of them.
-    """
+    """A sender who reads the accounts of every tenant."""
 
     accounts: tuple[Account, ...]
 
 
 class Service:
-    """A running service.
-
-    Args: as for `PolicyInForce`.
-
-    Raises:
-        ValueError, OSError, MissingExtraError: as for `require_usable`.
-        BudgetError: a store cannot be used.
-    """
+    """A running service; arguments and errors are those of `PolicyInForce`, and BudgetError where a store cannot be used."""
 
     def __init__(self, policy: Policy, path: Path | None = None, host: str | None = None, kept: Path | None = None) -> None:
         self.in_force = PolicyInForce(policy, path, host, kept)
@@ -104,11 +91,7 @@ class Service:
     # ---- who ----
 
     def sender(self, request: Request) -> Caller | Operator:
-        """Whom a request is from.
-
-        Raises:
-            ServiceError: 401, the same for a missing, wrong and revoked key.
-        """
+        """The sender of a request; a missing, a wrong and a revoked key are the same error 401."""
         policy = self.policy
         if not policy.needs_keys:
             name, tenant = next(iter(policy.tenants.items()))
@@ -130,7 +113,7 @@ class Service:
             return self.releases.ledgers.open(account.name, terms, terms.period(now_utc()))
 
     def budget_state(self, account: Account) -> BudgetState:
-        """What is spent and left in it."""
+        """Spent and left in that ledger."""
         budget = self.ledger(account)
         with readable_ledger():
             return budget.state()
@@ -204,11 +187,7 @@ class Service:
     # ---- the policy ----
 
     def reload(self) -> bool:
-        """Put the file's policy in force and open its models; returns whether it is another one.
-
-        Raises:
-            ValueError, OSError, MissingExtraError: as for `PolicyInForce.reload`.
-        """
+        """`PolicyInForce.reload`, and the models opened."""
         changed = self.in_force.reload()
         if changed:
             self.open_models()
@@ -222,11 +201,7 @@ class Service:
 
 
 def opened_stores(policy: Policy) -> Releases:
-    """The policy's stores, made if there are none.
-
-    Raises:
-        ValueError, BudgetError: they cannot be used.
-    """
+    """The policy's stores, made if there are none."""
     ledgers = Ledgers(policy.store)
     ledgers.require_store()
     return Releases(ledgers, AnswerStore(ledgers.store))
@@ -263,3 +238,66 @@ def require_texts(texts: list[str], caller: Caller, param: str) -> None:
         if len(text) > limits.characters:
             rule = f"{param} must have at most {limits.characters} characters each"
             raise invalid(f"{rule}, got {len(text)} at position {number}", param)
+
+
+# ---- threads for what computes or waits for a disk: some for each tenant, so that no tenant waits for what another asked ----
+
+
+Answer = TypeVar("Answer")
+
+THREADS = 8          # of a tenant
+MOST_WAITING = 64    # of its requests, for a thread
+BODIES = 4           # how many times the limit of one body all bodies of a tenant may have
+
+
+
+@dataclass
+class _Share:
+    limiter: anyio.CapacityLimiter
+    inside: int = 0
+    bytes: int = 0
+
+
+class Work:
+    """Runs calls in threads; refuses those of a tenant that has too many already. Other tenants do not wait for them.
+
+    Args:
+        gauge: follows how many calls run or wait.
+        threads, most_waiting: bounds for each tenant.
+    """
+
+    def __init__(self, gauge: Gauge, threads: int = THREADS, most_waiting: int = MOST_WAITING) -> None:
+        self._gauge = gauge
+        self._most = threads + most_waiting
+        self._shares: dict[str, _Share] = defaultdict(lambda: _Share(anyio.CapacityLimiter(threads)))
+
+    async def run(self, call: Callable[[], Answer], tenant: str = NOBODY) -> Answer:
+        """The call's answer. Once begun, a call goes on even if its client leaves: what it charged is released and kept."""
+        share = self._shares[tenant]
+        if share.inside >= self._most:
+            raise busy("the service is busy: too many requests wait")
+        share.inside += 1
+        self._gauge.inc()
+        try:
+            # A thread cannot be stopped: without `abandon_on_cancel`, who is canceled waits for it.
+            return await anyio.to_thread.run_sync(call, limiter=share.limiter)
+        finally:
+            share.inside -= 1
+            self._gauge.dec()
+
+    @contextlib.contextmanager
+    def body(self, tenant: str, most: int) -> Iterator[Callable[[int], None]]:
+        """A function that counts bytes of a body until the end of the block, and refuses more than BODIES times `most` of a tenant."""
+        share, taken = self._shares[tenant], 0
+
+        def take(size: int) -> None:
+            nonlocal taken
+            if share.bytes + size > BODIES * most:
+                raise busy(f"the service is busy: it has {BODIES * most:,} bytes of requests at hand")
+            share.bytes += size
+            taken += size
+
+        try:
+            yield take
+        finally:
+            share.bytes -= taken

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core, arrays, conversion, rowwise
 from hushvec._native.generators import require_generator
-from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec.mechanisms import PrivUnit, PublicCodebook
 from hushvec.mechanisms.code_counts import Tried
@@ -21,7 +20,7 @@ from hushvec.release.vectors import privatize
 from hushvec.retrieval.index.prepared import as_rows
 from hushvec.retrieval.queries.choice import best_of
 from hushvec.retrieval.queries.kept import Asked, AskedQuestions
-from hushvec.retrieval.queries.question import Answer, Candidates, Holder, Question, candidates
+from hushvec.retrieval.queries.question import Answer, Candidates, Holder, Question, candidates, ranked
 
 if TYPE_CHECKING:
     from hushvec.retrieval.index.private_index import PrivateIndex
@@ -254,9 +253,8 @@ class PrivateQuery:
             known = self._asked.get(row)
             if known is None:
                 raise ValueError("query must be a question that was asked: ask(query) comes first")
-            scores = inner_products(_unit(row[None]), _unit(checked.vectors))[0]
-            order = np.argsort(-scores, kind="stable")
-            known = replace(known, ids=checked.ids[order], scores=scores[order])
+            ids, scores = ranked(row, checked)
+            known = replace(known, ids=ids, scores=scores)
             self._asked.keep(row, known)
         return _answer(known, most)
 

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._native.products import inner_products
+from hushvec._native.rowwise import unit_rows
 from hushvec._util import validate
 from hushvec.receipts.labels import RowReceipt
 
@@ -75,6 +77,14 @@ class Candidates(NamedTuple):
         """
         fields = _fields(text, "hushvec_candidates", ("ids", "vectors"))
         return candidates(fields["ids"], fields["vectors"])
+
+
+def ranked(row: Rows, found: Candidates) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Ids and scores of candidates, by cosine with a row [d], the best first."""
+    both = [unit_rows(rows, np.empty_like(rows)) for rows in (row[None], found.vectors)]
+    scores = inner_products(*both)[0]
+    order = np.argsort(-scores, kind="stable")
+    return found.ids[order], scores[order]
 
 
 class Answer(NamedTuple):

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict
 
 from hushvec.errors import MissingExtraError, ReceiptError
 from hushvec.receipts.verify import verify_receipt
-from hushvec.serve.answering import JSON, documented, identified, reader
-from hushvec.serve.bodies import json_fields, read_body, require_type
+from hushvec.serve.bodies import JSON, Fields, json_fields, read_body, require_type
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.policy import Limits, now_utc
 from hushvec.serve.rewriters import offers
+from hushvec.serve.routes import documented, identified, reader
 from hushvec.serve.service import Account, Caller, Operator, Service, readable_ledger, service_of
 
 router = APIRouter(tags=["accounts"])
 
 
-class VerifyRequest(BaseModel):
+class VerifyRequest(Fields):
     """A receipt, as a response had it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     receipt: dict[str, Any]
 
@@ -42,33 +40,37 @@ async def verify(request: Request) -> dict[str, Any]:
 @router.get("/v1/budgets")
 async def own_budget(request: Request) -> dict[str, Any]:
     """The caller's budget in the present period."""
-    service = service_of(request)
     caller = identified(request)
-    return await service.work.run(lambda: _budget(service, caller), request.state.tenant)
+    return await _run(request, lambda service: _budget(service, caller))
 
 
 @router.get("/v1/budgets/{tenant}")
 async def budget(request: Request, tenant: str) -> dict[str, Any]:
     """The same by name. A tenant sees its own budget only; another name answers as one that does not exist. Operators see all."""
-    service = service_of(request)
     account = _account(reader(request), tenant)
-    return await service.work.run(lambda: _budget(service, account), request.state.tenant)
+    return await _run(request, lambda service: _budget(service, account))
 
 
 @router.get("/v1/budgets/{tenant}/ledger")
 async def ledger(request: Request, tenant: str) -> dict[str, Any]:
     """Every row of the present period's ledger, and whether the hash chain holds."""
-    service = service_of(request)
     account = _account(reader(request), tenant)
-    return await service.work.run(lambda: _ledger(service, account), request.state.tenant)
+    return await _run(request, lambda service: _ledger(service, account))
 
 
 @router.get("/v1/tenants")
 async def tenants(request: Request) -> dict[str, Any]:
     """Every tenant's budget, for operators. Without keys, that of the one local tenant."""
+    sender = reader(request)
+    accounts = sender.accounts if isinstance(sender, Operator) else (sender,)
+    if isinstance(sender, Caller) and sender.secret:
+        raise ServiceError(403, "operators_only", "an operator's key must be sent: a tenant reads its own budget at /v1/budgets")
+    return await _run(request, lambda service: {"tenants": [_budget(service, account) for account in accounts]})
+
+
+async def _run(request: Request, call: Callable[[Service], dict[str, Any]]) -> dict[str, Any]:
     service = service_of(request)
-    accounts = _all_accounts(reader(request))
-    return await service.work.run(lambda: {"tenants": [_budget(service, account) for account in accounts]}, request.state.tenant)
+    return await service.work.run(lambda: call(service), request.state.tenant)
 
 
 def _account(sender: Caller | Operator, tenant: str) -> Account:
@@ -78,14 +80,6 @@ def _account(sender: Caller | Operator, tenant: str) -> Account:
         if account.name == tenant:
             return account
     raise ServiceError(404, "not_found", "there is no such budget")
-
-
-def _all_accounts(sender: Caller | Operator) -> tuple[Account, ...]:
-    if isinstance(sender, Operator):
-        return sender.accounts
-    if sender.secret:
-        raise ServiceError(403, "operators_only", "an operator's key must be sent: a tenant reads its own budget at /v1/budgets")
-    return (sender,)
 
 
 def _verified(asked: VerifyRequest) -> dict[str, Any]:

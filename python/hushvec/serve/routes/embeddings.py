@@ -1,8 +1,10 @@
-"""`POST /v1/embeddings`: OpenAI's shape, with rows that are released privately."""
+"""`POST /v1/embeddings`: OpenAI's shape, with rows that are released privately; `POST /v1/privatize`: the client's own vectors, as
+JSON or as an Arrow stream."""
 
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -10,27 +12,23 @@ import numpy as np
 import orjson
 from fastapi import APIRouter, Request, Response
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from hushvec.mechanisms import PublicProjection
-from hushvec.serve.answering import Run, answer, documented
-from hushvec.serve.bodies import json_fields
+from hushvec.serve.bodies import ARROW, JSON, Fields, Rows, read_vectors, write_vectors
 from hushvec.serve.failures import invalid
-from hushvec.serve.noise import NOTE_OWN_TEXT, epsilon_of, release_rows
-from hushvec.serve.receipts import receipt_headers
-from hushvec.serve.releases import Payload
+from hushvec.serve.releases import NOTE_OWN_TEXT, Payload, epsilon_of, receipt_headers, release_rows
+from hushvec.serve.routes import Run, answer, documented
 from hushvec.serve.service import Caller, Service, require_texts
 
-router = APIRouter(tags=["embeddings"])
+router = APIRouter()
 
 # The public map behind `dimensions` is random, the same everywhere.
 _PROJECTION_SEED = 0
 
 
-class EmbeddingsRequest(BaseModel):
+class EmbeddingsRequest(Fields):
     """What OpenAI's clients send; `epsilon` is ours."""
-
-    model_config = ConfigDict(extra="forbid")
 
     input: str | list[str]
     model: str | None = None
@@ -48,14 +46,10 @@ class EmbeddingsRequest(BaseModel):
         return value
 
 
-@router.post("/v1/embeddings", openapi_extra=documented(EmbeddingsRequest))
+@router.post("/v1/embeddings", tags=["embeddings"], openapi_extra=documented(EmbeddingsRequest))
 async def embeddings(request: Request) -> Response:
     """Private embeddings of texts. The whole request is one release."""
-    return await answer(request, _read, _release)
-
-
-def _read(body: bytearray, media_type: str, most: int) -> EmbeddingsRequest:
-    return json_fields(body, EmbeddingsRequest, most)
+    return await answer(request, EmbeddingsRequest, _release)
 
 
 def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Run) -> Payload:
@@ -90,12 +84,8 @@ def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Ru
 
 
 def _data(rows: NDArray[np.float32], encoding: str) -> list[dict[str, Any]]:
-    values: Any = rows if encoding == "float" else [_base64(row) for row in rows]
+    values: Any = rows if encoding == "float" else [base64.b64encode(row.astype("<f4").tobytes()).decode() for row in rows]
     return [{"object": "embedding", "index": index, "embedding": value} for index, value in enumerate(values)]
-
-
-def _base64(row: NDArray[np.float32]) -> str:
-    return base64.b64encode(row.astype("<f4").tobytes()).decode()
 
 
 @lru_cache(maxsize=16)
@@ -103,3 +93,50 @@ def _projection(dimension: int, wanted: int) -> PublicProjection | None:
     if wanted > dimension:
         raise invalid(f"dimensions must be at most {dimension}, the model's, got {wanted}", "dimensions")
     return None if wanted == dimension else PublicProjection.johnson_lindenstrauss(dimension, wanted, _PROJECTION_SEED)
+
+
+# ---- the client's own vectors ----
+
+
+class PrivatizeRequest(Fields):
+    """Rows of one length, each about another person unless the policy says otherwise."""
+
+    vectors: Rows
+    epsilon: float | None = Field(default=None, gt=0, description="at most the policy's")
+
+
+@dataclass
+class _Stream:
+    """The same as an Arrow stream."""
+
+    vectors: NDArray[Any]
+    epsilon: float | None
+
+
+_STREAM = {"type": "string", "format": "binary", "description": "an Arrow IPC stream with one column, vector"}
+
+
+@router.post("/v1/privatize", tags=["vectors"], openapi_extra=documented(PrivatizeRequest, more={ARROW: {"schema": _STREAM}}))
+async def privatize(request: Request) -> Response:
+    """Vectors with noise. The whole request is one release."""
+    return await answer(request, PrivatizeRequest, _release_rows, arrow=lambda body, most: _Stream(*read_vectors(body, most)))
+
+
+def _release_rows(service: Service, caller: Caller, asked: PrivatizeRequest | _Stream, run: Run) -> Payload:
+    rows, limit = [asked.vectors], caller.tenant.limits.rows
+    del asked.vectors  # the release takes the rows out of this list, so that they are let go
+    count = len(rows[0])
+    if count > limit:
+        raise invalid(f"vectors must have at most {limit} rows, got {count}", "vectors")
+    epsilon = epsilon_of(caller.tenant, asked.epsilon)
+
+    def make(budget: Any) -> Payload:
+        release = release_rows(rows.pop(), caller.tenant, epsilon, budget)
+        service.metrics.released(caller.name, count, epsilon)
+        headers = receipt_headers(release.receipt)
+        if isinstance(asked, _Stream):
+            return Payload(write_vectors(release.values, headers), ARROW, headers)
+        fields = {"vectors": release.values, "receipt": release.receipt.to_dict()}
+        return Payload(orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY), JSON, headers)
+
+    return run(make)

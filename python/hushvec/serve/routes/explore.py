@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from hushvec.data import private_note_vectors, private_notes, public_sentence_vectors, public_sentences
 from hushvec.release.vectors import privatize
-from hushvec.serve.answering import reader
-from hushvec.serve.failures import ServiceError, invalid
+from hushvec.serve.failures import invalid
+from hushvec.serve.routes import reader
 from hushvec.serve.service import service_of
 
 router = APIRouter(tags=["explorer"])
@@ -127,9 +127,5 @@ def _epsilon(asked: str) -> float:
     except ValueError:
         epsilon = math.nan
     if not LOWEST_EPSILON <= epsilon <= HIGHEST_EPSILON:
-        raise _out_of_range()
+        raise invalid(f"epsilon must be from {LOWEST_EPSILON:g} to {HIGHEST_EPSILON:g}", "epsilon")
     return float(f"{epsilon:.{_DIGITS}g}")
-
-
-def _out_of_range() -> ServiceError:
-    return invalid(f"epsilon must be from {LOWEST_EPSILON:g} to {HIGHEST_EPSILON:g}", "epsilon")

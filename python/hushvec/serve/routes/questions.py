@@ -11,17 +11,14 @@ from typing import Any
 import numpy as np
 from fastapi import APIRouter, Request, Response
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from hushvec._native.products import inner_products
 from hushvec._native.rowwise import unit_rows
-from hushvec.retrieval.queries.question import Question, candidates
-from hushvec.serve.answering import JSON, Run, answer, documented
-from hushvec.serve.bodies import Rows, Vector, json_fields
+from hushvec.retrieval.queries.question import Question, candidates, ranked
+from hushvec.serve.bodies import JSON, Fields, Rows, Vector
 from hushvec.serve.failures import ServiceError, invalid
-from hushvec.serve.noise import epsilon_of, release_rows
-from hushvec.serve.receipts import receipt_headers
-from hushvec.serve.releases import Payload
+from hushvec.serve.releases import Payload, epsilon_of, receipt_headers, release_rows
+from hushvec.serve.routes import Run, answer, documented
 from hushvec.serve.service import Caller, Service, require_texts
 
 router = APIRouter(tags=["questions"])
@@ -32,10 +29,8 @@ MOST_FETCHED = 10_000
 _DIRECTIONS = ("codebook", "privunit")
 
 
-class AskRequest(BaseModel):
+class AskRequest(Fields):
     """A question as a text or as a vector."""
-
-    model_config = ConfigDict(extra="forbid")
 
     text: str | None = None
     vector: Vector | None = None
@@ -44,10 +39,8 @@ class AskRequest(BaseModel):
     epsilon: float | None = Field(default=None, gt=0, description="at most the policy's")
 
 
-class RankRequest(BaseModel):
+class RankRequest(Fields):
     """The same question, and what the holder sent back."""
-
-    model_config = ConfigDict(extra="forbid")
 
     text: str | None = None
     vector: Vector | None = None
@@ -60,13 +53,13 @@ class RankRequest(BaseModel):
 @router.post("/v1/ask", openapi_extra=documented(AskRequest))
 async def ask(request: Request) -> Response:
     """What to send to the holder: a released row, and how many documents to return. Charged."""
-    return await answer(request, lambda body, _, most: json_fields(body, AskRequest, most), _ask)
+    return await answer(request, AskRequest, _ask)
 
 
 @router.post("/v1/rank", openapi_extra=documented(RankRequest))
 async def rank(request: Request) -> Response:
     """The holder's documents ranked by the clean question. Costs nothing; the ranking is as private as the question."""
-    return await answer(request, lambda body, _, most: json_fields(body, RankRequest, most), _rank)
+    return await answer(request, RankRequest, _rank)
 
 
 def _ask(service: Service, caller: Caller, asked: AskRequest, run: Run) -> Payload:
@@ -78,7 +71,8 @@ def _ask(service: Service, caller: Caller, asked: AskRequest, run: Run) -> Paylo
     def make(budget: Any) -> Payload:
         release = release_rows(row, caller.tenant, epsilon, budget)
         service.metrics.released(caller.name, 1, epsilon)
-        question = Question(_unit(np.asarray(release.values, np.float32))[0], asked.fetch)
+        values = np.asarray(release.values, np.float32)
+        question = Question(unit_rows(values, np.empty_like(values))[0], asked.fetch)
         fields = {"question": json.loads(question.to_json()), "receipt": release.receipt.to_dict()}
         return Payload(json.dumps(fields).encode(), JSON, receipt_headers(release.receipt))
 
@@ -93,9 +87,8 @@ def _rank(service: Service, caller: Caller, asked: RankRequest, run: Run) -> Pay
         raise invalid(str(error), "vectors") from None
     if found.vectors.shape[1] != row.shape[1]:
         raise invalid(f"vectors must have {row.shape[1]} columns, got {found.vectors.shape[1]}", "vectors")
-    scores = inner_products(_unit(row), _unit(found.vectors))[0]
-    order = np.argsort(-scores, kind="stable")[: asked.k]
-    fields = {"ids": found.ids[order].tolist(), "scores": scores[order].tolist()}
+    ids, scores = ranked(row[0], found)
+    fields = {"ids": ids[: asked.k].tolist(), "scores": scores[: asked.k].tolist()}
     return Payload(json.dumps(fields).encode(), JSON, {})
 
 
@@ -112,7 +105,3 @@ def _row(service: Service, caller: Caller, asked: AskRequest | RankRequest) -> N
     require_texts([asked.text], caller, "text")
     text = asked.text if caller.redactor is None else caller.redactor.redact(asked.text).text
     return service.model(service.model_name(caller, asked.model)).embed([text], caller.name)
-
-
-def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    return unit_rows(rows, np.empty_like(rows))

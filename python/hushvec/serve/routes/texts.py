@@ -3,55 +3,43 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from hushvec.serve.answering import JSON, Run, answer, documented
-from hushvec.serve.bodies import json_fields
-from hushvec.serve.noise import epsilon_of
+from hushvec.serve.bodies import JSON, Fields
+from hushvec.serve.failures import ServiceError
 from hushvec.serve.policy import Redaction
-from hushvec.serve.receipts import receipt_headers
-from hushvec.serve.releases import Payload
+from hushvec.serve.releases import Payload, epsilon_of, receipt_headers
 from hushvec.serve.reloading import redactor_of
 from hushvec.serve.rewriters import (
     DEFAULT_MECHANISM,
     RewritingMechanism,
     delta_of,
+    is_offered,
     out_of_range,
-    require_offered,
     rewriter_for,
     trial_for,
     unknown_category,
 )
+from hushvec.serve.routes import Run, answer, documented
 from hushvec.serve.service import Caller, Service, require_texts
 from hushvec.text.pii.redactor import Redactor
 
 router = APIRouter(tags=["texts"])
 
-_AllowedCategories = Annotated[list[str], Field(max_length=100, description="categories that are not looked for")]
-_AllowedTexts = Annotated[list[str], Field(max_length=1000, description="finds that stay: exact texts")]
-
-
-class RedactRequest(BaseModel):
+class RedactRequest(Fields):
     """A text, and what stays in it."""
 
-    model_config = ConfigDict(extra="forbid")
-
     text: str
-    allow_categories: _AllowedCategories = []
-    allow_list: _AllowedTexts = []
+    allow_categories: list[str] = Field(default=[], max_length=100, description="categories that are not looked for")
+    allow_list: list[str] = Field(default=[], max_length=1000, description="finds that stay: exact texts")
 
 
-class RewriteRequest(BaseModel):
+class RewriteRequest(RedactRequest):
     """A text that is about one person."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    text: str
-    allow_categories: _AllowedCategories = []
-    allow_list: _AllowedTexts = []
     epsilon: float | None = Field(default=None, gt=0, description="at most the policy's")
     mechanism: RewritingMechanism = Field(default=DEFAULT_MECHANISM, description="gaussian costs the policy's delta as well")
 
@@ -59,13 +47,13 @@ class RewriteRequest(BaseModel):
 @router.post("/v1/redact", openapi_extra=documented(RedactRequest))
 async def redact(request: Request) -> Response:
     """Personal data found by rules and replaced by placeholders. No differential privacy: nothing is charged."""
-    return await answer(request, lambda body, _, most: json_fields(body, RedactRequest, most), _redact)
+    return await answer(request, RedactRequest, _redact)
 
 
 @router.post("/v1/rewrite", openapi_extra=documented(RewriteRequest))
 async def rewrite(request: Request) -> Response:
     """The text as a public one, by a mechanism of differential privacy. Charged."""
-    return await answer(request, lambda body, _, most: json_fields(body, RewriteRequest, most), _rewrite)
+    return await answer(request, RewriteRequest, _rewrite)
 
 
 def _redact(service: Service, caller: Caller, asked: RedactRequest, run: Run) -> Payload:
@@ -96,8 +84,9 @@ def _rewrite(service: Service, caller: Caller, asked: RewriteRequest, run: Run) 
     require_texts([asked.text], caller, "text")
     epsilon, mechanism = epsilon_of(caller.tenant, asked.epsilon), asked.mechanism
     delta = delta_of(caller.tenant, mechanism)
-    if delta:
-        require_offered(caller.tenant, mechanism, service.budget_state(caller))
+    if delta and not is_offered(caller.tenant, mechanism, state := service.budget_state(caller)):
+        rule = f"mechanism {mechanism} costs delta {delta:g}, and the whole budget has delta {state.max_delta or 0.0:g}"
+        raise ServiceError(403, "not_in_policy", rule, param="mechanism")
     rewriter = rewriter_for(epsilon, asked.allow_categories, asked.allow_list, mechanism=mechanism, delta=delta)
     trial = trial_for(epsilon, mechanism, delta)
 

@@ -1,0 +1,414 @@
+"""Input of commands: files of vectors (.npy, .parquet, .jsonl, by their suffix), a part at a time, and texts of a file, a folder or
+standard input. Vectors are written back in the same form."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TextIO
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from hushvec._native.arrays import NUMPY_DTYPES
+from hushvec._native.conversion import as_array, dtype_after
+from hushvec._native.rowwise import require_finite
+from hushvec._util.extras import needs_extra
+from hushvec._util.lines import (
+    copied_fields,
+    decoded,
+    field,
+    json_line,
+    json_object,
+    lines_of_file,
+    numbered_lines,
+    require_utf8,
+    text_field,
+)
+from hushvec._util.progress import Progress
+from hushvec._util.publish import PRIVATE, Discarded, mode_of, published_text
+from hushvec.embedders.minilm import BATCH, DIMENSION, MiniLMEmbedder
+from hushvec.errors import HushvecError
+from hushvec.jobs import columns
+
+# Elements that are in memory at once: 16 MB of float32.
+PART_ELEMENTS = 1 << 22
+TEXTS_PER_PART = 256
+DEFAULT_VECTOR = "embedding"
+SUFFIXES = (".txt", ".md")  # of texts in a folder
+
+
+class Part(NamedTuple):
+    """Some rows, and what is copied beside them."""
+
+    values: NDArray[Any]
+    kept: Any
+
+
+# Where the rows of the output go: their values, and what is copied beside them.
+Sink = Callable[[NDArray[Any], Any], None]
+
+
+class Source(Protocol):
+    """A file of vectors, opened and checked."""
+
+    dtype: str
+    dimension: int
+
+    def count(self) -> int:
+        """Number of rows; may read the file once."""
+
+    def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
+        """The rows in order, a bounded number at a time. In a rehearsal everything is checked, but texts are zeros, not embedded."""
+
+    def sink(self, file: Any, dtype: str | None = None) -> AbstractContextManager[Sink]:
+        """A file of this sort for as many rows, into an empty one that is open for writing bytes; dtype None is the source's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Which part of a record is the vector, and which parts are copied as they are."""
+
+    vector: str | None = None
+    text: str | None = None
+    keep: tuple[str, ...] = ()
+
+
+class FileError(HushvecError, ValueError):
+    """A file that cannot be used; the message begins with its name."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(f"{path}: {message}")
+
+
+def rehearse(path: Path, source: Source) -> None:
+    """Read and write the whole file without a result: everything that could be refused is refused here, before a charge."""
+    done = 0
+    with source.sink(Discarded()) as sink:
+        for part in source.parts(rehearsal=True):
+            try:
+                require_finite("x", part.values, first_row=done)
+            except ValueError as error:
+                raise FileError(path, str(error)) from None
+            sink(part.values, part.kept)
+            done += len(part.values)
+
+
+def rows_per_part(dimension: int) -> int:
+    return max(1, PART_ELEMENTS // dimension)
+
+
+def open_source(path: Path, columns: Columns) -> Source:
+    """Open a file by its suffix."""
+    kinds: dict[str, Any] = {".npy": NpySource, ".parquet": ParquetSource, ".jsonl": JsonlSource}
+    kind = kinds.get(path.suffix.lower())
+    if kind is None:
+        raise FileError(path, f"the name must end in {', '.join(kinds)}, got {path.suffix!r}")
+    source: Source = kind(path, columns)
+    return source
+
+
+def all_rows(path: Path, columns: Columns) -> NDArray[Any]:
+    """All rows of a file [n, d], with progress."""
+    source, parts = open_source(path, columns), []
+    with Progress("rows", source.count()) as progress:
+        for part in source.parts():
+            parts.append(np.atleast_2d(part.values))
+            progress.advance(len(parts[-1]))
+    return np.concatenate(parts) if parts else np.empty((0, source.dimension), np.float32)
+
+
+# ---- .npy: memory-mapped for reading, written plainly ----
+
+
+class NpySource:
+    def __init__(self, path: Path, columns: Columns) -> None:
+        if columns != Columns():
+            raise FileError(path, "a .npy file has no columns or keys to name")
+        self._path = path
+        with path.open("rb") as file:
+            readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+            try:
+                version = npy.read_magic(file)
+                if version not in readers:
+                    raise ValueError(f"version {version} is unknown")
+                self._shape, self._fortran_order, self._stored = readers[version](file)
+            except (ValueError, EOFError) as error:
+                raise FileError(path, f"not a .npy file of numbers: {error}") from None
+            self._offset = file.tell()
+        self.dtype = dtype_after(self._stored)
+        self._check()
+        self.dimension = self._shape[-1]
+
+    def count(self) -> int:
+        return self._shape[0] if len(self._shape) == 2 else 1
+
+    def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
+        if self.count() == 0:
+            return
+        order = "F" if self._fortran_order else "C"
+        stored = np.memmap(self._path, self._stored, mode="r", offset=self._offset, shape=self._shape, order=order)  # type: ignore[call-overload]
+        matrix = stored.reshape(1, -1) if stored.ndim == 1 else stored
+        step = rows_per_part(self.dimension)
+        for first in range(0, len(matrix), step):
+            # A copy: what was checked is what is released, even if another program writes to the file meanwhile.
+            rows = np.array(matrix[first : first + step], self._stored.newbyteorder("="), order="C")
+            try:
+                floats: NDArray[Any] = as_array("the array", rows)
+            except ValueError as error:
+                raise FileError(self._path, str(error)) from None
+            yield Part(floats, None)
+
+    @contextmanager
+    def sink(self, file: Any, dtype: str | None = None) -> Iterator[Sink]:
+        written = np.dtype(self.dtype if dtype is None else dtype)
+        header = {"descr": npy.dtype_to_descr(written), "fortran_order": False, "shape": self._shape}
+        npy.write_array_header_1_0(file, header)
+        yield lambda values, kept: file.write(values.data)
+
+    def _check(self) -> None:
+        if len(self._shape) not in (1, 2):
+            raise FileError(self._path, f"the array must have 1 or 2 dimensions, got {len(self._shape)}")
+        if self.dtype not in NUMPY_DTYPES:
+            raise FileError(self._path, f"the array must be {' or '.join(NUMPY_DTYPES)}, got {self.dtype}")
+        if self._shape[-1] < 1:
+            raise FileError(self._path, "the array must have at least 1 column, got 0")
+        expected = self._offset + self._stored.itemsize * int(np.prod(self._shape, dtype=object))
+        actual = os.path.getsize(self._path)
+        if actual < expected:
+            raise FileError(self._path, f"the file is cut short: {expected} bytes expected, got {actual}")
+
+
+# ---- .jsonl: a vector under a key, or a text under a key that is embedded first ----
+
+
+_Line = tuple[str, dict[str, Any]]  # where an object of the file stands, and the object
+
+
+class JsonlSource:
+    dtype = "float32"
+
+    def __init__(self, path: Path, columns: Columns) -> None:
+        self._path = path
+        self._text = columns.text
+        self._vector = columns.vector or DEFAULT_VECTOR
+        self._keep = columns.keep
+        for name in self._keep:
+            if name in (self._text, self._vector):
+                raise FileError(path, f"keep must not name {name!r}: it is what the noise protects")
+        self.dimension = DIMENSION if self._text else self._first_length()
+
+    def count(self) -> int:
+        return sum(1 for _ in lines_of_file(self._path))
+
+    def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
+        lines = self._lines()
+        size = TEXTS_PER_PART if self._text else rows_per_part(self.dimension)
+        while part := list(islice(lines, size)):
+            rows = self._vectors(part) if self._text is None else self._embedded(part, self._text, rehearsal)
+            yield Part(rows, [copied_fields(fields, self._keep, where) for where, fields in part])
+
+    @contextmanager
+    def sink(self, file: Any, dtype: str | None = None) -> Iterator[Sink]:
+        def write(values: NDArray[Any], kept: list[dict[str, Any]]) -> None:
+            for row, others in zip(values.tolist(), kept):
+                file.write((json_line({**others, self._vector: row}) + "\n").encode())
+
+        yield write
+
+    @cached_property
+    def _embedder(self) -> MiniLMEmbedder:
+        return MiniLMEmbedder()
+
+    def _lines(self) -> Iterator[_Line]:
+        return ((where, json_object(line, where)) for where, line in lines_of_file(self._path))
+
+    def _first_length(self) -> int:
+        first = next(self._lines(), None)
+        if first is None:
+            raise FileError(self._path, "the file must hold at least one line")
+        return len(self._list_of(first))
+
+    def _embedded(self, part: list[_Line], text_key: str, rehearsal: bool) -> NDArray[np.float32]:
+        texts = [require_utf8(text_field(fields, text_key, where), where) for where, fields in part]
+        return np.zeros((len(texts), DIMENSION), np.float32) if rehearsal else self._embedder.embed(texts)
+
+    def _list_of(self, line: _Line) -> list[float]:
+        where, fields = line
+        values = field(fields, self._vector, where)
+        if not isinstance(values, list) or not values or not all(type(value) in (float, int) for value in values):
+            raise ValueError(f"{where}: {self._vector!r} must be a list of numbers")
+        return values
+
+    def _vectors(self, part: list[_Line]) -> NDArray[np.float32]:
+        vectors = np.empty((len(part), self.dimension), np.float32)
+        for row, line in enumerate(part):
+            values, name = self._list_of(line), f"{line[0]}: {self._vector!r}"
+            if len(values) != self.dimension:
+                raise ValueError(f"{name} must have {self.dimension} numbers like the first line, got {len(values)}")
+            try:
+                with np.errstate(over="ignore"):  # becomes Inf, which the release refuses by row
+                    vectors[row] = np.array(values, np.float64)
+            except OverflowError:
+                raise ValueError(f"{name} holds a number beyond float64") from None
+        return vectors
+
+
+# ---- .parquet: one column of float lists, streamed by record batches ----
+
+
+class ParquetSource:
+    def __init__(self, path: Path, named: Columns) -> None:
+        if named.text is not None:
+            raise FileError(path, "texts are embedded from .jsonl files only; name a column of vectors")
+        with needs_extra("reading parquet files", "cli"):
+            import pyarrow
+            from pyarrow import parquet
+        self._arrow: Any = pyarrow
+        self._parquet: Any = parquet
+        self._path = path
+        self._vector = named.vector or DEFAULT_VECTOR
+        self._keep = named.keep
+        with path.open("rb"):  # an absent or unreadable file raises the system's error
+            pass
+        try:
+            self._file = parquet.ParquetFile(path)
+        except (self._arrow.ArrowException, OSError) as error:
+            raise FileError(path, f"not a parquet file: {error}") from None
+        self._schema = self._file.schema_arrow
+        self._check_columns()
+        self.dtype = str(np.dtype(self._schema.field(self._vector).type.value_type.to_pandas_dtype()).name)
+        self.dimension = self._dimension()
+
+    def count(self) -> int:
+        rows: int = self._file.metadata.num_rows
+        return rows
+
+    def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
+        first_row = 0
+        for batch in self._batches(rows_per_part(self.dimension)):
+            label = lambda row, first=first_row: f"row {first + row}"
+            try:
+                values = columns.vectors_of(f"column {self._vector!r}", batch.column(self._vector), self.dimension, label)
+            except ValueError as error:
+                raise FileError(self._path, str(error)) from None
+            yield Part(np.array(values), batch.select(self._keep))
+            first_row += batch.num_rows
+
+    @contextmanager
+    def sink(self, file: Any, dtype: str | None = None) -> Iterator[Sink]:
+        arrow, kind = self._arrow, self._vector_type(dtype)
+        schema = arrow.schema([*map(self._schema.field, self._keep), arrow.field(self._vector, kind, nullable=False)])
+
+        def write(values: NDArray[Any], kept: Any) -> None:
+            rows, dimension = values.shape
+            if arrow.types.is_fixed_size_list(kind):
+                vectors = columns.fixed_size_lists(values)
+            else:
+                flat = arrow.array(values.reshape(-1), kind.value_type)
+                large = arrow.types.is_large_list(kind)
+                offsets = np.arange(0, rows * dimension + 1, dimension).astype(np.int64 if large else np.int32)
+                vectors = (arrow.LargeListArray if large else arrow.ListArray).from_arrays(offsets, flat)
+            writer.write_batch(arrow.RecordBatch.from_arrays([*kept.columns, vectors], schema=schema))
+
+        try:
+            with self._parquet.ParquetWriter(file, schema) as writer:
+                yield write
+        except arrow.ArrowException as error:
+            raise FileError(self._path, f"a column cannot be copied: {error}") from None
+
+    def _check_columns(self) -> None:
+        for name in (self._vector, *self._keep):
+            if self._schema.names.count(name) != 1:
+                raise FileError(self._path, f"must have one column {name!r}, got {', '.join(map(repr, self._schema.names))}")
+        if self._vector in self._keep:
+            raise FileError(self._path, f"keep must not name {self._vector!r}: it is what the noise protects")
+        column = self._schema.field(self._vector).type
+        if not columns.is_of_floats(column):
+            raise FileError(self._path, f"column {self._vector!r} must hold lists of floats, got {column}")
+
+    def _vector_type(self, dtype: str | None) -> Any:
+        """The column's own type, its inner field reduced to a name and a number: the column's own if dtype is None."""
+        arrow, column = self._arrow, self._schema.field(self._vector).type
+        element = column.value_type if dtype is None else arrow.from_numpy_dtype(np.dtype(dtype))
+        if arrow.types.is_fixed_size_list(column):
+            return arrow.list_(element, column.list_size)
+        return arrow.large_list(element) if arrow.types.is_large_list(column) else arrow.list_(element)
+
+    def _dimension(self) -> int:
+        length = columns.declared_length(self._schema.field(self._vector).type)
+        if length is None:
+            first = next((batch for batch in self._batches(1) if batch.num_rows), None)
+            if first is None:
+                raise FileError(self._path, f"column {self._vector!r} must hold at least one row of known length")
+            length = len(first.column(self._vector)[0].as_py() or ())
+        if length < 1:
+            raise FileError(self._path, f"column {self._vector!r} must hold vectors of at least 1 number, got 0 in row 0")
+        return length
+
+    def _batches(self, size: int) -> Iterator[Any]:
+        try:
+            yield from self._file.iter_batches(batch_size=size, columns=[self._vector, *self._keep])
+        except (self._arrow.ArrowException, OSError) as error:
+            raise FileError(self._path, f"the file is damaged: {error}") from None
+
+
+# ---- texts ----
+
+
+def source_name(source: str | None) -> str:
+    return "standard input" if source in (None, "-") else str(source)
+
+
+def mode_of_output(source: str | None) -> int:
+    """The mode of outputs: that of the input if it is a file; else, as for a folder, readable only by the user.
+
+    Even a private release may have unprotected text beside it (kept keys, an infinite epsilon).
+    """
+    return PRIVATE if source in (None, "-") or Path(str(source)).is_dir() else mode_of(Path(str(source)))
+
+
+def written(options: Any) -> AbstractContextManager[TextIO]:
+    """OUT of a command with a `source`, or standard output if none is given."""
+    if options.output is None:
+        return nullcontext(sys.stdout)
+    return published_text(options.output, mode=mode_of_output(options.source))
+
+
+def read_utf8(source: str | None) -> str:
+    """All of a file, or of standard input (None or "-")."""
+    content = sys.stdin.buffer.read() if source in (None, "-") else Path(str(source)).read_bytes()
+    return decoded(source_name(source), content)
+
+
+def files_of_folder(folder: Path) -> list[Path]:
+    """The .txt and .md files in a folder and the folders below it, by name."""
+    return sorted(file for file in folder.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+
+
+def lines_of_source(source: str) -> list[str]:
+    """The lines, without the spaces around them, of a file, of standard input ("-") or of the .txt and .md files of a folder."""
+    path, files = Path(source), [source]
+    if source != "-" and path.is_dir():
+        files = [str(file) for file in files_of_folder(path)]
+    lines = [line.strip() for file in files for _, line in numbered_lines(read_utf8(file), file)]
+    if not lines:
+        raise ValueError(f"{source_name(source)}: must hold at least one line of text")
+    return lines
+
+
+def embedded(embedder: MiniLMEmbedder, texts: Sequence[str]) -> NDArray[np.float32]:
+    """`embedder.embed` with progress."""
+    runs = [np.empty((0, embedder.dimension), np.float32)]
+    with Progress("embedding", len(texts)) as progress:
+        for first in range(0, len(texts), BATCH):
+            runs.append(embedder.embed(texts[first : first + BATCH]))
+            progress.advance(len(runs[-1]))
+    return np.concatenate(runs)
