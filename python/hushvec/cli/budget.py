@@ -19,7 +19,7 @@ from hushvec.cli._output import print_json, table, titled
 from hushvec.cli._parser import Example
 from hushvec.cli._printable import say
 from hushvec.errors import BudgetError
-from hushvec.receipts.fields import MOST_EXPORT_CHARACTERS, json_object
+from hushvec.receipts.base import MOST_EXPORT_CHARACTERS, json_object
 
 WRONG = 1
 
