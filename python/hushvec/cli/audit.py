@@ -21,11 +21,11 @@ from hushvec.audit import (
     RepeatsResult,
     audit_mechanism,
 )
-from hushvec.audit.estimates import SUSPICIOUS_ERRORS
+from hushvec.audit.results import SUSPICIOUS_ERRORS
 from hushvec.cli._arguments import Subparsers, add_command, add_group
 from hushvec.cli._output import facts, print_json
 from hushvec.mechanisms import MECHANISMS, PublicCodebook
-from hushvec.release.plan import plan_release
+from hushvec.release.vectors import plan_release
 
 FLAGGED = 1
 RANDOMIZED_RESPONSE = "randomized_response"
