@@ -13,8 +13,7 @@ from hushvec._util.publish import receipt_path
 from hushvec.cli._parser import Example, examples_text
 from hushvec.cli._parser import Subparsers as Subparsers
 from hushvec.mechanisms import MECHANISMS
-from hushvec.receipts.base import PER
-from hushvec.receipts.fields import ROUNDS
+from hushvec.receipts.base import PER, ROUNDS
 
 if TYPE_CHECKING:
     from hushvec.budget import PrivacyBudget

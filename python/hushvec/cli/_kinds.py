@@ -8,7 +8,7 @@ from typing import Any
 
 from hushvec._util.publish import receipt_path
 from hushvec.errors import ReceiptError
-from hushvec.receipts.fields import json_object
+from hushvec.receipts.base import json_object
 
 RECEIPT = "receipt"
 EXPORT = "ledger export"

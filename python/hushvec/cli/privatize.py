@@ -24,8 +24,7 @@ from hushvec.cli.files import Columns, FileError, Source, open_source, rehearse
 from hushvec.mechanisms import CodebookResponse, PublicCodebook
 from hushvec.receipts.labels import RowReceipt, released_rows
 from hushvec.receipts.vectors import INT8
-from hushvec.release.plan import ReleasePlan, plan_release
-from hushvec.release.vectors import charge, require_chargeable
+from hushvec.release.vectors import ReleasePlan, charge, plan_release, require_chargeable
 
 
 def add_to(subparsers: Subparsers) -> None:

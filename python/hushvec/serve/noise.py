@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from hushvec.release.plan import ReleasePlan, plan_release
-from hushvec.release.vectors import Release, release_planned
+from hushvec.release.vectors import Release, ReleasePlan, plan_release, release_planned
 from hushvec.serve.failures import invalid
 from hushvec.serve.policy import Tenant
 
