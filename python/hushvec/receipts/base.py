@@ -293,7 +293,7 @@ class ReceiptFields:
         format_version: version of the release format, docs/format.md: 2 for "aes256", else 1.
         library_version: hushvec that made the release.
         adjacency: "replace-one": one person's data is replaced by any other; of training also "add-remove".
-        epsilon, delta: the guarantee.
+        epsilon, delta: the guarantee; delta is 0 for pure differential privacy.
         grade: "exact": the values are those of the ideal mechanism, rounded. "float": a part was computed in floating point.
         key_source: "os" or "seed".
         cipher: of the key stream: "aes256", "chacha20", "chacha12" or "chacha8".

@@ -43,10 +43,8 @@ class LabelReceipt(ReceiptFields):
 
     Args:
         mechanism: "randomized_response".
-        adjacency: "replace-one".
         per: unit of privacy: "record", every answer is about another person; "release", all answers are about one person.
         epsilon: guaranteed epsilon, of one answer or of all of them, as `per` says.
-        delta: 0.
         label_count: k, the number of possible labels.
         labels_digest: SHA-256 of the list of labels, see `labels_digest`.
         truth_values: how many of 2^64 equally likely values answer with the truth.
@@ -54,7 +52,6 @@ class LabelReceipt(ReceiptFields):
         answers: number of labels released.
         scores: the score beside an answer: "none"; "uniform", the public 1/k; "source", the model's own score where its label was
             kept, and 1/k elsewhere.
-        grade: "exact".
         codebook: SHA-256 of the public codebook whose codes the labels are (`PublicCodebook.digest`), or None:
             docs/proofs/codebook.md. The labels are then 0, ..., k - 1.
         is_dp_claim: whether the numbers are claimed at all. False for a seeded key and for scores = "source".

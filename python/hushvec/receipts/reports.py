@@ -43,7 +43,6 @@ class ReportReceipt(ReceiptFields):
         per: "record": every report is another person's; "release": all are one person's.
         epsilon: guaranteed epsilon, of one person's reports: of one report for per="record"; of all of them for per="release". Where
             they are memoized, of the words that were new to the memo, in these reports and all later ones.
-        delta: 0.
         dictionary_digest: SHA-256 of what the collector published: words or filter, and every parameter.
         reports: how many there are.
         words_of_one: how many words of one person the epsilon covers. Words that a memo had before are in earlier receipts; where
@@ -55,8 +54,6 @@ class ReportReceipt(ReceiptFields):
         hashes: for "bloom" the bits that a word sets, at most; else 0.
         one_values, zero_values: for "bloom" the values of a uniform that report a 1 for a permanent bit that is 1 and that is 0;
             2^64 and 0 without an instantaneous response. 0 and 0 for the others.
-        grade: "exact".
-        is_dp_claim: whether the numbers are claimed at all. False for a seeded key.
 
     Example:
         >>> from hushvec.collect import Vocabulary

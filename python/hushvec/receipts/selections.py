@@ -36,15 +36,12 @@ class SelectionReceipt(ReceiptFields):
         mechanism: "gumbel_top_k".
         adjacency: "replace-one": one candidate's scores change, the candidates and their number do not.
         epsilon: guaranteed epsilon, of all selections together.
-        delta: 0.
         selections: how many there are; each may depend on those before.
         picks: k, how many candidates each names, in order.
         candidates: how many there are to name.
         score_low, score_high: what scores were clamped to.
         sensitivity: half of what one score can move, as the mechanism was given it.
         epsilon_per_pick: of one of the k picks.
-        grade: "exact".
-        is_dp_claim: whether the numbers are claimed at all. False for a seeded key.
 
     Example:
         >>> import numpy as np

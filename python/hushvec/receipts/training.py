@@ -55,7 +55,6 @@ class TrainingReceipt(ReceiptFields):
         mechanism: "dp_sgd": a Poisson sample, clipped, summed, Gaussian noise.
         adjacency: "add-remove": an example is there or not; "replace-one": it is another one.
         epsilon: guaranteed epsilon of all steps taken, of this run alone; None without noise.
-        delta: in (0, 1).
         steps: taken so far, those of a journal included; below 2^40.
         planned_steps: the most there can be, or None.
         sampling_probability: of each example in each step, in [2^-64, 1].

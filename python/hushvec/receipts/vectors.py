@@ -57,9 +57,7 @@ class Receipt(ReceiptFields):
 
     Args:
         mechanism: "gaussian", "laplacian", "l2_laplace", "privunit" or "empirical".
-        adjacency: "replace-one".
         per: unit of privacy: "record", every row is another person; "release", all rows are one person.
-        epsilon: guaranteed epsilon.
         delta: guaranteed delta; 0 for laplacian, l2_laplace and privunit.
         clip_norm: C, the L2 norm that rows were clipped to; that all rows were brought to for privunit.
         sensitivity: how far one person's clipped data can move, in the norm of sensitivity_norm.
@@ -69,7 +67,6 @@ class Receipt(ReceiptFields):
         scale: scale of Laplace noise as used, else None. A float32, written out exactly.
         cap_probability, threshold: the law of privunit, else None: docs/proofs/privunit.md.
         grid: the power of two that exact values are multiples of; None for the float grade. int8 values are to be multiplied by it.
-        grade: "exact" or "float".
         rows: number of rows released.
         dimension: elements in a row.
         dtype: of the released values.
@@ -77,7 +74,6 @@ class Receipt(ReceiptFields):
         renormalize: rows were brought to unit length after the noise (post-processing).
         nonfinite: what happens to rows with NaN or Inf: "raise", nothing is released.
         projection: SHA-256 of the public map that rows went through before the mechanism, or None.
-        is_dp_claim: whether the numbers are claimed at all. False for a seeded key and for the float grade.
         saturation: (-127, 127) for int8 values, which end there; None for all others.
         saturation_probability: for int8 an upper bound on the expected share of a clipped row's values that saturate, whatever
             the row is; None for all others.

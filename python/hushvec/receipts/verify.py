@@ -49,11 +49,7 @@ _SHARED = (
 
 
 def receipt_from_dict(fields: Mapping[str, Any]) -> AnyReceipt:
-    """The receipt of a mapping, of the kind named by receipt_kind; of vectors if there is no such field.
-
-    Raises:
-        ReceiptError: not a receipt of that kind.
-    """
+    """The receipt of a mapping, of the kind named by receipt_kind; of vectors without such a field. ReceiptError if it is none."""
     module, name = "vectors", "Receipt"
     if isinstance(fields, Mapping) and "receipt_kind" in fields:
         kind = fields["receipt_kind"]
@@ -63,11 +59,7 @@ def receipt_from_dict(fields: Mapping[str, Any]) -> AnyReceipt:
 
 
 def receipt_from_json(text: str) -> AnyReceipt:
-    """The receipt of a JSON text, of any kind.
-
-    Raises:
-        ReceiptError: not JSON, or not a receipt.
-    """
+    """The receipt of a JSON text, of any kind. ReceiptError if it is none."""
     return receipt_from_dict(json_object(text))
 
 

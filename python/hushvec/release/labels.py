@@ -109,21 +109,16 @@ class LabelPlan:
     """Releases of labels with every argument checked. Made by `plan_labels`; one plan serves any number of releases.
 
     Args:
-        mechanism: over the labels; its epsilon is the release's.
-        over_codes: the same over 0, ..., k - 1.
-        digest: of the list of labels.
         scores, per, notes: for the receipts.
-        budget: charged for every release, or None.
-        generator: key stream.
     """
 
-    mechanism: RandomizedResponse
-    over_codes: RandomizedResponse
-    digest: str
+    mechanism: RandomizedResponse  # over the labels; its epsilon is the release's
+    over_codes: RandomizedResponse  # the same over 0, ..., k - 1
+    digest: str  # of the list of labels
     scores: str
     per: str
-    budget: Budget | None
-    generator: _core.Generator
+    budget: Budget | None  # charged for every release, or None
+    generator: _core.Generator  # key stream
     notes: tuple[str, ...]
 
     @property

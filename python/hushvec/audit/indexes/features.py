@@ -63,17 +63,11 @@ FEATURES = (
 
 @dataclass(frozen=True)
 class Returned:
-    """Answers by document: a candidate's queries returned at most q k different ones, in places 0, 1, ...
+    """Answers by document: a candidate's queries returned at most q k different ones, in places 0, 1, ..."""
 
-    Args:
-        ranks: [n, q k, q], of each document in each query, from 1; 0 where it was not returned.
-        scores: [n, q k, q], 0 where it was not returned; None if the index returns none.
-        last: [n, q], the last score that each query returned.
-    """
-
-    ranks: Rows
-    scores: Rows | None
-    last: Rows | None
+    ranks: Rows  # [n, q k, q], of each document in each query, from 1; 0 where it was not returned
+    scores: Rows | None  # [n, q k, q], 0 where it was not returned; None if the index returns none
+    last: Rows | None  # [n, q], the last score that each query returned
 
     @classmethod
     def of(cls, ids: Ids, scores: Scores | None) -> Returned:

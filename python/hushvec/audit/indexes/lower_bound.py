@@ -37,24 +37,19 @@ class EpsilonBound:
     """The bound that guesses prove.
 
     Args:
-        epsilon_lower: with probability at least `confidence` the true epsilon, at `delta`, is no smaller.
-        epsilon_ceiling: the bound that only right guesses would have given.
         delta, confidence: of the bound.
-        pairs: coins that were thrown.
         guesses, right: pairs that were guessed, for the number that gave the best bound, and how many of them rightly.
-        statistic: what guessed.
-        queries: queries that a guess used.
     """
 
-    epsilon_lower: float
-    epsilon_ceiling: float
+    epsilon_lower: float  # with probability at least `confidence` the true epsilon, at `delta`, is no smaller
+    epsilon_ceiling: float  # the bound that only right guesses would have given
     delta: float
     confidence: float
-    pairs: int
+    pairs: int  # coins that were thrown
     guesses: int
     right: int
-    statistic: str
-    queries: int
+    statistic: str  # what guessed
+    queries: int  # queries that a guess used
 
 
 def pair_statistics(game: Game, statistics: Sequence[Statistic], *, both: bool) -> list[Statistic]:

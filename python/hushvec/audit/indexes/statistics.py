@@ -84,15 +84,10 @@ class _Side:
 
 @dataclass(frozen=True)
 class LikelihoodRatio:
-    """Both laws of a statistic for every candidate.
+    """Both laws of a statistic for every candidate."""
 
-    Args:
-        inside: from the shadows with the candidate in.
-        outside: from those without it.
-    """
-
-    inside: _Side
-    outside: _Side
+    inside: _Side  # from the shadows with the candidate in
+    outside: _Side  # from those without it
 
     @classmethod
     def fit(cls, values: Rows, members: Flags) -> LikelihoodRatio:
