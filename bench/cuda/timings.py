@@ -27,7 +27,7 @@ from table import summary
 
 import hushvec as hv
 from hushvec import mechanisms
-from hushvec._native.clipped_sums import ClippedSum
+from hushvec.training.clipped_sums import ClippedSum
 
 CLIP_NORM, SIGMA = 1.0, 0.6
 BUFFERS = 2  # each far larger than the second-level cache, so that a call finds nothing of the one before

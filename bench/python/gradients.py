@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 import hushvec as hv
-from hushvec._native.clipped_sums import ClippedSum
+from hushvec.training.clipped_sums import ClippedSum
 
 CLIP_NORM, SIGMA = 1.0, 1.0
 PAUSE = 0.03  # seconds before a step on several threads: torch's idle ones spin for a while, and would take a core from whoever is next

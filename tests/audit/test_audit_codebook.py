@@ -12,7 +12,7 @@ import pytest
 from audit import samplers
 from audit.samplers import CONFIDENCE, seeds
 from hushvec.audit import CodebookTarget, audit_mechanism, audit_pair
-from hushvec.audit.arguments import as_target
+from hushvec.audit.targets import as_target
 from hushvec.mechanisms import Gaussian, PublicCodebook
 
 RNG = np.random.default_rng(0)

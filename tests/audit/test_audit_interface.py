@@ -19,7 +19,7 @@ from hushvec.audit import (
     audit_pair,
     audit_repeats,
 )
-from hushvec.audit.scores import trained, untrained
+from hushvec.audit.targets import trained, untrained
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian
 
 MECHANISM = Laplacian(epsilon=1.0, dimension=2)

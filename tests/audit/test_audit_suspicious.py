@@ -11,7 +11,8 @@ import hushvec as hv
 from audit import samplers
 from audit.samplers import seeds
 from evidence.reference.sizes import scaled
-from hushvec.audit import MechanismTarget, audit_mechanism, audit_pair, estimates
+from hushvec.audit import MechanismTarget, audit_mechanism, audit_pair
+from hushvec.audit import results as estimates
 from hushvec.mechanisms import Gaussian, Laplacian
 
 # What docs/audit.md says of correct mechanisms: one estimate is more than 3 standard errors too high in at most 0.2 % of audits, and

@@ -8,7 +8,7 @@ import pytest
 
 import hushvec as hv
 from cli.command import assert_one_line, hushvec_here
-from hushvec.receipts.selections import SelectionReceipt, verify_selection_receipt
+from hushvec.receipts.selections import SelectionReceipt
 from hushvec.retrieval import PrivateIndex, ScoreNoise
 
 ROWS = np.random.default_rng(0).standard_normal((30, 12)).astype(np.float32)
@@ -85,7 +85,7 @@ def test_an_order_without_scores(rows):
     run("build", rows / "rows.npy", "-o", rows / "index", "--score-epsilon", 100, "--score-mechanism", "gumbel", "--store", "numpy")
     found = as_json("search", rows / "index", rows / "queries.npy", "-k", 2)
     assert found["answers"][0][0]["score"] is None
-    assert verify_selection_receipt(SelectionReceipt.from_dict(found["score_receipt"])).status == "holds"
+    assert hv.verify_receipt(SelectionReceipt.from_dict(found["score_receipt"])).status == "holds"
 
 
 @pytest.mark.parametrize("ids", (["a", "b7", "c"], ["7", "-2", "3"]))

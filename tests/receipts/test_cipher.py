@@ -13,7 +13,7 @@ from hushvec.collect import BloomFilter, Memo
 from hushvec.jobs import NoiseJob
 from hushvec.receipts.verify import receipt_from_dict
 from hushvec.release.labels import privatize_labels
-from hushvec.release.plan import plan_release
+from hushvec.release.vectors import plan_release
 from hushvec.retrieval import PrivateIndex, ScoreNoise
 from receipts.forgeries import SCRIPT, genuine, module_of, training_receipt
 

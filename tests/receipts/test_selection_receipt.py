@@ -13,7 +13,7 @@ from hushvec._util.rounding import product_up
 from hushvec.accounting import compose
 from hushvec.errors import ReceiptError
 from hushvec.receipts import receipt_from_json
-from hushvec.receipts.selections import SelectionReceipt, verify_selection_receipt
+from hushvec.receipts.selections import SelectionReceipt
 from hushvec.retrieval import PrivateIndex, ScoreNoise
 
 ROWS = np.random.default_rng(0).standard_normal((30, 12)).astype(np.float32)
@@ -30,7 +30,7 @@ def receipt_of(queries=5, k=3, **settings):
 @pytest.mark.parametrize(("queries", "k"), ((1, 1), (3, 7), (10, 30)))
 def test_receipts_as_written_hold(epsilon, score_range, queries, k):
     receipt = receipt_of(queries, k, epsilon=epsilon, score_range=score_range)
-    assert verify_selection_receipt(receipt).status == "holds"
+    assert hv.verify_receipt(receipt).status == "holds"
     assert receipt.epsilon == pytest.approx(queries * epsilon) and Fraction(receipt.epsilon) >= queries * Fraction(epsilon)
     assert SelectionReceipt.from_json(receipt.to_json()) == receipt
     assert receipt.loss.rho == pytest.approx(queries * epsilon**2 / (8 * k))
@@ -53,17 +53,17 @@ def test_receipts_as_written_hold(epsilon, score_range, queries, k):
     ],
 )
 def test_what_does_not_follow_does_not_hold(change, reason):
-    found = verify_selection_receipt(dataclasses.replace(receipt_of(), **change))
+    found = hv.verify_receipt(dataclasses.replace(receipt_of(), **change))
     assert found.status == "does not hold"
     assert re.search(reason, found.reasons[0])
 
 
 def test_weaker_promises_hold_and_no_claim_is_none():
     receipt = receipt_of()
-    assert verify_selection_receipt(dataclasses.replace(receipt, epsilon=9.0, sensitivity=2.0)).status == "holds"
-    silent = verify_selection_receipt(dataclasses.replace(receipt, is_dp_claim=False))
+    assert hv.verify_receipt(dataclasses.replace(receipt, epsilon=9.0, sensitivity=2.0)).status == "holds"
+    silent = hv.verify_receipt(dataclasses.replace(receipt, is_dp_claim=False))
     assert silent.status == "not a DP claim" and "the receipt itself makes no claim" in silent.reasons
-    seeded = verify_selection_receipt(dataclasses.replace(receipt, is_dp_claim=False, key_source="seed"))
+    seeded = hv.verify_receipt(dataclasses.replace(receipt, is_dp_claim=False, key_source="seed"))
     assert seeded.status == "not a DP claim" and "seed" in seeded.reasons[0]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import hushvec as hv
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, Mechanism, PrivUnit, PublicProjection
-from hushvec.release.plan import plan_release
+from hushvec.release.vectors import plan_release
 
 DTYPES = ["float32", "float64", "float16"]
 MECHANISMS = {

@@ -8,8 +8,8 @@ import numpy as np
 import hushvec as hv
 from hushvec.audit.indexes.features import Returned, features_of
 from hushvec.audit.indexes.inversion import embedding_inversion
-from hushvec.audit.indexes.logistic import Logistic
 from hushvec.audit.indexes.row_laws import log_densities
+from hushvec.audit.indexes.statistics import Logistic
 from hushvec.cli._nearest import nearest
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
 from hushvec.retrieval import PrivateIndex

@@ -19,7 +19,7 @@ from hushvec.mechanisms import (
     PublicProjection,
     top_1_bound,
 )
-from hushvec.receipts.selections import SelectionReceipt, verify_selection_receipt
+from hushvec.receipts.selections import SelectionReceipt
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.index.private_scores import NOTE_SCORES
 from retrieval.index_cases import STORES, Counting, best_by_sorting, filled, some_rows, unit
@@ -222,7 +222,7 @@ def test_score_receipts_hold_and_are_charged_once_a_search(mechanism):
     assert budget.consumed() == pytest.approx(sum(receipt.epsilon for receipt in receipts), rel=1e-9)
     if mechanism == "gumbel":
         assert all(isinstance(receipt, SelectionReceipt) for receipt in receipts)
-        assert {verify_selection_receipt(receipt).status for receipt in receipts} == {"holds"}
+        assert {hv.verify_receipt(receipt).status for receipt in receipts} == {"holds"}
         assert receipts[1].selections == 8 and receipts[1].picks == 4 and receipts[1].candidates == 60
         assert SelectionReceipt.from_json(receipts[1].to_json()) == receipts[1]
     else:
@@ -365,7 +365,7 @@ def test_seeded_noise_claims_nothing():
     )
     found = index.search(ROWS[:2], k=3)
     assert not any(receipt.is_dp_claim for receipt in (*index.receipts, found.query_receipt, found.score_receipt))
-    assert verify_selection_receipt(found.score_receipt).status == "not a DP claim"
+    assert hv.verify_receipt(found.score_receipt).status == "not a DP claim"
     again = filled(
         ROWS,
         store="numpy",

@@ -117,10 +117,12 @@ NEEDS = {
     "torch_ops.py": {"torch"},
     "torch_recording.py": {"torch"},
     "batch_gradients.py": {"torch"},
-    "batch_sum.py": {"torch"},
     "checkpoints.py": {"torch"},   # of training; that of text imports nothing
     "chroma.py": {"chromadb"},
     "dp_optimizer.py": {"torch"},
+    "ghost.py": {"torch"},
+    "ghost_layers.py": {"torch"},
+    "lora.py": {"torch"},
     "ranks.py": {"torch"},
     "haystack.py": {"haystack"},
     "haystack_store.py": {"haystack"},
@@ -133,14 +135,11 @@ NEEDS = {
     "llama_index.py": {"llama_index"},
     "llama_index_store.py": {"llama_index"},
     "model.py": {"torch", "transformers"},
-    "opacus_account.py": {"opacus"},
     "opacus_engine.py": {"opacus", "torch"},
-    "opacus_optimizers.py": {"opacus", "torch"},
     "model_watch.py": {"torch"},
     "per_example.py": {"torch"},
     "sentence_transformers.py": {"sentence_transformers"},
     "sklearn.py": {"sklearn"},
-    "wrapping.py": {"torch"},
 }
 # The same for all modules of a package.
 NEEDS_OF_PACKAGES = {"serve": {"anyio", "fastapi", "ijson", "orjson", "prometheus_client", "pydantic", "starlette", "uvicorn"}}

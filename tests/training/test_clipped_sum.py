@@ -8,7 +8,7 @@ import pytest
 
 from evidence.exact.rows import representable
 from evidence.reference import clipped_sum as reference
-from hushvec._native.clipped_sums import ClippedSum
+from hushvec.training.clipped_sums import ClippedSum
 
 torch = pytest.importorskip("torch")
 

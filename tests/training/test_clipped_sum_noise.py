@@ -12,8 +12,9 @@ import hushvec as hv
 from evidence.reference import clip
 from evidence.reference import clipped_sum as reference
 from evidence.reference.checks import cells
-from hushvec._native import _core, clipped_sums, device_sums
-from hushvec._native.clipped_sums import ClippedSum
+from hushvec._native import _core
+from hushvec.training import clipped_sums
+from hushvec.training.clipped_sums import ClippedSum
 
 torch = pytest.importorskip("torch")
 
@@ -108,7 +109,7 @@ def test_results_are_of_the_library_of_the_rows():
 
 BITS = """
 import hashlib, numpy as np, hushvec as hv
-from hushvec._native.clipped_sums import ClippedSum
+from hushvec.training.clipped_sums import ClippedSum
 digest = hashlib.sha256()
 rng = np.random.default_rng(5)
 x = (rng.standard_normal((5, 600_003)) * 0.05).astype(np.float32)
@@ -163,7 +164,7 @@ def device(monkeypatch):
                 target[...] = torch.from_numpy(noise) + part * reference.unit(clip_norm)
 
     backend = Backend()
-    monkeypatch.setattr(device_sums, "cuda", backend)
+    monkeypatch.setattr(clipped_sums, "cuda", backend)
     monkeypatch.setattr(clipped_sums, "on_cuda", lambda x: True)
     return backend
 

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from hushvec.training import per_example_gradients  # noqa: E402
 from hushvec.training.ghost import GhostClipping  # noqa: E402
-from hushvec.training.ghost.convolutions import ConvolutionPiece, windows_of  # noqa: E402
+from hushvec.training.ghost_layers import ConvolutionPiece, windows_of  # noqa: E402
 from training.test_ghost_sums import Largest, compare  # noqa: E402
 
 nn = torch.nn

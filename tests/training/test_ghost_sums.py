@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from hushvec.training.ghost import GhostClipping  # noqa: E402
-from hushvec.training.ghost.pieces import MatrixPiece, TablePiece, VectorPiece  # noqa: E402
+from hushvec.training.ghost_layers import MatrixPiece, TablePiece, VectorPiece  # noqa: E402
 from training.ghost_models import Notes, clipped_sum, gpt2, norm_of, one_by_one, token_losses  # noqa: E402
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from hushvec.training import StepSchedule, noise_multiplier_for
-from hushvec.training.bracket import Bracket, NoCrossingError, closed_in, crossing
+from hushvec.training.noise_multiplier import Bracket, NoCrossingError, closed_in, crossing
 
 pytest.importorskip("dp_accounting")
 

@@ -44,10 +44,6 @@ def bootstrap(
         seed: >= 0, of the resampling alone.
         limits: the smallest and the largest value that a query can have, where they are known: see the edge cases.
 
-    Raises:
-        TypeError: wrong kinds.
-        ValueError: no query, columns of different lengths, NaN or Inf, a value out of its range.
-
     Guarantees:
         The interval covers the mean of the population that queries (groups) are a sample of with a probability near `confidence`
         for large m; for small m, or shares near 0 or 1, somewhat less. Dependent queries that are not grouped make it too narrow.
@@ -76,7 +72,7 @@ def bootstrap(
     low, high = np.quantile(drawn, tails, axis=0)
     estimates = {}
     for number, name in enumerate(names):
-        if limits is not None and _all_alike(sums[:, number] / sizes):
+        if limits is not None and len(np.unique(sums[:, number] / sizes)) == 1:
             estimates[name] = _constant(float(means[number]), len(sums), level, limits)
         else:
             estimates[name] = Estimate(float(means[number]), float(low[number]), float(high[number]), level)
@@ -169,10 +165,6 @@ def _kinds(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
             break  # too many kinds to be of use; what is told apart so far is not looked at
     _, first, counts = np.unique(kind, return_index=True, return_counts=True)
     return table[first], counts
-
-
-def _all_alike(values: NDArray[np.float64]) -> bool:
-    return bool((values == values[0]).all())
 
 
 def _constant(value: float, units: int, level: float, limits: tuple[float, float]) -> Estimate:

@@ -13,16 +13,15 @@ used: it holds by the second, which is proved in full there, and says no more th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hushvec._util import validate
 from hushvec._util.statistics import binom_logpmf_down, binom_sf, with_margin
-from hushvec.audit import estimates
-from hushvec.audit.arguments import Progress, as_target, parts, require_confidence, require_samples
-from hushvec.audit.results import AuditResult
-from hushvec.audit.scores import as_numbers, untrained
+from hushvec.audit.results import AuditResult, most_telling, of_guesses
+from hushvec.audit.targets import FEWEST_SAMPLES, Progress, as_numbers, as_target, parts, untrained
 
 # Guesses on all records, on the quarter that the statistic is surest of, and so on. Each is one more thing tried.
 GUESSED_SHARES = (1, 4, 16, 64, 256)
@@ -41,18 +40,12 @@ def audit_one_run(
     """Bound epsilon from below by guessing the coins behind one release.
 
     Args:
-        audited: a mechanism of hushvec.mechanisms, or an AuditTarget.
+        audited, confidence, progress: as for `audit_mechanism`.
         samples: m, the records of the release; at least 1000.
-        confidence: in (0, 1), of the bound, over all numbers of guesses that are tried.
-        progress: called with the number of records just released; `samples` in all.
         coins: where the coins come from; the operating system if None.
 
     Returns:
         An AuditResult; `details` has the guesses and the right ones for every number of guesses.
-
-    Raises:
-        TypeError: wrong kinds.
-        ValueError: a value out of its range.
 
     Guarantees:
         If the mechanism is (epsilon, delta)-DP for every record at its claim, it is flagged with probability at most
@@ -72,8 +65,8 @@ def audit_one_run(
         False
     """
     target = as_target(audited)
-    samples = require_samples(samples)
-    confidence = require_confidence(confidence)
+    samples = validate.whole_number("samples", samples, at_least=FEWEST_SAMPLES)
+    confidence = validate.probability("confidence", confidence)
     coins = np.random.default_rng() if coins is None else coins
     statistic = untrained(target)[0]
     release, values = target.stream(), np.stack(target.pair)
@@ -89,33 +82,66 @@ def audit_one_run(
 
     surest = np.argsort(-np.abs(scores), kind="stable")
     right = np.cumsum((scores[surest] < 0) == truth[surest])
-    tried = [samples // share for share in GUESSED_SHARES]
-    alpha = (1 - confidence) / len(tried)
-    bounds = [one_run_epsilon(samples, guesses, int(right[guesses - 1]), target.delta, alpha) for guesses in tried]
-    best = int(np.argmax(bounds))
-    return AuditResult(
+    tried = [(guesses, int(right[guesses - 1])) for guesses in (samples // share for share in GUESSED_SHARES)]
+    return result_of_guesses(
+        tried,
+        lambda guesses: float(abs(scores[surest[guesses - 1]])),
         mechanism=target.name,
-        method="one-run",
         epsilon_claimed=target.epsilon,
         delta=target.delta,
-        epsilon_lower=bounds[best],
-        epsilon_ceiling=max(one_run_epsilon(samples, guesses, guesses, target.delta, alpha) for guesses in tried),
-        estimate=estimates.most_telling(
-            estimates.of_guesses(samples, guesses, int(right[guesses - 1]), target.delta) for guesses in tried
-        ),
         confidence=confidence,
         samples=samples,
         statistic=statistic.name,
-        threshold=float(abs(scores[surest[tried[best] - 1]])),
-        details={
-            "guesses": tried[best],
-            "right": int(right[tried[best] - 1]),
-            "tried": [
-                {"guesses": guesses, "right": int(right[guesses - 1]), "epsilon_lower": bound}
-                for guesses, bound in zip(tried, bounds)
-            ],
-        },
     )
+
+
+def result_of_guesses(
+    tried: Sequence[tuple[int, int]],
+    threshold_of: Callable[[int], float],
+    *,
+    delta: float,
+    confidence: float,
+    samples: int,
+    details: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> AuditResult:
+    """The result for the best of several numbers of guesses, each at its share of what confidence leaves.
+
+    Args:
+        tried: (guesses, how many of them were right).
+        threshold_of: the value of the statistic that so many guesses were split at.
+        delta, confidence, samples, fields: of the result.
+        details: more of them.
+    """
+    bounds, place, ceiling = bounds_of_guesses(samples, tried, delta, confidence)
+    best, right = tried[place]
+    return AuditResult(
+        method="one-run",
+        delta=delta,
+        epsilon_lower=bounds[place],
+        epsilon_ceiling=ceiling,
+        estimate=most_telling(of_guesses(samples, *one, delta) for one in tried),
+        confidence=confidence,
+        samples=samples,
+        threshold=threshold_of(best),
+        details={
+            "guesses": best,
+            "right": right,
+            **(details or {}),
+            "tried": [{"guesses": n, "right": right, "epsilon_lower": bound} for (n, right), bound in zip(tried, bounds)],
+        },
+        **fields,
+    )
+
+
+def bounds_of_guesses(
+    records: int, tried: Sequence[tuple[int, int]], delta: float, confidence: float
+) -> tuple[list[float], int, float]:
+    """(bound of each (guesses, right ones) at its share of what confidence leaves, place of the best, what only right ones give)."""
+    alpha = (1 - confidence) / len(tried)
+    bounds = [one_run_epsilon(records, guesses, right, delta, alpha) for guesses, right in tried]
+    ceiling = max(one_run_epsilon(records, guesses, guesses, delta, alpha) for guesses, _ in tried)
+    return bounds, int(np.argmax(bounds)), ceiling
 
 
 def one_run_p_value(records: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
@@ -130,10 +156,6 @@ def one_run_p_value(records: int, guesses: int, right: int, epsilon: float, delt
 
     Returns:
         The larger one of the two bounds above, at most 1.
-
-    Raises:
-        ValueError: not 0 <= right <= guesses <= records, epsilon < 0, delta not in [0, 1).
-        TypeError: wrong kinds.
 
     Example:
         >>> from hushvec.audit import one_run_p_value
@@ -158,10 +180,6 @@ def one_run_epsilon(records: int, guesses: int, right: int, delta: float, alpha:
     Args:
         records: m; as `guesses`, `right` and `delta` for `one_run_p_value`.
         alpha: in (0, 1), the probability that the true epsilon is smaller.
-
-    Raises:
-        ValueError: as `one_run_p_value`, or alpha not in (0, 1).
-        TypeError: wrong kinds.
 
     Example:
         >>> from hushvec.audit import one_run_epsilon

@@ -18,13 +18,22 @@ from typing import Any
 
 import numpy as np
 
+from hushvec._util import validate
 from hushvec._util.rounding import next_down
 from hushvec._util.statistics import clopper_pearson_lower, clopper_pearson_upper, wilson_upper
-from hushvec.audit import estimates
-from hushvec.audit.arguments import Progress, as_target, parts, require_confidence, require_samples
-from hushvec.audit.results import AuditResult
-from hushvec.audit.scores import Statistic, as_numbers, trained
-from hushvec.audit.targets import AuditTarget, Rows, Scores
+from hushvec.audit.results import AuditResult, most_telling, of_event, of_gaussian_curve
+from hushvec.audit.targets import (
+    FEWEST_SAMPLES,
+    AuditTarget,
+    Progress,
+    Rows,
+    Scores,
+    Statistic,
+    as_numbers,
+    as_target,
+    parts,
+    trained,
+)
 from hushvec.mechanisms import MECHANISMS
 from hushvec.noise.calibration import gaussian_epsilon
 
@@ -63,17 +72,11 @@ def audit_pair(
     """Bound epsilon from below by telling two neighboring inputs apart.
 
     Args:
-        audited: a mechanism of hushvec.mechanisms, or an AuditTarget.
+        audited, confidence, progress: as for `audit_mechanism`.
         samples: outputs drawn for each of the two inputs; at least 1000.
-        confidence: in (0, 1), of the bound, over everything that is tried.
-        progress: called with the number of outputs just drawn; twice `samples` in all.
 
     Returns:
         An AuditResult. `details` holds the counts, the bound of every statistic, and for Gaussian noise also mu.
-
-    Raises:
-        TypeError: wrong kinds.
-        ValueError: a value out of its range.
 
     Guarantees:
         If outputs are independent and the mechanism is (epsilon, delta)-DP at its claim, then it is flagged with probability
@@ -96,8 +99,8 @@ def audit_pair(
         False
     """
     target = as_target(audited)
-    samples = require_samples(samples)
-    confidence = require_confidence(confidence)
+    samples = validate.whole_number("samples", samples, at_least=FEWEST_SAMPLES)
+    confidence = validate.probability("confidence", confidence)
     width = len(target.pair[0])
     training_rows = min(samples // TRAINING_SHARE, MOST_TRAINING_ROWS, max(100, TRAINING_WORK // width**2))
     choosing_rows = samples // 2 - training_rows
@@ -116,7 +119,7 @@ def audit_pair(
     ]
     bound, event, count = max(found, key=lambda tried: tried[0])
     estimated = [
-        estimates.of_event(tried.statistic.name, seen[tried.likelier], seen[1 - tried.likelier], judging_rows, target.delta)
+        of_event(tried.statistic.name, seen[tried.likelier], seen[1 - tried.likelier], judging_rows, target.delta)
         for _, tried, seen in found
     ]
     details: dict[str, Any] = {
@@ -129,7 +132,7 @@ def audit_pair(
     }
     if target.name in _GAUSSIAN and target.delta > 0:
         details["gaussian"] = _gaussian_bound(judging_rows - hits, alarms, judging_rows, target.delta, 1 - confidence)
-        estimated.append(estimates.of_gaussian_curve(judging_rows - hits, alarms, judging_rows, target.delta))
+        estimated.append(of_gaussian_curve(judging_rows - hits, alarms, judging_rows, target.delta))
     return AuditResult(
         mechanism=target.name,
         method="pair",
@@ -137,7 +140,7 @@ def audit_pair(
         delta=target.delta,
         epsilon_lower=bound,
         epsilon_ceiling=epsilon_bound(judging_rows, 0, judging_rows, target.delta, alpha),
-        estimate=estimates.most_telling(estimated),
+        estimate=most_telling(estimated),
         confidence=confidence,
         samples=samples,
         statistic=event.statistic.name,
@@ -149,9 +152,7 @@ def audit_pair(
 def epsilon_bound(likelier: int, other: int, rows: int, delta: float, alpha: float) -> float:
     """ln((a - delta) / b), at least 0, with Clopper-Pearson bounds at alpha each.
 
-    Args:
-        likelier: outputs of x in the event, of `rows`.
-        other: outputs of x' in it, of `rows`.
+    So many outputs of x, and so many of x', of `rows` each were in the event.
     """
     a = clopper_pearson_lower(likelier, rows, alpha) - delta
     b = clopper_pearson_upper(other, rows, alpha)

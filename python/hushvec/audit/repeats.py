@@ -15,13 +15,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hushvec._native.products import product
+from hushvec._util import validate
 from hushvec._util.statistics import binom_p_value, fisher_p_value
-from hushvec.audit.arguments import CHUNK_NUMBERS, FEWEST_SAMPLES, Progress, as_target, require_confidence, require_samples
 from hushvec.audit.results import RepeatsResult
-from hushvec.audit.targets import AuditTarget, Rows, Scores
+from hushvec.audit.targets import (
+    CHUNK_NUMBERS,
+    FEWEST_SAMPLES,
+    AuditTarget,
+    Progress,
+    Rows,
+    Scores,
+    as_target,
+)
 
 # The direction that rows are measured along is the same in every audit, and has nothing to do with the inputs.
 _DIRECTION_SEED = 1
@@ -33,18 +40,12 @@ def audit_repeats(
     """Look for noise of one release in another one, and in the other rows of the same release.
 
     Args:
-        audited: a mechanism of hushvec.mechanisms, or an AuditTarget.
+        audited, confidence, progress: as for `audit_mechanism`.
         samples: rows of each of four releases: two from one key stream, one from a stream opened afterwards, and one of the
             other input of the pair from yet another stream; at least 1000, and not more than fit 8 MB is used.
-        confidence: in (0, 1); over all tests.
-        progress: called with the number of rows just released.
 
     Returns:
         A RepeatsResult; `details` has the p-value of every test.
-
-    Raises:
-        TypeError: wrong kinds.
-        ValueError: a value out of its range.
 
     Guarantees:
         If the rows of all releases are independent and follow the claimed law, noise is said to repeat with probability at
@@ -63,8 +64,8 @@ def audit_repeats(
         True
     """
     target = as_target(audited)
-    samples = require_samples(samples)
-    confidence = require_confidence(confidence)
+    samples = validate.whole_number("samples", samples, at_least=FEWEST_SAMPLES)
+    confidence = validate.probability("confidence", confidence)
     width = len(target.pair[0])
     rows = min(samples, max(FEWEST_SAMPLES, CHUNK_NUMBERS // width))
     one, other = (np.tile(x, (rows, 1)) for x in target.pair)
@@ -109,16 +110,12 @@ def _column(target: AuditTarget, outputs: Rows) -> Scores:
 
 
 def _agreement(first: Scores, second: Scores) -> float:
-    yes = [_above_median(column) for column in (first, second)]
+    yes = []
+    for column in (first, second):  # a yes for about half of the rows, for as many as ties allow
+        median = np.median(column)
+        yes.append(min(column > median, column >= median, key=lambda found: abs(found.mean() - 0.5)))
     both = int(np.count_nonzero(yes[0] & yes[1]))
     return fisher_p_value(both, int(yes[0].sum()), int(yes[1].sum()), len(first))
-
-
-def _above_median(column: Scores) -> NDArray[np.bool_]:
-    """A yes for about half of the rows, for as many as ties allow."""
-    median = np.median(column)
-    above, from_it = column > median, column >= median
-    return min(above, from_it, key=lambda yes: abs(yes.mean() - 0.5))
 
 
 def _equality(first: Rows, second: Rows, collision: float) -> float:

@@ -1,4 +1,4 @@
-"""What is audited, seen through one small protocol: two inputs, a way to release them, and what is claimed of it.
+"""The protocol of what is audited: two inputs, a way to release them, what is claimed; and statistics of the outputs.
 
 A row of `inputs` is all that one person contributes, and a row of outputs all that is released of it: a mechanism for r rows a
 person takes and gives rows of r d numbers here. A label is a row of one number, its index.
@@ -6,8 +6,10 @@ person takes and gives rows of r d numbers here. A label is a row of one number,
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec.mechanisms import CodebookResponse
 from hushvec.mechanisms.by_name import releases_directions
 
 Rows = NDArray[Any]
@@ -73,9 +76,6 @@ class MechanismTarget:
         mechanism: has apply(x, out, generator), cost, name, dimension, clip_norm and rows_per_person.
         new_generator: opens a key stream; Generator, keyed by the operating system, is what users get.
 
-    Raises:
-        TypeError: `mechanism` has not these attributes.
-
     Example:
         >>> from hushvec.audit import MechanismTarget
         >>> from hushvec.mechanisms import Gaussian
@@ -97,17 +97,13 @@ class MechanismTarget:
         self._rows = int(getattr(mechanism, "rows_per_person", 1))
         self._clip_norm = float(getattr(mechanism, "clip_norm", 1.0))
         self._element = self._clip_norm / math.sqrt(mechanism.dimension)
-        one = np.full(mechanism.dimension * self._rows, self._stretch * self._element, np.float32)
+        stretch = 1.0 if releases_directions(self.name) else STRETCH  # directions have no length
+        one = np.full(mechanism.dimension * self._rows, stretch * self._element, np.float32)
         self.pair: tuple[Rows, Rows] = (one, -one)
 
     @property
-    def _stretch(self) -> float:
-        """Directions have no length: mechanisms for them get unit rows."""
-        return 1.0 if releases_directions(self.name) else STRETCH
-
-    @property
     def collision(self) -> float | None:
-        """Of an exact release: (density at its top times the grid), for every element.
+        """For an exact release the product over the elements of (density at its top times the grid).
 
         The density of PrivUnitG is at most e^epsilon times the normal one.
         """
@@ -145,10 +141,6 @@ class LabelTarget:
         epsilon: claimed.
         name: for messages.
         new_generator: opens a key stream; as in `MechanismTarget`.
-
-    Raises:
-        TypeError: wrong kinds.
-        ValueError: labels < 2, or epsilon not above 0.
 
     Example:
         >>> from hushvec.audit import LabelTarget
@@ -223,3 +215,232 @@ _LOG_RATIOS: dict[str, Callable[[Any, Scores, float], Scores]] = {
     "l2_laplace": _l2_laplace,
     "privunit": _privunit,
 }
+
+
+# Rows that are in no published table count as labels too, k and above: as many as their digests are told apart.
+_FOREIGN_BYTES = 2
+
+Answer = Callable[[Rows, _core.Generator], Any]
+
+
+class CodebookTarget:
+    """A release of rows by a public codebook, judged by the codes of the codebook that was published.
+
+    Args:
+        mechanism: of `PublicCodebook.mechanism`, with the codebook that the receipt names.
+        answer: takes rows [n, d], each another person's, and the Generator to draw from; returns the released rows. The mechanism
+            itself if None. What prepares the release belongs inside: a procedure that fits its codebook on the rows that it
+            releases fits it here.
+        pair: the two neighboring rows; two codes of the codebook if None.
+        new_generator: opens a key stream; Generator, keyed by the operating system, is what users get.
+
+    Guarantees:
+        A released row that the published codebook cannot give is a label of its own. Under the claim it never comes, so that a
+        codebook that moves with the data is refuted by the first rows that it releases.
+
+    Edge cases:
+        With several rows per person, one of them is audited, at its share of epsilon. Codes that are released as the same row count as
+        one label.
+
+    Reference:
+        docs/audit.md; docs/proofs/codebook.md.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.audit import CodebookTarget, audit_pair
+        >>> from hushvec.mechanisms import PublicCodebook
+        >>> codebook = PublicCodebook.of(np.eye(8, dtype=np.float32))
+        >>> audit_pair(CodebookTarget(codebook.mechanism(2.0)), samples=20_000).flagged
+        False
+    """
+
+    categorical = True
+    delta = 0.0
+    name = "codebook"
+
+    def __init__(
+        self,
+        mechanism: CodebookResponse,
+        answer: Answer | None = None,
+        *,
+        pair: tuple[Rows, Rows] | None = None,
+        new_generator: Callable[[], _core.Generator] = _core.Generator,
+    ) -> None:
+        if not isinstance(mechanism, CodebookResponse):
+            raise TypeError(f"mechanism must be a hushvec.mechanisms.CodebookResponse, got {validate.kind(mechanism)}")
+        self.mechanism = mechanism
+        self.epsilon = mechanism.response.epsilon
+        self._answer = self._released if answer is None else answer
+        self._new_generator = new_generator
+        self._label_of = _labels(mechanism.table)
+        self.pair = _far_codes(mechanism) if pair is None else _checked(pair, mechanism.dimension)
+        self._truths = [self._label_of[mechanism.table[code].tobytes()] for code in mechanism.codebook.encode(np.stack(self.pair))]
+
+    @property
+    def collision(self) -> float:
+        """The sum of the squared probabilities is at most the largest: that of the truth, or of several codes in one label."""
+        most = len(self.mechanism.table) - len(self._label_of) + 1
+        law = self.mechanism.response
+        return min(1.0, law.probability_of_truth + (most - 1) * law.probability_of_each_other)
+
+    def stream(self) -> Release:
+        generator = self._new_generator()
+
+        def release(inputs: Rows) -> Rows:
+            rows = np.ascontiguousarray(self._answer(inputs, generator), np.float32)
+            return np.array([self._label(row) for row in rows], np.intp).reshape(-1, 1)
+
+        return release
+
+    def log_ratio(self, outputs: Rows) -> Scores:
+        first, second = (np.equal(outputs[:, 0], label) for label in self._truths)
+        ratio: Scores = self.epsilon * (first.astype(np.float64) - second)
+        return ratio
+
+    def _released(self, rows: Rows, generator: _core.Generator) -> Rows:
+        values = np.empty_like(rows)
+        self.mechanism.apply(rows, values, generator)
+        return values
+
+    def _label(self, row: NDArray[np.float32]) -> int:
+        content = row.tobytes()
+        known = self._label_of.get(content)
+        if known is not None:
+            return known
+        digest = hashlib.blake2b(content, digest_size=_FOREIGN_BYTES).digest()
+        return len(self.mechanism.table) + int.from_bytes(digest, "little")
+
+
+def _labels(table: NDArray[np.float32]) -> dict[bytes, int]:
+    """The first code that is released as a row, by the row's bytes."""
+    found: dict[bytes, int] = {}
+    for code, row in enumerate(table):
+        found.setdefault(row.tobytes(), code)
+    return found
+
+
+def _far_codes(mechanism: CodebookResponse) -> tuple[Rows, Rows]:
+    """The first code, and the last one that is released as another row."""
+    table, codes = mechanism.table, mechanism.codebook.codes
+    other = np.flatnonzero((table != table[0]).any(axis=1))
+    if not len(other):
+        raise ValueError(f"mechanism must release at least two different rows, got one for all {len(table)} codes")
+    return codes[0].copy(), codes[other[-1]].copy()
+
+
+def _checked(pair: Any, dimension: int) -> tuple[Rows, Rows]:
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise TypeError(f"pair must be a tuple of two rows, got {validate.kind(pair)}")
+    first, second = (np.asarray(row, np.float32) for row in pair)
+    for row in (first, second):
+        if row.shape != (dimension,):
+            raise ValueError(f"pair must hold two rows of {dimension} elements, got shape {row.shape}")
+        if not np.isfinite(row).all():
+            raise ValueError("pair must be finite, got NaN or Inf")
+    return first, second
+
+
+FEWEST_SAMPLES = 1000
+
+# Outputs come in runs of about this many numbers: 8 MB as float64.
+CHUNK_NUMBERS = 1 << 20
+
+Progress = Callable[[int], None]
+
+
+def as_target(audited: Any) -> AuditTarget:
+    """A target as it is; a mechanism as a MechanismTarget, or as a CodebookTarget where it answers with public codes."""
+    if isinstance(audited, AuditTarget):
+        return audited
+    return CodebookTarget(audited) if isinstance(audited, CodebookResponse) else MechanismTarget(audited)
+
+
+def parts(rows: int, width: int) -> Iterator[int]:
+    """Numbers of rows that add up to `rows`, each about CHUNK_NUMBERS numbers of `width` a row."""
+    largest = max(1, CHUNK_NUMBERS // width)
+    for first in range(0, rows, largest):
+        yield min(largest, rows - first)
+
+
+# Above this many numbers in an output the classifier sees only the numbers, below it also their squares.
+SQUARES_UP_TO = 64
+_NEWTON_STEPS = 5
+_LARGEST_LOGIT = 30.0
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A name, and a function from outputs [n, width] to n numbers."""
+
+    name: str
+    of: Callable[[Rows], Any]
+
+
+def as_numbers(target: AuditTarget, outputs: Rows) -> Rows:
+    """Labels as they are, vectors as float64: what statistics take."""
+    if target.categorical:
+        return outputs
+    numbers = outputs.astype(np.float64, copy=False)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"outputs of {target.name} must be finite, got NaN or Inf")
+    return numbers
+
+
+def untrained(target: AuditTarget) -> list[Statistic]:
+    """The statistics that need no samples to be set up, the best first."""
+    found = []
+    if target.log_ratio(np.zeros((1, len(target.pair[0])), target.pair[0].dtype)) is not None:
+        found.append(Statistic("log ratio", target.log_ratio))
+    if not target.categorical:
+        difference = target.pair[0].astype(np.float64) - target.pair[1]
+        along = difference / np.linalg.norm(difference)  # a unit vector from the second input to the first
+        found.append(Statistic("projection", lambda outputs: _times(outputs, along)))
+    return found
+
+
+def trained(target: AuditTarget, first: Rows, second: Rows) -> list[Statistic]:
+    """All statistics, `first` and `second` being outputs of the two inputs that are used for nothing else."""
+    if target.categorical:
+        return [*untrained(target), Statistic("label frequency", _frequencies(first[:, 0], second[:, 0]))]
+    return [
+        *untrained(target),
+        Statistic("norm", lambda outputs: np.sqrt(np.einsum("ij,ij->i", outputs, outputs))),
+        Statistic("classifier", _classifier(first, second)),
+    ]
+
+
+def _frequencies(first: Rows, second: Rows) -> Callable[[Rows], Scores]:
+    """ln of the ratio of frequencies, half a count added to each; 0 for labels never seen."""
+    size = int(max(first.max(), second.max())) + 1
+    counts = [np.bincount(labels, minlength=size) for labels in (first, second)]
+    ratios = np.append(np.log((counts[0] + 0.5) / (counts[1] + 0.5)), 0.0)
+    return lambda outputs: ratios[np.minimum(outputs[:, 0], size)]
+
+
+def _classifier(first: Rows, second: Rows) -> Callable[[Rows], Scores]:
+    """Logistic regression with a unit normal prior on the weights of standardized features, by Newton's method."""
+    features = np.concatenate([_features(first), _features(second)])
+    mean, spread = features.mean(axis=0), features.std(axis=0)
+    spread[spread == 0] = 1.0
+    design = (features - mean) / spread
+    truth = np.repeat([1.0, 0.0], [len(first), len(second)])
+    weights = np.zeros(design.shape[1])
+    for _ in range(_NEWTON_STEPS):
+        logits = np.clip(design @ weights, -_LARGEST_LOGIT, _LARGEST_LOGIT)
+        chance = 1 / (1 + np.exp(-logits))
+        gradient = design.T @ (truth - chance) - weights
+        curvature = (design * (chance * (1 - chance))[:, None]).T @ design + np.eye(len(weights))
+        weights += np.linalg.solve(curvature, gradient)
+    scaled: NDArray[np.float64] = weights / spread
+    offset = mean @ scaled
+    return lambda outputs: _times(_features(outputs), scaled) - offset
+
+
+def _times(outputs: Scores, vector: Scores) -> Scores:
+    """outputs @ vector in this thread: the blocks are too small for those of a BLAS."""
+    product: Scores = np.einsum("ij,j->i", outputs, vector)
+    return product
+
+
+def _features(outputs: Scores) -> Scores:
+    return np.hstack([outputs, outputs * outputs]) if outputs.shape[1] <= SQUARES_UP_TO else outputs

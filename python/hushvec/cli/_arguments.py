@@ -14,8 +14,7 @@ from hushvec.cli._parser import Command, add_options, option
 from hushvec.cli._parser import Subparsers as Subparsers
 from hushvec.cli._parser import add_command as add_command
 from hushvec.mechanisms import MECHANISMS
-from hushvec.receipts.base import PER
-from hushvec.receipts.fields import ROUNDS
+from hushvec.receipts.base import PER, ROUNDS
 
 if TYPE_CHECKING:
     from hushvec.budget import PrivacyBudget

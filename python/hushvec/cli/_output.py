@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._util.display import Sheet, aligned, as_text
 from hushvec.cli._style import paint, printable
-from hushvec.receipts.facts import sheet_of
+from hushvec.receipts.base import sheet_of
 
 if TYPE_CHECKING:
-    from hushvec.receipts.registry import AnyReceipt
+    from hushvec.receipts.verify import AnyReceipt
 
 
 def print_json(value: Any) -> None:

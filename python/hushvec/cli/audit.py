@@ -19,11 +19,11 @@ from hushvec.audit import (
     RepeatsResult,
     audit_mechanism,
 )
-from hushvec.audit.estimates import SUSPICIOUS_ERRORS
+from hushvec.audit.results import SUSPICIOUS_ERRORS
 from hushvec.cli._output import answered, facts
 from hushvec.cli._parser import Command, option
 from hushvec.mechanisms import MECHANISMS, PublicCodebook
-from hushvec.release.plan import plan_release
+from hushvec.release.vectors import plan_release
 
 FLAGGED = 1
 RANDOMIZED_RESPONSE = "randomized_response"

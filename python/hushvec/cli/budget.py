@@ -19,7 +19,7 @@ from hushvec.cli._output import answered, print_json, table, titled
 from hushvec.cli._parser import Command, option
 from hushvec.cli._style import printable
 from hushvec.errors import BudgetError
-from hushvec.receipts.fields import MOST_EXPORT_CHARACTERS, json_object
+from hushvec.receipts.base import MOST_EXPORT_CHARACTERS, json_object
 
 WRONG = 1
 NOBODY = "(not named)"

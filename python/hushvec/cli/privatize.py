@@ -21,8 +21,7 @@ from hushvec.mechanisms import CodebookResponse, PublicCodebook
 from hushvec.mechanisms.codebook import AUTO, COSINE, SEARCH
 from hushvec.receipts.labels import RowReceipt, released_rows
 from hushvec.receipts.vectors import INT8
-from hushvec.release.plan import ReleasePlan, plan_release
-from hushvec.release.vectors import charge, require_chargeable
+from hushvec.release.vectors import ReleasePlan, charge, plan_release, require_chargeable
 
 ALL = "all"
 

@@ -15,12 +15,11 @@ from hushvec.cli._output import answered, receipt_lines
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import paint, printable
 from hushvec.errors import ReceiptError
-from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, Verification
-from hushvec.receipts.fields import MOST_EXPORT_CHARACTERS, json_object
+from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, MOST_EXPORT_CHARACTERS, NOT_A_CLAIM, Verification, json_object
 from hushvec.receipts.verify import receipt_from_json, verify_charges, verify_receipt
 
 if TYPE_CHECKING:
-    from hushvec.receipts.registry import AnyReceipt
+    from hushvec.receipts.verify import AnyReceipt
 
 EXIT_CODES = {HOLDS: 0, DOES_NOT_HOLD: 1, NOT_A_CLAIM: 2}
 _STYLES: dict[str, str] = {HOLDS: "good", DOES_NOT_HOLD: "bad", NOT_A_CLAIM: "warn"}

@@ -24,7 +24,7 @@ from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.publish import private_opener, published_bytes
 from hushvec.collect.errors import MemoError
-from hushvec.receipts.fields import ROUNDS
+from hushvec.receipts.base import ROUNDS
 
 # What permanent reports are drawn from, on every machine: a report from another stream would be a second report of its word.
 MEMO_CIPHER = "chacha20"

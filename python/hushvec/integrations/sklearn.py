@@ -15,8 +15,7 @@ from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, requ
 from hushvec.mechanisms import Mechanism
 from hushvec.middleware import EmbeddingMiddleware, EmbeddingResult, Embeddings
 from hushvec.release.charging import Budget
-from hushvec.release.plan import plan_release
-from hushvec.release.vectors import privatize, require_chargeable, require_projection
+from hushvec.release.vectors import plan_release, privatize, require_chargeable, require_projection
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection

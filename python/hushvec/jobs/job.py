@@ -25,7 +25,7 @@ from hushvec.jobs.parameters import JobParameters, planned_parameters
 from hushvec.mechanisms import CodebookResponse, Mechanism, PrivUnit, PublicCodebook, VectorMechanism
 from hushvec.receipts.base import LedgerEntry
 from hushvec.receipts.labels import RowReceipt
-from hushvec.release.plan import ReleasePlan
+from hushvec.release.vectors import ReleasePlan
 
 _LARGEST_SEED_BITS = 8 * derivation.KEY_BYTES
 

@@ -10,7 +10,7 @@ from hushvec._native import arrays
 from hushvec._util import validate
 from hushvec.jobs import derivation
 from hushvec.mechanisms import Mechanism
-from hushvec.release.plan import plan_release
+from hushvec.release.vectors import plan_release
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -15,8 +15,7 @@ from hushvec.middleware.sensitivity import EmpiricalSensitivity, first_row_off_u
 from hushvec.middleware.wrap import EmbeddingMiddleware
 from hushvec.noise.calibration import gaussian_sigma
 from hushvec.release.charging import Budget
-from hushvec.release.plan import ReleasePlan, plan_release
-from hushvec.release.vectors import release_planned, require_chargeable, require_projection
+from hushvec.release.vectors import ReleasePlan, plan_release, release_planned, require_chargeable, require_projection
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection

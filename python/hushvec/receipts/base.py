@@ -1,38 +1,30 @@
-"""Shared by receipts of every kind: fields as strict JSON, the ledger entry of the charge, the result of a check.
+"""Shared by receipts of every kind: fields with their rules, strict JSON, the ledger entry of the charge, the result of a check.
 
-docs/receipts.md describes every field. Each kind has a file beside this one; `registry` lists them.
+docs/receipts.md describes every field. A kind declares each of its fields once: the annotation has its type and its rule, a function
+of name and value that raises ReceiptError.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+import math
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, get_type_hints
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec._util.display import Sheet, shown
+from hushvec._util.display import Sheet, at_least, shown
 from hushvec.errors import ReceiptError
 from hushvec.mechanisms import ADJACENCY
-from hushvec.receipts.fields import (
-    ROUNDS,
-    Number,
-    OneOf,
-    WholeNumber,
-    boolean,
-    digest,
-    json_object,
-    number_of_text,
-    require_fields,
-    string,
-    strings,
-)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from hushvec.accounting import PrivacyLoss
     from hushvec.budget import Charge
 
 Status = Literal["holds", "does not hold", "not a DP claim"]
@@ -42,6 +34,170 @@ NOT_A_CLAIM: Status = "not a DP claim"
 
 NOTE_FLOAT = "floating-point: not protected"
 NOTE_SEED = "key from a user-given seed: not a DP claim"
+
+# The unit of privacy: every row is another person, or all rows are one person.
+PER = ("record", "release")
+
+# Rounds of each cipher of the key stream.
+ROUNDS = {"aes256": 14, "chacha20": 20, "chacha12": 12, "chacha8": 8}
+WORDS = 2**64  # equally likely values that laws of labels and reports are drawn from
+
+_MOST_CHARACTERS = 1 << 20
+MOST_EXPORT_CHARACTERS = 1 << 30
+
+_CIPHERS = {"aes256": "AES-256", "chacha20": "ChaCha20", "chacha12": "ChaCha12", "chacha8": "ChaCha8"}
+_KEYS = {"os": "key from the operating system", "seed": "KEY FROM A USER-GIVEN SEED"}
+_DIGITS = 16  # of a digest that is printed
+
+
+# ---- strict JSON ----
+
+
+def json_object(text: str, what: str = "receipt", most_characters: int = _MOST_CHARACTERS) -> Any:
+    """The value of a JSON text without repeated fields and without NaN or Inf. `what` names the text in messages."""
+    if len(text) > most_characters:
+        raise ReceiptError(f"{what} must have at most {most_characters} characters, got {len(text)}")
+
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = dict(pairs)
+        if len(fields) != len(pairs):
+            raise ReceiptError(f"{what} must not have a field twice")
+        return fields
+
+    def refuse_constant(constant: str) -> float:
+        raise ReceiptError(f"{what} must hold finite numbers, got {constant}")
+
+    try:
+        return json.loads(text, object_pairs_hook=distinct, parse_constant=refuse_constant)
+    except ReceiptError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ReceiptError(f"{what} must be JSON: {error}") from None
+
+
+def require_fields(fields: Any, known: Collection[str]) -> None:
+    """Check that all fields are known and none is missing, and that notes are a list."""
+    if not isinstance(fields, Mapping):
+        raise ReceiptError(f"receipt must be an object with fields, got {type(fields).__name__}")
+    for name in known:
+        if name not in fields:
+            raise ReceiptError(f"receipt must have the field {name!r}")
+    for name in fields:
+        if name not in known:
+            raise ReceiptError(f"receipt must not have the field {name!r:.60}: it is unknown")
+    if not isinstance(fields["notes"], (list, tuple)):
+        raise ReceiptError("notes must be a list of strings")
+
+
+# ---- rules of fields ----
+
+
+class OneOf:
+    """A value of a set, of the same kind as in it: 1.0 and True are not 1."""
+
+    def __init__(self, *accepted: str | int) -> None:
+        self.accepted = accepted
+
+    def __call__(self, name: str, value: Any) -> None:
+        if not any(type(value) is type(one) and value == one for one in self.accepted):
+            raise ReceiptError(f"{name} must be one of {', '.join(map(repr, self.accepted))}, got {value!r:.60}")
+
+
+class Number:
+    """A finite float64. A whole number that float64 would round is refused."""
+
+    def __init__(self, rule: str, holds: Callable[[float], bool], *, optional: bool = False) -> None:
+        self.rule, self.holds, self.optional = rule, holds, optional
+
+    def __call__(self, name: str, value: Any) -> None:
+        if value is None and self.optional:
+            return
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ReceiptError(f"{name} must be a number, got {type(value).__name__}")
+        try:
+            is_float64 = math.isfinite(value) and float(value) == value
+        except OverflowError:  # an int beyond float64
+            is_float64 = False
+        if not (is_float64 and self.holds(value)):
+            raise ReceiptError(f"{name} must be {self.rule}, got {value!r:.60}")
+
+
+class WholeNumber:
+    def __init__(self, at_least: int, below: int = 2**63, *, optional: bool = False) -> None:
+        self.at_least, self.below, self.optional = at_least, below, optional
+
+    def __call__(self, name: str, value: Any) -> None:
+        if value is None and self.optional:
+            return
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ReceiptError(f"{name} must be a whole number, got {type(value).__name__}")
+        if not self.at_least <= value < self.below:
+            end = f"2^{self.below.bit_length() - 1}" if self.below.bit_count() == 1 else self.below
+            raise ReceiptError(f"{name} must be >= {self.at_least} and < {end}, got {value!r:.60}")
+
+
+def boolean(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise ReceiptError(f"{name} must be true or false, got {type(value).__name__}")
+
+
+def string(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise ReceiptError(f"{name} must be a string, got {type(value).__name__}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ReceiptError(f"{name} must be text that UTF-8 can hold, got {value!r:.60}") from None
+
+
+def strings(name: str, value: Any) -> None:
+    if not isinstance(value, tuple):
+        raise ReceiptError(f"{name} must be a list of strings")
+    for note in value:
+        string(name, note)
+
+
+def digest(name: str, value: Any, digits: int = 64) -> None:
+    string(name, value)
+    if len(value) != digits or set(value) - set("0123456789abcdef"):
+        raise ReceiptError(f"{name} must be {digits} hexadecimal digits, got {value!r:.80}")
+
+
+def optional_digest(name: str, value: Any) -> None:
+    if value is not None:
+        digest(name, value)
+
+
+def entry_or_none(name: str, value: Any) -> None:
+    if value is not None and not isinstance(value, LedgerEntry):
+        raise ReceiptError(f"{name} must be null or an object with ledger, sequence, charge_id and entry_hash")
+
+
+def number_of_text(name: str, value: Any) -> int:
+    """The whole number of a text of digits. A JSON number is refused: a reader may have rounded it."""
+    string(name, value)
+    if not re.fullmatch("0|[1-9][0-9]{0,19}", value):
+        raise ReceiptError(f"{name} must be a whole number as text, got {value!r:.60}")
+    return int(value)
+
+
+@cache
+def rules_of(kind: type) -> Mapping[str, Callable[[str, Any], None]]:
+    """The rule of every field of a dataclass, from its annotations."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: hints[field.name].__metadata__[0] for field in dataclasses.fields(kind)}
+
+
+Record = TypeVar("Record")
+
+
+def read_as(kind: type[Record], value: Any) -> Record | Any:
+    """The object of a mapping with exactly its fields; anything else is returned as it is, for the field's rule to refuse."""
+    known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    return kind(**value) if isinstance(value, Mapping) and set(value) == known else value
+
+
+# ---- fields that several kinds have ----
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,16 +214,14 @@ class LedgerEntry:
         ReceiptError: a field of the wrong kind.
     """
 
-    ledger: str
-    sequence: int
-    charge_id: str
-    entry_hash: str
+    ledger: Annotated[str, digest]
+    sequence: Annotated[int, WholeNumber(2)]
+    charge_id: Annotated[str, string]
+    entry_hash: Annotated[str, digest]
 
     def __post_init__(self) -> None:
-        digest("charge.ledger", self.ledger)
-        WholeNumber(2)("charge.sequence", self.sequence)
-        string("charge.charge_id", self.charge_id)
-        digest("charge.entry_hash", self.entry_hash)
+        for name, rule in rules_of(LedgerEntry).items():
+            rule(f"charge.{name}", getattr(self, name))
 
     @classmethod
     def of(cls, charge: Charge) -> LedgerEntry:
@@ -77,49 +231,127 @@ class LedgerEntry:
         )
 
 
+Adjacency = Annotated[str, OneOf(ADJACENCY)]
+Per = Annotated[str, OneOf(*PER)]
+Positive = Annotated[float, Number("> 0 and finite", lambda value: value > 0)]
+NotNegative = Annotated[float, Number(">= 0 and finite", lambda value: value >= 0)]
+OptionalPositive = Annotated[float | None, Number("> 0 and finite, or null", lambda value: value > 0, optional=True)]
+Delta = Annotated[float, Number(">= 0 and < 1", lambda value: 0 <= value < 1)]
+ClipNorm = Annotated[float, Number("in [2^-100, 2^100]", lambda value: 2.0**-100 <= value <= 2.0**100)]
+Count = Annotated[int, WholeNumber(0)]
+CountFromOne = Annotated[int, WholeNumber(1)]
+Flag = Annotated[bool, boolean]
+Text = Annotated[str, string]
+Digest = Annotated[str, digest]
+OptionalDigest = Annotated[str | None, optional_digest]
+Exact = Annotated[str, OneOf("exact")]
+ExactOrFloat = Annotated[str, OneOf("exact", "float")]
+KeySource = Annotated[str, OneOf("os", "seed")]
+Cipher = Annotated[str, OneOf(*ROUNDS)]
+Rounds = Annotated[int, OneOf(*ROUNDS.values())]
+FormatVersion = Annotated[int, OneOf(*sorted(set(_core.format_versions.values())))]
+Version = Annotated[int, OneOf(1)]
+Notes = Annotated[tuple[str, ...], strings]
+OptionalCharge = Annotated[LedgerEntry | None, entry_or_none]
+
+
+# ---- receipts ----
+
+
+@shown
+class Verification(NamedTuple):
+    """The result of `verify_receipt`. `print` shows it with its reasons.
+
+    Args:
+        status: "holds", "does not hold" or "not a DP claim".
+        reasons: why, one sentence each; never empty.
+    """
+
+    status: Status
+    reasons: tuple[str, ...]
+
+    def _sheet(self) -> Sheet:
+        title = f"Verification: {self.status}"
+        if self.status == HOLDS:
+            return Sheet(title, tuple(("reason", reason) for reason in self.reasons))
+        return Sheet(title, (), self.reasons)
+
+
+Facts = list[tuple[str, str]]
+
+
 @shown
 @dataclass(frozen=True, kw_only=True)
 class ReceiptFields:
-    """Base of all receipts: checks fields, writes and reads them as strict JSON. `print` shows them in words."""
+    """Base of all receipts: checks fields, writes and reads them as strict JSON. `print` shows them in words.
+
+    Every kind declares its own fields, in the order of its JSON. These mean the same in all of them:
+
+    Args:
+        receipt_kind: "labels", "reports", "selection" or "training"; receipts of vectors have no such field.
+        receipt_version: version of the fields, 1.
+        format_version: version of the release format, docs/format.md: 2 for "aes256", else 1.
+        library_version: hushvec that made the release.
+        adjacency: "replace-one": one person's data is replaced by any other; of training also "add-remove".
+        epsilon, delta: the guarantee; delta is 0 for pure differential privacy.
+        grade: "exact": the values are those of the ideal mechanism, rounded. "float": a part was computed in floating point.
+        key_source: "os" or "seed".
+        cipher: of the key stream: "aes256", "chacha20", "chacha12" or "chacha8".
+        rounds: of the cipher: 14, 20, 12 or 8.
+        is_dp_claim: whether the numbers are claimed at all. False for a seeded key and for the float grade.
+        notes: what else a reader should know, in plain words.
+        charge: the row of a budget's ledger that paid for the release, or None.
+
+    Raises:
+        ReceiptError: a field of the wrong kind or out of its set of values.
+    """
+
+    if TYPE_CHECKING:
+        mechanism: str
+        adjacency: str
+        epsilon: float | None
+        delta: float
+        key_source: str
+        cipher: str
+        rounds: int
+        format_version: int
+        is_dp_claim: bool
+        notes: tuple[str, ...] = ()
+        charge: LedgerEntry | None = None
 
     # Whole numbers that JSON holds as text, since some readers round large ones.
     _text_numbers: ClassVar[tuple[str, ...]] = ()
+    # What the guarantee follows from, and under which condition that of a receipt without a claim would hold.
+    _basis: ClassVar[str] = "law"
+    _otherwise: ClassVar[str] = "with a secret key"
 
     def __post_init__(self) -> None:
-        rules = self._field_rules()
-        for field in dataclasses.fields(self):
-            rules[field.name](field.name, getattr(self, field.name))
-
-    @classmethod
-    def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
-        """The rule of every field, by name."""
-        raise NotImplementedError
+        for name, rule in rules_of(type(self)).items():
+            rule(name, getattr(self, name))
 
     @classmethod
     def _read(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The fields whose JSON form differs from the receipt's."""
         numbers = {name: number_of_text(name, fields[name]) for name in cls._text_numbers}
-        return {**numbers, "notes": tuple(fields["notes"]), "charge": entry_of(fields["charge"])}
+        return {**numbers, "notes": tuple(fields["notes"]), "charge": read_as(LedgerEntry, fields["charge"])}
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The privacy loss of the release, for `hushvec.accounting.compose`."""
+        from hushvec.accounting import PureDP
+
+        assert self.epsilon is not None
+        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
 
     @property
     def rho(self) -> float:
         """rho of the privacy loss in zero-concentrated DP, rounded up: what a ledger in rho is charged."""
-        rho: float = self.loss.rho  # type: ignore[attr-defined]
-        return rho
+        return self.loss.rho
 
     @property
     def has_loss(self) -> bool:
         """Whether `loss` is one that composes."""
         return True
-
-    def _why_no_claim(self) -> list[str]:
-        """Why there can be no claim; empty if there can be one."""
-        return [NOTE_SEED] if self.key_source == "seed" else []  # type: ignore[attr-defined]
-
-    def _sheet(self) -> Sheet:
-        from hushvec.receipts.facts import sheet_of
-
-        return sheet_of(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain Python values, in the order of their definition."""
@@ -150,9 +382,83 @@ class ReceiptFields:
         """
         return cls.from_dict(json_object(text))
 
+    def _faults(self) -> list[str]:
+        """Why a stated number does not follow from the others."""
+        raise NotImplementedError
+
+    def _guarantee(self, verb: str) -> str:
+        """The guarantee as a sentence that ends with these words."""
+        raise NotImplementedError
+
+    def _why_no_claim(self) -> list[str]:
+        """Why there can be no claim; empty if there can be one."""
+        return [NOTE_SEED] if self.key_source == "seed" else []
+
+    def verified(self) -> Verification:
+        """The answer of `hushvec.verify_receipt`."""
+        why_no_claim = self._why_no_claim()
+        expected = cipher_fields(self.cipher)
+        contradictions = (
+            *self._faults(),
+            *(
+                f"{name} must be {expected[name]} for {self.cipher}, got {getattr(self, name)}"
+                for name in ("rounds", "format_version")
+                if getattr(self, name) != expected[name]
+            ),
+            *(f"is_dp_claim must be false: {reason}" for reason in why_no_claim if self.is_dp_claim),
+        )
+        if contradictions:
+            return Verification(DOES_NOT_HOLD, contradictions)
+        if not self.is_dp_claim:
+            reasons = why_no_claim or ["the receipt itself makes no claim"]
+            return Verification(NOT_A_CLAIM, (*reasons, self._guarantee(f"would hold {self._otherwise}")))
+        return Verification(HOLDS, (self._guarantee(f"follows from the {self._basis}"),))
+
+    def _delta_faults(self) -> list[str]:
+        """Contradictions of a mechanism that has no delta."""
+        return [f"delta must be 0 for {self.mechanism}, got {self.delta!r}"] if self.delta != 0 else []
+
+    def _described(self) -> tuple[str, str, Facts]:
+        """(title, unit of privacy, facts) of this kind, in plain words. Nothing is stated that the receipt does not state."""
+        raise NotImplementedError
+
+    def _sheet(self) -> Sheet:
+        """The text of `print` and notebooks. A claim that the receipt's own fields contradict is not shown as one."""
+        title, unit, facts = self._described()
+        reasons = self._why_no_claim() or ([] if self.is_dp_claim else ["the receipt itself makes no claim"])
+        price = f"epsilon {at_least(self.epsilon)}, delta {at_least(self.delta)} for {unit}, {self.adjacency}"
+        if reasons:
+            title = f"{title}: NOT A DP CLAIM"
+            claim = [("guarantee", "none"), ("parameters", f"{price}: not guaranteed")]
+        else:
+            claim = [("guarantee", price), ("", "as the receipt states; hushvec.verify_receipt recomputes it")]
+        stands_out = bool(reasons) or self.mechanism == "empirical"
+        entry = self.charge
+        shared = [
+            ("noise", f"{_CIPHERS[self.cipher]}, {_KEYS[self.key_source]}"),
+            ("charged", "to no ledger" if entry is None else f"row {entry.sequence} of ledger {short(entry.ledger)}"),
+            *(("note", note) for note in (() if stands_out else self.notes)),
+        ]
+        cautions = dict.fromkeys((*reasons, *(self.notes if stands_out else ())))
+        return Sheet(title, (*claim, *facts, *shared), tuple(cautions))
+
+
+def short(digest: str) -> str:
+    """A digest as it is printed."""
+    return digest[:_DIGITS]
+
+
+def all_of(count: int, one: str) -> str:
+    return f"one {one}" if count == 1 else f"all {count:,} {one}s"
+
+
+def sheet_of(receipt: ReceiptFields) -> Sheet:
+    """The text that is shown of a receipt of any kind."""
+    return receipt._sheet()
+
 
 def release_sheet(values: str, receipt: ReceiptFields) -> Sheet:
-    """What is shown of a release: what its values are, then its receipt."""
+    """The text that is shown of a release: its values, then its receipt."""
     sheet = receipt._sheet()
     return sheet._replace(title=sheet.title.replace("Receipt", "Release", 1), facts=(("released", values), *sheet.facts))
 
@@ -180,129 +486,6 @@ def with_cipher(fields: Any) -> Any:
     return {**fields, "cipher": named[0]} if named else fields
 
 
-class Keyed(Protocol):
-    """A receipt, as far as its cipher goes."""
-
-    @property
-    def cipher(self) -> str: ...
-
-    @property
-    def rounds(self) -> int: ...
-
-    @property
-    def format_version(self) -> int: ...
-
-
-def cipher_faults(receipt: Keyed) -> list[str]:
-    """What contradicts the cipher."""
-    expected = cipher_fields(receipt.cipher)
-    return [
-        f"{name} must be {expected[name]} for {receipt.cipher}, got {getattr(receipt, name)}"
-        for name in ("rounds", "format_version")
-        if getattr(receipt, name) != expected[name]
-    ]
-
-
-@shown
-class Verification(NamedTuple):
-    """The result of `verify_receipt`. `print` shows it with its reasons.
-
-    Args:
-        status: "holds", "does not hold" or "not a DP claim".
-        reasons: why, one sentence each; never empty.
-    """
-
-    status: Status
-    reasons: tuple[str, ...]
-
-    def _sheet(self) -> Sheet:
-        title = f"Verification: {self.status}"
-        if self.status == HOLDS:
-            return Sheet(title, tuple(("reason", reason) for reason in self.reasons))
-        return Sheet(title, (), self.reasons)
-
-
-class Claimant(Keyed, Protocol):
-    """A receipt, as far as its cipher and its claim go."""
-
-    @property
-    def is_dp_claim(self) -> bool: ...
-
-    def _why_no_claim(self) -> list[str]: ...
-
-
-class OfPureDP(Protocol):
-    """A receipt of a mechanism that may have no delta."""
-
-    @property
-    def mechanism(self) -> str: ...
-    @property
-    def delta(self) -> float: ...
-
-
-def verification(
-    receipt: Claimant,
-    faults: Sequence[str],
-    guarantee: Callable[[str], str],
-    *,
-    basis: str,
-    otherwise: str = "would hold with a secret key",
-) -> Verification:
-    """The result for a receipt whose law was checked.
-
-    Args:
-        faults: what does not follow from the law.
-        guarantee: the receipt's guarantee as a sentence that ends with the given words.
-        basis: what it follows from.
-        otherwise: under which the guarantee of a receipt without a claim would hold.
-    """
-    why_no_claim = receipt._why_no_claim()
-    claimed = [f"is_dp_claim must be false: {reason}" for reason in why_no_claim] if receipt.is_dp_claim else []
-    contradictions = (*faults, *cipher_faults(receipt), *claimed)
-    if contradictions:
-        return Verification(DOES_NOT_HOLD, contradictions)
-    if not receipt.is_dp_claim:
-        return Verification(NOT_A_CLAIM, (*(why_no_claim or ["the receipt itself makes no claim"]), guarantee(otherwise)))
-    return Verification(HOLDS, (guarantee(f"follows from the {basis}"),))
-
-
-def delta_faults(receipt: OfPureDP) -> list[str]:
-    """What contradicts a mechanism that has no delta."""
-    return [f"delta must be 0 for {receipt.mechanism}, got {receipt.delta!r}"] if receipt.delta != 0 else []
-
-
 def rows_per_person(per: str, rows: int) -> int:
     """How many rows of a release concern one person, at least 1."""
     return max(1, rows) if validate.choice("per", per, PER) == "release" else 1
-
-
-def entry_of(value: Any) -> Any:
-    """The LedgerEntry of a mapping with its fields; anything else is returned as it is, for the field's rule to refuse."""
-    known = {field.name for field in dataclasses.fields(LedgerEntry)}
-    return LedgerEntry(**value) if isinstance(value, Mapping) and set(value) == known else value
-
-
-def entry_or_none(name: str, value: Any) -> None:
-    if value is not None and not isinstance(value, LedgerEntry):
-        raise ReceiptError(f"{name} must be null or an object with ledger, sequence, charge_id and entry_hash")
-
-
-# The unit of privacy: every row is another person, or all rows are one person.
-PER = ("record", "release")
-
-CLIP_NORM_RULE = Number("in [2^-100, 2^100]", lambda value: 2.0**-100 <= value <= 2.0**100)
-
-# Rules of the fields that receipts of every kind have.
-SHARED_RULES: dict[str, Callable[[str, Any], None]] = {
-    "adjacency": OneOf(ADJACENCY),
-    "delta": Number(">= 0 and < 1", lambda value: 0 <= value < 1),
-    "grade": OneOf("exact"),
-    "key_source": OneOf("os", "seed"),
-    "cipher": OneOf(*ROUNDS),
-    "rounds": OneOf(*ROUNDS.values()),
-    "is_dp_claim": boolean,
-    "library_version": string,
-    "notes": strings,
-    "charge": entry_or_none,
-    "format_version": OneOf(*sorted(set(_core.format_versions.values()))),
-}

@@ -7,39 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 from hushvec._util import validate
+from hushvec._util.display import share
 from hushvec._util.rounding import decimal_up, log_ratio_up
-from hushvec.receipts.base import (
-    PER,
-    SHARED_RULES,
-    LedgerEntry,
-    ReceiptFields,
-    Verification,
-    delta_faults,
-    rows_per_person,
-    verification,
-)
-from hushvec.receipts.fields import (
-    Number,
-    OneOf,
-    WholeNumber,
-    digest,
-    optional_digest,
-)
+from hushvec.receipts import base
+from hushvec.receipts.base import HOLDS, WORDS, Facts, OneOf, ReceiptFields, WholeNumber, all_of, rows_per_person, short
 from hushvec.receipts.vectors import Receipt
 
-if TYPE_CHECKING:
-    from hushvec.accounting import PrivacyLoss
-
 LABELS_KIND = "labels"
-LABEL_RECEIPT_VERSION = 1
 MECHANISM = "randomized_response"
 SCORES = ("none", "uniform", "source")
 
@@ -50,7 +31,6 @@ NOTE_SHUFFLER = (
     "times and other marks; against the shuffler and whoever sees reports before it, only the receipt's epsilon holds"
 )
 
-_WORDS = 2**64  # answers are drawn from this many equally likely values
 _MOST_LABELS = 2**24
 _LABELS_AT_ONCE = 1 << 16
 
@@ -59,16 +39,12 @@ _LABELS_AT_ONCE = 1 << 16
 class LabelReceipt(ReceiptFields):
     """The record of one release of labels: the law as used, and the guarantee that it gives.
 
+    Fields that are not listed mean what they do in every receipt: `hushvec.receipts.base.ReceiptFields`.
+
     Args:
-        receipt_kind: "labels".
-        receipt_version: version of these fields, 1.
-        format_version: version of the release format, docs/format.md (section 9 for labels): 2 for "aes256", else 1.
-        library_version: hushvec that made the release.
         mechanism: "randomized_response".
-        adjacency: "replace-one".
         per: unit of privacy: "record", every answer is about another person; "release", all answers are about one person.
         epsilon: guaranteed epsilon, of one answer or of all of them, as `per` says.
-        delta: 0.
         label_count: k, the number of possible labels.
         labels_digest: SHA-256 of the list of labels, see `labels_digest`.
         truth_values: how many of 2^64 equally likely values answer with the truth.
@@ -76,18 +52,9 @@ class LabelReceipt(ReceiptFields):
         answers: number of labels released.
         scores: the score beside an answer: "none"; "uniform", the public 1/k; "source", the model's own score where its label was
             kept, and 1/k elsewhere.
-        grade: "exact".
-        key_source: "os" or "seed".
-        cipher: of the key stream: "aes256", "chacha20", "chacha12" or "chacha8".
-        rounds: of the cipher: 14, 20, 12 or 8.
         codebook: SHA-256 of the public codebook whose codes the labels are (`PublicCodebook.digest`), or None:
             docs/proofs/codebook.md. The labels are then 0, ..., k - 1.
         is_dp_claim: whether the numbers are claimed at all. False for a seeded key and for scores = "source".
-        notes: what else a reader should know, in plain words.
-        charge: the row of a budget's ledger that paid for the release, or None.
-
-    Raises:
-        ReceiptError: a field of the wrong kind or out of its set of values.
 
     Example:
         >>> from hushvec.receipts.labels import LabelReceipt
@@ -97,48 +64,73 @@ class LabelReceipt(ReceiptFields):
         True
     """
 
-    mechanism: str
-    adjacency: str
-    per: str
-    epsilon: float
-    delta: float
-    label_count: int
-    labels_digest: str
-    truth_values: int
-    other_values: int
-    answers: int
-    scores: str
-    grade: str
-    key_source: str
-    cipher: str
-    rounds: int
-    format_version: int
-    is_dp_claim: bool
-    library_version: str
-    notes: tuple[str, ...] = ()
-    charge: LedgerEntry | None = None
-    codebook: str | None = None
-    receipt_version: int = LABEL_RECEIPT_VERSION
-    receipt_kind: str = LABELS_KIND
+    mechanism: Annotated[str, OneOf(MECHANISM)]
+    adjacency: base.Adjacency
+    per: base.Per
+    epsilon: base.Positive
+    delta: base.Delta
+    label_count: Annotated[int, WholeNumber(2, below=_MOST_LABELS + 1)]
+    labels_digest: base.Digest
+    truth_values: Annotated[int, WholeNumber(1, below=WORDS)]
+    other_values: Annotated[int, WholeNumber(1, below=WORDS)]
+    answers: base.Count
+    scores: Annotated[str, OneOf(*SCORES)]
+    grade: base.Exact
+    key_source: base.KeySource
+    cipher: base.Cipher
+    rounds: base.Rounds
+    format_version: base.FormatVersion
+    is_dp_claim: base.Flag
+    library_version: base.Text
+    notes: base.Notes = ()
+    charge: base.OptionalCharge = None
+    codebook: base.OptionalDigest = None
+    receipt_version: base.Version = 1
+    receipt_kind: Annotated[str, OneOf(LABELS_KIND)] = LABELS_KIND
 
     _text_numbers = ("truth_values", "other_values")
 
-    @classmethod
-    def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
-        return _FIELD_RULES
-
     @property
-    def loss(self) -> PrivacyLoss:
-        """The privacy loss of the release, for `hushvec.accounting.compose`.
-
-        Meaningful for a receipt that `verify_receipt` found to hold; with scores = "source" it is that of the labels alone.
-        """
-        from hushvec.accounting import PureDP
-
-        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
+    def _otherwise(self) -> str:  # type: ignore[override]
+        return "with a secret key if the labels alone were released" if self.scores == "source" else "with a secret key"
 
     def _why_no_claim(self) -> list[str]:
         return [*([NOTE_SOURCE] if self.scores == "source" else []), *super()._why_no_claim()]
+
+    def _faults(self) -> list[str]:
+        """The law's ratio is one of whole numbers; its logarithm, times the answers of one person, is rounded up in 80 digits."""
+        faults = self._delta_faults()
+        truth, other, k = self.truth_values, self.other_values, self.label_count
+        if truth + (k - 1) * other != WORDS:
+            return [*faults, f"truth_values + {k - 1} other_values must be 2^64 for {k} labels, got {truth + (k - 1) * other}"]
+        if truth < other:
+            return [*faults, f"truth_values must be >= other_values, got {truth} and {other}"]
+        needed = log_ratio_up(truth, other, times=rows_per_person(self.per, self.answers))
+        if needed > Decimal(self.epsilon):
+            stated = f"more than the {self.epsilon!r} stated"
+            faults.append(f"truth_values / other_values gives epsilon = {needed:.6g} for {self._unit}, {stated}")
+        return faults
+
+    @property
+    def _unit(self) -> str:
+        return "one answer" if self.per == "record" or self.answers == 1 else f"all {self.answers} answers of one person"
+
+    def _guarantee(self, verb: str) -> str:
+        return f"({self.epsilon!r}, 0.0)-DP under replacement of what is behind {self._unit} {verb}"
+
+    def _described(self) -> tuple[str, str, Facts]:
+        unit = "one answer (every answer is about another person)"
+        if self.per == "release":
+            unit = f"{all_of(self.answers, 'answer')} (one person)"
+        truth = f"true with chance {share(self.truth_values / WORDS)}, each other label {share(self.other_values / WORDS)}"
+        facts = [
+            ("mechanism", f"randomized response: {truth}"),
+            ("answers", f"{self.answers:,}, each one of {self.label_count:,} labels; scores: {self.scores}"),
+            ("labels", f"SHA-256 {short(self.labels_digest)}"),
+        ]
+        if self.codebook is not None:
+            facts.append(("public codebook", f"SHA-256 {short(self.codebook)}"))
+        return "Receipt of private labels", unit, facts
 
     def with_shuffling(self, n: int, delta: float) -> LabelReceipt:
         """The same receipt, with a note on the guarantee after shuffling and its assumptions.
@@ -152,8 +144,7 @@ class LabelReceipt(ReceiptFields):
             verified.
 
         Raises:
-            ValueError: n or delta breaks its rule; the receipt does not hold or makes no claim.
-            TypeError: n is not a whole number, delta is not a number.
+            ValueError: the receipt does not hold or makes no claim.
 
         Guarantees:
             As `hushvec.accounting.Shuffled`, for the epsilon of this receipt; the number in the note is rounded up. Rows that were
@@ -165,23 +156,18 @@ class LabelReceipt(ReceiptFields):
             >>> print(receipt.with_shuffling(1_000_000, 1e-6).notes[-1][:53])
             (0.303695, 1e-06)-DP if shuffled in one batch of 1000
         """
-        note = shuffling_note(verify_label_receipt(self).status, self.loss, n, delta, "answers by this law over these labels")
+        note = shuffling_note(self, n, delta, "answers by this law over these labels")
         return replace(self, notes=(*self.notes, note))
 
 
-def shuffling_note(status: str, loss: PrivacyLoss, n: int, delta: float, what: str) -> str:
-    """The note on the guarantee after shuffling, for a receipt with this loss and this status.
-
-    Raises:
-        ValueError: the receipt does not hold, or n or delta breaks its rule.
-        TypeError: n or delta is of another kind.
-    """
+def shuffling_note(receipt: ReceiptFields, n: int, delta: float, what: str) -> str:
+    """The note on the guarantee of a receipt after shuffling. Raises what `LabelReceipt.with_shuffling` does."""
     from hushvec.accounting import Shuffled
 
-    if status != "holds":
+    if (status := receipt.verified().status) != HOLDS:
         raise ValueError(f"receipt must hold for a note on shuffling, got one that is found {status!r}")
     checked = validate.delta(delta)
-    shuffled = Shuffled(loss, n)
+    shuffled = Shuffled(receipt.loss, n)
     batch = f"one batch of {shuffled.n} people's {what}, equally many of each"
     return f"({decimal_up(shuffled.epsilon(checked), 6)}, {checked!r})-DP if shuffled in {batch}: {NOTE_SHUFFLER}"
 
@@ -191,11 +177,7 @@ RowReceipt = Receipt | LabelReceipt
 
 
 def row_receipt(fields: Mapping[str, Any]) -> RowReceipt:
-    """The receipt of a release of rows, from its fields.
-
-    Raises:
-        ReceiptError: not a receipt of that kind.
-    """
+    """The receipt of a release of rows, from its fields; `ReceiptError` for one of another kind."""
     return LabelReceipt.from_dict(fields) if fields.get("receipt_kind") == LABELS_KIND else Receipt.from_dict(fields)
 
 
@@ -209,10 +191,6 @@ def labels_digest(labels: Sequence[Hashable]) -> str:
 
     Args:
         labels: str, int, float and bool.
-
-    Raises:
-        TypeError: a label of another kind, which has no text form that others could hash.
-        ValueError: a float that is not finite.
 
     Example:
         >>> import hashlib
@@ -238,64 +216,3 @@ def _require_nameable(labels: list[Any]) -> None:
         for label in labels:
             if isinstance(label, float):
                 validate.number("labels", label)
-
-
-def verify_label_receipt(receipt: LabelReceipt) -> Verification:
-    """Recompute the guarantee from the law, as `hushvec.verify_receipt` does for receipts of either kind.
-
-    The law's ratio is one of whole numbers. Its logarithm, times the answers of one person, is rounded up in 80 digits before it is
-    compared with the stated epsilon.
-    """
-    return verification(
-        receipt,
-        _law_faults(receipt),
-        partial(_guarantee, receipt),
-        basis="law",
-        otherwise=_WITHOUT_CLAIM[receipt.scores == "source"],
-    )
-
-
-_WITHOUT_CLAIM = {
-    False: "would hold with a secret key",
-    True: "would hold with a secret key if the labels alone were released",
-}
-
-
-def _law_faults(receipt: LabelReceipt) -> list[str]:
-    faults = delta_faults(receipt)
-    truth, other, k = receipt.truth_values, receipt.other_values, receipt.label_count
-    if truth + (k - 1) * other != _WORDS:
-        return [*faults, f"truth_values + {k - 1} other_values must be 2^64 for {k} labels, got {truth + (k - 1) * other}"]
-    if truth < other:
-        return [*faults, f"truth_values must be >= other_values, got {truth} and {other}"]
-    needed = log_ratio_up(truth, other, times=rows_per_person(receipt.per, receipt.answers))
-    if needed > Decimal(receipt.epsilon):
-        faults.append(
-            f"truth_values / other_values gives epsilon = {needed:.6g} for {_unit(receipt)}, more than the {receipt.epsilon!r} stated"
-        )
-    return faults
-
-
-def _unit(receipt: LabelReceipt) -> str:
-    return "one answer" if receipt.per == "record" or receipt.answers == 1 else f"all {receipt.answers} answers of one person"
-
-
-def _guarantee(receipt: LabelReceipt, verb: str) -> str:
-    return f"({receipt.epsilon!r}, 0.0)-DP under replacement of what is behind {_unit(receipt)} {verb}"
-
-
-_FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
-    **SHARED_RULES,
-    "mechanism": OneOf(MECHANISM),
-    "per": OneOf(*PER),
-    "epsilon": Number("> 0 and finite", lambda value: value > 0),
-    "label_count": WholeNumber(2, below=_MOST_LABELS + 1),
-    "labels_digest": digest,
-    "truth_values": WholeNumber(1, below=_WORDS),
-    "other_values": WholeNumber(1, below=_WORDS),
-    "answers": WholeNumber(0),
-    "scores": OneOf(*SCORES),
-    "codebook": optional_digest,
-    "receipt_version": OneOf(LABEL_RECEIPT_VERSION),
-    "receipt_kind": OneOf(LABELS_KIND),
-}

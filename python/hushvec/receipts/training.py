@@ -5,36 +5,25 @@ docs/receipts.md describes every field. The field receipt_kind names the kind; r
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from hushvec._util import validate
+from hushvec._util.display import number, plural, share
 from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, GaussianDP, PoissonSampledGaussianDP, PrivacyLoss, Repeated, compose
 from hushvec.accounting.samples import SampleRange
 from hushvec.errors import ReceiptError
-from hushvec.receipts.base import (
-    CLIP_NORM_RULE,
-    NOTE_FLOAT,
-    NOTE_SEED,
-    SHARED_RULES,
-    LedgerEntry,
-    ReceiptFields,
-    Verification,
-    verification,
-)
-from hushvec.receipts.fields import Number, OneOf, WholeNumber, digest, string
+from hushvec.receipts import base
+from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, Facts, Number, OneOf, ReceiptFields, WholeNumber, digest, read_as
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 TRAINING_KIND = "training"
-TRAINING_RECEIPT_VERSION = 1
 MECHANISM = "dp_sgd"
 CLIPPED = ("example", "batch")
 CLIPPINGS = ("auto", "exact", "estimated", "batch")
@@ -42,19 +31,30 @@ CLIPPINGS = ("auto", "exact", "estimated", "batch")
 NOTE_NOISE_FREE = "at least one step had no noise: there is no privacy"
 
 
+def _ranges(name: str, value: Any) -> None:
+    if value is None:
+        return
+    if not isinstance(value, tuple) or not all(isinstance(one, SampleRange) for one in value):
+        raise ReceiptError(f"{name} must be null or a list of objects with process, first and last")
+    for one in value:
+        digest(f"{name}.process", one.process, 32)
+        WholeNumber(1)(f"{name}.first", one.first)
+        WholeNumber(one.first)(f"{name}.last", one.last)
+
+
+_Probability = Annotated[float, Number("in [2^-64, 1]", lambda value: validate.SMALLEST_SAMPLING_PROBABILITY <= value <= 1)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingReceipt(ReceiptFields):
     """The record of the steps of one training run, and the guarantee that they give one example.
 
+    Fields that are not listed mean what they do in every receipt: `hushvec.receipts.base.ReceiptFields`.
+
     Args:
-        receipt_kind: "training".
-        receipt_version: version of these fields, 1.
-        format_version: version of the release format, docs/format.md (section 7 for sums of clipped rows): 2 for "aes256", else 1.
-        library_version: hushvec that made the steps.
         mechanism: "dp_sgd": a Poisson sample, clipped, summed, Gaussian noise.
         adjacency: "add-remove": an example is there or not; "replace-one": it is another one.
         epsilon: guaranteed epsilon of all steps taken, of this run alone; None without noise.
-        delta: in (0, 1).
         steps: taken so far, those of a journal included; below 2^40.
         planned_steps: the most there can be, or None.
         sampling_probability: of each example in each step, in [2^-64, 1].
@@ -69,16 +69,8 @@ class TrainingReceipt(ReceiptFields):
         theorem: short name of the composition theorem that gave epsilon; empty before the first step and without noise.
         resumed: how often the run resumed from a checkpoint.
         grade: "exact": sums and noise are those of the ideal mechanism, rounded. "float": a sum was made in floating point.
-        key_source: "os" or "seed".
-        cipher: of the key stream: "aes256", "chacha20", "chacha12" or "chacha8".
-        rounds: of the cipher: 14, 20, 12 or 8.
         is_dp_claim: whether the numbers are claimed at all: noise in every step, exact grade, a key of the operating system, a
             model that was watched in every step and has changed in private steps only.
-        notes: what else a reader should know, in plain words.
-        charge: the row of a budget's ledger that paid for the run, or None.
-
-    Raises:
-        ReceiptError: a field of the wrong kind or out of its set of values.
 
     Example:
         >>> import hushvec as hv
@@ -91,37 +83,36 @@ class TrainingReceipt(ReceiptFields):
         ('holds', True)
     """
 
-    adjacency: str
-    epsilon: float | None
-    delta: float
-    steps: int
-    sampling_probability: float
-    noise_multiplier: float
-    clip_norm: float
-    clipping: str
-    sensitivity: float
-    sigma: float
-    expected_batch_size: float
-    theorem: str
-    grade: str
-    key_source: str
-    cipher: str
-    rounds: int
-    format_version: int
-    is_dp_claim: bool
-    library_version: str
-    samples: tuple[SampleRange, ...] | None = None
-    planned_steps: int | None = None
-    resumed: int = 0
-    mechanism: str = MECHANISM
-    notes: tuple[str, ...] = ()
-    charge: LedgerEntry | None = None
-    receipt_version: int = TRAINING_RECEIPT_VERSION
-    receipt_kind: str = TRAINING_KIND
+    adjacency: Annotated[str, OneOf(*ADJACENCIES)]
+    epsilon: Annotated[float | None, Number(">= 0 and finite, or null", lambda value: value >= 0, optional=True)]
+    delta: Annotated[float, Number("> 0 and < 1", lambda value: 0 < value < 1)]
+    steps: Annotated[int, WholeNumber(0, 2**40)]
+    sampling_probability: _Probability
+    noise_multiplier: base.NotNegative
+    clip_norm: base.ClipNorm
+    clipping: Annotated[str, OneOf(*CLIPPINGS)]
+    sensitivity: base.Positive
+    sigma: base.NotNegative
+    expected_batch_size: base.Positive
+    theorem: base.Text
+    grade: base.ExactOrFloat
+    key_source: base.KeySource
+    cipher: base.Cipher
+    rounds: base.Rounds
+    format_version: base.FormatVersion
+    is_dp_claim: base.Flag
+    library_version: base.Text
+    samples: Annotated[tuple[SampleRange, ...] | None, _ranges] = None
+    planned_steps: Annotated[int | None, WholeNumber(1, optional=True)] = None
+    resumed: base.Count = 0
+    mechanism: Annotated[str, OneOf(MECHANISM)] = MECHANISM
+    notes: base.Notes = ()
+    charge: base.OptionalCharge = None
+    receipt_version: base.Version = 1
+    receipt_kind: Annotated[str, OneOf(TRAINING_KIND)] = TRAINING_KIND
 
-    @classmethod
-    def _field_rules(cls) -> Mapping[str, Callable[[str, Any], None]]:
-        return _FIELD_RULES
+    _basis = "steps"
+    _otherwise = "with exact sums and a secret key"
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
@@ -130,7 +121,11 @@ class TrainingReceipt(ReceiptFields):
 
     @classmethod
     def _read(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return {**super()._read(fields), "samples": _ranges_of(fields["samples"])}
+        samples = fields["samples"]
+        if isinstance(samples, (list, tuple)):
+            read = tuple(read_as(SampleRange, one) for one in samples)
+            samples = read if all(isinstance(one, SampleRange) for one in read) else samples
+        return {**super()._read(fields), "samples": samples}
 
     def to_dict(self) -> dict[str, Any]:
         fields = super().to_dict()
@@ -158,7 +153,7 @@ class TrainingReceipt(ReceiptFields):
 
     @property
     def rho(self) -> float:
-        """What the steps cost in zero-concentrated DP, rounded up. Sampling does not lower it."""
+        """The cost of the steps in zero-concentrated DP, rounded up. Sampling does not lower it."""
         return up(self.steps * self.loss.item.rho) if self.steps else 0.0
 
     def _why_no_claim(self) -> list[str]:
@@ -168,6 +163,61 @@ class TrainingReceipt(ReceiptFields):
             NOTE_SEED: self.key_source == "seed",
         }
         return [note for note, holds in applies.items() if holds]
+
+    def _faults(self) -> list[str]:
+        faults = []
+        clip_norm = Fraction(self.clip_norm)
+        factor = sensitivity_factor(self.adjacency, self._clipped, self.sampling_probability)
+        if Fraction(self.sensitivity) < factor * clip_norm:
+            faults.append(f"sensitivity must be >= {factor} clip_norm, got {self.sensitivity!r} at {self.clip_norm!r}")
+        if Fraction(self.sigma) < Fraction(self.noise_multiplier) * clip_norm:
+            faults.append(f"sigma must be >= noise_multiplier * clip_norm, got {self.sigma!r}")
+        if self.planned_steps is not None and self.steps > self.planned_steps:
+            faults.append(f"steps must be at most the {self.planned_steps} planned, got {self.steps}")
+        drawn = None if self.samples is None else sum(one.last - one.first + 1 for one in self.samples)
+        if drawn is not None and drawn < self.steps and self.sampling_probability < 1:
+            faults.append(f"samples must be at least {self.steps}, one for each step, got {drawn}")
+        if self.noise_multiplier == 0 and self.steps > 0:
+            return faults if self.epsilon is None else [*faults, f"epsilon must be null without noise, got {self.epsilon!r}"]
+        if self.epsilon is None:
+            return faults if self.noise_multiplier == 0 else [*faults, "epsilon must be given where there is noise, got null"]
+        needed = self._epsilon_of_steps()
+        if needed > self.epsilon:
+            faults.append(
+                f"{self.steps} steps of noise_multiplier {self.noise_multiplier!r} at sampling_probability "
+                f"{self.sampling_probability!r} give epsilon = {needed:.6g} at delta = {self.delta!r}, more than the "
+                f"{self.epsilon!r} stated"
+            )
+        return faults
+
+    def _epsilon_of_steps(self) -> float:
+        if self.steps == 0:
+            return 0.0
+        try:
+            return compose([self], delta=self.delta).epsilon
+        except (ValueError, ArithmeticError):  # no theorem has a bound for so little noise
+            return math.inf
+
+    def _guarantee(self, verb: str) -> str:
+        if self.epsilon is None:
+            return "no epsilon is finite without noise"
+        kind = {"add-remove": "addition or removal", "replace-one": "replacement"}[self.adjacency]
+        return f"({self.epsilon!r}, {self.delta!r})-DP under {kind} of one example in all {self.steps} steps {verb}"
+
+    def _described(self) -> tuple[str, str, Facts]:
+        planned = "" if self.planned_steps is None else f" of {self.planned_steps:,} planned"
+        resumed = f", resumed {plural(self.resumed, 'time')}" if self.resumed else ""
+        clipped = "the gradient of each batch" if self.clipping == "batch" else "the gradient of each example"
+        batch = f"sums divided by {number(self.expected_batch_size)}"
+        facts = [
+            ("mechanism", f"DP-SGD: noise multiplier {number(self.noise_multiplier)}, sigma {number(self.sigma)} on each sum"),
+            ("steps", f"{self.steps:,}{planned}{resumed}"),
+            ("sampling", f"{share(self.sampling_probability)} of the examples per step; {batch}"),
+            ("clipping", f"{clipped} to length {number(self.clip_norm)} (L2)"),
+            ("sums", "exact" if self.grade == "exact" else "floating-point, NOT PROTECTED"),
+            ("theorem", self.theorem or "none"),
+        ]
+        return "Receipt of private training", "one example of the training data", facts
 
     @property
     def _clipped(self) -> str:
@@ -195,107 +245,3 @@ def step_loss(noise_multiplier: float, sampling_probability: float, adjacency: s
     if sampling_probability == 1:
         return GaussianDP(noise_multiplier=multiplier, adjacency=adjacency)
     return PoissonSampledGaussianDP(noise_multiplier=multiplier, sampling_probability=sampling_probability, adjacency=adjacency)
-
-
-def verify_training_receipt(receipt: TrainingReceipt) -> Verification:
-    """Compose the steps again, as `hushvec.verify_receipt` does for receipts of every kind.
-
-    Raises:
-        MissingExtraError: examples were sampled, and hushvec[accounting] is not installed.
-    """
-    return verification(
-        receipt,
-        _faults(receipt),
-        partial(_guarantee, receipt),
-        basis="steps",
-        otherwise="would hold with exact sums and a secret key",
-    )
-
-
-def _faults(receipt: TrainingReceipt) -> list[str]:
-    faults = []
-    clip_norm = Fraction(receipt.clip_norm)
-    factor = sensitivity_factor(receipt.adjacency, receipt._clipped, receipt.sampling_probability)
-    if Fraction(receipt.sensitivity) < factor * clip_norm:
-        faults.append(f"sensitivity must be >= {factor} clip_norm, got {receipt.sensitivity!r} at {receipt.clip_norm!r}")
-    if Fraction(receipt.sigma) < Fraction(receipt.noise_multiplier) * clip_norm:
-        faults.append(f"sigma must be >= noise_multiplier * clip_norm, got {receipt.sigma!r}")
-    if receipt.planned_steps is not None and receipt.steps > receipt.planned_steps:
-        faults.append(f"steps must be at most the {receipt.planned_steps} planned, got {receipt.steps}")
-    drawn = None if receipt.samples is None else sum(one.last - one.first + 1 for one in receipt.samples)
-    if drawn is not None and drawn < receipt.steps and receipt.sampling_probability < 1:
-        faults.append(f"samples must be at least {receipt.steps}, one for each step, got {drawn}")
-    if receipt.noise_multiplier == 0 and receipt.steps > 0:
-        return faults if receipt.epsilon is None else [*faults, f"epsilon must be null without noise, got {receipt.epsilon!r}"]
-    if receipt.epsilon is None:
-        return faults if receipt.noise_multiplier == 0 else [*faults, "epsilon must be given where there is noise, got null"]
-    needed = _epsilon_of_steps(receipt)
-    if needed > receipt.epsilon:
-        faults.append(
-            f"{receipt.steps} steps of noise_multiplier {receipt.noise_multiplier!r} at sampling_probability "
-            f"{receipt.sampling_probability!r} give epsilon = {needed:.6g} at delta = {receipt.delta!r}, more than the "
-            f"{receipt.epsilon!r} stated"
-        )
-    return faults
-
-
-def _epsilon_of_steps(receipt: TrainingReceipt) -> float:
-    if receipt.steps == 0:
-        return 0.0
-    try:
-        return compose([receipt], delta=receipt.delta).epsilon
-    except (ValueError, ArithmeticError):  # no theorem has a bound for so little noise
-        return math.inf
-
-
-def _guarantee(receipt: TrainingReceipt, verb: str) -> str:
-    if receipt.epsilon is None:
-        return "no epsilon is finite without noise"
-    kind = {"add-remove": "addition or removal", "replace-one": "replacement"}[receipt.adjacency]
-    return f"({receipt.epsilon!r}, {receipt.delta!r})-DP under {kind} of one example in all {receipt.steps} steps {verb}"
-
-
-def _ranges_of(value: Any) -> Any:
-    """The ranges of a list of mappings; anything else is returned as it is, for the field's rule to refuse."""
-    known = {field.name for field in dataclasses.fields(SampleRange)}
-    if not isinstance(value, (list, tuple)) or not all(isinstance(one, Mapping) and set(one) == known for one in value):
-        return value
-    return tuple(SampleRange(**one) for one in value)
-
-
-def _ranges(name: str, value: Any) -> None:
-    if value is None:
-        return
-    if not isinstance(value, tuple) or not all(isinstance(one, SampleRange) for one in value):
-        raise ReceiptError(f"{name} must be null or a list of objects with process, first and last")
-    for one in value:
-        digest(f"{name}.process", one.process, 32)
-        WholeNumber(1)(f"{name}.first", one.first)
-        WholeNumber(one.first)(f"{name}.last", one.last)
-
-
-_POSITIVE = Number("> 0 and finite", lambda value: value > 0)
-_NOT_NEGATIVE = Number(">= 0 and finite", lambda value: value >= 0)
-
-_FIELD_RULES: dict[str, Callable[[str, Any], None]] = {
-    **SHARED_RULES,
-    "mechanism": OneOf(MECHANISM),
-    "adjacency": OneOf(*ADJACENCIES),
-    "epsilon": Number(">= 0 and finite, or null", lambda value: value >= 0, optional=True),
-    "delta": Number("> 0 and < 1", lambda value: 0 < value < 1),
-    "steps": WholeNumber(0, 2**40),
-    "planned_steps": WholeNumber(1, optional=True),
-    "sampling_probability": Number("in [2^-64, 1]", lambda value: validate.SMALLEST_SAMPLING_PROBABILITY <= value <= 1),
-    "noise_multiplier": _NOT_NEGATIVE,
-    "clip_norm": CLIP_NORM_RULE,
-    "clipping": OneOf(*CLIPPINGS),
-    "sensitivity": _POSITIVE,
-    "sigma": _NOT_NEGATIVE,
-    "expected_batch_size": _POSITIVE,
-    "samples": _ranges,
-    "theorem": string,
-    "resumed": WholeNumber(0),
-    "grade": OneOf("exact", "float"),
-    "receipt_version": OneOf(TRAINING_RECEIPT_VERSION),
-    "receipt_kind": OneOf(TRAINING_KIND),
-}

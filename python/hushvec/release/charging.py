@@ -35,11 +35,7 @@ class ChargeOnce:
         self._charges = 0
 
     def consume(self, epsilon: float, delta: float = 0.0, *, rho: float | None = None, purpose: str | None = None) -> Charge:
-        """`PrivacyBudget.consume` with the next id.
-
-        Raises:
-            AlreadyChargedError: this charge was made by an earlier call. Nothing is charged.
-        """
+        """`PrivacyBudget.consume` with the next id; AlreadyChargedError if an earlier call made this charge."""
         self._charges += 1
         own = self._charge_id if self._charges == 1 else f"{self._charge_id}/{self._charges}"
         charge = self._budget.consume(epsilon, delta, rho=rho, purpose=purpose, charge_id=own)

@@ -27,7 +27,7 @@ _LABELS_SHOWN = 10
 
 @shown
 class LabelRelease(NamedTuple):
-    """What `privatize_labels` returns. `print` shows its receipt in words.
+    """The result of `privatize_labels`. `print` shows its receipt in words.
 
     Args:
         values: the noisy labels: a list, or for an array an array of the same shape.
@@ -69,9 +69,8 @@ def privatize_labels(
         LabelRelease(values, receipt). The values are objects of `labels`, never the caller's own.
 
     Raises:
-        TypeError: wrong kinds.
-        ValueError: a true label that is not in labels (its place is named); duplicate labels, fewer than 2 or more than 2^24;
-            epsilon not > 0 and finite, or so small that an answer could not prefer the truth by its share of it.
+        ValueError: a true label that is not in labels (its place is named); duplicate labels, fewer than 2 or more than 2^24; epsilon
+            so small that an answer could not prefer the truth by its share of it.
         PrivacyBudgetExhaustedError: not enough of the budget is left; nothing was charged or released.
         BudgetError: the budget's store cannot be used; nothing was released.
             All arguments are checked before the budget is charged, and the budget before anything is drawn.
@@ -110,21 +109,16 @@ class LabelPlan:
     """Releases of labels with every argument checked. Made by `plan_labels`; one plan serves any number of releases.
 
     Args:
-        mechanism: over the labels; its epsilon is the release's.
-        over_codes: the same over 0, ..., k - 1.
-        digest: of the list of labels.
         scores, per, notes: for the receipts.
-        budget: charged for every release, or None.
-        generator: key stream.
     """
 
-    mechanism: RandomizedResponse
-    over_codes: RandomizedResponse
-    digest: str
+    mechanism: RandomizedResponse  # over the labels; its epsilon is the release's
+    over_codes: RandomizedResponse  # the same over 0, ..., k - 1
+    digest: str  # of the list of labels
     scores: str
     per: str
-    budget: Budget | None
-    generator: _core.Generator
+    budget: Budget | None  # charged for every release, or None
+    generator: _core.Generator  # key stream
     notes: tuple[str, ...]
 
     @property
@@ -132,11 +126,7 @@ class LabelPlan:
         return self.mechanism.labels
 
     def codes(self, true_labels: Iterable[Any], name: str) -> NDArray[np.int32]:
-        """The place of every label in the list.
-
-        Args:
-            name: of the argument, for the message.
-        """
+        """The place of every label in the list; `name` is that of the argument, for the message."""
         given = list(true_labels)
         try:
             found = list(map(self._code_of.get, given))
@@ -152,8 +142,10 @@ class LabelPlan:
         receipt = self._receipt(answering, len(codes))
         if len(codes) == 0:
             return codes, receipt
-        if self.budget is not None:
-            receipt = self._charge(self.budget, receipt)
+        if self.budget is not None:  # everything that could still refuse the release comes before this
+            purpose = f"{receipt.mechanism}, {plural(receipt.answers, 'answer')} of {receipt.label_count} labels, per {receipt.per}"
+            entry = entry_of_charge(self.budget, receipt.epsilon, 0.0, receipt.loss.rho, purpose)
+            receipt = replace(receipt, charge=entry)
         return answering.respond(codes, generator=self.generator), receipt
 
     def named(self, codes: NDArray[np.int32]) -> list[Any]:
@@ -173,12 +165,12 @@ class LabelPlan:
         return {label: code for code, label in enumerate(self.labels)}
 
     @cached_property
-    def _has_flags(self) -> bool:
-        return any(isinstance(label, bool) for label in self.labels)
+    def _kinds(self) -> set[type]:
+        return set(map(type, self.labels))
 
     def _require_known(self, given: list[Any], found: list[int | None], name: str) -> None:
         """True equals 1 in Python, but a bool is not a label in a list without bools."""
-        flags = set() if self._has_flags else {bool, np.bool_}
+        flags = set() if bool in self._kinds else {bool, np.bool_}
         if None not in found and flags.isdisjoint(map(type, given)):
             return
         for place, (label, code) in enumerate(zip(given, found)):
@@ -234,11 +226,6 @@ class LabelPlan:
         }
         return (*(note for note, holds in applies.items() if holds), *self.notes)
 
-    def _charge(self, budget: Budget, receipt: LabelReceipt) -> LabelReceipt:
-        """Charge for the release, and name the entry. Everything that could still refuse the release comes before this."""
-        purpose = f"{receipt.mechanism}, {plural(receipt.answers, 'answer')} of {receipt.label_count} labels, per {receipt.per}"
-        return replace(receipt, charge=entry_of_charge(budget, receipt.epsilon, 0.0, receipt.loss.rho, purpose))
-
 
 def plan_labels(
     labels: Sequence[Hashable],
@@ -263,16 +250,17 @@ def plan_labels(
         notes=notes,
     )
     if budget is not None:
-        _require_chargeable(budget, plan)
+        require_budget(budget)
+        require_secret_key(plan.generator)
+        if plan.scores == "source":
+            raise ValueError(
+                "budget must be None with scores='source': scores that tell which answers are true have no epsilon to charge"
+            )
     return plan
 
 
 def _over_codes(epsilon: float, k: int) -> RandomizedResponse:
-    """Randomized response over 0, ..., k - 1 that prefers the truth.
-
-    Raises:
-        ValueError: epsilon is too small for that.
-    """
+    """Randomized response over 0, ..., k - 1, with an epsilon that is large enough to prefer the truth."""
     mechanism = RandomizedResponse(epsilon=epsilon, k=k)
     truth, other = mechanism.law
     if truth <= other:
@@ -285,13 +273,3 @@ def _plain(labels: Any) -> Any:
     if isinstance(labels, list | tuple):
         return [label.item() if isinstance(label, np.generic) else label for label in labels]
     return labels
-
-
-def _require_chargeable(budget: Any, plan: LabelPlan) -> None:
-    """Refuse releases that have no epsilon to charge."""
-    require_budget(budget)
-    require_secret_key(plan.generator)
-    if plan.scores == "source":
-        raise ValueError(
-            "budget must be None with scores='source': scores that tell which answers are true have no epsilon to charge"
-        )

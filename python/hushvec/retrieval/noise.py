@@ -23,7 +23,7 @@ from hushvec.mechanisms import (
 from hushvec.mechanisms.by_name import releases_directions
 from hushvec.receipts.base import PER
 from hushvec.release.charging import Budget, require_budget
-from hushvec.release.plan import ReleasePlan, plan_release
+from hushvec.release.vectors import ReleasePlan, plan_release
 
 if TYPE_CHECKING:
     from hushvec.accounting import PrivacyLoss

@@ -21,8 +21,7 @@ from hushvec.budget.location import default_file, default_store, open_store
 from hushvec.budget.store import StoreFailure
 from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaustedError
 from hushvec.release.charging import ChargeOnce
-from hushvec.release.plan import ReleasePlan, plan_release
-from hushvec.release.vectors import Release, release_planned
+from hushvec.release.vectors import Release, ReleasePlan, plan_release, release_planned
 from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, fingerprint_of
 from hushvec.serve.failures import ServiceError, invalid, too_large
 from hushvec.serve.metrics import span

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from hushvec.training.lora import AdapterCheck, AdapterUnchangedError, add_lora
     from hushvec.training.model_watch import ModelChangedError
     from hushvec.training.noise_multiplier import noise_multiplier_for
-    from hushvec.training.opacus_account import OpacusAccounting, opacus_accounting
-    from hushvec.training.opacus_engine import secure_opacus
+    from hushvec.training.opacus_engine import OpacusAccounting, opacus_accounting, secure_opacus
     from hushvec.training.per_example import per_example_gradients, require_independent_examples
     from hushvec.training.sampler import PoissonSampler, poisson_loader
     from hushvec.training.schedule import StepSchedule
@@ -66,7 +65,7 @@ _get, __dir__ = at_first_use(
         "DPOptimizer": "dp_optimizer",
         "GhostClipping": "ghost",
         "ModelChangedError": "model_watch",
-        "OpacusAccounting": "opacus_account",
+        "OpacusAccounting": "opacus_engine",
         "PoissonSampler": "sampler",
         "StepJournal": "journal",
         "StepSchedule": "schedule",
@@ -76,7 +75,7 @@ _get, __dir__ = at_first_use(
         "clip_and_noise_gradients": "gradients",
         "load_checkpoint": "checkpoints",
         "noise_multiplier_for": "noise_multiplier",
-        "opacus_accounting": "opacus_account",
+        "opacus_accounting": "opacus_engine",
         "per_example_gradients": "per_example",
         "poisson_loader": "sampler",
         "require_independent_examples": "per_example",

@@ -1,4 +1,4 @@
-"""What one backward pass left on the parameters, checked: rows of gradients, a sum of clipped ones, or one gradient of a batch.
+"""The clipped gradients of one batch: what backward passes left on the parameters, checked, added in parts, and read once, with noise.
 
     p.grad_sample                                   [B, *p.shape], from Opacus's GradSampleModule or per_example_gradients
     p.clipped_sum, p.clipped_rows, p.clipped_norm   a sum of gradients clipped during the backward pass (ghost clipping)
@@ -8,14 +8,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from hushvec._native import _core
 from hushvec._native.arrays import TORCH_DTYPES, dtype_name
 from hushvec._util.validate import kind
+from hushvec.training.clipped_sums import ClippedSum
+from hushvec.training.gradients import warn_if_lost
+from hushvec.training.schedule import Settings
 
 Named = list[tuple[str, torch.nn.Parameter]]
 
@@ -59,11 +65,7 @@ def mark(parameters: Iterable[torch.nn.Parameter]) -> None:
 
 
 def untaken_marks(parameters: Named) -> list[BatchMark]:
-    """The marks on these parameters' gradients.
-
-    Raises:
-        ValueError: another step has taken part of them.
-    """
+    """The marks on these parameters' gradients. Refuses those of which another step has taken part."""
     marks = {id(found): found for _, parameter in parameters if (found := getattr(parameter, "grad_batch", None)) is not None}
     if any(found.taken for found in marks.values()):
         raise ValueError(
@@ -101,13 +103,7 @@ def clear(parameters: Named) -> None:
 
 
 def of_examples(parameters: Named, clip_norm: float) -> Rows | Sums | None:
-    """Gradients of examples on the parameters, or None if no parameter has any.
-
-    Raises:
-        ValueError: some parameters have one and others not; shapes or numbers of examples differ; both kinds are there; a sum
-            was clipped to another norm, or is not finite.
-        TypeError: something is no tensor, or of a dtype that is not floating.
-    """
+    """Gradients of examples on the parameters, or None if no parameter has any."""
     rows = [getattr(parameter, "grad_sample", None) for _, parameter in parameters]
     sums = [getattr(parameter, "clipped_sum", None) for _, parameter in parameters]
     has_rows, has_sums = (any(one is not None for one in found) for found in (rows, sums))
@@ -132,10 +128,7 @@ def of_batch(parameters: Named) -> Rows | None:
 
 
 def require_no_scaler(optimizer: Any, value: Any) -> None:
-    """Refuse what torch.amp.GradScaler passes to `step` of an optimizer that claims to support it.
-
-    It warns that it will stop passing itself, and set its scale and what it found on the optimizer instead.
-    """
+    """Refuse torch's GradScaler, which passes itself to `step`, or sets its scale and what it found on the optimizer."""
     if any(one is not None for one in (value, getattr(optimizer, "grad_scale", None), getattr(optimizer, "found_inf", None))):
         raise ValueError(
             "grad_scaler must be None, got a GradScaler: it skips a step when a gradient of the batch overflows, and its scale "
@@ -147,8 +140,13 @@ def require_no_scaler(optimizer: Any, value: Any) -> None:
 def _rows(parameters: Named, found: list[Any]) -> Rows:
     parts: list[torch.Tensor] = []
     for (name, parameter), value in zip(parameters, found):
-        if isinstance(value, list):
-            value = _one_pass(name, value)
+        if isinstance(value, list):  # Opacus keeps one if gradients of several backward passes were accumulated
+            if len(value) != 1:
+                raise ValueError(
+                    f"grad_sample of {name} must be of one backward pass, got {len(value)}: an example in two of them would count "
+                    "twice (call accumulate() after each part of a batch, or zero_grad() between batches)"
+                )
+            (value,) = value
         _require_tensor("grad_sample", name, value)
         if value.ndim != parameter.ndim + 1 or tuple(value.shape[1:]) != tuple(parameter.shape):
             expected = ("examples", *parameter.shape)
@@ -159,16 +157,6 @@ def _rows(parameters: Named, found: list[Any]) -> Rows:
             )
         parts.append(value.detach())
     return Rows(parts, [f"grad_sample of {name}" for name, _ in parameters])
-
-
-def _one_pass(name: str, passes: list[Any]) -> Any:
-    """The only element: Opacus keeps a list if gradients of several backward passes were accumulated."""
-    if len(passes) != 1:
-        raise ValueError(
-            f"grad_sample of {name} must be of one backward pass, got {len(passes)}: an example in two of them would count twice "
-            "(call accumulate() after each part of a batch, or zero_grad() between batches)"
-        )
-    return passes[0]
 
 
 def _sums(parameters: Named, found: list[Any], clip_norm: float) -> Sums:
@@ -206,3 +194,151 @@ def _require_tensor(what: str, name: str, value: Any) -> None:
 def _require_shape(what: str, name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
     if shape != expected:
         raise ValueError(f"{what} of {name} must have shape {expected}, got {shape}")
+
+
+class BatchSum:
+    """The sum of a batch so far.
+
+    Rows of gradients are clipped and summed exactly, in `sum`. Sums that a backward pass clipped itself are added in floating point
+    beside it, and `sum` then holds no rows: the noise of both kinds is drawn from it.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.begun = False
+        self._failed = False
+        self._marks: list[BatchMark] = []
+        self.sum: ClippedSum | None = None
+        self._shapes: list[tuple[int, ...]] = []
+        self._summed: list[int] = []
+        self.float_totals: list[torch.Tensor] | None = None
+
+    @property
+    def is_float(self) -> bool:
+        """Whether any part was summed in floating point."""
+        return self.float_totals is not None
+
+    def take(self, parameters: Named) -> bool:
+        """Add the parameters' gradients to the sum; False if there are none. If it raises, nothing has changed."""
+        self._require_whole()
+        if not parameters:
+            raise ValueError("optimizer must have a parameter that requires a gradient, got none")
+        total = self.sum_for(parameters)
+        clips_batches, clip_norm = self._settings.clips_batches, self._settings.clip_norm
+        found = of_batch(parameters) if clips_batches else of_examples(parameters, clip_norm)
+        if found is None:
+            return False
+        marks = untaken_marks(parameters)
+        if isinstance(found, Rows):
+            self._add_rows(total, found)
+        else:
+            self._add_sums(total, found)
+        for mark in marks:
+            mark.taken = True
+        self._marks += marks
+        self.begun = True
+        return True
+
+    @property
+    def has_examples(self) -> bool:
+        """Whether anything but empty samples has been added."""
+        return self.is_float or (self.sum is not None and self.sum.rows > 0)
+
+    def take_nothing(self, parameters: Named) -> None:
+        """Begin the batch with an empty sample."""
+        self._require_whole()
+        self.sum_for(parameters)
+        self.begun = True
+
+    def discard(self) -> None:
+        """Drop the batch."""
+        if self.sum is not None:
+            self.sum.reset()
+        self.float_totals = None
+        self.begun = self._failed = False
+        self._marks = []
+
+    @contextmanager
+    def dropped_on_error(self) -> Iterator[None]:
+        """An exception inside drops the sum. If the batch was added in parts, no more parts are accepted until `discard`."""
+        in_parts = self.has_examples or self._failed
+        try:
+            yield
+        except BaseException:
+            for mark in self._marks:  # nothing of them was released
+                mark.taken = False
+            self.discard()
+            self._failed = in_parts
+            raise
+
+    def _require_whole(self) -> None:
+        if self._failed:
+            raise ValueError(
+                "the batch must be whole, got more of one whose parts were dropped because one of them failed: call discard(), then "
+                "give it again from its first part, or go on to the next"
+            )
+
+    def draw(self, parameters: Named, generator: _core.Generator) -> list[torch.Tensor]:
+        """The noisy sum for every parameter; ends the batch."""
+        self._marks, totals, self.float_totals = [], self.float_totals, None
+        noisy = released(self.sum_for(parameters), parameters, generator)
+        if totals is not None:
+            noisy = [total.to(torch.float64) + part for total, part in zip(totals, noisy)]
+        self.discard()
+        return noisy
+
+    def float_totals_for(self, parameters: Named) -> list[torch.Tensor]:
+        """The sums in floating point, float64; zeros of a process without examples."""
+        if self.float_totals is not None:
+            return self.float_totals
+        return [torch.zeros(parameter.shape, dtype=torch.float64, device=parameter.device) for _, parameter in parameters]
+
+    def _add_rows(self, total: ClippedSum, found: Rows) -> None:
+        if self.is_float:
+            raise ValueError("gradients must be of one kind within a batch, got grad_sample after clipped_sum")
+        if found.count and self._settings.noise_multiplier == 0:
+            warn_if_lost(found.parts, self._settings.clip_norm)
+        if found.count:
+            total.add(found.parts, found.names)
+
+    def _add_sums(self, total: ClippedSum, found: Sums) -> None:
+        if total.rows:
+            raise ValueError("gradients must be of one kind within a batch, got clipped_sum after grad_sample")
+        wide, before = [part.double() for part in found.parts], self.float_totals
+        self.float_totals = wide if before is None else [a + b for a, b in zip(before, wide)]
+
+    def sum_for(self, parameters: Named) -> ClippedSum:
+        """The sum for these parameters: a new one where they have changed, which they must not within a batch."""
+        shapes = [tuple(parameter.shape) for _, parameter in parameters]
+        if self.begun and [id(parameter) for _, parameter in parameters] != self._summed:
+            raise ValueError("parameters must not change within a batch, got others that require a gradient than before")
+        self._summed = [id(parameter) for _, parameter in parameters]
+        if self.sum is None or shapes != self._shapes:
+            settings = self._settings
+            self.sum = ClippedSum(
+                shapes,
+                clip_norm=settings.clip_norm,
+                sigma=settings.sigma,
+                most_rows=1 if settings.clips_batches else most_rows(settings.expected_batch_size),
+                clipping="exact" if settings.clips_batches else settings.clipping,
+            )
+            self._shapes = shapes
+        return self.sum
+
+
+def most_rows(expected_batch_size: float) -> int:
+    """A public bound on the examples of a batch that a Poisson sample of the expected size never reaches."""
+    return 1 << math.ceil(math.log2(8 * expected_batch_size + 64))
+
+
+def exact_units(total: ClippedSum, parameters: Named) -> list[torch.Tensor]:
+    """The exact sum for every parameter, in whole units, float64, where the parameter is."""
+    found: list[torch.Tensor] = [torch.as_tensor(units) for units in total.units(parameters[0][1])]
+    return [units.reshape(parameter.shape) for units, (_, parameter) in zip(found, parameters)]
+
+
+def released(total: ClippedSum, parameters: Named, generator: _core.Generator) -> list[torch.Tensor]:
+    """The noisy sum for every parameter, where the parameter is."""
+    out = [torch.empty(parameter.shape, dtype=torch.float32, device=parameter.device) for _, parameter in parameters]
+    noisy: list[torch.Tensor] = total.release(generator, out)
+    return noisy

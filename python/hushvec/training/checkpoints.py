@@ -32,7 +32,6 @@ def save_checkpoint(
         ValueError: a batch is begun; the model has a parameter or buffer that the optimizer does not watch, or state of its own
             (`get_extra_state`), which cannot be inspected.
         ModelChangedError: a parameter or buffer has changed outside of the private steps, and would carry examples without noise.
-        TypeError: wrong kinds.
         OSError: the file cannot be written; an older one is as it was.
 
     Guarantees:

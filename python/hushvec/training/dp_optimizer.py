@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
@@ -15,15 +16,36 @@ from hushvec._util.recording import require_no_recorder
 from hushvec.accounting import Accountant
 from hushvec.receipts.training import TrainingReceipt
 from hushvec.release.charging import Budget
-from hushvec.training import account_state, batch_gradients, ranks
-from hushvec.training.batch_gradients import Named, require_no_scaler
-from hushvec.training.batch_sum import BatchSum
-from hushvec.training.guarantee import TrainingGuarantee, guarantee_of
+from hushvec.training import batch_gradients, ranks
+from hushvec.training.batch_gradients import BatchSum, Named, require_no_scaler
+from hushvec.training.guarantee import TrainingGuarantee, guarantee_of, receipt_of
+from hushvec.training.journal import StepFlags
 from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, model_of, stepped_by_another
-from hushvec.training.receipt import receipt_of
-from hushvec.training.run_account import RunAccount, StepFacts
-from hushvec.training.settings import BATCH, Settings
-from hushvec.training.wrapping import WrappingOptimizer
+from hushvec.training.run_account import RunAccount, account_written, require_loadable, take_over
+from hushvec.training.schedule import BATCH, Settings
+
+
+def _of_wrapped(name: str) -> Any:
+    return property(lambda self: getattr(self.optimizer, name), lambda self, value: setattr(self.optimizer, name, value))
+
+
+class WrappingOptimizer(torch.optim.Optimizer):
+    """Looks like an optimizer to learning-rate schedulers and isinstance; all state is that of the wrapped one."""
+
+    param_groups, state, defaults = map(_of_wrapped, ("param_groups", "state", "defaults"))
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise TypeError(f"optimizer must be a torch.optim.Optimizer, got {validate.kind(optimizer)}")
+        if isinstance(optimizer, WrappingOptimizer):
+            raise TypeError("optimizer must be an ordinary one, got a DPOptimizer: noise would be added twice and counted once")
+        closure = inspect.signature(type(optimizer).step).parameters.get("closure")
+        if closure is not None and closure.default is inspect.Parameter.empty:
+            raise ValueError(f"optimizer must step without a closure, got {type(optimizer).__name__}")
+        if not batch_gradients.trainable(optimizer.param_groups):
+            raise ValueError("optimizer must have a parameter that requires a gradient, got none")
+        self.optimizer = optimizer
+
 
 WHY_NOT_BATCH = (
     'clipping="batch" clips the gradient of a whole batch, which one example can move by 2 clip_norm and not by clip_norm: '
@@ -63,10 +85,9 @@ class DPOptimizer(WrappingOptimizer):
             Without it they are refused: two releases of one batch cost more than two batches.
 
     Raises:
-        TypeError: wrong kinds; steps or delta missing beside a budget.
-        ValueError: a value out of its range; the optimizer needs a closure; no parameter requires a gradient; the accountant is
-            another DPOptimizer's; a parameter is not the model's; `distributed` is None among several processes;
-            sharded parameters (FSDP), or DistributedDataParallel inside the model.
+        TypeError: steps or delta missing beside a budget.
+        ValueError: the accountant is another DPOptimizer's; a parameter is not the model's; `distributed` is None among several
+            processes; sharded parameters (FSDP), or DistributedDataParallel inside the model.
 
     Guarantees:
         One step is the Gaussian mechanism on a Poisson sample: sum of gradients of norm at most C in real arithmetic, plus
@@ -79,9 +100,9 @@ class DPOptimizer(WrappingOptimizer):
     Edge cases:
         An empty Poisson batch is a step of noise alone: gradients of 0 rows, or `empty_batch()`. Gradients are taken once: `step`
         clears p.grad_sample and p.clipped_sum, and p.grad of parameters that do not require a gradient. If the wrapped optimizer
-        itself raises, its step was drawn and is charged. Once a part of a batch has failed, its sum is dropped and `discard()` has
-        to be called before the batch is given again, whole. torch's GradScaler is refused: the steps that it skips depend on the
-        batch, and so does its scale; bfloat16 needs none.
+        itself raises, its step was drawn and is charged. Once a part of a batch has failed, its sum is dropped and `discard()`
+        has to be called before the batch is given again, whole. torch's GradScaler is refused: the steps that it skips depend on
+        the batch, and so does its scale; bfloat16 needs none.
 
     Reference:
         Abadi et al. (2016); Mironov, Talwar, Zhang (2019); docs/proofs/dp_sgd.md.
@@ -188,12 +209,9 @@ class DPOptimizer(WrappingOptimizer):
     def accumulate(self) -> None:
         """Take the gradients of one part of a batch into the sum, and clear them.
 
-        The parts of a batch are different examples. An example in two parts would count twice; this is not detected.
-
-        Raises:
-            ValueError, TypeError: as `step`; there are no gradients; a whole batch's gradient is clipped, which has no parts.
-                The parts before are dropped then, and `discard()` has to be called before anything else is taken: otherwise
-                repeating a batch after an error would count its first parts twice.
+        The parts of a batch are different examples; an example in two of them would count twice, which is not detected. After an
+        error the parts before are dropped, and `discard()` has to be called before anything else is taken: otherwise repeating a
+        batch would count its first parts twice. It raises what `step` does.
         """
         if self.settings.clips_batches:
             raise ValueError('accumulate() needs examples to be clipped, got clipping="batch"')
@@ -216,7 +234,7 @@ class DPOptimizer(WrappingOptimizer):
         self._batch.discard()
 
     def accept_changes(self) -> None:
-        """Accept the model as it is now, after a change that used no private data: loading weights, clamping, moving to a device.
+        """Accept the model after a change that used no private data: loading weights, clamping, moving to a device.
 
         The guarantee then states this assumption.
         """
@@ -238,12 +256,12 @@ class DPOptimizer(WrappingOptimizer):
             What the closure returned, or None.
 
         Raises:
-            ValueError, TypeError: no batch, or gradients that cannot be used: NaN, Inf, shapes, dtypes, a parameter without one; a
-                part of the batch has failed before; a GradScaler.
+            ValueError, TypeError: no batch, or gradients that cannot be used; a part of the batch has failed before.
             ModelChangedError: the model has changed since the last step.
             PrivacyBudgetExhaustedError: the budget has not enough left, or all planned steps are taken.
             BudgetError, OSError: the budget's store or the journal cannot be used.
-            RuntimeError: a caller that is being exported, traced or transformed by torch.func; another process of the run has failed.
+            RuntimeError: another process of the run has failed, or the caller is being exported, traced or transformed by
+                torch.func.
 
         After an error parameters, optimizer state and accountant are as before, and the sum of a batch is empty.
         """
@@ -262,14 +280,15 @@ class DPOptimizer(WrappingOptimizer):
                 if not (taken or self._batch.begun):
                     raise ValueError(_NO_BATCH[self.settings.clips_batches])
                 self._cipher_for(parameters)  # refused before the step is charged
-            facts = StepFacts(
-                float_sum=self._batch.is_float,
-                seeded=self.generator.seeded,
-                watched=not self._batch.has_examples or self._watch.covers(parameter for _, parameter in parameters),
+            watched = not self._batch.has_examples or self._watch.covers(parameter for _, parameter in parameters)
+            flags = (
+                StepFlags.FLOAT_SUMS * self._batch.is_float
+                | StepFlags.SEEDED * self.generator.seeded
+                | StepFlags.UNWATCHED * (not watched)
             )
             everything, before = self._all_parameters(), self.steps_taken
             try:
-                noisy = self._steps.noisy(self._batch, parameters, self._account, facts, self.generator)
+                noisy = self._steps.noisy(self._batch, parameters, self._account, StepFlags(flags), self.generator)
             finally:
                 if self.steps_taken > before:  # charged: from here on the batch is used up, even on failure
                     batch_gradients.clear(everything)
@@ -310,36 +329,29 @@ class DPOptimizer(WrappingOptimizer):
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimizer's state and the account, in types that torch.save keeps and `weights_only` loads.
 
-        It holds no key, nonce or seed: a resumed run draws fresh noise.
-
-        Raises:
-            ValueError: a batch was taken in parts and not stepped: sums without noise are not written down.
+        It holds no key, nonce or seed: a resumed run draws fresh noise. Sums without noise are not written down: a batch that was
+        begun has to be stepped or dropped first.
         """
         self._require_no_batch("state_dict")
-        return {"optimizer": self.optimizer.state_dict(), "privacy": account_state.written(self._account)}
+        return {"optimizer": self.optimizer.state_dict(), "privacy": account_written(self._account)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load what `state_dict` returned, into an optimizer that has not stepped and has the same settings.
+        """Load what `state_dict` returned, into an optimizer that has not stepped and has the same settings; else ValueError.
 
-        Raises:
-            ValueError: this optimizer has stepped, or its accountant holds other releases (their cost would be forgotten); a
-                setting differs; the state is of something else; the journal is of another run, or older than the state.
+        Refused too: an accountant with other releases (their cost would be forgotten), a journal of another run, one older than
+        the state.
         """
         self._require_no_batch("load_state_dict")
-        privacy = account_state.require_loadable(self._account, state_dict)
+        privacy = require_loadable(self._account, state_dict)
         self.optimizer.load_state_dict(state_dict["optimizer"])
-        account_state.take_over(self._account, privacy)
+        take_over(self._account, privacy)
         self._take_as_is()
 
     def require_unchanged(self, model: torch.nn.Module) -> None:
-        """Refuse a model that changed outside of the private steps, before it is written or published.
+        """Refuse a model that changed outside of the private steps (ModelChangedError), before it is written or published.
 
         Args:
             model: what is to be written. Where no model is watched, it is from now on; the steps before stay without a claim.
-
-        Raises:
-            ModelChangedError: a parameter or buffer of it has changed outside of the private steps.
-            ValueError: it has a parameter or buffer that is not watched.
         """
         if self._watch.model is None:
             self._watch.require_unchanged(exact=True)
@@ -363,11 +375,7 @@ class DPOptimizer(WrappingOptimizer):
         return dict(self._all_parameters())
 
     def _cipher_for(self, parameters: Named) -> str:
-        """Of the noise on these parameters.
-
-        Raises:
-            ValueError: they are on a device, and the generator was asked for AES-256.
-        """
+        """The cipher of the noise on these parameters. Raises ValueError on a device, if the generator was asked for AES-256."""
         on_device = any(parameter.is_cuda for _, parameter in parameters)
         return self.generator.device_cipher if on_device else self.generator.cipher
 

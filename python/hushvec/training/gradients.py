@@ -9,11 +9,11 @@ from typing import Any
 
 from hushvec._native import _core
 from hushvec._native.arrays import DEFAULT_DTYPE, TORCH_DTYPES, dtype_name, is_torch, new_array
-from hushvec._native.clipped_sums import ClippedSum
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
 from hushvec._util.renamed import renamed_arguments
 from hushvec._util.rounding import product_up
+from hushvec.training.clipped_sums import ClippedSum
 
 CLIPPINGS = ("auto", "exact", "estimated")
 
@@ -30,11 +30,7 @@ def sigma_of(noise_multiplier: float, clip_norm: float) -> float:
 
 
 def require_scales(clip_norm: float, noise_multiplier: float) -> tuple[float, float]:
-    """Both as floats, if gradients can be clipped to this norm and get this noise.
-
-    Raises:
-        TypeError, ValueError: a value is out of its range, or the two are too far apart for one grid.
-    """
+    """Both as floats, if gradients can be clipped to this norm and get this noise: the two must have a common grid."""
     norm = validate.clip_norm(clip_norm)
     if norm > LARGEST_CLIP_NORM:
         raise ValueError(
@@ -50,7 +46,7 @@ def require_scales(clip_norm: float, noise_multiplier: float) -> tuple[float, fl
 
 
 def warn_if_lost(parts: list[Any], clip_norm: float) -> None:
-    """Gradients without noise that are barely representable in the units of the sum. (With noise the units are far below it.)"""
+    """Warn of gradients without noise that are barely representable in the units of the sum."""
     unit = math.ldexp(1.0, math.ceil(math.log2(clip_norm)) - 25)
     largest = max((float(abs(part).max()) for part in parts if math.prod(part.shape)), default=0.0)
     if 0 < largest < FEW_UNITS * unit:
@@ -89,8 +85,7 @@ def clip_and_noise_gradients(
         The same structure without B: float32 arrays of the same library.
 
     Raises:
-        TypeError: wrong kinds or dtypes.
-        ValueError: NaN or Inf (array and row are named); B that differs between arrays, or 0; a value out of its range.
+        ValueError: NaN or Inf (array and row are named); B that differs between arrays, or 0.
         RuntimeError: a caller that is being exported, traced, transformed by torch.func or run on fake tensors.
 
     Guarantees:
@@ -99,8 +94,8 @@ def clip_and_noise_gradients(
         (epsilon, gaussian_delta(epsilon, noise_multiplier, 1))-DP under add-remove, before any amplification.
 
     Edge cases:
-        An example of norm 0 counts as it is. Results saturate at the end of the grid (docs/format.md). Without noise a warning says
-        when the gradients are barely above C 2^-25.
+        An example of norm 0 counts as it is. Results saturate at the end of the grid (docs/format.md). Without noise a warning
+        says when the gradients are barely above C 2^-25.
 
     Reference:
         Abadi et al. (2016), algorithm 1; docs/proofs/dp_sgd.md; docs/format.md section 7.

@@ -1,4 +1,4 @@
-"""What a training run guarantees so far, and under which conditions."""
+"""The guarantee of a training run so far, its conditions, and its receipt."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED
-from hushvec.receipts.training import NOTE_NOISE_FREE
+from hushvec._native import _core
+from hushvec.accounting import compose
+from hushvec.accounting.samples import SampleRange
+from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, LedgerEntry, cipher_fields
+from hushvec.receipts.training import NOTE_NOISE_FREE, TrainingReceipt
 from hushvec.training.run_account import RunAccount
 
 NOTE_GRADIENTS = (
@@ -47,25 +50,11 @@ NOTE_BUDGET = "the budget was charged for the whole schedule before its first st
 class TrainingGuarantee:
     """The guarantee of all steps taken so far, for one example in the training data.
 
+    Fields mean what they do in `hushvec.receipts.TrainingReceipt`, but for these:
+
     Args:
-        epsilon: math.inf where a step had no noise.
-        delta: as asked for.
-        adjacency: "add-remove" or "replace-one".
-        theorem: short name of the composition theorem that gave epsilon; empty without steps or noise.
-        steps: taken so far.
-        planned_steps: the most there can be, or None.
-        noise_multiplier: sigma / clip_norm.
-        sensitivity: of one step's sum in L2, in the unit of the gradients.
-        sigma: standard deviation of the noise on the sum.
-        clip_norm: in the unit of the gradients.
-        clipping: "auto", "exact", "estimated", or "batch".
-        sampling_probability: of one example in one step.
-        expected_batch_size: what noisy sums were divided by.
-        grade: "exact": sums and noise are those of the ideal mechanism, rounded. "float": a sum was made in floating point.
+        epsilon: of everything in the accountant; math.inf where a step had no noise.
         key_source: "os" or "seed": of the noise, and of the samples of this process.
-        resumed: how often the run was resumed from a checkpoint.
-        is_dp_claim: whether (epsilon, delta) is claimed at all: noise in every step, exact grade, a key of the operating system, a
-            model that was watched in every step and has changed in private steps only.
         charge: the row of the budget's ledger as a mapping, or None.
         notes: conditions, one sentence each.
     """
@@ -112,12 +101,7 @@ class TrainingGuarantee:
 def guarantee_of(
     account: RunAccount, delta: float | None, *, key_is_seeded: bool, changes: Sequence[str] = ()
 ) -> TrainingGuarantee:
-    """The guarantee after the steps in the account.
-
-    Args:
-        key_is_seeded: whether the next step's noise would come from a seeded key.
-        changes: names of parameters and buffers that have changed outside of the private steps.
-    """
+    """The guarantee after the steps in the account. `changes` names what has changed in the model outside of the private steps."""
     checked, settings, record = account.delta_or_own(delta), account.settings, account.record
     priced = len(account.accountant) > 0 and not record.noise_free
     composition = account.accountant.compose(delta=checked) if priced else None
@@ -158,4 +142,33 @@ def guarantee_of(
         is_dp_claim=not (noise_free or record.float_sums or seeded or record.unwatched or changes),
         charge=record.charge,
         notes=tuple(note for note, holds in applies.items() if holds),
+    )
+
+
+# The fields that a receipt copies from the guarantee.
+_SAME = (
+    "adjacency", "delta", "steps", "planned_steps", "sampling_probability", "noise_multiplier", "clip_norm", "clipping",
+    "sensitivity", "sigma", "expected_batch_size", "resumed", "grade", "key_source", "is_dp_claim", "notes",
+)  # fmt: skip
+
+
+def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, cipher: str) -> TrainingReceipt:
+    """The receipt of a run, from its account and the guarantee of that account.
+
+    The guarantee's epsilon is of all that the accountant holds; that of the receipt is of the run alone, which a reader can recompute.
+    Other releases in the accountant have separate receipts.
+    """
+    steps, charge = guarantee.steps, guarantee.charge
+    together = None
+    if steps > 0 and guarantee.noise_multiplier > 0:
+        together = compose([(account.schedule.loss, steps)], delta=guarantee.delta)
+    unpriced = None if guarantee.noise_multiplier == 0 and steps > 0 else 0.0
+    return TrainingReceipt(
+        **{name: getattr(guarantee, name) for name in _SAME},
+        epsilon=unpriced if together is None else together.epsilon,
+        theorem="" if together is None else together.theorem,
+        **cipher_fields(cipher),
+        samples=None if account.record.samples is None else tuple(SampleRange(*one) for one in account.record.samples),
+        library_version=_core.__version__,
+        charge=None if charge is None else LedgerEntry(**charge),
     )

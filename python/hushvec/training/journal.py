@@ -18,7 +18,7 @@ _UNKNOWN_SETTINGS = "0" * 64
 
 
 class StepFlags(IntFlag):
-    """What the guarantee must mention about a step, or about any step of a run."""
+    """Conditions that the guarantee must mention, of one step or of any step of a run."""
 
     FLOAT_SUMS = 1  # the sum was made in floating point
     SEEDED = 2  # the noise or the sample came from a seeded key
@@ -69,15 +69,9 @@ class StepJournal:
             self._read()
 
     def append(self, run_id: str, flags: int = 0) -> None:
-        """Record one more step of this run.
+        """Record one more step of this run, with the sum of its `StepFlags`.
 
-        Args:
-            run_id: 32 hexadecimal digits.
-            flags: the sum of its `StepFlags`.
-
-        Raises:
-            ValueError: the file is of another run, a copy, or another process has written to it.
-            OSError: it cannot be written.
+        Refuses the file of another run, a copy, and one that another process has written to.
         """
         if self.run_id is not None and run_id != self.run_id:
             raise ValueError(f"{self.path}: must be the journal of run {run_id}, got that of run {self.run_id}")

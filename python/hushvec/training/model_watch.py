@@ -1,11 +1,11 @@
 """Parameters and buffers, compared before and after: a forward pass must not write what it has seen into the model.
 
-A gradient is clipped and gets noise; a buffer that a layer updates, or a row of an embedding that it rescales, gets neither, and a
-checkpoint then carries it. Comparing every number after every batch would cost as much as the batch, so a batch compares each
+A gradient is clipped and gets noise; a buffer that a layer updates, or a row of an embedding that it rescales, gets neither, and
+a checkpoint then carries it. Comparing every number after every batch would cost as much as the batch, so a batch compares each
 tensor's identity, address and version counter, and the values of small buffers: some of torch's own kernels (batch normalization)
-write without counting. Writes through `.data` are not counted either: digests are compared where a claim is made, of all that no step
-has changed since they were taken, and in batches 1, 2, 3, 5, 9, 17, .... Between those, such a write to a parameter that is trained
-goes unnoticed.
+write without counting. Writes through `.data` are not counted either: digests are compared where a claim is made, of all that no
+step has changed since they were taken, and in batches 1, 2, 3, 5, 9, 17, .... Between those, such a write to a parameter that is
+trained goes unnoticed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Generic, TypeVar
 from weakref import WeakSet, ref
 
 import torch
 
 from hushvec._util import validate
 from hushvec.errors import HushvecError
-from hushvec.training.by_identity import ByIdentity
 
 # torch has no public names for these, or slow ones.
 _READ = ((torch.nn.Module(), ("_parameters", "_buffers", "_modules")), (torch.zeros(0), ("_version",)))
@@ -54,14 +53,10 @@ def stamp_of(tensor: torch.Tensor) -> Stamp:
     return tensor, tensor.data_ptr() if tensor.layout is torch.strided else 0, version
 
 
-def same(first: Stamp, second: Stamp) -> bool:
-    return first[0] is second[0] and first[1] == second[1] and first[2] == second[2]
-
-
 def tensors_of(model: torch.nn.Module) -> Tensors:
     """Every parameter and buffer, by its name in every module that has it; a module in several places by one of its names.
 
-    A custom loop, since every step runs it: named_parameters and named_buffers take five times as long.
+    Every step runs this loop: named_parameters and named_buffers take five times as long.
     """
     found: Tensors = {}
     seen: set[int] = set()
@@ -89,25 +84,37 @@ def digest_of(tensor: torch.Tensor) -> str:
     return hashlib.sha256(plain.data).hexdigest()
 
 
+def _small_buffers(tensors: Tensors) -> list[str]:
+    return [
+        name
+        for name, tensor in tensors.items()
+        if not isinstance(tensor, torch.nn.Parameter) and tensor.numel() <= SMALL and tensor.layout == torch.strided
+    ]
+
+
 class Glance:
     """The cheap check of tensors: stamps of all, values of small buffers (reused from the last check, if there was one)."""
 
     def __init__(self, tensors: Tensors, after: Glance | None = None) -> None:
         self.stamps = {name: stamp_of(tensor) for name, tensor in tensors.items()}
-        small = [name for name, tensor in tensors.items() if _is_small_buffer(tensor)] if after is None else after.small
+        small = _small_buffers(tensors) if after is None else after.small
         self.small: list[str] = [name for name in small if name in tensors]
         self._groups: dict[Any, list[tuple[str, torch.Tensor]]] = {}
         for name in self.small:
             tensor = tensors[name].detach()
             self._groups.setdefault((tensor.dtype, tensor.device), []).append((name, tensor))
-        self._values = {kind: _bytes_of([tensor for _, tensor in group]) for kind, group in self._groups.items()}
+        self._values = {
+            kind: torch.cat([tensor.reshape(-1) for _, tensor in group]).view(torch.uint8) for kind, group in self._groups.items()
+        }
 
     def differences(self, later: Glance) -> list[str]:
         """Names of what was replaced, written to, added or taken away in between."""
         found = [
             name
             for name in {**self.stamps, **later.stamps}
-            if name not in self.stamps or name not in later.stamps or not same(self.stamps[name], later.stamps[name])
+            if (first := self.stamps.get(name)) is None
+            or (second := later.stamps.get(name)) is None
+            or not (first[0] is second[0] and first[1:] == second[1:])
         ]
         for kind in self._groups.keys() & later._groups.keys():
             if not torch.equal(self._values[kind], later._values[kind]):
@@ -116,22 +123,14 @@ class Glance:
 
     def _written(self, kind: Any, later: Glance) -> list[str]:
         """Which of the small buffers of a kind have changed."""
-        before, after = self._values_by_name(kind), later._values_by_name(kind)
+
+        def by_name(glance: Glance) -> Tensors:
+            group, values = glance._groups[kind], glance._values[kind]
+            ends = list(accumulate(tensor.numel() * tensor.element_size() for _, tensor in group))
+            return {name: values[begin:end] for (name, _), begin, end in zip(group, [0, *ends], ends)}
+
+        before, after = by_name(self), by_name(later)
         return [name for name in before.keys() & after.keys() if not torch.equal(before[name], after[name])]
-
-    def _values_by_name(self, kind: Any) -> Tensors:
-        group, values = self._groups[kind], self._values[kind]
-        ends = list(accumulate(tensor.numel() * tensor.element_size() for _, tensor in group))
-        return {name: values[begin:end] for (name, _), begin, end in zip(group, [0, *ends], ends)}
-
-
-def _is_small_buffer(tensor: torch.Tensor) -> bool:
-    return not isinstance(tensor, torch.nn.Parameter) and tensor.numel() <= SMALL and tensor.layout == torch.strided
-
-
-def _bytes_of(tensors: list[torch.Tensor]) -> torch.Tensor:
-    """A copy of their values, in one array."""
-    return torch.cat([tensor.reshape(-1) for tensor in tensors]).view(torch.uint8)
 
 
 def look_at(model: torch.nn.Module) -> Glance:
@@ -156,9 +155,6 @@ class ModelWatch:
         allow_buffers: names of buffers that forward passes may write, because they hold nothing of the examples (the vectors of a
             spectral norm are a function of the weights).
         frozen_only: leave parameters that require a gradient to another watch.
-
-    Raises:
-        TypeError, ValueError: no module; a name that no buffer has.
     """
 
     def __init__(
@@ -208,9 +204,7 @@ class ModelWatch:
         return all(id(parameter) in own for parameter in parameters)
 
     def require_all_of(self, model: torch.nn.Module) -> None:
-        """Raises:
-        ValueError: a parameter or buffer of this model is not watched, or a module has state of another kind.
-        """
+        """Refuse a model with a parameter or buffer that is not watched, or with a module that has state of another kind."""
         own = {id(tensor) for tensor in self._tensors().values()}
         for name, tensor in tensors_of(model).items():
             if id(tensor) not in own:
@@ -223,24 +217,22 @@ class ModelWatch:
                 )
 
     def changes(self, *, exact: bool) -> list[str]:
-        """Names of everything that differs from the expected state.
-
-        Args:
-            exact: compare digests of all values too, where there are some.
-        """
+        """Names of everything that differs from the expected state; `exact`: by digests of all values too, where there are some."""
         now = self._seen = self._tensors()
         glance = Glance(now, self._before)
         found = set(self._before.differences(glance))
         # Another DPOptimizer's private step is no write of a forward pass: that optimizer accounts for it.
-        stepped = {name for name in found if name in now and _left_so(glance.stamps[name])}
+        stepped = {
+            name
+            for name in found
+            if name in now and (known := _left.get(now[name])) is not None and known[:2] == glance.stamps[name][1:]
+        }
         if exact:
             found |= {name for name, known in self._digests.items() if name in now and digest_of(now[name]) != known}
         return sorted(found - stepped - self.allowed)
 
     def require_unchanged(self, *, exact: bool) -> None:
-        """Raises:
-        ModelChangedError: something is not as it should be.
-        """
+        """ModelChangedError if something is not as it should be."""
         if found := self.changes(exact=exact):
             raise ModelChangedError(_WRITTEN.format(name=repr(found[0])))
 
@@ -249,11 +241,9 @@ class ModelWatch:
         self.require_unchanged(exact=_is_exact(steps))
 
     def stepped(self, parameters: Iterable[torch.Tensor], steps: int, run: object) -> None:
-        """Take these parameters as expected: a private step has just changed them.
+        """Take these parameters as expected: a private step of `run` has just changed them.
 
-        Args:
-            steps: how many there were so far. Before some of the next, digests of these parameters are compared, too.
-            run: whose step it was.
+        Before some of the steps after so many, digests of these parameters are compared, too.
         """
         ours, whose = {id(parameter) for parameter in parameters}, ref(run)
         for name, tensor in self._seen.items():
@@ -277,6 +267,30 @@ def _is_exact(steps: int) -> bool:
 
 
 # ---- what is known about models and parameters in this process ----
+
+Value = TypeVar("Value")
+
+
+class ByIdentity(Generic[Value]):
+    """A weak mapping for objects that compare by their elements, or not at all."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[ref[Any], Value]] = {}
+
+    def get(self, key: object) -> Value | None:
+        known = self._held.get(id(key))
+        return known[1] if known is not None and known[0]() is key else None
+
+    def __setitem__(self, key: object, value: Value) -> None:
+        number = id(key)
+        known = self._held.get(number)
+        holder = known[0] if known is not None and known[0]() is key else ref(key, lambda gone: self._forget(number, gone))
+        self._held[number] = holder, value
+
+    def _forget(self, number: int, gone: ref[Any]) -> None:
+        if self._held[number][0] is gone:
+            del self._held[number]
+
 
 _models: ByIdentity[ref[torch.nn.Module]] = ByIdentity()  # parameter -> the model that gradients of it came from
 _allowed: ByIdentity[frozenset[str]] = ByIdentity()  # model -> names of buffers that forward passes may write
@@ -316,11 +330,6 @@ def leave(parameters: Iterable[torch.Tensor], run: object) -> None:
 def stepped_by_another(parameters: Iterable[torch.Tensor], run: object) -> bool:
     """Whether another run made the last private step of one of the parameters."""
     return any((known := _left.get(parameter)) is not None and known[2]() is not run for parameter in parameters)
-
-
-def _left_so(stamp: Stamp) -> bool:
-    known = _left.get(stamp[0])
-    return known is not None and known[:2] == stamp[1:]
 
 
 OTHERS_PARAMETERS = (

@@ -4,14 +4,105 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from hushvec._util import validate
 from hushvec._util.rounding import raised, up
 from hushvec.accounting import PrivacyLoss
 from hushvec.accounting.pld import rough_epsilon
+from hushvec.errors import HushvecError
 from hushvec.noise.calibration import gaussian_sigma
-from hushvec.training.bracket import NoCrossingError, closed_in, crossing
 from hushvec.training.schedule import StepSchedule
+
+# Number of trials that use slopes. Later ones halve the bracket.
+SLOPED_TRIALS = 12
+# Trials aim past the crossing by this share of the tolerance, so that one on each side closes the bracket.
+ASIDE = 0.4
+# As long as all trials were on the same side, they aim further past it by this factor each, up to e^3 times the argument.
+FURTHER, FURTHEST = 8.0, 3.0
+
+
+class NoCrossingError(HushvecError):
+    """The cost is above the target up to the largest argument."""
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """The nearest arguments found on either side of the crossing.
+
+    Args:
+        low, low_cost: the largest argument seen whose cost is above the target; 0 and infinity before there is one.
+        high, high_cost: the smallest one whose cost is not; infinity and 0 before there is one.
+    """
+
+    low: float = 0.0
+    low_cost: float = math.inf
+    high: float = math.inf
+    high_cost: float = 0.0
+
+    @property
+    def is_closed(self) -> bool:
+        return self.low > 0 and self.high < math.inf
+
+    @property
+    def slope(self) -> float | None:
+        """How fast ln cost falls with ln argument, between the ends; None if unknown."""
+        if not (self.is_closed and 0 < self.high_cost < self.low_cost < math.inf):
+            return None
+        return math.log(self.low_cost / self.high_cost) / math.log(self.high / self.low)
+
+    def with_trial(self, trial: float, cost: float, target: float) -> Bracket:
+        """The bracket after one more evaluation."""
+        return replace(self, high=trial, high_cost=cost) if cost <= target else replace(self, low=trial, low_cost=cost)
+
+
+def closed_in(
+    cost: Callable[[float], float], target: float, *, guess: float, slope: float, tolerance: float, largest: float
+) -> Bracket:
+    """A closed bracket with high <= low (1 + tolerance); NoCrossingError if the crossing is above `largest`.
+
+    Args:
+        cost: of an argument > 0. Its logarithm is close to linear in that of the argument, and falls, but for roundings.
+        guess, slope: of the crossing, and of -d ln cost / d ln argument; > 0.
+    """
+    bracket, trial, aside, trials = Bracket(), guess, ASIDE * tolerance, 0
+    while not bracket.high <= bracket.low * (1 + tolerance):
+        if trial > largest:
+            raise NoCrossingError(f"no argument up to {largest!r} costs at most {target!r}")
+        bracket, trials = bracket.with_trial(trial, cost(trial), target), trials + 1
+        if bracket.is_closed:
+            trial = _between(bracket, target, ASIDE * tolerance, halve=trials > SLOPED_TRIALS)
+        else:
+            trial = _beyond(bracket, target, slope, aside)
+            aside = min(FURTHER * aside, FURTHEST)
+    return bracket
+
+
+def crossing(bracket: Bracket, target: float) -> float:
+    """Where the line through both ends of a closed bracket meets the target; their geometric mean if there is no such line."""
+    slope = bracket.slope
+    return bracket.low * math.exp(math.log(bracket.low_cost / target) / slope) if slope else math.sqrt(bracket.low * bracket.high)
+
+
+def _beyond(bracket: Bracket, target: float, slope: float, aside: float) -> float:
+    """A point beyond the crossing, starting from the only known end; half or twice the argument if its cost does not help."""
+    upwards = bracket.low > 0
+    end, cost = (bracket.low, bracket.low_cost) if upwards else (bracket.high, bracket.high_cost)
+    distance = abs(math.log(cost / target)) / slope if 0 < cost < math.inf else math.log(2)
+    distance = min(distance, FURTHEST) + aside
+    return end * math.exp(distance if upwards else -distance)
+
+
+def _between(bracket: Bracket, target: float, aside: float, *, halve: bool) -> float:
+    """A point beyond the crossing, starting from the nearer end, and inside the bracket."""
+    width = math.log(bracket.high / bracket.low)
+    share = math.log(crossing(bracket, target) / bracket.low)
+    if halve or bracket.slope is None:
+        return bracket.low * math.exp(width / 2)
+    margin = min(aside, width / 4)
+    share += aside if share < width / 2 else -aside
+    return bracket.low * math.exp(min(max(share, margin), width - margin))
+
 
 # The answer is at most this much larger, relatively, than a noise multiplier that is not enough.
 TOLERANCE = 1e-4
@@ -40,8 +131,8 @@ def noise_multiplier_for(
         The noise multiplier. `compose` confirms it, and rejects one that is smaller by a factor of at most 1.0001.
 
     Raises:
-        ValueError, TypeError: a value breaks its rule; no noise multiplier below 2^40 is enough; delta is at least the
-            probability of being in any batch, so that any noise is.
+        ValueError: no noise multiplier below 2^40 is enough; delta is at least the probability of being in any batch, so that any
+            noise is.
         MissingExtraError: hushvec[accounting] is not installed and examples are sampled.
 
     Guarantees:
@@ -76,7 +167,10 @@ def noise_multiplier_for(
     unsampled = factor * float(gaussian_sigma(target, delta, up(math.sqrt(count))))
     if sampling_probability == 1:
         return raised(lambda multiplier: cost(multiplier) <= target, unsampled)
-    _require_noise_to_matter(delta, sampling_probability, count)
+    # An example in no batch loses nothing: at a delta as large as the chance of being in one, every noise is enough.
+    in_any = -math.expm1(count * math.log1p(-sampling_probability))
+    if delta >= in_any:
+        raise ValueError(f"delta must be < {in_any!r}, the probability that an example is in any batch, got {delta!r}")
     start = factor * _of_many_small_steps(target, delta, sampling_probability, count)
     try:
         guess, slope = _guessed(lambda multiplier: schedule(multiplier).loss, count, target, delta, start)
@@ -86,13 +180,6 @@ def noise_multiplier_for(
         return closed_in(cost, target, guess=guess, slope=slope, tolerance=TOLERANCE, largest=LARGEST).high
     except NoCrossingError:
         raise ValueError(f"epsilon must be large enough for a noise multiplier below 2^40, got {target!r}") from None
-
-
-def _require_noise_to_matter(delta: float, probability: float, count: int) -> None:
-    """Who is in no batch loses nothing: at a delta as large as the chance of being in one every noise is enough, and none is least."""
-    in_any = -math.expm1(count * math.log1p(-probability))
-    if delta >= in_any:
-        raise ValueError(f"delta must be < {in_any!r}, the probability that an example is in any batch, got {delta!r}")
 
 
 def _of_many_small_steps(epsilon: float, delta: float, probability: float, count: int) -> float:
@@ -109,11 +196,7 @@ def _of_many_small_steps(epsilon: float, delta: float, probability: float, count
 def _guessed(
     loss: Callable[[float], PrivacyLoss], count: int, target: float, delta: float, start: float
 ) -> tuple[float, float]:
-    """A noise multiplier close to the smallest one, computed on coarse grids, and how fast ln epsilon falls there.
-
-    Raises:
-        NoCrossingError: coarse grids give no such epsilon at any noise.
-    """
+    """A noise multiplier close to the smallest one, computed on coarse grids, and how fast ln epsilon falls there."""
 
     def rough(multiplier: float, coarsening: int) -> float:
         return rough_epsilon(loss(multiplier), count, delta, coarsening)

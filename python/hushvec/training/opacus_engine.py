@@ -6,26 +6,167 @@ So an engine becomes one of a class that overrides these two, and everything els
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
 import torch
 from opacus import PrivacyEngine
 from opacus.optimizers import DPOptimizer as OpacusOptimizer
+from opacus.optimizers import DPOptimizerFastGradientClipping as OpacusGhostOptimizer
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 from torch.utils.data import DataLoader
 
 from hushvec._native import _core
 from hushvec._native.generators import require_generator
 from hushvec._util import validate
-from hushvec.training.collating import OneRowEach
-from hushvec.training.gradients import require_scales
-from hushvec.training.model_watch import ModelWatch
-from hushvec.training.opacus_optimizers import ExactNoiseOptimizer, ExactOptimizer
+from hushvec.accounting import Accountant, PoissonSampledGaussianDP
+from hushvec.training import batch_gradients
+from hushvec.training.batch_gradients import Named, Rows, most_rows, released
+from hushvec.training.clipped_sums import ClippedSum
+from hushvec.training.gradients import require_scales, sigma_of
+from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, stepped_by_another
 from hushvec.training.ranks import Processes, process_count, require_unsharded
-from hushvec.training.sampler import PoissonSampler
-from hushvec.training.shared import require_accountant_alone
+from hushvec.training.run_account import require_accountant_alone
+from hushvec.training.sampler import OneRowEach, PoissonSampler
+
+
+class _Guarded:
+    """Shared base: what a step refuses, and how it cleans up after a failure."""
+
+    hushvec_generator: _core.Generator
+    hushvec_watch: ModelWatch
+    hushvec_independent: bool
+    hushvec_steps: int = 0
+    hushvec_processes: Processes | None = None  # of one run, if it has several
+    hushvec_met = False  # in this step
+    # torch's GradScaler then calls step() in every iteration, with itself as an argument, in place of skipping it silently.
+    _step_supports_amp_scaling = True
+
+    original_optimizer: Any
+    param_groups: Any
+    pre_step: Callable[[], Any]
+
+    def step(self, closure: Callable[[], float] | None = None, *, grad_scaler: Any = None) -> Any:
+        """As Opacus. Raises ValueError for a GradScaler, ModelChangedError for a model that a forward pass has written to."""
+        self.hushvec_met = False
+        try:
+            batch_gradients.require_no_scaler(self, grad_scaler)
+            if closure is not None:
+                with torch.enable_grad():
+                    closure()
+            parameters = [parameter for _, parameter in _named(self)]
+            if not parameters:
+                raise ValueError("optimizer must have a parameter that requires a gradient, got none")
+            if not self.hushvec_independent and stepped_by_another(parameters, self):
+                raise ValueError(OTHERS_PARAMETERS)
+            self.hushvec_watch.require_before_step(self.hushvec_steps)
+            steps = self.pre_step()
+        except BaseException as error:
+            self._drop_batch()
+            if self.hushvec_processes is not None and not self.hushvec_met and isinstance(error, Exception):
+                self.hushvec_processes.tell_of_failure()
+            raise
+        if not steps:
+            return None
+        for _, parameter in batch_gradients.all_of(self.param_groups):
+            if not parameter.requires_grad:
+                parameter.grad = None  # a raw gradient that was left there would step it
+        self.hushvec_steps += 1
+        try:
+            return self.original_optimizer.step()
+        finally:
+            self.hushvec_watch.stepped(parameters, self.hushvec_steps, self)
+
+    def accept_changes(self) -> None:
+        """Accept the model as it is now, after a change that used no private data."""
+        self.hushvec_watch.rebase()
+        leave((parameter for _, parameter in _named(self)), self)
+
+    def _drop_batch(self) -> None:
+        """Drop sums and gradients, so that a repeated batch counts once."""
+        for _, parameter in _named(self):
+            parameter.summed_grad = parameter.grad = None  # type: ignore[attr-defined]
+
+
+class ExactOptimizer(_Guarded, OpacusOptimizer):  # type: ignore[misc]
+    """Opacus's optimizer with exact clipping, sums and noise."""
+
+    _sum: ClippedSum | None = None
+    _sum_made_for: tuple[list[tuple[int, ...]], float, float] | None = None
+
+    def clip_and_accumulate(self) -> None:
+        """Add per-example gradients to the exact sum, in place of p.summed_grad."""
+        parameters = _named(self)
+        for _, parameter in parameters:
+            if getattr(parameter.grad_sample, "_processed", False):  # type: ignore[attr-defined]
+                raise ValueError("grad_sample must be new: call zero_grad() after every step")
+        rows = batch_gradients.of_examples(parameters, self.max_grad_norm)
+        if not isinstance(rows, Rows):
+            raise ValueError("step() needs grad_sample on every parameter, got none")
+        total = self._current_sum(parameters)
+        if rows.count:
+            total.add(rows.parts, rows.names)
+        for _, parameter in parameters:
+            passes = parameter.grad_sample if isinstance(parameter.grad_sample, list) else [parameter.grad_sample]  # type: ignore[attr-defined]
+            for part in passes:
+                part._processed = True
+
+    def _drop_batch(self) -> None:
+        super()._drop_batch()
+        if self._sum is not None:
+            self._sum.reset()
+
+    def add_noise(self) -> None:
+        """Write the noisy sum to p.grad."""
+        parameters = _named(self)
+        total = self._current_sum(parameters)
+        if self.hushvec_processes is None:
+            parts = released(total, parameters, self.hushvec_generator)
+        else:
+            self.hushvec_met = True
+            settings = f"{self.noise_multiplier!r} {self.max_grad_norm!r} {self.expected_batch_size!r}"
+            parts = self.hushvec_processes.noisy_sum(total, settings, parameters, self.hushvec_generator)
+        for (_, parameter), noisy in zip(parameters, parts):
+            parameter.grad = noisy.to(parameter.dtype)
+
+    def _current_sum(self, parameters: Named) -> ClippedSum:
+        """The sum for these parameters, clip norm and noise, which schedulers of Opacus may change between batches."""
+        shapes = [tuple(parameter.shape) for _, parameter in parameters]
+        sigma = sigma_of(float(self.noise_multiplier), float(self.max_grad_norm))
+        wanted = (shapes, self.max_grad_norm, sigma)
+        if self._sum is None or wanted != self._sum_made_for:
+            if self._sum is not None and self._sum.rows:
+                raise ValueError("max_grad_norm, noise_multiplier and parameters must not change within a batch")
+            most = most_rows(self.expected_batch_size or 2**14)
+            self._sum = ClippedSum(shapes, clip_norm=self.max_grad_norm, sigma=sigma, most_rows=most)
+            self._sum_made_for = wanted
+        return self._sum
+
+
+class ExactNoiseOptimizer(_Guarded, OpacusGhostOptimizer):  # type: ignore[misc]
+    """Opacus's optimizer of ghost clipping with this library's noise on Opacus's sums."""
+
+    def add_noise(self) -> None:
+        """Write p.summed_grad with noise to p.grad."""
+        parameters = _named(self)
+        if any(getattr(parameter.summed_grad, "_processed", False) for _, parameter in parameters):  # type: ignore[attr-defined]
+            raise ValueError("summed_grad must be new: call zero_grad() after every step")
+        sums = [parameter.summed_grad for _, parameter in parameters]  # type: ignore[attr-defined]
+        shapes = [tuple(parameter.shape) for _, parameter in parameters]
+        multiplier: Any = getattr(self, "_adjusted_noise_multiplier", self.noise_multiplier)
+        sigma = sigma_of(float(multiplier), float(self.max_grad_norm))
+        noise = ClippedSum(shapes, clip_norm=self.max_grad_norm, sigma=sigma, most_rows=1)
+        for (_, parameter), noisy, summed in zip(parameters, released(noise, parameters, self.hushvec_generator), sums):
+            parameter.grad = noisy.to(parameter.dtype)
+            parameter.grad += summed.view_as(parameter)
+            summed._processed = True
+
+
+def _named(optimizer: Any) -> Named:
+    return batch_gradients.trainable(optimizer.param_groups)
+
 
 # The releases of Opacus that this was tested with.
 OPACUS_RELEASES = ("1.6",)
@@ -43,8 +184,8 @@ def secure_opacus(
     """Make an Opacus PrivacyEngine clip, add noise and draw batches with hushvec.
 
     Args:
-        privacy_engine: an opacus.PrivacyEngine without secure_mode, before `make_private`. It is changed, and keeps its accountant.
-        generator: key stream of noise and batches; the process-wide one, keyed by the operating system, if None.
+        privacy_engine: an opacus.PrivacyEngine without secure_mode, before `make_private`. It is changed, and keeps its
+        accountant. generator: key stream of noise and batches; the process-wide one, keyed by the operating system, if None.
         allow_buffers: names of the module's buffers that a forward pass may write, since they hold nothing of the examples.
         independent_batches: whether `make_private` may be called several times with one accountant, or on parameters that another
             optimizer has stepped: each of them then draws separate batches.
@@ -55,14 +196,13 @@ def secure_opacus(
         loader whose Poisson batches come from the same generator.
 
     Raises:
-        TypeError: it is no PrivacyEngine, or one of a class derived from it.
-        ValueError: secure_mode, which asks for another source; Opacus in a release that this was not tested with.
-            `make_private` raises ValueError for what is not covered: clipping other than "flat", sharded parameters (FSDP), several
-            processes without DistributedDataParallel or Opacus's own wrapper, mode "ghost" in several, poisson_sampling=False, a
-            noise_generator, and modes other than "hooks", "functorch", "ew" and "ghost"; for an accountant that another
-            optimizer has; and for a collate function that does not make one row of each example.
-            The optimizer's `step`, `save_checkpoint` of the engine and `opacus_accounting` raise ModelChangedError (a ValueError)
-            where a parameter or buffer has changed outside of the private steps: by a forward pass that writes.
+        ValueError: secure_mode, which asks for another source; Opacus in a release that this was not tested with. `make_private`
+            raises it for what is not covered: clipping other than "flat", sharded parameters (FSDP), several processes without
+            DistributedDataParallel or Opacus's own wrapper, mode "ghost" in several, poisson_sampling=False, a noise_generator,
+            modes other than "hooks", "functorch", "ew" and "ghost", an accountant that another optimizer has, and a collate
+            function that does not make one row of each example.
+        ModelChangedError: from the optimizer's `step`, `save_checkpoint` of the engine and `opacus_accounting`, where a forward
+            pass has written into a parameter or buffer.
 
     Guarantees:
         Those of `clip_and_noise_gradients` for the modes with per-example gradients. In mode "ghost" the noise alone is this
@@ -70,12 +210,12 @@ def secure_opacus(
         Accounting stays with the engine's accountant; `opacus_accounting` compares it with this library's. There is no receipt.
 
     Edge cases:
-        In distributed training every process has each n-th example of the dataset. Clipped sums are added up exactly on rank 0, which
-        draws the noise once; every process's accountant counts the same steps.
-        Opacus's BatchMemoryManager works: parts of a batch are added up exactly. Two backward passes before one step are refused:
-        an example in both would count twice. A step that fails drops the sum of its batch, with the parts before. torch's GradScaler
-        is refused. After a change of the model that no private data came into, call `accept_changes()` of the optimizer.
-        Several runs from one checkpoint of the engine are separate runs, and Opacus's account counts each as if it were the only one.
+        In distributed training every process has each n-th example of the dataset. Clipped sums are added up exactly on rank 0,
+        which draws the noise once; every process's accountant counts the same steps. Opacus's BatchMemoryManager works: parts of
+        a batch are added up exactly. Two backward passes before one step are refused: an example in both would count twice. A
+        step that fails drops the sum of its batch, with the parts before. torch's GradScaler is refused. After a change of the
+        model that no private data came into, call `accept_changes()` of the optimizer. Several runs from one checkpoint of the
+        engine are separate runs, and Opacus's account counts each as if it were the only one.
 
     Reference:
         Yousefpour et al. (2021); docs/training.md, "With Opacus".
@@ -191,14 +331,10 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
             loader.dataset,
             batch_sampler=_ExactSampler(share, sampler.sample_rate, sampler.steps, self.hushvec_generator),
             collate_fn=collate,
-            num_workers=loader.num_workers,
-            pin_memory=loader.pin_memory,
-            timeout=loader.timeout,
-            worker_init_fn=loader.worker_init_fn,
-            multiprocessing_context=loader.multiprocessing_context,
-            generator=loader.generator,
-            prefetch_factor=loader.prefetch_factor,
-            persistent_workers=loader.persistent_workers,
+            **{name: getattr(loader, name) for name in (
+                "num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "generator", "prefetch_factor",
+                "persistent_workers",
+            )},
         )
 
 
@@ -238,3 +374,68 @@ def _require_covered(clipping: str, noise_generator: Any, grad_sample_mode: str)
         raise ValueError(
             f"grad_sample_mode must be one of {', '.join(map(repr, (*ROW_MODES, GHOST)))} with secure_opacus, got {grad_sample_mode!r}"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpacusAccounting:
+    """The cost of an engine's steps according to two accountants, for one delta.
+
+    Args:
+        opacus_epsilon: by the engine's own accountant, "prv", "rdp" or "gdp"; the last is an approximation and no bound.
+        epsilon: by hushvec.accounting, rounded up, by `theorem`.
+    """
+
+    opacus_epsilon: float
+    epsilon: float
+    delta: float
+    opacus_accountant: str
+    theorem: str
+    steps: int
+
+
+def opacus_accounting(privacy_engine: Any, delta: float) -> OpacusAccounting:
+    """Compare an engine's account with this library's for the same steps, add-remove.
+
+    Args:
+        privacy_engine: an opacus.PrivacyEngine that has stepped.
+        delta: in (0, 1).
+
+    Raises:
+        ValueError: it has not stepped, or a step had no noise.
+        ModelChangedError: an engine of `secure_opacus` whose model has changed outside of the private steps.
+
+    Example:
+        >>> import warnings
+        >>> from opacus import PrivacyEngine
+        >>> from hushvec.training import opacus_accounting
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     engine = PrivacyEngine(accountant="rdp")
+        >>> for _ in range(100):
+        ...     engine.accountant.step(noise_multiplier=1.0, sample_rate=0.01)
+        >>> both = opacus_accounting(engine, 1e-5)
+        >>> round(both.opacus_epsilon, 2), round(both.epsilon, 2), both.steps
+        (1.21, 0.72, 100)
+    """
+    if not isinstance(privacy_engine, PrivacyEngine):
+        raise TypeError(f"privacy_engine must be an opacus.PrivacyEngine, got {validate.kind(privacy_engine)}")
+    checked = validate.delta(delta)
+    if isinstance(privacy_engine, ExactPrivacyEngine):
+        for watch in privacy_engine.hushvec_watches:
+            watch.require_unchanged(exact=True)
+    accountant = Accountant(adjacency="add-remove")
+    for noise_multiplier, sample_rate, steps in privacy_engine.accountant.history:
+        accountant.add(
+            PoissonSampledGaussianDP(noise_multiplier=float(noise_multiplier), sampling_probability=float(sample_rate)), steps
+        )
+    if not len(accountant):
+        raise ValueError("privacy_engine must have stepped, got an engine without steps")
+    ours = accountant.compose(delta=checked)
+    return OpacusAccounting(
+        opacus_epsilon=float(privacy_engine.accountant.get_epsilon(checked)),
+        epsilon=ours.epsilon,
+        delta=checked,
+        opacus_accountant=privacy_engine.accountant.mechanism(),
+        theorem=ours.theorem,
+        steps=len(accountant),
+    )

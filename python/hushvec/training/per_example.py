@@ -24,7 +24,6 @@ def require_independent_examples(model: torch.nn.Module) -> None:
         model: as it will be trained.
 
     Raises:
-        TypeError: it is no torch.nn.Module.
         ValueError: a BatchNorm layer in training mode, by its name: it normalises by the batch. (In eval mode it does not.
             GroupNorm and LayerNorm never do.)
 
@@ -68,9 +67,7 @@ def per_example_gradients(
         The losses [B], detached. They are not private.
 
     Raises:
-        TypeError: wrong kinds.
-        ValueError: tensors of different B; a layer that mixes examples; sharded parameters (FSDP); p.grad_sample is there already; no
-            parameter requires a gradient; chunk_size without vectorize.
+        ValueError: tensors of different B; a layer that mixes examples; sharded parameters (FSDP); p.grad_sample is there already.
         RuntimeError: torch.func.vmap cannot compute the forward pass; the message names vectorize=False.
         ModelChangedError: the forward pass has written into a parameter or buffer (running statistics, max_norm).
 
@@ -169,8 +166,8 @@ def _one_by_one(
 def _trained_names(model: torch.nn.Module, parameters: dict[str, torch.nn.Parameter]) -> dict[str, str]:
     """Every place of a trained parameter in the model, and the name it goes by.
 
-    A parameter may stand in several modules, and a module in several places of the model. Each module is named once: torch's own
-    tying of weights replaces a shared module's parameter twice, and then never restores the original.
+    Each module is named once, even in several places: torch's own tying of weights replaces a shared module's parameter twice,
+    and then never restores the original.
     """
     own = {parameter: name for name, parameter in parameters.items()}
     places: dict[str, str] = {}
@@ -184,19 +181,19 @@ def _trained_names(model: torch.nn.Module, parameters: dict[str, torch.nn.Parame
 def batch_size(batch: tuple[Any, ...]) -> int:
     """The number of examples that all tensors of a batch have."""
     sizes: list[int] = []
-    map_tensors(batch, lambda part: sizes.append(_length(part)))
+
+    def note(part: torch.Tensor) -> None:
+        if part.ndim == 0:
+            raise ValueError("batch must hold tensors with a dimension of examples, got a scalar")
+        sizes.append(len(part))
+
+    map_tensors(batch, note)
     if not sizes:
         raise ValueError("batch must hold at least 1 tensor, got none")
     for size in sizes:
         if size != sizes[0]:
             raise ValueError(f"batch must have tensors of one number of examples, got {sizes[0]} and {size}")
     return sizes[0]
-
-
-def _length(part: torch.Tensor) -> int:
-    if part.ndim == 0:
-        raise ValueError("batch must hold tensors with a dimension of examples, got a scalar")
-    return len(part)
 
 
 def map_tensors(structure: Any, function: Callable[[torch.Tensor], Any]) -> Any:

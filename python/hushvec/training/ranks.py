@@ -20,13 +20,13 @@ from typing import Any
 import torch
 
 from hushvec._native import _core
-from hushvec._native.clipped_sums import ClippedSum
 from hushvec._util import validate
 from hushvec.errors import HushvecError
-from hushvec.training.batch_gradients import Named
-from hushvec.training.batch_sum import BatchSum, exact_units, released, replace_exact_units
+from hushvec.training.batch_gradients import BatchSum, Named, exact_units, released
+from hushvec.training.clipped_sums import ClippedSum
+from hushvec.training.journal import StepFlags
 from hushvec.training.model_watch import digest_of
-from hushvec.training.run_account import RunAccount, StepFacts
+from hushvec.training.run_account import RunAccount
 
 _SHARDED = (
     "an example is clipped by its norm over all parameters, so each process must hold them (no FSDP, no tensor parallelism): give "
@@ -37,7 +37,6 @@ _OTHER_FAILED = (
 )
 _DDP = torch.nn.parallel.DistributedDataParallel
 _OK, _FAILED, _FAILED_AFTER_CHARGE = 0, 1, 2
-_FLOAT, _SEEDED, _UNWATCHED = 1, 2, 4
 
 
 def process_count() -> int:
@@ -49,12 +48,7 @@ def process_count() -> int:
 def steps_of(
     distributed: bool | None, parameters: Named, model: torch.nn.Module | None, *, clips_batches: bool
 ) -> OneProcess | Processes:
-    """How a DPOptimizer of these parameters steps.
-
-    Raises:
-        ValueError: there are several processes and the user has not said what they are, or one run of them is asked for without any;
-            what is not covered.
-    """
+    """How a DPOptimizer of these parameters steps. Refuses several processes that the user has not said what they are."""
     require_whole(parameters)
     if isinstance(model, torch.nn.Module):
         require_plain(model)
@@ -68,9 +62,7 @@ def steps_of(
 
 
 def require_whole(parameters: Named) -> None:
-    """Raises:
-    ValueError: a parameter is a shard of one.
-    """
+    """Refuse parameters that are shards of one."""
     fsdp = sys.modules.get("torch.distributed.fsdp")
     for name, parameter in parameters:
         if hasattr(parameter, "placements") or (fsdp is not None and isinstance(parameter, fsdp.FlatParameter)):
@@ -83,11 +75,7 @@ def unwrapped(model: Any) -> Any:
 
 
 def require_plain(model: torch.nn.Module) -> None:
-    """Refuse wrappers whose backward pass averages or shards raw gradients.
-
-    Raises:
-        ValueError: the model, or a module in it, is wrapped.
-    """
+    """Refuse a model with wrappers whose backward pass averages or shards raw gradients."""
     for name, module in model.named_modules():
         if isinstance(module, _DDP):
             raise ValueError(
@@ -98,9 +86,7 @@ def require_plain(model: torch.nn.Module) -> None:
 
 
 def require_unsharded(model: torch.nn.Module) -> None:
-    """Raises:
-    ValueError: a process has only shards of the model's parameters.
-    """
+    """Refuse a model of which a process has only shards of the parameters."""
     fsdp = sys.modules.get("torch.distributed.fsdp")
     sharded = tuple(getattr(fsdp, name) for name in ("FullyShardedDataParallel", "FSDPModule") if hasattr(fsdp, name))
     for name, module in model.named_modules():
@@ -130,10 +116,10 @@ class OneProcess:
         yield
 
     def noisy(
-        self, batch: BatchSum, parameters: Named, account: RunAccount, facts: StepFacts, generator: _core.Generator
+        self, batch: BatchSum, parameters: Named, account: RunAccount, flags: StepFlags, generator: _core.Generator
     ) -> list[torch.Tensor]:
         """Charge the step, and return the noisy sum for every parameter."""
-        account.charge_step(facts)
+        account.charge_step(flags)
         return batch.draw(parameters, generator)
 
 
@@ -157,7 +143,7 @@ class Processes:
 
     @contextmanager
     def failing_together(self) -> Iterator[None]:
-        """What fails in here, before the first meeting of a step, fails on all processes."""
+        """An error in here, before the first meeting of a step, fails on all processes."""
         try:
             yield
         except Exception:
@@ -169,46 +155,40 @@ class Processes:
         self.meet([_FAILED, 0, 0, 0], "")
 
     def noisy(
-        self, batch: BatchSum, parameters: Named, account: RunAccount, facts: StepFacts, generator: _core.Generator
+        self, batch: BatchSum, parameters: Named, account: RunAccount, flags: StepFlags, generator: _core.Generator
     ) -> list[torch.Tensor]:
         """Add up the sums on rank 0, charge and draw there, and return the noisy sum for every parameter."""
-        flags = _FLOAT * facts.float_sum | _SEEDED * facts.seeded | _UNWATCHED * (not facts.watched)
         rows = batch.sum.rows if batch.sum is not None else 0
-        met = self.meet([_OK, account.record.steps, flags, rows], account.settings.digest, parameters)
+        met = self.meet([_OK, account.record.steps, int(flags), rows], account.settings.digest, parameters)
         if any(one[1] > met[0][1] for one in met):
             raise ValueError("rank 0 must have as many steps as the others, got fewer: load its checkpoint and its journal there")
-        account.follow(met[0][1])
-        together = reduce(or_, (one[2] for one in met))
-        facts = StepFacts(
-            float_sum=bool(together & _FLOAT),
-            seeded=bool(together & _SEEDED),
-            watched=not together & _UNWATCHED,
-            distributed=True,
-        )
-        total_rows = sum(one[3] for one in met)
-        if facts.float_sum and total_rows:
+        account.count(met[0][1] - account.record.steps)  # of rank 0's journal, that a checkpoint does not have
+        flags = StepFlags(reduce(or_, (one[2] for one in met))) | StepFlags.DISTRIBUTED
+        total_rows, is_float = sum(one[3] for one in met), StepFlags.FLOAT_SUMS in flags
+        if is_float and total_rows:
             raise ValueError("gradients must be of one kind on all processes, got grad_sample on some and clipped_sum on others")
-        sums = self.add_up(batch.float_totals(parameters) if facts.float_sum else batch.units(parameters))
+        total = batch.sum_for(parameters)
+        sums = self.add_up(batch.float_totals_for(parameters) if is_float else exact_units(total, parameters))
 
         def draw() -> list[torch.Tensor]:
             assert sums is not None
-            if facts.float_sum:
-                batch.replace_float_totals(sums)
+            if is_float:
+                batch.float_totals = sums
             else:
-                batch.replace_units(sums, total_rows)
-            account.charge_step(facts)
+                total.replace([part.reshape(-1) for part in sums], total_rows)
+            account.charge_step(flags)
             return batch.draw(parameters, generator)
 
         before = account.record.steps
-        dtype = torch.float64 if facts.float_sum else torch.float32
+        dtype = torch.float64 if is_float else torch.float32
         try:
             noisy = self.drawn_by_first(draw, parameters, dtype, was_charged=lambda: account.record.steps > before)
         except OtherProcessError as error:
             if error.charged:
-                account.note_step(facts)
+                account.note_step(flags)
             raise
         if not self.is_first:
-            account.note_step(facts)
+            account.note_step(flags)
             batch.discard()
         return noisy
 
@@ -221,7 +201,7 @@ class Processes:
 
         def draw() -> list[torch.Tensor]:
             assert sums is not None
-            replace_exact_units(total, sums, rows)
+            total.replace([part.reshape(-1) for part in sums], rows)
             return released(total, parameters, generator)
 
         noisy = self.drawn_by_first(draw, parameters, torch.float32, was_charged=lambda: False)
@@ -230,11 +210,9 @@ class Processes:
         return noisy
 
     def meet(self, facts: Sequence[int], settings: str, parameters: Named = ()) -> list[list[int]]:  # type: ignore[assignment]
-        """What every process says; the first of `facts` is _FAILED where it has failed.
+        """The facts of every process; the first of `facts` is _FAILED where it has failed.
 
-        Raises:
-            OtherProcessError: another process has failed.
-            ValueError: one has other settings, or other parameters when they first meet.
+        Raises OtherProcessError where another one has, and ValueError where one has other settings, or other parameters at first.
         """
         failed = facts[0] == _FAILED
         digest = b"" if failed else self._digest(settings, parameters)
@@ -267,11 +245,7 @@ class Processes:
     def drawn_by_first(
         self, draw: Callable[[], list[torch.Tensor]], parameters: Named, dtype: torch.dtype, *, was_charged: Callable[[], bool]
     ) -> list[torch.Tensor]:
-        """What `draw` returns on rank 0, for every process.
-
-        Raises:
-            OtherProcessError: on the other processes, if it raises there.
-        """
+        """The result of `draw` on rank 0, for every process; OtherProcessError on the others, if it raises there."""
         home, wire = parameters[0][1].device, _wire(parameters)
         noisy: list[torch.Tensor] = []
         status, error = _OK, None
@@ -316,7 +290,7 @@ def _wire(parameters: Named) -> torch.device:
 
 
 def _wire_of(device: torch.device | None) -> torch.device:
-    """What tensors that are sent must lie on."""
+    """The device that tensors must lie on to be sent."""
     if torch.distributed.get_backend() != "nccl":
         return torch.device("cpu")
     return torch.device("cuda", torch.cuda.current_device()) if device is None else device

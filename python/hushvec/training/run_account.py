@@ -1,26 +1,30 @@
-"""`RunAccount`: the cost of a run's steps, charged before each step's noise is drawn."""
+"""`RunAccount`: the cost of a run's steps, charged before each step's noise is drawn, and what a checkpoint keeps of it.
+
+Every step is accounted for as a separate Poisson sample. Two optimizers that step on one batch release two vectors of norm
+clip_norm from one sample, which costs more than two steps on two samples (docs/proofs/dp_sgd.md, "One sample, two releases").
+Nothing in the gradients shows it, so runs that are accounted for together must declare that their batches are independent.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import secrets
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
 from typing import Any
+from weakref import WeakSet, WeakValueDictionary
 
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.display import plural
-from hushvec.accounting import Accountant
-from hushvec.errors import PrivacyBudgetExhaustedError
+from hushvec.accounting import Accountant, PrivacyLoss
+from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
-from hushvec.training import shared
 from hushvec.training.journal import StepFlags, StepJournal
 from hushvec.training.sampler import drawn
-from hushvec.training.schedule import StepSchedule
-from hushvec.training.settings import Settings
+from hushvec.training.schedule import Settings, StepSchedule
 
 _WHEN_USED_UP = (
     "a resumed run has steps - optimizer.steps_taken left, as a journal counts those after the checkpoint too; a longer run costs "
@@ -33,32 +37,11 @@ def new_run_id() -> str:
     return secrets.token_hex(16)
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepFacts:
-    """What the guarantee must mention about one step."""
-
-    float_sum: bool
-    seeded: bool
-    watched: bool
-    distributed: bool = False
-
-    @property
-    def flags(self) -> int:
-        """As a journal keeps them."""
-        return (
-            StepFlags.FLOAT_SUMS * self.float_sum
-            | StepFlags.SEEDED * self.seeded
-            | StepFlags.UNWATCHED * (not self.watched)
-            | StepFlags.DISTRIBUTED * self.distributed
-        )
-
-
 @dataclass(kw_only=True)
 class Record:
-    """What has happened in a run. A checkpoint keeps all of it.
+    """The history of a run; a checkpoint keeps all of it.
 
-    The journal and the budget's charge carry the run_id. A run that resumes from a checkpoint without a journal gets a new one: it
-    is one branch of what may be many.
+    A run that resumes from a checkpoint without a journal gets a new run_id: it is one branch of what may be many.
     """
 
     run_id: str = field(default_factory=new_run_id)
@@ -76,19 +59,19 @@ class Record:
     # [process, first, last] of the Poisson samples that steps may rest on; None: not known
     samples: list[list[Any]] | None = field(default_factory=list)
 
-    def note(self, flags: int) -> None:
+    def note(self, flags: StepFlags) -> None:
         """Keep what the guarantee must mention about one or several steps."""
-        self.float_sums = self.float_sums or bool(flags & StepFlags.FLOAT_SUMS)
-        self.seeded = self.seeded or bool(flags & StepFlags.SEEDED)
-        self.unwatched = self.unwatched or bool(flags & StepFlags.UNWATCHED)
-        self.distributed = self.distributed or bool(flags & StepFlags.DISTRIBUTED)
+        self.float_sums |= StepFlags.FLOAT_SUMS in flags
+        self.seeded |= StepFlags.SEEDED in flags
+        self.unwatched |= StepFlags.UNWATCHED in flags
+        self.distributed |= StepFlags.DISTRIBUTED in flags
 
     def note_samples(self, first: int, steps: int) -> None:
         """Keep that so many steps, here, rest on samples that this process has drawn from this number on.
 
-        They are not known if there are fewer than steps, if others have had a part in a step, or if one came from a seed.
+        They are not known if there are fewer than steps, or if others have had a part in a step.
         """
-        if self.samples is None or self.distributed or drawn.seeded >= first or drawn.number - first + 1 < steps:
+        if self.samples is None or self.distributed or drawn.number - first + 1 < steps:
             self.samples = None
             return
         others = [one for one in self.samples if one[:2] != [drawn.process, first]]
@@ -122,15 +105,16 @@ class RunAccount:
         self._first_sample = drawn.number + 1
         self._process = os.getpid()
         self.journal = None if journal is None else StepJournal(journal, settings=settings.digest)
-        sampled = self.settings.sampling_probability < 1 and self.accountant.is_amplified
-        shared.require_accountant_alone(self, holds_sampled=sampled)  # last of all checks: a refused run must not enter the accountant
+        self._is_sampled = settings.sampling_probability < 1
+        # last of all checks: a refused run must not enter the accountant
+        require_accountant_alone(self, holds_sampled=self._is_sampled and self.accountant.is_amplified)
         if self.journal is not None and self.journal.run_id is not None:
             self.record.run_id = self.journal.run_id
             self.record.note(self.journal.flags)
             self.count(self.journal.steps)
             self.record.samples = None if self.journal.steps else []
 
-    def charge_step(self, facts: StepFacts) -> None:
+    def charge_step(self, flags: StepFlags) -> None:
         """Record a step before its noise is drawn: charge the budget, then the journal, then the accountant."""
         if os.getpid() != self._process:
             raise ValueError(
@@ -140,25 +124,22 @@ class RunAccount:
         planned = self.settings.steps
         if planned is not None and self.record.steps >= planned:
             raise PrivacyBudgetExhaustedError(f"the schedule of {planned} steps is used up; {_WHEN_USED_UP}", hint=_WHEN_USED_UP)
-        shared.require_budget_alone(self)
+        require_budget_alone(self)
         self._charge_budget()
-        if self.settings.sampling_probability < 1 and drawn.seeded >= self._first_sample:  # who knows the seed knows the samples
-            facts = dataclasses.replace(facts, seeded=True)
+        if self._is_sampled and drawn.seeded >= self._first_sample:  # who knows the seed knows the samples
+            flags |= StepFlags.SEEDED
+            self.record.samples = None
         if self.journal is not None:
-            self.journal.append(self.record.run_id, facts.flags)
-        self.note_step(facts)
+            self.journal.append(self.record.run_id, flags)
+        self.note_step(flags)
 
-    def note_step(self, facts: StepFacts) -> None:
+    def note_step(self, flags: StepFlags) -> None:
         """Count a step that has been charged, here or by rank 0."""
         self.count(1)
         self.drawn_here += 1
-        self.record.note(facts.flags)
-        if self.settings.sampling_probability < 1:
+        self.record.note(flags)
+        if self._is_sampled:
             self.record.note_samples(self._first_sample, self.drawn_here)
-
-    def follow(self, steps: int) -> None:
-        """Count what rank 0 has counted beside these: steps of its journal that a checkpoint does not have."""
-        self.count(steps - self.record.steps)
 
     def count(self, steps: int) -> None:
         """Count more steps."""
@@ -220,3 +201,149 @@ def _require_accountant(value: Any, schedule: StepSchedule) -> Accountant:
     if value.adjacency not in (None, schedule.adjacency):
         raise ValueError(f"adjacency must be that of the accountant, {value.adjacency!r}, got {schedule.adjacency!r}")
     return value
+
+
+_WHY = (
+    "{name} must be of one optimizer, got {what}: two that step on one batch cost more than two steps on two batches. One optimizer "
+    "with all parameters clips and accounts for them together; if the other one draws batches of its own, pass "
+    "independent_batches=True"
+)
+
+_accountants: WeakValueDictionary[int, Any] = WeakValueDictionary()  # by id, those that a run has had: they have no hash
+_charging: WeakSet[Any] = WeakSet()  # runs that have asked a budget
+
+
+def require_accountant_alone(run: Any, *, holds_sampled: bool = False) -> None:
+    """Refuse a second run with one accountant, unless its batches are said to be independent.
+
+    Args:
+        run: with `accountant` and `independent_batches`: a RunAccount, or an engine of Opacus.
+        holds_sampled: whether the accountant holds the loss of sampled steps already, such as a receipt's.
+    """
+    if (holds_sampled or _accountants.get(id(run.accountant)) is run.accountant) and not run.independent_batches:
+        raise ValueError(_WHY.format(name="accountant", what="that of another DPOptimizer"))
+    _accountants[id(run.accountant)] = run.accountant
+
+
+def require_budget_alone(run: Any) -> None:
+    """Refuse a second run on one budget while the first has steps left, unless they share a journal or batches are independent.
+
+    A custom budget may charge the ledger of another one. Two runs that sample are refused then, too.
+    """
+    if run.budget is None or run.record.charged:
+        return
+    ledger = ledger_of(run.budget)
+    for other in () if run.independent_batches else tuple(_charging):
+        ledgers = {ledger, ledger_of(other.budget)}
+        hidden = None in ledgers and max(run.settings.sampling_probability, other.settings.sampling_probability) < 1
+        same = other.budget is run.budget or hidden or (None not in ledgers and len(ledgers) == 1)
+        if same and other.record.charged and other.record.run_id != run.record.run_id and other.record.steps < other.settings.steps:
+            raise ValueError(_WHY.format(name="budget", what="one that pays, or may pay, for another DPOptimizer with steps left"))
+    _charging.add(run)
+
+
+def ledger_of(budget: Any) -> str | None:
+    """Which ledger a PrivacyBudget charges; None for a custom budget, or one that cannot be read."""
+    try:
+        return budget.state().ledger if is_ledger(budget) else None
+    except (BudgetError, ValueError):
+        return None
+
+
+VERSION = 3
+_FIELDS = {"version", "settings", "accountant", *(one.name for one in fields(Record))}
+
+
+def account_written(account: RunAccount) -> dict[str, Any]:
+    """Everything, in types that torch.save keeps and `weights_only` loads."""
+    return {
+        "version": VERSION,
+        "settings": asdict(account.settings),
+        "accountant": account.accountant.to_dict(),
+        **asdict(account.record),
+    }
+
+
+def require_loadable(account: RunAccount, state: Any) -> dict[str, Any]:
+    """The part of an optimizer's state that `account_written` made, if this run can resume from it. Changes nothing."""
+    stored = state.get("privacy") if isinstance(state, Mapping) else None
+    stored = {"samples": None, **stored} if isinstance(stored, dict) else stored  # of checkpoints from before that field
+    if not isinstance(stored, dict) or "optimizer" not in state or set(stored) != _FIELDS:
+        raise ValueError("state_dict must be that of a DPOptimizer, got something else")
+    if stored["version"] != VERSION:
+        raise ValueError(f"version must be {VERSION}, got {stored['version']!r}")
+    if not is_own(account, stored):
+        _require_unused(account)
+    account.settings.require_same(stored["settings"])
+    validate.whole_number("steps", stored["steps"], at_least=0)
+    if account.journal is not None:
+        _require_journal_of(account.journal, stored["run_id"], stored["steps"])
+    _others(stored, account.schedule)
+    return stored
+
+
+def is_own(account: RunAccount, stored: Mapping[str, Any]) -> bool:
+    """Whether a run that has not begun loads its own state back, as Accelerate does when it wraps an optimizer: nothing was drawn."""
+    not_begun = stored["steps"] == account.record.steps == 0 and not account.drawn_here
+    return not_begun and stored["run_id"] == account.record.run_id
+
+
+def take_over(account: RunAccount, stored: Mapping[str, Any]) -> None:
+    """Load what `require_loadable` returned."""
+    if is_own(account, stored):
+        return
+    for loss, count in _others(stored, account.schedule):
+        account.accountant.add(loss, count)
+    now = account.record
+    # A journal proves that the same run resumes: it has all steps of all branches. Without one, the charge in the checkpoint may have
+    # paid for an earlier continuation, so this is a new run and is charged for all of its steps.
+    goes_on = account.journal is not None and account.journal.run_id == stored["run_id"]
+    account.record = Record(**{one.name: stored[one.name] for one in fields(Record)})
+    account.record.steps = now.steps
+    account.count(max(0, stored["steps"] - now.steps))
+    account.record.samples = None if now.steps > stored["steps"] else account.record.samples  # not of steps in the journal alone
+    account.record.resumed += 1
+    account.record.noise_free = account.record.noise_free or now.noise_free
+    if account.journal is not None:
+        account.record.note(account.journal.flags)
+    account.record.allowed_buffers = sorted({*stored["allowed_buffers"], *now.allowed_buffers})
+    # A PrivacyBudget is asked again, under the same charge_id; what another budget was told is not told twice.
+    account.record.charged = goes_on and stored["charged"] and not is_ledger(account.budget)
+    if not goes_on:
+        account.record.run_id, account.record.charge = new_run_id(), None
+
+
+def _require_unused(account: RunAccount) -> None:
+    """Refuse an account that holds anything but the steps counted by a journal."""
+    record = account.record
+    if account.drawn_here:
+        raise ValueError(
+            f"load_state_dict() needs an optimizer that has not stepped, got one with {record.steps} steps: going back would "
+            "forget them (the wrapped optimizer's own state can be loaded through .optimizer)"
+        )
+    if len(account.accountant) != (0 if record.noise_free else record.steps):
+        raise ValueError("load_state_dict() needs an accountant of this run alone, got one with other releases in it")
+
+
+def _require_journal_of(journal: StepJournal, run_id: str, steps: int) -> None:
+    """Refuse the journal of another run, or one with fewer steps."""
+    if journal.run_id is None:
+        if steps:
+            raise ValueError("the journal must be that of the run in the checkpoint, got an empty one")
+        return
+    if journal.run_id != run_id:
+        raise ValueError(f"the journal must be that of run {run_id}, got that of run {journal.run_id}")
+    if journal.steps < steps:
+        raise ValueError(f"the journal must have at least {steps} steps, got {journal.steps}")
+    journal.require_original()
+
+
+def _others(stored: Mapping[str, Any], schedule: StepSchedule) -> list[tuple[PrivacyLoss, int]]:
+    """The losses that the stored accountant holds beside the run's own steps."""
+    counts, steps = dict(Accountant.from_dict(stored["accountant"])), stored["steps"]
+    if schedule.noise_multiplier > 0:
+        own = schedule.loss
+        if counts.get(own, 0) < steps:
+            raise ValueError(f"the checkpoint's accountant must hold its {steps} steps, got {counts.get(own, 0)}")
+        counts[own] = counts.get(own, 0) - steps
+    return [(loss, count) for loss, count in counts.items() if count]

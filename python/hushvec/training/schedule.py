@@ -1,14 +1,19 @@
-"""`StepSchedule`: what steps of private training cost."""
+"""`StepSchedule`: what steps of private training cost. `Settings`: what every step of a run is made with."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from hushvec._util import validate
 from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, PrivacyLoss, compose
 from hushvec.receipts.training import CLIPPED, sensitivity_factor, step_loss
+from hushvec.training.gradients import CLIPPINGS, require_scales, sigma_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +55,7 @@ class StepSchedule:
 
     @property
     def loss(self) -> PrivacyLoss:
-        """The privacy loss of one step.
-
-        Raises:
-            ValueError: there is no noise, so no loss is finite.
-        """
+        """The privacy loss of one step; ValueError without noise, where none is finite."""
         return step_loss(self.noise_multiplier, self.sampling_probability, self.adjacency, self.clipped)
 
     def epsilon(self, steps: int, delta: float) -> float:
@@ -71,3 +72,65 @@ class StepSchedule:
         if count == 0:
             return 0.0
         return math.inf if self.noise_multiplier == 0 else up(count * self.loss.rho)
+
+
+BATCH = "batch"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The parameters of every step of a run, which `DPOptimizer` explains; a run that resumes must have the same."""
+
+    clip_norm: float
+    noise_multiplier: float
+    expected_batch_size: float
+    sampling_probability: float
+    adjacency: str
+    clipping: str
+    steps: int | None
+
+    def __post_init__(self) -> None:
+        clip_norm, noise_multiplier = require_scales(self.clip_norm, self.noise_multiplier)
+        checked = {
+            "clip_norm": clip_norm,
+            "noise_multiplier": noise_multiplier,
+            "expected_batch_size": validate.positive("expected_batch_size", self.expected_batch_size),
+            "sampling_probability": validate.sampling_probability(self.sampling_probability),
+            "clipping": validate.choice("clipping", self.clipping, (*CLIPPINGS, BATCH)),
+            "steps": None if self.steps is None else validate.whole_number("steps", self.steps, at_least=1),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def clips_batches(self) -> bool:
+        """Whether the gradient of a whole batch is clipped."""
+        return self.clipping == BATCH
+
+    @property
+    def schedule(self) -> StepSchedule:
+        """The cost of its steps."""
+        return StepSchedule(
+            noise_multiplier=self.noise_multiplier,
+            sampling_probability=self.sampling_probability,
+            adjacency=self.adjacency,
+            clipped="batch" if self.clips_batches else "example",
+        )
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise on the sum, in the unit of the gradients."""
+        return sigma_of(self.noise_multiplier, self.clip_norm)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, in hexadecimal, of the numbers."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+    def require_same(self, stored: Mapping[str, Any]) -> None:
+        """Refuse a checkpoint made with other settings."""
+        for name, value in asdict(self).items():
+            if name not in stored:
+                raise ValueError(f"the checkpoint must have the setting {name}, got none")
+            if stored[name] != value:
+                raise ValueError(f"{name} must be {stored[name]!r} as in the checkpoint, got {value!r}")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.training.lora.peft_models import lora_layers
+from hushvec.training.lora import lora_layers
 
 # Norm of a canary's gradient before it is clipped.
 SIZE = 20.0

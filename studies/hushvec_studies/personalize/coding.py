@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec.text.byte_pairs import learned_byte_pairs
-from hushvec.training.ghost.losses import IGNORED
+from hushvec.training.ghost import IGNORED
 from hushvec_studies.personalize.notes import Note, Span
 
 BEGIN, END = "<begin>", "<end>"

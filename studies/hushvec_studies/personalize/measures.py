@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.training.ghost.losses import IGNORED
+from hushvec.training.ghost import IGNORED
 from hushvec_studies.personalize.coding import Coded, Coding
 
 _AT_ONCE = 128

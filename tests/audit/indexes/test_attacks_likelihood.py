@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from hushvec.audit.indexes.curves import RocCurve
-from hushvec.audit.indexes.likelihood import LikelihoodRatio
+from hushvec.audit.indexes.statistics import LikelihoodRatio
 
 
 def couples(shadows, candidates, random):

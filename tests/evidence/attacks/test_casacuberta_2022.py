@@ -17,9 +17,9 @@ import pytest
 import hushvec as hv
 from evidence.attacks import naive
 from evidence.reference import clipped_sum as reference
-from hushvec._native.clipped_sums import ClippedSum
 from hushvec.collect import Vocabulary
 from hushvec.training import clip_and_noise_gradients
+from hushvec.training.clipped_sums import ClippedSum
 
 C = 1.0
 SEED = 5

@@ -11,7 +11,7 @@ from native.cuda import emulated_backend
 from native.cuda.emulated_backend import Array, Graph, Stream, counts
 
 import hushvec as hv
-from hushvec._native.clipped_sums import ClippedSum
+from hushvec.training.clipped_sums import ClippedSum
 from hushvec.mechanisms import PublicCodebook
 
 pytestmark = pytest.mark.gpu

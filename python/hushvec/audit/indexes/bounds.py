@@ -1,4 +1,4 @@
-"""What (epsilon, delta) allows any membership attack, and the largest epsilon that proves a limit on attacks."""
+"""Limits that (epsilon, delta) sets to any membership attack, and the largest epsilon that proves a limit on attacks."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ def membership_bound(epsilon: float, delta: float, fpr: float) -> float:
     Returns:
         min(e^epsilon fpr + delta, 1 - e^-epsilon (1 - delta - fpr), 1), rounded up.
 
-    Raises:
-        TypeError, ValueError: wrong kinds; a value out of its range.
-
     Guarantees:
         Holds for expected rates, over the choice of members, the noise, and candidates drawn from the pool, whatever else the attack
         knows: all other documents, both vectors of a replaced pair, the mechanism. A measured rate scatters around it.
@@ -37,7 +34,8 @@ def membership_bound(epsilon: float, delta: float, fpr: float) -> float:
         0.02719
     """
     epsilon, delta = _promise(epsilon, delta)
-    fpr = _rate("fpr", fpr)
+    if not 0 <= (fpr := validate.number("fpr", fpr)) <= 1:
+        raise ValueError(f"fpr must be in [0, 1], got {fpr!r}")
     left = fpr * _exp(epsilon) + delta if fpr > 0 else delta
     right = 1 - math.exp(-epsilon) * (1 - delta - fpr)
     return min(1.0, left * _UP, right * _UP)
@@ -69,9 +67,6 @@ def identification_bound(epsilon: float, delta: float, candidates: int) -> float
 
     Returns:
         (e^epsilon + (c - 1) delta) / (e^epsilon + c - 1), at most 1, rounded up.
-
-    Raises:
-        TypeError, ValueError: wrong kinds; a value out of its range.
 
     Guarantees:
         For any adversary that names one vector for a row, from that row and what it knows of the list:
@@ -108,13 +103,6 @@ def epsilon_for(target_tpr: float, fpr: float, delta: float) -> float:
 
 def _promise(epsilon: float, delta: float) -> tuple[float, float]:
     return validate.not_negative("epsilon", epsilon), validate.delta(delta, zero_allowed=True)
-
-
-def _rate(name: str, value: float) -> float:
-    converted = validate.number(name, value)
-    if not 0 <= converted <= 1:
-        raise ValueError(f"{name} must be in [0, 1], got {converted!r}")
-    return converted
 
 
 def _exp(value: float) -> float:

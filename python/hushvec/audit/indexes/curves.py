@@ -24,17 +24,11 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True)
 class RocCurve:
-    """Members and others at each distinct score, from the highest score down.
+    """Members and others at each distinct score, from the highest score down."""
 
-    Args:
-        thresholds: distinct scores, descending.
-        members: how many members have each of them.
-        others: how many others.
-    """
-
-    thresholds: Scores
-    members: Counts
-    others: Counts
+    thresholds: Scores  # distinct scores, descending
+    members: Counts  # how many members have each of them
+    others: Counts  # how many others
 
     @classmethod
     def of(cls, members: Scores, others: Scores) -> RocCurve:
@@ -76,17 +70,11 @@ class RocCurve:
 
 @dataclass(frozen=True, kw_only=True)
 class FixedThreshold:
-    """Both rates at a threshold that was fixed before these scores were looked at, with Clopper and Pearson's intervals.
+    """Both rates at a threshold that was fixed before these scores were looked at, with Clopper and Pearson's intervals."""
 
-    Args:
-        threshold: scores at or above it count as positive.
-        tpr: share of members there.
-        fpr: share of others there.
-    """
-
-    threshold: float
-    tpr: Estimate
-    fpr: Estimate
+    threshold: float  # scores at or above it count as positive
+    tpr: Estimate  # share of members there
+    fpr: Estimate  # share of others there
 
 
 def bootstrap(

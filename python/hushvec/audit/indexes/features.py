@@ -1,4 +1,4 @@
-"""What an index's answers about a candidate look like: the seven features, and numbers made for likelihood ratios.
+"""Rows that attacks take, and what answers about a candidate look like: the seven features, and numbers for likelihood ratios.
 
 The adversary sees scores and opaque ids, and does not know which id a candidate has. It presumes one: of all ids returned for the
 candidate's queries the one that most of them return, among equals the one of the better mean rank, then the smaller id. (Published
@@ -8,11 +8,39 @@ versions of these features take the candidate's own id.)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import product
+
+Vectors = NDArray[np.float32]
+
+
+def require_vectors(name: str, value: Any, dimensions: int) -> Vectors:
+    """Finite floats of this many dimensions, as float32."""
+    array = np.asarray(value)
+    if array.dtype.kind != "f":
+        raise TypeError(f"{name} must be a float array, got {array.dtype}")
+    if array.ndim != dimensions:
+        raise ValueError(f"{name} must have {dimensions} dimensions, got {array.ndim}")
+    if not np.isfinite(array).all():
+        row = int(np.argwhere(~np.isfinite(array))[0][0])
+        raise ValueError(f"{name} must be finite, got NaN or Inf in row {row}")
+    with np.errstate(over="ignore"):
+        narrow = array.astype(np.float32)
+    if not np.isfinite(narrow).all():
+        raise ValueError(f"{name} must be in the range of float32, got {float(np.abs(array).max())!r}")
+    return narrow
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Rows at unit length; zero rows stay."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    rows: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return rows
+
 
 Ids = NDArray[np.int64]
 Scores = NDArray[np.float32]
@@ -35,17 +63,11 @@ FEATURES = (
 
 @dataclass(frozen=True)
 class Returned:
-    """Answers by document: a candidate's queries returned at most q k different ones, in places 0, 1, ...
+    """Answers by document: a candidate's queries returned at most q k different ones, in places 0, 1, ..."""
 
-    Args:
-        ranks: [n, q k, q], of each document in each query, from 1; 0 where it was not returned.
-        scores: [n, q k, q], 0 where it was not returned; None if the index returns none.
-        last: [n, q], the last score that each query returned.
-    """
-
-    ranks: Rows
-    scores: Rows | None
-    last: Rows | None
+    ranks: Rows  # [n, q k, q], of each document in each query, from 1; 0 where it was not returned
+    scores: Rows | None  # [n, q k, q], 0 where it was not returned; None if the index returns none
+    last: Rows | None  # [n, q], the last score that each query returned
 
     @classmethod
     def of(cls, ids: Ids, scores: Scores | None) -> Returned:
@@ -162,7 +184,7 @@ def _places(ids: Ids) -> NDArray[np.intp]:
 
 
 def _gini(values: Rows) -> Rows:
-    """Of each row. With values ascending, the sum of |x_i - x_j| over all pairs is 2 sum_i (2 i - n - 1) x_i."""
+    """The Gini coefficient of each row. With values ascending, the sum of |x_i - x_j| over all pairs is 2 sum_i (2 i - n - 1) x_i."""
     count = values.shape[1]
     weights = 2.0 * np.arange(1, count + 1) - count - 1
     difference = product(np.sort(values, axis=1), weights)

@@ -16,12 +16,13 @@ from hushvec._util.display import Sheet, at_least, confidence_of, shown
 from hushvec._util.statistics import Estimate
 from hushvec.audit.bootstrap import bootstrap
 from hushvec.audit.indexes.bounds import identification_bound
+from hushvec.audit.indexes.features import require_vectors, unit
 from hushvec.audit.indexes.row_laws import log_densities
-from hushvec.audit.indexes.rows import require_vectors, unit
-from hushvec.audit.verdicts import THIS_ATTACK
+from hushvec.audit.results import THIS_ATTACK
 from hushvec.receipts.vectors import Receipt
 
 Rows = NDArray[np.float32]
+Columns = dict[str, NDArray[np.float64]]
 
 # Rows compared with the candidates at once: 500 x 10,000 log densities are 40 MB.
 _ROWS_AT_ONCE = 500
@@ -55,7 +56,7 @@ class InversionResult:
 
     @property
     def cosine(self) -> Estimate:
-        """Of the best reconstruction."""
+        """The cosine of the best reconstruction."""
         return self.cosines[self.reconstruction]
 
     def _sheet(self) -> Sheet:
@@ -98,10 +99,6 @@ def embedding_inversion(
             candidates, and the noise's size is estimated from the lengths of rows.
         confidence, resamples, seed: of the bootstrap over rows.
 
-    Raises:
-        TypeError: wrong kinds.
-        ValueError: shapes that do not fit; NaN or Inf; a value out of its range.
-
     Guarantees:
         `identified_bound` holds for the expected share with candidates=None, for rows of different people with independent noise:
         see `identification_bound`. The cosines of these four adversaries bound nothing.
@@ -132,15 +129,15 @@ def embedding_inversion(
         raise TypeError(f"receipt must be a hushvec.Receipt or None, got {validate.kind(receipt)}")
     truth, listed = unit(truth), unit(listed)
     scale = 1.0 if receipt is None else receipt.clip_norm
-    guesses = _by_list(rows, truth, listed * np.float32(scale), receipt, listed_truth=candidates is None)
+    found, guessed = _by_list(rows, truth, listed * np.float32(scale), receipt, listed_truth=candidates is None)
     columns = {
         "released": _cosines(rows, truth),
         "linear": _cosines(_linear(rows, listed * np.float32(scale)), truth),
-        **guesses.cosines,
+        **guessed,
     }
     setting: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
     cosines = bootstrap(columns, **setting, limits=(-1.0, 1.0))
-    shares = bootstrap({str(top): guesses.found(top) for top in _TOPS}, **setting, limits=(0.0, 1.0))
+    shares = bootstrap(found, **setting, limits=(0.0, 1.0))
     claimed = receipt is not None and candidates is None
     return InversionResult(
         identified={top: shares[str(top)] for top in _TOPS} if candidates is None else {},
@@ -153,38 +150,26 @@ def embedding_inversion(
     )
 
 
-@dataclass(frozen=True)
-class _Guesses:
-    """How many candidates are likelier than the truth, and how many equally likely with it; the cosines of what the list gives."""
-
-    above: NDArray[np.intp]
-    equal: NDArray[np.intp]
-    cosines: dict[str, NDArray[np.float64]]
-
-    def found(self, top: int) -> NDArray[np.float64]:
-        """For each row the chance that the truth is among the best, if equals are put into a random order."""
-        return np.clip((top - self.above) / self.equal, 0.0, 1.0)
-
-
-def _by_list(rows: Rows, truth: Rows, listed: Rows, receipt: Receipt | None, *, listed_truth: bool) -> _Guesses:
+def _by_list(
+    rows: Rows, truth: Rows, listed: Rows, receipt: Receipt | None, *, listed_truth: bool
+) -> tuple[Columns, Columns]:
+    """({top: chance that a row's truth is among so many best, equals in random order}, cosines of what the list gives)."""
     above, equal = np.zeros(len(rows), np.intp), np.ones(len(rows), np.intp)
     best, mean = np.empty_like(rows), np.empty_like(rows)
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         part = slice(first, first + _ROWS_AT_ONCE)
-        table = _likelihoods(rows[part], listed, receipt)
+        if receipt is None:
+            table = inner_products(unit(rows[part]), listed).astype(np.float64) * math.sqrt(rows.shape[1])
+        else:
+            table = log_densities(rows[part], listed, receipt)
         if listed_truth:
             own = table[np.arange(len(table)), np.arange(first, first + len(table))][:, None]
             above[part], equal[part] = (table > own).sum(axis=1), (table == own).sum(axis=1)
         best[part] = listed[np.argmax(table, axis=1)]
         weights = np.exp(table - table.max(axis=1, keepdims=True)).astype(np.float32)
         mean[part] = product(weights, listed)
-    return _Guesses(above, equal, {"best candidate": _cosines(best, truth), "posterior mean": _cosines(mean, truth)})
-
-
-def _likelihoods(rows: Rows, listed: Rows, receipt: Receipt | None) -> NDArray[np.float64]:
-    if receipt is None:
-        return inner_products(unit(rows), listed).astype(np.float64) * math.sqrt(rows.shape[1])
-    return log_densities(rows, listed, receipt)
+    found = {str(top): np.clip((top - above) / equal, 0.0, 1.0) for top in _TOPS}
+    return found, {"best candidate": _cosines(best, truth), "posterior mean": _cosines(mean, truth)}
 
 
 def _linear(rows: Rows, listed: Rows) -> Rows:

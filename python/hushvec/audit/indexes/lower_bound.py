@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.statistics import clopper_pearson_lower, clopper_pearson_upper, wilson_upper
-from hushvec.audit import one_run_epsilon
 from hushvec.audit.indexes.features import own_scores
 from hushvec.audit.indexes.shadows import Game, Model
 from hushvec.audit.indexes.statistics import Rows, Statistic
+from hushvec.audit.one_run import bounds_of_guesses
 
 # Shares of the pairs that are guessed, the surest of them.
 _SHARES = tuple(2.0 ** (-step / 2) for step in range(17))
@@ -34,46 +34,26 @@ _MISSING = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class EpsilonBound:
-    """What guesses prove.
+    """The bound that guesses prove.
 
     Args:
-        epsilon_lower: with probability at least `confidence` the true epsilon, at `delta`, is no smaller.
-        epsilon_ceiling: the bound that only right guesses would have given.
         delta, confidence: of the bound.
-        pairs: coins that were thrown.
         guesses, right: pairs that were guessed, for the number that gave the best bound, and how many of them rightly.
-        statistic: what guessed.
-        queries: queries that a guess used.
     """
 
-    epsilon_lower: float
-    epsilon_ceiling: float
+    epsilon_lower: float  # with probability at least `confidence` the true epsilon, at `delta`, is no smaller
+    epsilon_ceiling: float  # the bound that only right guesses would have given
     delta: float
     confidence: float
-    pairs: int
+    pairs: int  # coins that were thrown
     guesses: int
     right: int
-    statistic: str
-    queries: int
+    statistic: str  # what guessed
+    queries: int  # queries that a guess used
 
 
-@dataclass(frozen=True)
-class PairStatistic:
-    """One number for every pair in every model, above 0 where the first document is the likelier member.
-
-    Args:
-        name: of the statistic.
-        shadows: [shadows, pairs].
-        targets: [targets, pairs].
-    """
-
-    name: str
-    shadows: Rows
-    targets: Rows
-
-
-def pair_statistics(game: Game, statistics: Sequence[Statistic], *, both: bool) -> list[PairStatistic]:
-    """What answers say about each pair: by `statistics` of candidates, and by the score of the pair's own id.
+def pair_statistics(game: Game, statistics: Sequence[Statistic], *, both: bool) -> list[Statistic]:
+    """Statistics of each pair: by `statistics` of candidates, and by the score of the pair's own id.
 
     With `both` a guess may use the queries of both documents of a pair, else those of the first only.
     """
@@ -85,7 +65,7 @@ def pair_statistics(game: Game, statistics: Sequence[Statistic], *, both: bool) 
 
 
 def audited_epsilon(
-    game: Game, statistics: Sequence[PairStatistic], *, delta: float, confidence: float, queries: int
+    game: Game, statistics: Sequence[Statistic], *, delta: float, confidence: float, queries: int
 ) -> EpsilonBound:
     """Guess the coins of a game's targets. Statistic and number of guesses are chosen on the shadows."""
     coins = np.stack([model.coins for model in game.shadows])
@@ -112,15 +92,13 @@ def bound_of_guesses(
     Each share is one thing tried, and has its part of what confidence leaves.
     """
     pairs = scores.size
-    alpha = (1 - confidence) / len(shares)
     tried = [
         (guesses, _right(scores.ravel(), coins.ravel(), guesses)) for guesses in (_guesses(pairs, share) for share in shares)
     ]
-    bounds = [one_run_epsilon(pairs, guesses, right, delta, alpha) for guesses, right in tried]
-    best = int(np.argmax(bounds))
+    bounds, best, ceiling = bounds_of_guesses(pairs, tried, delta, confidence)
     return EpsilonBound(
         epsilon_lower=bounds[best],
-        epsilon_ceiling=max(one_run_epsilon(pairs, guesses, guesses, delta, alpha) for guesses, _ in tried),
+        epsilon_ceiling=ceiling,
         delta=delta,
         confidence=confidence,
         pairs=pairs,
@@ -148,7 +126,7 @@ def epsilon_from_rates(members: Rows, others: Rows, thresholds: Sequence[float],
     return found
 
 
-def _of_pairs(statistic: Statistic, game: Game, both: bool) -> PairStatistic:
+def _of_pairs(statistic: Statistic, game: Game, both: bool) -> Statistic:
     """The first document's number less the second's; less the shadows' median if only the first may be asked about."""
     center = float(np.median(statistic.shadows))
 
@@ -157,11 +135,11 @@ def _of_pairs(statistic: Statistic, game: Game, both: bool) -> PairStatistic:
         second = np.stack([row[model.pairs[:, 1]] for model, row in zip(models, numbers)])
         return first - second if both else first - center
 
-    return PairStatistic(statistic.name, values(game.shadows, statistic.shadows), values(game.targets, statistic.targets))
+    return Statistic(statistic.name, values(game.shadows, statistic.shadows), values(game.targets, statistic.targets))
 
 
-def _own_id(game: Game, both: bool, *, shift: bool) -> PairStatistic:
-    """What the pair's id scored, along the difference of what its two documents would score: sum (s - (a + b) / 2) (a - b).
+def _own_id(game: Game, both: bool, *, shift: bool) -> Statistic:
+    """The score of the pair's id, along the difference of what its two documents would score: sum (s - (a + b) / 2) (a - b).
 
     With Gaussian noise this is the log likelihood ratio, up to a factor, of the scores that are returned. With `shift` the means
     over a document's queries are taken off first: noise that comes back in every answer falls out.
@@ -188,7 +166,7 @@ def _own_id(game: Game, both: bool, *, shift: bool) -> PairStatistic:
             total += (excess * difference).sum(axis=1)
         return total
 
-    return PairStatistic(
+    return Statistic(
         "own id but for a shift" if shift else "own id",
         np.stack([of(model) for model in game.shadows]),
         np.stack([of(model) for model in game.targets]),

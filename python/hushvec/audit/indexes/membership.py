@@ -7,9 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.display import Sheet, at_least, confidence_of, plural, shown
@@ -18,22 +15,22 @@ from hushvec.audit.indexes.bounds import membership_auc_bound, membership_bound
 from hushvec.audit.indexes.curves import FixedThreshold, RocCurve, at_threshold, bootstrap
 from hushvec.audit.indexes.lower_bound import (
     EpsilonBound,
-    PairStatistic,
     audited_epsilon,
     epsilon_from_rates,
     pair_statistics,
 )
-from hushvec.audit.indexes.released import released_claim, released_pairs, released_statistic
 from hushvec.audit.indexes.shadows import RESAMPLES, Game, play, random_of
 from hushvec.audit.indexes.statistics import (
-    Statistic,
     likelihood_statistics,
     logistic_statistic,
     memberships,
     observe,
+    released_claim,
+    released_pairs,
+    released_statistic,
     strongest,
 )
-from hushvec.audit.verdicts import THIS_ATTACK, bound_facts
+from hushvec.audit.results import THIS_ATTACK, bound_facts
 
 FEWEST_SHADOWS = {"logistic": 2, "likelihood": 4, "released": 2}
 ATTACKS = tuple(FEWEST_SHADOWS)
@@ -177,10 +174,6 @@ def membership_inference(
         seed: of members, key streams and resampling; None: from the operating system.
         progress: called with 1 after each of the models.
 
-    Raises:
-        TypeError: wrong kinds.
-        ValueError: a value out of its range; NaN or Inf; answers of a wrong shape.
-
     Guarantees:
         `bound` holds for expected rates of any attack if the claim does (replace-one adjacency; docs/proofs/membership_bound.md).
         If the claim holds, `exposed` is True with probability at most 1 - confidence; where the claim grows with the number of
@@ -202,8 +195,8 @@ def membership_inference(
         >>> result.exceeds_chance, result.epsilon_claimed
         (True, None)
     """
-    arguments = _arguments(attack, fprs, confidence, resamples)
-    if validate.whole_number("shadow_models", shadow_models, at_least=0) < FEWEST_SHADOWS[arguments.attack]:
+    _rates(attack, fprs, confidence, resamples)
+    if validate.whole_number("shadow_models", shadow_models, at_least=0) < FEWEST_SHADOWS[attack]:
         raise ValueError(f"shadow_models must be >= {FEWEST_SHADOWS[attack]} for {attack!r}, got {shadow_models}")
     _require_claim(claim)
     game = play(
@@ -234,20 +227,25 @@ def judge(
     Args:
         game: of `play`, or one of its `game.at(k)`.
     """
-    arguments = _arguments(attack, fprs, confidence, resamples)
+    rates_of_false = _rates(attack, fprs, confidence, resamples)
     if len(game.shadows) < FEWEST_SHADOWS[attack]:
         raise ValueError(
             f"game must have at least {FEWEST_SHADOWS[attack]} shadow models for {attack!r}, got {len(game.shadows)}"
         )
     promised, both = _promised(game, attack, claim)
-    statistics, pairs = _statistics(game, attack, both)
-    chosen = strongest(statistics, game, arguments.fprs)
+    if attack == "released":
+        statistics, pairs = [released_statistic(game)], released_pairs(game)
+    else:
+        seen = observe(game)
+        statistics = [logistic_statistic(seen)] if attack == "logistic" else likelihood_statistics(seen)
+        pairs = pair_statistics(game, statistics, both=both)
+    chosen = strongest(statistics, game, rates_of_false)
     inside, learned = memberships(game.targets), memberships(game.shadows[: len(chosen.shadows)])
     curve = RocCurve.of(chosen.targets[inside], chosen.targets[~inside])
     shadow_curve = RocCurve.of(chosen.shadows[learned], chosen.shadows[~learned])
-    thresholds = {fpr: shadow_curve.threshold_at(fpr) for fpr in arguments.fprs}
+    thresholds = {fpr: shadow_curve.threshold_at(fpr) for fpr in rates_of_false}
     area, rates = bootstrap(
-        curve, arguments.fprs, confidence=confidence, resamples=resamples, random=random_of(game.root, RESAMPLES)
+        curve, rates_of_false, confidence=confidence, resamples=resamples, random=random_of(game.root, RESAMPLES)
     )
     lower = audited_epsilon(
         game,
@@ -269,7 +267,7 @@ def judge(
         epsilon_claimed=promised[0] if promised else None,
         delta=promised[1] if promised else 0.0,
         epsilon_lower=lower.epsilon_lower,
-        bound=bounds_of(promised, arguments.fprs),
+        bound=bounds_of(promised, rates_of_false),
         epsilon=lower,
         confidence=confidence,
         candidates=len(game.documents),
@@ -287,32 +285,33 @@ def judge(
                 delta=promised[1] if promised else 0.0,
                 confidence=confidence,
             ),
-            "statistics": {statistic.name: _areas(statistic, inside, learned) for statistic in statistics},
+            "statistics": {
+                one.name: {
+                    "auc": RocCurve.of(one.targets[inside], one.targets[~inside]).auc,
+                    "auc_shadows": RocCurve.of(one.shadows[learned], one.shadows[~learned]).auc,
+                }
+                for one in statistics
+            },
         },
     )
 
 
 def bounds_of(promised: Claim | None, fprs: Sequence[float]) -> dict[str | float, float]:
-    """What a claim allows any attack: {"auc": ..., fpr: ...}; 1 without a claim."""
+    """Limits that a claim sets to any attack: {"auc": ..., fpr: ...}; 1 without a claim."""
     if promised is None:
         return {"auc": 1.0, **dict.fromkeys(fprs, 1.0)}
     return {"auc": membership_auc_bound(*promised), **{fpr: membership_bound(*promised, fpr) for fpr in fprs}}
 
 
-@dataclass(frozen=True)
-class _Arguments:
-    attack: str
-    fprs: tuple[float, ...]
-
-
-def _arguments(attack: Any, fprs: Any, confidence: Any, resamples: Any) -> _Arguments:
+def _rates(attack: Any, fprs: Any, confidence: Any, resamples: Any) -> tuple[float, ...]:
+    """The rates of false positives, after a check of all four arguments."""
     validate.choice("attack", attack, ATTACKS)
     checked = tuple(validate.probability("fprs", fpr) for fpr in fprs)
     if not checked or len(set(checked)) < len(checked):
         raise ValueError(f"fprs must be different rates, at least one, got {tuple(fprs)!r}")
     validate.probability("confidence", confidence)
     validate.whole_number("resamples", resamples, at_least=1)
-    return _Arguments(attack, checked)
+    return checked
 
 
 def _require_claim(claim: Any) -> None:
@@ -324,15 +323,6 @@ def _require_claim(claim: Any) -> None:
         raise TypeError(f"claim must be 'index', (epsilon, delta), a function or None, got {validate.kind(claim)}")
     validate.not_negative("epsilon", claim[0])
     validate.delta(claim[1], zero_allowed=True)
-
-
-def _statistics(game: Game, attack: str, both: bool) -> tuple[list[Statistic], list[PairStatistic]]:
-    """What an attack judges candidates by, and what it guesses coins by."""
-    if attack == "released":
-        return [released_statistic(game)], released_pairs(game)
-    seen = observe(game)
-    statistics = [logistic_statistic(seen)] if attack == "logistic" else likelihood_statistics(seen)
-    return statistics, pair_statistics(game, statistics, both=both)
 
 
 def _promised(game: Game, attack: str, claim: Any) -> tuple[Claim | None, bool]:
@@ -350,11 +340,3 @@ def _promised(game: Game, attack: str, claim: Any) -> tuple[Claim | None, bool]:
     if once is None or math.isinf(once[0]):
         return None, False
     return (float(once[0]), float(once[1])), tuple(once) == tuple(twice or ())
-
-
-def _areas(statistic: Statistic, inside: NDArray[np.bool_], learned: NDArray[np.bool_]) -> dict[str, float]:
-    """Of one statistic that was tried: on targets, and on the shadows by which one was chosen."""
-    return {
-        "auc": RocCurve.of(statistic.targets[inside], statistic.targets[~inside]).auc,
-        "auc_shadows": RocCurve.of(statistic.shadows[learned], statistic.shadows[~learned]).auc,
-    }

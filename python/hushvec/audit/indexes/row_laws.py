@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
-from hushvec.audit.indexes.rows import unit
+from hushvec.audit.indexes.features import unit
 from hushvec.mechanisms.by_name import element_variance
 from hushvec.receipts.vectors import Receipt
 
@@ -43,9 +43,13 @@ def log_densities(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
         centers: [c, d], clean, at the length they were released with.
         receipt: of the release; None for rows without noise.
     """
-    whole = _stretched(rows, receipt)
-    law = _LAWS["none" if receipt is None else receipt.mechanism]
-    return law(whole, centers, receipt)
+    if receipt is not None and receipt.renormalize:
+        deviation = receipt.sigma
+        if deviation is None:
+            assert receipt.scale is not None
+            deviation = receipt.scale * math.sqrt(element_variance(receipt.mechanism, receipt.dimension))
+        rows = rows * np.float32(math.hypot(receipt.clip_norm, math.sqrt(receipt.dimension) * deviation))
+    return _LAWS["none" if receipt is None else receipt.mechanism](rows, centers, receipt)
 
 
 def log_ratios(rows: Rows, first: Rows, second: Rows, receipt: Receipt | None) -> Table:
@@ -59,37 +63,12 @@ def log_ratios(rows: Rows, first: Rows, second: Rows, receipt: Receipt | None) -
     return ratios
 
 
-def _stretched(rows: Rows, receipt: Receipt | None) -> Rows:
-    if receipt is None or not receipt.renormalize:
-        return rows
-    length = math.sqrt(receipt.dimension) * _deviation(receipt)
-    return rows * np.float32(math.hypot(receipt.clip_norm, length))
-
-
-def _deviation(receipt: Receipt) -> float:
-    """Of the noise of one element."""
-    if receipt.sigma is not None:
-        return receipt.sigma
-    assert receipt.scale is not None
-    return receipt.scale * math.sqrt(element_variance(receipt.mechanism, receipt.dimension))
-
-
-def _gaussian_of(sigma: float) -> Callable[[Rows, Rows], Table]:
-    def law(rows: Rows, centers: Rows) -> Table:
-        lengths = np.einsum("cd,cd->c", centers, centers, dtype=np.float64)
-        densities: Table = (inner_products(rows, centers).astype(np.float64) - lengths / 2) / sigma**2
-        return densities
-
-    return law
-
-
-def _none(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
-    return _gaussian_of(_PLAIN_SIGMA)(rows, centers)
-
-
 def _gaussian(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
-    assert receipt is not None and receipt.sigma is not None
-    return _gaussian_of(receipt.sigma)(rows, centers)
+    sigma = _PLAIN_SIGMA if receipt is None else receipt.sigma
+    assert sigma is not None
+    lengths = np.einsum("cd,cd->c", centers, centers, dtype=np.float64)
+    densities: Table = (inner_products(rows, centers).astype(np.float64) - lengths / 2) / sigma**2
+    return densities
 
 
 def _laplacian(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
@@ -124,7 +103,8 @@ def _privunit(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
     place = (along - receipt.threshold) / spread
     densities: Table = np.where(place > 0, receipt.epsilon, 0.0)
     cut = np.abs(place) < _FAR_FROM_THE_EDGE
-    odds = _normal_log_odds(place[cut])
+    # ln (Phi(x) / Phi(-x)), equation 10 of Bowling et al. (2009): Phi is within 1.5e-4 of what these odds say.
+    odds = place[cut] * (1.5976 + 0.07056 * place[cut] ** 2)
     densities[cut] = np.logaddexp(receipt.epsilon - np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds))
     return densities
 
@@ -148,7 +128,8 @@ def _log_chi_tail(length: Table, dimension: int) -> Table:
     The density is e^-g with g = length^2/2 - (d - 1) ln length, up to a factor; r with r^2/2 = g - min g is nearly normal.
 
     Reference:
-        Barndorff-Nielsen, "Modified signed log likelihood ratio" (1991), for r* = r + ln(g' / (r sqrt(g''))) / r.
+        Barndorff-Nielsen, "Modified signed log likelihood ratio" (1991), for r* = r + ln(g' / (r sqrt(g''))) / r;
+        Sampford, "Some inequalities on Mill's ratio and related functions" (1953), for the bound on the normal tail.
     """
     freedom = max(1, dimension - 1)
     mode = math.sqrt(freedom)
@@ -158,33 +139,16 @@ def _log_chi_tail(length: Table, dimension: int) -> Table:
     near = np.abs(root) < _NEAR_THE_MODE
     safe = np.where(near, 1.0, root)
     lift = np.log(np.where(near, 1.0, slope / (math.sqrt(2.0) * safe))) / safe
-    return _log_normal_tail(root + lift)
-
-
-def _log_normal_tail(x: Table) -> Table:
-    """ln P[N(0, 1) >= x] by phi(x) 4 / (3 x + sqrt(x^2 + 8)) for x >= 0, at most 13 % too large (at 0), 1 % from x = 1.5 on.
-
-    Reference:
-        Sampford, "Some inequalities on Mill's ratio and related functions" (1953), for the bound.
-    """
+    x = root + lift
     size = np.abs(x)
+    # ln P[N(0, 1) >= x] by phi(x) 4 / (3 x + sqrt(x^2 + 8)) for x >= 0: at most 13 % too large (at 0), 1 % from x = 1.5 on.
     far = math.log(4 / math.sqrt(2 * math.pi)) - 0.5 * size**2 - np.log(3 * size + np.sqrt(size**2 + 8))
     tail: Table = np.where(x >= 0, far, np.log1p(-np.exp(far)))
     return tail
 
 
-def _normal_log_odds(place: Table) -> Table:
-    """ln (Phi(x) / Phi(-x)); Phi is within 1.5e-4 of what these odds say.
-
-    Reference:
-        Bowling, Khasawneh, Kaewkuekool, Cho, "A logistic approximation to the cumulative normal distribution" (2009), equation 10.
-    """
-    odds: Table = place * (1.5976 + 0.07056 * place**2)
-    return odds
-
-
 _LAWS: dict[str, Callable[[Rows, Rows, Receipt | None], Table]] = {
-    "none": _none,
+    "none": _gaussian,
     "gaussian": _gaussian,
     "empirical": _gaussian,
     "laplacian": _laplacian,

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.audit.indexes.features import Ids, Scores
-from hushvec.audit.indexes.rows import Vectors, require_vectors, unit
+from hushvec.audit.indexes.features import Ids, Scores, Vectors, require_vectors, unit
 
 # Queries of one call of search: the scores of a whole index for so many are some hundred MB at 10,000 documents.
 QUERIES_AT_ONCE = 4096
@@ -37,19 +36,14 @@ class Model:
     """One index and what it answered.
 
     Args:
-        index: the index itself; None for all but the first shadows.
-        members: [n], which candidates are in it.
-        pairs: [m, 2], the candidates of each pair; the index has one of each.
-        coins: [m], 0 where the first of the pair is in, 1 where the second is.
-        slots: [m], the row number and id of each pair in the index.
         ids, scores: [n, q, k], what was returned for each candidate's queries, best first; scores None if there are none.
     """
 
-    index: Any
-    members: NDArray[np.bool_]
-    pairs: NDArray[np.intp]
-    coins: NDArray[np.intp]
-    slots: Ids
+    index: Any  # the index itself; None for all but the first shadows
+    members: NDArray[np.bool_]  # [n], which candidates are in it
+    pairs: NDArray[np.intp]  # [m, 2], the candidates of each pair; the index has one of each
+    coins: NDArray[np.intp]  # [m], 0 where the first of the pair is in, 1 where the second is
+    slots: Ids  # [m], the row number and id of each pair in the index
     ids: Ids
     scores: Scores | None
 
@@ -63,23 +57,14 @@ class Model:
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """All models of one setting, searched once: any number of attacks can be judged on it.
+    """All models of one setting, searched once: any number of attacks can be judged on it."""
 
-    Args:
-        documents: [n, d], the candidates at unit length, behind the index's public map if it has one.
-        queries: [n, q, d], likewise.
-        targets: models that attacks are judged on.
-        shadows: models that attacks learn from.
-        k: depth of the answers.
-        root: where the draws of pairs, coins and later resampling come from.
-    """
-
-    documents: Vectors
-    queries: Vectors
-    targets: tuple[Model, ...]
-    shadows: tuple[Model, ...]
-    k: int
-    root: int
+    documents: Vectors  # [n, d], the candidates at unit length, behind the index's public map if it has one
+    queries: Vectors  # [n, q, d], likewise
+    targets: tuple[Model, ...]  # models that attacks are judged on
+    shadows: tuple[Model, ...]  # models that attacks learn from
+    k: int  # depth of the answers
+    root: int  # where the draws of pairs, coins and later resampling come from
 
     @property
     def expected(self) -> Scores:

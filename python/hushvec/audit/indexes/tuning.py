@@ -7,7 +7,7 @@ leaks something about them that no receipt counts; tuned on other people's docum
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from hushvec._util.display import Sheet, at_most, confidence_of, number, shown
 from hushvec._util.statistics import Estimate, clopper_pearson_upper
 from hushvec.audit.indexes.bounds import epsilon_for
 from hushvec.audit.indexes.membership import ATTACKS, MembershipResult, membership_inference
-from hushvec.audit.verdicts import THIS_ATTACK
+from hushvec.audit.results import THIS_ATTACK
 
 PRIVATE, PUBLIC = "private documents", "public documents"
 _NOTES = {
@@ -45,11 +45,16 @@ class Trial:
     utility: float | None
     result: MembershipResult
 
+    @property
+    def words(self) -> str:
+        utility = "" if self.utility is None else f"; utility {number(self.utility)}"
+        return f"rate {self.tpr}: {'meets' if self.meets else 'does not meet'} the limit{utility}"
+
 
 @shown
 @dataclass(frozen=True, kw_only=True)
 class TunedEpsilon:
-    """What the search found. `print` shows every trial.
+    """The result of the search. `print` shows every trial.
 
     Args:
         epsilon: of those tried the most useful one that meets the limit; None if none does.
@@ -71,7 +76,7 @@ class TunedEpsilon:
 
     @property
     def note(self) -> str:
-        """What the documents that it was tuned on mean for the answer."""
+        """How private the answer is, by the documents that it was tuned on."""
         return _NOTES[self.tuned_on]
 
     def _sheet(self) -> Sheet:
@@ -79,7 +84,7 @@ class TunedEpsilon:
         facts = [
             ("limit", f"a rate of {self.target_tpr:g} at {self.fpr:g} false positives"),
             ("proven", f"no attack at all can exceed it up to epsilon {at_most(self.epsilon_proven)}"),
-            *((f"epsilon {number(trial.epsilon)}", _trial(trial)) for trial in self.trials),
+            *((f"epsilon {number(trial.epsilon)}", trial.words) for trial in self.trials),
             ("confidence", f"{confidence_of(self.confidence)} for all trials together"),
         ]
         return Sheet(f"Tuned epsilon: {found} the limit", tuple(facts), (THIS_ATTACK, self.note))
@@ -91,11 +96,6 @@ class TunedEpsilon:
             "note": self.note,
             "trials": [{**vars(trial), "tpr": asdict(trial.tpr), "result": trial.result.to_dict()} for trial in self.trials],
         }
-
-
-def _trial(trial: Trial) -> str:
-    utility = "" if trial.utility is None else f"; utility {number(trial.utility)}"
-    return f"rate {trial.tpr}: {'meets' if trial.meets else 'does not meet'} the limit{utility}"
 
 
 def tune_epsilon(
@@ -137,8 +137,8 @@ def tune_epsilon(
         progress: called with 1 after each model of each trial.
 
     Raises:
-        TypeError: wrong kinds; none or both of documents and public_documents.
-        ValueError: a value out of its range; a limit that so few candidates cannot show to be met, even if nobody is found.
+        TypeError: none or both of documents and public_documents.
+        ValueError: a limit that so few candidates cannot show to be met, even if nobody is found.
 
     Guarantees:
         None for documents: replacing one private document can move the answer from one end to the other, so a release at that
@@ -168,9 +168,22 @@ def tune_epsilon(
         given = "neither" if documents is None else "both"
         raise TypeError(f"one of documents (private) and public_documents must be given, got {given}")
     attacked = documents if public_documents is None else public_documents
-    search = _checked(target_tpr, fpr, low, high, steps, confidence, attack)
+    validate.choice("attack", attack, ATTACKS)
+    rate, limit = validate.probability("fpr", fpr), validate.number("target_tpr", target_tpr)
+    if not rate < limit < 1:
+        raise ValueError(f"target_tpr must be > fpr = {rate!r} and < 1, got {limit!r}: guessing reaches fpr")
+    inside, outside = validate.positive("low", low), validate.positive("high", high)
+    if inside >= outside:
+        raise ValueError(f"low must be < high = {outside!r}, got {inside!r}")
+    each = 1 - (1 - validate.probability("confidence", confidence)) / validate.whole_number("steps", steps, at_least=2)
     pool = len(attacked) // 2 * 2 if candidates is None else validate.whole_number("candidates", candidates, at_least=4)
-    _require_visible(search, pool // 2 * validate.whole_number("target_models", target_models, at_least=1))
+    members = pool // 2 * validate.whole_number("target_models", target_models, at_least=1)
+    least = clopper_pearson_upper(0, max(1, members), (1 - each) / 2)
+    if least > limit:  # it could not be seen to be met
+        raise ValueError(
+            f"target_tpr must be >= {least:.3g} to be shown with {members} members, got {limit!r}: "
+            "ask for more documents or target_models"
+        )
     trials: dict[float, Trial] = {}
 
     def meets(epsilon: float) -> bool:
@@ -183,73 +196,31 @@ def tune_epsilon(
             shadow_models=shadow_models,
             target_models=target_models,
             candidates=candidates,
-            fprs=(search.fpr,),
-            confidence=search.each,
+            fprs=(rate,),
+            confidence=each,
             resamples=resamples,
             seed=seed,
             progress=progress,
         )
-        rate = result.tpr[search.fpr]
-        met = rate.high <= search.target_tpr
+        found = result.tpr[rate]
+        met = found.high <= limit
         value = float(utility(epsilon)) if utility is not None and met else None
-        trials[epsilon] = Trial(epsilon=epsilon, tpr=rate, meets=met, utility=value, result=result)
+        trials[epsilon] = Trial(epsilon=epsilon, tpr=found, meets=met, utility=value, result=result)
         return met
 
-    if not meets(search.high) and meets(search.low):
-        inside, outside = search.low, search.high
-        for _ in range(search.steps - 2):
+    if not meets(outside) and meets(inside):
+        for _ in range(steps - 2):
             middle = math.sqrt(inside * outside)
             inside, outside = (middle, outside) if meets(middle) else (inside, middle)
 
     ordered = tuple(trials[epsilon] for epsilon in sorted(trials))
-    delta = max(trial.result.delta for trial in ordered)
+    useful = max((trial for trial in ordered if trial.meets), key=lambda trial: (trial.utility or 0.0, trial.epsilon), default=None)
     return TunedEpsilon(
-        epsilon=_most_useful(ordered),
-        epsilon_proven=epsilon_for(search.target_tpr, search.fpr, delta),
-        target_tpr=search.target_tpr,
-        fpr=search.fpr,
+        epsilon=None if useful is None else useful.epsilon,
+        epsilon_proven=epsilon_for(limit, rate, max(trial.result.delta for trial in ordered)),
+        target_tpr=limit,
+        fpr=rate,
         tuned_on=PRIVATE if public_documents is None else PUBLIC,
         confidence=confidence,
         trials=ordered,
     )
-
-
-@dataclass(frozen=True)
-class _Search:
-    target_tpr: float
-    fpr: float
-    low: float
-    high: float
-    steps: int
-    each: float
-
-
-def _checked(target_tpr: Any, fpr: Any, low: Any, high: Any, steps: Any, confidence: Any, attack: Any) -> _Search:
-    validate.choice("attack", attack, ATTACKS)
-    rate = validate.probability("fpr", fpr)
-    target = validate.number("target_tpr", target_tpr)
-    if not rate < target < 1:
-        raise ValueError(f"target_tpr must be > fpr = {rate!r} and < 1, got {target!r}: guessing reaches fpr")
-    first, last = validate.positive("low", low), validate.positive("high", high)
-    if first >= last:
-        raise ValueError(f"low must be < high = {last!r}, got {first!r}")
-    count = validate.whole_number("steps", steps, at_least=2)
-    level = validate.probability("confidence", confidence)
-    return _Search(target, rate, first, last, count, 1 - (1 - level) / count)
-
-
-def _require_visible(search: _Search, members: int) -> None:
-    """Refuse a limit that could not be seen to be met."""
-    least = clopper_pearson_upper(0, max(1, members), (1 - search.each) / 2)
-    if least > search.target_tpr:
-        raise ValueError(
-            f"target_tpr must be >= {least:.3g} to be shown with {members} members, got {search.target_tpr!r}: "
-            "ask for more documents or target_models"
-        )
-
-
-def _most_useful(trials: Sequence[Trial]) -> float | None:
-    met = [trial for trial in trials if trial.meets]
-    if not met:
-        return None
-    return max(met, key=lambda trial: (trial.utility if trial.utility is not None else 0.0, trial.epsilon)).epsilon

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from hushvec._native import _core, arrays, conversion, rowwise
 from hushvec.receipts.labels import RowReceipt
 from hushvec.release.charging import Budget
-from hushvec.release.plan import ReleasePlan
-from hushvec.release.vectors import release_planned
+from hushvec.release.vectors import ReleasePlan, release_planned
 from hushvec.retrieval.index.settings import IndexSettings
 from hushvec.retrieval.noise import VectorNoise
 

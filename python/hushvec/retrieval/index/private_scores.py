@@ -14,8 +14,7 @@ from hushvec.receipts.base import NOTE_SEED, key_fields
 from hushvec.receipts.selections import SelectionReceipt
 from hushvec.receipts.vectors import Receipt
 from hushvec.release.charging import entry_of_charge
-from hushvec.release.plan import ReleasePlan
-from hushvec.release.vectors import charge
+from hushvec.release.vectors import ReleasePlan, charge
 from hushvec.retrieval.noise import ScoreNoise
 from hushvec.retrieval.stores.blocks import Rows, Scores, best_of_matrix, score_blocks
 

@@ -18,8 +18,7 @@ from hushvec.receipts.labels import LabelReceipt
 from hushvec.receipts.vectors import Receipt
 from hushvec.release.charging import Budget
 from hushvec.release.labels import privatize_labels
-from hushvec.release.plan import ReleasePlan
-from hushvec.release.vectors import release_planned
+from hushvec.release.vectors import ReleasePlan, release_planned
 from hushvec.text.inverters.mapped import Lifted, behind
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, TextChooser
 from hushvec.text.rewriting.terms import NOTE_BASIC, Shares, Terms

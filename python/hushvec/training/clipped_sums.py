@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from hushvec._native import _core
+from hushvec._native import _core, cuda
 from hushvec._native.arrays import (
     DEFAULT_DTYPE,
     device_of,
+    in_order,
     is_contiguous,
     new_array,
     on_cuda,
@@ -25,10 +26,66 @@ from hushvec._native.arrays import (
     require_form,
     require_same_kind,
 )
-from hushvec._native.device_sums import DeviceSums
 from hushvec._native.generators import require_generator
 from hushvec._native.rowwise import require_finite
 from hushvec._util import validate
+
+
+class DeviceSums:
+    """Exact sums in CUDA memory: a float64 array of whole units for each part of a row, the same bits as on the CPU."""
+
+    def __init__(self, like: Any, lengths: Sequence[int], clip_norm: float, sigma: float, most_rows: int) -> None:
+        self.device = device_of(like)
+        self.rows = 0
+        self._clip_norm, self._sigma, self._most_rows = clip_norm, sigma, most_rows
+        self._sums = [new_array(like, (length,), dtype="float64") for length in lengths]
+        for sums in self._sums:
+            sums[...] = 0
+
+    def add(self, matrices: Sequence[Any], names: Sequence[str]) -> None:
+        """Add rows: [B, length] for each part. If it raises, nothing has changed."""
+        rows = int(matrices[0].shape[0])
+        most = min(self._most_rows, cuda.most_rows_of_sum(matrices[0], self._clip_norm, self._sigma))
+        if self.rows + rows > most:
+            reason = "most_rows" if most == self._most_rows else "the most on a CUDA device with this clip_norm and sigma"
+            raise ValueError(f"rows of the sum must be <= {reason} = {most}, got {self.rows} + {rows}")
+        for name, matrix in zip(names, matrices, strict=True):
+            if device_of(matrix) != self.device:
+                raise ValueError(f"{name} must be on {self.device} like the rows added before, got {device_of(matrix)}")
+        given = [(in_order(matrix), sums) for matrix, sums in zip(matrices, self._sums, strict=True) if matrix.shape[1]]
+        if given:
+            scales, bad_row = cuda.sum_scales([matrix for matrix, _ in given], self._clip_norm)
+            if bad_row is not None:
+                for name, matrix in zip(names, matrices, strict=True):
+                    require_finite(name, matrix)
+                raise ValueError(f"parts must be finite, got NaN or Inf in row {bad_row}")
+            for matrix, sums in given:
+                cuda.add_to_sum(matrix, scales, sums)
+        self.rows += rows
+
+    def units(self) -> list[Any]:
+        """Copies of the sums."""
+        return [1.0 * sums for sums in self._sums]
+
+    def replace(self, units: Sequence[Any], rows: int) -> None:
+        """Hold these as the sums of so many rows. If it raises, nothing has changed."""
+        most = min(self._most_rows, cuda.most_rows_of_sum(units[0], self._clip_norm, self._sigma))
+        if rows > most:
+            raise ValueError(f"rows of the sum must be <= {most}, got {rows}")
+        for sums, part in zip(self._sums, units, strict=True):
+            sums[...] = part
+        self.rows = rows
+
+    def release(self, results: Sequence[Any], source: _core.Generator) -> None:
+        """Write the sums plus noise: float32[length] for each part, in order in memory."""
+        if self._sigma > 0:
+            cuda.release_sums(self._sums, self._clip_norm, self._sigma, results, source)
+        else:
+            for sums, result in zip(self._sums, results, strict=True):
+                significand, exponent = math.frexp(self._clip_norm)
+                # 2^-25 of the power of two at or above clip_norm
+                result[...] = sums * math.ldexp(1.0, exponent - (significand == 0.5) - 25)
+
 
 CLIPPINGS = ("auto", "exact", "estimated")
 
@@ -50,18 +107,15 @@ class ClippedSum:
             the row, checks the guess while it adds the row, and corrects the row where the guess was wrong: one pass instead of
             two, for a length between 0.97 C and C. "auto" is "estimated" for rows of 2^20 elements and more, else "exact".
 
-    Raises:
-        ValueError, TypeError: a parameter out of range or of the wrong kind.
-
     Guarantees:
-        A row adds a vector of norm at most C in real arithmetic, and that vector depends on no other row: adding or removing a row
-        moves the sum by at most C, replacing one by at most 2 C. Release adds N(0, sigma^2) to every element, rounded as an ideal
-        Gaussian would be: rounding is post-processing. float64 rows are always clipped exactly. NaN and Inf are refused.
+        A row adds a vector of norm at most C in real arithmetic, and that vector depends on no other row: adding or removing a
+        row moves the sum by at most C, replacing one by at most 2 C. Release adds N(0, sigma^2) to every element, rounded as an
+        ideal Gaussian would be: rounding is post-processing. float64 rows are always clipped exactly. NaN and Inf are refused.
         This assumes that nobody changes the rows during `add`, which reads them once for their norms and again for the sum.
 
     Example:
         >>> import numpy as np
-        >>> from hushvec._native.clipped_sums import ClippedSum
+        >>> from hushvec.training.clipped_sums import ClippedSum
         >>> total = ClippedSum([(3,), (2, 2)], clip_norm=1.0, sigma=0.0)
         >>> total.add([np.full((2, 3), 4.0), np.full((2, 2, 2), 2.0)])
         >>> [part.round(3).tolist() for part in total.release()]
@@ -107,18 +161,15 @@ class ClippedSum:
 
     @property
     def corrected_rows(self) -> int:
-        """Of these, how many had a guess that was wrong and were added again."""
+        """How many rows had a guess that was wrong and were added again."""
         return self._sum.corrected_rows
 
     def add(self, parts: Sequence[Any], names: Sequence[str] | None = None) -> None:
         """Add rows: one array [B, *shape] for each part, B >= 1, float32, float16, bfloat16 or float64.
 
-        Arrays of numpy, torch or CuPy, all on one device, where they are added. On a CUDA device the scale is the exact one for every
-        `clipping`. Errors call the parts by `names`: parts[0], parts[1], ... if None.
-
-        Raises:
-            ValueError: B differs or is 0, a shape does not fit, NaN or Inf (its part and row are named), or more than most_rows rows.
-            TypeError: another kind of array or dtype. Whatever is raised, nothing has changed.
+        Arrays of numpy, torch or CuPy, all on one device, where they are added. On a CUDA device the scale is the exact one for
+        every `clipping`. Errors call the parts by `names`: parts[0], parts[1], ... if None. Whatever is raised, nothing has
+        changed.
         """
         given = list(parts)
         if len(given) != len(self._shapes):
@@ -139,11 +190,8 @@ class ClippedSum:
     def release(self, generator: _core.Generator | None = None, out: Sequence[Any] | None = None) -> list[Any]:
         """The sum plus N(0, sigma^2), one float32 array for each part; the sum is empty afterwards.
 
-        A sum of no rows is released like any other: pure noise. Results are arrays of the library that rows were last added from, or
-        `out`, float32 arrays of the parts' shapes. Each part draws from its own nonce.
-
-        Raises:
-            TypeError, ValueError: generator or out is of the wrong kind; nothing has changed.
+        A sum of no rows is released like any other: pure noise. Results are arrays of the library that rows were last added from,
+        or `out`, float32 arrays of the parts' shapes. Each part draws from its own nonce.
         """
         source = require_generator(generator)
         with self._lock:
@@ -168,8 +216,8 @@ class ClippedSum:
     def units(self, like: Any) -> list[Any]:
         """The exact sums, one float64 run for each part, in units of 2^-25 of the power of two at or above clip_norm.
 
-        Those of several processes may be added up, in any order, and given to `replace`. Of no rows they are zeros. `like` is an array
-        where the rows are: the runs are numpy arrays for the CPU, and arrays of its library on its device.
+        Those of several processes may be added up, in any order, and given to `replace`. Of no rows they are zeros. `like` is an
+        array where the rows are: the runs are numpy arrays for the CPU, and arrays of its library on its device.
         """
         with self._lock:
             if on_cuda(like):
@@ -205,7 +253,8 @@ class ClippedSum:
             require_array(name, part)
         shape = (rows, *self._shapes[number])
         if tuple(part.shape) != shape:
-            raise ValueError(f"{name} must have shape {_named(self._shapes[number], rows)}, got {tuple(part.shape)}")
+            wanted = shape if rows else f"(rows, {', '.join(map(str, self._shapes[number]))})"
+            raise ValueError(f"{name} must have shape {wanted}, got {tuple(part.shape)}")
         if rows == 0:
             raise ValueError("parts must have at least 1 row, got 0")
         matrix = part.reshape(rows, self._lengths[number])
@@ -221,7 +270,10 @@ class ClippedSum:
         if len(targets) != len(self._shapes):
             raise ValueError(f"out must have {len(self._shapes)} arrays, got {len(targets)}")
         for target, shape in zip(targets, self._shapes, strict=True):
-            _require_target(target, shape)
+            if not hasattr(target, "reshape") or not hasattr(target, "ndim"):
+                require_array("out", target)
+            require_form(target, shape, DEFAULT_DTYPE)
+            require_array("out", target.reshape(-1))
         return targets
 
     def _add_on_cpu(self, matrices: list[Any], names: Sequence[str]) -> None:
@@ -252,15 +304,3 @@ class ClippedSum:
             return
         self._sums_on_device(runs[0], "out").release(runs, source)
         self._on_device = None
-
-
-def _named(shape: tuple[int, ...], rows: int) -> str:
-    return str((rows, *shape)) if rows else "(rows, " + ", ".join(map(str, shape)) + ")"
-
-
-def _require_target(target: Any, shape: tuple[int, ...]) -> None:
-    if not hasattr(target, "reshape") or not hasattr(target, "ndim"):
-        require_array("out", target)
-    require_form(target, shape, DEFAULT_DTYPE)
-    require_array("out", target.reshape(-1))
-

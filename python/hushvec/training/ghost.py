@@ -1,27 +1,195 @@
-"""Ghost clipping: the sum of clipped per-example gradients of a batch from one backward pass, without the gradients themselves."""
+"""Ghost clipping: the sum of clipped per-example gradients of a batch from one backward pass, without the gradients themselves.
+
+docs/lora.md is the guide.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from types import TracebackType
 from typing import Any
 
+import torch
+
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
 from hushvec._util.rounding import tensor_to_float32_down
-from hushvec.training.ghost.layers import Recorder, pieces_of
-from hushvec.training.ghost.pieces import Norms, Piece
-from hushvec.training.ghost.requirements import (
-    GhostClippingError,
-    gradients_of,
-    require_complete,
-    require_losses,
-    require_no_batch_divisor,
-    require_own_losses,
-    require_separate,
-    sum_dtype,
-    trainable,
-)
+from hushvec.errors import HushvecError
+from hushvec.training import batch_gradients
+from hushvec.training.ghost_layers import SUPPORTED, Norms, Piece, Recorder, pieces_of, reason_to_refuse
+from hushvec.training.model_watch import ModelWatch
+from hushvec.training.per_example import batch_size, map_tensors, require_independent_examples
+from hushvec.training.ranks import require_plain
+
+__all__ = ["GhostClipping", "GhostClippingError", "next_token_losses"]
+
+IGNORED = -100  # the label of tokens that carry no loss, as in transformers
+
+
+def next_token_losses(logits: Any, labels: Any) -> Any:
+    """Mean loss of the next token, one for each text.
+
+    Args:
+        logits: float [B, T, vocabulary], of a causal language model.
+        labels: int [B, T], the tokens themselves; -100 where no loss is wanted. They are shifted here.
+
+    Returns:
+        Tensor [B]; 0 for a text without a label. A mean over the batch would tie the texts together: each must stay by itself.
+
+    Example:
+        >>> import torch
+        >>> next_token_losses(torch.zeros(2, 3, 4), torch.tensor([[0, 1, 2], [3, 3, -100]])).exp()
+        tensor([4., 4.])
+    """
+    losses = torch.nn.functional.cross_entropy(
+        logits[:, :-1].transpose(1, 2), labels[:, 1:], ignore_index=IGNORED, reduction="none"
+    )
+    counted = (labels[:, 1:] != IGNORED).sum(1).clamp(min=1)
+    return losses.sum(1) / counted
+
+
+# Relative to both losses: rounding of batched kernels is far below it, half of a divisor far above.
+_LOSS_TOLERANCE = 1e-3
+
+
+class GhostClippingError(HushvecError, RuntimeError):
+    """The batch cannot be clipped example by example: examples are tied together, or a parameter is used outside its layer."""
+
+
+def trainable(model: Any) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
+    """(trainable parameters by name, layers that have them)."""
+    owners: dict[int, str] = {}
+    parameters: dict[str, Any] = {}
+    layers: list[tuple[str, Any]] = []
+    for layer, module in model.named_modules():
+        own = {key: parameter for key, parameter in module.named_parameters(recurse=False) if parameter.requires_grad}
+        if not own:
+            continue
+        reason = reason_to_refuse(module)
+        for key, parameter in own.items():
+            name = f"{layer}.{key}" if layer else key
+            if reason is not None:
+                raise ValueError(
+                    f"trainable parameters must belong to {SUPPORTED} layers, got {name} of {reason}; "
+                    "clip per-example gradients instead, or freeze it if its forward pass writes nothing, as max_norm does"
+                )
+            if not parameter.is_floating_point():
+                raise ValueError(f"trainable parameters must be real floating-point numbers, got {name} of {parameter.dtype}")
+            if id(parameter) in owners:
+                raise ValueError(f"a trainable parameter must belong to one layer, got {owners[id(parameter)]} also as {name}")
+            owners[id(parameter)] = name
+            parameters[name] = parameter
+        layers.append((layer, module))
+    if not parameters:
+        raise ValueError("model must have a trainable parameter, got none with requires_grad")
+    return parameters, layers
+
+
+def require_losses(losses: Any) -> int:
+    """The number of examples that have a loss each: finite, and with gradients."""
+    _require_tensor(losses)
+    if losses.dim() != 1 or not len(losses):
+        raise ValueError(f"losses must be a tensor [B], one loss for each of B >= 1 examples, got {list(losses.shape)}")
+    if not losses.requires_grad:
+        raise ValueError("losses must come from the model with gradients, got a tensor that needs none")
+    bad = (~losses.isfinite()).nonzero()
+    if len(bad):
+        raise ValueError(f"losses must be finite, got {losses[int(bad[0])].item()} for example {int(bad[0])}")
+    return len(losses)
+
+
+def _losses_of_examples(losses: Any, examples: int) -> Any:
+    _require_tensor(losses)
+    if tuple(losses.shape) != (examples,):
+        raise ValueError(f"losses must be a tensor [{examples}], one loss for each example, got {list(losses.shape)}")
+    return losses
+
+
+def _require_tensor(losses: Any) -> None:
+    if not isinstance(losses, torch.Tensor):
+        raise TypeError(f"losses must be a tensor, got {validate.kind(losses)}")
+
+
+def require_no_batch_divisor(module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    if named.get("num_items_in_batch") is not None:
+        raise GhostClippingError(
+            "num_items_in_batch must be left out: losses that are divided by the tokens of the batch depend on other examples"
+        )
+
+
+def require_own_losses(model: Any, losses_of: Callable[..., Any], batch: tuple[Any, ...]) -> None:
+    """As `GhostClipping.require_own_losses`."""
+    size = batch_size(batch)
+    if size < 2:
+        raise ValueError(f"batch must have at least 2 examples, got {size}")
+    halves = [slice(0, size // 2), slice(size // 2, size)]
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            whole = _losses_of_examples(losses_of(*batch), size)
+            parts = [
+                _losses_of_examples(losses_of(*map_tensors(batch, itemgetter(cut))), cut.stop - cut.start) for cut in halves
+            ]
+    finally:
+        for module, training in modes:  # one by one: a layer that was in eval mode before must stay in it
+            module.training = training
+    alone = torch.cat(parts).double()
+    off = (whole.double() - alone).abs() / (whole.double().abs() + alone.abs()).clamp_min(torch.finfo(torch.float64).tiny)
+    worst = int(off.argmax())
+    if not float(off[worst]) <= _LOSS_TOLERANCE:
+        raise GhostClippingError(
+            "the loss of an example must not depend on the rest of the batch, got "
+            f"{float(whole[worst]):.6g} in a batch of {size} and {float(alone[worst]):.6g} in half of it: divide by public "
+            "constants or by the example's own number of tokens"
+        )
+
+
+def require_separate(losses: Any, uses: list[tuple[str, Any, Any]], edges: list[Any]) -> None:
+    """One example's loss must ask nothing of the rows of others."""
+    one = len(losses) // 2
+    for (layer, _, _), gradient in zip(uses, gradients_of(losses[one], edges, keep=True)):
+        if gradient is None:
+            continue
+        others = gradient.clone()
+        others[one] = 0.0
+        if others.count_nonzero():
+            raise GhostClippingError(
+                f"the loss of an example must depend on its own row only, got a loss that depends on other rows in {layer}: "
+                "layers that mix examples (BatchNorm), a loss that is a mean over the batch, or an axis before the batch"
+            )
+
+
+def require_complete(losses: Any, pieces: dict[str, Piece], parameters: dict[str, Any]) -> None:
+    """The sum over examples must be what autograd finds, or a parameter is used where no layer shows it."""
+    names = list(parameters)
+    found = gradients_of(losses.sum(), [parameters[name] for name in names], keep=True)
+    with torch.no_grad():
+        for name, gradient in zip(names, found):
+            piece, dtype = pieces.get(name), sum_dtype(parameters[name])
+            if piece is None:
+                ours, size = torch.zeros((), dtype=dtype), 0.0
+            else:
+                ours = piece.weighted_sum(torch.ones(piece.examples, dtype=dtype, device=losses.device))
+                size = float(piece.norms().spread.sum())
+            missing = float((ours if gradient is None else gradient.to(dtype) - ours).double().norm())
+            if not missing <= math.sqrt(torch.finfo(parameters[name].dtype).eps) * size:
+                raise GhostClippingError(
+                    f"parameter {name} must be used by its own layer's forward pass only: the layer accounts for a gradient "
+                    f"that differs from autograd's by {missing:.3g}"
+                )
+
+
+def gradients_of(loss: Any, inputs: list[Any], *, keep: bool) -> tuple[Any, ...]:
+    found: tuple[Any, ...] = torch.autograd.grad(loss, inputs, retain_graph=keep, allow_unused=True)
+    return found
+
+
+def sum_dtype(parameter: Any) -> Any:
+    """The dtype of a parameter's sums: float32, or float64 where the parameter is."""
+    return torch.float64 if parameter.dtype == torch.float64 else torch.float32
+
 
 # Room for the few roundings that scales are computed with.
 _ROOM = 2.0**-45
@@ -51,9 +219,8 @@ class GhostClipping:
         allow_buffers: names of buffers that forward passes may write, since they hold nothing of the examples.
 
     Raises:
-        TypeError, ValueError: a bad argument, no trainable parameter, a trainable parameter of another kind of layer (it is named),
-            one that two layers share, or a layer that mixes examples (BatchNorm in training mode).
-        MissingExtraError: torch is not installed.
+        ValueError: no trainable parameter, one of another kind of layer (it is named), one that two layers share, or a layer that
+            mixes examples (BatchNorm in training mode).
 
     Guarantees:
         Each example enters the sum scaled such that its share has norm <= clip_norm in real arithmetic, for the activations and output
@@ -85,10 +252,6 @@ class GhostClipping:
     """
 
     def __init__(self, model: Any, clip_norm: float, *, check: bool = True, allow_buffers: Sequence[str] = ()) -> None:
-        with needs_extra("ghost clipping", "training"):
-            from hushvec.training.model_watch import ModelWatch
-            from hushvec.training.per_example import require_independent_examples
-            from hushvec.training.ranks import require_plain
         require_independent_examples(model)
         require_plain(model)
         self.clip_norm = validate.clip_norm(clip_norm)
@@ -111,10 +274,6 @@ class GhostClipping:
             losses_of: `losses_of(*batch)` -> losses [B], through the model, as they are given to `backward`.
             *batch: tensors [B, ...], and mappings, lists and tuples of them; B >= 2, of examples of different lengths or with
                 different numbers of valid tokens, if they have any. Public ones: what is raised says by how much losses differ.
-
-        Raises:
-            GhostClippingError: a loss changes with the rest of the batch, by more than 1e-3 of it.
-            TypeError, ValueError: losses of another shape or kind, fewer than 2 examples.
 
         Edge cases:
             The model is in eval mode meanwhile, so that dropout does not differ. What depends on the batch in other batches only is
@@ -142,7 +301,7 @@ class GhostClipping:
 
     @property
     def last_norms(self) -> Any:
-        """Norms of the examples of the last batch before clipping, float64 [B], rounded up; None before the first one.
+        """Norms of the last batch's examples before clipping, float64 [B], rounded up; None before the first.
 
         They are as private as the examples: a clip norm chosen from them leaks information.
         """
@@ -164,7 +323,9 @@ class GhostClipping:
         """
         uses = self._recorder.take()
         self._require_same_parameters()
-        self._require_untouched()
+        require_independent_examples(self._model)
+        self._watch.require_before_step(self._batches)  # of buffers and frozen parameters; trained ones are the optimizer's to watch
+        self._batches += 1
         examples = require_losses(losses)
         edges = [use.edge for _, _, use in uses]
         if not edges:
@@ -206,8 +367,6 @@ class GhostClipping:
 
     def _pieces(self, uses: list[tuple[str, Any, Any]], asked: tuple[Any, ...], examples: int) -> dict[str, Piece]:
         """Pieces by parameter name. Passes that the losses do not depend on are left out."""
-        import torch
-
         passes: dict[str, tuple[Any, list[tuple[Any, Any]]]] = {}
         for (layer, module, use), gradient in zip(uses, asked):
             if gradient is not None:
@@ -221,8 +380,6 @@ class GhostClipping:
 
     def _scales(self, norms: dict[str, Norms], examples: int, device: Any) -> tuple[Any, Any]:
         """(what each example is multiplied by, the largest that its norm can be)."""
-        import torch
-
         none = torch.zeros(examples, dtype=torch.float64, device=device)
         largest = sum((one.squared for one in norms.values()), none).sqrt() * (1 + _ROOM)
         spread = sum((one.spread.square() for one in norms.values()), none).sqrt() * (1 + _ROOM)
@@ -236,10 +393,6 @@ class GhostClipping:
         return tensor_to_float32_down(scales), largest
 
     def _add(self, sums: dict[str, Any], examples: int) -> None:
-        import torch
-
-        from hushvec.training import batch_gradients
-
         if all(getattr(parameter, "clipped_sum", None) is None for parameter in self._parameters.values()):
             batch_gradients.mark(self._parameters.values())
         for name, parameter in self._parameters.items():
@@ -256,12 +409,3 @@ class GhostClipping:
         if now != set(self._parameters):
             name = sorted(now ^ set(self._parameters))[0]
             raise ValueError(f"trainable parameters must stay those that GhostClipping was made for, got another state of {name}")
-
-    def _require_untouched(self) -> None:
-        """The forward pass has written into no buffer and no frozen parameter. Trained ones are the optimizer's to watch."""
-        from hushvec.training.per_example import require_independent_examples
-
-        require_independent_examples(self._model)
-        self._watch.require_before_step(self._batches)
-        self._batches += 1
-

@@ -1,14 +1,106 @@
-"""Check that an adapter trained: its matrices before and after, the model's outputs, and the frozen base weights."""
+"""LoRA adapters through PEFT, and a check that an adapter has trained. docs/lora.md is the guide."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from hushvec._util import validate
+from hushvec._util.extras import needs_extra
 from hushvec.errors import HushvecError
-from hushvec.training.lora.peft_models import lora_layers
+from hushvec.training.model_watch import digest_of, require_module, tensors_of
+
+__all__ = ["AdapterChange", "AdapterCheck", "AdapterUnchangedError", "BaseChangedError", "add_lora"]
+
+
+def add_lora(
+    model: Any,
+    *,
+    rank: int = 8,
+    target_modules: Sequence[str],
+    alpha: float | None = None,
+    dropout: float = 0.0,
+    seed: int | None = None,
+) -> Any:
+    """A model with frozen weights and LoRA matrices in the named layers.
+
+    Args:
+        model: a transformers model, or another torch module.
+        rank: r >= 1, the inner size of the matrices.
+        target_modules: names of Linear or Conv1D layers, or ends of their names ("c_attn", "q_proj").
+        alpha: > 0; a layer adds alpha / r times its product. None: 2 r.
+        dropout: in [0, 1), of the adapter's input.
+        seed: of the matrices' first values; None: from torch's generator as it is. The second matrix begins with zeros either
+            way, so that the model is the same as before until it is trained.
+
+    Returns:
+        A peft.PeftModel around the model, which is changed in place.
+
+    Raises:
+        ValueError: a name that no layer has, a layer that is neither Linear nor Conv1D, a model that has an adapter already.
+        MissingExtraError: PEFT is not installed.
+
+    Guarantees:
+        Every name in target_modules has at least one adapted layer. PEFT itself is satisfied if one of the names has.
+        Only the adapter's matrices are trained.
+
+    Reference:
+        Hu, Shen, Wallis, Allen-Zhu, Li, Wang, Chen, "LoRA: Low-rank adaptation of large language models" (2021).
+
+    Example:
+        >>> import torch
+        >>> from hushvec.training.lora import add_lora
+        >>> model = add_lora(torch.nn.Sequential(torch.nn.Linear(8, 8)), rank=2, target_modules=["0"])
+        >>> sorted(name.split(".")[-3] for name, one in model.named_parameters() if one.requires_grad)
+        ['lora_A', 'lora_B']
+    """
+    rank = validate.whole_number("rank", rank, at_least=1)
+    alpha = 2.0 * rank if alpha is None else validate.positive("alpha", alpha)
+    if not 0 <= (dropout := validate.number("dropout", dropout)) < 1:
+        raise ValueError(f"dropout must be >= 0 and < 1, got {dropout!r}")
+    validate.strings("target_modules", target_modules)
+    targets = list(dict.fromkeys(target_modules))
+    with needs_extra("LoRA adapters", "peft"):
+        from peft import LoraConfig, get_peft_model
+
+    require_module(model)
+    if any("lora_" in name for name, _ in model.named_modules()):
+        raise ValueError("model must have no adapter yet, got one with LoRA layers")
+    _require_targets(model, targets)
+    settings = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=targets, bias="none")
+    with torch.random.fork_rng(enabled=seed is not None), warnings.catch_warnings():
+        # PEFT notes that Conv1D keeps its weight the other way round and sets the option itself; transformers renames an attribute.
+        warnings.filterwarnings("ignore", message=".*fan_in_fan_out.*")
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        if seed is not None:
+            torch.manual_seed(validate.whole_number("seed", seed, at_least=0))
+        return get_peft_model(model, settings)
+
+
+def lora_layers(model: Any) -> dict[str, Any]:
+    """The layers with LoRA matrices, by their names without what PEFT puts before them."""
+    with needs_extra("LoRA adapters", "peft"):
+        from peft.tuners.lora import LoraLayer
+    return {name.removeprefix("base_model.model."): module for name, module in model.named_modules() if isinstance(module, LoraLayer)}
+
+
+def _require_targets(model: Any, targets: Sequence[str]) -> None:
+    if not targets:
+        raise ValueError("target_modules must name a layer, got none")
+    named = dict(model.named_modules())
+    adaptable = {name for name, module in named.items() if isinstance(module, torch.nn.Linear) or type(module).__name__ == "Conv1D"}
+    for target in targets:
+        found = [name for name in named if name == target or name.endswith(f".{target}")]
+        if not found:
+            there = sorted({name.rpartition(".")[2] for name in adaptable})
+            raise ValueError(f"target_modules must name layers of the model, got {target!r}; there are {', '.join(there)}")
+        for name in found:
+            if name not in adaptable:
+                raise ValueError(f"target_modules must be Linear or Conv1D layers, got {name} of {type(named[name]).__name__}")
 
 
 class AdapterUnchangedError(HushvecError, RuntimeError):
@@ -35,9 +127,9 @@ class AdapterChange:
 class AdapterCheck:
     """A snapshot of an adapter before training, to compare with afterwards.
 
-    Fine-tuning can do nothing without an error: names of layers that match none, matrices that do not require gradients, an optimizer
-    made before the adapter was put in, a loaded adapter whose names do not fit. The loss looks normal, and the failure goes
-    unnoticed.
+    Fine-tuning can do nothing without an error: names of layers that match none, matrices that do not require gradients, an
+    optimizer made before the adapter was put in, a loaded adapter whose names do not fit. The loss looks normal, and the failure
+    goes unnoticed.
 
         check = AdapterCheck(model, probe=ids, optimizer=optimizer)
         ...                                     # training
@@ -51,9 +143,8 @@ class AdapterCheck:
         optimizer: a torch optimizer, or one that has `param_groups` as they do; None: not checked.
 
     Raises:
-        AdapterUnchangedError: training could not change the adapter: no LoRA layer, adapters switched off or merged, a matrix that
-            does not require gradients, an optimizer without one of them.
-        TypeError: a bad argument.
+        AdapterUnchangedError: training could not change the adapter: no LoRA layer, adapters switched off or merged, a matrix
+            that does not require gradients, an optimizer without one of them.
         MissingExtraError: PEFT is not installed.
 
     Edge cases:
@@ -65,21 +156,15 @@ class AdapterCheck:
         >>> model = add_lora(torch.nn.Sequential(torch.nn.Linear(4, 4)), rank=1, target_modules=["0"])
         >>> AdapterCheck(model, probe=torch.ones(1, 4)).require_changed()
         Traceback (most recent call last):
-        hushvec.training.lora.check.AdapterUnchangedError: the adapter must change in every layer, got the old B A in 0
+        hushvec.training.lora.AdapterUnchangedError: the adapter must change in every layer, got the old B A in 0
     """
 
     def __init__(self, model: Any, *, probe: Any = None, optimizer: Any = None) -> None:
-        import torch
-
-        from hushvec.training.model_watch import require_module
-
         require_module(model)
         if probe is not None and not isinstance(probe, torch.Tensor | Mapping):
             raise TypeError(f"probe must be a tensor or a mapping, got {validate.kind(probe)}")
         self._model, self._probe = model, probe
-        _require_trainable(model)
-        if optimizer is not None:
-            _require_held(model, optimizer)
+        _require_trainable(model, optimizer)
         self._before = _matrices(model)
         self._outputs = _answers(model, probe)
         self._base = _base_digests(model)
@@ -117,11 +202,7 @@ class AdapterCheck:
         return AdapterChange(layers, outputs)
 
     def require_base_unchanged(self, model: Any = None) -> None:
-        """Compare everything beneath the adapter with how it was.
-
-        Raises:
-            BaseChangedError: a parameter or buffer differs in a bit, is gone, or is new.
-        """
+        """Compare everything beneath the adapter with how it was, to the bit; BaseChangedError names what differs."""
         after = _base_digests(self._model if model is None else model)
         for name in sorted(set(self._base) | set(after)):
             if self._base.get(name) != after.get(name):
@@ -137,7 +218,7 @@ class AdapterCheck:
         return distance
 
 
-def _require_trainable(model: Any) -> None:
+def _require_trainable(model: Any, optimizer: Any) -> None:
     layers = lora_layers(model)
     if not layers:
         raise AdapterUnchangedError("the model must have LoRA layers, got none: no adapter was put in, or no layer has its names")
@@ -147,11 +228,8 @@ def _require_trainable(model: Any) -> None:
         for matrix, parameter in _parameters(layer).items():
             if not parameter.requires_grad:
                 raise AdapterUnchangedError(f"the adapter's matrices must require gradients, got {name}.{matrix} that does not")
-
-
-def _require_held(model: Any, optimizer: Any) -> None:
-    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-    for name, layer in lora_layers(model).items():
+    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]} if optimizer is not None else None
+    for name, layer in layers.items() if held is not None else ():
         for matrix, parameter in _parameters(layer).items():
             if id(parameter) not in held:
                 raise AdapterUnchangedError(
@@ -182,8 +260,6 @@ def _matrices(model: Any) -> dict[str, tuple[Any, Any, float]]:
 
 def _answers(model: Any, probe: Any) -> Any:
     """Outputs on the probe, with dropout and the like switched off."""
-    import torch
-
     if probe is None:
         return None
     training = model.training
@@ -201,10 +277,4 @@ def _answers(model: Any, probe: Any) -> Any:
 
 def _base_digests(model: Any) -> dict[str, str]:
     """name -> SHA-256, of everything that is not the adapter's."""
-    from hushvec.training.model_watch import digest_of, tensors_of
-
-    return {
-        name: digest_of(value)
-        for name, value in tensors_of(model).items()
-        if "lora_" not in name
-    }
+    return {name: digest_of(value) for name, value in tensors_of(model).items() if "lora_" not in name}

@@ -1,0 +1,339 @@
+"""The layers whose gradients ghost clipping knows: per-example norms and weighted sums, without computing any gradient.
+
+The gradient of example i is G_i = sum over its positions t of g_t a_t^T: the layer's input a_t times what the loss asks of its
+output, g_t. Three kinds of parameters differ in what a_t is: a matrix (the input itself), a table of rows (which row), and a
+vector (one number for each element). docs/proofs/ghost_clipping.md has the statements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, Protocol
+
+import torch
+
+# Rounding of float64, and what one chunk of examples may take of memory.
+_UNIT = 2.0**-53
+_CHUNK_BYTES = 1 << 24
+
+
+class Norms(NamedTuple):
+    """Norms of one parameter's gradients, float64 [B] each."""
+
+    squared: Any  # at least the squared norm of each example's gradient
+    spread: Any  # at least sum_t |a_t| |g_t| of each example, by which rounding is bounded
+
+
+class Piece(Protocol):
+    """One parameter's part of one batch."""
+
+    @property
+    def examples(self) -> int: ...
+    def norms(self) -> Norms: ...
+    def weighted_sum(self, weights: Any) -> Any:
+        """sum_i weights_i G_i in the parameter's shape; weights [B] of the dtype that sums are made in."""
+        ...
+
+
+class MatrixPiece:
+    """A weight matrix, G_i = sum_t g_t a_t^T: inputs [B, T, p], output_gradients [B, T, d]. Transposed: kept as [p, d]."""
+
+    def __init__(self, inputs: Any, output_gradients: Any, transposed: bool = False) -> None:
+        self._inputs, self._outputs, self._transposed = inputs, output_gradients, transposed
+        self.examples = len(inputs)
+
+    def norms(self) -> Norms:
+        """Through Gram matrices of positions, or through the gradients of a few examples at a time: whichever is less work."""
+        positions, across, out = self._inputs.shape[1], self._inputs.shape[2], self._outputs.shape[2]
+        grams_are_cheaper = positions * (across + out) < across * out or positions == 1
+        held = 2 * positions**2 if grams_are_cheaper else across * out
+        terms = across + out + positions**2 if grams_are_cheaper else across * out + positions
+        squared, spread = [], []
+        for rows in chunks(self.examples, 8 * (held + positions * (across + out))):
+            inputs, outputs = self._inputs[rows].double(), self._outputs[rows].double()
+            if grams_are_cheaper:
+                some = (torch.bmm(inputs, inputs.mT) * torch.bmm(outputs, outputs.mT)).sum((1, 2))
+            else:
+                some = torch.bmm(outputs.mT, inputs).square_().sum((1, 2))
+            squared.append(some)
+            spread.append((inputs.norm(dim=2) * outputs.norm(dim=2)).sum(1))
+        return _rounded_up(torch.cat(squared), torch.cat(spread), terms)
+
+    def weighted_sum(self, weights: Any) -> Any:
+        outputs = (self._outputs.to(weights.dtype) * weights[:, None, None]).flatten(0, 1)
+        inputs = self._inputs.to(weights.dtype).flatten(0, 1)
+        return inputs.mT @ outputs if self._transposed else outputs.mT @ inputs
+
+
+class VectorPiece:
+    """A vector, G_i = sum_t f_t * g_t element by element, both [B, T, d]; without factors (a bias) G_i = sum_t g_t."""
+
+    def __init__(self, output_gradients: Any, factors: Any = None) -> None:
+        self._outputs, self._factors = output_gradients, factors
+        self.examples = len(output_gradients)
+
+    def norms(self) -> Norms:
+        positions, size = self._outputs.shape[1:]
+        squared, spread = [], []
+        for rows in chunks(self.examples, 16 * positions * size):
+            terms = self._terms(rows)
+            squared.append(terms.sum(1).square().sum(1))
+            spread.append(terms.norm(dim=2).sum(1))
+        return _rounded_up(torch.cat(squared), torch.cat(spread), positions + size)
+
+    def weighted_sum(self, weights: Any) -> Any:
+        total = weights.new_zeros(self._outputs.shape[2]).double()
+        for rows in chunks(self.examples, 16 * self._outputs[0].numel()):
+            total += (self._terms(rows).sum(1) * weights[rows, None].double()).sum(0)
+        return total.to(weights.dtype)
+
+    def _terms(self, rows: slice) -> Any:
+        outputs = self._outputs[rows].double()
+        return outputs if self._factors is None else outputs * self._factors[rows].double()
+
+
+class TablePiece:
+    """An embedding table of `rows` rows, G_i = g_t [B, T, d] added to row id_t, int64 [B, T]; none for the id `padding`."""
+
+    def __init__(self, ids: Any, output_gradients: Any, rows: int, padding: int | None = None) -> None:
+        if padding is not None:
+            output_gradients = output_gradients.masked_fill((ids == padding)[:, :, None], 0.0)
+        self._ids, self._outputs, self._rows = ids, output_gradients, rows
+        self.examples = len(ids)
+
+    def norms(self) -> Norms:
+        positions, size = self._outputs.shape[1:]
+        squared, spread = [], []
+        for rows in chunks(self.examples, 8 * positions * (positions + size)):
+            ids, outputs = self._ids[rows], self._outputs[rows].double()
+            same = ids[:, :, None] == ids[:, None, :]
+            squared.append(torch.bmm(outputs, outputs.mT).masked_fill_(~same, 0.0).sum((1, 2)))
+            spread.append(outputs.norm(dim=2).sum(1))
+        return _rounded_up(torch.cat(squared), torch.cat(spread), size + positions**2)
+
+    def weighted_sum(self, weights: Any) -> Any:
+        outputs = (self._outputs.to(weights.dtype) * weights[:, None, None]).flatten(0, 1)
+        return weights.new_zeros(self._rows, outputs.shape[1]).index_add_(0, self._ids.flatten(), outputs)
+
+
+def chunks(examples: int, bytes_each: int) -> Iterator[slice]:
+    """Slices of the examples that stay within the memory of a chunk, one example at least."""
+    step = max(1, _CHUNK_BYTES // max(1, bytes_each))
+    return (slice(start, min(start + step, examples)) for start in range(0, examples, step))
+
+
+def joined(parts: Sequence[Norms]) -> Norms:
+    """Norms of gradients that stand side by side in one parameter: squares add up, enlarged by what their additions round."""
+    enlarged = 1 + 4 * (len(parts) + 8) * _UNIT
+    squared = torch.stack([part.squared for part in parts]).sum(0)
+    spread = torch.stack([part.spread for part in parts]).norm(dim=0)
+    return Norms(squared * enlarged, spread * enlarged)
+
+
+def _rounded_up(squared: Any, spread: Any, terms: int) -> Norms:
+    """Computed sums made upper bounds: of at most `terms` rounded additions in a row, and of the square roots in the spread."""
+    spread = spread * (1 + 4 * (terms + 8) * _UNIT)
+    return Norms(squared.clamp(min=0.0) + 8 * (terms + 8) * _UNIT * spread.square(), spread)
+
+
+class ConvolutionPiece:
+    """The weight [out, C / groups, *kernel] of a Conv1d, Conv2d or Conv3d.
+
+    In each group G_i = sum_t g_t a_t^T, where a_t are the (C / groups) prod(kernel) numbers under the kernel at output position
+    t. The windows are copies of the input, so nothing of this rounds. They take prod(kernel) times its memory, and are made for a
+    few examples at a time. `passes` has (inputs [B, C, *space], output gradients [B, out, *positions]) of each pass; spaces may
+    differ.
+    """
+
+    def __init__(self, module: Any, passes: Sequence[tuple[Any, Any]]) -> None:
+        self._module, self._passes = module, passes
+        self.examples = len(passes[0][0])
+
+    def norms(self) -> Norms:
+        groups, found = self._module.groups, []
+        for _, inputs, outputs in self._windows(element_bytes=8):
+            some = MatrixPiece(inputs.flatten(0, 1), outputs.flatten(0, 1)).norms()
+            found.append(joined([Norms(*(part.view(-1, groups)[:, group] for part in some)) for group in range(groups)]))
+        return Norms(*(torch.cat(parts) for parts in zip(*found)))
+
+    def weighted_sum(self, weights: Any) -> Any:
+        total: Any = 0
+        for rows, inputs, outputs in self._windows(element_bytes=weights.element_size()):
+            scaled = outputs.to(weights.dtype) * weights[rows, None, None, None]
+            total = total + _positions_by_group(scaled).mT @ _positions_by_group(inputs.to(weights.dtype))
+        return total.reshape(self._module.weight.shape)
+
+    def _windows(self, element_bytes: int) -> Iterator[tuple[slice, Any, Any]]:
+        """(rows, windows [b, groups, T, p], output gradients [b, groups, T, d]) of a few examples at a time; T over all passes."""
+        groups, kernel = self._module.groups, self._module.weight[0].numel()
+        held = sum(outputs[0, 0].numel() * (groups * kernel + outputs.shape[1]) for _, outputs in self._passes)
+        for rows in chunks(self.examples, element_bytes * held):
+            inputs = [windows_of(self._module, some[rows]) for some, _ in self._passes]
+            outputs = [some[rows].unflatten(1, (groups, -1)).flatten(3).transpose(2, 3) for _, some in self._passes]
+            yield rows, torch.cat(inputs, 2), torch.cat(outputs, 2)
+
+
+def _positions_by_group(rows: Any) -> Any:
+    """[B, groups, T, n] as [groups, B T, n]."""
+    return rows.transpose(0, 1).flatten(1, 2)
+
+
+def windows_of(module: Any, inputs: Any) -> Any:
+    """Windows of inputs [B, C, *space], one for each position of the output: [B, groups, T, (C / groups) prod(kernel)]."""
+    sides = list(chain.from_iterable(reversed([_padding_of(module, axis) for axis in range(len(module.kernel_size))])))
+    mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
+    windows = torch.nn.functional.pad(inputs, sides, mode=mode) if any(sides) else inputs
+    space = len(module.kernel_size)
+    for axis, (kernel, stride, dilation) in enumerate(zip(module.kernel_size, module.stride, module.dilation)):
+        windows = windows.unfold(2 + axis, dilation * (kernel - 1) + 1, stride)[..., ::dilation]
+    # [B, C, *positions, *kernel] -> [B, groups, *positions, C / groups, *kernel]
+    windows = windows.unflatten(1, (module.groups, -1)).movedim(2, 2 + space)
+    return windows.flatten(2 + space).flatten(2, 1 + space)
+
+
+def _padding_of(module: Any, axis: int) -> tuple[int, int]:
+    """(before, behind) along one axis of the space."""
+    if module.padding == "valid":
+        return 0, 0
+    if module.padding == "same":
+        total = module.dilation[axis] * (module.kernel_size[axis] - 1)
+        return total // 2, total - total // 2
+    return module.padding[axis], module.padding[axis]
+
+
+# In words, for messages. Conv1D is that of transformers.
+SUPPORTED = "Linear, Embedding, LayerNorm, RMSNorm, GroupNorm, Conv1d, Conv2d, Conv3d or Conv1D"
+
+
+class Use(NamedTuple):
+    """One pass through a layer."""
+
+    inputs: Any  # without their history
+    version: int  # how often the input had been written to by then
+    edge: Any  # the place of the layer's output in the graph
+
+
+def reason_to_refuse(module: Any) -> str | None:
+    """Why a layer's own trainable parameters cannot be clipped here; None if they can."""
+    if isinstance(module, torch.nn.Embedding):
+        for option in ("max_norm", "scale_grad_by_freq", "sparse"):
+            if getattr(module, option):
+                return f"{type(module).__name__} with {option}"
+        return None
+    if isinstance(module, (torch.nn.LayerNorm, torch.nn.RMSNorm)):
+        return None if len(module.normalized_shape) == 1 else f"{type(module).__name__} over several axes"
+    # A quantized or otherwise special layer may not compute what its weight says.
+    known = type(module) in (torch.nn.Linear, torch.nn.GroupNorm) or _is_conv1d(module) or _is_convolution(module)
+    return None if known else type(module).__name__
+
+
+def pieces_of(module: Any, name: str, uses: Sequence[tuple[Use, Any]], examples: int) -> dict[str, Piece]:
+    """The parts of a batch that belong to the layer's trainable parameters, by the parameters' names in the layer.
+
+    Args:
+        module, name: the layer.
+        uses: its passes in this batch, and what the loss asks of the output of each. Passes of one layer add up: their positions
+            are put behind each other.
+        examples: B.
+    """
+    passes = []
+    for use, gradient in uses:
+        if use.inputs._version != use.version:
+            raise ValueError(f"the input of {name} must not be changed in place after the layer has seen it")
+        fewest, most = _axes(module)
+        if not fewest <= use.inputs.dim() <= most or len(use.inputs) != examples or len(gradient) != examples:
+            raise ValueError(
+                f"the first axis of the input of {name} must be the batch of {examples} examples, got {list(use.inputs.shape)}"
+            )
+        if use.inputs.numel() and gradient.numel():
+            passes.append((use.inputs, gradient))
+    if not passes:
+        return {}
+    trainable = {key: parameter for key, parameter in module.named_parameters(recurse=False) if parameter.requires_grad}
+    return {key: _piece(module, key, passes) for key in trainable}
+
+
+def _axes(module: Any) -> tuple[int, float]:
+    """(fewest, most) axes of an input that has a batch axis."""
+    if _is_convolution(module):
+        return len(module.kernel_size) + 2, len(module.kernel_size) + 2
+    return (1 if isinstance(module, torch.nn.Embedding) else 2), math.inf
+
+
+def _piece(module: Any, key: str, passes: Sequence[tuple[Any, Any]]) -> Piece:
+    if key == "weight" and _is_convolution(module):
+        return ConvolutionPiece(module, passes)
+    outputs = torch.cat([_in_positions(module, gradient) for _, gradient in passes], 1)
+    if key == "bias":
+        return VectorPiece(outputs)
+    if isinstance(module, torch.nn.Embedding):
+        ids = torch.cat([inputs.reshape(len(inputs), -1) for inputs, _ in passes], 1)
+        return TablePiece(ids, outputs, module.num_embeddings, module.padding_idx)
+    seen = torch.cat([_in_positions(module, _normalized(module, inputs)) for inputs, _ in passes], 1)
+    if isinstance(module, (torch.nn.LayerNorm, torch.nn.RMSNorm, torch.nn.GroupNorm)):
+        return VectorPiece(outputs, seen)
+    return MatrixPiece(seen, outputs, transposed=_is_conv1d(module))
+
+
+def _normalized(module: Any, inputs: Any) -> Any:
+    """The factor of a layer's weight: the normalized input of a norm layer, the input itself of others."""
+    functional = torch.nn.functional
+    if isinstance(module, torch.nn.LayerNorm):
+        return functional.layer_norm(inputs, module.normalized_shape, eps=module.eps)
+    if isinstance(module, torch.nn.RMSNorm):
+        return functional.rms_norm(inputs, module.normalized_shape, eps=module.eps)
+    if isinstance(module, torch.nn.GroupNorm):
+        return functional.group_norm(inputs, module.num_groups, eps=module.eps)
+    return inputs
+
+
+def _in_positions(module: Any, rows: Any) -> Any:
+    """[B, ..., d] as [B, T, d]; of layers whose channels come before the space, [B, d, ...]."""
+    if isinstance(module, torch.nn.GroupNorm) or _is_convolution(module):
+        rows = rows.movedim(1, -1)
+    return rows.reshape(len(rows), -1, rows.shape[-1])
+
+
+def _is_convolution(module: Any) -> bool:
+    return type(module) in (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
+
+
+def _is_conv1d(module: Any) -> bool:
+    """The layer of GPT-2 that is a Linear whose weight is kept as [inputs, outputs]."""
+    return type(module).__name__ == "Conv1D" and type(module).__module__.startswith("transformers.")
+
+
+class Recorder:
+    """Hooks that note every pass with gradients through the layers, (name, module), until `remove`."""
+
+    def __init__(self, layers: Iterable[tuple[str, Any]]) -> None:
+        self._uses: list[tuple[str, Any, Use]] = []
+        self._paused = False
+        self._handles = [module.register_forward_hook(self._hook(name), with_kwargs=True) for name, module in layers]
+
+    def take(self) -> list[tuple[str, Any, Use]]:
+        """(name, module, pass) of every pass since the last call."""
+        taken, self._uses = self._uses, []
+        return taken
+
+    def pause(self, paused: bool) -> None:
+        """While gradients are made, layers may be passed again (recomputed activations): those passes are no new ones."""
+        self._paused = paused
+
+    def remove(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        self._uses = []
+
+    def _hook(self, name: str) -> Callable[[Any, Any, Any, Any], None]:
+        from torch.autograd.graph import get_gradient_edge
+
+        def note(module: Any, given: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
+            if not self._paused and output.requires_grad:
+                inputs = given[0] if given else named["input"]
+                self._uses.append((name, module, Use(inputs.detach(), inputs._version, get_gradient_edge(output))))
+
+        return note
