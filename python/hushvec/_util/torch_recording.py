@@ -28,11 +28,9 @@ def _asked_of_torch() -> bool:
     return torch.compiler.is_exporting()
 
 
-# Asked at once where dynamo follows a program: up to some release after 2.10 it takes torch's function for true in every program. In
-# 2.7, which is too old for the extras, nothing else tells a strict export, and what is compiled is refused with it.
-_OLD = torch.__version__ < "2.8"
+# Asked at once where dynamo follows a program: up to some release after 2.10 it takes torch's function for true in every program.
 _constant: Any = torch.compiler.assume_constant_result
-is_exporting: Callable[[], bool] = torch.compiler.is_exporting if _OLD else _constant(_asked_of_torch)
+is_exporting: Callable[[], bool] = _constant(_asked_of_torch)
 
 
 class _Single(torch.autograd.Function):

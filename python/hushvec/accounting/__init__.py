@@ -9,9 +9,7 @@ the Renyi curve of sampled Gaussians and privacy loss distributions: those need 
 """
 
 from hushvec.accounting.accountant import Accountant
-from hushvec.accounting.amplification import amplify_by_poisson_sampling
-from hushvec.accounting.calibration import gaussian_sigma_for
-from hushvec.accounting.composition import Candidate, Composition, compose
+from hushvec.accounting.composition import Candidate, Composition, amplify_by_poisson_sampling, compose, gaussian_sigma_for
 from hushvec.accounting.losses import (
     ADJACENCIES,
     ApproximateDP,

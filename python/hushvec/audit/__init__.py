@@ -7,7 +7,6 @@ Three methods. "pair" tells two neighboring inputs apart, "one-run" guesses the 
 noise that comes back. An audit can refute a claim and never prove one; docs/audit.md says what it can see.
 """
 
-from hushvec._util.renamed import renamed_names
 from hushvec.audit.codebook_target import CodebookTarget
 from hushvec.audit.estimates import EpsilonEstimate
 from hushvec.audit.one_run import audit_one_run, one_run_epsilon, one_run_p_value
@@ -35,4 +34,3 @@ __all__ = [
     "one_run_p_value",
 ]
 
-__getattr__ = renamed_names(globals(), Estimate="EpsilonEstimate")

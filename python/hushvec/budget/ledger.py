@@ -14,17 +14,21 @@ from hushvec.budget.amounts import (
     float_down,
     float_up,
 )
-from hushvec.budget.arguments import key_of, purpose_field, require_charged_by, require_text, terms_of_limits
-from hushvec.budget.chain import ChainReport, Head, check_chain
-from hushvec.budget.charge import BudgetState, Charge
+from hushvec.budget.arguments import (
+    is_memory,
+    key_of,
+    open_store,
+    purpose_field,
+    require_charged_by,
+    require_plain,
+    require_text,
+    terms_of_limits,
+)
+from hushvec.budget.chain import ChainReport, Head, check_chain, export_of
+from hushvec.budget.charge import BudgetState, Charge, budget_sheet
 from hushvec.budget.durable import DurableLedger
-from hushvec.budget.export import export_of
-from hushvec.budget.filter import is_exhausted, left
-from hushvec.budget.keys import require_plain
-from hushvec.budget.location import is_memory, open_store
 from hushvec.budget.memory import MemoryLedger
-from hushvec.budget.rows import BLOCK
-from hushvec.budget.shown import budget_sheet
+from hushvec.budget.rows import BLOCK, is_exhausted, left
 from hushvec.budget.store import StoreFailure
 from hushvec.errors import BudgetError
 

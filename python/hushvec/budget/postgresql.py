@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.budget.rows import FIELDS
 from hushvec.budget.store import COLUMNS, TABLE, WAIT_SECONDS, Fields, StoreFailure
 

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hushvec._native._core import __version__
-from hushvec._util.near_names import nearest
+from hushvec._util.validate import nearest
 from hushvec.cli._map import COMMANDS, map_lines, options_lines
 from hushvec.cli._parser import BAD_INPUT, CommandParser, error_line, meant_option, one_line
 from hushvec.errors import HushvecError

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._util.display import Progress
 from hushvec._util.lines import decoded, numbered_lines
-from hushvec._util.progress import Progress
 from hushvec._util.publish import PRIVATE, mode_of
 from hushvec.embedders.minilm import BATCH, MiniLMEmbedder
 

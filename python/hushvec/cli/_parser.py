@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from hushvec._util.near_names import nearest
+from hushvec._util.validate import nearest
 from hushvec.cli._printable import printable
 from hushvec.cli._style import is_colored, paint
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from hushvec._util.publish import SHARED, published_text
 from hushvec.budget import BudgetState, PrivacyBudget, budget_keys, export_head, verify_export, verify_ledger
+from hushvec.budget.charge import COLUMNS, budget_row
 from hushvec.budget.rows import BLOCK, POLICIES
-from hushvec.budget.shown import COLUMNS, budget_row
 from hushvec.cli._arguments import Subparsers, add_command, add_group
 from hushvec.cli._charges import by_name, time_of, with_names
 from hushvec.cli._output import print_json, table, titled

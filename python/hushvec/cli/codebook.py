@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.progress import Progress
+from hushvec._util.display import Progress
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json
 from hushvec.cli._printable import say

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import BinaryIO
 
-from hushvec._util.progress import Progress
+from hushvec._util.display import Progress
 from hushvec._util.publish import mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import (

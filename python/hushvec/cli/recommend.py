@@ -16,8 +16,7 @@ from hushvec.cli._printable import printable, say
 from hushvec.cli._style import paint
 from hushvec.cli.files import Columns, open_source
 from hushvec.mechanisms import MECHANISMS, PublicCodebook, PublicProjection
-from hushvec.mechanisms.candidates import TASKS
-from hushvec.mechanisms.recommend import Recommendation, recommend
+from hushvec.mechanisms.recommend import TASKS, Recommendation, recommend
 
 WIDTH = 80
 

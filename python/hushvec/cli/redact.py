@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from hushvec._util.display import Progress
 from hushvec._util.lines import json_record, lines_with_ends
-from hushvec._util.progress import Progress
 from hushvec._util.publish import published_text
 from hushvec.cli._arguments import Subparsers, add_command, comma_separated
 from hushvec.cli._documents import mode_of_output, read_utf8, source_name

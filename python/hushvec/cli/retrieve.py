@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.display import plural
+from hushvec._util.display import Progress, announced, plural
 from hushvec._util.lines import field, json_record, numbered_lines
-from hushvec._util.progress import Progress, announced
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import (
     Subparsers,

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hushvec import Generator
-from hushvec._util.display import plural
+from hushvec._util.display import Progress, announced, plural
 from hushvec._util.lines import copied_fields, json_line, json_record, numbered_lines
-from hushvec._util.progress import Progress, announced
 from hushvec._util.publish import published_text, receipt_path
-from hushvec.accounting.calibration import COMPOSITIONS
+from hushvec.accounting.composition import COMPOSITIONS
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import (
     Subparsers,

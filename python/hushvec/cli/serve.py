@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import print_json
 from hushvec.cli._printable import say

@@ -8,7 +8,7 @@ import threading
 import webbrowser
 from pathlib import Path
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import print_json
 from hushvec.cli._printable import say

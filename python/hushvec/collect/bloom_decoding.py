@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec.collect.bloom_parameters import BloomParameters
-from hushvec.collect.decisions import normal_p_values
-from hushvec.collect.estimate import WordFrequencies
+from hushvec.collect.estimate import WordFrequencies, normal_p_values
 
 _MOST_LASSO = 4096
 _SWEEPS = 200

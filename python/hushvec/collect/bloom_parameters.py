@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec._util.renamed import renamed_arguments
 from hushvec._util.rounding import fraction_up, product_up, quotient_down
 from hushvec.mechanisms import RandomizedResponse
 from hushvec.receipts.reports import instantaneous_epsilon, permanent_epsilon
@@ -34,7 +33,6 @@ _PERSON = b"hushvec bloom"
 class BloomParameters:
     """See `BloomFilter`, which adds the reports."""
 
-    @renamed_arguments(words_per_user="words_per_person")
     def __init__(
         self,
         bits: int,

@@ -23,7 +23,7 @@ import numpy as np
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.publish import private_opener, published_bytes
-from hushvec.collect.errors import MemoError
+from hushvec.errors import HushvecError
 from hushvec.receipts.fields import ROUNDS
 
 # What permanent reports are drawn from, on every machine: a report from another stream would be a second report of its word.
@@ -34,6 +34,10 @@ _SECRET_BYTES = 32
 _TAG_BYTES = 16
 _Admitted = TypeVar("_Admitted")
 _REPORT, _TAG, _COHORT = b"hushvec report", b"hushvec memo tag", b"hushvec cohort"
+
+
+class MemoError(HushvecError, ValueError):
+    """A memo file that cannot be read: not a memo, cut short or damaged. Nothing was reported."""
 
 
 class Memo:

@@ -11,19 +11,38 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hushvec._native import _core
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
-from hushvec._util.renamed import warn_of_old_name
 from hushvec._util.rounding import product_up
 from hushvec.accounting import PureDP, Shuffled
 from hushvec.collect.memo import MEMO_CIPHER, Memo, require_memo
-from hushvec.collect.words import sequence_of
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.receipts.base import NOTE_SEED, PER, LedgerEntry, cipher_fields, release_sheet
 from hushvec.receipts.reports import ReportReceipt
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
+
+
+def sequence_of(words: Any) -> Sequence[Any]:
+    if isinstance(words, np.ndarray):
+        listed: list[Any] = words.ravel().tolist()
+        return listed
+    if not isinstance(words, Sequence) or isinstance(words, bytes | bytearray):
+        raise TypeError(f"words must be a str or a sequence of str, got {validate.kind(words)}")
+    return words
+
+
+def require_words(name: str, words: Sequence[Any]) -> None:
+    """Strings that have a UTF-8 form."""
+    for place, word in enumerate(words):
+        if not isinstance(word, str):
+            raise TypeError(f"{name} must be strings, got {validate.kind(word)} at position {place}")
+        if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise ValueError(f"{name} must be text that UTF-8 can hold, got {word!r:.80} at position {place}")
+
 
 NOTE_PATTERN = "memoised: when a person reports, and which reports are of the same word, is treated as public"
 NOTE_NEW = "memoised: epsilon is of the words that were new to the memo; those reported before cost nothing more"
@@ -62,12 +81,6 @@ class Collection(ABC):
     epsilon: float
     words_per_person: int
     digest: str
-
-    @property
-    def words_per_user(self) -> int:
-        """`words_per_person` under its old name."""
-        warn_of_old_name("words_per_user is now words_per_person; the old name goes in 0.2")
-        return self.words_per_person
 
     @property
     @abstractmethod

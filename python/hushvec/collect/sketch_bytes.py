@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.collect.errors import SketchError
+from hushvec.errors import HushvecError
 
 VOCABULARY, BLOOM = 1, 2
 
@@ -20,6 +20,10 @@ _HEADER = struct.Struct("<16sII32sQQ")
 _CHECKSUM_BYTES = 32
 MOST_REPORTS = 2**62
 _NUMBER = np.dtype("<i8")
+
+
+class SketchError(HushvecError, ValueError):
+    """A sketch that cannot be read, or that does not go together with another: nothing was changed."""
 
 
 class Contents(NamedTuple):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hushvec._native import _core, kernels
 from hushvec._native.arrays import CheckedRows
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import checked_rows
 from hushvec._util import validate
 from hushvec._util.rounding import root_up, rounded_up

@@ -17,8 +17,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from hushvec._native import _core, arrays, conversion, kernels, rowwise
-from hushvec._native.generators import require_generator
+from hushvec._native import _core, arrays, kernels, rowwise
+from hushvec._native.kernels import require_generator
+from hushvec._native.rowwise import as_array
 from hushvec._util import validate
 from hushvec._util.rounding import float32_up, fraction_up
 from hushvec.noise import add_noise
@@ -245,7 +246,7 @@ class MetricLaplace:
             RuntimeError: an array on CUDA without the backend or a driver, or in a graph capture.
         """
         source = require_generator(generator)
-        x = conversion.as_array("x", x)
+        x = as_array("x", x)
         arrays.require_array("x", x)
         _, dimension = arrays.rows_and_dimension(x)
         if dimension != self.dimension:

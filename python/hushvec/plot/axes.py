@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec._util.statistics import Estimate
 
 if TYPE_CHECKING:

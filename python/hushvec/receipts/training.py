@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hushvec._util import validate
 from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, GaussianDP, PoissonSampledGaussianDP, PrivacyLoss, Repeated, compose
-from hushvec.accounting.samples import SampleRange
+from hushvec.accounting.releases import SampleRange
 from hushvec.errors import ReceiptError
 from hushvec.receipts.base import (
     CLIP_NORM_RULE,

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core, arrays, rowwise
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec.mechanisms import (
     MECHANISMS,
@@ -21,7 +21,7 @@ from hushvec.mechanisms import (
     VectorMechanism,
 )
 from hushvec.mechanisms.int8 import SATURATION
-from hushvec.noise.clipping import clip
+from hushvec.noise.fills import clip
 from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, key_fields, rows_per_person
 from hushvec.receipts.labels import MECHANISM as RANDOMIZED_RESPONSE
 from hushvec.receipts.labels import LabelReceipt, RowReceipt, labels_digest

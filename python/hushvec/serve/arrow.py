@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.serve.failures import invalid, too_large
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 
 from hushvec.budget import PrivacyBudget
-from hushvec.budget.location import default_store, open_store
+from hushvec.budget.arguments import default_store, open_store
 from hushvec.budget.store import StoreFailure
 from hushvec.errors import BudgetError
 from hushvec.serve.policy import BudgetTerms

@@ -14,7 +14,7 @@ from typing import Any
 
 from hushvec._util.publish import PRIVATE, private_folder, unfinished
 from hushvec.budget import PrivacyBudget
-from hushvec.budget.location import default_file
+from hushvec.budget.arguments import default_file
 from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaustedError
 from hushvec.release.charging import ChargeOnce
 from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, fingerprint_of

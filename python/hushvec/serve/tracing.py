@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _NAME = "hushvec.serve"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hushvec._native import _core
 from hushvec.accounting import compose
-from hushvec.accounting.samples import SampleRange
+from hushvec.accounting.releases import SampleRange
 from hushvec.receipts.base import LedgerEntry, cipher_fields
 from hushvec.receipts.training import TrainingReceipt
 from hushvec.training.guarantee import TrainingGuarantee

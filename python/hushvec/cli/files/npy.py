@@ -13,7 +13,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from hushvec._native.arrays import NUMPY_DTYPES
-from hushvec._native.conversion import as_array, dtype_after
+from hushvec._native.rowwise import as_array, dtype_after
 from hushvec.cli.files.base import Columns, FileError, Part, rows_per_part
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.cli.files.base import DEFAULT_VECTOR, Columns, FileError, Part, rows_per_part
 from hushvec.jobs import columns
 

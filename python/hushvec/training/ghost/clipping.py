@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec._util.rounding import tensor_to_float32_down
 from hushvec.training.ghost.layers import Recorder, pieces_of
 from hushvec.training.ghost.pieces import Norms, Piece

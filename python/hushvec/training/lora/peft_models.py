@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 
 
 def add_lora(
