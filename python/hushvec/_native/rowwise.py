@@ -143,7 +143,7 @@ def as_array(name: str, x: Any) -> Any:
 
 
 def dtype_after(dtype: np.dtype[Any]) -> str:
-    """What `as_array` makes of a numpy array's dtype, by name."""
+    """The dtype of `as_array` of a numpy array, by name."""
     return "float32" if dtype.kind in "iu" else dtype.name
 
 
@@ -248,7 +248,7 @@ def _ragged(name: str, x: Sequence[Any]) -> Exception:
     odd = _odd_kind(x)
     if odd is not None:
         return TypeError(f"{name} must hold numbers, got {odd} in it")
-    lengths = [_length(row) for row in x]
+    lengths = [("a number" if isinstance(row, float | np.number | int) else str(len(row))) for row in x]
     place = next((place for place, length in enumerate(lengths) if length != lengths[0]), None)
     if place is None:
         return ValueError(f"{name} must have rows of one length, got lengths that differ within row 0")
@@ -261,12 +261,8 @@ def _odd_kind(x: Sequence[Any]) -> str | None:
     return next((kind(leaf) for leaf in _leaves(x) if isinstance(leaf, bool) or not isinstance(leaf, numbers)), None)
 
 
-def _length(row: Any) -> str:
-    return "a number" if isinstance(row, float | np.number | int) else str(len(row))
-
-
 def _leaves(x: Any) -> Iterator[Any]:
-    """What a nested sequence holds in the end."""
+    """The innermost elements of a nested sequence."""
     for part in x:
         if isinstance(part, list | tuple):
             yield from _leaves(part)

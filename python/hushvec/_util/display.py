@@ -30,14 +30,7 @@ _CAUTION = f"{_CELL};font-weight:bold;border-left:0.3em solid #d55e00;padding-le
 
 
 class Sheet(NamedTuple):
-    """What is shown of an object.
-
-    Args:
-        title: one line.
-        facts: (label, text) pairs, in order.
-        cautions: what limits or voids the rest, shown first.
-        table: rows of equal length, a header first, shown before the facts.
-    """
+    """A title, (label, text) pairs, cautions that limit or void the rest and are shown first, and a table with a header."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
@@ -158,10 +151,8 @@ def _wrapped(start: str, text: str) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """The text on one line, safe for a terminal: unprintable characters are escaped, as in \\x1b, \\n or \\u202e.
-
-    Names and texts from files and arguments go through it before they are printed: an escape sequence or a change of writing
-    direction could otherwise misrepresent the text.
+    """The text on one line, safe for a terminal: an escape sequence or a change of writing direction could misrepresent names and
+    texts from files and arguments. Unprintable characters are escaped, as in \\x1b, \\n or \\u202e.
     """
     if text.isprintable():
         return text

@@ -17,9 +17,6 @@ def needs_extra(feature: str, extra: str) -> Iterator[None]:
 
         with needs_extra("reading weights", "text"):
             import safetensors
-
-    Raises:
-        MissingExtraError: one of the packages is not installed; it names the feature and the extra.
     """
     try:
         yield

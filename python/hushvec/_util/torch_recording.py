@@ -53,11 +53,6 @@ def _is_transformed() -> bool:
     return False
 
 
-def _has_stand_ins() -> bool:
-    """Whether new tensors have no values. A mode that only observes leaves them as they are."""
-    return type(torch.empty(0, device="cpu")) is not torch.Tensor
-
-
 def _private(path: str, otherwise: Callable[[], Any]) -> Callable[[], Any]:
     """A function of torch._C, or `otherwise`, which must say at least as often that something may be there."""
     found: Any = torch
@@ -85,7 +80,7 @@ def recorder() -> str | None:
         return "torch.export"
     if _leaf is not _untraced_leaf:
         return "torch.fx.symbolic_trace or make_fx"
-    return "FakeTensorMode" if modes and _has_stand_ins() else None
+    return "FakeTensorMode" if modes and (type(torch.empty(0, device="cpu")) is not torch.Tensor) else None
 
 
 def keeps_operators() -> bool:

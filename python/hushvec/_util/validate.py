@@ -83,7 +83,7 @@ def probability(name: str, value: Any) -> float:
 
 
 def sampling_probability(value: Any) -> float:
-    """Of one example in one batch: a multiple of 2^-64 once rounded down, and 1 where every batch has all of them."""
+    """Probability that an example is in a batch: a multiple of 2^-64 once rounded down, and 1 for full batches."""
     converted = positive("sampling_probability", value)
     if converted < SMALLEST_SAMPLING_PROBABILITY:
         raise ValueError(f"sampling_probability must be >= 2^-64, got {converted!r}")

@@ -1,4 +1,4 @@
-"""What releases cost together: basic, advanced, optimal, Gaussian, zCDP, Renyi and privacy-loss-distribution accounting.
+"""The cost of many releases together: basic, advanced, optimal, Gaussian, zCDP, Renyi and privacy-loss-distribution accounting.
 
     from hushvec.accounting import GaussianDP, PureDP, compose
     together = compose([GaussianDP(noise_multiplier=5.0), (PureDP(epsilon=0.1), 20)], delta=1e-5)

@@ -19,13 +19,10 @@ from hushvec.noise.calibration import gaussian_sigma
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """The bound of one theorem.
+    """The bound of one theorem: epsilon is math.inf (or delta 1.0) where it gives none, and `note` says why.
 
-    Args:
-        theorem: its short name: "single", "basic", "advanced", "optimal", "gaussian", "zcdp", "rdp" or "pld".
-        epsilon, delta: its bound; epsilon is math.inf (or delta 1.0) where it gives none.
-        reference: the paper and the theorem in it.
-        note: why it gives no bound; empty if it does.
+    `theorem` is "single", "basic", "advanced", "optimal", "gaussian", "zcdp", "rdp" or "pld"; `reference` the paper and the
+    theorem in it.
     """
 
     theorem: str
@@ -38,7 +35,7 @@ class Candidate:
 @shown
 @dataclass(frozen=True, kw_only=True)
 class Composition:
-    """What releases cost together. `print` shows what every theorem says, the smallest bound first.
+    """The cost of releases together. `print` shows what every theorem says, the smallest bound first.
 
     Args:
         epsilon, delta: all releases together are (epsilon, delta)-DP.
@@ -102,9 +99,8 @@ def compose(
         A Composition, with every theorem's answer in `candidates`.
 
     Raises:
-        ValueError: a value breaks its rule; adjacencies are mixed; no theorem gives a bound, such as for delta = 0 with
-            Gaussian noise, or a delta below that of the releases; delta is needed and not given.
-        TypeError: something is no release, or a count no whole number.
+        ValueError: the list is empty; adjacencies are mixed; no theorem gives a bound, such as for delta = 0 with Gaussian noise, or a
+            delta below that of the releases; delta is needed and not given, as where all are Gaussian.
         MissingExtraError: releases are Poisson-sampled and hushvec[accounting] is not installed.
         RuntimeError: floating-point numbers are not rounded to nearest in this thread.
 
@@ -117,13 +113,7 @@ def compose(
         list is your word that it has its own sample, or order of reports.
 
     Edge cases:
-        ==============================  ======================================================================
-        an empty list                   ValueError
-        all Gaussian, delta not given   ValueError
-        all pure, delta = 0             the sum of the epsilons ("basic")
-        delta below the releases' own   ValueError
-        epsilon too small for any       delta = 1.0: the statement is true and worthless
-        ==============================  ======================================================================
+        All pure and delta = 0: the sum of the epsilons ("basic"). An epsilon too small for any: delta = 1.0, true and worthless.
 
     Reference:
         docs/accounting.md lists the theorems, docs/proofs/composition.md proves what is not in the papers.
@@ -223,28 +213,17 @@ COMPOSITIONS = ("joint", "basic")
 def gaussian_sigma_for(
     n_releases: Any, epsilon: float, delta: float, sensitivity: float = 1.0, *, composition: str = "joint"
 ) -> float:
-    """sigma per release with which n Gaussian releases together are (epsilon, delta)-DP.
+    """sigma per release with which n Gaussian releases together are (epsilon, delta)-DP, in the unit of sensitivity.
 
     Args:
         n_releases: K >= 1; public.
-        epsilon: > 0, for all releases together.
-        delta: in (0, 1), for all releases together.
+        epsilon, delta: > 0, and in (0, 1), for all releases together.
         sensitivity: L2 sensitivity of one release, in the unit of sigma.
         composition: "joint": the releases are one Gaussian release of sensitivity * sqrt(K), which is exact. "basic": every
             release gets (epsilon/K, delta/K), as older receipts do; sigma is larger.
 
-    Returns:
-        sigma, in the unit of sensitivity.
-
-    Raises:
-        ValueError: a value breaks its rule.
-        TypeError: an argument is of the wrong kind; K is no whole number.
-
     Guarantees:
-        As `hushvec.gaussian_sigma`: never below the exact value.
-
-    Edge cases:
-        K = 1 gives ``hushvec.gaussian_sigma(epsilon, delta, sensitivity)`` for both.
+        As `hushvec.gaussian_sigma`, which K = 1 gives: never below the exact value.
 
     Reference:
         Dong, Roth, Su (2022), corollary 3.3; Balle and Wang (2018), theorem 8.

@@ -1,4 +1,4 @@
-"""What one release costs: a privacy loss, in epsilon and delta, rho and Renyi DP.
+"""Privacy losses: the cost of one release in epsilon and delta, rho and Renyi DP.
 
 A loss is a statement about a mechanism under one adjacency:
 
@@ -61,7 +61,7 @@ def _arguments(kind: type[PrivacyLoss]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PrivacyLoss(ABC):
-    """What all losses share.
+    """Base of all losses.
 
     Args:
         adjacency: "replace-one" or "add-remove"; see the module for what it means.
@@ -97,7 +97,7 @@ class PrivacyLoss(ABC):
         """
         checked = validate.number("delta", delta)
         rule = self._delta_rule()
-        if not (0 <= checked < 1 and self._has_epsilon(checked)):
+        if not (0 <= checked < 1 and (checked > 0 if self.pure_epsilon == math.inf else checked >= self.failure_delta)):
             raise ValueError(f"delta must be {rule} and < 1 for {type(self).__name__}, got {checked!r}")
         return self._epsilon(checked)
 
@@ -142,14 +142,11 @@ class PrivacyLoss(ABC):
         """The probability that the guarantee fails: 0 for all but ApproximateDP."""
         return 0.0
 
-    def _has_epsilon(self, delta: float) -> bool:
-        return delta > 0 if self.pure_epsilon == math.inf else delta >= self.failure_delta
-
     def _delta_rule(self) -> str:
         return "> 0" if self.pure_epsilon == math.inf else f">= {self.failure_delta!r}"
 
     def _store(self, **fields: Any) -> None:
-        """What the constructor of a class does whose arguments are named unlike its fields."""
+        """For constructors whose arguments are named unlike their fields."""
         self._store_checked(**fields)
         self.__post_init__()
 

@@ -167,7 +167,7 @@ def _batch(loss: Shuffled) -> tuple[float, int]:
 
 
 def _gaussian_curve(loss: Any, direction: str) -> tuple[float, float, str] | None:
-    """What `sampled_gaussian` takes for this loss: deviation, probability, direction. None for other noise."""
+    """Arguments of `sampled_gaussian` for this loss: deviation, probability, direction. None for other noise."""
     if isinstance(loss, GaussianDP):
         return loss.noise_multiplier, 1.0, "remove"
     if not isinstance(loss, PoissonSampledGaussianDP):

@@ -31,11 +31,7 @@ EXTRA = "accounting"
 
 
 def dp_accounting(feature: str) -> ModuleType:
-    """The package dp_accounting with its rdp and pld parts loaded.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
+    """The package dp_accounting with its rdp and pld parts loaded."""
     with needs_extra(feature, EXTRA):
         package = importlib.import_module("dp_accounting")
         for part in ("pld.privacy_loss_distribution", "pld.common", "rdp"):
@@ -89,7 +85,7 @@ def replace_one_delta(noise_multiplier: float, sampling_probability: float, epsi
     # In units of c: w = b + sqrt(b^2 + e^epsilon), b = r (e^epsilon - 1)/(2 c); logarithms, because c may underflow.
     if epsilon > 0:
         log_b = math.log1p(-q) + math.log(math.expm1(epsilon)) - math.log(2 * q) + 0.5 / square
-        crossing = square * (epsilon / 2 + math.asinh(_exp(log_b - epsilon / 2)))
+        crossing = square * (epsilon / 2 + math.asinh(math.exp(min(log_b - epsilon / 2, 700.0))))
         if log_b - epsilon / 2 > 300:   # asinh(z) = ln(2 z) long before e^z overflows
             crossing = square * (log_b + math.log(2))
     else:
@@ -106,9 +102,6 @@ def add_remove_rdp(noise_multiplier: float, sampling_probability: float, orders:
     """The Renyi divergences of the sampled Gaussian, for any orders > 1, rounded up; inf above the largest of WHOLE_ORDERS.
 
     (a - 1) D(a) is convex in a and 0 at a = 1, so between whole orders the straight line is an upper bound.
-
-    Raises:
-        MissingExtraError: dp-accounting is not installed.
     """
     whole, moments = np.concatenate([[1.0], WHOLE_ORDERS]), _log_moments(noise_multiplier, sampling_probability)
     found: NDArray[np.float64] = np.interp(orders, whole, moments, right=math.inf) * (1 + 8 * UNIT) / (orders - 1)
@@ -146,23 +139,15 @@ def _log_moments(noise_multiplier: float, sampling_probability: float) -> NDArra
     return np.concatenate([[0.0], moments])
 
 
-def _exp(x: float) -> float:
-    return math.exp(min(x, 700.0))
-
-
 _Floats = NDArray[np.float64]
 _DIRECTIONS = ("remove", "add", "replace")
 
 
 def sampled_gaussian(deviation: float, probability: float, direction: str, epsilons: _Floats) -> _Floats:
-    """delta at each epsilon, rounded up.
+    """delta at each epsilon < 700, rounded up, for noise of this deviation in units of the norm of one vector.
 
-    Args:
-        deviation: of the noise, in units of the norm of one vector.
-        probability: q, in (0, 1].
-        direction: "remove": (1 - q) N(0) + q N(1) against N(0). "add": the other way round. "replace": (1 - q) N(0) + q N(1)
-            against (1 - q) N(0) + q N(-1).
-        epsilons: below 700.
+    `direction`: "remove": (1 - q) N(0) + q N(1) against N(0). "add": the other way round. "replace": against (1 - q) N(0) + q
+    N(-1).
     """
     validate.choice("direction", direction, _DIRECTIONS)
     special: Any = importlib.import_module("scipy.special")

@@ -23,11 +23,8 @@ from hushvec.accounting.losses import ADJACENCIES, ApproximateDP, GaussianDP, Pr
 
 @dataclass(frozen=True)
 class SampleRange:
-    """Samples that one process drew, numbered in the order in which it drew them.
-
-    Args:
-        process: random name of the process, 32 hexadecimal digits. It says nothing about keys.
-        first, last: numbers of the first and the last sample that a release may rest on, both >= 1.
+    """Samples `first` to `last` of those that one process drew, numbered from 1. `process` is its random name, 32 hexadecimal
+    digits.
     """
 
     process: str
@@ -63,11 +60,9 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Releases:
-    """Losses of one adjacency with how often each occurs. Equal losses are one entry; their order has no meaning.
+    """(loss, count) pairs of one adjacency. Equal losses are one entry; their order has no meaning.
 
-    Args:
-        counts: (loss, count) pairs, each loss once.
-        unamplified: how many items count without amplification, as they may rest on one sample.
+    `unamplified` items count without amplification, as they may rest on one sample.
     """
 
     counts: tuple[tuple[PrivacyLoss, int], ...]

@@ -24,17 +24,13 @@ _ALPHABETS = frozenset({"LATIN", "GREEK", "CYRILLIC", "COPTIC", "ARMENIAN", "CHE
 
 
 def plain_form(key: str) -> str:
-    """What keys that look alike have in common: Unicode's form NFKC, in which wide letters, ligatures and the like are plain ones, no
+    """The common form of keys that look alike: Unicode's form NFKC, in which wide letters, ligatures and the like are plain ones, no
     invisible characters, no blanks at the ends."""
     return unicodedata.normalize("NFKC", _INVISIBLE.sub("", key)).strip()
 
 
 def require_plain(key: str) -> str:
-    """A key that a new ledger may have.
-
-    Raises:
-        ValueError: it is not in its plain form, or a word of it mixes alphabets that look alike.
-    """
+    """A key that a new ledger may have."""
     rest = f"got {key!a:.80}; a ledger that has this key already is opened by PrivacyBudget.reopen"
     if key != plain_form(key):
         raise ValueError(
@@ -81,11 +77,7 @@ def open_store(store: Any, *, create: bool) -> Store:
 
 
 def file_of(store: str) -> Path | None:
-    """The SQLite file that a path or an address means; None for an address of PostgreSQL.
-
-    Raises:
-        ValueError: another kind of address, whose user and password are not repeated, or no path of a file.
-    """
+    """The SQLite file that a path or an address means; None for an address of PostgreSQL."""
     scheme, separator, rest = store.partition("://")
     if not separator:
         path = store
@@ -161,7 +153,7 @@ def purpose_field(charged_by: str | None, purpose: str | None) -> str:
 
 
 def charged_by_and_purpose(field: str) -> tuple[str, str]:
-    """What `purpose_field` joined; the name is empty if none was given."""
+    """The inverse of `purpose_field`; the name is empty if none was given."""
     name, _, purpose = field.rpartition(UNIT_SEPARATOR)
     return name, purpose
 

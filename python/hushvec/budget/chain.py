@@ -68,11 +68,8 @@ class WrongRow(HushvecError, ValueError):
 
 
 def check_chain(rows: Iterable[Sequence[Any]], heads: Iterable[Head] = ()) -> ChainReport:
-    """Recompute hashes, totals, periods and the filter of a chain.
-
-    Args:
-        rows: the fields of every row from the first on, in the order of `Row`.
-        heads: ends that the chain had earlier; each must still be in it.
+    """Recompute hashes, totals, periods and the filter of rows in the order of `Row`; each head, an earlier end, must still be in
+    it.
     """
     expected = _expected(heads)
     walk = _Walk()
@@ -94,11 +91,7 @@ def check_chain(rows: Iterable[Sequence[Any]], heads: Iterable[Head] = ()) -> Ch
 
 
 def well_formed(fields: Sequence[Any]) -> Row:
-    """The row of fields as read from a store or a file.
-
-    Raises:
-        WrongRow: a field of the wrong kind.
-    """
+    """The row of fields as read from a store or a file."""
     row = Row(*fields)
     for name, value in zip(FIELDS, row):
         kind = int if name in NUMBERS else str
@@ -110,18 +103,14 @@ def well_formed(fields: Sequence[Any]) -> Row:
 
 
 def require_sealed(row: Row) -> Row:
-    """The row itself if its hash is the one of its fields.
-
-    Raises:
-        WrongRow: it is not.
-    """
+    """The row itself if its hash is the one of its fields."""
     if row.entry_hash != _hash(row):
         raise WrongRow("entry_hash does not follow from the row")
     return row
 
 
 class _Walk:
-    """What the rows so far require of the next one."""
+    """State of the chain so far, which the next row must follow from."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -170,7 +159,7 @@ class _Walk:
         self._charge_ids.add(row.charge_id)
 
     def _require(self, row: Row, terms: Terms) -> None:
-        """What holds of every row."""
+        """Checks of every row."""
         if row.budget_key != terms.budget_key:
             raise WrongRow(f"budget_key must be {terms.budget_key!r:.60}, got {row.budget_key!r:.60}")
         if row.period != self._period:
@@ -271,11 +260,7 @@ def verify_export(export: Mapping[str, Any], heads: Iterable[Head | tuple[int, s
 
 
 def export_head(export: Mapping[str, Any]) -> Head:
-    """The end of an exported chain, to be kept and compared with later.
-
-    Raises:
-        ValueError, TypeError: it is not a ledger export.
-    """
+    """The end of an exported chain, to be kept and compared with later."""
     _require_fields("export", export, _HEADER)
     head = export["head"]
     _require_fields("head", head, ("rows", "entry_hash"))

@@ -81,11 +81,7 @@ def charge_of_row(row: Row, ledger: str, *, repeated: bool) -> Charge:
 
 
 def require_same_amounts(row: Row, amounts: Amounts) -> None:
-    """Check that a retry asks for what the row of its charge id has.
-
-    Raises:
-        ValueError: it asks for something else.
-    """
+    """Check that a retry asks for what the row of its charge id has."""
     if (row.epsilon, row.delta, row.rho) != amounts.texts:
         first = _shown(row.epsilon, row.delta, row.rho)
         raise ValueError(
@@ -205,12 +201,7 @@ _NAMES = ("epsilon", "delta", "rho")
 
 
 def budget_sheet(state: BudgetState, place: str) -> Sheet:
-    """What is shown of a ledger at one moment.
-
-    Args:
-        state: of the ledger.
-        place: where it is, without passwords.
-    """
+    """A ledger at one moment; `place` is where it is, without passwords."""
     name = f" {state.key!r}" if state.key else ""
     cautions = []
     if state.on_exhausted == WARN:

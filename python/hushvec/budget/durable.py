@@ -44,13 +44,10 @@ Request = TypeVar("Request", bound=Answerable)
 
 
 class GroupCommit(Generic[Request]):
-    """Requests of any number of threads, carried out in batches, one batch at a time.
+    """Requests of any number of threads, carried out in batches, one batch at a time, by `run`, which answers all of a batch.
 
     The first thread that comes leads: it takes all requests that wait and carries them out. While its batch is written to disk
     the next one gathers, and one of those who wait for that leads it.
-
-    Args:
-        run: carries out a batch and gives every request of it an answer. Returns, or raises, when that is final.
     """
 
     def __init__(self, run: Callable[[list[Request]], None]) -> None:
@@ -122,11 +119,8 @@ class _Request:
 class DurableLedger:
     """One ledger of a store.
 
-    Args:
-        store: the database.
-        key: of the ledger.
-        terms: what a new ledger gets and an existing one must have; None: an existing one, as it is.
-        keeps_own_delta: an existing ledger may have another limit on delta than `terms`.
+    A new ledger gets `terms` and an existing one must have them; None: an existing one, as it is. With `keeps_own_delta` an
+    existing one may have another limit on delta.
     """
 
     def __init__(self, store: Store, key: str, terms: Terms | None, *, keeps_own_delta: bool = False) -> None:

@@ -67,7 +67,7 @@ class Terms(NamedTuple):
 
 
 def canonical_text(fields: tuple[Any, ...]) -> str:
-    """What is hashed: the format's name, then every field but the last, one per line. No field contains a line break."""
+    """The text that is hashed: the format's name, then every field but the last, one per line. No field contains a line break."""
     return "\n".join((FORMAT, *map(str, fields[:-1])))
 
 
@@ -75,69 +75,41 @@ def entry_hash(fields: tuple[Any, ...]) -> str:
     return sha256(canonical_text(fields).encode()).hexdigest()
 
 
-def sealed(**fields: Any) -> Row:
+def _sealed(terms: Terms, amounts: tuple[str, str, str], total: Spend, **fields: Any) -> Row:
     """The row with these fields and the hash that follows from them."""
-    row = Row(**fields, entry_hash="")
+    epsilon, delta, rho = amounts
+    total_epsilon, total_delta, total_rho = amount_texts(terms.currency, total)
+    row = Row(
+        budget_key=terms.budget_key,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        total_epsilon=total_epsilon,
+        total_delta=total_delta,
+        total_rho=total_rho,
+        entry_hash="",
+        **fields,
+    )
     return row._replace(entry_hash=entry_hash(row))
 
 
-def open_row(terms: Terms, *, time_us: int, charge_id: str) -> Row:
-    epsilon, delta, rho = amount_texts(terms.currency, terms.limit)
-    zeros = amount_texts(terms.currency, Spend(0, 0))
-    return sealed(
-        budget_key=terms.budget_key,
-        sequence=1,
-        period=0,
-        kind=OPEN,
-        time_us=time_us,
-        charge_id=charge_id,
-        purpose="",
-        policy=terms.policy,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        **_totals(zeros),
-        previous_hash=FIRST_PREVIOUS_HASH,
-    )
+def open_row(terms: Terms, **given: Any) -> Row:
+    """The first row. The rows below take time_us and charge_id too, and purpose."""
+    limits = amount_texts(terms.currency, terms.limit)
+    first = dict(sequence=1, period=0, kind=OPEN, purpose="", policy=terms.policy, previous_hash=FIRST_PREVIOUS_HASH)
+    return _sealed(terms, limits, Spend(0, 0), **first, **given)
 
 
-def charge_row(
-    head: Row, terms: Terms, amounts: Amounts, total: Spend, *, time_us: int, charge_id: str, purpose: str
-) -> Row:
-    epsilon, delta, rho = amounts.texts
-    return sealed(
-        budget_key=head.budget_key,
-        sequence=head.sequence + 1,
-        period=head.period,
-        kind=CHARGE,
-        time_us=time_us,
-        charge_id=charge_id,
-        purpose=purpose,
-        policy="",
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        **_totals(amount_texts(terms.currency, total)),
-        previous_hash=head.entry_hash,
-    )
+def charge_row(head: Row, terms: Terms, amounts: Amounts, total: Spend, **given: Any) -> Row:
+    return _sealed(terms, amounts.texts, total, **_after(head), period=head.period, kind=CHARGE, **given)
 
 
-def reset_row(head: Row, terms: Terms, *, time_us: int, charge_id: str, purpose: str) -> Row:
-    return sealed(
-        budget_key=head.budget_key,
-        sequence=head.sequence + 1,
-        period=head.period + 1,
-        kind=RESET,
-        time_us=time_us,
-        charge_id=charge_id,
-        purpose=purpose,
-        policy="",
-        epsilon="",
-        delta="",
-        rho="",
-        **_totals(amount_texts(terms.currency, Spend(0, 0))),
-        previous_hash=head.entry_hash,
-    )
+def reset_row(head: Row, terms: Terms, **given: Any) -> Row:
+    return _sealed(terms, ("", "", ""), Spend(0, 0), **_after(head), period=head.period + 1, kind=RESET, **given)
+
+
+def _after(head: Row) -> dict[str, Any]:
+    return dict(sequence=head.sequence + 1, policy="", previous_hash=head.entry_hash)
 
 
 def amount_texts(currency: str, spend: Spend) -> tuple[str, str, str]:
@@ -148,11 +120,7 @@ def amount_texts(currency: str, spend: Spend) -> tuple[str, str, str]:
 
 
 def spend_of(currency: str, epsilon: str, delta: str, rho: str) -> Spend:
-    """The inverse of `amount_texts`.
-
-    Raises:
-        ValueError: a text that is not a decimal number in its shortest form.
-    """
+    """The inverse of `amount_texts`."""
     if currency == EPSILON_DELTA:
         return Spend(units_of_text(epsilon), units_of_text(delta))
     return Spend(units_of_text(rho), 0)
@@ -163,11 +131,7 @@ def total_of(row: Row, terms: Terms) -> Spend:
 
 
 def terms_of(row: Row) -> Terms:
-    """What an open row fixes.
-
-    Raises:
-        ValueError: not an open row, or one with invalid settings.
-    """
+    """The permanent settings of an open row."""
     if row.kind != OPEN:
         raise ValueError(f"kind must be 'open', got {row.kind!r:.60}")
     if row.policy not in POLICIES:
@@ -177,10 +141,6 @@ def terms_of(row: Row) -> Terms:
     if amount_texts(currency, limit) != (row.epsilon, row.delta, row.rho):
         raise ValueError("limits must be in epsilon and delta, or in rho")
     return Terms(row.budget_key, currency, limit, row.policy)
-
-
-def _totals(texts: tuple[str, str, str]) -> dict[str, str]:
-    return dict(zip(("total_epsilon", "total_delta", "total_rho"), texts))
 
 
 # Without max_delta there is room for one charge of privatize's default delta (1e-5) for every 0.1 of max_epsilon, but for no
@@ -216,7 +176,7 @@ def is_exhausted(total: Spend, limit: Spend) -> bool:
 
 
 def left(total: Spend, limit: Spend) -> Spend:
-    """What is left; nothing where a "warn" ledger is over its limit."""
+    """The rest; nothing where a "warn" ledger is over its limit."""
     return Spend(max(0, limit.main - total.main), max(0, limit.delta - total.delta))
 
 
@@ -260,17 +220,9 @@ def warn_if_over(terms: Terms, total: Spend) -> None:
 
 
 def implied_epsilon(rho: float, delta: float) -> float:
-    """The epsilon that rho-zCDP implies at a delta, rounded up: rho + 2 sqrt(rho ln(1/delta)).
+    """The epsilon that rho-zCDP implies at a delta in (0, 1), rounded up: rho + 2 sqrt(rho ln(1/delta)).
 
-    Args:
-        rho: >= 0.
-        delta: > 0 and < 1.
-
-    Returns:
-        epsilon such that every rho-zCDP mechanism is (epsilon, delta)-DP.
-
-    Reference:
-        Bun and Steinke (2016), proposition 1.3.
+    Every rho-zCDP mechanism is (epsilon, delta)-DP (Bun and Steinke 2016, proposition 1.3).
 
     Example:
         >>> implied_epsilon(0.5, 1e-5)

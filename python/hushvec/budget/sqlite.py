@@ -33,11 +33,7 @@ class Mount(NamedTuple):
 
 
 def mounts() -> list[Mount]:
-    """All mounts that this process can see, in the order in which they were made; none where the system has no such list.
-
-    Raises:
-        OSError: Linux, and /proc is not mounted.
-    """
+    """All mounts that this process can see, in the order in which they were made; none where the system has no such list."""
     return parsed(MOUNTINFO.read_bytes()) if sys.platform == "linux" else []
 
 
@@ -113,12 +109,7 @@ _creating = threading.Lock()
 
 
 class SQLiteStore:
-    """The ledgers of one file.
-
-    Args:
-        path: of the file.
-        create: whether to create the file, and its folder, if they do not exist.
-    """
+    """The ledgers of one file, which is made with its folder if `create`."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self._path = Path(os.path.abspath(path))
@@ -186,7 +177,7 @@ class SQLiteStore:
             self._in_use = False
 
     def _reason(self) -> str:
-        """What SQLite does not say where it cannot write."""
+        """A hint that SQLite does not give where it cannot write."""
         writable = os.access(self._path.resolve().parent, os.W_OK)
         return "" if writable else " (its folder must be writable, even to read: SQLite keeps its log there)"
 

@@ -1,4 +1,4 @@
-"""What a ledger needs from a database, how a database reports failure, and what happens to ledgers over a fork."""
+"""The interface of a ledger's database, its failures, and ledgers over a fork."""
 
 from __future__ import annotations
 
@@ -20,12 +20,7 @@ Fields = tuple[Any, ...]
 
 
 class StoreFailure(HushvecError):
-    """An operation on a store failed.
-
-    Args:
-        reason: one sentence that names the store.
-        unknown: True if it failed while it was committing: the rows may or may not be there.
-    """
+    """An operation on a store failed; `unknown`: while it was committing, so the rows may or may not be there."""
 
     def __init__(self, reason: str, *, unknown: bool = False) -> None:
         super().__init__(reason)
@@ -60,11 +55,11 @@ class Store(Protocol):
 
     @property
     def name(self) -> str:
-        """What errors call it: a path or an address, never a password."""
+        """Its name in errors: a path or an address, never a password."""
 
     @property
     def address(self) -> str:
-        """What another process opens it with."""
+        """The address that another process opens it with."""
 
     def write(self, key: str) -> AbstractContextManager[Transaction]:
         """A transaction on one ledger. Leaving it normally commits, and returns when the rows are on stable storage."""

@@ -55,14 +55,9 @@ class BloomSketch:
         return int(self.reports_of_cohorts.sum())
 
     def add(self, reports: Any) -> None:
-        """Count reports.
+        """Count reports: what `BloomFilter.report` returned, or any pair of cohorts and bits.
 
-        Args:
-            reports: what `BloomFilter.report` returned, or any pair of cohorts and bits.
-
-        Raises:
-            TypeError, ValueError: reports of another filter, as far as they can be told: of another kind or shape, a cohort that the
-                filter has not. Nothing was counted then.
+        If it raises, as for reports of another filter as far as they can be told, nothing was counted.
         """
         if not isinstance(reports, tuple) or len(reports) != 2:
             raise TypeError(f"reports must be a pair of cohorts and bits, got {validate.kind(reports)}")
@@ -72,11 +67,10 @@ class BloomSketch:
             self.reports_of_cohorts += np.bincount(cohorts, minlength=self.filter.cohorts)
 
     def merge(self, other: BloomSketch) -> None:
-        """Add the reports of another sketch.
+        """Add the reports of another sketch. If it raises, nothing was added.
 
         Raises:
-            SketchError: its filter has other parameters; counts that no reports can have, or more than 2^62 reports together. Nothing
-                was added then.
+            SketchError: its filter has other parameters; counts that no reports can have, or more than 2^62 reports together.
         """
         if not isinstance(other, BloomSketch):
             raise TypeError(f"other must be a BloomSketch, got {validate.kind(other)}")
@@ -117,10 +111,8 @@ class BloomSketch:
 
     @classmethod
     def from_bytes(cls, data: bytes, filter_: BloomParameters) -> BloomSketch:
-        """The sketch of bytes that `to_bytes` wrote.
-
-        Raises:
-            SketchError: bytes that are no sketch, cut short, damaged or of another filter; counts that no reports can have.
+        """The sketch that `to_bytes` wrote; SketchError where it is damaged, of another filter, or counts what no reports can
+        have.
         """
         sketch = cls(filter_)
         numbers = sketch.reports_of_cohorts.size + sketch.ones.size
@@ -212,9 +204,6 @@ class BloomFilter(BloomParameters, Collection):
         cohorts: 1 to 2^16. Several let the collector tell words apart that share bits in one of them.
         words_per_person: >= 1, how many different words a person reports.
         salt: up to 16 public bytes that make the hash functions those of this collection alone.
-
-    Raises:
-        TypeError, ValueError: numbers that break these rules.
 
     Guarantees:
         `epsilon` = words_per_person * 2 h ln((1 - f/2) / (f/2)): two words differ in at most 2 h bits. It bounds everything that is

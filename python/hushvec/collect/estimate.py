@@ -70,7 +70,7 @@ class WordFrequencies:
 
     @cached_property
     def p_values(self) -> NDArray[np.float64]:
-        """Of "no report has this word", one-sided, one a word; not corrected."""
+        """p-values of "no report has this word", one-sided, one a word; not corrected."""
         return self.p_values_of()
 
     def present(self, alpha: float = 0.05, correction: str = "holm") -> list[str]:
@@ -86,11 +86,7 @@ class WordFrequencies:
         return [self.words[i] for i in self._by_frequency if found[i]]
 
     def top(self, k: int) -> list[tuple[str, float, float]]:
-        """The k words of the largest estimates: (word, frequency, standard error).
-
-        Args:
-            k: >= 1; all words where there are fewer.
-        """
+        """The k >= 1 words of the largest estimates: (word, frequency, standard error)."""
         chosen = self._by_frequency[: validate.whole_number("k", k, at_least=1)]
         return [(self.words[i], float(self.frequencies[i]), float(self.standard_errors[i])) for i in chosen]
 

@@ -111,7 +111,7 @@ class Memo:
             return admitted
 
     def source(self, collection: str, word: str) -> Any:
-        """What the permanent report of this word is drawn from: the same stream every time."""
+        """The stream of this word's permanent report: the same every time."""
         key = self._derived(_REPORT, bytes.fromhex(collection) + word.encode(), 32)
         state = np.zeros(6, np.int64)
         state[:4] = np.frombuffer(key, "<i8")

@@ -67,7 +67,7 @@ class Oracle(ABC):
     @property
     @abstractmethod
     def mean_variance(self) -> float:
-        """Of the estimated frequency, averaged over all words, times the number of reports."""
+        """Variance of the estimated frequency, averaged over all words, times the number of reports."""
 
     # ---- reports ----
 
@@ -103,11 +103,11 @@ class Oracle(ABC):
 
     @abstractmethod
     def variances(self, frequencies: NDArray[np.float64], tallies: NDArray[np.int64], reports: int) -> NDArray[np.float64]:
-        """Of the estimates, where the words have the given frequencies."""
+        """Variances of the estimates, where the words have the given frequencies."""
 
     @abstractmethod
     def variance_at(self, frequency: float, reports: int) -> float:
-        """Of the estimate of a word of this frequency, before any report."""
+        """Variance of the estimate of a word of this frequency, before any report."""
 
     @abstractmethod
     def null_counts(self, tallies: NDArray[np.int64], reports: int) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
@@ -144,10 +144,6 @@ class BinomialTallies(Oracle):
         """p, in whole numbers over 2^64."""
 
     @property
-    def _p(self) -> float:
-        return self._truth_values * UNIT
-
-    @property
     def _q(self) -> float:
         return self.law[1] * UNIT
 
@@ -157,7 +153,7 @@ class BinomialTallies(Oracle):
         return (self._truth_values - self.law[1]) * UNIT
 
     def _variance(self, frequency: Any) -> Any:
-        return binary_variance(frequency, self._p, self._q, self._gap)
+        return binary_variance(frequency, self._truth_values * UNIT, self._q, self._gap)
 
     @property
     def mean_variance(self) -> float:
@@ -183,10 +179,7 @@ class BinomialTallies(Oracle):
 
 
 def binary_variance(frequency: Any, p: float, q: float, gap: float) -> Any:
-    """Of one report's contribution to the estimate, for a word reported with p where it is the truth and with q elsewhere.
-
-    Args:
-        gap: p - q, which the caller has without cancellation.
+    """Variance of one report's contribution, for a word reported with p where it is the truth and with q elsewhere; gap is p - q.
     """
     return (frequency * p * (1 - p) + (1 - frequency) * q * (1 - q)) / gap**2
 
@@ -314,16 +307,6 @@ class HadamardResponse(CodeReports):
         return 2 * self.blocks
 
     @property
-    def _in_block(self) -> float:
-        """That a report falls into the word's own block."""
-        return (self.law[0] + self.law[1]) * UNIT
-
-    @property
-    def _in_other_block(self) -> float:
-        """That it falls into a given other block."""
-        return 2 * self.law[1] * UNIT
-
-    @property
     def _gap(self) -> float:
         """Mean of +1 and -1 for the word itself; for any other word it is 0."""
         return (self.law[0] - self.law[1]) * UNIT
@@ -333,13 +316,13 @@ class HadamardResponse(CodeReports):
         return self._variance(1 / self.words, self._mean_share)
 
     def _variance(self, frequency: float, share: float) -> float:
-        """Of one report's contribution, where this share of all reporters has a word of the same block."""
-        hits = share * self._in_block + (1 - share) * self._in_other_block
+        """Variance of one report's contribution, where this share of all reporters has a word of the same block."""
+        hits = share * ((self.law[0] + self.law[1]) * UNIT) + (1 - share) * (2 * self.law[1] * UNIT)
         return hits / self._gap**2 - frequency
 
     @property
     def _mean_share(self) -> float:
-        """Of reporters with a word of a word's own block, averaged over the words, where these are equally frequent.
+        """Share of reporters with a word of a word's own block, averaged over the words, where these are equally frequent.
 
         With as many words in every block it is 1/B whatever the frequencies are.
         """

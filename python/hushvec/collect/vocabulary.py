@@ -93,17 +93,17 @@ class Vocabulary(Collection):
 
     @property
     def report_epsilon(self) -> float:
-        """Of one report: epsilon / words_per_person, rounded down."""
+        """Epsilon of one report: epsilon / words_per_person, rounded down."""
         return self.oracle.epsilon
 
     @property
     def word_epsilon(self) -> float:
-        """Of one word and all its memoized reports: the same, as they are one report."""
+        """Epsilon of one word and all its memoized reports: the same, as they are one report."""
         return self.oracle.epsilon
 
     @property
     def true_epsilon(self) -> float:
-        """What the sampled probabilities give for all of a person's words, rounded up; at most `epsilon`."""
+        """Epsilon of the sampled probabilities for all of a person's words, rounded up; at most `epsilon`."""
         return fraction_up(log_ratio_up(*self.oracle.law, times=self.words_per_person))
 
     @property
@@ -112,7 +112,7 @@ class Vocabulary(Collection):
         return self.oracle.report_bytes
 
     def standard_error(self, frequency: float, reports: int) -> float:
-        """Of the estimated frequency of a word that this share of the reports is about.
+        """Standard error of the estimated frequency of a word that this share of the reports is about.
 
         For "hadamard" the other reports are taken to be spread evenly over the other words.
         """
@@ -121,11 +121,7 @@ class Vocabulary(Collection):
         return math.sqrt(self.oracle.variance_at(frequency, validate.whole_number("reports", reports, at_least=1)))
 
     def root_mean_square_error(self, reports: int) -> float:
-        """Of the estimated frequencies over the whole dictionary, in theory and for any true frequencies.
-
-        Args:
-            reports: >= 1.
-        """
+        """Root mean square error of the estimates over the whole dictionary, in theory and for any true frequencies."""
         return math.sqrt(self.oracle.mean_variance / validate.whole_number("reports", reports, at_least=1))
 
     def describe(self) -> tuple[str, ...]:
@@ -238,24 +234,19 @@ class Sketch:
         self._lock = threading.Lock()
 
     def add(self, reports: Any) -> None:
-        """Count reports.
+        """Count reports: what `Vocabulary.report` returned, one or many; whole numbers, or packed bits as uint32 [n, words / 32].
 
-        Args:
-            reports: what `Vocabulary.report` returned, one or many; whole numbers, or packed bits as uint32 [n, words / 32].
-
-        Raises:
-            TypeError, ValueError: reports of another vocabulary, as far as they can be told: of another kind or shape, a number that
-                is no report. Nothing was counted then.
+        If it raises, as for reports of another vocabulary as far as they can be told, nothing was counted.
         """
         with self._lock:
             self.reports += self.vocabulary.oracle.add(reports, self._tallies)
 
     def merge(self, other: Sketch) -> None:
-        """Add the reports of another sketch.
+        """Add the reports of another sketch. If it raises, nothing was added.
 
         Raises:
             SketchError: it belongs to another vocabulary, epsilon or mechanism; counts that no reports can have, or more than 2^62
-                reports together. Nothing was added then.
+                reports together.
         """
         if not isinstance(other, Sketch):
             raise TypeError(f"other must be a Sketch, got {validate.kind(other)}")
@@ -282,10 +273,8 @@ class Sketch:
 
     @classmethod
     def from_bytes(cls, data: bytes, vocabulary: Vocabulary) -> Sketch:
-        """The sketch of bytes that `to_bytes` wrote.
-
-        Raises:
-            SketchError: bytes that are no sketch, cut short, damaged or of another vocabulary; counts that no reports can have.
+        """The sketch that `to_bytes` wrote; SketchError where it is damaged, of another vocabulary, or counts what no reports can
+        have.
         """
         sketch = cls(vocabulary)
         contents = unpacked(

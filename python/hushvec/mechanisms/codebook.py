@@ -70,12 +70,7 @@ _MOST_CODES = 2**24
 
 
 class Tried(NamedTuple):
-    """A number of codes and what it is worth.
-
-    Args:
-        codes: k; 0 for a release without a codebook.
-        share: the score, in [0, 1].
-    """
+    """A number of codes (0 for a release without a codebook), and its score in [0, 1]."""
 
     codes: int
     share: float
@@ -101,7 +96,7 @@ def tried_until_past(counts: Iterable[int], score: Callable[[int], float]) -> li
 
 
 def best(tried: Iterable[Tried]) -> Tried:
-    """Of equal ones the first."""
+    """The largest share; the first of equal ones."""
     return max(tried, key=lambda one: one.share)
 
 
@@ -118,14 +113,10 @@ def gains(depth: int) -> NDArray[np.float64]:
 
 
 def found_share(rows: Rows, queries: Rows, stored: Rows, most: int = 1024) -> float:
-    """How much of what is near to a row its query finds: the share of the discounted gain of the ten nearest other rows that the
-    ten best among the others' stored rows have.
+    """The share of the discounted gain of the ten nearest other rows that the ten best among the others' stored rows have.
 
-    Args:
-        rows: float32 [n, d], unit rows in random order, which decides between equal scores; n > 10.
-        queries, stored: float32 [n, e], what each row is on the two sides of a search: itself, a release, or its image
-            under a map.
-        most: of the rows that are looked up.
+    `rows` are unit rows [n, d] in random order, which decides between equal scores, n > 10; `queries` and `stored` [n, e] are
+    what each row is on the two sides of a search: itself, a release, or its image under a map. At most `most` rows are looked up.
     """
     asked = np.arange(min(most, len(rows)))
     wanted, found = (nearest_others(given[asked], among, asked) for given, among in ((rows, rows), (queries, stored)))
@@ -182,7 +173,6 @@ class PublicCodebook:
         fitted_rows: digests of those rows; None if unknown.
 
     Raises:
-        TypeError: wrong kinds.
         ValueError: shapes that do not fit, fewer than two codes, NaN or Inf, codes that are not of unit length.
 
     Guarantees:
@@ -276,10 +266,8 @@ class PublicCodebook:
 
     @classmethod
     def of(cls, public_rows: Any) -> PublicCodebook:
-        """Every public row is a code: for a public index that is searched, or where there are few rows.
-
-        Args:
-            public_rows: as for `fit`; at least two.
+        """Every public row is a code: for a public index that is searched, or where there are few rows, as in `fit`; at least
+        two.
         """
         rows = unit_public_rows(public_rows)
         return cls(rows, rows, len(rows), FittedRows.of(checked_public_rows("public_rows", public_rows)))
@@ -293,11 +281,8 @@ class PublicCodebook:
         return cls(unit_rows(sums), sums.astype(np.float32), len(rows), FittedRows.of(checked_public_rows("public_rows", given)))
 
     def mechanism(self, epsilon: float, *, rows_per_person: int = 1) -> CodebookResponse:
-        """Randomized response over the codes, for `hushvec.privatize(mechanism=)`.
-
-        Args:
-            epsilon: > 0, of all rows of a person together.
-            rows_per_person: as in every mechanism.
+        """Randomized response over the codes, for `hushvec.privatize(mechanism=)`; epsilon > 0 is of all rows of a person
+        together.
         """
         return CodebookResponse(codebook=self, epsilon=epsilon, dimension=self.dimension, rows_per_person=rows_per_person)
 
@@ -308,9 +293,6 @@ class PublicCodebook:
             public_sample: float array [n, d]: **public** rows like those to be released, and not those that the codebook was made
                 from, which it fits too well. Never private ones: the answer is not private.
             epsilon: > 0, of one release.
-
-        Raises:
-            TypeError, ValueError: as for `fit`.
         """
         rows = unit_public_rows(public_sample, "public_sample")
         if rows.shape[1] != self.dimension:
@@ -325,21 +307,18 @@ class PublicCodebook:
         )
 
     def encode(self, x: Any) -> Any:
-        """The number of the nearest code of each row, int32 [n]: private, not to be released.
+        """The number of the nearest code of each row, int32 [n]: private, not to be released. On a device an array of x's kind
+        there.
 
         Args:
             x: float array [d] or [n, d], numpy, torch (CPU, CUDA) or CuPy, or a list, as in `hushvec.privatize`. Not changed.
 
-        Returns:
-            A numpy array, or for an x on a device an array of its kind there.
-
         Guarantees:
             A row's code depends on the row and the codes alone, and is the same under every instruction set but the portable one,
-            and on CUDA. Of codes with equal scores the first. float64 rows are brought to unit length first, which a device rounds by
-            docs/format.md section 10: where two codes are almost equally near, its code may be the other one.
+            and on CUDA. Of codes with equal scores the first. float64 rows are brought to unit length first, which a device
+            rounds by docs/format.md section 10: where two codes are almost equally near, its code may be the other one.
 
         Raises:
-            TypeError: wrong kinds.
             ValueError: another dimension, NaN or Inf.
             RuntimeError: an x on CUDA without the backend or a driver, or in a graph capture, which cannot wait for the check of x.
         """
@@ -360,14 +339,14 @@ class PublicCodebook:
         return kernels.nearest_codes(as_narrow_rows(x), copy_on_device(self, "codes", self.codes, x))
 
     def decode(self, codes: Any, epsilon: float) -> Rows:
-        """A unit row for each released code: the direction of the posterior mean of a public row, given the code.
+        """A unit row, float32 [n, d], for each released code: the direction of the posterior mean of a public row, given the
+        code.
+
+        Post-processing, so it costs nothing.
 
         Args:
             codes: whole numbers in [0, k), released by randomized response with this epsilon for each.
             epsilon: > 0, of one row.
-
-        Returns:
-            float32 [n, d]. Post-processing: it costs nothing.
         """
         numbers = np.asarray(codes)
         if numbers.dtype.kind not in "iu":
@@ -385,14 +364,11 @@ class PublicCodebook:
         return unit_rows((truth - other) * sums + other * sums.sum(axis=0))
 
     def require_other_rows(self, x: Any, *, first_row: int = 0) -> None:
-        """Refuse rows that the codebook was made from, as far as `PublicProjection.require_other_rows` can see. Every release asks.
+        """Refuse rows that the codebook was made from, as far as `PublicProjection.require_other_rows` can see. Every release
+        asks.
 
-        Args:
-            x: float array [d] or [n, d]: rows to be released.
-            first_row: number of x's first row in the whole input; an error counts by it.
-
-        Raises:
-            ValueError: a row is one of them; it is named. Whoever sees the refusal learns that.
+        Errors count rows from `first_row`, the number of x's first row in the whole input. Whoever sees the refusal learns of the
+        row.
         """
         require_other_rows("codebook", self.fitted_rows, x, first_row=first_row)
 
@@ -426,12 +402,7 @@ class PublicCodebook:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PublicCodebook:
-        """The codebook that `save` wrote.
-
-        Raises:
-            OSError: the file cannot be read.
-            ValueError: it is no such file, or not what was saved: its digest is another.
-        """
+        """The codebook that `save` wrote; ValueError where the file is none, or its digest is not that of its contents."""
 
         def made(stored: dict[str, Any]) -> PublicCodebook:
             return cls(stored["codes"], stored["sums"], int(stored["rows"]), FittedRows.stored(stored[FITTED_ROWS]))
@@ -498,7 +469,7 @@ class CodebookResponse(Mechanism):
         return self.epsilon, 0.0
 
     def shuffled(self, n: int) -> Shuffled:
-        """What one person's releases cost against an observer who sees only the shuffled releases of n people.
+        """Cost of one person's releases against an observer who sees only the shuffled releases of n people.
 
         Args:
             n: >= 1, how many people release by this mechanism in the batch. Only those count who follow the protocol.
@@ -506,17 +477,11 @@ class CodebookResponse(Mechanism):
         Returns:
             A loss for `hushvec.accounting.compose`: ``codebook.mechanism(8.0).shuffled(10**6).epsilon(1e-6)``.
 
-        Raises:
-            TypeError, ValueError: n is no whole number >= 1.
-
         Guarantees:
-            For one batch to which every person sends `rows_per_person` rows, under replacement of all rows of one person, by `epsilon`
-            and n, as `Shuffled` says. It takes an honest shuffler that puts all released rows in random order and removes names,
-            times and whatever else tells people apart. Against the shuffler, and everyone who sees a row before it was shuffled,
-            `epsilon` holds and nothing smaller.
-
-        Reference:
-            docs/proofs/shuffling.md.
+            For one batch to which every person sends `rows_per_person` rows, under replacement of all rows of one person, by
+            `epsilon` and n, as `Shuffled` says; docs/proofs/shuffling.md. It takes an honest shuffler that puts all released rows
+            in random order and removes names, times and whatever else tells people apart. Before the shuffler only `epsilon`
+            holds.
 
         Example:
             >>> import numpy as np
@@ -530,10 +495,8 @@ class CodebookResponse(Mechanism):
         return Shuffled(epsilon=self.epsilon, n=n)
 
     def expected_cosine(self, norm: float | None = None) -> float:
-        """About the cosine between a public row and its release, over the rows that the codebook was made from.
-
-        Args:
-            norm: has no influence: only the direction is released.
+        """About the cosine between a public row and its release, over the rows that the codebook was made from, whatever the
+        norm.
         """
         if norm is not None:
             validate.positive("norm", norm)
@@ -592,7 +555,7 @@ def _best_count(rows: Rows, epsilon: float, purpose: str, seed: int) -> int:
 
 
 def _found_share(codebook: PublicCodebook, rows: Rows, epsilon: float, seed: int) -> float:
-    """By one release of each row, which is public: the seed is no secret."""
+    """Score one release of each row. The rows are public, so the seed is not secret."""
     released = np.empty_like(rows)
     codebook.mechanism(epsilon).apply(rows, released, _core.Generator.unsafe_seeded(seed))
     return found_share(rows, rows, released)

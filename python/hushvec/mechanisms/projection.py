@@ -132,7 +132,6 @@ class PublicProjection:
         fitted_rows: digests of the rows that it was fitted on, which `fit` and `mean_only` keep; None: not known, or none.
 
     Raises:
-        TypeError: wrong kinds.
         ValueError: shapes that do not fit, NaN or Inf, components that are not orthonormal, scales without components or not > 0.
 
     Guarantees:
@@ -197,14 +196,14 @@ class PublicProjection:
                 their mean square length is then 1.
 
         Raises:
-            TypeError: wrong kinds.
             ValueError: not two-dimensional, fewer than two rows, NaN or Inf, more components than directions.
         """
         rows = _public_rows(public_embeddings)
         wanted = rows.shape[1] if components == ALL else _components(components, rows.shape[1])
         centered = validate.flag("remove_mean", remove_mean)
         mean = rows.mean(axis=0).astype(np.float32) if centered else np.zeros(rows.shape[1], np.float32)
-        spread, axes = np.linalg.eigh(_second_moment(rows, mean))
+        moved = rows - mean
+        spread, axes = np.linalg.eigh(moved.T @ moved / len(rows))
         varying = int((spread > _SMALLEST_SPREAD**2 * spread[-1]).sum()) if spread[-1] > 0 else 0
         count = max(1, varying) if components == ALL else wanted
         if count > varying:
@@ -267,7 +266,6 @@ class PublicProjection:
             gradients, a row's bits depend on the row alone, so that equal rows stay equal.
 
         Raises:
-            TypeError: wrong kinds.
             ValueError: another dimension; NaN, Inf or a result beyond float32, with the row.
         """
         wide = self._checked("x", x, self.dimension) - _like(x, self.mean)
@@ -323,7 +321,6 @@ class PublicProjection:
             Lengths are measured without the map's scales and mean, neighbors with them: whitening moves neighbors on purpose.
 
         Raises:
-            TypeError: wrong kinds.
             ValueError: another dimension, too few rows, NaN or Inf.
         """
         return projection_fit(self, public_sample)
@@ -376,12 +373,7 @@ class PublicProjection:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PublicProjection:
-        """The map that `save` wrote.
-
-        Raises:
-            OSError: the file cannot be read.
-            ValueError: it is no such file, or not what was saved: its digest is another.
-        """
+        """The map that `save` wrote; ValueError where the file is none, or its digest is not that of its contents."""
 
         def made(stored: dict[str, Any]) -> PublicProjection:
             components, scales = (stored[name] if len(stored[name]) else None for name in ("components", "scales"))
@@ -413,12 +405,6 @@ def _public_rows(public_embeddings: Any) -> NDArray[np.float64]:
     if arrays.is_torch(public_embeddings):
         public_embeddings = public_embeddings.double().cpu().numpy()
     return np.asarray(public_embeddings, np.float64)
-
-
-def _second_moment(rows: NDArray[np.float64], mean: NDArray[np.float32]) -> NDArray[np.float64]:
-    centered = rows - mean
-    moment: NDArray[np.float64] = centered.T @ centered / len(rows)
-    return moment
 
 
 def _components(components: Any, dimension: int) -> int:

@@ -43,18 +43,8 @@ def save_npz(path: str | os.PathLike[str], version: int, digest: str, fields: Ma
 def load_npz(
     path: str | os.PathLike[str], what: str, version: int, fields: Collection[str], make: Callable[[dict[str, Any]], Made]
 ) -> Made:
-    """What `make` makes of a saved file's fields. Nothing is unpickled.
-
-    Args:
-        path: of the file.
-        what: it is, for errors.
-        version: of the format.
-        fields: their names, which the file must have and no others, beside "format" and "digest".
-        make: the object, from the fields by name.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it is not such a file, or its digest differs from the saved one.
+    """The object that `make` makes of the fields of a file of `save_npz`, which must have these and no others. Nothing is
+    unpickled.
     """
     with open(path, "rb") as file:
         try:
@@ -114,7 +104,7 @@ class FittedRows:
 
     @classmethod
     def of(cls, rows: Any) -> FittedRows:
-        """Of rows [n, d], which are public: whoever has a row can tell whether it is among them."""
+        """Keys and digests of public rows [n, d]: whoever has a row can tell whether it is among them."""
         keys, digests = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
         for start in range(0, len(rows), _AT_ONCE):
             part = _as_float32(rows[start : start + _AT_ONCE])
@@ -128,7 +118,7 @@ class FittedRows:
 
     @classmethod
     def stored(cls, words: Words) -> FittedRows | None:
-        """Of `words_of`."""
+        """The inverse of `words_of`."""
         return cls(words) if words.size else None
 
     def first_in(self, x: Any) -> int | None:
@@ -147,16 +137,8 @@ def words_of(fitted: FittedRows | None) -> Words:
 
 
 def require_other_rows(what: str, fitted: FittedRows | None, x: Any, name: str = "x", first_row: int = 0) -> None:
-    """Refuse rows that `what` was fitted on.
-
-    Args:
-        what: "projection" or "codebook".
-        x: [d] or [n, d], numpy, torch or CuPy: rows to be released.
-        name: of the argument, for errors.
-        first_row: number of x's first row in the whole input.
-
-    Raises:
-        ValueError: one of them is among the fitted rows; it is named.
+    """Refuse rows [d] or [n, d] that `what`, a "projection" or "codebook", was fitted on. `first_row` is x's first in the whole
+    input.
     """
     place = None if fitted is None else fitted.first_in(arrays.as_matrix(x))
     if place is not None:
@@ -287,15 +269,7 @@ def as_float32(x: Any) -> Rows:
 
 
 def unit_public_rows(public_rows: Any, name: str = "public_rows") -> Rows:
-    """Public rows at unit length in float32, a new array.
-
-    Args:
-        public_rows: float array [n, d], n >= 2.
-        name: of the argument, for errors.
-
-    Raises:
-        TypeError, ValueError: no such array, NaN or Inf, a row of zeros.
-    """
+    """Public rows [n, d], n >= 2, at unit length in float32, a new array."""
     rows = unit_rows(as_float32(checked_public_rows(name, public_rows)))
     empty = np.flatnonzero(~rows.any(axis=1))
     if len(empty):

@@ -34,9 +34,9 @@ class Option:
 
     Args:
         name: of the mechanism.
-        mechanism: the object, ready for use; None where it cannot be had at this price.
-        grade: "exact" or "float"; "" where it cannot be had.
-        figures: what it gives, by name; empty where it cannot be had.
+        mechanism: the object, ready for use; None where it cannot be had at this price. grade and figures are empty then.
+        grade: "exact" or "float".
+        figures: what it gives, by name.
         merit: the figure that ranks, larger is better.
         remark: why it cannot be had, or what to know about it; may be empty.
     """
@@ -90,15 +90,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What is compared, and the sentence that reports it.
-
-    Args:
-        entries: the candidates.
-        ranked_by: the figure that ranks.
-        larger_is_better: whether more of it is better.
-        needs: optional arguments of `recommend` that it cannot do without.
-        takes: those that it also uses.
-    """
+    """A comparison: the figure that ranks, and the optional arguments of `recommend` that the task needs or takes."""
 
     entries: tuple[Entry, ...]
     ranked_by: str
@@ -351,7 +343,7 @@ def why(options: tuple[Option, ...], request: Request) -> str:
 
 
 def _best_of_all(request: Request) -> str:
-    """What no choice of a mechanism gets past."""
+    """The bound for every mechanism."""
     from hushvec.mechanisms.top_1 import top_1_sentence
 
     assert request.n is not None
@@ -387,7 +379,7 @@ def table_row(option: Option, figures: tuple[str, ...]) -> tuple[str, ...]:
 @shown
 @dataclass(frozen=True)
 class Recommendation:
-    """What `recommend` returns; `print` shows all of it.
+    """Result of `recommend`; `print` shows all of it.
 
     Args:
         task: what was asked for.
@@ -529,7 +521,7 @@ def _checked_codebook(value: Any, dimension: int) -> PublicCodebook:
 
 
 def _warned_of_misfits(request: Request, projection: PublicProjection | None, public_sample: Any) -> CodebookFit | None:
-    """What the codebook keeps of the sample. Warns if the codebook or the map does not fit it."""
+    """How well the codebook serves the sample. Warns if the codebook or the map does not fit it."""
     if projection is not None:
         from hushvec.mechanisms import PublicProjection
 
