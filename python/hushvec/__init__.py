@@ -9,14 +9,9 @@ imported when they are first used: `hushvec.text`, `hushvec.retrieval`, `hushvec
 
 from typing import TYPE_CHECKING
 
-from hushvec._native import interpreter  # noqa: F401  # refuses subinterpreters, before the core is loaded
-
-# isort: split
-from hushvec._native._core import Generator
+from hushvec._native._core import Generator as _Generator
 from hushvec._native._core import __version__ as __version__
 from hushvec._util.lazy import at_first_use
-from hushvec._util.moved import find_moved_modules, or_moved_module
-from hushvec.errors import BudgetError, HushvecError, MissingExtraError, PrivacyBudgetExhaustedError, ReceiptError
 
 if TYPE_CHECKING:
     from hushvec import accounting as accounting
@@ -38,115 +33,73 @@ if TYPE_CHECKING:
     from hushvec import serve as serve
     from hushvec import text as text
     from hushvec import training as training
-    from hushvec._native.backends import backends, set_num_threads
-    from hushvec.budget import PrivacyBudget
-    from hushvec.mechanisms.labels import randomized_response
-    from hushvec.mechanisms.recommend import Recommendation, recommend
-    from hushvec.middleware import (
-        calibrate_sensitivity,
-        compose_embedding_middleware,
-        dp_classification_middleware,
-        dp_embedding_middleware,
-        get_sensitivity,
-        lookup_sensitivity,
-        pii_redaction_middleware,
-        wrap_classification_model,
-        wrap_embedding_model,
-    )
-    from hushvec.noise import add_noise, gaussian_noise, l2_laplace_noise, laplacian_noise
-    from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
-    from hushvec.noise.clipping import clip, clip_and_noise
-    from hushvec.receipts import LedgerEntry, Receipt, Verification, verify_charges, verify_receipt
-    from hushvec.receipts.labels import LabelReceipt
-    from hushvec.release.labels import LabelRelease, privatize_labels
-    from hushvec.release.vectors import Release, privatize
+    from hushvec._native._core import Generator as Generator
+    from hushvec._native.kernels import backends as backends
+    from hushvec._native.kernels import set_num_threads as set_num_threads
+    from hushvec.budget import PrivacyBudget as PrivacyBudget
+    from hushvec.errors import BudgetError as BudgetError
+    from hushvec.errors import HushvecError as HushvecError
+    from hushvec.errors import MissingExtraError as MissingExtraError
+    from hushvec.errors import PrivacyBudgetExhaustedError as PrivacyBudgetExhaustedError
+    from hushvec.errors import ReceiptError as ReceiptError
+    from hushvec.mechanisms.randomized_response import randomized_response as randomized_response
+    from hushvec.mechanisms.recommend import Recommendation as Recommendation
+    from hushvec.mechanisms.recommend import recommend as recommend
+    from hushvec.middleware import calibrate_sensitivity as calibrate_sensitivity
+    from hushvec.middleware import compose_embedding_middleware as compose_embedding_middleware
+    from hushvec.middleware import dp_classification_middleware as dp_classification_middleware
+    from hushvec.middleware import dp_embedding_middleware as dp_embedding_middleware
+    from hushvec.middleware import get_sensitivity as get_sensitivity
+    from hushvec.middleware import lookup_sensitivity as lookup_sensitivity
+    from hushvec.middleware import pii_redaction_middleware as pii_redaction_middleware
+    from hushvec.middleware import wrap_classification_model as wrap_classification_model
+    from hushvec.middleware import wrap_embedding_model as wrap_embedding_model
+    from hushvec.noise import add_noise as add_noise
+    from hushvec.noise import gaussian_noise as gaussian_noise
+    from hushvec.noise import l2_laplace_noise as l2_laplace_noise
+    from hushvec.noise import laplacian_noise as laplacian_noise
+    from hushvec.noise.calibration import gaussian_delta as gaussian_delta
+    from hushvec.noise.calibration import gaussian_epsilon as gaussian_epsilon
+    from hushvec.noise.calibration import gaussian_sigma as gaussian_sigma
+    from hushvec.noise.calibration import laplace_scale as laplace_scale
+    from hushvec.noise.fills import clip as clip
+    from hushvec.noise.fills import clip_and_noise as clip_and_noise
+    from hushvec.receipts import LedgerEntry as LedgerEntry
+    from hushvec.receipts import Receipt as Receipt
+    from hushvec.receipts import Verification as Verification
+    from hushvec.receipts import verify_charges as verify_charges
+    from hushvec.receipts import verify_receipt as verify_receipt
+    from hushvec.receipts.labels import LabelReceipt as LabelReceipt
+    from hushvec.release.labels import LabelRelease as LabelRelease
+    from hushvec.release.labels import privatize_labels as privatize_labels
+    from hushvec.release.vectors import Release as Release
+    from hushvec.release.vectors import privatize as privatize
 
-__all__ = [
-    "BudgetError",
-    "Generator",
-    "HushvecError",
-    "LabelReceipt",
-    "LabelRelease",
-    "LedgerEntry",
-    "MissingExtraError",
-    "PrivacyBudget",
-    "PrivacyBudgetExhaustedError",
-    "Receipt",
-    "ReceiptError",
-    "Recommendation",
-    "Release",
-    "Verification",
-    "add_noise",
-    "backends",
-    "calibrate_sensitivity",
-    "clip",
-    "clip_and_noise",
-    "compose_embedding_middleware",
-    "dp_classification_middleware",
-    "dp_embedding_middleware",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_noise",
-    "gaussian_sigma",
-    "get_sensitivity",
-    "l2_laplace_noise",
-    "laplace_scale",
-    "laplacian_noise",
-    "lookup_sensitivity",
-    "pii_redaction_middleware",
-    "privatize",
-    "privatize_labels",
-    "randomized_response",
-    "recommend",
-    "set_num_threads",
-    "verify_charges",
-    "verify_receipt",
-    "wrap_classification_model",
-    "wrap_embedding_model",
-]
+_Generator.__module__ = "hushvec"  # where users find it, in help() and in errors
 
-_PACKAGES = (
-    "accounting",
-    "audit",
-    "budget",
-    "collect",
-    "data",
-    "embedders",
-    "integrations",
-    "jobs",
-    "mechanisms",
-    "middleware",
-    "noise",
-    "plot",
-    "receipts",
-    "release",
-    "retrieval",
-    "secure_memory",
-    "serve",
-    "text",
-    "training",
-)
-
-find_moved_modules()
-Generator.__module__ = "hushvec"  # where users find it, in help() and in errors
-
-# Imported at first use, numpy among them: a command line that prints its version needs none of it.
+# Every public name with its module. Imported at first use, numpy among them: a command line that prints its version needs none of it.
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
+        "BudgetError": "errors",
+        "Generator": "_native._core",
+        "HushvecError": "errors",
         "LabelReceipt": "receipts.labels",
         "LabelRelease": "release.labels",
         "LedgerEntry": "receipts",
+        "MissingExtraError": "errors",
         "PrivacyBudget": "budget",
+        "PrivacyBudgetExhaustedError": "errors",
         "Receipt": "receipts",
+        "ReceiptError": "errors",
         "Recommendation": "mechanisms.recommend",
         "Release": "release.vectors",
         "Verification": "receipts",
         "add_noise": "noise",
-        "backends": "_native.backends",
+        "backends": "_native.kernels",
         "calibrate_sensitivity": "middleware",
-        "clip": "noise.clipping",
-        "clip_and_noise": "noise.clipping",
+        "clip": "noise.fills",
+        "clip_and_noise": "noise.fills",
         "compose_embedding_middleware": "middleware",
         "dp_classification_middleware": "middleware",
         "dp_embedding_middleware": "middleware",
@@ -155,21 +108,24 @@ __getattr__, __dir__ = at_first_use(
         "gaussian_noise": "noise",
         "gaussian_sigma": "noise.calibration",
         "get_sensitivity": "middleware",
-        "lookup_sensitivity": "middleware",
         "l2_laplace_noise": "noise",
         "laplace_scale": "noise.calibration",
         "laplacian_noise": "noise",
+        "lookup_sensitivity": "middleware",
         "pii_redaction_middleware": "middleware",
         "privatize": "release.vectors",
         "privatize_labels": "release.labels",
-        "randomized_response": "mechanisms.labels",
+        "randomized_response": "mechanisms.randomized_response",
         "recommend": "mechanisms.recommend",
-        "set_num_threads": "_native.backends",
+        "set_num_threads": "_native.kernels",
         "verify_charges": "receipts",
         "verify_receipt": "receipts",
         "wrap_classification_model": "middleware",
         "wrap_embedding_model": "middleware",
     },
-    below=_PACKAGES,
+    below=(
+        "accounting", "audit", "budget", "collect", "data", "embedders", "integrations", "jobs",
+        "mechanisms", "middleware", "noise", "plot", "receipts", "release", "retrieval",
+        "secure_memory", "serve", "text", "training",
+    ),
 )
-__getattr__ = or_moved_module(__getattr__)

@@ -20,7 +20,7 @@ from hushvec.accounting import (
     amplify_by_poisson_sampling,
     closed_forms,
     compose,
-    conversions,
+    composition,
     losses,
     optimal,
     pld,
@@ -105,7 +105,7 @@ def check_the_grid_overstates():
 
 def check_zcdp_never_undercuts_the_gaussian():
     for multiplier in (0.5, 2.0, 10.0):
-        assert conversions.zcdp_epsilon(1 / (2 * multiplier**2), 1e-5) >= hv.gaussian_epsilon(1e-5, multiplier)
+        assert closed_forms.zcdp_epsilon(1 / (2 * multiplier**2), 1e-5) >= hv.gaussian_epsilon(1e-5, multiplier)
 
 
 def check_bounded_range_covers_the_exponential_mechanism():
@@ -160,7 +160,7 @@ class Original:
     replace_one_delta = staticmethod(poisson.replace_one_delta)
     add_remove_delta = staticmethod(poisson.add_remove_delta)
     gaussian_curve = staticmethod(pld._gaussian_curve)
-    zcdp_epsilon = staticmethod(conversions.zcdp_epsilon)
+    zcdp_epsilon = staticmethod(closed_forms.zcdp_epsilon)
     split = staticmethod(optimal._split)
     convolved = staticmethod(tilted.Sum._convolved)
     repeated = staticmethod(optimal._repeated)
@@ -214,14 +214,14 @@ MUTANTS = [
     ),
     (
         "sampling probability squared in amplification",
-        hv.accounting.amplification,
+        composition,
         "amplified_epsilon",
         lambda epsilon, q: math.log1p(q * q * math.expm1(epsilon)),
         check_amplified_epsilon_is_that_of_the_mixture,
     ),
     (
         "epsilon times q as amplification",
-        hv.accounting.amplification,
+        composition,
         "amplified_epsilon",
         lambda epsilon, q: q * epsilon,
         check_amplified_epsilon_is_that_of_the_mixture,
@@ -238,7 +238,7 @@ MUTANTS = [
     ("losses rounded down", optimal, "_split", rounded_down, check_the_grid_overstates),
     (
         "a larger delta in the conversion",
-        conversions,
+        closed_forms,
         "zcdp_epsilon",
         lambda rho, delta: Original.zcdp_epsilon(rho, 20 * delta),
         check_zcdp_never_undercuts_the_gaussian,

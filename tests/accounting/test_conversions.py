@@ -7,7 +7,7 @@ import pytest
 
 import hushvec as hv
 from hushvec.accounting import ZeroConcentratedDP
-from hushvec.accounting.conversions import ORDERS, rdp_delta, rdp_epsilon, zcdp_delta, zcdp_epsilon
+from hushvec.accounting.closed_forms import ORDERS, rdp_delta, rdp_epsilon, zcdp_delta, zcdp_epsilon
 
 RHOS = [1e-6, 1e-3, 0.1, 1.0, 20.0, 1e4]
 DELTAS = [1e-2, 1e-5, 1e-12, 1e-100]

@@ -7,7 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hushvec.accounting import GaussianDP, LaplaceDP, PoissonSampledGaussianDP, compose, curves, extra, grids, pld
+from hushvec.accounting import GaussianDP, LaplaceDP, PoissonSampledGaussianDP, compose, pld
+from hushvec.accounting import pld as grids
+from hushvec.accounting import poisson as curves
+from hushvec.accounting import poisson as extra
 from hushvec.accounting.tilted import shortfall
 
 pytest.importorskip("dp_accounting")
@@ -27,8 +30,8 @@ RELEASES = [
 @pytest.mark.parametrize("loss, direction, step", RELEASES)
 def test_grids_are_those_of_dp_accounting(loss, direction, step):
     """The same cells, and masses up to the rounding of the points: differences of deltas near 1, divided by the step."""
-    theirs = grids.of(getattr(pld._one(accounting, loss, step), f"_pmf_{direction}"))
-    ours = grids.sampled_gaussian(accounting, *pld._gaussian_curve(loss, direction), step)
+    theirs = grids.grid_law(getattr(pld._one(accounting, loss, step), f"_pmf_{direction}"))
+    ours = grids.sampled_gaussian_law(accounting, *pld._gaussian_curve(loss, direction), step)
     assert (ours.first, len(ours.masses)) == (theirs.first, len(theirs.masses))
     assert np.abs(ours.masses - theirs.masses).max() < 8 * 2.0**-53 / step
     assert ours.unbounded == pytest.approx(theirs.unbounded, rel=1e-6)
@@ -41,8 +44,8 @@ def test_points_off_by_a_little_are_noticed_and_paid_for(loss, direction, step, 
     assert pld._law(accounting, loss, direction, step).short.max() < 1e-12
     curve, crossings = pld._gaussian_curve(loss, direction), curves.crossings
     at_crossings = partial(curves.sampled_gaussian, *curve)
-    monkeypatch.setattr(curves, "crossings", lambda *at: (crossings(*at)[0] + 0.1 * loss.noise_multiplier, crossings(*at)[1]))
-    wrong = grids.sampled_gaussian(accounting, *curve, step)
+    monkeypatch.setattr(pld, "crossings", lambda *at: (crossings(*at)[0] + 0.1 * loss.noise_multiplier, crossings(*at)[1]))
+    wrong = grids.sampled_gaussian_law(accounting, *curve, step)
     monkeypatch.undo()
     assert shortfall(wrong, step, at_crossings).max() > 1e-9
 
@@ -50,7 +53,7 @@ def test_points_off_by_a_little_are_noticed_and_paid_for(loss, direction, step, 
 def test_losses_beyond_the_floats_are_left_to_dp_accounting():
     """Next to no noise: e^loss overflows."""
     loss = PoissonSampledGaussianDP(noise_multiplier=0.025, sampling_probability=0.5)
-    assert grids.sampled_gaussian(accounting, 0.025, 0.5, "remove", 0.1) is None
+    assert grids.sampled_gaussian_law(accounting, 0.025, 0.5, "remove", 0.1) is None
     law = pld._law(accounting, loss, "remove", 0.1)
     assert law.short is None and (law.first + len(law.masses)) * 0.1 > grids.LARGEST_LOSS
     assert math.fsum([law.unbounded, *law.masses]) == pytest.approx(1.0, abs=1e-9)
@@ -66,7 +69,7 @@ def test_a_mixture_of_kinds_has_all_of_them():
 
 def test_a_release_without_the_names_of_a_grid_is_refused():
     with pytest.raises(RuntimeError, match=r"dp-accounting must be 0.6.0, as the extra accounting has it, got \d"):
-        grids.of(SimpleNamespace(to_dense_pmf=lambda: SimpleNamespace(_probs=[1.0])))
+        grids.grid_law(SimpleNamespace(to_dense_pmf=lambda: SimpleNamespace(_probs=[1.0])))
 
 
 @pytest.mark.parametrize("of", [curves.sampled_gaussian, curves.crossings])

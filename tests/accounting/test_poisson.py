@@ -19,8 +19,7 @@ from hushvec.accounting import (
     compose,
     poisson,
 )
-from hushvec.accounting.coarsening import coarsened
-from hushvec.accounting.releases import collect
+from hushvec.accounting.releases import coarsened, collect
 
 CASES = [(0.5, 0.1), (1.0, 0.01), (1.0, 0.5), (2.0, 0.3), (0.4, 0.9)]
 EPSILONS = [0.0, 0.05, 0.5, 2.0, 5.0]
@@ -249,7 +248,7 @@ def test_amplification_scales_delta():
 
 
 def poisson_epsilon(epsilon, probability):
-    from hushvec.accounting.amplification import amplified_epsilon
+    from hushvec.accounting.composition import amplified_epsilon
 
     exact = math.log(1 + probability * (math.exp(epsilon) - 1))
     assert amplified_epsilon(epsilon, probability) == pytest.approx(exact, rel=1e-12)

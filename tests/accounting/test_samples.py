@@ -10,7 +10,7 @@ import pytest
 import hushvec as hv
 from cli.command import hushvec_here
 from hushvec.accounting import Accountant, GaussianDP, PoissonSampledGaussianDP, PureDP, Repeated, Shuffled, compose
-from hushvec.accounting.samples import SampleRange, shared
+from hushvec.accounting.releases import SampleRange, shared
 from receipts.forgeries import SCRIPT, module_of, training_receipt
 from receipts.test_check_receipt import run as run_script
 

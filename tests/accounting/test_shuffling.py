@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from evidence.reference.sizes import scaled
-from hushvec.accounting import Accountant, ApproximateDP, GaussianDP, LaplaceDP, PureDP, Shuffled, compose, extra, shuffling
-from hushvec.accounting.coarsening import coarsened
-from hushvec.accounting.releases import collect
+from hushvec.accounting import Accountant, ApproximateDP, GaussianDP, LaplaceDP, PureDP, Shuffled, compose, shuffling
+from hushvec.accounting import poisson as extra
+from hushvec.accounting.releases import coarsened, collect
 
 POINTS = [0.0, 0.02, 0.1, 0.3, 0.6, 0.9]   # shares of the local epsilon
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hushvec.accounting import poisson
-from hushvec.accounting.curves import sampled_gaussian
+from hushvec.accounting.poisson import sampled_gaussian
 from hushvec.accounting.tilted import GridLaw, Sum, shortfall
 
 

@@ -15,7 +15,7 @@ import time
 import pytest
 
 from hushvec.budget import PrivacyBudget
-from hushvec.budget.group_commit import GroupCommit
+from hushvec.budget.durable import GroupCommit
 from hushvec.budget.store import TABLE
 from hushvec.errors import PrivacyBudgetExhaustedError
 

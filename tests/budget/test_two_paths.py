@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from hushvec.budget import PrivacyBudget, budget_keys, mounts, verify_ledger
+from hushvec.budget import PrivacyBudget, budget_keys, verify_ledger
+from hushvec.budget import sqlite as mounts
 from hushvec.errors import BudgetError
 
 

@@ -12,8 +12,8 @@ import pytest
 import hushvec as hv
 from cli.command import assert_one_line, hushvec, hushvec_here
 from evidence.reference.sizes import scaled
+from hushvec._util.display import Progress, announced
 from hushvec._util.lines import SHIPPED_NOTES, SHIPPED_SENTENCES, shipped_texts
-from hushvec._util.progress import Progress, announced
 from hushvec.cli._nearest import cosines, nearest
 from hushvec.cli._thief import TOPIC_OF, TOPICS
 from hushvec.mechanisms import PrivUnit
@@ -337,8 +337,8 @@ class Terminal(io.StringIO):
 
 
 def test_progress_is_shown_to_a_person_only(monkeypatch):
-    monkeypatch.setattr("hushvec._util.progress.SHOW_AFTER_SECONDS", 0.0)
-    monkeypatch.setattr("hushvec._util.progress.REDRAW_SECONDS", 0.0)
+    monkeypatch.setattr("hushvec._util.display.SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("hushvec._util.display.REDRAW_SECONDS", 0.0)
     for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
         with Progress("rows", 4, stream) as progress:
             progress.advance(1)

@@ -9,7 +9,7 @@ from scipy import stats
 from collect.surveys import surveyed, vocabulary
 from evidence.reference.sizes import scaled
 from hushvec._util.statistics import CORRECTIONS, adjusted
-from hushvec.collect.decisions import binomial_p_values, normal_p_values
+from hushvec.collect.estimate import binomial_p_values, normal_p_values
 from hushvec.collect.oracles import oracle_for
 
 MECHANISMS = ("k_rr", "unary", "hadamard")

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import math
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pytest
@@ -283,16 +282,6 @@ def test_shuffling_adds_nothing_to_no_claim_and_is_not_stated_of_a_memo():
         dataclasses.replace(ours.release("word1").receipt, epsilon=1.0).with_shuffling(100, 1e-6)
     with pytest.raises(ValueError, match=r"memoised must be False for a note on shuffling, .* got True"):
         ours.release("word1", per="release", memo=Memo()).receipt.with_shuffling(100, 1e-6)
-
-
-@pytest.mark.parametrize("make", [partial(Vocabulary, ["a", "b"], 1.0), partial(BloomFilter, 8, 2, f=0.5)])
-def test_words_per_user_is_words_per_person(make):
-    with pytest.warns(DeprecationWarning, match=r"^words_per_user is now words_per_person; the old name goes in 0\.2$"):
-        collection = make(words_per_user=3)
-    assert collection.words_per_person == 3
-    with pytest.warns(DeprecationWarning, match="^words_per_user is now words_per_person"):
-        assert collection.words_per_user == 3
-    assert collection.digest == make(words_per_person=3).digest
 
 
 @pytest.mark.parametrize(("words", "text"), [(5, "a report has 1 byte"), (300, "a report has 2 bytes"), (9, "a report has 1 byte")])

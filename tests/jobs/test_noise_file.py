@@ -125,8 +125,8 @@ def test_a_bar_for_a_person_at_a_terminal(tmp_path, monkeypatch, job, rows):
         def isatty(self):
             return True
 
-    monkeypatch.setattr("hushvec._util.progress.SHOW_AFTER_SECONDS", 0.0)
-    monkeypatch.setattr("hushvec._util.progress.REDRAW_SECONDS", 0.0)
+    monkeypatch.setattr("hushvec._util.display.SHOW_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr("hushvec._util.display.REDRAW_SECONDS", 0.0)
     monkeypatch.setattr(files, "PART_ELEMENTS", 500 * DIMENSION)
     source = write(tmp_path / "in.parquet", table_of(rows))
     for terminal, shown in ((Terminal(), True), (io.StringIO(), False)):

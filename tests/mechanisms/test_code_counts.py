@@ -7,7 +7,7 @@ import pytest
 
 import hushvec as hv
 from hushvec.mechanisms import PublicCodebook
-from hushvec.mechanisms.code_counts import Tried, best, counts_up_to, found_share, gains, tried_until_past
+from hushvec.mechanisms.codebook import Tried, best, counts_up_to, found_share, gains, tried_until_past
 
 pytest.importorskip("faiss")
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.mechanisms import PublicCodebook, PublicProjection, fitted_rows
-from hushvec.mechanisms.fitted_rows import FittedRows
+from hushvec.mechanisms import PublicCodebook, PublicProjection
+from hushvec.mechanisms import public_arrays as fitted_rows
+from hushvec.mechanisms.public_arrays import FittedRows
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.standard_normal((300, 24)).astype(np.float32)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec._native.conversion import as_array
+from hushvec._native.rowwise import as_array
 from hushvec.mechanisms import MetricLaplace, PublicCodebook, PublicProjection
 from hushvec.retrieval import PrivateIndex, VectorNoise, evaluate
 

@@ -12,7 +12,7 @@ import pytest
 import hushvec as hv
 from cli.command import hushvec
 from hushvec.accounting import GaussianDP, compose
-from hushvec.accounting.samples import SampleRange
+from hushvec.accounting.releases import SampleRange
 from hushvec.errors import ReceiptError
 from hushvec.receipts import receipt_from_json
 from hushvec.receipts.training import TrainingReceipt

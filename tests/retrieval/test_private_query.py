@@ -10,7 +10,7 @@ import pytest
 
 import hushvec as hv
 from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
-from hushvec.mechanisms.code_counts import Tried
+from hushvec.mechanisms.codebook import Tried
 from hushvec.retrieval import Candidates, PrivateIndex, PrivateQuery, Question, ScoreNoise, VectorNoise
 from hushvec.retrieval.queries.choice import Simulation, best_of
 from retrieval.index_cases import Counting, some_rows, unit

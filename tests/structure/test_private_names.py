@@ -7,12 +7,13 @@ from structure.test_structure import MODULES, PACKAGE
 
 # The folder or module that uses them: name -> what a release without it does.
 KNOWN = {
-    "_native/interpreter.py": {"_xxsubinterpreters": "Python's own; the check of subinterpreters is left out"},
-    "_util/renamed.py": {"_getframe": "CPython's own, documented"},
+    "_native/__init__.py": dict.fromkeys(
+        ("_interpreters", "_xxsubinterpreters"), "Python's own; the check of subinterpreters is left out"
+    ),
     "_util/torch_recording.py": dict.fromkeys(
         ("_C", "_len_torch_dispatch_stack", "_functorch"), "public means find the same, a few microseconds slower"
     ),
-    "accounting/grids.py": dict.fromkeys(
+    "accounting/pld.py": dict.fromkeys(
         ("_lower_loss", "_probs", "_infinity_mass"), "an error that names the release of the extra, which has them"
     ),
     "cli/_parser.py": {"_actions": "Python's own; no public name"},
@@ -31,7 +32,7 @@ KNOWN = {
     ),
 }
 # Parts of names of our own, and methods that Python and notebooks document.
-OURS = {"_asdict", "_cuda", "_repr_html_", "_row_of", "_pmf_", "_ci_lower", "_ci_upper", "_hnsw", "_token_id"}
+OURS = {"_asdict", "_core", "_cuda", "_repr_html_", "_row_of", "_pmf_", "_ci_lower", "_ci_upper", "_hnsw", "_token_id"}
 _PRIVATE = re.compile(r"_[A-Za-z]\w*")
 
 

@@ -138,9 +138,3 @@ def test_gradients_that_the_units_of_a_sum_do_not_hold():
     with pytest.warns(UserWarning, match=r"gradients of at most 0\.001 are rounded to multiples of 0\.0312"):
         assert not clip_and_noise_gradients(rows, 2.0**20, 0.0).any()
     assert clip_and_noise_gradients(rows, 1.0, 0.0) == pytest.approx(2e-3, rel=1e-3)
-
-
-def test_the_old_name_of_the_gradients_warns():
-    with pytest.warns(DeprecationWarning, match="^per_sample_grads is now per_example_grads; the old name goes in 0.2$"):
-        noisy = clip_and_noise_gradients(per_sample_grads=ROWS, clip_norm=1.0, noise_multiplier=1.0)
-    assert noisy.shape == (3,)

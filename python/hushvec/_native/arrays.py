@@ -79,15 +79,8 @@ def dtype_name(x: Any) -> str:
 
 
 class CheckedRows(NamedTuple):
-    """Rows that passed all checks, with the facts that later steps need.
-
-    Args:
-        values: the array.
-        rows: how many; a 1-D array is one row.
-        dimension: elements in a row.
-        dtype: by name, whatever the library calls it.
-        on_cuda: whether they are on a device.
-        finite: whether they were checked for NaN and Inf.
+    """Rows that passed all checks (a 1-D array is one row), with the facts that later steps need. `finite`: checked for NaN and
+    Inf.
     """
 
     values: Any
@@ -144,7 +137,7 @@ def _require_tensor(name: str, x: Any) -> None:
 
 
 def _require_values(name: str, x: Any) -> None:
-    """Of a tensor: each element has a place in memory of the CPU or a CUDA device."""
+    """Refuse tensors whose elements have no place in memory of the CPU or a CUDA device."""
     torch = sys.modules["torch"]
     if x.layout is not torch.strided:
         raise TypeError(f"{name} must be a dense tensor, got layout {x.layout}")
@@ -199,7 +192,7 @@ def require_output(out: Any, shape: tuple[int, ...], dtype: str) -> None:
 
 
 def require_form(out: Any, shape: tuple[int, ...], dtype: str) -> None:
-    """Of an array of any number of dimensions: shape, dtype, writable."""
+    """Check shape, dtype and that it is writable, of an array of any number of dimensions."""
     if tuple(out.shape) != shape:
         raise ValueError(f"out must have shape {shape}, got {tuple(out.shape)}")
     if dtype_name(out) != dtype:

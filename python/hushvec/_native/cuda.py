@@ -133,13 +133,13 @@ def unit_rows(x: Any, out: Any, *, check: bool) -> int | None:
 
 
 def most_rows_of_sum(x: Any, clip_norm: float, sigma: float) -> int:
-    """Of rows like x: exact rounding on a device takes sums of at most 2^21 grids."""
+    """The most rows like x in a sum: exact rounding on a device takes sums of at most 2^21 grids."""
     most: int = _backend("parts", x).most_rows_of_sum(clip_norm, sigma)
     return most
 
 
 def sum_scales(parts: Sequence[Any], clip_norm: float) -> tuple[Any, int | None]:
-    """What `add_to_sum` of these parts of a batch of rows reads, and the first row with NaN or Inf: docs/format.md section 7."""
+    """The scales that `add_to_sum` reads, and the first row with NaN or Inf: docs/format.md section 7."""
     cuda = _backend("parts", parts[0])
     workspace = new_array(parts[0], (cuda.sum_workspace_bytes(parts),), dtype="uint8")
     return workspace, cuda.sum_scales(parts, clip_norm, workspace, _current_stream(cuda, parts[0]))

@@ -1,7 +1,7 @@
 """The operations of the core for arrays on any device: CPU or CUDA is chosen here, and nowhere else.
 
-`source` is what noise is drawn from: a Generator, or a state, six 64-bit words on the device of the arrays (key, next nonce,
-rounds) whose nonce the call advances.
+Also what a call draws from, and what this build and this machine have. `source` is what noise is drawn from: a Generator, or a state,
+six 64-bit words on the device of the arrays (key, next nonce, rounds) whose nonce the call advances.
 """
 
 from __future__ import annotations
@@ -11,6 +11,62 @@ from typing import Any
 
 from hushvec._native import _core, cuda
 from hushvec._native.arrays import empty_like, in_order, is_torch, on_cuda
+from hushvec._util.recording import require_no_recorder
+from hushvec._util.validate import kind, whole_number
+
+# One object for as long as the process lives: what is kept for a generator on a device is found by it.
+_DEFAULT_GENERATOR = _core.default_generator()
+
+
+def require_generator(value: Any) -> _core.Generator:
+    """The given generator, or the one of the process, for a draw: refused where the caller is being recorded into a program."""
+    require_no_recorder()
+    if value is None:
+        return _DEFAULT_GENERATOR
+    if not isinstance(value, _core.Generator):
+        raise TypeError(f"generator must be a hushvec.Generator or None, got {kind(value)}")
+    return value
+
+
+def set_num_threads(n: int) -> None:
+    """Set how many threads a large call may use.
+
+    Never changes a bit of a result. The environment variable HUSHVEC_NUM_THREADS sets the value at start.
+
+    Args:
+        n: number of threads, 0 for all cores (the default).
+
+    Raises:
+        TypeError: n is not a whole number.
+        ValueError: n < 0.
+
+    Example:
+        >>> import hushvec as hv
+        >>> hv.set_num_threads(1)
+        >>> hv.set_num_threads(0)
+    """
+    _core.set_num_threads(whole_number("n", n, at_least=0))
+
+
+def backends() -> dict[str, Any]:
+    """Say which instruction sets this build has, which this machine runs, and which is in use; the same for AES-256.
+
+    HUSHVEC_BACKEND=portable|avx2|avx512|neon and HUSHVEC_AES=portable|aesni|vaes256|vaes512|neon, read at import, force one. Exact
+    releases have the same bits on all. With portable AES the default cipher is ChaCha20.
+
+    Returns:
+        {"compiled": [...], "available": [...], "active": name, "aes": the same three, "default_cipher": "aes256" or "chacha20",
+        "cuda": state}; widest first; the state of the CUDA backend is "not built", "of another version" (calls refuse it), "built"
+        (but no driver or device is here) or "available". The default cipher is that of a generator on the CPU that is keyed by the
+        operating system.
+
+    Example:
+        >>> import hushvec as hv
+        >>> "portable" in hv.backends()["compiled"]
+        True
+    """
+    return {**_core.backends(), "cuda": cuda.state()}
+
 
 _FILLS = {
     "gaussian": _core.fill_gaussian,

@@ -22,17 +22,11 @@ Float = TypeVar("Float", np.float32, np.float64)
 
 
 def inner_products(a: NDArray[Float], b: NDArray[Float]) -> NDArray[Float]:
-    """<a_i, b_j> of all rows, [m, n].
-
-    Args:
-        a: float32 or float64 [m, d].
-        b: of the same dtype, [n, d].
+    """<a_i, b_j> of all rows: float32 or float64 [m, d] and [n, d] of one dtype give [m, n]. d = 0 gives zeros.
 
     Guarantees:
         Element (i, j) depends on a[i] and b[j] alone: not on i and j, m and n, the layout of the arrays or the number of threads.
-
-    Edge cases:
-        Infinite sums and NaN are returned without a warning. d = 0 gives zeros.
+        Infinite sums and NaN are returned without a warning.
 
     Example:
         >>> import numpy as np
@@ -48,14 +42,6 @@ def inner_products(a: NDArray[Float], b: NDArray[Float]) -> NDArray[Float]:
 
 
 def product(a: NDArray[Float], b: NDArray[Float]) -> NDArray[Float]:
-    """a @ b, as `inner_products` of a's rows and b's columns.
-
-    Args:
-        a: float32 or float64 [..., d].
-        b: of the same dtype, [d, n] or [d].
-
-    Returns:
-        [..., n] or [...].
-    """
+    """a @ b, as `inner_products` of a's rows [..., d] and b's columns [d, n] or [d]."""
     rows = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
     return inner_products(rows, b.T if b.ndim == 2 else b[None, :]).reshape(*a.shape[:-1], *b.shape[1:])

@@ -131,7 +131,7 @@ def _generator_of_process(rounds: int) -> _core.Generator:
 
 
 def _source(state: torch.Tensor, name: str, array: torch.Tensor) -> _core.Generator | torch.Tensor:
-    """What a call draws from: a generator, or the words of a seeded stream, whose nonce the call advances."""
+    """The source of a call's noise: a generator, or the words of a seeded stream, whose nonce the call advances."""
     require_no_recorder()
     if state.dtype != torch.int64 or tuple(state.shape) != (STATE_WORDS,) or not state.is_contiguous():
         raise ValueError(f"state must be a tensor of 8 int64 words (stream_state), got {state.dtype} {tuple(state.shape)}")
@@ -298,7 +298,7 @@ def traced_clip(x: torch.Tensor, clip_norm: float, out: torch.Tensor | None) -> 
 
 
 def _require_fitting(out: torch.Tensor | None, x: torch.Tensor) -> None:
-    """What the eager functions ask of `out`, while the program is recorded."""
+    """Check `out` as the eager functions do, while the program is recorded."""
     if out is None:
         return
     require_form(out, tuple(x.shape), dtype_name(x))

@@ -1,10 +1,19 @@
-"""How results look where they are printed, and as a table in a notebook: one sheet of facts, rendered as text and as HTML."""
+"""How results look where they are printed and in notebooks, and progress while they are made.
+
+One sheet of facts is rendered as text and as HTML. Progress goes to standard error, on a terminal only: a bar where the work takes a
+while, a line where its length is unknown.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, NamedTuple, TextIO, TypeVar
 
 Class = TypeVar("Class", bound=type)
 
@@ -21,14 +30,7 @@ _CAUTION = f"{_CELL};font-weight:bold;border-left:0.3em solid #d55e00;padding-le
 
 
 class Sheet(NamedTuple):
-    """What is shown of an object.
-
-    Args:
-        title: one line.
-        facts: (label, text) pairs, in order.
-        cautions: what limits or voids the rest, shown first.
-        table: rows of equal length, a header first, shown before the facts.
-    """
+    """A title, (label, text) pairs, cautions that limit or void the rest and are shown first, and a table with a header."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
@@ -149,10 +151,8 @@ def _wrapped(start: str, text: str) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """The text on one line, safe for a terminal: unprintable characters are escaped, as in \\x1b, \\n or \\u202e.
-
-    Names and texts from files and arguments go through it before they are printed: an escape sequence or a change of writing
-    direction could otherwise misrepresent the text.
+    """The text on one line, safe for a terminal: an escape sequence or a change of writing direction could misrepresent names and
+    texts from files and arguments. Unprintable characters are escaped, as in \\x1b, \\n or \\u202e.
     """
     if text.isprintable():
         return text
@@ -163,3 +163,74 @@ def _escaped(text: str) -> str:
     import html
 
     return html.escape(text, quote=True)
+
+
+BAR_WIDTH = 30
+SHOW_AFTER_SECONDS = 0.5
+REDRAW_SECONDS = 0.1
+
+_CLEARED = "\r\033[K"
+
+_announcing: list[TextIO] = []  # streams with a line of `announced`
+
+
+class Progress:
+    """`with Progress("embedding", total) as progress: progress.advance(n)`."""
+
+    def __init__(self, label: str, total: int, stream: TextIO | None = None) -> None:
+        self._label, self._total = label, total
+        self._stream = sys.stderr if stream is None else stream
+        self._visible = self._stream.isatty()
+        self._done = 0
+        self._note = ""
+        self._drawn = False
+        self._begin = time.monotonic()
+        self._next_draw = self._begin + SHOW_AFTER_SECONDS
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def advance(self, count: int, note: str | None = None) -> None:
+        """`count` more are done; the note, if one is given, stands behind the numbers until the next one."""
+        self._done += count
+        self._note = self._note if note is None else f" {note}"
+        if self._visible and time.monotonic() >= self._next_draw:
+            self._draw()
+            self._next_draw = time.monotonic() + REDRAW_SECONDS
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._drawn:
+            self._stream.write(_CLEARED)
+            self._stream.flush()
+
+    def _draw(self) -> None:
+        filled = min(BAR_WIDTH, BAR_WIDTH * self._done // max(1, self._total))
+        text = f"{self._label} [{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {self._done}/{self._total}{self._left()}{self._note}"
+        self._stream.write(f"\r{text[: shutil.get_terminal_size().columns - 1]}\033[K")
+        self._stream.flush()
+        self._drawn = True
+
+    def _left(self) -> str:
+        """How long the rest takes if it goes on like this."""
+        if not 0 < self._done < self._total:
+            return ""
+        seconds = (time.monotonic() - self._begin) * (self._total - self._done) / self._done
+        return f" {seconds:.0f} s left" if seconds < 120 else f" {seconds / 60:.0f} min left"
+
+
+@contextmanager
+def announced(what: str, stream: TextIO | None = None) -> Iterator[None]:
+    """Say what is done while it is done: `with announced("loading the model"): ...`. Within another announcement, nothing."""
+    terminal = sys.stderr if stream is None else stream
+    if not terminal.isatty() or terminal in _announcing:
+        yield
+        return
+    _announcing.append(terminal)
+    terminal.write(f"\r{what} ...\033[K")
+    terminal.flush()
+    try:
+        yield
+    finally:
+        _announcing.remove(terminal)
+        terminal.write(_CLEARED)
+        terminal.flush()

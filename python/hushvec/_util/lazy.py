@@ -1,11 +1,27 @@
-"""Names of a package that are imported when they are first used."""
+"""Imports that wait: names of a package that are imported at first use, and packages that an extra of hushvec installs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+
+from hushvec.errors import MissingExtraError
+
+
+@contextmanager
+def needs_extra(feature: str, extra: str) -> Iterator[None]:
+    """Around imports that a feature needs.
+
+        with needs_extra("reading weights", "text"):
+            import safetensors
+    """
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(feature, extra) from None
 
 
 def at_first_use(
@@ -15,17 +31,21 @@ def at_first_use(
 
     Args:
         namespace: the package's globals().
-        modules: name -> the module that has it: a name below the package, or a full one that begins with "hushvec.".
+        modules: name -> the module that has it: a name below the package, or a full one that begins with "hushvec.". They become
+            `__all__` of a package that has none.
         below: modules below the package that are themselves such names.
     """
     package = namespace["__name__"]
+    if modules:
+        namespace.setdefault("__all__", sorted(modules))
 
     def get(name: str) -> Any:
         if name in below:
             return import_module(f"{package}.{name}")  # which makes it an attribute of the package
-        if name not in modules:
+        module = modules.get(name)
+        if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = namespace[name] = getattr(import_module(_full_name(modules[name], package)), name)
+        value = namespace[name] = getattr(import_module(module if module.startswith("hushvec.") else f"{package}.{module}"), name)
         return value
 
     def is_its_own(name: str) -> bool:
@@ -37,7 +57,3 @@ def at_first_use(
         return sorted({*filter(is_its_own, tuple(namespace)), *namespace.get("__all__", ()), *below})
 
     return get, names
-
-
-def _full_name(module: str, package: str) -> str:
-    return module if module.startswith("hushvec.") else f"{package}.{module}"

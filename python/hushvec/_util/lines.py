@@ -87,7 +87,7 @@ def json_object(line: str, where: str) -> dict[str, Any]:
 
 
 def field(fields: dict[str, Any], key: str, where: str) -> Any:
-    """What an object has under a key."""
+    """The value that an object has under a key."""
     if key not in fields:
         raise ValueError(f"{where}: has no key {key!r}")
     return fields[key]
@@ -113,11 +113,7 @@ def copied_fields(fields: dict[str, Any], keys: Iterable[str], where: str) -> di
 
 
 def json_line(value: Any) -> str:
-    """JSON on one line.
-
-    Raises:
-        ValueError: the value is not JSON, although Python's reader accepts it: NaN, or half of a surrogate pair.
-    """
+    """JSON on one line."""
     try:
         line = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -158,16 +154,7 @@ def shipped_texts(name: str) -> list[str]:
 
 
 def distinct_texts(texts: Iterable[str], name: str = "texts", kind: str = "an iterable of strings") -> list[str]:
-    """Stripped texts, each once and in order; empty ones are left out.
-
-    Args:
-        texts: strings.
-        name, kind: what they are to the caller, for errors.
-
-    Raises:
-        TypeError: one string, or something else than strings.
-        ValueError: a text that UTF-8 cannot hold.
-    """
+    """Stripped texts, each once and in order; empty ones are left out. Errors call them `name`, which must be `kind`."""
     if isinstance(texts, str | bytes):
         raise TypeError(f"{name} must be {kind}, got {validate.kind(texts)}")
     found: dict[str, None] = {}

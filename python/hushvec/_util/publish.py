@@ -40,12 +40,7 @@ def mode_of(path: Path) -> int:
 
 
 class Unfinished:
-    """A new file beside its target.
-
-    Args:
-        output: the target.
-        mode: that the file is to have, less the umask, and less what an older file under that name does not grant.
-    """
+    """A new file beside its target, of a mode less the umask, and less what an older file under that name does not grant."""
 
     def __init__(self, output: Path, mode: int) -> None:
         self.output, self.path = output, _beside(output)
@@ -70,7 +65,7 @@ class Unfinished:
         os.replace(self.path, self.output)
 
     def take_free_place(self) -> None:
-        """Of several processes, one takes the place, and `FileExistsError` tells the others."""
+        """Take the place unless another process has: FileExistsError tells so."""
         os.link(self.path, self.output)
         sync_folder(self.output.parent)
 
@@ -181,11 +176,7 @@ def private_folder(path: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make an empty file that only its owner may read, for libraries that write to a path.
-
-    Raises:
-        FileExistsError: a file or link of that name exists.
-    """
+    """Make an empty file that only its owner may read, for libraries that write to a path."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, PRIVATE))
 
 

@@ -114,10 +114,8 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> Estimate:
 
 
 def clopper_pearson_upper(k: int, n: int, alpha: float) -> float:
-    """At most this is the success probability, except with probability alpha: k successes in n trials were seen.
-
-    Reference:
-        Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial" (1934).
+    """At most this is the success probability, except with probability alpha: k successes in n trials (Clopper and Pearson,
+    1934).
     """
     if k >= n:
         return 1.0
@@ -132,11 +130,7 @@ def clopper_pearson_lower(k: int, n: int, alpha: float) -> float:
 
 
 def wilson_upper(k: _Floats, n: int, z: float) -> _Floats:
-    """The upper end of Wilson's interval: a quick substitute for Clopper-Pearson where nothing is claimed.
-
-    Reference:
-        Wilson, "Probable inference, the law of succession, and statistical inference" (1927).
-    """
+    """The upper end of Wilson's interval (1927): a quick substitute for Clopper-Pearson where nothing is claimed."""
     share = k / n
     root = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     upper: _Floats = np.minimum((share + z * z / (2 * n) + root) / (1 + z * z / n), 1.0)
@@ -147,7 +141,7 @@ def wilson_upper(k: _Floats, n: int, z: float) -> _Floats:
 
 
 def binom_p_value(successes: int, trials: int, p: float) -> float:
-    """Of a one-sided exact test: P[Binomial(trials, p) >= successes], with the margin."""
+    """p-value of a one-sided exact test: P[Binomial(trials, p) >= successes], with the margin."""
     return with_margin(binom_sf(successes - 1, trials, p, 1 - p))
 
 
@@ -157,19 +151,9 @@ def with_margin(p_value: float) -> float:
 
 
 def fisher_p_value(both: int, first: int, second: int, n: int) -> float:
-    """Two-sided exact test that two yes/no columns of length n are independent.
+    """Two-sided exact test that two yes/no columns of n rows are independent: twice the smaller tail, at most 1 (Fisher, 1935).
 
-    Args:
-        both: rows with a yes in both columns.
-        first: yes in the first column.
-        second: yes in the second one.
-        n: rows.
-
-    Returns:
-        Twice the smaller tail of the hypergeometric law of `both` given the other three, at most 1.
-
-    Reference:
-        Fisher, "The logic of inductive inference" (1935).
+    `both` rows have a yes in both columns, `first` in the first, `second` in the second one.
     """
     log_factorial = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, n + 1, dtype=np.float64)))))
 
@@ -183,10 +167,6 @@ def fisher_p_value(both: int, first: int, second: int, n: int) -> float:
     probabilities /= probabilities.sum()
     tails = probabilities[possible <= both].sum(), probabilities[possible >= both].sum()
     return float(min(1.0, 2 * (1 + MARGIN) * min(tails)))
-
-
-def _bonferroni(p: _Floats) -> _Floats:
-    return p * len(p)
 
 
 def _holm(p: _Floats) -> _Floats:
@@ -209,7 +189,7 @@ def _in_place(order: NDArray[np.intp], values: _Floats) -> _Floats:
 
 _CORRECTIONS: dict[str, Callable[[_Floats], _Floats]] = {
     "holm": _holm,
-    "bonferroni": _bonferroni,
+    "bonferroni": lambda p: p * len(p),
     "benjamini-hochberg": _benjamini_hochberg,
 }
 CORRECTIONS = tuple(_CORRECTIONS)
@@ -218,14 +198,9 @@ CORRECTIONS = tuple(_CORRECTIONS)
 def adjusted(p_values: _Floats, correction: str) -> _Floats:
     """p-values of many tests that may each be compared with alpha.
 
-    Args:
-        correction: "bonferroni" or "holm" (never less powerful) keep the probability of a single false rejection at most alpha,
-            whatever the dependence; "benjamini-hochberg" keeps the expected share of false ones among all rejections at most alpha
-            where the tests are independent.
-
-    Reference:
-        Holm, "A simple sequentially rejective multiple test procedure" (1979); Benjamini, Hochberg, "Controlling the false
-        discovery rate" (1995).
+    "bonferroni" and "holm" (1979; never less powerful) keep the probability of a single false rejection at most alpha, whatever
+    the dependence; "benjamini-hochberg" (1995) keeps the expected share of false ones among all rejections at most alpha where
+    the tests are independent.
     """
     return np.minimum(_CORRECTIONS[correction](p_values), 1.0)
 
@@ -265,11 +240,7 @@ def _last_ratios(j: _Floats, n: int, p: float, q: float) -> _Floats:
 
 
 def _log_probability(k: int, n: int, p: float, q: float) -> float:
-    """ln P[Binomial(n, p) = k].
-
-    Reference:
-        Loader, "Fast and accurate computation of binomial probabilities" (2000).
-    """
+    """ln P[Binomial(n, p) = k]: Loader, "Fast and accurate computation of binomial probabilities" (2000)."""
     if k == 0:
         return n * _log_of_complement(p, q)
     if k == n:

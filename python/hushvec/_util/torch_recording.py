@@ -28,11 +28,9 @@ def _asked_of_torch() -> bool:
     return torch.compiler.is_exporting()
 
 
-# Asked at once where dynamo follows a program: up to some release after 2.10 it takes torch's function for true in every program. In
-# 2.7, which is too old for the extras, nothing else tells a strict export, and what is compiled is refused with it.
-_OLD = torch.__version__ < "2.8"
+# Asked at once where dynamo follows a program: up to some release after 2.10 it takes torch's function for true in every program.
 _constant: Any = torch.compiler.assume_constant_result
-is_exporting: Callable[[], bool] = torch.compiler.is_exporting if _OLD else _constant(_asked_of_torch)
+is_exporting: Callable[[], bool] = _constant(_asked_of_torch)
 
 
 class _Single(torch.autograd.Function):
@@ -53,11 +51,6 @@ def _is_transformed() -> bool:
     except RuntimeError:
         return True
     return False
-
-
-def _has_stand_ins() -> bool:
-    """Whether new tensors have no values. A mode that only observes leaves them as they are."""
-    return type(torch.empty(0, device="cpu")) is not torch.Tensor
 
 
 def _private(path: str, otherwise: Callable[[], Any]) -> Callable[[], Any]:
@@ -87,7 +80,7 @@ def recorder() -> str | None:
         return "torch.export"
     if _leaf is not _untraced_leaf:
         return "torch.fx.symbolic_trace or make_fx"
-    return "FakeTensorMode" if modes and _has_stand_ins() else None
+    return "FakeTensorMode" if modes and (type(torch.empty(0, device="cpu")) is not torch.Tensor) else None
 
 
 def keeps_operators() -> bool:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from functools import wraps
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 from hushvec._util.recording import require_no_recorder
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 SMALLEST_NORM = 2.0**-100
 LARGEST_NORM = 2.0**100
@@ -80,7 +83,7 @@ def probability(name: str, value: Any) -> float:
 
 
 def sampling_probability(value: Any) -> float:
-    """Of one example in one batch: a multiple of 2^-64 once rounded down, and 1 where every batch has all of them."""
+    """Probability that an example is in a batch: a multiple of 2^-64 once rounded down, and 1 for full batches."""
     converted = positive("sampling_probability", value)
     if converted < SMALLEST_SAMPLING_PROBABILITY:
         raise ValueError(f"sampling_probability must be >= 2^-64, got {converted!r}")
@@ -144,3 +147,35 @@ def strings(name: str, value: Any) -> None:
 def kind(value: Any) -> str:
     """The name of a value's type as an error shows it."""
     return type(value).__name__
+
+
+def nearest(name: str, choices: Iterable[str]) -> str | None:
+    """The choice that is most like a name, if one is near: what was probably meant."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), list(choices), n=1, cutoff=0.5)
+    return near[0] if near else None
+
+
+def nearest_of(name: str, choices: Iterable[str]) -> str:
+    """`, did you mean 'email'?` for the end of an error, or nothing where no choice is near."""
+    near = nearest(name, choices)
+    return f", did you mean {near!r}?" if near else ""
+
+
+def also_called(**other_to_name: str) -> Callable[[Function], Function]:
+    """Decorator: keyword arguments are taken under a second name too, as in `also_called(max_len="max_length")`."""
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for other, name in other_to_name.items():
+                if other in kwargs:
+                    if name in kwargs:
+                        raise TypeError(f"{name} must be given once, got {other} as well, which means the same")
+                    kwargs[name] = kwargs.pop(other)
+            return function(*args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+    return decorate

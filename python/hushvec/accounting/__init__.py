@@ -1,4 +1,4 @@
-"""What releases cost together: basic, advanced, optimal, Gaussian, zCDP, Renyi and privacy-loss-distribution accounting.
+"""The cost of many releases together: basic, advanced, optimal, Gaussian, zCDP, Renyi and privacy-loss-distribution accounting.
 
     from hushvec.accounting import GaussianDP, PureDP, compose
     together = compose([GaussianDP(noise_multiplier=5.0), (PureDP(epsilon=0.1), 20)], delta=1e-5)
@@ -9,9 +9,7 @@ the Renyi curve of sampled Gaussians and privacy loss distributions: those need 
 """
 
 from hushvec.accounting.accountant import Accountant
-from hushvec.accounting.amplification import amplify_by_poisson_sampling
-from hushvec.accounting.calibration import gaussian_sigma_for
-from hushvec.accounting.composition import Candidate, Composition, compose
+from hushvec.accounting.composition import Candidate, Composition, amplify_by_poisson_sampling, compose, gaussian_sigma_for
 from hushvec.accounting.losses import (
     ADJACENCIES,
     ApproximateDP,

@@ -25,7 +25,7 @@ class Accountant:
         data decide about the next *loss* is a filter, and only sums of epsilons, of deltas and of rho are valid for that.
 
     Edge cases:
-        Without releases epsilon and delta are 0.0. An accountant is not safe for use by several threads at once; it is no ledger.
+        Without releases epsilon and delta are 0.0. An accountant is not safe for use by several threads at once; it is not a ledger.
 
     Example:
         >>> from hushvec.accounting import Accountant, GaussianDP
@@ -48,7 +48,7 @@ class Accountant:
         return self._adjacency
 
     def add(self, release: Any, count: int = 1, *, independent_samples: bool = False) -> None:
-        """Count a release, or `count` equal ones.
+        """Count a release, or `count` equal ones. If it raises, nothing is added.
 
         Args:
             release: one item as `compose` takes it.
@@ -57,9 +57,7 @@ class Accountant:
                 so it is needed where another amplified loss is there already.
 
         Raises:
-            ValueError: another adjacency than what is there; a receipt of training beside another amplified loss; a value breaks
-                its rule. Nothing is added then.
-            TypeError: it is no release, or count no whole number.
+            ValueError: another adjacency than what is there; a receipt of training beside another amplified loss.
         """
         times = validate.whole_number("count", count, at_least=1)
         stated, is_record = validate.flag("independent_samples", independent_samples), sharing_samples([release, release])
@@ -131,12 +129,7 @@ class Accountant:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Accountant:
-        """The accountant that `to_dict` described.
-
-        Raises:
-            ValueError: a field is missing, unknown, or breaks its rule.
-            TypeError: a field is of the wrong kind.
-        """
+        """The accountant that `to_dict` described."""
         _require_fields("accountant", stored, {"accountant_version", "adjacency", "releases"})
         if stored["accountant_version"] != VERSION:
             raise ValueError(f"accountant_version must be {VERSION}, got {stored['accountant_version']!r}")

@@ -1,4 +1,4 @@
-"""`compose`: one (epsilon, delta) for many releases, and the theorem it comes from."""
+"""`compose`: one (epsilon, delta) for many releases and the theorem it comes from; noise for several releases; Poisson sampling."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec._util.display import Sheet, at_least, plural, shown
-from hushvec._util.rounding import sum_up
-from hushvec.accounting import extra
-from hushvec.accounting.losses import PoissonSampledGaussianDP
-from hushvec.accounting.releases import Releases, collect
+from hushvec._util.rounding import quotient_down, sum_up, up
+from hushvec.accounting.losses import ApproximateDP, GaussianDP, PoissonSampledGaussianDP, PrivacyLoss, PureDP, ZeroConcentratedDP
+from hushvec.accounting.poisson import EXTRA, has_dp_accounting
+from hushvec.accounting.releases import Releases, collect, one
 from hushvec.accounting.theorems import THEOREMS
 from hushvec.errors import MissingExtraError
+from hushvec.noise.calibration import gaussian_sigma
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """The bound of one theorem.
+    """The bound of one theorem: epsilon is math.inf (or delta 1.0) where it gives none, and `note` says why.
 
-    Args:
-        theorem: its short name: "single", "basic", "advanced", "optimal", "gaussian", "zcdp", "rdp" or "pld".
-        epsilon, delta: its bound; epsilon is math.inf (or delta 1.0) where it gives none.
-        reference: the paper and the theorem in it.
-        note: why it gives no bound; empty if it does.
+    `theorem` is "single", "basic", "advanced", "optimal", "gaussian", "zcdp", "rdp" or "pld"; `reference` the paper and the
+    theorem in it.
     """
 
     theorem: str
@@ -37,7 +35,7 @@ class Candidate:
 @shown
 @dataclass(frozen=True, kw_only=True)
 class Composition:
-    """What releases cost together. `print` shows what every theorem says, the smallest bound first.
+    """The cost of releases together. `print` shows what every theorem says, the smallest bound first.
 
     Args:
         epsilon, delta: all releases together are (epsilon, delta)-DP.
@@ -101,9 +99,8 @@ def compose(
         A Composition, with every theorem's answer in `candidates`.
 
     Raises:
-        ValueError: a value breaks its rule; adjacencies are mixed; no theorem gives a bound, such as for delta = 0 with
-            Gaussian noise, or a delta below that of the releases; delta is needed and not given.
-        TypeError: something is no release, or a count no whole number.
+        ValueError: the list is empty; adjacencies are mixed; no theorem gives a bound, such as for delta = 0 with Gaussian noise, or a
+            delta below that of the releases; delta is needed and not given, as where all are Gaussian.
         MissingExtraError: releases are Poisson-sampled and hushvec[accounting] is not installed.
         RuntimeError: floating-point numbers are not rounded to nearest in this thread.
 
@@ -116,13 +113,7 @@ def compose(
         list is your word that it has its own sample, or order of reports.
 
     Edge cases:
-        ==============================  ======================================================================
-        an empty list                   ValueError
-        all Gaussian, delta not given   ValueError
-        all pure, delta = 0             the sum of the epsilons ("basic")
-        delta below the releases' own   ValueError
-        epsilon too small for any       delta = 1.0: the statement is true and worthless
-        ==============================  ======================================================================
+        All pure and delta = 0: the sum of the epsilons ("basic"). An epsilon too small for any: delta = 1.0, true and worthless.
 
     Reference:
         docs/accounting.md lists the theorems, docs/proofs/composition.md proves what is not in the papers.
@@ -212,5 +203,98 @@ def _default_delta(releases: Releases) -> float:
 
 
 def _require_extra(releases: Releases) -> None:
-    if releases.of_kind(PoissonSampledGaussianDP) and not releases.only and not extra.is_installed():
-        raise MissingExtraError("composition of Poisson-sampled releases", extra.EXTRA)
+    if releases.of_kind(PoissonSampledGaussianDP) and not releases.only and not has_dp_accounting():
+        raise MissingExtraError("composition of Poisson-sampled releases", EXTRA)
+
+
+COMPOSITIONS = ("joint", "basic")
+
+
+def gaussian_sigma_for(
+    n_releases: Any, epsilon: float, delta: float, sensitivity: float = 1.0, *, composition: str = "joint"
+) -> float:
+    """sigma per release with which n Gaussian releases together are (epsilon, delta)-DP, in the unit of sensitivity.
+
+    Args:
+        n_releases: K >= 1; public.
+        epsilon, delta: > 0, and in (0, 1), for all releases together.
+        sensitivity: L2 sensitivity of one release, in the unit of sigma.
+        composition: "joint": the releases are one Gaussian release of sensitivity * sqrt(K), which is exact. "basic": every
+            release gets (epsilon/K, delta/K), as older receipts do; sigma is larger.
+
+    Guarantees:
+        As `hushvec.gaussian_sigma`, which K = 1 gives: never below the exact value.
+
+    Reference:
+        Dong, Roth, Su (2022), corollary 3.3; Balle and Wang (2018), theorem 8.
+
+    Example:
+        >>> from hushvec.accounting import gaussian_sigma_for
+        >>> round(gaussian_sigma_for(4, 16.0, 1e-3, 3.0), 4), round(gaussian_sigma_for(4, 16.0, 1e-3, 3.0, composition="basic"), 4)
+        (1.7316, 2.7196)
+    """
+    validate.rounding_to_nearest()
+    count = validate.whole_number("n_releases", n_releases, at_least=1)
+    epsilon, delta = validate.positive("epsilon", epsilon), validate.delta(delta)
+    sensitivity = validate.positive("sensitivity", sensitivity)
+    if validate.choice("composition", composition, COMPOSITIONS) == "joint":
+        together = sensitivity * math.sqrt(count)
+        exact = math.isqrt(count) ** 2 == count and math.log2(math.isqrt(count)).is_integer()
+        return float(gaussian_sigma(epsilon, delta, together if exact else up(together, units=3)))
+    return float(gaussian_sigma(quotient_down(epsilon, count), quotient_down(delta, count), sensitivity))
+
+
+def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> PrivacyLoss:
+    """Loss of a mechanism that runs on a Poisson sample, which includes every person with this probability, independently.
+
+    Args:
+        release: the loss of the mechanism on the sample, or an object with a `loss`; add-remove.
+        sampling_probability: q in (0, 1]. It must not depend on the data, and who was sampled must stay secret.
+
+    Returns:
+        PureDP(ln(1 + q (e^epsilon - 1))) for what is epsilon-DP, ApproximateDP with that epsilon and q delta for what is
+        (epsilon, delta)-DP, PoissonSampledGaussianDP for GaussianDP.
+
+    Raises:
+        ValueError: the adjacency is replace-one, for which this theorem does not hold; a value breaks its rule.
+        TypeError: a loss for which no theorem is implemented.
+
+    Guarantees:
+        Under add-remove, rounded up. Nothing is claimed for shuffling, fixed-size samples or replace-one.
+
+    Edge cases:
+        q = 1 returns an equal guarantee; a loss that is already sampled is a TypeError: sample once.
+
+    Reference:
+        Balle, Barthe, Gaboardi, "Privacy Amplification by Subsampling" (2018), theorem 8.
+
+    Example:
+        >>> from hushvec.accounting import PureDP, amplify_by_poisson_sampling
+        >>> loss = amplify_by_poisson_sampling(PureDP(epsilon=1.0, adjacency="add-remove"), 0.01)
+        >>> round(loss.epsilon(0.0), 5)
+        0.01704
+    """
+    validate.rounding_to_nearest()
+    loss, count = one("release", release, adjacency="add-remove")
+    q = validate.positive("sampling_probability", sampling_probability)
+    if q > 1:
+        raise ValueError(f"sampling_probability must be > 0 and <= 1, got {q!r}")
+    if count != 1:
+        raise ValueError(f"release must be one release, got {count}")
+    if loss.adjacency != "add-remove":
+        raise ValueError(f"adjacency must be 'add-remove' for amplification by Poisson sampling, got {loss.adjacency!r}")
+    if isinstance(loss, GaussianDP):
+        return PoissonSampledGaussianDP(noise_multiplier=loss.noise_multiplier, sampling_probability=q)
+    if isinstance(loss, (ZeroConcentratedDP, PoissonSampledGaussianDP)):
+        raise TypeError(f"release must have an epsilon of its own or be GaussianDP, got {type(loss).__name__}")
+    epsilon = amplified_epsilon(loss.pure_epsilon, q)
+    if isinstance(loss, ApproximateDP) and loss.delta_bound > 0:
+        return ApproximateDP(epsilon=epsilon, delta=up(q * loss.delta_bound, units=2), adjacency="add-remove")
+    return PureDP(epsilon=epsilon, adjacency="add-remove")
+
+
+def amplified_epsilon(epsilon: float, sampling_probability: float) -> float:
+    """ln(1 + q (e^epsilon - 1)), rounded up and never above epsilon."""
+    if sampling_probability == 1 or epsilon > 700:
+        return epsilon
+    return min(epsilon, up(math.log1p(sampling_probability * math.expm1(epsilon))))

@@ -41,14 +41,9 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """Values of the privacy loss with their probabilities.
+    """Values of the privacy loss with their probabilities; `unbounded` is the probability of a loss without bound.
 
-    Args:
-        losses: distinct or not, in any order.
-        weights: their probabilities.
-        unbounded: the probability of a loss without bound.
-        loss_error: how far a value can be off.
-        weight_error: by which relative amount a weight can be off.
+    A value can be off by `loss_error`, a weight by the relative amount `weight_error`.
     """
 
     losses: _Floats

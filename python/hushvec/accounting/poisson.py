@@ -1,24 +1,51 @@
-"""Gaussian noise on a Poisson sample: the exact privacy profile, and the Renyi curve through dp-accounting.
+"""Gaussian noise on a Poisson sample: the exact privacy profile, delta curves for arrays, and the Renyi curve through dp-accounting.
 
 With q = sampling probability, s = noise multiplier and N(c) the normal law of mean c and deviation s (add-remove), or s' = 2 s in
 units of one vector's norm (replace-one), the worst neighbors give (docs/proofs/subsampling.md)
 
-    add-remove    (1 - q) N(0) + q N(1)  against  N(0), in both directions
-    replace-one   (1 - q) N(0) + q N(1)  against  (1 - q) N(0) + q N(-1), deviation s'
+    add-remove    (1 - q) N(0) + q N(1)  against  N(0), in both directions: "remove" and "add"
+    replace-one   (1 - q) N(0) + q N(1)  against  (1 - q) N(0) + q N(-1), deviation s', its own mirror image
+
+dp-accounting is imported here alone, at first use.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
 from functools import lru_cache
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._util import validate
+from hushvec._util.lazy import needs_extra
 from hushvec._util.rounding import UNIT, down, up
 from hushvec._util.statistics import norm_sf
-from hushvec.accounting import extra
+from hushvec.errors import MissingExtraError
 from hushvec.noise.calibration import gaussian_delta
+
+EXTRA = "accounting"
+
+
+def dp_accounting(feature: str) -> ModuleType:
+    """The package dp_accounting with its rdp and pld parts loaded."""
+    with needs_extra(feature, EXTRA):
+        package = importlib.import_module("dp_accounting")
+        for part in ("pld.privacy_loss_distribution", "pld.common", "rdp"):
+            importlib.import_module(f"dp_accounting.{part}")
+    return package
+
+
+def has_dp_accounting() -> bool:
+    try:
+        dp_accounting("")
+    except MissingExtraError:
+        return False
+    return True
+
 
 # Whole orders at which dp-accounting evaluates the curve. Between two of them it is interpolated, above the last one it is inf.
 # The cost of one order is proportional to it.
@@ -58,7 +85,7 @@ def replace_one_delta(noise_multiplier: float, sampling_probability: float, epsi
     # In units of c: w = b + sqrt(b^2 + e^epsilon), b = r (e^epsilon - 1)/(2 c); logarithms, because c may underflow.
     if epsilon > 0:
         log_b = math.log1p(-q) + math.log(math.expm1(epsilon)) - math.log(2 * q) + 0.5 / square
-        crossing = square * (epsilon / 2 + math.asinh(_exp(log_b - epsilon / 2)))
+        crossing = square * (epsilon / 2 + math.asinh(math.exp(min(log_b - epsilon / 2, 700.0))))
         if log_b - epsilon / 2 > 300:   # asinh(z) = ln(2 z) long before e^z overflows
             crossing = square * (log_b + math.log(2))
     else:
@@ -75,9 +102,6 @@ def add_remove_rdp(noise_multiplier: float, sampling_probability: float, orders:
     """The Renyi divergences of the sampled Gaussian, for any orders > 1, rounded up; inf above the largest of WHOLE_ORDERS.
 
     (a - 1) D(a) is convex in a and 0 at a = 1, so between whole orders the straight line is an upper bound.
-
-    Raises:
-        MissingExtraError: dp-accounting is not installed.
     """
     whole, moments = np.concatenate([[1.0], WHOLE_ORDERS]), _log_moments(noise_multiplier, sampling_probability)
     found: NDArray[np.float64] = np.interp(orders, whole, moments, right=math.inf) * (1 + 8 * UNIT) / (orders - 1)
@@ -100,7 +124,7 @@ def replace_one_rdp(noise_multiplier: float, sampling_probability: float, orders
 @lru_cache(maxsize=1024)
 def _log_moments(noise_multiplier: float, sampling_probability: float) -> NDArray[np.float64]:
     """(a - 1) D(a) at a = 1 and at WHOLE_ORDERS, rounded up."""
-    accounting = extra.dp_accounting("the Renyi curve of a Poisson-sampled Gaussian")
+    accounting = dp_accounting("the Renyi curve of a Poisson-sampled Gaussian")
     whole = WHOLE_ORDERS
     accountant = accounting.rdp.RdpAccountant(
         orders=whole, neighboring_relation=accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -115,5 +139,65 @@ def _log_moments(noise_multiplier: float, sampling_probability: float) -> NDArra
     return np.concatenate([[0.0], moments])
 
 
-def _exp(x: float) -> float:
-    return math.exp(min(x, 700.0))
+_Floats = NDArray[np.float64]
+_DIRECTIONS = ("remove", "add", "replace")
+
+
+def sampled_gaussian(deviation: float, probability: float, direction: str, epsilons: _Floats) -> _Floats:
+    """delta at each epsilon < 700, rounded up, for noise of this deviation in units of the norm of one vector.
+
+    `direction`: "remove": (1 - q) N(0) + q N(1) against N(0). "add": the other way round. "replace": against (1 - q) N(0) + q
+    N(-1).
+    """
+    validate.choice("direction", direction, _DIRECTIONS)
+    special: Any = importlib.import_module("scipy.special")
+    q, growth = probability, np.exp(epsilons)
+    crossing, there = crossings(deviation, probability, direction, epsilons)
+    if direction == "replace":
+        first, second, third = (special.ndtr(-(crossing + shift) / deviation) for shift in (-1.0, 1.0, 0.0))
+        plus, minus = q * first + np.where(epsilons < 0, -(1 - q) * np.expm1(epsilons) * third, 0.0), q * growth * second
+        minus = minus + np.where(epsilons > 0, (1 - q) * np.expm1(epsilons) * third, 0.0)
+        return _above(plus, minus, (np.abs(crossing) + 1) / deviation)
+    if direction == "remove":
+        base, shifted = special.ndtr(-crossing / deviation), special.ndtr(-(crossing - 1) / deviation)
+        found = _above(q * shifted + (1 - q) * base, growth * base, (np.abs(crossing) + 1) / deviation)
+        return np.where(there, found, -np.expm1(np.minimum(epsilons, 0.0)) * (1 + 4 * UNIT))
+    base, shifted = special.ndtr(-crossing / deviation), special.ndtr(-(crossing + 1) / deviation)
+    found = _above(base, growth * ((1 - q) * base + q * shifted), (np.abs(crossing) + 1) / deviation)
+    return np.where(there, found, 0.0)
+
+
+def crossings(
+    deviation: float, probability: float, direction: str, epsilons: _Floats
+) -> tuple[_Floats, NDArray[np.bool_]]:
+    """The x at which the loss is epsilon, with the laws turned so that it grows with x, and whether there is one.
+
+    For "add" the turned laws are N(0) against (1 - q) N(0) + q N(-1). Where there is none, all losses of removing are above epsilon,
+    and all of adding below it.
+    """
+    square = deviation * deviation
+    if validate.choice("direction", direction, _DIRECTIONS) == "replace":
+        return _replace_crossing(square, probability, epsilons), np.ones(epsilons.shape, bool)
+    # Densities cross where e^x (or e^-x) is 1 - q + q e^((2c - 1)/(2 z^2)): at no point where `odds` is not positive.
+    sign = 1.0 if direction == "remove" else -1.0
+    odds = (np.expm1(sign * epsilons) + probability) / probability
+    there = odds > 0
+    return np.where(there, sign * (square * np.log(np.maximum(odds, 1e-300)) + 0.5), 0.0), there
+
+
+def _replace_crossing(square: float, q: float, epsilons: _Floats) -> _Floats:
+    """As in `poisson.replace_one_delta`, for epsilons of either sign: the point is odd in epsilon."""
+    size = np.abs(epsilons)
+    if q == 1:
+        return square * epsilons / 2
+    with np.errstate(divide="ignore"):
+        log_b = math.log1p(-q) + np.log(np.expm1(size)) - math.log(2 * q) + 0.5 / square
+    reach = log_b - size / 2
+    near = size / 2 + np.arcsinh(np.exp(np.minimum(reach, 300.0)))
+    return np.sign(epsilons) * square * np.where(reach > 300, log_b + math.log(2), near)
+
+
+def _above(plus: _Floats, minus: _Floats, argument: _Floats) -> _Floats:
+    """plus - minus and the rounding of both: a normal tail is off by t^2 roundings of its argument t, plus a few."""
+    found: _Floats = np.maximum(plus - minus, 0.0) + UNIT * (24 + 4 * argument * argument) * (plus + minus)
+    return found

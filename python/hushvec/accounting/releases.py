@@ -1,8 +1,15 @@
-"""A list of releases, brought into the form that the theorems read."""
+"""A list of releases, brought into the form that the theorems read.
+
+Amplification keeps coins secret: who was sampled, or in which order reports came. Composition takes the coins of every release to be
+its own. Where two amplified releases rest on the same coins, their composition is no bound, and neither is the sum of their epsilons
+(docs/proofs/dp_sgd.md, "One sample, two releases"). Without amplification each loss holds for any given coins, so these losses compose
+whatever the coins were.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,14 +18,33 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec._util.rounding import sum_up, total, up
-from hushvec.accounting.losses import (
-    ADJACENCIES,
-    ApproximateDP,
-    GaussianDP,
-    PrivacyLoss,
-    PureDP,
-)
-from hushvec.accounting.samples import shared
+from hushvec.accounting.losses import ADJACENCIES, ApproximateDP, GaussianDP, PrivacyLoss, PureDP
+
+
+@dataclass(frozen=True)
+class SampleRange:
+    """Samples `first` to `last` of those that one process drew, numbered from 1. `process` is its random name, 32 hexadecimal
+    digits.
+    """
+
+    process: str
+    first: int
+    last: int
+
+
+def shared(recorded: Sequence[Sequence[SampleRange] | None]) -> set[int]:
+    """Places of the amplified releases that may rest on a sample of another one. None is not known, and may be any sample."""
+    if len(recorded) > 1 and any(ranges is None for ranges in recorded):
+        return set(range(len(recorded)))
+    ordered = sorted((one.process, one.first, one.last, place) for place, ranges in enumerate(recorded) for one in ranges or ())
+    found: set[int] = set()
+    process, furthest, owner = "", 0, -1
+    for name, first, last, place in ordered:
+        if name == process and first <= furthest and place != owner:
+            found |= {owner, place}
+        if name != process or last > furthest:
+            process, furthest, owner = name, last, place
+    return found
 
 
 @dataclass(frozen=True)
@@ -34,11 +60,9 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Releases:
-    """Losses of one adjacency with how often each occurs. Equal losses are one entry; their order has no meaning.
+    """(loss, count) pairs of one adjacency. Equal losses are one entry; their order has no meaning.
 
-    Args:
-        counts: (loss, count) pairs, each loss once.
-        unamplified: how many items count without amplification, as they may rest on one sample.
+    `unamplified` items count without amplification, as they may rest on one sample.
     """
 
     counts: tuple[tuple[PrivacyLoss, int], ...]
@@ -205,3 +229,36 @@ def gaussian_part(releases: Releases) -> float:
     inverses = [(1 / loss.noise_multiplier, count) for loss, count in releases.of_kind(GaussianDP)]
     return up(total(count * inverse * inverse for inverse, count in inverses), units=16) if inverses else 0.0
 
+
+# Less noise and fewer people are a larger loss; more of anything else is too (docs/proofs/composition.md, "Fewer different losses").
+_LESS_IS_WORSE = ("noise_multiplier", "n")
+
+
+def coarsened(releases: Releases, kinds: tuple[type[PrivacyLoss], ...], most: int) -> Releases:
+    """The same number of releases, with at most `most` different losses of the given kinds and none smaller than it was.
+
+    Losses of other kinds stay, and so does everything if there are no more than `most`.
+    """
+    entries: dict[type[PrivacyLoss], list[tuple[PrivacyLoss, int]]] = defaultdict(list)
+    for loss, count in releases.counts:
+        if isinstance(loss, kinds):
+            entries[type(loss)].append((loss, count))
+    if sum(map(len, entries.values())) <= most:
+        return releases
+    counts = {loss: count for loss, count in releases.counts if not isinstance(loss, kinds)}
+    share = max(1, most // len(entries))
+    for ordered in entries.values():   # Releases keep their losses ordered by their arguments
+        size = -(-len(ordered) // share)
+        for start in range(0, len(ordered), size):
+            group = ordered[start : start + size]
+            worst = _worst([loss for loss, _ in group])
+            counts[worst] = counts.get(worst, 0) + sum(count for _, count in group)
+    return Releases.of(counts, releases.adjacency)
+
+
+def _worst(losses: list[PrivacyLoss]) -> PrivacyLoss:
+    """A loss of the same kind that is at least each of them: the worst of every argument."""
+    arguments = {
+        name: (min if name in _LESS_IS_WORSE else max)(loss.arguments[name] for loss in losses) for name in losses[0].arguments
+    }
+    return type(losses[0])(**arguments)

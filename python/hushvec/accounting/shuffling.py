@@ -1,4 +1,4 @@
-"""What reports of n people cost once they are shuffled: the profile of a pair that dominates all of them, rounded up.
+"""The cost of reports of n people once they are shuffled: the profile of a pair that dominates all of them, rounded up.
 
 With t the epsilon of one report, p = 1/(e^t + 1) and C ~ Binomial(n - 1, 2p), A ~ Binomial(C, 1/2), D ~ Bernoulli(e^t p), no local
 randomizers and no neighbors do worse than
@@ -100,17 +100,12 @@ def closed_form_delta(epsilon: float, people: int, at: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """The profile of one pair, in tables.
+    """The profile of one pair, in tables of blocks of numbers of clones.
 
-    Args:
-        epsilon: of one report.
-        steps: N of each block of numbers of clones.
-        weights: the probability of each block, rounded up.
-        outside: that of fewer clones than in any block.
-        middle: the smallest number of upward steps that does not end below 0, of each block.
-        chances: row by row, the probabilities of middle + j upward steps out of N, divided by what the table holds of the law.
-        tails: the sums of each row from j on.
-        error: by which relative amount rounding can change a chance or a tail.
+    `steps` is N of each block and `weights` its probability, rounded up; `outside` is that of fewer clones than in any block.
+    `middle` is the smallest number of upward steps that does not end below 0. `chances` has, row by row, the probabilities of
+    middle + j upward steps out of N, divided by what the table holds of the law, and `tails` the sums of each row from j on;
+    rounding can change both by the relative amount `error`.
     """
 
     epsilon: float
@@ -176,11 +171,7 @@ def profile(epsilon: float, people: int) -> Profile:
 
 
 def _blocks(others: int, odds: float) -> tuple[_Floats, _Floats, float]:
-    """Blocks of the binomial law of clones among so many others, with the odds of one.
-
-    Returns:
-        The smallest number of each block, the probabilities of blocks, and that of fewer than the first one; rounded up.
-    """
+    """Blocks of the binomial law of clones among so many others, with the odds of one."""
     share = odds / (1 + odds)
     deviation = math.sqrt(others * share / (1 + odds))
     mode = min(others, math.floor((others + 1) * share))

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.rounding import UNIT, down, smallest, sum_up, total, up
-from hushvec.accounting import conversions, extra, optimal, pld
-from hushvec.accounting.closed_forms import with_failure
-from hushvec.accounting.coarsening import coarsened
+from hushvec.accounting import optimal, pld
+from hushvec.accounting.closed_forms import ORDERS, rdp_delta, rdp_epsilon, with_failure, zcdp_delta, zcdp_epsilon
 from hushvec.accounting.losses import (
     BoundedRangeDP,
     GaussianDP,
@@ -28,7 +27,8 @@ from hushvec.accounting.losses import (
     Shuffled,
     ZeroConcentratedDP,
 )
-from hushvec.accounting.releases import Releases, gaussian_part
+from hushvec.accounting.poisson import EXTRA, has_dp_accounting
+from hushvec.accounting.releases import Releases, coarsened, gaussian_part
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 
 # Sampled losses whose profiles are solved for epsilon one by one (under a millisecond each, many times over), different ones whose
@@ -253,10 +253,10 @@ class Concentrated(CoreTheorem):
         return "" if math.isfinite(releases.core.rho) else "a release has no rho"
 
     def core_epsilon(self, core: Releases, delta: float) -> float:
-        return conversions.zcdp_epsilon(core.rho, delta) if delta > 0 else math.inf
+        return zcdp_epsilon(core.rho, delta) if delta > 0 else math.inf
 
     def core_delta(self, core: Releases, epsilon: float) -> float:
-        return conversions.zcdp_delta(core.rho, epsilon)
+        return zcdp_delta(core.rho, epsilon)
 
 
 class Renyi(CoreTheorem):
@@ -266,21 +266,21 @@ class Renyi(CoreTheorem):
     reference = "Mironov (2017), proposition 1; Canonne, Kamath, Steinke (2020), proposition 12"
 
     def obstacle(self, releases: Releases) -> str:
-        if releases.of_kind(PoissonSampledGaussianDP) and not extra.is_installed():
-            return f"needs hushvec[{extra.EXTRA}]"
+        if releases.of_kind(PoissonSampledGaussianDP) and not has_dp_accounting():
+            return f"needs hushvec[{EXTRA}]"
         return ""
 
     def core_epsilon(self, core: Releases, delta: float) -> float:
-        return conversions.rdp_epsilon(conversions.ORDERS, _curve(core), delta) if delta > 0 else math.inf
+        return rdp_epsilon(ORDERS, _curve(core), delta) if delta > 0 else math.inf
 
     def core_delta(self, core: Releases, epsilon: float) -> float:
-        return conversions.rdp_delta(conversions.ORDERS, _curve(core), epsilon)
+        return rdp_delta(ORDERS, _curve(core), epsilon)
 
 
 @np.errstate(over="ignore")
 def _curve(core: Releases) -> NDArray[np.float64]:
     """Sum of the Renyi divergences at ORDERS. What is linear in the order goes in as one rho."""
-    orders = conversions.ORDERS
+    orders = ORDERS
     linear = (GaussianDP, ZeroConcentratedDP)
     rho = total(loss.rho * count for loss, count in core.counts if isinstance(loss, linear))
     curve = up(rho, units=8) * orders
@@ -307,8 +307,8 @@ class LossDistributions(CoreTheorem):
             return "the optimal theorem is exact here"
         if pld.has_too_little_noise(core):
             return "too little Gaussian noise for a grid"
-        if not extra.is_installed():
-            return f"needs hushvec[{extra.EXTRA}]"
+        if not has_dp_accounting():
+            return f"needs hushvec[{EXTRA}]"
         return ""
 
     def core_epsilon(self, core: Releases, delta: float) -> float:

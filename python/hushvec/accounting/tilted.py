@@ -48,13 +48,10 @@ BUILDING_UNITS = 4096.0
 
 
 class GridLaw(NamedTuple):
-    """The loss of one release.
+    """The loss of one release on a grid: masses[0] is that of cell `first`, whose loss is first * step.
 
-    Args:
-        first: cell of masses[0]; the loss of cell j is j * step.
-        masses: probabilities, >= 0.
-        unbounded: the probability of a loss without bound.
-        short: by how much the delta curve of the grid can be below that of the release, at each cell; None where that is not known.
+    `unbounded` is the probability of a loss without bound, `short` by how much the delta curve of the grid can be below that of
+    the release, at each cell; None where that is not known.
     """
 
     first: int
@@ -64,12 +61,7 @@ class GridLaw(NamedTuple):
 
 
 class Sum:
-    """The sum of independent losses on one grid.
-
-    Args:
-        laws: with how often each occurs.
-        step: of the grid.
-    """
+    """The sum of independent losses on one grid, by laws with how often each occurs."""
 
     def __init__(self, laws: Sequence[tuple[GridLaw, int]], step: float) -> None:
         self.laws, self.step = tuple(laws), step
@@ -213,15 +205,10 @@ class Sum:
 
 @dataclass(frozen=True, eq=False)
 class Tilted:
-    """The law of a tilted sum, with an error bound.
+    """The law W of a tilted sum: t is `tilt`, K is `log_moment`, the loss of cell j of `masses` is (first + j) * step.
 
-    Args:
-        tilt, log_moment: t and K.
-        log_rounding: by which K - t x, and the logarithm of a probability, can be off.
-        step, first: of the grid; the loss of cell j of `masses` is (first + j) * step.
-        masses: W, up to `error` in the 2-norm.
-        building: how much of e^(K - t x) the factors' own curves can be short of.
-        outside: the probability of losses that are not on the grid.
+    `masses` can be off by `error` in the 2-norm, K - t x and the logarithm of a probability by `log_rounding`. The factors' own
+    curves can be short of `building` times e^(K - t x). `outside` is the probability of losses that are not on the grid.
     """
 
     tilt: float

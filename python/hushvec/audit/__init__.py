@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 from hushvec._util import validate
-from hushvec._util.renamed import renamed_names
 from hushvec.audit.one_run import audit_one_run, one_run_epsilon, one_run_p_value
 from hushvec.audit.pair import audit_pair
 from hushvec.audit.repeats import audit_repeats
@@ -44,8 +43,6 @@ __all__ = [
     "one_run_epsilon",
     "one_run_p_value",
 ]
-
-__getattr__ = renamed_names(globals(), Estimate="EpsilonEstimate")
 
 _METHODS: dict[str, Callable[..., AuditResult | RepeatsResult]] = {
     "pair": audit_pair,

@@ -7,11 +7,10 @@ docs/budget.md is the guide and describes the rows and the export field by field
 filter's guarantee.
 """
 
-from hushvec.budget.chain import ChainReport, Head
+from hushvec.budget.chain import ChainReport, Head, export_head, verify_export
 from hushvec.budget.charge import BudgetState, Charge
-from hushvec.budget.export import export_head, verify_export
-from hushvec.budget.filter import implied_epsilon
 from hushvec.budget.ledger import PrivacyBudget, budget_keys, verify_ledger
+from hushvec.budget.rows import implied_epsilon
 
 __all__ = [
     "BudgetState",

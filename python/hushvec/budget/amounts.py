@@ -27,12 +27,7 @@ _CANONICAL = re.compile(r"(0|[1-9][0-9]{0,999})(?:\.([0-9]{0,323}[1-9]))?")
 
 
 class Spend(NamedTuple):
-    """An amount, a total or a limit in the currency of a ledger, in units of 10^-324.
-
-    Args:
-        main: epsilon, or rho.
-        delta: 0 in the rho currency.
-    """
+    """An amount, a total or a limit in units of 10^-324: `main` is epsilon or rho; delta is 0 in the rho currency."""
 
     main: int
     delta: int
@@ -42,7 +37,7 @@ ZERO = Spend(0, 0)
 
 
 class Amounts(NamedTuple):
-    """What one charge asks for: the floats as given, and what the ledger counts."""
+    """One charge's amounts: the floats as given, and what the ledger counts."""
 
     epsilon: float | None
     delta: float
@@ -82,11 +77,7 @@ def text_of(units: int) -> str:
 
 
 def units_of_text(text: str) -> int:
-    """What `text_of` wrote.
-
-    Raises:
-        ValueError: not written the way `text_of` does.
-    """
+    """The inverse of `text_of`."""
     found = _CANONICAL.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r:.60} is not a decimal number in its shortest form")
@@ -119,18 +110,8 @@ def float_down(units: int) -> float:
 def amounts(currency: str, epsilon: Any, delta: Any, rho: Any) -> Amounts:
     """Check the arguments of a charge and turn them into exact amounts.
 
-    Args:
-        currency: of the ledger, EPSILON_DELTA or RHO.
-        epsilon: > 0; may be None in the rho currency if rho is given.
-        delta: >= 0 and < 1.
-        rho: > 0, or None. In the rho currency a charge with delta = 0 and without rho counts as epsilon^2 / 2.
-
-    Raises:
-        TypeError: wrong kinds; the amount that the currency counts is missing.
-        ValueError: a value out of its range; delta > 0 without rho in the rho currency.
-
-    Reference:
-        Bun and Steinke (2016), proposition 1.4: epsilon-DP implies (epsilon^2 / 2)-zCDP.
+    In the rho currency a charge with delta = 0 and without rho counts as epsilon^2 / 2: epsilon-DP implies (epsilon^2 / 2)-zCDP
+    (Bun and Steinke 2016, proposition 1.4).
     """
     try:
         return _amounts(currency, epsilon, delta, rho)

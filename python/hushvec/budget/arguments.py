@@ -1,15 +1,113 @@
-"""Arguments of a budget: the name of its ledger, its limits and texts, checked."""
+"""Arguments of a budget, checked: the name of its ledger, where the ledger is kept, its limits and texts."""
 
 from __future__ import annotations
 
+import os
+import re
+import unicodedata
+from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
 from hushvec._util.rounding import at_most
 from hushvec.budget.amounts import EPSILON_DELTA, RHO, Spend, units_of
-from hushvec.budget.filter import default_max_delta
-from hushvec.budget.location import DEFAULT_KEY
-from hushvec.budget.rows import MOST_TEXT, POLICIES, Terms
+from hushvec.budget.rows import MOST_TEXT, POLICIES, Terms, default_max_delta
+from hushvec.budget.store import Store
+
+# Zero-width characters that `str.isprintable` accepts: Unicode's default ignorable ones, and the blank Braille pattern.
+_INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+# Alphabets with letters that look like those of another one here, by the first word of their letters' names.
+_ALPHABETS = frozenset({"LATIN", "GREEK", "CYRILLIC", "COPTIC", "ARMENIAN", "CHEROKEE", "LISU"})
+
+
+def plain_form(key: str) -> str:
+    """The common form of keys that look alike: Unicode's form NFKC, in which wide letters, ligatures and the like are plain ones, no
+    invisible characters, no blanks at the ends."""
+    return unicodedata.normalize("NFKC", _INVISIBLE.sub("", key)).strip()
+
+
+def require_plain(key: str) -> str:
+    """A key that a new ledger may have."""
+    rest = f"got {key!a:.80}; a ledger that has this key already is opened by PrivacyBudget.reopen"
+    if key != plain_form(key):
+        raise ValueError(
+            f"persist_key must be in Unicode form NFKC, without invisible characters and without blanks at its ends, {rest}"
+        )
+    for word in _WORD.findall(key):
+        mixed = sorted(_ALPHABETS.intersection(unicodedata.name(letter, "").partition(" ")[0] for letter in word))
+        if len(mixed) > 1:
+            raise ValueError(f"persist_key must not mix the letters of {' and '.join(mixed).lower()} in one word, {rest}")
+    return key
+
+
+MEMORY = "memory"
+DEFAULT_KEY = "default"
+FILE_NAME = "budget.sqlite"
+
+
+def is_memory(persist_key: str | None, store: Any) -> bool:
+    """Whether the ledger is in memory: asked for, or neither a key nor a store is named."""
+    return store == MEMORY or (store is None and persist_key is None)
+
+
+def open_store(store: Any, *, create: bool) -> Store:
+    """The database of an argument `store`.
+
+    Args:
+        store: a path, sqlite:///path, postgresql://..., or None for the default file.
+        create: make what is missing.
+    """
+    if store is None:
+        store = default_store()
+    if isinstance(store, os.PathLike):
+        store = os.fspath(store)
+    if not isinstance(store, str):
+        raise TypeError(f"store must be a path or an address, got {validate.kind(store)}")
+    path = file_of(store)
+    if path is None:
+        from hushvec.budget.postgresql import PostgreSQLStore
+
+        return PostgreSQLStore(store, create=create)
+    from hushvec.budget.sqlite import SQLiteStore
+
+    return SQLiteStore(path, create=create)
+
+
+def file_of(store: str) -> Path | None:
+    """The SQLite file that a path or an address means; None for an address of PostgreSQL."""
+    scheme, separator, rest = store.partition("://")
+    if not separator:
+        path = store
+    elif scheme == "sqlite":
+        if not rest.startswith("/") or "?" in rest:
+            got = "a question mark" if "?" in rest else "a host"
+            raise ValueError(f"store must be sqlite:///relative/path or sqlite:////absolute/path, got {got} in it")
+        from urllib.parse import unquote
+
+        path = unquote(rest[1:])
+    elif scheme in ("postgresql", "postgresql+psycopg"):
+        return None
+    else:
+        raise ValueError(f"store must be a path, sqlite:///path or postgresql://..., got an address with {scheme!r}")
+    if not path or "\0" in path:
+        raise ValueError(f"store must be the path of a file, got {path!r}")
+    return Path(path)
+
+
+def default_store() -> str:
+    """$HUSHVEC_BUDGET_STORE, or else the default file."""
+    return os.environ.get("HUSHVEC_BUDGET_STORE") or default_file()
+
+
+def default_file() -> str:
+    """$XDG_STATE_HOME/hushvec/budget.sqlite, below ~/.local/state if that is not set."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    folder = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
+    return str(folder / "hushvec" / FILE_NAME)
+
 
 UNIT_SEPARATOR = "\x1f"  # between who charges and what for, in the field `purpose` of a row: printable text cannot hold it
 MOST_CHARGED_BY = 100
@@ -55,7 +153,7 @@ def purpose_field(charged_by: str | None, purpose: str | None) -> str:
 
 
 def charged_by_and_purpose(field: str) -> tuple[str, str]:
-    """What `purpose_field` joined; the name is empty if none was given."""
+    """The inverse of `purpose_field`; the name is empty if none was given."""
     name, _, purpose = field.rpartition(UNIT_SEPARATOR)
     return name, purpose
 

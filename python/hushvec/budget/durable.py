@@ -1,24 +1,99 @@
-"""The ledger in a database: one transaction reads the end of the chain, decides, and appends."""
+"""The ledger in a database: one transaction reads the end of the chain, decides, and appends; threads share transactions."""
 
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
+from typing import Generic, Protocol, TypeVar
 
-from hushvec.budget import forks
 from hushvec.budget.amounts import Amounts, Spend
+from hushvec.budget.arguments import plain_form
 from hushvec.budget.chain import ChainReport, Head, check_chain, require_sealed, well_formed
 from hushvec.budget.charge import BudgetState, Charge, charge_of_row, require_same_amounts, state_of
-from hushvec.budget.filter import after, fits, refusal, warn_if_over
-from hushvec.budget.group_commit import GroupCommit
-from hushvec.budget.keys import plain_form
-from hushvec.budget.rows import BLOCK, Row, Terms, charge_row, open_row, reset_row, terms_of, total_of
-from hushvec.budget.store import Fields, Store, StoreFailure, Transaction
+from hushvec.budget.rows import (
+    BLOCK,
+    Row,
+    Terms,
+    after,
+    charge_row,
+    fits,
+    open_row,
+    refusal,
+    reset_row,
+    terms_of,
+    total_of,
+    warn_if_over,
+)
+from hushvec.budget.store import Fields, Store, StoreFailure, Transaction, watch
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
+
+
+class Answerable(Protocol):
+    """A request that will have an answer."""
+
+    is_settled: bool  # whether its thread may go on; set here, when the batch is over, and not while it runs
+
+
+Request = TypeVar("Request", bound=Answerable)
+
+
+class GroupCommit(Generic[Request]):
+    """Requests of any number of threads, carried out in batches, one batch at a time, by `run`, which answers all of a batch.
+
+    The first thread that comes leads: it takes all requests that wait and carries them out. While its batch is written to disk
+    the next one gathers, and one of those who wait for that leads it.
+    """
+
+    def __init__(self, run: Callable[[list[Request]], None]) -> None:
+        self._run = run
+        self._waiting: deque[Request] = deque()
+        self._changed = threading.Condition()
+        self._leader: int | None = None
+        self.turn = threading.RLock()  # held while the database is in use, by readers too
+
+    def submit(self, request: Request) -> None:
+        """Return when the request is settled."""
+        if self._leader == threading.get_ident():  # a signal handler in the middle of a batch: an error instead of a deadlock
+            self._run([request])
+            return
+        self._waiting.append(request)
+        try:
+            with self._changed:
+                while self._leader is not None and not request.is_settled:
+                    self._changed.wait()
+                if request.is_settled:
+                    return
+                self._leader = threading.get_ident()
+            with self.turn:
+                self._run_batch()
+        finally:
+            if self._leader == threading.get_ident():
+                with self._changed:
+                    self._leader = None
+                    self._changed.notify_all()
+
+    def forget(self) -> None:
+        """Drop the requests of other threads: after a fork they exist only in the parent."""
+        self._waiting.clear()
+        self._changed = threading.Condition()
+        self._leader = None
+        self.turn = threading.RLock()
+
+    def _run_batch(self) -> None:
+        batch: list[Request] = []
+        try:
+            while self._waiting:
+                batch.append(self._waiting.popleft())
+            self._run(batch)
+        finally:
+            for request in batch:
+                request.is_settled = True
 
 
 class _Request:
@@ -44,11 +119,8 @@ class _Request:
 class DurableLedger:
     """One ledger of a store.
 
-    Args:
-        store: the database.
-        key: of the ledger.
-        terms: what a new ledger gets and an existing one must have; None: an existing one, as it is.
-        keeps_own_delta: an existing ledger may have another limit on delta than `terms`.
+    A new ledger gets `terms` and an existing one must have them; None: an existing one, as it is. With `keeps_own_delta` an
+    existing one may have another limit on delta.
     """
 
     def __init__(self, store: Store, key: str, terms: Terms | None, *, keeps_own_delta: bool = False) -> None:
@@ -60,7 +132,7 @@ class DurableLedger:
         first = self._open(terms, keeps_own_delta)
         self.terms = terms_of(first)
         self.ledger = first.entry_hash
-        forks.watch(self)
+        watch(self)
 
     @property
     def name(self) -> str:

@@ -2,33 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from functools import wraps
 from os import PathLike
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from hushvec._util.display import Sheet, shown
-from hushvec.budget.amounts import (
-    Spend,
-    amounts,
-    float_down,
-    float_up,
+from hushvec.budget.amounts import amounts, float_down, float_up
+from hushvec.budget.arguments import (
+    is_memory,
+    key_of,
+    open_store,
+    purpose_field,
+    require_charged_by,
+    require_plain,
+    require_text,
+    terms_of_limits,
 )
-from hushvec.budget.arguments import key_of, purpose_field, require_charged_by, require_text, terms_of_limits
-from hushvec.budget.chain import ChainReport, Head, check_chain
-from hushvec.budget.charge import BudgetState, Charge
+from hushvec.budget.chain import ChainReport, Head, check_chain, export_of
+from hushvec.budget.charge import BudgetState, Charge, budget_sheet
 from hushvec.budget.durable import DurableLedger
-from hushvec.budget.export import export_of
-from hushvec.budget.filter import is_exhausted, left
-from hushvec.budget.keys import require_plain
-from hushvec.budget.location import is_memory, open_store
 from hushvec.budget.memory import MemoryLedger
-from hushvec.budget.rows import BLOCK
-from hushvec.budget.shown import budget_sheet
+from hushvec.budget.rows import BLOCK, is_exhausted, left
 from hushvec.budget.store import StoreFailure
 from hushvec.errors import BudgetError
 
+Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
+
+
+def _asynchronous(
+    method: Callable[Concatenate[PrivacyBudget, Arguments], Answer],
+) -> Callable[Concatenate[PrivacyBudget, Arguments], Coroutine[Any, Any, Answer]]:
+    """The method for asyncio: a ledger that waits for a disk or a network works in a thread. A canceled call may still be charged."""
+
+    @wraps(method)
+    async def call(self: PrivacyBudget, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        bound: Callable[Arguments, Answer] = getattr(self, method.__name__)
+        if isinstance(self._ledger, MemoryLedger | _Closed):
+            return bound(*args, **kwargs)
+        import asyncio
+
+        return await asyncio.to_thread(bound, *args, **kwargs)
+
+    call.__name__ = f"a{method.__name__}"
+    call.__qualname__ = f"PrivacyBudget.{call.__name__}"
+    call.__doc__ = f"`{method.__name__}` for asyncio. A canceled call may still be charged."
+    return call
 
 
 @shown
@@ -204,14 +225,11 @@ class PrivacyBudget:
         self._ledger.reset(purpose_field(self._charged_by, purpose))
 
     def verify(self, heads: Iterable[Head | tuple[int, str]] = ()) -> ChainReport:
-        """Recompute the whole ledger from its first row on.
+        """Recompute the whole ledger from its first row on; see `hushvec.budget.verify_export`.
 
         Args:
             heads: ends of the chain that were kept earlier, each (rows, entry_hash): from `head`, from an export, or the
                 sequence and entry_hash of a charge in a receipt. Each must still be part of the chain.
-
-        Returns:
-            ChainReport: see `hushvec.budget.verify_export`.
         """
         return self._ledger.check([Head(*head) for head in heads])
 
@@ -224,49 +242,15 @@ class PrivacyBudget:
         self._ledger.close()
         self._ledger = _CLOSED
 
-    async def aconsume(
-        self,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        *,
-        rho: float | None = None,
-        charge_id: str | None = None,
-        purpose: str | None = None,
-    ) -> Charge:
-        """`consume` for asyncio. A canceled call may still be charged."""
-        return await self._aside(lambda: self.consume(epsilon, delta, rho=rho, charge_id=charge_id, purpose=purpose))
-
-    async def aremaining(self) -> float:
-        """`remaining` for asyncio."""
-        return await self._aside(self.remaining)
-
-    async def aconsumed(self) -> float:
-        """`consumed` for asyncio."""
-        return await self._aside(self.consumed)
-
-    async def ais_exhausted(self) -> bool:
-        """`is_exhausted` for asyncio."""
-        return await self._aside(self.is_exhausted)
-
-    async def astate(self) -> BudgetState:
-        """`state` for asyncio."""
-        return await self._aside(self.state)
-
-    async def areset(self, *, purpose: str | None = None) -> None:
-        """`reset` for asyncio."""
-        await self._aside(lambda: self.reset(purpose=purpose))
-
-    async def averify(self, heads: Iterable[Head | tuple[int, str]] = ()) -> ChainReport:
-        """`verify` for asyncio."""
-        return await self._aside(lambda: self.verify(heads))
-
-    async def aexport(self) -> dict[str, Any]:
-        """`export` for asyncio."""
-        return await self._aside(self.export)
-
-    async def aclose(self) -> None:
-        """`close` for asyncio."""
-        await self._aside(self.close)
+    aconsume = _asynchronous(consume)
+    aremaining = _asynchronous(remaining)
+    aconsumed = _asynchronous(consumed)
+    ais_exhausted = _asynchronous(is_exhausted)
+    astate = _asynchronous(state)
+    areset = _asynchronous(reset)
+    averify = _asynchronous(verify)
+    aexport = _asynchronous(export)
+    aclose = _asynchronous(close)
 
     def __enter__(self) -> PrivacyBudget:
         return self
@@ -297,14 +281,6 @@ class PrivacyBudget:
             return Sheet(f"Privacy budget {self._key!r}: closed", ())
         return budget_sheet(self.state(), self._ledger.name)
 
-    async def _aside(self, call: Callable[[], Answer]) -> Answer:
-        """Calls that wait for a disk or a network run in a thread; those on memory do not."""
-        if isinstance(self._ledger, MemoryLedger | _Closed):
-            return call()
-        import asyncio
-
-        return await asyncio.to_thread(call)
-
     def _remember(self) -> None:
         """Constants of the ledger, cached for charges."""
         assert not isinstance(self._ledger, _Closed)
@@ -313,47 +289,22 @@ class PrivacyBudget:
 
 
 class _Closed:
-    """The ledger of a budget after `close`."""
+    """The ledger of a budget after `close`: every use but closing again raises ValueError."""
 
     name = "closed"
 
-    def charge(self, *arguments: Any) -> Charge:
-        raise self._error()
-
-    def reset(self, purpose: str) -> None:
-        raise self._error()
-
-    def total(self) -> Spend:
-        raise self._error()
-
-    def state(self) -> BudgetState:
-        raise self._error()
-
-    def check(self, heads: Iterable[Head]) -> ChainReport:
-        raise self._error()
-
-    def rows(self) -> list[tuple[Any, ...]]:
-        raise self._error()
+    def __getattr__(self, name: str) -> Any:
+        raise ValueError("the budget is closed")
 
     def close(self) -> None:
         """It is closed already."""
-
-    def _error(self) -> ValueError:
-        return ValueError("the budget is closed")
 
 
 _CLOSED = _Closed()
 
 
 def budget_keys(store: str | PathLike[str] | None = None) -> list[str]:
-    """The names of all ledgers in a store.
-
-    Args:
-        store: as for `PrivacyBudget`; None is the default file.
-
-    Raises:
-        BudgetError: the store does not exist or cannot be used.
-    """
+    """The names of all ledgers in a store, as for `PrivacyBudget`; None is the default file. BudgetError if it cannot be used."""
     opened = open_store(store, create=False)
     try:
         return opened.keys()
@@ -369,11 +320,7 @@ def verify_ledger(
     store: str | PathLike[str] | None = None,
     heads: Iterable[Head | tuple[int, str]] = (),
 ) -> ChainReport:
-    """`PrivacyBudget.verify` for a ledger that may be too damaged to be opened.
-
-    Raises:
-        BudgetError: there is no such ledger, or the store cannot be read.
-    """
+    """`PrivacyBudget.verify` for a ledger that may be too damaged to be opened. BudgetError if there is none, or no store."""
     key = key_of(persist_key)
     opened = open_store(store, create=False)
     try:

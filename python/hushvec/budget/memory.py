@@ -12,13 +12,11 @@ from array import array
 from collections.abc import Iterable
 from time import time_ns
 
-from hushvec.budget import forks
 from hushvec.budget.amounts import ZERO, Amounts, Spend
 from hushvec.budget.chain import ChainReport, Head, check_chain
 from hushvec.budget.charge import BudgetState, Charge, charge_without_row, require_same_amounts, state_of
-from hushvec.budget.filter import after, refusal, warn_if_over
-from hushvec.budget.rows import BLOCK, Row, Terms, charge_row, open_row, reset_row, total_of
-from hushvec.budget.store import Fields
+from hushvec.budget.rows import BLOCK, Row, Terms, after, charge_row, open_row, refusal, reset_row, total_of, warn_if_over
+from hushvec.budget.store import Fields, watch
 from hushvec.errors import BudgetError
 
 
@@ -45,7 +43,7 @@ class MemoryLedger:
         self._id_prefix = secrets.token_hex(8) + "-"  # a generated id is this and the sequence
         self._rows = [open_row(terms, time_us=time_ns() // 1000, charge_id=secrets.token_hex(16))]
         self.ledger = self._rows[0].entry_hash
-        forks.watch(self)
+        watch(self)
 
     def charge(self, amounts: Amounts, charge_id: str | None, purpose: str) -> Charge:
         with self._lock:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.budget.rows import FIELDS
 from hushvec.budget.store import COLUMNS, TABLE, WAIT_SECONDS, Fields, StoreFailure
 
@@ -59,11 +59,8 @@ _STATEMENTS = {
 
 
 class PostgreSQLStore:
-    """The ledgers of one database.
-
-    Args:
-        url: postgresql://user:password@host:port/database, with libpq's parameters behind a question mark.
-        create: whether to create the table if it does not exist.
+    """The ledgers of the database at postgresql://user:password@host:port/database?parameters (libpq's); its table is made if
+    `create`.
     """
 
     def __init__(self, url: str, *, create: bool) -> None:
@@ -214,6 +211,6 @@ def _sqlalchemy() -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    """What the driver said, without SQLAlchemy's statement and links below it."""
+    """The driver's own message, without SQLAlchemy's statement and links below it."""
     text = str(getattr(error, "orig", None) or error).strip()
     return text.splitlines()[0] if text else type(error).__name__

@@ -1,11 +1,19 @@
-"""One row of a ledger, its canonical text and its hash. docs/budget.md describes every field."""
+"""Rows of a ledger, their canonical text and hash, and the filter: whether a charge fits, and what is said when it does not.
+
+docs/budget.md describes every field; docs/proofs/budget_filter.md proves the filter's guarantee.
+"""
 
 from __future__ import annotations
 
+import warnings
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from hushvec.budget.amounts import EPSILON_DELTA, RHO, Amounts, Spend, text_of, units_of_text
+from hushvec._util import validate
+from hushvec._util.rounding import DECIMAL_UP, fraction_up
+from hushvec.budget.amounts import EPSILON_DELTA, RHO, UNIT, Amounts, Spend, float_down, float_up, text_of, units_of_text
+from hushvec.errors import PrivacyBudgetExhaustedError, PrivacyBudgetWarning
 
 FORMAT = "hushvec-budget/1"  # first line of every canonical text
 FIRST_PREVIOUS_HASH = "0" * 64
@@ -59,7 +67,7 @@ class Terms(NamedTuple):
 
 
 def canonical_text(fields: tuple[Any, ...]) -> str:
-    """What is hashed: the format's name, then every field but the last, one per line. No field contains a line break."""
+    """The text that is hashed: the format's name, then every field but the last, one per line. No field contains a line break."""
     return "\n".join((FORMAT, *map(str, fields[:-1])))
 
 
@@ -67,69 +75,41 @@ def entry_hash(fields: tuple[Any, ...]) -> str:
     return sha256(canonical_text(fields).encode()).hexdigest()
 
 
-def sealed(**fields: Any) -> Row:
+def _sealed(terms: Terms, amounts: tuple[str, str, str], total: Spend, **fields: Any) -> Row:
     """The row with these fields and the hash that follows from them."""
-    row = Row(**fields, entry_hash="")
+    epsilon, delta, rho = amounts
+    total_epsilon, total_delta, total_rho = amount_texts(terms.currency, total)
+    row = Row(
+        budget_key=terms.budget_key,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        total_epsilon=total_epsilon,
+        total_delta=total_delta,
+        total_rho=total_rho,
+        entry_hash="",
+        **fields,
+    )
     return row._replace(entry_hash=entry_hash(row))
 
 
-def open_row(terms: Terms, *, time_us: int, charge_id: str) -> Row:
-    epsilon, delta, rho = amount_texts(terms.currency, terms.limit)
-    zeros = amount_texts(terms.currency, Spend(0, 0))
-    return sealed(
-        budget_key=terms.budget_key,
-        sequence=1,
-        period=0,
-        kind=OPEN,
-        time_us=time_us,
-        charge_id=charge_id,
-        purpose="",
-        policy=terms.policy,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        **_totals(zeros),
-        previous_hash=FIRST_PREVIOUS_HASH,
-    )
+def open_row(terms: Terms, **given: Any) -> Row:
+    """The first row. The rows below take time_us and charge_id too, and purpose."""
+    limits = amount_texts(terms.currency, terms.limit)
+    first = dict(sequence=1, period=0, kind=OPEN, purpose="", policy=terms.policy, previous_hash=FIRST_PREVIOUS_HASH)
+    return _sealed(terms, limits, Spend(0, 0), **first, **given)
 
 
-def charge_row(
-    head: Row, terms: Terms, amounts: Amounts, total: Spend, *, time_us: int, charge_id: str, purpose: str
-) -> Row:
-    epsilon, delta, rho = amounts.texts
-    return sealed(
-        budget_key=head.budget_key,
-        sequence=head.sequence + 1,
-        period=head.period,
-        kind=CHARGE,
-        time_us=time_us,
-        charge_id=charge_id,
-        purpose=purpose,
-        policy="",
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        **_totals(amount_texts(terms.currency, total)),
-        previous_hash=head.entry_hash,
-    )
+def charge_row(head: Row, terms: Terms, amounts: Amounts, total: Spend, **given: Any) -> Row:
+    return _sealed(terms, amounts.texts, total, **_after(head), period=head.period, kind=CHARGE, **given)
 
 
-def reset_row(head: Row, terms: Terms, *, time_us: int, charge_id: str, purpose: str) -> Row:
-    return sealed(
-        budget_key=head.budget_key,
-        sequence=head.sequence + 1,
-        period=head.period + 1,
-        kind=RESET,
-        time_us=time_us,
-        charge_id=charge_id,
-        purpose=purpose,
-        policy="",
-        epsilon="",
-        delta="",
-        rho="",
-        **_totals(amount_texts(terms.currency, Spend(0, 0))),
-        previous_hash=head.entry_hash,
-    )
+def reset_row(head: Row, terms: Terms, **given: Any) -> Row:
+    return _sealed(terms, ("", "", ""), Spend(0, 0), **_after(head), period=head.period + 1, kind=RESET, **given)
+
+
+def _after(head: Row) -> dict[str, Any]:
+    return dict(sequence=head.sequence + 1, policy="", previous_hash=head.entry_hash)
 
 
 def amount_texts(currency: str, spend: Spend) -> tuple[str, str, str]:
@@ -140,11 +120,7 @@ def amount_texts(currency: str, spend: Spend) -> tuple[str, str, str]:
 
 
 def spend_of(currency: str, epsilon: str, delta: str, rho: str) -> Spend:
-    """The inverse of `amount_texts`.
-
-    Raises:
-        ValueError: a text that is not a decimal number in its shortest form.
-    """
+    """The inverse of `amount_texts`."""
     if currency == EPSILON_DELTA:
         return Spend(units_of_text(epsilon), units_of_text(delta))
     return Spend(units_of_text(rho), 0)
@@ -155,11 +131,7 @@ def total_of(row: Row, terms: Terms) -> Spend:
 
 
 def terms_of(row: Row) -> Terms:
-    """What an open row fixes.
-
-    Raises:
-        ValueError: not an open row, or one with invalid settings.
-    """
+    """The permanent settings of an open row."""
     if row.kind != OPEN:
         raise ValueError(f"kind must be 'open', got {row.kind!r:.60}")
     if row.policy not in POLICIES:
@@ -171,5 +143,96 @@ def terms_of(row: Row) -> Terms:
     return Terms(row.budget_key, currency, limit, row.policy)
 
 
-def _totals(texts: tuple[str, str, str]) -> dict[str, str]:
-    return dict(zip(("total_epsilon", "total_delta", "total_rho"), texts))
+# Without max_delta there is room for one charge of privatize's default delta (1e-5) for every 0.1 of max_epsilon, but for no
+# fewer than 100 and no more than 1000: a larger total delta protects little and must be set explicitly.
+EPSILON_FOR_EACH_DELTA = 10**4
+LEAST_DEFAULT_DELTA = UNIT // 10**3
+MOST_DEFAULT_DELTA = UNIT // 10**2
+
+HINT_MAIN = "wait for the next period (reset), release less, or give up more privacy with a new persist_key and a larger limit"
+HINT_DELTA = (
+    "delta is what is used up: release with a smaller delta or a mechanism without one, or open the budget with a larger max_delta"
+)
+
+
+def default_max_delta(max_epsilon: int) -> int:
+    """The limit on delta of a budget whose owner named none. Both in units of 10^-324."""
+    return min(max(max_epsilon // EPSILON_FOR_EACH_DELTA, LEAST_DEFAULT_DELTA), MOST_DEFAULT_DELTA)
+
+
+def after(total: Spend, amounts: Amounts) -> Spend:
+    """The total with one more charge: basic composition of (epsilon, delta), or the sum of rho. Exact."""
+    return Spend(total.main + amounts.main_units, total.delta + amounts.delta_units)
+
+
+def fits(total: Spend, limit: Spend) -> bool:
+    """Whether a total is within the limit. Spending exactly the rest is."""
+    return total.main <= limit.main and total.delta <= limit.delta
+
+
+def is_exhausted(total: Spend, limit: Spend) -> bool:
+    """Whether epsilon (or rho), or a delta that was not 0 from the start, is used up."""
+    return total.main >= limit.main or 0 < limit.delta <= total.delta
+
+
+def left(total: Spend, limit: Spend) -> Spend:
+    """The rest; nothing where a "warn" ledger is over its limit."""
+    return Spend(max(0, limit.main - total.main), max(0, limit.delta - total.delta))
+
+
+def refusal(terms: Terms, total: Spend, amounts: Amounts) -> PrivacyBudgetExhaustedError:
+    """The error for a charge that does not fit."""
+    limit, rest = terms.limit, left(total, terms.limit)
+    if terms.currency == EPSILON_DELTA:
+        message = (
+            f"privacy budget exhausted: ({amounts.epsilon!r}, {amounts.delta!r}) asked for, "
+            f"({float_down(rest.main)!r}, {float_down(rest.delta)!r}) left of "
+            f"({float_down(limit.main)!r}, {float_down(limit.delta)!r})"
+        )
+        hint = HINT_DELTA if amounts.main_units <= rest.main else HINT_MAIN
+        return PrivacyBudgetExhaustedError(
+            f"{message}; {hint}",
+            max_epsilon=float_down(limit.main),
+            consumed_epsilon=float_up(total.main),
+            max_delta=float_down(limit.delta),
+            consumed_delta=float_up(total.delta),
+            hint=hint,
+        )
+    return PrivacyBudgetExhaustedError(
+        f"privacy budget exhausted: rho {amounts.rho!r} asked for, {float_down(rest.main)!r} left of "
+        f"{float_down(limit.main)!r}; {HINT_MAIN}",
+        max_rho=float_down(limit.main),
+        consumed_rho=float_up(total.main),
+        hint=HINT_MAIN,
+    )
+
+
+def warn_if_over(terms: Terms, total: Spend) -> None:
+    """The warning of a "warn" ledger, once the charge is recorded."""
+    limit = terms.limit
+    if fits(total, limit):
+        return
+    name = "epsilon" if terms.currency == EPSILON_DELTA else "rho"
+    text = f"Privacy budget exhausted: consumed {float_up(total.main):.2f} of {float_down(limit.main):.2f} {name}"
+    if total.delta > limit.delta:
+        text += f" and {float_up(total.delta):.2g} of {float_down(limit.delta):.2g} delta"
+    warnings.warn(text, PrivacyBudgetWarning, stacklevel=4)
+
+
+def implied_epsilon(rho: float, delta: float) -> float:
+    """The epsilon that rho-zCDP implies at a delta in (0, 1), rounded up: rho + 2 sqrt(rho ln(1/delta)).
+
+    Every rho-zCDP mechanism is (epsilon, delta)-DP (Bun and Steinke 2016, proposition 1.3).
+
+    Example:
+        >>> implied_epsilon(0.5, 1e-5)
+        5.298525912188081
+    """
+    exact_rho, exact_delta = Decimal(validate.not_negative("rho", rho)), Decimal(validate.delta(delta))
+    if exact_rho == 0:
+        return 0.0
+    up = DECIMAL_UP
+    # ln and sqrt round to nearest, whatever the context says: the next decimal above covers that
+    logarithm = up.next_plus(up.ln(exact_delta).copy_negate())
+    root = up.next_plus(up.sqrt(up.multiply(exact_rho, logarithm)))
+    return fraction_up(up.add(exact_rho, up.multiply(Decimal(2), root)))

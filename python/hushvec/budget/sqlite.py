@@ -4,17 +4,62 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from hushvec._util.publish import PRIVATE, PRIVATE_FOLDER, fault_of_place, sync_folder
-from hushvec.budget import mounts
 from hushvec.budget.store import COLUMNS, TABLE, WAIT_SECONDS, Fields, StoreFailure
+
+MOUNTINFO = Path("/proc/self/mountinfo")
+
+_OCTAL = re.compile(rb"\\([0-7]{3})")  # how the kernel writes space, tab, line feed, backslash and #
+_POINT, _FIRST_OPTIONAL = 4, 6
+
+
+class Mount(NamedTuple):
+    """One mount: the path at which it is seen, and the type of its file system."""
+
+    point: str
+    kind: str
+
+
+def mounts() -> list[Mount]:
+    """All mounts that this process can see, in the order in which they were made; none where the system has no such list."""
+    return parsed(MOUNTINFO.read_bytes()) if sys.platform == "linux" else []
+
+
+def parsed(content: bytes) -> list[Mount]:
+    """The mounts of a mountinfo file. proc_pid_mountinfo(5) describes the fields; how many optional ones there are, varies."""
+    found = []
+    for line in content.split(b"\n"):
+        fields = line.split(b" ")
+        if b"-" in fields[_FIRST_OPTIONAL:]:
+            separator = fields.index(b"-", _FIRST_OPTIONAL)
+            found.append(Mount(_text(fields[_POINT]), _text(fields[separator + 1])))
+    return found
+
+
+def holding(path: str, seen: Iterable[Mount]) -> Mount | None:
+    """The mount that an absolute path without links lies in: the deepest, and of several at one point the last."""
+    best = None
+    for mount in seen:
+        inside = path == mount.point or path.startswith(mount.point.rstrip("/") + "/")
+        if inside and (best is None or len(mount.point) >= len(best.point)):
+            best = mount
+    return best
+
+
+def _text(field: bytes) -> str:
+    return os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), field))
+
 
 ROWS_AT_ONCE = 1000
 
@@ -63,12 +108,7 @@ _creating = threading.Lock()
 
 
 class SQLiteStore:
-    """The ledgers of one file.
-
-    Args:
-        path: of the file.
-        create: whether to create the file, and its folder, if they do not exist.
-    """
+    """The ledgers of one file, which is made with its folder if `create`."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self._path = Path(os.path.abspath(path))
@@ -136,7 +176,7 @@ class SQLiteStore:
             self._in_use = False
 
     def _reason(self) -> str:
-        """What SQLite does not say where it cannot write."""
+        """A hint that SQLite does not give where it cannot write."""
         writable = os.access(self._path.resolve().parent, os.W_OK)
         return "" if writable else " (its folder must be writable, even to read: SQLite keeps its log there)"
 
@@ -217,7 +257,7 @@ class SQLiteStore:
         """Everyone who opens the ledger must find the same log beside it: no second name, no mount of the file alone, one machine."""
         self._require_plain_files()
         try:
-            seen = mounts.mounts()
+            seen = mounts()
         except OSError as error:
             raise StoreFailure(f"{self.name}: mounts must be known: {error.strerror}: {error.filename}") from error
         for path in self._files:
@@ -226,7 +266,7 @@ class SQLiteStore:
                     f"{self.name}: {os.path.basename(path)} is a mount of its own, and other paths to the file have another log "
                     "beside them: mount its folder"
                 )
-        mount = mounts.holding(self._files[0], seen)
+        mount = holding(self._files[0], seen)
         if mount is not None and mount.kind in NETWORK_FILE_SYSTEMS:
             raise StoreFailure(
                 f"{self.name}: {mount.point} is a network file system ({mount.kind}), which locks cannot be trusted on: "

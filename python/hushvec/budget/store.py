@@ -1,7 +1,10 @@
-"""What a ledger needs from a database, and how a database reports failure."""
+"""The interface of a ledger's database, its failures, and ledgers over a fork."""
 
 from __future__ import annotations
 
+import os
+import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -17,12 +20,7 @@ Fields = tuple[Any, ...]
 
 
 class StoreFailure(HushvecError):
-    """An operation on a store failed.
-
-    Args:
-        reason: one sentence that names the store.
-        unknown: True if it failed while it was committing: the rows may or may not be there.
-    """
+    """An operation on a store failed; `unknown`: while it was committing, so the rows may or may not be there."""
 
     def __init__(self, reason: str, *, unknown: bool = False) -> None:
         super().__init__(reason)
@@ -57,11 +55,11 @@ class Store(Protocol):
 
     @property
     def name(self) -> str:
-        """What errors call it: a path or an address, never a password."""
+        """Its name in errors: a path or an address, never a password."""
 
     @property
     def address(self) -> str:
-        """What another process opens it with."""
+        """The address that another process opens it with."""
 
     def write(self, key: str) -> AbstractContextManager[Transaction]:
         """A transaction on one ledger. Leaving it normally commits, and returns when the rows are on stable storage."""
@@ -77,3 +75,51 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close the connection. The next call opens another one."""
+
+
+class Forkable(Protocol):
+    def before_fork(self) -> None:
+        """Let calls of other threads finish, block new ones, close connections."""
+
+    def after_fork_in_parent(self) -> None:
+        """Let calls in again."""
+
+    def after_fork_in_child(self) -> None:
+        """Replace locks: the threads that held them do not exist here."""
+
+
+_living: weakref.WeakSet[Forkable] = weakref.WeakSet()
+_living_lock = threading.RLock()
+_crossing: list[Forkable] = []  # strong references between the two halves of a fork
+
+
+def watch(ledger: Forkable) -> None:
+    """Call the ledger's methods around every fork of this process, for as long as it lives."""
+    with _living_lock:
+        _living.add(ledger)
+
+
+def _before() -> None:
+    _living_lock.acquire()
+    _crossing.extend(_living)
+    for ledger in _crossing:
+        ledger.before_fork()
+
+
+def _after_in_parent() -> None:
+    for ledger in _crossing:
+        ledger.after_fork_in_parent()
+    _crossing.clear()
+    _living_lock.release()
+
+
+def _after_in_child() -> None:
+    global _living_lock
+    for ledger in _crossing:
+        ledger.after_fork_in_child()
+    _crossing.clear()
+    _living_lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hushvec._native._core import __version__
-from hushvec._util.near_names import nearest
+from hushvec._util.validate import nearest
 from hushvec.cli import _map
 from hushvec.cli._map import COMMANDS
 from hushvec.cli._parser import BAD_INPUT, CommandParser, add_declared, error_line, meant_option, one_line

@@ -18,9 +18,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from hushvec._native.arrays import NUMPY_DTYPES
-from hushvec._native.conversion import as_array, dtype_after
-from hushvec._native.rowwise import require_finite
-from hushvec._util.extras import needs_extra
+from hushvec._native.rowwise import as_array, dtype_after, require_finite
+from hushvec._util.display import Progress
+from hushvec._util.lazy import needs_extra
 from hushvec._util.lines import (
     copied_fields,
     decoded,
@@ -32,7 +32,6 @@ from hushvec._util.lines import (
     require_utf8,
     text_field,
 )
-from hushvec._util.progress import Progress
 from hushvec._util.publish import PRIVATE, Discarded, mode_of, published_text
 from hushvec.embedders.minilm import BATCH, DIMENSION, MiniLMEmbedder
 from hushvec.errors import HushvecError

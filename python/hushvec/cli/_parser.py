@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
 
-from hushvec._util.near_names import nearest
+from hushvec._util.validate import nearest
 from hushvec.cli._style import is_colored, paint, printable
 
 BAD_INPUT = 2

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from hushvec._native._core import Generator
 from hushvec._native.products import inner_products
-from hushvec._util.progress import Progress
+from hushvec._util.display import Progress
 from hushvec.cli._nearest import cosines, nearest
 from hushvec.mechanisms import Laplacian, RandomizedResponse
-from hushvec.noise.clipping import clip
+from hushvec.noise.fills import clip
 from hushvec.receipts.labels import LabelReceipt, RowReceipt
 from hushvec.release.labels import privatize_labels
 from hushvec.release.vectors import privatize

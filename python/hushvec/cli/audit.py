@@ -7,7 +7,7 @@ from pathlib import Path
 
 import hushvec
 from hushvec._util import validate
-from hushvec._util.progress import Progress
+from hushvec._util.display import Progress
 from hushvec.audit import (
     METHODS,
     Audit,

@@ -14,8 +14,7 @@ from hushvec.cli._output import answered, table
 from hushvec.cli._parser import Command, option
 from hushvec.cli._style import paint, printable
 from hushvec.mechanisms import MECHANISMS, PublicCodebook, PublicProjection
-from hushvec.mechanisms.candidates import TASKS
-from hushvec.mechanisms.recommend import Recommendation, recommend
+from hushvec.mechanisms.recommend import TASKS, Recommendation, recommend
 
 WIDTH = 80
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hushvec._util.display import Progress
 from hushvec._util.lines import json_record, lines_with_ends
-from hushvec._util.progress import Progress
 from hushvec.cli._arguments import comma_separated, named_values
 from hushvec.cli._files import read_utf8, source_name, written
 from hushvec.cli._output import answered, print_json, table

@@ -10,9 +10,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hushvec._util.display import plural
+from hushvec._util.display import announced, plural
 from hushvec._util.lines import field, json_record, numbered_lines
-from hushvec._util.progress import announced
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import BudgetOptions, KeyOptions, make_generator, named_values, opened_budget
 from hushvec.cli._files import Columns, all_rows, embedded, read_utf8

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from hushvec import Generator
-from hushvec._util.display import plural
+from hushvec._util.display import Progress, announced, plural
 from hushvec._util.lines import copied_fields, json_line, json_record, numbered_lines
-from hushvec._util.progress import Progress, announced
 from hushvec._util.publish import published_text, receipt_path
-from hushvec.accounting.calibration import COMPOSITIONS
+from hushvec.accounting.composition import COMPOSITIONS
 from hushvec.cli._arguments import BudgetOptions, ForceOption, comma_separated, opened_budget, replaced_release
 from hushvec.cli._files import files_of_folder, mode_of_output, read_utf8, source_name, written
 from hushvec.cli._output import print_json

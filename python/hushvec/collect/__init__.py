@@ -10,18 +10,14 @@
 mechanism does what; docs/proofs/frequency_oracles.md and docs/proofs/rappor.md prove the stated epsilon.
 """
 
-from hushvec._util.renamed import renamed_names
 from hushvec._util.statistics import CORRECTIONS
-from hushvec.collect.bloom import BloomFilter, BloomReports
-from hushvec.collect.bloom_sketch import BloomSketch
-from hushvec.collect.dictionary import OTHER
-from hushvec.collect.errors import MemoError, SketchError
+from hushvec.collect.bloom import BloomFilter, BloomReports, BloomSketch
 from hushvec.collect.estimate import WordFrequencies
-from hushvec.collect.memo import Memo
+from hushvec.collect.memo import Memo, MemoError
 from hushvec.collect.oracles import MECHANISMS
 from hushvec.collect.release import ReportRelease
-from hushvec.collect.sketch import Sketch
-from hushvec.collect.vocabulary import Vocabulary
+from hushvec.collect.sketch_bytes import SketchError
+from hushvec.collect.vocabulary import OTHER, Sketch, Vocabulary
 
 __all__ = [
     "CORRECTIONS",
@@ -38,5 +34,3 @@ __all__ = [
     "Vocabulary",
     "WordFrequencies",
 ]
-
-__getattr__ = renamed_names(globals(), Estimate="WordFrequencies")

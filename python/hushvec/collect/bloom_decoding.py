@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec.collect.bloom_parameters import BloomParameters
-from hushvec.collect.decisions import normal_p_values
-from hushvec.collect.estimate import WordFrequencies
+from hushvec.collect.estimate import WordFrequencies, normal_p_values
 
 _MOST_LASSO = 4096
 _SWEEPS = 200
@@ -171,7 +170,7 @@ def _unknown_share(equations: _Equations, constant: float) -> float:
 
 
 def _inverse(gram: _Floats) -> _Floats:
-    """Of the normal equations, after scaling to a diagonal of ones."""
+    """Inverse of the normal equations, after scaling to a diagonal of ones."""
     if len(gram) == 0:
         return gram
     scale = 1 / np.sqrt(np.diag(gram))
@@ -188,7 +187,7 @@ def _inverse(gram: _Floats) -> _Floats:
 
 
 def _variances(equations: _Equations, inverse: _Floats, solution: _Floats) -> _Floats:
-    """Of the solution: the reports' noise, and the random choice of who is in which cohort."""
+    """Variances of the solution: the reports' noise, and the random choice of who is in which cohort."""
     shares = solution[: equations.words].clip(0, 1)   # the constant is not a word that somebody draws
     drawn = np.flatnonzero(shares)
     total = np.zeros(len(solution))

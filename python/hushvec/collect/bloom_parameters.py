@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec._util.renamed import renamed_arguments
 from hushvec._util.rounding import fraction_up, product_up, quotient_down
 from hushvec.mechanisms import RandomizedResponse
 from hushvec.receipts.reports import instantaneous_epsilon, permanent_epsilon
@@ -34,7 +33,6 @@ _PERSON = b"hushvec bloom"
 class BloomParameters:
     """See `BloomFilter`, which adds the reports."""
 
-    @renamed_arguments(words_per_user="words_per_person")
     def __init__(
         self,
         bits: int,
@@ -93,24 +91,24 @@ class BloomParameters:
 
     @property
     def p(self) -> float:
-        """That a permanent 0 is reported as 1, as sampled."""
+        """Probability that a permanent 0 is reported as 1, as sampled."""
         return self.instantaneous_law[1] / VALUES
 
     @property
     def q(self) -> float:
-        """That a permanent 1 is reported as 1, as sampled."""
+        """Probability that a permanent 1 is reported as 1, as sampled."""
         return self.instantaneous_law[0] / VALUES
 
     @cached_property
     def word_epsilon(self) -> float:
-        """Of one word and all its reports with a memo, as sampled: 2 h ln((1 - f/2) / (f/2)), rounded up; infinite for f = 0."""
+        """Epsilon of a word in all reports with a memo, as sampled: 2 h ln((1 - f/2) / (f/2)), rounded up; infinite for f = 0."""
         if self.is_instantaneous:
             return math.inf
         return fraction_up(permanent_epsilon(self.hashes, *self.permanent_law))
 
     @cached_property
     def report_epsilon(self) -> float:
-        """Of one report that is seen alone, as sampled, rounded up."""
+        """Epsilon of one report that is seen alone, as sampled, rounded up."""
         one, zero = self.instantaneous_law
         if zero == 0:
             return self.word_epsilon
@@ -158,7 +156,7 @@ class BloomParameters:
 
     @property
     def _numbers_hashed(self) -> int:
-        """Of a word and cohort: as many as there are hashes, in whole digests."""
+        """Numbers of a word and cohort: as many as there are hashes, in whole digests."""
         return self.hashes if self.hashes <= _HASHES_OF_A_DIGEST else -(-self.hashes // _HASHES_OF_A_DIGEST) * _HASHES_OF_A_DIGEST
 
     def _hashed(self, pairs: Iterable[tuple[bytes, int]]) -> bytes:
@@ -198,7 +196,7 @@ def _salt(value: Any) -> bytes:
 
 
 def _instantaneous_law(p: float, q: float) -> tuple[int, int]:
-    """Of the 2^64 values, how many report a 1 for a permanent 1, and for a permanent 0."""
+    """How many of the 2^64 values report a 1 for a permanent 1, and for a permanent 0."""
     p, q = validate.number("p", p), validate.number("q", q)
     if p == 0 and q == 1:
         return VALUES, 0

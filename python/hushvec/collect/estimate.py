@@ -1,4 +1,4 @@
-"""Estimated frequencies with their errors, and which words are present."""
+"""Estimated frequencies with their errors, and which words are present: p-values of "nobody has this word"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec._util.statistics import CORRECTIONS, adjusted
+from hushvec._util.statistics import CORRECTIONS, adjusted, binom_p_value, norm_sf
+
+_Floats = NDArray[np.float64]
+
+
+def binomial_p_values(successes: NDArray[np.int64], trials: NDArray[np.int64], probability: float) -> _Floats:
+    """P[Binomial(trials, probability) >= successes], one a word; 1 where the successes are not above their mean.
+
+    Exact up to the margin that is added: rare words of a large survey lie where a normal approximation would be wrong by factors.
+    """
+    result = np.ones(len(successes))
+    above = np.flatnonzero(successes > trials * probability)
+    questions, place = np.unique(np.stack((successes[above], trials[above])), axis=1, return_inverse=True)
+    p_values = np.array([binom_p_value(int(k), int(n), probability) for k, n in questions.T])
+    result[above] = p_values[place.ravel()] if len(above) else 1.0
+    return result
+
+
+def normal_p_values(z: _Floats) -> _Floats:
+    """P[N(0, 1) >= z], one a word."""
+    return np.array([norm_sf(value) for value in z.tolist()])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +70,7 @@ class WordFrequencies:
 
     @cached_property
     def p_values(self) -> NDArray[np.float64]:
-        """Of "no report has this word", one-sided, one a word; not corrected."""
+        """p-values of "no report has this word", one-sided, one a word; not corrected."""
         return self.p_values_of()
 
     def present(self, alpha: float = 0.05, correction: str = "holm") -> list[str]:
@@ -66,11 +86,7 @@ class WordFrequencies:
         return [self.words[i] for i in self._by_frequency if found[i]]
 
     def top(self, k: int) -> list[tuple[str, float, float]]:
-        """The k words of the largest estimates: (word, frequency, standard error).
-
-        Args:
-            k: >= 1; all words where there are fewer.
-        """
+        """The k >= 1 words of the largest estimates: (word, frequency, standard error)."""
         chosen = self._by_frequency[: validate.whole_number("k", k, at_least=1)]
         return [(self.words[i], float(self.frequencies[i]), float(self.standard_errors[i])) for i in chosen]
 

@@ -23,7 +23,7 @@ import numpy as np
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.publish import private_opener, published_bytes
-from hushvec.collect.errors import MemoError
+from hushvec.errors import HushvecError
 from hushvec.receipts.base import ROUNDS
 
 # What permanent reports are drawn from, on every machine: a report from another stream would be a second report of its word.
@@ -34,6 +34,10 @@ _SECRET_BYTES = 32
 _TAG_BYTES = 16
 _Admitted = TypeVar("_Admitted")
 _REPORT, _TAG, _COHORT = b"hushvec report", b"hushvec memo tag", b"hushvec cohort"
+
+
+class MemoError(HushvecError, ValueError):
+    """A memo file that cannot be read: not a memo, cut short or damaged. Nothing was reported."""
 
 
 class Memo:
@@ -107,7 +111,7 @@ class Memo:
             return admitted
 
     def source(self, collection: str, word: str) -> Any:
-        """What the permanent report of this word is drawn from: the same stream every time."""
+        """The stream of this word's permanent report: the same every time."""
         key = self._derived(_REPORT, bytes.fromhex(collection) + word.encode(), 32)
         state = np.zeros(6, np.int64)
         state[:4] = np.frombuffer(key, "<i8")

@@ -11,19 +11,38 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hushvec._native import _core
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
-from hushvec._util.renamed import warn_of_old_name
 from hushvec._util.rounding import product_up
 from hushvec.accounting import PureDP, Shuffled
 from hushvec.collect.memo import MEMO_CIPHER, Memo, require_memo
-from hushvec.collect.words import sequence_of
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.receipts.base import NOTE_SEED, PER, LedgerEntry, cipher_fields, release_sheet
 from hushvec.receipts.reports import ReportReceipt
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
+
+
+def sequence_of(words: Any) -> Sequence[Any]:
+    if isinstance(words, np.ndarray):
+        listed: list[Any] = words.ravel().tolist()
+        return listed
+    if not isinstance(words, Sequence) or isinstance(words, bytes | bytearray):
+        raise TypeError(f"words must be a str or a sequence of str, got {validate.kind(words)}")
+    return words
+
+
+def require_words(name: str, words: Sequence[Any]) -> None:
+    """Strings that have a UTF-8 form."""
+    for place, word in enumerate(words):
+        if not isinstance(word, str):
+            raise TypeError(f"{name} must be strings, got {validate.kind(word)} at position {place}")
+        if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise ValueError(f"{name} must be text that UTF-8 can hold, got {word!r:.80} at position {place}")
+
 
 NOTE_PATTERN = "memoised: when a person reports, and which reports are of the same word, is treated as public"
 NOTE_NEW = "memoised: epsilon is of the words that were new to the memo; those reported before cost nothing more"
@@ -36,7 +55,7 @@ NOTE_COUNT = "how many words a person reports is treated as public"
 
 @shown
 class ReportRelease(NamedTuple):
-    """What `release` of a vocabulary or a Bloom filter returns.
+    """Result of `release` of a vocabulary or a Bloom filter.
 
     Args:
         reports: what goes to the collector.
@@ -51,7 +70,7 @@ class ReportRelease(NamedTuple):
 
 
 class Collection(ABC):
-    """What a collector publishes, and how a person reports to it. Vocabularies and Bloom filters are collections.
+    """Base of vocabularies and Bloom filters: a collector publishes one, and people report to it.
 
     Attributes:
         epsilon: of all of a person's words together.
@@ -64,34 +83,22 @@ class Collection(ABC):
     digest: str
 
     @property
-    def words_per_user(self) -> int:
-        """`words_per_person` under its old name."""
-        warn_of_old_name("words_per_user is now words_per_person; the old name goes in 0.2")
-        return self.words_per_person
-
-    @property
     @abstractmethod
     def word_epsilon(self) -> float:
-        """Of one word, however often its memoized report is repeated."""
+        """Epsilon of one word, however often its memoized report is repeated."""
 
     @property
     @abstractmethod
     def report_epsilon(self) -> float:
-        """Of one report that is not memoized."""
+        """Epsilon of one report that is not memoized."""
 
     def _require_memo_allowed(self) -> None:
-        """Raises:
-        ValueError: reports of this collection cannot be kept in a memo.
-        """
+        """ValueError where reports of this collection cannot be kept in a memo."""
         return
 
     @abstractmethod
     def _known(self, words: Sequence[str]) -> list[str]:
-        """Words as they will be reported.
-
-        Raises:
-            TypeError, ValueError: a word that cannot be.
-        """
+        """Words as they will be reported."""
 
     @abstractmethod
     def _drawn(self, words: list[str], generator: _core.Generator) -> Any:
@@ -107,7 +114,7 @@ class Collection(ABC):
         """The fields of a receipt that say by which law reports were drawn."""
 
     def shuffled(self, n: int) -> Shuffled:
-        """What one person's reports cost against anyone who sees only the shuffled reports of n people.
+        """Cost of one person's reports against anyone who sees only the shuffled reports of n people.
 
         Args:
             n: >= 1, how many people report to this collection in the batch. Only those count who follow the protocol.
@@ -117,16 +124,12 @@ class Collection(ABC):
 
         Guarantees:
             For one batch, to which every person sends equally many reports: under replacement of all words of one person, by
-            `epsilon` and n, as `Shuffled` says. It takes an honest shuffler that puts all reports in random order and removes
-            names, times and whatever else tells people apart. Against the shuffler, and everyone who sees a report before it was
-            shuffled, only `epsilon` holds.
+            `epsilon` and n, as `Shuffled` says; docs/proofs/shuffling.md. It takes an honest shuffler that puts all reports in
+            random order and removes names, times and whatever else tells people apart. Before the shuffler only `epsilon` holds.
 
         Edge cases:
             Batches of fresh reports add up: ``compose([(vocabulary.shuffled(n), batches)], delta=...)``. Memoized reports are the
             same in every batch and link batches: this covers one batch of them, and several cost `epsilon`.
-
-        Reference:
-            docs/proofs/shuffling.md.
 
         Example:
             >>> from hushvec.collect import Vocabulary
@@ -171,10 +174,8 @@ class Collection(ABC):
                 with a budget or a memo it is refused.
 
         Raises:
-            TypeError: wrong kinds.
             ValueError: a word that cannot be reported (its place is named); more than words_per_person words of one person in a call.
-            PrivacyBudgetExhaustedError: the memo holds words_per_person words and this is another, or the budget has not enough
-                left; nothing was charged, noted or drawn.
+            PrivacyBudgetExhaustedError: the memo or the budget has not enough left. Nothing was charged, noted or drawn.
             MemoError, OSError: the memo's file cannot be used; nothing was drawn.
 
         Guarantees:
@@ -237,11 +238,11 @@ class Collection(ABC):
         return ReportRelease(self._drawn_from_memo(words, memo, generator), replace(receipt, charge=charge))
 
     def _total(self, words: int) -> float:
-        """Of as many fresh reports of one person."""
+        """Epsilon of as many fresh reports of one person."""
         return product_up(words, self.report_epsilon)
 
     def _memoized_total(self, words: int) -> float:
-        """Of as many words of one person: at most `epsilon` for at most words_per_person of them."""
+        """Epsilon of as many words of one person: at most `epsilon` for at most words_per_person of them."""
         return product_up(words, self.word_epsilon)
 
     def _charge(self, budget: Budget, epsilon: float, words: int) -> LedgerEntry | None:

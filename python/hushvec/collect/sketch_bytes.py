@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.collect.errors import SketchError
+from hushvec.errors import HushvecError
 
 VOCABULARY, BLOOM = 1, 2
 
@@ -22,8 +22,12 @@ MOST_REPORTS = 2**62
 _NUMBER = np.dtype("<i8")
 
 
+class SketchError(HushvecError, ValueError):
+    """A sketch that cannot be read, or that does not go together with another: nothing was changed."""
+
+
 class Contents(NamedTuple):
-    """What the bytes of a sketch hold."""
+    """Contents of the bytes of a sketch."""
 
     digest: bytes
     reports: int
@@ -38,12 +42,7 @@ def packed(kind: int, contents: Contents) -> bytes:
 
 
 def unpacked(kind: int, data: bytes, *, digest: bytes, numbers: int, of_what: str) -> Contents:
-    """The contents of bytes that must be a whole sketch of this kind, digest and size; `of_what` is for the messages.
-
-    Raises:
-        TypeError: not bytes.
-        SketchError: cut short, damaged, or of something else. What it counts is not looked at: `require_sound`.
-    """
+    """The contents of bytes that must be a whole sketch of this kind, digest and size; `of_what` is for the messages."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"data must be bytes, got {type(data).__name__}")
     data = bytes(data)
@@ -65,11 +64,8 @@ def unpacked(kind: int, data: bytes, *, digest: bytes, numbers: int, of_what: st
 
 
 def require_sound(name: str, contents: Contents, fault_of: Callable[[], str | None]) -> None:
-    """Refuse what no reports can have summed up to, before it is counted with others.
-
-    Args:
-        name: of the argument that it came from.
-        fault_of: asked once all counts are >= 0: why they cannot be those of as many reports, or None.
+    """Refuse counts that no reports can have; `fault_of` is asked once all are >= 0: why they cannot be those of the reports, or
+    None.
     """
     if contents.reports > MOST_REPORTS:
         raise SketchError(f"{name} must hold at most 2^62 reports, got {contents.reports}")
@@ -82,16 +78,12 @@ def require_sound(name: str, contents: Contents, fault_of: Callable[[], str | No
 
 
 def require_room(reports: int, others: int) -> None:
-    """Refuse sums that are more than a sketch may hold: no count is above the reports, so none can wrap around.
-
-    Raises:
-        SketchError: together more than 2^62 reports.
-    """
+    """Refuse sums that are more than a sketch may hold: no count is above the reports, so none can wrap around."""
     if reports + others > MOST_REPORTS:
         raise SketchError(f"both sketches must hold at most 2^62 reports together, got {reports} here and {others} in the other")
 
 
 def exact_sum(counts: NDArray[np.int64]) -> int:
-    """Of counts >= 0, without wrapping around: forged ones may add up to any number modulo 2^64."""
+    """The sum of counts >= 0, without wrapping around: forged ones may add up to any number modulo 2^64."""
     high, low = counts >> 32, counts & 0xFFFFFFFF
     return (int(high.sum()) << 32) + int(low.sum())

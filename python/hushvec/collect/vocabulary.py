@@ -1,7 +1,10 @@
-"""A public dictionary over which people report words."""
+"""A public dictionary over which people report words, and what a collector keeps of the reports: sums, which add up."""
 
 from __future__ import annotations
 
+import hashlib
+import math
+import threading
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -10,15 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core
-from hushvec._native.generators import require_generator
-from hushvec.collect.dictionary import OTHER, Dictionary
+from hushvec._native.kernels import require_generator
+from hushvec._util import validate
+from hushvec._util.display import plural
+from hushvec._util.rounding import fraction_up, log_ratio_up, quotient_down
+from hushvec.collect.estimate import WordFrequencies, binomial_p_values
 from hushvec.collect.memo import Memo
-from hushvec.collect.release import Collection
-from hushvec.collect.sketch import Sketch
-from hushvec.collect.words import require_words
+from hushvec.collect.oracles import MOST_WORDS, Oracle, oracle_for
+from hushvec.collect.release import Collection, require_words
+from hushvec.collect.sketch_bytes import VOCABULARY, Contents, SketchError, packed, require_room, require_sound, unpacked
+
+OTHER = "<other>"
+
+_UNKNOWN = ("error", "other")
+_VERSION = 1
 
 
-class Vocabulary(Dictionary, Collection):
+class Vocabulary(Collection):
     """Words that people report privately, each on their own device.
 
     Args:
@@ -57,6 +68,80 @@ class Vocabulary(Dictionary, Collection):
         >>> sketch.reports
         2
     """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        epsilon: float,
+        *,
+        mechanism: str = "auto",
+        words_per_person: int = 1,
+        unknown: str = "error",
+    ) -> None:
+        self.unknown = validate.choice("unknown", unknown, _UNKNOWN)
+        self.words = _dictionary(words, with_other=unknown == "other")
+        self.epsilon = validate.positive("epsilon", epsilon)
+        self.words_per_person = validate.whole_number("words_per_person", words_per_person, at_least=1)
+        share = quotient_down(self.epsilon, self.words_per_person)
+        self.oracle: Oracle = oracle_for(mechanism, len(self.words), share)
+        self.digest = self._digest()
+
+    @property
+    def mechanism(self) -> str:
+        """"k_rr", "unary" or "hadamard"."""
+        return self.oracle.name
+
+    @property
+    def report_epsilon(self) -> float:
+        """Epsilon of one report: epsilon / words_per_person, rounded down."""
+        return self.oracle.epsilon
+
+    @property
+    def word_epsilon(self) -> float:
+        """Epsilon of one word and all its memoized reports: the same, as they are one report."""
+        return self.oracle.epsilon
+
+    @property
+    def true_epsilon(self) -> float:
+        """Epsilon of the sampled probabilities for all of a person's words, rounded up; at most `epsilon`."""
+        return fraction_up(log_ratio_up(*self.oracle.law, times=self.words_per_person))
+
+    @property
+    def report_bytes(self) -> int:
+        """Size of a report."""
+        return self.oracle.report_bytes
+
+    def standard_error(self, frequency: float, reports: int) -> float:
+        """Standard error of the estimated frequency of a word that this share of the reports is about.
+
+        For "hadamard" the other reports are taken to be spread evenly over the other words.
+        """
+        if not 0 <= validate.number("frequency", frequency) <= 1:
+            raise ValueError(f"frequency must be in [0, 1], got {frequency!r}")
+        return math.sqrt(self.oracle.variance_at(frequency, validate.whole_number("reports", reports, at_least=1)))
+
+    def root_mean_square_error(self, reports: int) -> float:
+        """Root mean square error of the estimates over the whole dictionary, in theory and for any true frequencies."""
+        return math.sqrt(self.oracle.mean_variance / validate.whole_number("reports", reports, at_least=1))
+
+    def describe(self) -> tuple[str, ...]:
+        """Lines that say what a report costs, how long it is and how good many of them are."""
+        persons = "1 word per person" if self.words_per_person == 1 else f"{self.words_per_person} words per person"
+        return (
+            f"{self.mechanism} over {len(self.words):,} words, epsilon = {self.epsilon:g} for {persons} "
+            f"(at most {self.true_epsilon:.9g} as sampled)",
+            f"a report has {plural(self.report_bytes, 'byte')}",
+            f"from 1,000,000 reports, a frequency has the standard error {self.root_mean_square_error(1_000_000):.3g}",
+        )
+
+    def _digest(self) -> str:
+        parameters = f"hushvec vocabulary {_VERSION}\n{self.mechanism}\n{self.report_epsilon.hex()}\n"
+        parameters += f"{self.words_per_person}\n{self.oracle.cells}\n"
+        hashed = hashlib.sha256(parameters.encode())
+        for word in self.words:
+            encoded = word.encode()
+            hashed.update(len(encoded).to_bytes(8, "little") + encoded)
+        return hashed.hexdigest()
 
     def sketch(self) -> Sketch:
         """An empty sketch for the collector."""
@@ -97,3 +182,129 @@ class Vocabulary(Dictionary, Collection):
         truth, other = self.oracle.law
         unused = dict.fromkeys(("hashes", "one_values", "zero_values"), 0)
         return dict(mechanism=self.mechanism, cells=self.oracle.cells, truth_values=truth, other_values=other, **unused)
+
+
+def _dictionary(words: Any, *, with_other: bool) -> tuple[str, ...]:
+    if isinstance(words, str | bytes):
+        raise TypeError(f"words must be a sequence of strings, got {validate.kind(words)}")
+    try:
+        listed = list(words.tolist() if isinstance(words, np.ndarray) else words)
+    except TypeError:
+        raise TypeError(f"words must be a sequence of strings, got {validate.kind(words)}") from None
+    require_words("words", listed)
+    if with_other and OTHER in listed:
+        raise ValueError(f"words must not hold {OTHER!r}, which stands for all others with unknown='other'")
+    seen: set[str] = set()
+    for word in listed:
+        if word in seen:
+            raise ValueError(f"words must be all different, got {word!r:.80} twice")
+        seen.add(word)
+    complete = (*listed, OTHER) if with_other else tuple(listed)
+    if not 2 <= len(complete) <= MOST_WORDS:
+        raise ValueError(f"words must be 2 to 2^24, got {len(complete)}")
+    return complete
+
+
+class Sketch:
+    """Sums of reports over one vocabulary. Its size does not grow with the reports.
+
+    Sums are exact and do not depend on the order of reports, merges or threads; several threads may add to one sketch. All of it is
+    post-processing of private reports. A method that raises has changed nothing.
+
+    Args:
+        vocabulary: whose reports it takes. Its words, epsilon and mechanism decide which sketches go together.
+
+    Example:
+        >>> from hushvec.collect import Sketch, Vocabulary
+        >>> vocabulary = Vocabulary(["a", "b", "c"], epsilon=1.0)
+        >>> morning, evening = vocabulary.sketch(), vocabulary.sketch()
+        >>> morning.add(vocabulary.report(["a", "a", "b"]))
+        >>> evening.add(vocabulary.report("c"))
+        >>> morning.merge(Sketch.from_bytes(evening.to_bytes(), vocabulary))
+        >>> morning.reports
+        4
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        if not isinstance(vocabulary, Vocabulary):
+            raise TypeError(f"vocabulary must be a Vocabulary, got {validate.kind(vocabulary)}")
+        self.vocabulary = vocabulary
+        self.reports = 0
+        self._tallies = np.zeros(vocabulary.oracle.tallies, np.int64)
+        self._lock = threading.Lock()
+
+    def add(self, reports: Any) -> None:
+        """Count reports: what `Vocabulary.report` returned, one or many; whole numbers, or packed bits as uint32 [n, words / 32].
+
+        If it raises, as for reports of another vocabulary as far as they can be told, nothing was counted.
+        """
+        with self._lock:
+            self.reports += self.vocabulary.oracle.add(reports, self._tallies)
+
+    def merge(self, other: Sketch) -> None:
+        """Add the reports of another sketch. If it raises, nothing was added.
+
+        Raises:
+            SketchError: it belongs to another vocabulary, epsilon or mechanism; counts that no reports can have, or more than 2^62
+                reports together.
+        """
+        if not isinstance(other, Sketch):
+            raise TypeError(f"other must be a Sketch, got {validate.kind(other)}")
+        if other.vocabulary.digest != self.vocabulary.digest:
+            raise SketchError("other must be a sketch of this vocabulary, with its words, epsilon and mechanism; got one of another")
+        contents = other._contents()
+        self._require_sound("other", contents)
+        with self._lock:
+            require_room(self.reports, contents.reports)
+            self._tallies += contents.numbers
+            self.reports += contents.reports
+
+    def _require_sound(self, name: str, contents: Contents) -> None:
+        require_sound(name, contents, lambda: self.vocabulary.oracle.tallies_fault(contents.numbers, contents.reports))
+
+    def _contents(self) -> Contents:
+        """A copy of everything, as of one moment."""
+        with self._lock:
+            return Contents(bytes.fromhex(self.vocabulary.digest), self.reports, self._tallies.copy())
+
+    def to_bytes(self) -> bytes:
+        """The sketch as bytes, with a version and a checksum. The checksum detects accidents; it does not authenticate."""
+        return packed(VOCABULARY, self._contents())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, vocabulary: Vocabulary) -> Sketch:
+        """The sketch that `to_bytes` wrote; SketchError where it is damaged, of another vocabulary, or counts what no reports can
+        have.
+        """
+        sketch = cls(vocabulary)
+        contents = unpacked(
+            VOCABULARY,
+            data,
+            digest=bytes.fromhex(vocabulary.digest),
+            numbers=vocabulary.oracle.tallies,
+            of_what="vocabulary",
+        )
+        sketch._require_sound("data", contents)
+        sketch.reports, sketch._tallies = contents.reports, contents.numbers
+        return sketch
+
+    def estimate(self) -> WordFrequencies:
+        """Unbiased frequencies, with standard errors of the noise that the mechanism added, for the people who reported.
+
+        For a sample of a larger population add sqrt(f (1 - f) / reports), in quadrature.
+
+        Raises:
+            ValueError: no reports.
+        """
+        oracle, (_, reports, tallies) = self.vocabulary.oracle, self._contents()
+        if reports == 0:
+            raise ValueError("sketch must hold at least one report, got 0")
+        frequencies = oracle.frequencies(tallies, reports)
+        variances = oracle.variances(frequencies.clip(0, 1), tallies, reports)
+        return WordFrequencies(
+            words=self.vocabulary.words,
+            frequencies=frequencies,
+            standard_errors=np.sqrt(variances.clip(0)),
+            reports=reports,
+            p_values_of=lambda: binomial_p_values(*oracle.null_counts(tallies, reports)),
+        )

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays, conversion, rowwise
+from hushvec._native import arrays, rowwise
+from hushvec._native.rowwise import as_array
 from hushvec._util import validate
 from hushvec.embedders.protocol import EmbeddingModel
 from hushvec.embedders.results import EmbeddingResult, on_host
@@ -110,10 +111,10 @@ def _as_rows(values: Any) -> Any:
     """A float array as it is; anything else as numpy rows, float32 unless its own rows are float arrays of another dtype."""
     if _is_array(values):
         plain = values.view(np.ndarray) if isinstance(values, np.ndarray) and type(values) is not np.ma.MaskedArray else values
-        return conversion.as_array("model output", plain)
+        return as_array("model output", plain)
     if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
         raise TypeError(f"model output must be rows of numbers, got {validate.kind(values)}")
-    return conversion.as_array("model output", [row.detach().cpu().numpy() if arrays.is_torch(row) else row for row in values])
+    return as_array("model output", [row.detach().cpu().numpy() if arrays.is_torch(row) else row for row in values])
 
 
 def _is_array(value: Any) -> bool:

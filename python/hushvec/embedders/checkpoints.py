@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.errors import HushvecError
 
 CONFIG_FILE = "config.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 
 
 def chosen_device(device: Any) -> Any:

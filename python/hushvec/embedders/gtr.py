@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
-from hushvec._util.progress import announced
-from hushvec._util.renamed import renamed_arguments
+from hushvec._util.display import announced
+from hushvec._util.lazy import needs_extra
+from hushvec._util.validate import also_called
 from hushvec.embedders.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS, fill, find_folder, read_t5, read_weights
 from hushvec.embedders.devices import chosen_device
 from hushvec.embedders.tokens import Tokens
@@ -50,7 +50,7 @@ class GTREmbedder:
 
     norm_bound: float | None = None  # rows are about as long as 1, some longer
 
-    @renamed_arguments(max_len="max_length")
+    @also_called(max_len="max_length")
     def __init__(
         self,
         path_or_id: str | os.PathLike[str] = GTR_BASE,

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
-from hushvec._util.progress import announced
+from hushvec._util.display import announced
+from hushvec._util.lazy import needs_extra
 from hushvec.embedders.devices import chosen_device
 
 DIMENSION = 384

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hushvec._util.extras import needs_extra
-from hushvec._util.progress import announced
+from hushvec._util.display import announced
+from hushvec._util.lazy import needs_extra
 from hushvec.embedders.checkpoints import CONFIG_FILE
 from hushvec.embedders.devices import chosen_device
 from hushvec.embedders.minilm import MiniLMEmbedder

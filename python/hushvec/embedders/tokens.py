@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.embedders.checkpoints import TOKENIZER_CONFIG_FILE, TOKENIZER_FILE, CheckpointError, read_json, require_file
 
 # What English tokenizers put a space before and a reader does not, in the order in which it is replaced.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.integrations import tables
 from hushvec.jobs import NoiseJob, columns, noise_batch
 

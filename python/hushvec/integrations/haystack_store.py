@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.integrations._index_store import IndexStore
 from hushvec.integrations._source import OnReceipt
 from hushvec.integrations._threads import in_thread

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from hushvec import noise
 from hushvec._native import _core
 from hushvec._native.arrays import TORCH_DTYPES
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
-from hushvec.noise.clipping import law_of
+from hushvec._util.lazy import needs_extra
+from hushvec.noise.fills import law_of
 
 # Compiled programs do not say when they are gone: a generator that one of them was traced with lives as long as the process.
 _names: dict[_core.Generator, str] = {}

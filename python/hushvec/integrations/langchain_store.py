@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.integrations._index_store import Found, IndexStore, as_array
 from hushvec.integrations._source import OnReceipt
 from hushvec.integrations._threads import in_thread

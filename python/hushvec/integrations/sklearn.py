@@ -9,7 +9,7 @@ import numpy as np
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.embedders.protocol import Kind
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, require_on_receipt
 from hushvec.mechanisms import Mechanism

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import rowwise
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.jobs import columns
 from hushvec.receipts.labels import RowReceipt
 from hushvec.release.vectors import privatize

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.text.pii.categories import canonical, default_placeholder, require_category_name
 from hushvec.text.pii.spans import Span
 

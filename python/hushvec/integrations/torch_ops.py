@@ -5,7 +5,7 @@ The public functions of hushvec turn into these by themselves while torch.compil
 Importing this module imports torch.
 """
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 
 with needs_extra("hushvec.integrations.torch_ops", "torch"):
     from hushvec._native.torch_ops import (

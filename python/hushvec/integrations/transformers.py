@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util import publish, validate
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.accounting import Accountant
 from hushvec.release.charging import Budget
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
-from hushvec._util.progress import Progress
+from hushvec._util.display import Progress
+from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import Discarded, mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
 from hushvec.jobs import columns

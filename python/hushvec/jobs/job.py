@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core, arrays, rowwise
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.recording import require_no_recorder
 from hushvec.budget import PrivacyBudget

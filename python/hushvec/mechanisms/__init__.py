@@ -30,11 +30,9 @@ from hushvec.mechanisms.by_name import MECHANISMS, sensitivity
 from hushvec.mechanisms.privunit import PrivUnit
 
 if TYPE_CHECKING:
-    from hushvec.mechanisms.codebook import CodebookFit, PublicCodebook
-    from hushvec.mechanisms.codebook_response import CodebookResponse
+    from hushvec.mechanisms.codebook import CodebookFit, CodebookResponse, PublicCodebook
     from hushvec.mechanisms.metric import MetricEpsilon, MetricLaplace
-    from hushvec.mechanisms.projection import PublicProjection
-    from hushvec.mechanisms.projection_fit import ProjectionFit
+    from hushvec.mechanisms.projection import ProjectionFit, PublicProjection
     from hushvec.mechanisms.randomized_response import FrequencyEstimate, RandomizedResponse
     from hushvec.mechanisms.top_1 import top_1_bound
     from hushvec.mechanisms.top_k import GumbelTopK
@@ -72,12 +70,12 @@ __getattr__, __dir__ = at_first_use(
     globals(),
     {
         "CodebookFit": "codebook",
-        "CodebookResponse": "codebook_response",
+        "CodebookResponse": "codebook",
         "FrequencyEstimate": "randomized_response",
         "GumbelTopK": "top_k",
         "MetricEpsilon": "metric",
         "MetricLaplace": "metric",
-        "ProjectionFit": "projection_fit",
+        "ProjectionFit": "projection",
         "PublicCodebook": "codebook",
         "PublicProjection": "projection",
         "RandomizedResponse": "randomized_response",

@@ -50,13 +50,8 @@ def noisy_bracket(signal: Fraction, prefix: int, bits: int) -> Bracket:
 def best(signals: Mapping[int, Fraction], picks: int, known_bits: Callable[[int, int], int]) -> list[int]:
     """The `picks` candidates with the largest signal + Gumbel noise, the largest first.
 
-    Args:
-        signals: by candidate, the score times its factor.
-        picks: at most len(signals).
-        known_bits: (candidate, step) -> the first 64 + 512 step bits of its uniform.
-
-    Raises:
-        RuntimeError: 2^16 steps do not decide. That has probability below 2^-30,000,000.
+    `signals` has the score times its factor by candidate; known_bits(candidate, step) are the first 64 + 512 step bits of its
+    uniform.
     """
     contest = dict(signals)
     for step in range(LAST_STEP + 1):

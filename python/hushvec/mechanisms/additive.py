@@ -29,7 +29,7 @@ class AdditiveNoise(VectorMechanism):
     @classmethod
     @abstractmethod
     def _element_variance(cls, dimension: int) -> int:
-        """Of one element's noise, in units of sigma^2 or scale^2."""
+        """Variance of one element's noise, in units of sigma^2 or scale^2."""
 
     @property
     def noise_norm(self) -> float:

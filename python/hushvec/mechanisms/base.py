@@ -1,4 +1,4 @@
-"""What every mechanism has, and every mechanism for vectors. `hushvec.mechanisms` describes the setting."""
+"""Base classes of mechanisms, and of those for vectors. `hushvec.mechanisms` describes the setting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hushvec._native import _core, kernels
 from hushvec._native.arrays import CheckedRows
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import checked_rows
 from hushvec._util import validate
 from hushvec._util.rounding import root_up, rounded_up
@@ -33,7 +33,7 @@ _GRADES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(ABC):
-    """What all mechanisms share. See hushvec.mechanisms for the setting.
+    """Base of all mechanisms. See hushvec.mechanisms for the setting.
 
     Args:
         dimension: d, elements in a row.
@@ -70,7 +70,7 @@ class Mechanism(ABC):
     def loss(self) -> PrivacyLoss:
         """The privacy loss of one release, for `hushvec.accounting`: the cost in every other currency.
 
-        What follows from `cost` alone; mechanisms whose whole profile is known say more. It is the loss of the mechanism over the
+        It follows from `cost` alone; mechanisms whose whole profile is known say more. It is the loss of the mechanism over the
         reals: for grade "exact" the released bits have it too, for grade "float" nothing is claimed about them.
         """
         from hushvec.accounting import ApproximateDP, PureDP
@@ -82,11 +82,7 @@ class Mechanism(ABC):
 
     @property
     def int8_grid(self) -> float:
-        """The power of two that int8 values are multiplied by: docs/format.md, section 14.
-
-        Raises:
-            ValueError: no int8 values are made of this mechanism, or the noise is so small that they would be rounded too coarsely.
-        """
+        """The power of two that int8 values are multiplied by: docs/format.md, section 14. ValueError where there are none."""
         raise self._no_int8()
 
     @property
@@ -100,11 +96,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def expected_cosine(self, norm: float | None = None) -> float:
-        """About the cosine between a row and its release.
-
-        Args:
-            norm: L2 norm of the clipped row; clip_norm if None.
-        """
+        """About the cosine between a row, of L2 norm `norm` after clipping (clip_norm if None), and its release."""
 
     @abstractmethod
     def describe(self) -> tuple[str, ...]:
@@ -165,11 +157,7 @@ class VectorMechanism(Mechanism):
         return _core.exact_grid(self.noise_parameter, self.clip_norm)[1] if self.grade == "exact" else None
 
     def expected_cosine(self, norm: float | None = None) -> float:
-        """About the cosine between a row and its noisy version: norm / sqrt(norm^2 + noise_norm^2).
-
-        Args:
-            norm: L2 norm of the clipped row; clip_norm if None.
-        """
+        """About the cosine between a row and its noisy version: norm / sqrt(norm^2 + noise_norm^2)."""
         signal = self.clip_norm if norm is None else validate.positive("norm", norm)
         return signal / math.hypot(signal, self.noise_norm)
 

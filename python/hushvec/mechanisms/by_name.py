@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from hushvec._util import validate
-from hushvec.mechanisms.additive import (
-    AdditiveNoise,
-    EmpiricalGaussian,
-    Gaussian,
-    L2Laplace,
-    Laplacian,
-)
+from hushvec.mechanisms.additive import AdditiveNoise, EmpiricalGaussian, Gaussian, L2Laplace, Laplacian
 from hushvec.mechanisms.base import Mechanism, VectorMechanism, sensitivity_of
 from hushvec.mechanisms.privunit import PrivUnit
 
@@ -30,11 +24,7 @@ def sensitivity(mechanism: str, *, clip_norm: float, rows_per_person: int, dimen
 
 
 def element_variance(mechanism: str, dimension: int) -> int:
-    """Variance of the additive noise of one element, in units of sigma^2 or scale^2.
-
-    Raises:
-        TypeError, ValueError: not the name of additive noise.
-    """
+    """Variance of the additive noise of one element, in units of sigma^2 or scale^2."""
     return _ADDITIVE[validate.choice("mechanism", mechanism, _ADDITIVE)]._element_variance(dimension)
 
 

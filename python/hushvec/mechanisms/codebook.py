@@ -10,22 +10,48 @@ exactly epsilon-DP, and docs/retrieval.md has measured figures.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+import os
+import sys
+from collections.abc import Callable, Iterable
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core
+from hushvec._native import _core, arrays, kernels, rowwise
+from hushvec._native.arrays import CheckedRows
+from hushvec._native.products import inner_products
+from hushvec._native.rowwise import as_array
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
-from hushvec.mechanisms.code_counts import FEWEST, best, count_for, counts_up_to, found_share, tried_until_past
-from hushvec.mechanisms.codebook_response import CodebookResponse
-from hushvec.mechanisms.fitted_rows import FittedRows
+from hushvec._util.lazy import needs_extra
+from hushvec._util.rounding import quotient_down
+from hushvec.mechanisms.base import Mechanism
 from hushvec.mechanisms.privunit import PrivUnit
-from hushvec.mechanisms.public_arrays import Rows, checked_public_rows, nearest_codes, unit_public_rows, unit_rows
-from hushvec.mechanisms.public_codes import PublicCodes
+from hushvec.mechanisms.public_arrays import (
+    FITTED_ROWS,
+    FittedRows,
+    Rows,
+    as_float32,
+    as_narrow_rows,
+    checked_public_rows,
+    copy_on_device,
+    digest_of,
+    frozen,
+    load_npz,
+    nearest_codes,
+    require_other_rows,
+    save_npz,
+    unit_public_rows,
+    unit_rows,
+    words_of,
+)
 from hushvec.mechanisms.randomized_response import RandomizedResponse
+
+if TYPE_CHECKING:
+    from hushvec.accounting import Shuffled
 
 AUTO = "auto"
 COSINE, SEARCH = "cosine", "search"
@@ -34,6 +60,76 @@ _FEWEST_FOR_SEARCH = 16
 _MOST_SEARCHED = 2**13  # rows that are searched for choosing the number of codes
 _MOST_TRIED = 2**15  # public rows that the number of codes is chosen by; of more, as many at random
 _ROUNDS = 20  # of k-means
+
+FEWEST = 8
+NEIGHBORS = 10
+
+FORMAT = 1
+_ARRAYS = ("codes", "sums")
+_MOST_CODES = 2**24
+
+
+class Tried(NamedTuple):
+    """A number of codes (0 for a release without a codebook), and its score in [0, 1]."""
+
+    codes: int
+    share: float
+
+
+def counts_up_to(rows: int) -> list[int]:
+    """8, 16, 32, ... and the rows themselves."""
+    counts, count = [], FEWEST
+    while count < rows:
+        counts.append(count)
+        count *= 2
+    return [*counts, rows]
+
+
+def tried_until_past(counts: Iterable[int], score: Callable[[int], float]) -> list[Tried]:
+    """Scores of rising numbers of codes, until they fall to half of the best: further codes only dilute the truth."""
+    tried: list[Tried] = []
+    for count in counts:
+        tried.append(Tried(count, score(count)))
+        if tried[-1].share < best(tried).share / 2:
+            break
+    return tried
+
+
+def best(tried: Iterable[Tried]) -> Tried:
+    """The largest share; the first of equal ones."""
+    return max(tried, key=lambda one: one.share)
+
+
+def count_for(rows: int, count: int, *, tried_on: int) -> int:
+    """A number of codes that was chosen on some of the rows, for all of them: a code for each row stays a code for each row."""
+    return rows if count == tried_on else count
+
+
+def gains(depth: int) -> NDArray[np.float64]:
+    """Discounted gains 1 / log2(1 + rank) of the first ranks, adding up to 1."""
+    values = 1 / np.log2(np.arange(depth) + 2)
+    shares: NDArray[np.float64] = values / values.sum()
+    return shares
+
+
+def found_share(rows: Rows, queries: Rows, stored: Rows, most: int = 1024) -> float:
+    """The share of the discounted gain of the ten nearest other rows that the ten best among the others' stored rows have.
+
+    `rows` are unit rows [n, d] in random order, which decides between equal scores, n > 10; `queries` and `stored` [n, e] are
+    what each row is on the two sides of a search: itself, a release, or its image under a map. At most `most` rows are looked up.
+    """
+    asked = np.arange(min(most, len(rows)))
+    wanted, found = (nearest_others(given[asked], among, asked) for given, among in ((rows, rows), (queries, stored)))
+    hits = (found[:, :, None] == wanted[:, None, :]).any(axis=2)
+    return float((hits * gains(hits.shape[1])).sum(axis=1).mean())
+
+
+def nearest_others(asked: Rows, among: Rows, own: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Places [m, 10] of the rows of `among` with the largest inner products, best first, without one row of its own for each."""
+    scores = inner_products(asked, among)
+    scores[np.arange(len(asked)), own] = -np.inf
+    places: NDArray[np.int64] = np.argsort(-scores, axis=1, kind="stable")[:, :NEIGHBORS]
+    return places
 
 
 class CodebookFit(NamedTuple):
@@ -65,7 +161,7 @@ class CodebookFit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PublicCodebook(PublicCodes):
+class PublicCodebook:
     """k public unit rows, the codes, and the sums of the public rows that are nearest to each.
 
     Made by `fit`, `of` or `load`; two codebooks are equal if their arrays are.
@@ -77,7 +173,6 @@ class PublicCodebook(PublicCodes):
         fitted_rows: digests of those rows; None if unknown.
 
     Raises:
-        TypeError: wrong kinds.
         ValueError: shapes that do not fit, fewer than two codes, NaN or Inf, codes that are not of unit length.
 
     Guarantees:
@@ -102,6 +197,31 @@ class PublicCodebook(PublicCodes):
         >>> release.values.shape, release.receipt.epsilon, release.receipt.codebook == codebook.digest
         ((3, 16), 8.0, True)
     """
+
+    codes: Rows
+    sums: Rows
+    rows: int
+    fitted_rows: FittedRows | None = None
+
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:
+            object.__setattr__(self, name, frozen(name, getattr(self, name), 2))
+        validate.whole_number("rows", self.rows, at_least=1)
+        if not 2 <= len(self.codes) <= _MOST_CODES:
+            raise ValueError(f"codes must be at least 2 and at most 2^24, got {len(self.codes)}")
+        if self.sums.shape != self.codes.shape:
+            raise ValueError(f"sums must have shape {self.codes.shape}, that of codes, got {self.sums.shape}")
+        lengths = np.linalg.norm(self.codes.astype(np.float64), axis=1)
+        if (np.abs(lengths - 1) > 1e-5).any():
+            raise ValueError(f"codes must have unit length, got {float(lengths[np.abs(lengths - 1).argmax()])!r}")
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def dimension(self) -> int:
+        """d of the rows."""
+        return int(self.codes.shape[1])
 
     @classmethod
     def fit(
@@ -146,10 +266,8 @@ class PublicCodebook(PublicCodes):
 
     @classmethod
     def of(cls, public_rows: Any) -> PublicCodebook:
-        """Every public row is a code: for a public index that is searched, or where there are few rows.
-
-        Args:
-            public_rows: as for `fit`; at least two.
+        """Every public row is a code: for a public index that is searched, or where there are few rows, as in `fit`; at least
+        two.
         """
         rows = unit_public_rows(public_rows)
         return cls(rows, rows, len(rows), FittedRows.of(checked_public_rows("public_rows", public_rows)))
@@ -163,11 +281,8 @@ class PublicCodebook(PublicCodes):
         return cls(unit_rows(sums), sums.astype(np.float32), len(rows), FittedRows.of(checked_public_rows("public_rows", given)))
 
     def mechanism(self, epsilon: float, *, rows_per_person: int = 1) -> CodebookResponse:
-        """Randomized response over the codes, for `hushvec.privatize(mechanism=)`.
-
-        Args:
-            epsilon: > 0, of all rows of a person together.
-            rows_per_person: as in every mechanism.
+        """Randomized response over the codes, for `hushvec.privatize(mechanism=)`; epsilon > 0 is of all rows of a person
+        together.
         """
         return CodebookResponse(codebook=self, epsilon=epsilon, dimension=self.dimension, rows_per_person=rows_per_person)
 
@@ -178,9 +293,6 @@ class PublicCodebook(PublicCodes):
             public_sample: float array [n, d]: **public** rows like those to be released, and not those that the codebook was made
                 from, which it fits too well. Never private ones: the answer is not private.
             epsilon: > 0, of one release.
-
-        Raises:
-            TypeError, ValueError: as for `fit`.
         """
         rows = unit_public_rows(public_sample, "public_sample")
         if rows.shape[1] != self.dimension:
@@ -193,6 +305,235 @@ class PublicCodebook(PublicCodes):
             privunit_cosine=privunit.expected_cosine(),
             epsilon=float(epsilon),
         )
+
+    def encode(self, x: Any) -> Any:
+        """The number of the nearest code of each row, int32 [n]: private, not to be released. On a device an array of x's kind
+        there.
+
+        Args:
+            x: float array [d] or [n, d], numpy, torch (CPU, CUDA) or CuPy, or a list, as in `hushvec.privatize`. Not changed.
+
+        Guarantees:
+            A row's code depends on the row and the codes alone, and is the same under every instruction set but the portable one,
+            and on CUDA. Of codes with equal scores the first. float64 rows are brought to unit length first, which a device
+            rounds by docs/format.md section 10: where two codes are almost equally near, its code may be the other one.
+
+        Raises:
+            ValueError: another dimension, NaN or Inf.
+            RuntimeError: an x on CUDA without the backend or a driver, or in a graph capture, which cannot wait for the check of x.
+        """
+        x = as_array("x", x)
+        arrays.require_array("x", x)
+        count, dimension = arrays.rows_and_dimension(x)
+        if dimension != self.dimension:
+            raise ValueError(f"x must have {self.dimension} columns, got {dimension}")
+        if arrays.on_cuda(x):
+            return self._encode_on_device(x)
+        rowwise.require_finite("x", x)
+        return nearest_codes(as_float32(x).reshape(count, dimension), self.codes)
+
+    def _encode_on_device(self, x: Any) -> Any:
+        kernels.require_device(x)
+        x = arrays.in_order(x)
+        rowwise.require_finite("x", x)
+        return kernels.nearest_codes(as_narrow_rows(x), copy_on_device(self, "codes", self.codes, x))
+
+    def decode(self, codes: Any, epsilon: float) -> Rows:
+        """A unit row, float32 [n, d], for each released code: the direction of the posterior mean of a public row, given the
+        code.
+
+        Post-processing, so it costs nothing.
+
+        Args:
+            codes: whole numbers in [0, k), released by randomized response with this epsilon for each.
+            epsilon: > 0, of one row.
+        """
+        numbers = np.asarray(codes)
+        if numbers.dtype.kind not in "iu":
+            raise TypeError(f"codes must be whole numbers, got {numbers.dtype}")
+        outside = numbers[(numbers < 0) | (numbers >= len(self))]
+        if outside.size:
+            raise ValueError(f"codes must be >= 0 and < {len(self)}, got {int(outside.flat[0])}")
+        decoded: Rows = self.decoded_codes(RandomizedResponse(epsilon=epsilon, k=len(self)))[numbers]
+        return decoded
+
+    def decoded_codes(self, response: RandomizedResponse) -> Rows:
+        """[k, d]: sum over public rows u of P(code | u) u, to unit length."""
+        truth, other = response.probability_of_truth, response.probability_of_each_other
+        sums = self.sums.astype(np.float64)
+        return unit_rows((truth - other) * sums + other * sums.sum(axis=0))
+
+    def require_other_rows(self, x: Any, *, first_row: int = 0) -> None:
+        """Refuse rows that the codebook was made from, as far as `PublicProjection.require_other_rows` can see. Every release
+        asks.
+
+        Errors count rows from `first_row`, the number of x's first row in the whole input. Whoever sees the refusal learns of the
+        row.
+        """
+        require_other_rows("codebook", self.fitted_rows, x, first_row=first_row)
+
+    def for_any_row(self) -> PublicCodebook:
+        """The same codebook without digests of its rows, for what may well be one of them: a question to a public index, a
+        benchmark that has texts twice."""
+        found = copy(self)
+        object.__setattr__(found, "fitted_rows", None)
+        return found
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hexadecimal, of the codebook: format, shapes, and every float32 of codes and sums, little-endian."""
+        return digest_of("codebook", FORMAT, self._stored())
+
+    def _stored(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == other.digest if isinstance(other, PublicCodebook) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"PublicCodebook({len(self)} codes, dimension {self.dimension}, digest {self.digest[:12]})"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the codebook as an .npz file: beside `path` first, then in one step onto it. With the digests of its public rows."""
+        save_npz(path, FORMAT, self.digest, {FITTED_ROWS: words_of(self.fitted_rows), "rows": self.rows, **self._stored()})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PublicCodebook:
+        """The codebook that `save` wrote; ValueError where the file is none, or its digest is not that of its contents."""
+
+        def made(stored: dict[str, Any]) -> PublicCodebook:
+            return cls(stored["codes"], stored["sums"], int(stored["rows"]), FittedRows.stored(stored[FITTED_ROWS]))
+
+        return load_npz(path, "codebook", FORMAT, (FITTED_ROWS, "rows", *_ARRAYS), made)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodebookResponse(Mechanism):
+    """For every row its code by randomized response, decoded to a public unit row. Made by `PublicCodebook.mechanism`.
+
+    Args:
+        codebook: public.
+        epsilon: > 0, of all rows of a person together; each answer gets epsilon / rows_per_person.
+        dimension: d, that of the codebook.
+
+    Guarantees:
+        (epsilon, 0)-DP under replace-one of one person's rows, exact as sampled: the code is a function of the row and of public
+        data, whatever floating point makes of it; it is released by `RandomizedResponse`, and decoding sees the answer alone.
+
+    Edge cases:
+        Rows are directions: their length has no influence, and what is released has unit length.
+
+    Reference:
+        docs/proofs/codebook.md; Kairouz, Oh, Viswanath (2016).
+    """
+
+    name = "codebook"
+    law = "randomized_response"
+    grade = "exact"
+    directions_only = True
+    codebook: PublicCodebook = field(repr=False)
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.codebook, PublicCodebook):
+            raise TypeError(f"codebook must be a PublicCodebook, got {validate.kind(self.codebook)}")
+        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
+        if self.dimension != self.codebook.dimension:
+            raise ValueError(f"dimension must be {self.codebook.dimension}, that of the codebook, got {self.dimension}")
+        if self.clip_norm != 1:
+            raise ValueError(f"clip_norm must be 1.0 for a codebook, which releases unit rows, got {self.clip_norm!r}")
+        truth, other = self.response.law
+        if truth <= other:
+            raise ValueError(
+                f"epsilon must be large enough to prefer the truth among {len(self.codebook)} codes, got {self.epsilon!r}"
+            )
+
+    @cached_property
+    def response(self) -> RandomizedResponse:
+        """Over the codes, for one row."""
+        return RandomizedResponse(epsilon=quotient_down(self.epsilon, self.rows_per_person), k=len(self.codebook))
+
+    @cached_property
+    def table(self) -> Rows:
+        """[k, d]: what is released for each answer."""
+        table = self.codebook.decoded_codes(self.response)
+        table.flags.writeable = False
+        return table
+
+    @property
+    def cost(self) -> tuple[float, float]:
+        return self.epsilon, 0.0
+
+    def shuffled(self, n: int) -> Shuffled:
+        """Cost of one person's releases against an observer who sees only the shuffled releases of n people.
+
+        Args:
+            n: >= 1, how many people release by this mechanism in the batch. Only those count who follow the protocol.
+
+        Returns:
+            A loss for `hushvec.accounting.compose`: ``codebook.mechanism(8.0).shuffled(10**6).epsilon(1e-6)``.
+
+        Guarantees:
+            For one batch to which every person sends `rows_per_person` rows, under replacement of all rows of one person, by
+            `epsilon` and n, as `Shuffled` says; docs/proofs/shuffling.md. It takes an honest shuffler that puts all released rows
+            in random order and removes names, times and whatever else tells people apart. Before the shuffler only `epsilon`
+            holds.
+
+        Example:
+            >>> import numpy as np
+            >>> from hushvec.mechanisms import PublicCodebook
+            >>> loss = PublicCodebook.of(np.eye(32, dtype=np.float32)).mechanism(8.0).shuffled(10**6)
+            >>> round(loss.epsilon(1e-6), 3)
+            0.304
+        """
+        from hushvec.accounting import Shuffled
+
+        return Shuffled(epsilon=self.epsilon, n=n)
+
+    def expected_cosine(self, norm: float | None = None) -> float:
+        """About the cosine between a public row and its release, over the rows that the codebook was made from, whatever the
+        norm.
+        """
+        if norm is not None:
+            validate.positive("norm", norm)
+        sums = self.codebook.sums.astype(np.float64)
+        truth, other = self.response.probability_of_truth, self.response.probability_of_each_other
+        hit = float(np.einsum("kd,kd->", sums, self.table))
+        anything = float(sums.sum(axis=0) @ self.table.sum(axis=0, dtype=np.float64))
+        return ((truth - other) * hit + other * anything) / self.codebook.rows
+
+    def describe(self) -> tuple[str, ...]:
+        epsilon, delta = self.cost
+        rows = f", {self.rows_per_person:,} rows per person" if self.rows_per_person > 1 else ""
+        return (
+            f"{self.name}, {len(self.codebook):,} public codes, dimension {self.dimension}{rows}",
+            f"an answer is the nearest code with probability {self.response.probability_of_truth:.4g}",
+            f"one release costs epsilon = {epsilon!r}, delta = {delta!r}",
+            f"expected cosine {self.expected_cosine():.4f} for rows like the public ones; check(sample, epsilon=) says it for yours",
+            "grade exact: the released bits carry the claim",
+        )
+
+    def require_release(self, x: Any) -> None:
+        super().require_release(x)
+        self.codebook.require_other_rows(x.values if isinstance(x, CheckedRows) else x)
+
+    def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
+        answers = self.response.respond(self.codebook.encode(x), generator=source)
+        out = arrays.empty_like(x) if out is None else out
+        if arrays.on_cuda(x):
+            with arrays.device_scope(x):
+                out[...] = copy_on_device(self, "table", self.table, x)[answers].reshape(tuple(x.shape))
+            return out
+        decoded = self.table[answers].reshape(tuple(x.shape))
+        if arrays.is_torch(out):
+            out.copy_(sys.modules["torch"].from_numpy(decoded))
+        else:
+            out[...] = decoded
+        return out
 
 
 def _best_count(rows: Rows, epsilon: float, purpose: str, seed: int) -> int:
@@ -214,7 +555,7 @@ def _best_count(rows: Rows, epsilon: float, purpose: str, seed: int) -> int:
 
 
 def _found_share(codebook: PublicCodebook, rows: Rows, epsilon: float, seed: int) -> float:
-    """By one release of each row, which is public: the seed is no secret."""
+    """Score one release of each row. The rows are public, so the seed is not secret."""
     released = np.empty_like(rows)
     codebook.mechanism(epsilon).apply(rows, released, _core.Generator.unsafe_seeded(seed))
     return found_share(rows, rows, released)

@@ -27,24 +27,14 @@ _REACH = 8.0  # beyond the threshold, in units of sigma
 
 @lru_cache(maxsize=1024)
 def gaussian_saturation(sigma: float, clip_norm: float, grid: float, dimension: int) -> float:
-    """At most this share of the values of a clipped row saturates, on average over the noise, whatever the row is.
-
-    Args:
-        sigma, clip_norm: of the release, in the unit of its rows.
-        grid: of its int8 values.
-        dimension: elements in a row.
-    """
+    """At most this share of the values of a clipped row saturates, on average over the noise, whatever the row is."""
     limit = _limit(sigma, grid)
     return _over_a_row(lambda share: _beyond(limit, share * clip_norm / sigma), dimension)
 
 
 @lru_cache(maxsize=1024)
 def privunit_saturation(sigma: float, cap_probability: float, threshold: float, grid: float, dimension: int) -> float:
-    """The same for PrivUnitG, whose signal is the component along the row's direction.
-
-    Args:
-        cap_probability, threshold: its law.
-    """
+    """The same for PrivUnitG, whose signal is the component along the row's direction."""
     limit = _limit(sigma, grid)
     lengths = [(threshold + _REACH) * i / _LENGTHS for i in range(_LENGTHS + 1)]
     longer = [_component_beyond(cap_probability, threshold, length) for length in lengths]

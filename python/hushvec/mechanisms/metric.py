@@ -14,11 +14,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, total_ordering
 from typing import Any, ClassVar
 
-from hushvec._native import _core, arrays, conversion, kernels, rowwise
-from hushvec._native.generators import require_generator
+from hushvec._native import _core, arrays, kernels, rowwise
+from hushvec._native.kernels import require_generator
+from hushvec._native.rowwise import as_array
 from hushvec._util import validate
 from hushvec._util.rounding import float32_up, fraction_up
 from hushvec.noise import add_noise
@@ -27,16 +28,16 @@ _NO_SUM = "a metric epsilon (unit 1/distance) cannot be added to {other}: their 
 _NO_COMPARISON = "a metric epsilon (unit 1/distance) cannot be compared with {other}: their units differ; on_diameter(D) converts it"
 
 
+@total_ordering
 class MetricEpsilon:
-    """How fast the privacy loss grows with the L2 distance of two inputs, per unit of that distance.
+    """How fast the privacy loss grows with the L2 distance of two inputs, per unit of that distance. It cannot be changed.
 
     Args:
         value: > 0 and finite, in 1/distance; a plain number.
 
     Raises:
-        TypeError: value is no number, an attempt to change the object, or to add it to or compare it with anything but another
-            metric epsilon: a float is a plain epsilon, and a pair is (epsilon, delta). Both have other units.
-        ValueError: value not > 0, or not finite.
+        TypeError: an attempt to add it to or compare it with anything but another metric epsilon: a float is a plain epsilon, and a
+            pair is (epsilon, delta). Both have other units.
 
     Guarantees:
         Sums are rounded up, so that a composition is never stated too small.
@@ -70,24 +71,17 @@ class MetricEpsilon:
         return self._value
 
     def on_diameter(self, diameter: float) -> tuple[float, float]:
-        """The (epsilon, 0) of local differential privacy that it implies for inputs from a set of this diameter.
+        """The (epsilon, 0) of local differential privacy for inputs from a set of this diameter: value * diameter, rounded up.
 
         Args:
             diameter: largest L2 distance between two possible inputs, > 0, in the unit of the inputs. Rows clipped to norm C: 2 C.
-
-        Returns:
-            (value * diameter, 0.0), the product rounded up.
         """
         product = Fraction(self._value) * Fraction(validate.positive("diameter", diameter))
         return _up("metric epsilon * diameter", product), 0.0
 
     @classmethod
     def compose(cls, losses: Iterable[MetricEpsilon]) -> MetricEpsilon:
-        """What several releases of one input cost together: the sum, rounded up once.
-
-        Args:
-            losses: at least one metric epsilon, and nothing else.
-        """
+        """Cost of several releases of one input: the sum of at least one metric epsilon, rounded up once."""
         listed = list(losses)
         if not listed:
             raise ValueError("losses must hold at least one metric epsilon, got none")
@@ -108,15 +102,6 @@ class MetricEpsilon:
 
     def __lt__(self, other: object) -> bool:
         return self._value < self._comparable(other)
-
-    def __le__(self, other: object) -> bool:
-        return self._value <= self._comparable(other)
-
-    def __gt__(self, other: object) -> bool:
-        return self._value > self._comparable(other)
-
-    def __ge__(self, other: object) -> bool:
-        return self._value >= self._comparable(other)
 
     def __hash__(self) -> int:
         return hash((MetricEpsilon, self._value))
@@ -152,7 +137,6 @@ class MetricLaplace:
         dimension: d, elements in a row.
 
     Raises:
-        TypeError: wrong kinds.
         ValueError: epsilon not > 0, or 1/epsilon not in [2^-100, 2^100]; dimension < 1.
 
     Guarantees:
@@ -198,7 +182,7 @@ class MetricLaplace:
 
     @property
     def cost(self) -> MetricEpsilon:
-        """What one release costs each person in it: a metric epsilon, and never a pair."""
+        """Cost of one release to each person in it: a metric epsilon, and never a pair."""
         assert isinstance(self.epsilon, MetricEpsilon)
         return self.epsilon
 
@@ -229,23 +213,19 @@ class MetricLaplace:
         )
 
     def release(self, x: Any, *, generator: _core.Generator | None = None) -> Any:
-        """x with noise on every row.
+        """A new array of x's kind, shape and dtype: x with noise on every row.
 
         Args:
             x: float array [d] or [n, d] of this dimension, numpy, torch (CPU, CUDA) or CuPy, or a list as in `hushvec.privatize`.
                 Not changed.
             generator: key stream; the process-wide one, keyed by the operating system, if None.
 
-        Returns:
-            A new array of x's kind, shape and dtype.
-
         Raises:
-            TypeError: wrong kinds.
             ValueError: another dimension; NaN or Inf in x. Nothing is drawn.
             RuntimeError: an array on CUDA without the backend or a driver, or in a graph capture.
         """
         source = require_generator(generator)
-        x = conversion.as_array("x", x)
+        x = as_array("x", x)
         arrays.require_array("x", x)
         _, dimension = arrays.rows_and_dimension(x)
         if dimension != self.dimension:

@@ -103,7 +103,7 @@ class PrivUnit(VectorMechanism):
 
     @property
     def threshold(self) -> float:
-        """Of <W, u>; gamma sqrt(d) of the paper."""
+        """Threshold of <W, u>; gamma sqrt(d) of the paper."""
         return self._split[1]
 
     @cached_property
@@ -140,11 +140,7 @@ class PrivUnit(VectorMechanism):
         return self.sigma * math.sqrt(self.dimension + self.threshold * mean - mean * mean)
 
     def expected_cosine(self, norm: float | None = None) -> float:
-        """About the cosine between a row and its release: E / sqrt(E|W|^2).
-
-        Args:
-            norm: has no influence: only the direction is released.
-        """
+        """About the cosine between a row and its release, E / sqrt(E|W|^2), whatever the norm: only the direction is released."""
         if norm is not None:
             validate.positive("norm", norm)
         return self.mean_inner_product / math.sqrt(self.dimension + self.threshold * self.mean_inner_product)
@@ -177,17 +173,11 @@ def top_1_probability(cap_probability: float, threshold: float, corpus_size: int
     """Probability that a release is nearer to its own direction than to each of n others, if those are orthogonal to it.
 
     The others' inner products with W are then independent N(0, 1), so that alpha is the largest with probability Phi(alpha)^n,
-    whose mean over the law of alpha is, with q = Phi(threshold),
+    whose mean over the law of alpha is, with p = cap_probability and q = Phi(threshold),
 
         p (1 - q^(n+1)) / ((n + 1) (1 - q)) + (1 - p) q^n / (n + 1)
 
-    Args:
-        cap_probability: p.
-        threshold: as in `PrivUnit`.
-        corpus_size: n >= 1.
-
-    Returns:
-        The probability in that model. Real vectors have near neighbors, which rank higher.
+    Real vectors have near neighbors, which rank higher.
     """
     above = norm_sf(threshold)
     log_below = math.log1p(-above)

@@ -12,18 +12,100 @@ import os
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays, conversion, rowwise
+from hushvec._native import arrays, rowwise
 from hushvec._native.products import product
+from hushvec._native.rowwise import as_array
 from hushvec._util import validate
-from hushvec._util.npz import load_npz, save_npz
-from hushvec.mechanisms.fitted_rows import FITTED_ROWS, FittedRows, require_other_rows, words_of
-from hushvec.mechanisms.projection_fit import ProjectionFit, projection_fit
-from hushvec.mechanisms.public_arrays import checked_public_rows, digest_of, frozen
+from hushvec.mechanisms.codebook import NEIGHBORS, nearest_others
+from hushvec.mechanisms.public_arrays import (
+    FITTED_ROWS,
+    FittedRows,
+    checked_public_rows,
+    digest_of,
+    frozen,
+    load_npz,
+    require_other_rows,
+    save_npz,
+    unit_rows,
+    words_of,
+)
+
+_FEWEST_ROWS = 32
+_MOST_ROWS = 2000  # of more, as many at random
+_ENOUGH = 0.5
+
+_Rows = NDArray[np.float64]
+
+
+class ProjectionFit(NamedTuple):
+    """How much of a public sample survives a map. Shares, in [0, 1].
+
+    Args:
+        kept_length: of the sample's squared length around its mean, what the map's components hold.
+        possible_length: what as many components would hold if they were fitted on rows like the sample: on one half, for the other.
+        kept_neighbors: of the ten nearest rows of each row, by cosine, those that are still among its ten nearest behind the map.
+    """
+
+    kept_length: float
+    possible_length: float
+    kept_neighbors: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether the components hold half of what is possible, or half of the neighbors stay, as with a wide random map."""
+        return self.kept_length >= _ENOUGH * self.possible_length or self.kept_neighbors >= _ENOUGH
+
+    def __str__(self) -> str:
+        verdict = "it fits" if self.fits else "fit one on public rows of this kind, or use no map"
+        return (
+            f"this map keeps {self.kept_length:.2f} of your sample's squared length, of {self.possible_length:.2f} that as many "
+            f"components can keep, and {self.kept_neighbors:.2f} of its neighbors: {verdict}"
+        )
+
+
+def projection_fit(projection: PublicProjection, public_sample: Any) -> ProjectionFit:
+    """`PublicProjection.check`."""
+    public_sample = checked_public_rows("public_sample", public_sample)
+    count, dimension = public_sample.shape
+    if dimension != projection.dimension:
+        raise ValueError(f"public_sample must have {projection.dimension} columns, got {dimension}")
+    if count < _FEWEST_ROWS:
+        raise ValueError(f"public_sample must have at least {_FEWEST_ROWS} rows, got {count}")
+    values = public_sample.detach().double().cpu().numpy() if arrays.is_torch(public_sample) else public_sample
+    rows = np.asarray(values, np.float64)[np.random.default_rng(0).permutation(count)[:_MOST_ROWS]]
+    axes = projection.components
+    return ProjectionFit(
+        kept_length=1.0 if axes is None else _share(rows - rows.mean(axis=0), axes.astype(np.float64)),
+        possible_length=_possible(rows, projection.output_dimension),
+        kept_neighbors=_kept_neighbors(rows, np.asarray(projection.transform(rows), np.float64)),
+    )
+
+
+def _share(centered: _Rows, components: _Rows) -> float:
+    whole = float(np.square(centered).sum())
+    return min(1.0, float(np.square(centered @ components.T).sum()) / whole) if whole > 0 else 1.0
+
+
+def _possible(rows: _Rows, count: int) -> float:
+    seen, held_out = rows[::2] - rows[::2].mean(axis=0), rows[1::2] - rows[1::2].mean(axis=0)
+    axes = np.linalg.svd(seen, full_matrices=False)[2][:count]
+    return _share(held_out, axes)
+
+
+def _kept_neighbors(before: _Rows, after: _Rows) -> float:
+    near = [_nearest(rows) for rows in (before, after)]
+    return float(np.mean([len(set(one) & set(other)) / NEIGHBORS for one, other in zip(*(side.tolist() for side in near))]))
+
+
+def _nearest(rows: _Rows) -> NDArray[np.int64]:
+    unit = unit_rows(rows)
+    return nearest_others(unit, unit, np.arange(len(unit)))
+
 
 FORMAT = 1
 ALL = "all"
@@ -50,7 +132,6 @@ class PublicProjection:
         fitted_rows: digests of the rows that it was fitted on, which `fit` and `mean_only` keep; None: not known, or none.
 
     Raises:
-        TypeError: wrong kinds.
         ValueError: shapes that do not fit, NaN or Inf, components that are not orthonormal, scales without components or not > 0.
 
     Guarantees:
@@ -115,14 +196,14 @@ class PublicProjection:
                 their mean square length is then 1.
 
         Raises:
-            TypeError: wrong kinds.
             ValueError: not two-dimensional, fewer than two rows, NaN or Inf, more components than directions.
         """
         rows = _public_rows(public_embeddings)
         wanted = rows.shape[1] if components == ALL else _components(components, rows.shape[1])
         centered = validate.flag("remove_mean", remove_mean)
         mean = rows.mean(axis=0).astype(np.float32) if centered else np.zeros(rows.shape[1], np.float32)
-        spread, axes = np.linalg.eigh(_second_moment(rows, mean))
+        moved = rows - mean
+        spread, axes = np.linalg.eigh(moved.T @ moved / len(rows))
         varying = int((spread > _SMALLEST_SPREAD**2 * spread[-1]).sum()) if spread[-1] > 0 else 0
         count = max(1, varying) if components == ALL else wanted
         if count > varying:
@@ -185,7 +266,6 @@ class PublicProjection:
             gradients, a row's bits depend on the row alone, so that equal rows stay equal.
 
         Raises:
-            TypeError: wrong kinds.
             ValueError: another dimension; NaN, Inf or a result beyond float32, with the row.
         """
         wide = self._checked("x", x, self.dimension) - _like(x, self.mean)
@@ -225,7 +305,7 @@ class PublicProjection:
             that was scaled, normalized, rounded or changed anywhere; rows of zeros; some of more than 2^20 fitted rows; any row where
             the map was not made by `fit` or `mean_only`. So this catches mistakes, and the absence of a refusal proves nothing.
         """
-        require_other_rows("projection", self.fitted_rows, conversion.as_array(name, x), name)
+        require_other_rows("projection", self.fitted_rows, as_array(name, x), name)
 
     def check(self, public_sample: Any) -> ProjectionFit:
         """How much of rows like those to be released survives the map, before any epsilon is spent.
@@ -241,14 +321,13 @@ class PublicProjection:
             Lengths are measured without the map's scales and mean, neighbors with them: whitening moves neighbors on purpose.
 
         Raises:
-            TypeError: wrong kinds.
             ValueError: another dimension, too few rows, NaN or Inf.
         """
         return projection_fit(self, public_sample)
 
     def _checked(self, name: str, x: Any, dimension: int) -> Any:
         """x in float64, of its own kind."""
-        x = conversion.as_array(name, x)
+        x = as_array(name, x)
         arrays.require_array(name, x)
         if arrays.is_cupy(x):
             raise TypeError(f"{name} must be a numpy array or a torch tensor, got {arrays.array_kind(x)}")
@@ -294,12 +373,7 @@ class PublicProjection:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PublicProjection:
-        """The map that `save` wrote.
-
-        Raises:
-            OSError: the file cannot be read.
-            ValueError: it is no such file, or not what was saved: its digest is another.
-        """
+        """The map that `save` wrote; ValueError where the file is none, or its digest is not that of its contents."""
 
         def made(stored: dict[str, Any]) -> PublicProjection:
             components, scales = (stored[name] if len(stored[name]) else None for name in ("components", "scales"))
@@ -331,12 +405,6 @@ def _public_rows(public_embeddings: Any) -> NDArray[np.float64]:
     if arrays.is_torch(public_embeddings):
         public_embeddings = public_embeddings.double().cpu().numpy()
     return np.asarray(public_embeddings, np.float64)
-
-
-def _second_moment(rows: NDArray[np.float64], mean: NDArray[np.float32]) -> NDArray[np.float64]:
-    centered = rows - mean
-    moment: NDArray[np.float64] = centered.T @ centered / len(rows)
-    return moment
 
 
 def _components(components: Any, dimension: int) -> int:

@@ -1,18 +1,183 @@
-"""Public float32 arrays that mechanisms use: checked, and named by a digest; and rows compared with them."""
+"""Public arrays that mechanisms use: checked, named by a digest, saved in .npz files, compared with rows to be released.
+
+`FittedRows` keeps digests of the rows that a public map or codebook was fitted on, so that a release of one of them is refused.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays, conversion, rowwise
+from hushvec._native import arrays, rowwise
 from hushvec._native.products import inner_products
+from hushvec._native.rowwise import as_array
 from hushvec._util import validate
+from hushvec._util.publish import SHARED, published_bytes
+
+
+class Digested(Protocol):
+    """An object with a digest of its contents."""
+
+    @property
+    def digest(self) -> str: ...
+
+
+Made = TypeVar("Made", bound=Digested)
+
+
+def save_npz(path: str | os.PathLike[str], version: int, digest: str, fields: Mapping[str, Any]) -> None:
+    """Write fields with their format's version and the digest: beside `path` first, then in one step onto it."""
+    with published_bytes(Path(path), mode=SHARED) as file:
+        np.savez(file, format=version, digest=digest, **fields)
+
+
+def load_npz(
+    path: str | os.PathLike[str], what: str, version: int, fields: Collection[str], make: Callable[[dict[str, Any]], Made]
+) -> Made:
+    """The object that `make` makes of the fields of a file of `save_npz`, which must have these and no others. Nothing is
+    unpickled.
+    """
+    with open(path, "rb") as file:
+        try:
+            stored = _fields_of(file, ("format", "digest", *fields), version)
+            made = make(stored)
+        # whatever the reader raises for a damaged archive: zip, zlib and numpy each have their own errors
+        except Exception as mistake:
+            raise ValueError(f"{os.fspath(path)} is not a saved {what}: {mistake}") from None
+    if made.digest != str(stored["digest"]):
+        raise ValueError(f"{os.fspath(path)} has digest {made.digest}, but says {stored['digest']}")
+    return made
+
+
+def _fields_of(file: Any, fields: Collection[str], version: int) -> dict[str, Any]:
+    with np.load(file, allow_pickle=False) as archive:
+        if sorted(archive.files) != sorted(fields):
+            raise ValueError(f"fields must be {', '.join(fields)}, got {', '.join(archive.files)}")
+        stored = {name: archive[name] for name in archive.files}
+    if stored["format"].shape != () or int(stored["format"]) != version:
+        raise ValueError(f"format must be {version}, got {stored['format']}")
+    return stored
+
+
+Words = NDArray[np.uint64]
+
+# The field of files.
+FITTED_ROWS = "fitted_rows"
+
+# Of more rows those with the smallest digests are kept: 16 MiB.
+MOST_KEPT = 2**20
+
+_AT_ONCE = 4096
+
+# A row's key is made of this many of its elements. Only rows with a known key are read as a whole.
+_SAMPLED = 8
+_ODD = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRows:
+    """Keys and digests of public rows: a row is known if both its key and its digest are.
+
+    Args:
+        words: uint64 [2, n], n <= 2^20: keys, digests, each in increasing order.
+
+    Guarantees:
+        A row that was given to `of` is found as float32, float64 (rounded to it), float16 or bfloat16 if they hold the same numbers,
+        numpy, torch or CuPy, in any layout. Of more than 2^20 rows, as many are known. Another row of n is found with probability
+        n 2^-64. Rows of zeros are never found. Not found: a row that was scaled, normalized, rounded or changed in any element.
+    """
+
+    words: Words
+
+    def __post_init__(self) -> None:
+        if self.words.dtype != np.uint64 or self.words.ndim != 2 or len(self.words) != 2:
+            raise ValueError(f"fitted_rows must be uint64 [2, n], got {self.words.dtype} {list(self.words.shape)}")
+
+    @classmethod
+    def of(cls, rows: Any) -> FittedRows:
+        """Keys and digests of public rows [n, d]: whoever has a row can tell whether it is among them."""
+        keys, digests = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
+        for start in range(0, len(rows), _AT_ONCE):
+            part = _as_float32(rows[start : start + _AT_ONCE])
+            part = part[part.any(axis=1)]
+            keys.append(_keys(part))
+            digests.append(np.fromiter(map(_digest, part), np.uint64, len(part)))
+        found = np.stack([np.concatenate(keys), np.concatenate(digests)])
+        kept = np.sort(found[:, np.argsort(found[1])[:MOST_KEPT]], axis=1)
+        kept.flags.writeable = False
+        return cls(kept)
+
+    @classmethod
+    def stored(cls, words: Words) -> FittedRows | None:
+        """The inverse of `words_of`."""
+        return cls(words) if words.size else None
+
+    def first_in(self, x: Any) -> int | None:
+        """The number of the first row of x [n, d] that is known, or None."""
+        for start in range(0, len(x), _AT_ONCE):
+            keys = _keys(x[start : start + _AT_ONCE])
+            for place in np.flatnonzero(_has(self.words[0], keys)) + start:
+                if _has(self.words[1], np.array([_digest(_as_float32(x[place : place + 1])[0])], np.uint64))[0]:
+                    return int(place)
+        return None
+
+
+def words_of(fitted: FittedRows | None) -> Words:
+    """As files have them: none where no row is known."""
+    return np.empty((2, 0), np.uint64) if fitted is None else fitted.words
+
+
+def require_other_rows(what: str, fitted: FittedRows | None, x: Any, name: str = "x", first_row: int = 0) -> None:
+    """Refuse rows [d] or [n, d] that `what`, a "projection" or "codebook", was fitted on. `first_row` is x's first in the whole
+    input.
+    """
+    place = None if fitted is None else fitted.first_in(arrays.as_matrix(x))
+    if place is not None:
+        raise ValueError(
+            f"{what} must be fitted on public rows, not on those to be released: row {first_row + place} of {name} is one that it was "
+            "fitted on (leave it out of one of the two)"
+        )
+
+
+def _has(known: Words, wanted: Words) -> NDArray[np.bool_]:
+    """Which of `wanted` are among `known`, which are in order."""
+    if not len(known):
+        return np.zeros(len(wanted), np.bool_)
+    found: NDArray[np.bool_] = known[np.searchsorted(known, wanted).clip(max=len(known) - 1)] == wanted
+    return found
+
+
+def _as_float32(rows: Any) -> NDArray[np.float32]:
+    """A copy in C order in CPU memory, without -0.0."""
+    values = rows.detach().cpu().float().numpy() if arrays.is_torch(rows) else rows.get() if arrays.is_cupy(rows) else rows
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(values, "<f4") + np.float32(0.0)
+
+
+@lru_cache(maxsize=64)
+def _sampled(columns: int) -> list[int]:
+    places: list[int] = np.linspace(0, columns - 1, _SAMPLED).astype(np.intp).tolist()
+    return places
+
+
+def _keys(rows: Any) -> Words:
+    sampled = _as_float32(rows[:, _sampled(rows.shape[1])])
+    keys: Words = (sampled.view(np.uint64) * _ODD).sum(axis=1, dtype=np.uint64)
+    return keys
+
+
+def _digest(row: NDArray[np.float32]) -> int:
+    return int.from_bytes(hashlib.blake2b(row.data, digest_size=8).digest(), "little")
+
 
 Rows = NDArray[np.float32]
 
@@ -47,7 +212,7 @@ def frozen(name: str, array: Any, dimensions: int) -> Rows:
 
 def checked_public_rows(name: str, given: Any) -> Any:
     """At least two finite rows that something public can be fitted on, as an array."""
-    rows = conversion.as_array(name, given)
+    rows = as_array(name, given)
     arrays.require_array(name, rows)
     if rows.ndim != 2 or rows.shape[0] < 2 or rows.shape[1] < 1:
         raise ValueError(f"{name} must have at least two rows and one column, got shape {tuple(rows.shape)}")
@@ -104,15 +269,7 @@ def as_float32(x: Any) -> Rows:
 
 
 def unit_public_rows(public_rows: Any, name: str = "public_rows") -> Rows:
-    """Public rows at unit length in float32, a new array.
-
-    Args:
-        public_rows: float array [n, d], n >= 2.
-        name: of the argument, for errors.
-
-    Raises:
-        TypeError, ValueError: no such array, NaN or Inf, a row of zeros.
-    """
+    """Public rows [n, d], n >= 2, at unit length in float32, a new array."""
     rows = unit_rows(as_float32(checked_public_rows(name, public_rows)))
     empty = np.flatnonzero(~rows.any(axis=1))
     if len(empty):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core, arrays, kernels
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import log_ratio_up, next_up
 
@@ -119,12 +119,12 @@ class RandomizedResponse:
 
     @property
     def probability_of_truth(self) -> float:
-        """That an answer is true, as sampled."""
+        """Probability that an answer is true, as sampled."""
         return self.law[0] * _UNIT
 
     @property
     def probability_of_each_other(self) -> float:
-        """That an answer is a given other label, as sampled."""
+        """Probability that an answer is a given other label, as sampled."""
         return self.law[1] * _UNIT
 
     @property
@@ -166,21 +166,18 @@ class RandomizedResponse:
             generator: a `Generator`; None for the one of the process.
 
         Returns:
-            An object of `labels` for one label, a list for a list or tuple, an array of the same kind and shape for an array: of the
-            same dtype where the labels are 0 .. k - 1, and otherwise of the dtype that `labels` have in numpy.
+            An object of `labels` for one label, a list for a list or tuple, an array of the same kind and shape for an array: of
+            the same dtype where the labels are 0 .. k - 1, and otherwise of the dtype that `labels` have in numpy.
 
         Raises:
-            TypeError: a true label that is not hashable, a tensor of other than whole numbers, generator of another kind.
             ValueError: a true label that is not among the labels; codes in an integer array too narrow for k - 1; a tensor where the
                 labels are not 0 .. k - 1; a generator with AES-256 for an array on a device. Nothing is drawn then.
             RuntimeError: an array on CUDA without the backend or a driver, or in a graph capture, which cannot wait for the check of
                 the codes; a caller that is being recorded into a program.
 
         Guarantees:
-            On a device the answers are those that the CPU gives from the same stream of ChaCha.
-
-        Edge cases:
-            An empty batch gives an empty one.
+            On a device the answers are those that the CPU gives from the same stream of ChaCha. An empty batch gives an empty
+            one.
         """
         source = require_generator(generator)
         if isinstance(true_label, np.ndarray):
@@ -271,16 +268,12 @@ class RandomizedResponse:
         """Unbiased estimates of how common each label is among those who answered, with standard errors.
 
         Args:
-            counts: how often each label was answered, in the order of `labels` (see `count`).
-
-        Raises:
-            ValueError: not k counts, a count that is negative or no whole number, no answers at all, or an epsilon so small that the
-                answers carry nothing.
+            counts: how often each label was answered, in the order of `labels` (see `count`): k whole numbers, not all 0.
 
         Guarantees:
-            With p and q the probabilities as sampled and n answers, E[count_i] = n (f_i p + (1 - f_i) q), so that
-            (count_i / n - q) / (p - q) has the mean f_i. Its variance over the answers' randomness is
-            (f_i p (1 - p) + (1 - f_i) q (1 - q)) / (n (p - q)^2); the estimate, cut to [0, 1], stands in for f_i there.
+            With p and q the probabilities as sampled and n answers, E[count_i] = n (f_i p + (1 - f_i) q), so that (count_i / n -
+            q) / (p - q) has the mean f_i. Its variance over the answers' randomness is (f_i p (1 - p) + (1 - f_i) q (1 - q)) / (n
+            (p - q)^2); the estimate, cut to [0, 1], stands in for f_i there.
 
         Example:
             >>> import numpy as np
@@ -358,3 +351,47 @@ def _distinct(labels: Iterable[Hashable]) -> Sequence[Hashable]:
     count = _checked_count(len(listed))
     codes = range(count)
     return codes if {type(label) for label in listed} == {int} and listed == tuple(codes) else listed
+
+
+def randomized_response(
+    true_label: Any, labels: Sequence[Hashable], epsilon: float, *, generator: _core.Generator | None = None
+) -> Any:
+    """The true label with probability e^epsilon / (e^epsilon + k - 1), each of the k - 1 others with 1 / (e^epsilon + k - 1).
+
+    `RandomizedResponse` is the same mechanism with its cost and accuracy, known before anything is spent, and with estimates.
+
+    Args:
+        true_label: one label, or many; as in `RandomizedResponse.respond`.
+        labels: the k possible labels, hashable and all different; public. `range(k)` for codes.
+        epsilon: > 0, of each answer.
+        generator: a `Generator`; None for the one of the process.
+
+    Returns:
+        A label for a label, a list for a list or tuple, an array of the same kind and shape for an array.
+
+    Raises:
+        ValueError: a true label that is not in labels, duplicate labels, fewer than 2 or more than 2^24 of them, epsilon not > 0 and
+            finite or below about k^2 / 2^64; a tensor with labels other than `range(k)`. Nothing is drawn then.
+
+    Guarantees:
+        (epsilon, 0)-DP for each answer under replace-one of that person's label, exact as sampled: the ratio of two probabilities
+        is a ratio of whole numbers and at most e^epsilon (docs/proofs/randomized_response.md). Drawing an answer takes the same
+        steps for the truth and for another label.
+
+    Edge cases:
+        Large epsilon (700 and more) is fine. An empty batch gives an empty one. Answers are the objects in `labels`, never the
+        caller's.
+
+    Reference:
+        Warner (1965), for two labels; Kairouz, Bonawitz, Ramage (2016), for k.
+
+    Example:
+        >>> import hushvec as hv
+        >>> from hushvec.mechanisms.randomized_response import randomized_response
+        >>> generator = hv.Generator.unsafe_seeded(1)
+        >>> randomized_response("spam", ["spam", "ham"], 2.0, generator=generator)
+        'spam'
+        >>> randomized_response(["spam"] * 5, ["spam", "ham", "unsure"], 1.0, generator=generator)
+        ['unsure', 'spam', 'spam', 'unsure', 'spam']
+    """
+    return RandomizedResponse(epsilon=epsilon, labels=labels).respond(true_label, generator=generator)

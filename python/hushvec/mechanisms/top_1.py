@@ -42,7 +42,6 @@ def top_1_bound(epsilon: float, corpus_size: int, *, noise_on: str = "queries") 
         mechanism is not known in closed form.
 
     Raises:
-        TypeError: wrong kinds.
         ValueError: epsilon not > 0 and finite, corpus_size < 1, another noise_on.
 
     Guarantees:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import fraction_up, product_up, quotient_down
 from hushvec.mechanisms import _gumbel_order
@@ -47,7 +47,6 @@ class GumbelTopK:
 
     Raises:
         TypeError: an argument of the wrong kind, or both or neither of the two epsilons.
-        ValueError: out of range.
 
     Guarantees:
         For one row of scores, under the adjacency that `sensitivity` is stated for: (k eps0, 0)-DP, and rho-zCDP with
@@ -197,11 +196,7 @@ def _known_bits(stream: object, sample: int, step: int) -> int:
 
 
 def _copied_as_floats(scores: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers in a C-contiguous float32 or float64 array of their own.
-
-    Always a copy: scores are read several times, once more where an order must be settled, and another thread may write to the
-    caller's.
-    """
+    """The same numbers in a C-contiguous float array of their own: scores are read several times, and the caller's may change."""
     kind, size = scores.dtype.kind, scores.dtype.itemsize
     if kind == "f" and size <= 8:
         return np.array(scores, dtype=np.float64 if size == 8 else np.float32, order="C")

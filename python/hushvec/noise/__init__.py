@@ -1,8 +1,7 @@
 """Noise, clipping and calibration as functions on arrays: what users of the fast backend import. No budget, no receipt."""
 
 from hushvec.noise.calibration import expected_cosine, gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
-from hushvec.noise.clipping import clip, clip_and_noise
-from hushvec.noise.fills import add_noise, gaussian_noise, l2_laplace_noise, laplacian_noise
+from hushvec.noise.fills import add_noise, clip, clip_and_noise, gaussian_noise, l2_laplace_noise, laplacian_noise
 
 __all__ = [
     "add_noise",

@@ -1,17 +1,15 @@
 """How much noise: from (epsilon, delta) to the parameter of a mechanism, and back.
 
-With s = sigma/sensitivity and Phi the standard normal distribution function, the Gaussian mechanism
-is (epsilon, delta)-DP exactly for (Balle and Wang 2018, theorem 8)
+With s = sigma/sensitivity and Phi the standard normal distribution function, the Gaussian mechanism is (epsilon, delta)-DP exactly for
+(Balle and Wang 2018, theorem 8)
 
     delta >= Phi(1/(2 s) - epsilon s) - e**epsilon * Phi(-1/(2 s) - epsilon s)
 
-Every answer is on the safe side of the exact one for the float64 numbers that were passed: sigma,
-scale, epsilon and delta are never too small.
-
-Scalars give a Python float. If any argument is an array or a sequence, all of them are broadcast
-against each other and the result is a float64 array of that shape. A broken rule is a ValueError
-that names the argument, and in an array the element, counted in C order after broadcasting:
-``epsilon[3] must be > 0 and finite, got -1.0``. bool, str, complex and other kinds are a TypeError.
+Every answer is on the safe side of the exact one for the float64 numbers that were passed: sigma, scale, epsilon and delta are never
+too small. Arguments are scalars or arrays, which are broadcast against each other: scalars give a float, and if any argument is an
+array or a sequence, the result is a float64 array of the broadcast shape. A broken rule is a ValueError that names the argument, and
+in an array the element, counted in C order after broadcasting: ``epsilon[3] must be > 0 and finite, got -1.0``. bool, str, complex
+and other kinds are a TypeError.
 """
 
 import math
@@ -40,43 +38,33 @@ def gaussian_sigma(
     """Smallest noise per coordinate that makes the Gaussian mechanism (epsilon, delta)-DP.
 
     Args:
-        epsilon: > 0 and finite; scalar or array.
-        delta: > 0 and < 1; scalar or array. Subnormal numbers keep full accuracy.
-        sensitivity: L2 sensitivity of what the noise is added to, > 0 and finite, in the unit of
-            sigma. A vector clipped to norm C and replaced by another one has 2 C.
-        method: "analytic" is exact. "classical" is sensitivity * sqrt(2 ln(1.25/delta))/epsilon,
-            for comparison with published numbers; it is proved for epsilon < 1 only, and above
-            epsilon of about 8 it adds **too little** noise.
-        allow_unproven: with "classical", accept epsilon >= 1. Then report the actual
-            delta, ``gaussian_delta(epsilon, sigma, sensitivity)``, instead of the requested one.
+        epsilon: > 0 and finite; scalar or array, like delta and sensitivity.
+        delta: > 0 and < 1. Subnormal numbers keep full accuracy.
+        sensitivity: L2 sensitivity of what the noise is added to, > 0 and finite, in the unit of sigma. A vector clipped to norm C and
+            replaced by another one has 2 C.
+        method: "analytic" is exact. "classical" is sensitivity * sqrt(2 ln(1.25/delta))/epsilon, for comparison with published
+            numbers; it is proved for epsilon < 1 only, and above epsilon of about 8 it adds **too little** noise.
+        allow_unproven: with "classical", accept epsilon >= 1. Then report the actual delta, ``gaussian_delta(epsilon, sigma,
+            sensitivity)``, instead of the requested one.
 
     Returns:
-        sigma, the standard deviation in the unit of sensitivity; a float, or a float64 array of the broadcast shape.
+        sigma, the standard deviation in the unit of sensitivity: a float, or a float64 array of the broadcast shape.
 
     Raises:
-        ValueError: a value breaks its rule; epsilon >= 1 with "classical" and without
-            allow_unproven; sigma would exceed the largest float64; the shapes do not broadcast.
-        TypeError: an argument is of the wrong kind.
+        ValueError: a value breaks its rule; sigma would exceed the largest float64; the shapes do not broadcast.
 
     Guarantees:
-        ``gaussian_delta(epsilon, gaussian_sigma(epsilon, delta, D), D) <= delta``, checked for
-        every element before it is returned ("analytic"). At most 4e-14 above the exact value,
-        relative; never below it. Monotone in each argument up to that excess. To use sigma in
-        float32, round it up: rounding to nearest puts half of them below the exact value.
+        ``gaussian_delta(epsilon, gaussian_sigma(epsilon, delta, D), D) <= delta``, checked for every element before it is returned
+        ("analytic"). At most 4e-14 above the exact value, relative; never below it. Monotone in each argument up to that excess.
+        To use sigma in float32, round it up: rounding to nearest puts half of them below the exact value.
 
     Edge cases:
-        ====================================  ==========================================
-        epsilon = 0, NaN, inf or negative     ValueError
-        delta = 0, 1 or NaN                   ValueError (pure DP has no Gaussian sigma)
-        delta = 5e-324                        as accurate as any other
-        epsilon = 1e4 and beyond              as accurate; about 1/sqrt(2 epsilon)
-        an empty array                        an empty array
-        ====================================  ==========================================
+        epsilon = 0, NaN, inf or negative, delta = 0, 1 or NaN (pure DP has no Gaussian sigma): ValueError. As accurate for
+        delta = 5e-324 and for epsilon = 1e4 and beyond, where sigma is about 1/sqrt(2 epsilon).
 
     Reference:
-        Analytic: Balle and Wang, "Improving the Gaussian Mechanism for Differential Privacy"
-        (2018), theorem 8. Classical: Dwork and Roth, "The Algorithmic Foundations of Differential
-        Privacy" (2014), theorem A.1.
+        Analytic: Balle and Wang, "Improving the Gaussian Mechanism for Differential Privacy" (2018), theorem 8. Classical: Dwork and
+        Roth, "The Algorithmic Foundations of Differential Privacy" (2014), theorem A.1.
 
     Example:
         >>> import hushvec as hv
@@ -112,11 +100,11 @@ def gaussian_sigma(
 def gaussian_delta(
     epsilon: ArrayLike, sigma: ArrayLike, sensitivity: ArrayLike = 1.0
 ) -> float | NDArray[np.float64]:
-    """Smallest delta for which noise of standard deviation sigma is (epsilon, delta)-DP.
+    """Smallest delta for which noise of standard deviation sigma is (epsilon, delta)-DP. Arguments are as in `gaussian_sigma`.
 
     Args:
-        epsilon: >= 0 and finite; scalar or array.
-        sigma: standard deviation per coordinate, > 0 and finite; scalar or array.
+        epsilon: >= 0 and finite.
+        sigma: standard deviation per coordinate, > 0 and finite.
         sensitivity: L2 sensitivity, > 0 and finite, in the unit of sigma.
 
     Returns:
@@ -124,18 +112,12 @@ def gaussian_delta(
 
     Raises:
         ValueError: a value breaks its rule, or the shapes do not broadcast.
-        TypeError: an argument is of the wrong kind.
 
     Guarantees:
-        Never below the exact value, and at most 2.5e-14 above it, relative (or one unit of the
-        smallest float64, where that is more).
+        Never below the exact value, and at most 2.5e-14 above it, relative (or one unit of the smallest float64, where that is more).
 
     Edge cases:
-        =============  ===================================================
-        epsilon = 0    the total variation distance, 2 Phi(1/(2 s)) - 1
-        sigma tiny     1.0
-        sigma huge     5e-324: the exact value rounded up, never 0
-        =============  ===================================================
+        epsilon = 0: the total variation distance, 2 Phi(1/(2 s)) - 1. A tiny sigma gives 1.0, a huge one 5e-324, never 0.
 
     Reference:
         Balle and Wang (2018), theorem 8.
@@ -154,11 +136,11 @@ def gaussian_delta(
 def gaussian_epsilon(
     delta: ArrayLike, sigma: ArrayLike, sensitivity: ArrayLike = 1.0
 ) -> float | NDArray[np.float64]:
-    """Smallest epsilon for which noise of standard deviation sigma is (epsilon, delta)-DP.
+    """Smallest epsilon for which noise of standard deviation sigma is (epsilon, delta)-DP. Arguments are as in `gaussian_sigma`.
 
     Args:
-        delta: > 0 and < 1; scalar or array.
-        sigma: standard deviation per coordinate, > 0 and finite; scalar or array.
+        delta: > 0 and < 1.
+        sigma: standard deviation per coordinate, > 0 and finite.
         sensitivity: L2 sensitivity, > 0 and finite, in the unit of sigma.
 
     Returns:
@@ -166,19 +148,14 @@ def gaussian_epsilon(
 
     Raises:
         ValueError: a value breaks its rule, or the shapes do not broadcast.
-        TypeError: an argument is of the wrong kind.
 
     Guarantees:
-        ``gaussian_delta(gaussian_epsilon(delta, sigma, D), sigma, D) <= delta``, checked for every
-        element before it is returned (where epsilon is finite). Never below the exact value, and
-        above it by at most 1e-13 of epsilon + min(1, sensitivity/sigma): near epsilon = 0 the error
-        is absolute.
+        ``gaussian_delta(gaussian_epsilon(delta, sigma, D), sigma, D) <= delta``, checked for every element before it is returned
+        (where epsilon is finite). Never below the exact value, and above it by at most 1e-13 of epsilon + min(1, sensitivity/sigma):
+        near epsilon = 0 the error is absolute.
 
     Edge cases:
-        ====================================  =================================
-        delta >= 2 Phi(1/(2 s)) - 1           0.0: any epsilon will do
-        sigma/sensitivity < about 5e-155      inf: no float64 is large enough
-        ====================================  =================================
+        delta >= 2 Phi(1/(2 s)) - 1: 0.0, any epsilon will do. sigma/sensitivity < about 5e-155: inf, no float64 is large enough.
 
     Reference:
         Balle and Wang (2018), theorem 8.
@@ -198,28 +175,23 @@ def laplace_scale(epsilon: ArrayLike, sensitivity: ArrayLike) -> float | NDArray
 
     Args:
         epsilon: > 0 and finite; scalar or array.
-        sensitivity: **L1** sensitivity, > 0 and finite, in the unit of scale. With only an L2 bound
-            D on vectors of dimension d it is sqrt(d) D; passing D itself gives sqrt(d) epsilon.
+        sensitivity: **L1** sensitivity, > 0 and finite, in the unit of scale. With only an L2 bound D on vectors of dimension d it is
+            sqrt(d) D; passing D itself gives sqrt(d) epsilon.
 
     Returns:
-        scale, per coordinate (the standard deviation is sqrt(2) times it); a float, or a float64 array of the
-        broadcast shape.
+        scale, per coordinate (the standard deviation is sqrt(2) times it); a float, or a float64 array of the broadcast shape.
 
     Raises:
-        ValueError: a value breaks its rule, the scale would exceed the largest float64, or the
-            shapes do not broadcast.
-        TypeError: an argument is of the wrong kind.
+        ValueError: a value breaks its rule, the scale would exceed the largest float64, or the shapes do not broadcast.
 
     Guarantees:
         The quotient rounded up to float64: scale * epsilon >= sensitivity in real arithmetic.
 
     Edge cases:
-        An exact quotient stays exact (for sensitivity above 1e-288). A quotient below every float64
-        becomes the smallest one, never 0.
+        An exact quotient stays exact (for sensitivity above 1e-288). One below every float64 becomes the smallest one, never 0.
 
     Reference:
-        Dwork, McSherry, Nissim, Smith, "Calibrating Noise to Sensitivity in Private Data Analysis"
-        (2006), proposition 1.
+        Dwork, McSherry, Nissim, Smith, "Calibrating Noise to Sensitivity in Private Data Analysis" (2006), proposition 1.
 
     Example:
         >>> import hushvec as hv
@@ -230,14 +202,13 @@ def laplace_scale(epsilon: ArrayLike, sensitivity: ArrayLike) -> float | NDArray
 
 
 def expected_cosine(sigma: ArrayLike, dimension: ArrayLike, norm: ArrayLike = 1.0) -> float | NDArray[np.float64]:
-    """Mean cosine between a vector and itself with Gaussian noise, for large dimensions.
+    """Mean cosine between a vector and itself with Gaussian noise, for large dimensions: 1/sqrt(1 + dimension (sigma/norm)**2).
 
-    About 1/sqrt(1 + dimension (sigma/norm)**2): predicts what a sigma does to an
-    embedding. It says nothing about privacy.
+    It predicts what a sigma does to an embedding, and says nothing about privacy.
 
     Args:
-        sigma: standard deviation per coordinate, >= 0 and finite; scalar or array.
-        dimension: number of coordinates, an integer >= 1; scalar or array.
+        sigma: standard deviation per coordinate, >= 0 and finite; scalar or array, like the others.
+        dimension: number of coordinates, an integer >= 1.
         norm: L2 norm of the vector before the noise, > 0 and finite, in the unit of sigma.
 
     Returns:
@@ -245,17 +216,10 @@ def expected_cosine(sigma: ArrayLike, dimension: ArrayLike, norm: ArrayLike = 1.
 
     Raises:
         ValueError: a value breaks its rule, or the shapes do not broadcast.
-        TypeError: an argument is of the wrong kind, a fractional dimension among them.
 
     Guarantees:
-        None beyond the formula, which replaces the norm of the noisy vector by the root of its mean
-        square: for 100 dimensions or more it is within 1 % of the true mean.
-
-    Edge cases:
-        sigma = 0 gives 1.0.
-
-    Reference:
-        E|x + sigma Z|^2 = |x|^2 + d sigma^2.
+        Within 1 % of the true mean for 100 dimensions or more: the norm of the noisy vector is replaced by the root of its mean
+        square, E|x + sigma Z|^2 = |x|^2 + d sigma^2.
 
     Example:
         >>> import hushvec as hv

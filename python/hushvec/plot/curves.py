@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec._util.statistics import Estimate
 from hushvec.budget import PrivacyBudget, verify_export
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, Mechanism, PrivUnit, PublicCodebook

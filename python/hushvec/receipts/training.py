@@ -15,7 +15,7 @@ from hushvec._util import validate
 from hushvec._util.display import number, plural, share
 from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, GaussianDP, PoissonSampledGaussianDP, PrivacyLoss, Repeated, compose
-from hushvec.accounting.samples import SampleRange
+from hushvec.accounting.releases import SampleRange
 from hushvec.errors import ReceiptError
 from hushvec.receipts import base
 from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, Facts, Number, OneOf, ReceiptFields, WholeNumber, digest, read_as

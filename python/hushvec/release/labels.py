@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
 from hushvec._util.rounding import quotient_down

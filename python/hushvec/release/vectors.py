@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from hushvec._native import _core, arrays, conversion, rowwise
-from hushvec._native.generators import require_generator
+from hushvec._native import _core, arrays, rowwise
+from hushvec._native.kernels import require_generator
+from hushvec._native.rowwise import given_rows
 from hushvec._util import validate
 from hushvec._util.display import Sheet, array_shown, shown
 from hushvec.mechanisms import (
@@ -20,7 +21,7 @@ from hushvec.mechanisms import (
     VectorMechanism,
 )
 from hushvec.mechanisms.int8 import SATURATION
-from hushvec.noise.clipping import clip
+from hushvec.noise.fills import clip
 from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, key_fields, release_sheet, rows_per_person
 from hushvec.receipts.labels import MECHANISM as RANDOMIZED_RESPONSE
 from hushvec.receipts.labels import LabelReceipt, RowReceipt, labels_digest, released_rows
@@ -390,7 +391,7 @@ def privatize(
         >>> release.values.shape, release.receipt.grade, round(release.receipt.sigma, 2)
         ((2, 384), 'exact', 1.2)
     """
-    checked = conversion.given_rows("x", x, finite=budget is not None) if projection is None else _behind(projection, x)
+    checked = given_rows("x", x, finite=budget is not None) if projection is None else _behind(projection, x)
     plan = plan_release(
         rows=checked.rows,
         dimension=checked.dimension,
@@ -436,7 +437,7 @@ def _released(
 
 def _behind(projection: PublicProjection, x: Any) -> arrays.CheckedRows:
     """The rows after a map, which has checked them for NaN and Inf."""
-    rows = conversion.given_rows("x", x, finite=False).values
+    rows = given_rows("x", x, finite=False).values
     require_projection(projection).require_other_rows(rows)
     return rowwise.checked_rows("x", projection.transform(rows), finite=False)._replace(finite=True)
 

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import arrays, conversion, rowwise
+from hushvec._native import arrays, rowwise
+from hushvec._native.rowwise import as_array
 from hushvec._util import validate
 from hushvec._util.display import Sheet, confidence_of, number, plural, shown
 from hushvec._util.statistics import Estimate
@@ -169,7 +170,7 @@ def evaluate(
         1.000 [0.929, 1.000]
     """
     depths = cutoffs(k)
-    queries = conversion.as_array("queries", queries)
+    queries = as_array("queries", queries)
     arrays.require_array("queries", queries)
     if queries.ndim != 2 or len(queries) == 0:
         raise ValueError(f"queries must have shape (queries, dimension) with at least one query, got {tuple(queries.shape)}")

@@ -10,8 +10,7 @@ SecureCache and model_digest need torch and transformers, and files need cryptog
 
 from typing import TYPE_CHECKING, Any
 
-from hushvec._util.extras import needs_extra
-from hushvec._util.lazy import at_first_use
+from hushvec._util.lazy import at_first_use, needs_extra
 from hushvec.errors import CacheFileError, SecureMemoryError, SecureMemoryWarning
 from hushvec.secure_memory.background import BackgroundScrub
 from hushvec.secure_memory.buffer import SecureBuffer

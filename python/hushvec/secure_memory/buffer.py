@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from hushvec._native import _core
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec._util.validate import kind, whole_number
 from hushvec.errors import SecureMemoryError
 from hushvec.secure_memory.refusals import accept_or_raise, sentences

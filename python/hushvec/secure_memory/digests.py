@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec._util.validate import kind
 
 # Fields of a configuration that do not affect the numbers that a model computes.

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import PRIVATE, fault_of_place, private_file, private_folder
-from hushvec.budget.location import file_of
+from hushvec.budget.arguments import file_of
 from hushvec.budget.sqlite import LOGS
 from hushvec.errors import BudgetError
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, WithJsonSchema
 from starlette.requests import ClientDisconnect, Request
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.serve.failures import ServiceError, invalid, too_large
 
 SECONDS_TO_SEND = 60.0

@@ -23,7 +23,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.embedders.answers import embedded_rows
 from hushvec.embedders.named import open_embedding_model
 from hushvec.embedders.sources import SourceModel, as_embedding_model

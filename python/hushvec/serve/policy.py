@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from hushvec._util.extras import needs_extra
-from hushvec.budget.location import MEMORY, file_of
+from hushvec._util.lazy import needs_extra
+from hushvec.budget.arguments import MEMORY, file_of
 from hushvec.serve.keys import HASH_PATTERN
 
 MEGABYTE = 1_000_000

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._util.publish import PRIVATE, private_folder, unfinished
 from hushvec.budget import PrivacyBudget
-from hushvec.budget.location import default_file, default_store, open_store
+from hushvec.budget.arguments import default_file, default_store, open_store
 from hushvec.budget.store import StoreFailure
 from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaustedError
 from hushvec.release.charging import ChargeOnce

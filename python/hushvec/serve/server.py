@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import private_folder
 from hushvec.serve.app import HOST_VARIABLE, KEPT_VARIABLE, POLICY_VARIABLE, STORE_VARIABLE
 from hushvec.serve.metrics import SHARED_FOLDER

@@ -26,7 +26,7 @@ from hushvec._native.arrays import (
     require_form,
     require_same_kind,
 )
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import require_finite
 from hushvec._util import validate
 

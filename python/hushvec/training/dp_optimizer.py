@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from hushvec._native import _core
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.recording import require_no_recorder
 from hushvec.accounting import Accountant

@@ -9,9 +9,8 @@ from typing import Any
 
 from hushvec._native import _core
 from hushvec._native.arrays import DEFAULT_DTYPE, TORCH_DTYPES, dtype_name, is_torch, new_array
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._util import validate
-from hushvec._util.renamed import renamed_arguments
 from hushvec._util.rounding import product_up
 from hushvec.training.clipped_sums import ClippedSum
 
@@ -57,7 +56,6 @@ def warn_if_lost(parts: list[Any], clip_norm: float) -> None:
         )
 
 
-@renamed_arguments(per_sample_grads="per_example_grads")
 def clip_and_noise_gradients(
     per_example_grads: Any,
     clip_norm: float,

@@ -9,7 +9,7 @@ from typing import Any
 
 from hushvec._native import _core
 from hushvec.accounting import compose
-from hushvec.accounting.samples import SampleRange
+from hushvec.accounting.releases import SampleRange
 from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, LedgerEntry, cipher_fields
 from hushvec.receipts.training import NOTE_NOISE_FREE, TrainingReceipt
 from hushvec.training.run_account import RunAccount

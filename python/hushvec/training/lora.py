@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.errors import HushvecError
 from hushvec.training.model_watch import digest_of, require_module, tensors_of
 

@@ -19,7 +19,7 @@ from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 from torch.utils.data import DataLoader
 
 from hushvec._native import _core
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec.accounting import Accountant, PoissonSampledGaussianDP
 from hushvec.training import batch_gradients

@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 from hushvec._native import _core
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 
 # Examples that a collate function is tried on. Not 2, the length of a list [rows, labels].
 _TRIED = 3

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.progress import Progress
+from hushvec._util.display import Progress
 from hushvec_studies.evaluation.attacks.alignment import require_strangers
 from hushvec_studies.evaluation.attacks.findings import attack_choice, attack_results, attack_sentences
 from hushvec_studies.evaluation.collection import own

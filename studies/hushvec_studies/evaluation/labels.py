@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.naive_bayes import CategoricalNB
 
-from hushvec.mechanisms.codebook_response import CodebookResponse
+from hushvec.mechanisms.codebook import CodebookResponse
 from hushvec.mechanisms.public_arrays import nearest_codes
 from hushvec_studies.evaluation.attacks.recognition import recognized_rows, released_codes
 from hushvec_studies.evaluation.cell import Cell, row_of

@@ -22,7 +22,7 @@ from pydantic import (
     ValidationError,
 )
 
-from hushvec._util.near_names import nearest_of
+from hushvec._util.validate import nearest_of
 from hushvec.cli._parser import number_or_infinity
 
 STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)

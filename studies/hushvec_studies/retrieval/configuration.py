@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from hushvec._util import validate
-from hushvec._util.near_names import nearest_of
+from hushvec._util.validate import nearest_of
 from hushvec_studies.harness.settings import checked
 from hushvec_studies.retrieval.schema import EXTENDS, KEYS, SECTIONS, Configuration, suggestion
 

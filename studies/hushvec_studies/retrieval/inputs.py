@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.progress import Progress
+from hushvec._util.display import Progress
 from hushvec._util.publish import published_folder
 from hushvec_studies.harness.embedding_cache import EmbeddingCache
 from hushvec_studies.harness.logs import stage

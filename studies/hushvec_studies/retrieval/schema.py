@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WrapValidator, model_validator
 
-from hushvec._util.near_names import nearest, nearest_of
+from hushvec._util.validate import nearest, nearest_of
 from hushvec_studies.harness.settings import (
     Distinct,
     DistinctOrNone,

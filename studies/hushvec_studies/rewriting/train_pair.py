@@ -24,7 +24,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from hushvec._util.progress import Progress
+from hushvec._util.display import Progress
 from hushvec.text.inverters.trained import train_inverter
 from hushvec.text.inverters.trained.batches import Batches, labels_of
 from hushvec.text.inverters.trained.settings import RATE_TIMES_WIDTH, SIZES

@@ -26,7 +26,7 @@ import numpy as np
 import hushvec as hv
 from hushvec.audit.bootstrap import bootstrap
 from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
-from hushvec.mechanisms.code_counts import found_share
+from hushvec.mechanisms.codebook import found_share
 from hushvec.retrieval import PrivateIndex, PrivateQuery
 from hushvec.retrieval.measures.ranking import judge, per_query
 from hushvec_studies.harness.outputs import write_json

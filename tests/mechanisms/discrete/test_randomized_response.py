@@ -9,8 +9,7 @@ import hushvec as hv
 from evidence.reference import chacha, stream
 from evidence.reference.sizes import scaled
 from hushvec._native import _core
-from hushvec.mechanisms.labels import randomized_response
-from hushvec.mechanisms.randomized_response import RandomizedResponse
+from hushvec.mechanisms.randomized_response import RandomizedResponse, randomized_response
 from mechanisms.discrete import discrete_reference as reference
 from mechanisms.discrete.laws import ALPHA, p_value
 

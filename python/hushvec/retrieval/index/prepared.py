@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core, arrays, conversion, rowwise
+from hushvec._native import _core, arrays, rowwise
+from hushvec._native.rowwise import as_array
 from hushvec.receipts.labels import RowReceipt
 from hushvec.release.charging import Budget
 from hushvec.release.vectors import ReleasePlan, release_planned
@@ -37,7 +38,7 @@ class Prepared(NamedTuple):
 
 def require_rows(name: str, x: Any, dimension: int) -> Any:
     """Rows [n, dimension] with n >= 1."""
-    x = conversion.as_array(name, x)
+    x = as_array(name, x)
     arrays.require_array(name, x)
     rows, columns = arrays.rows_and_dimension(x)
     if columns != dimension:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._util.display import Sheet, shown
 from hushvec.errors import UtilityWarning
 from hushvec.receipts.labels import RowReceipt

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core, arrays, conversion, rowwise
-from hushvec._native.generators import require_generator
+from hushvec._native import _core, arrays, rowwise
+from hushvec._native.kernels import require_generator
+from hushvec._native.rowwise import as_array
 from hushvec._util import validate
 from hushvec.mechanisms import PrivUnit, PublicCodebook
-from hushvec.mechanisms.code_counts import Tried
+from hushvec.mechanisms.codebook import Tried
 from hushvec.release.charging import Budget, require_budget, require_secret_key
 from hushvec.release.vectors import privatize
 from hushvec.retrieval.index.prepared import as_rows
@@ -271,7 +272,7 @@ class PrivateQuery:
     # ---- parts ----
 
     def _row(self, query: Any) -> Rows:
-        query = conversion.as_array("query", query)
+        query = as_array("query", query)
         arrays.require_array("query", query)
         count, dimension = arrays.rows_and_dimension(query)
         if count != 1:

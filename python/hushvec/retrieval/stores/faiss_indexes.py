@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.retrieval.stores.blocks import best_of_matrix
 from hushvec.retrieval.stores.keys import Keys
 from hushvec.retrieval.stores.numpy_flat import WholeMatrix

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import PRIVATE_FOLDER, private_folder
 from hushvec.retrieval.stores.keys import KeyedStore, Keys
 

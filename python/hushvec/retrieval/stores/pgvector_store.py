@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.budget.postgresql import PATIENCE
 from hushvec.errors import StoreError
 from hushvec.retrieval.stores.keys import KeyedStore, Keys, when_gone

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from hushvec._util import validate
-from hushvec._util.renamed import renamed_arguments
+from hushvec._util.validate import also_called
 from hushvec.text.pii.categories import canonical, default_placeholder, require_category_name
 from hushvec.text.pii.custom import custom_rules
 from hushvec.text.pii.document import Document
@@ -71,7 +71,7 @@ class Redactor:
         ['SSN [SSN]', 'nothing here']
     """
 
-    @renamed_arguments(whitelist="allow_list", whitelist_categories="allow_categories")
+    @also_called(whitelist_categories="allow_categories")
     def __init__(
         self,
         *,
@@ -215,7 +215,7 @@ class Redactor:
         return default_placeholder(category) if own is None else own
 
 
-@renamed_arguments(whitelist="allow_list", whitelist_categories="allow_categories")
+@also_called(whitelist_categories="allow_categories")
 def redact(
     text: str,
     *,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
-from hushvec._util.near_names import nearest_of
+from hushvec._util.validate import nearest_of
 from hushvec.text.pii import (
     addresses,
     contact,

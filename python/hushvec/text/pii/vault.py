@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import PRIVATE, published_bytes, unfinished
 from hushvec.text.pii.pseudonyms import FEWEST_KEY_BYTES, Known, derived_key
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hushvec._native._core import Generator
 from hushvec._util import validate
 from hushvec.mechanisms import EmpiricalGaussian, PublicProjection, VectorMechanism
-from hushvec.noise.clipping import clip
+from hushvec.noise.fills import clip
 from hushvec.receipts.labels import LabelReceipt
 from hushvec.receipts.vectors import Receipt
 from hushvec.release.charging import Budget

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native._core import Generator
-from hushvec._native.generators import require_generator
+from hushvec._native.kernels import require_generator
 from hushvec._util import validate
-from hushvec._util.renamed import renamed_arguments, warn_of_old_name
+from hushvec._util.validate import also_called
 from hushvec.embedders.answers import embedded_rows
 from hushvec.embedders.norms import DEFAULT_CLIP_NORM, default_clip_norm
 from hushvec.mechanisms import PublicProjection
@@ -58,15 +58,14 @@ NOTE_PADDED = "the number of rows is max_chunks, whatever the text, and placehol
 
 
 def seed_as_generator(function: Function) -> Function:
-    """A decorator: the old argument `seed` is passed on as a seeded `generator`, with a warning, until 0.2."""
+    """Decorator: an argument `seed` is passed on as a seeded `generator`."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if "seed" in kwargs:
             seed = kwargs.pop("seed")
             if "generator" in kwargs:
-                raise TypeError("generator must be given once, got seed as well, which is its old name")
-            warn_of_old_name("seed is now generator=hushvec.Generator.unsafe_seeded(seed); the old name goes in 0.2")
+                raise TypeError("generator must be given once, got seed as well, which means the same")
             if seed is not None:
                 kwargs["generator"] = Generator.unsafe_seeded(validate.whole_number("seed", seed, at_least=0))
         return function(*args, **kwargs)
@@ -89,7 +88,7 @@ class Rewriter:
     """
 
     @seed_as_generator
-    @renamed_arguments(max_len="max_length", clip_radius="clip_norm", whitelist_categories="allow_categories")
+    @also_called(max_len="max_length", clip_radius="clip_norm", whitelist_categories="allow_categories")
     def __init__(
         self,
         *,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hushvec._native._core import Generator
-from hushvec._util.renamed import renamed_arguments
+from hushvec._util.validate import also_called
 from hushvec.mechanisms import PublicProjection
 from hushvec.release.charging import Budget
 from hushvec.text.pii.redactor import Redactor
@@ -15,7 +15,7 @@ from hushvec.text.rewriting.rewriter import Rewriter, seed_as_generator
 
 
 @seed_as_generator
-@renamed_arguments(max_len="max_length", clip_radius="clip_norm", whitelist_categories="allow_categories")
+@also_called(max_len="max_length", clip_radius="clip_norm", whitelist_categories="allow_categories")
 def rewrite(
     text: str,
     *,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.accounting.calibration import COMPOSITIONS, gaussian_sigma_for
+from hushvec.accounting.composition import COMPOSITIONS, gaussian_sigma_for
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit, VectorMechanism
 from hushvec.noise.calibration import gaussian_epsilon
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from hushvec.mechanisms import Laplacian
-from hushvec.mechanisms.codebook_response import CodebookResponse
+from hushvec.mechanisms.codebook import CodebookResponse
 from hushvec.mechanisms.public_arrays import nearest_codes
 from hushvec.text.inverters.posterior import CandidateLaw
 from hushvec_studies.evaluation.attacks.recognition import released_codes

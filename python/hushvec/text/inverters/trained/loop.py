@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.progress import Progress
+from hushvec._util.display import Progress
 from hushvec._util.publish import PRIVATE
 from hushvec.text.inverters.trained.batches import Batches, in_order, labels_of
 from hushvec.text.inverters.trained.curve import write_curve

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hushvec._util.extras import needs_extra
+from hushvec._util.lazy import needs_extra
 from hushvec.text.inverters.trained.settings import Settings
 from hushvec.text.inverters.trained.vocabulary import END_ID, PAD_ID
 from hushvec.text.inverters.vec2text.config import Vec2TextConfig

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.progress import Progress
+from hushvec._util.display import Progress
 from hushvec._util.publish import private_opener
 from hushvec.embedders.answers import embedded_rows
 from hushvec.embedders.sources import SourceModel

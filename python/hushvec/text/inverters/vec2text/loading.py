@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hushvec._util.extras import needs_extra
-from hushvec._util.progress import announced
+from hushvec._util.display import announced
+from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import SHARED, published_bytes
 from hushvec.embedders.checkpoints import (
     CONFIG_FILE,
