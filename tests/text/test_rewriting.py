@@ -74,8 +74,7 @@ def test_a_bound_that_is_none_is_refused(bound, kind, words):
 
 
 def test_the_published_name_of_the_clip_norm_is_taken():
-    with pytest.warns(DeprecationWarning, match="clip_radius is now clip_norm"):
-        assert rewriter(clip_radius=0.5).rewrite("some words").clip_norm == 0.5
+    assert rewriter(clip_radius=0.5).rewrite("some words").clip_norm == 0.5
 
 
 # chunks and placeholders
@@ -249,13 +248,12 @@ def test_a_seed_repeats_and_claims_nothing():
     assert not made[0].receipt.is_dp_claim and made[0].dp_line.endswith("(not a DP claim: seeded key)")
 
 
-def test_a_seed_is_the_old_name_of_a_seeded_generator():
+def test_a_seed_is_another_name_of_a_seeded_generator():
     old, new = Recorder(), Recorder()
-    with pytest.warns(DeprecationWarning, match=r"^seed is now generator=hushvec\.Generator\.unsafe_seeded\(seed\); the old name"):
-        rewriter(seed=7, inverter=old).rewrite(CONTACT)
+    rewriter(seed=7, inverter=old).rewrite(CONTACT)
     rewriter(generator=hv.Generator.unsafe_seeded(7), inverter=new).rewrite(CONTACT)
     np.testing.assert_array_equal(old.rows[0], new.rows[0])
-    with pytest.raises(TypeError, match=r"^generator must be given once, got seed as well, which is its old name$"):
+    with pytest.raises(TypeError, match=r"^generator must be given once, got seed as well$"):
         rewriter(seed=7, generator=None)
 
 

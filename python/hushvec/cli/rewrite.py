@@ -32,9 +32,9 @@ from hushvec.cli._output import print_json
 from hushvec.cli._parser import number_or_infinity
 from hushvec.cli._printable import say
 from hushvec.mechanisms import Gaussian
+from hushvec.text.rewriting.plans import AUTO, CHOICE, LEVELS, NOTE_NO_PUBLIC_TEXTS, REWRITING_MECHANISMS
 from hushvec.text.rewriting.results import Rewriting
 from hushvec.text.rewriting.rewriter import Rewriter
-from hushvec.text.rewriting.terms import AUTO, CHOICE, LEVELS, NOTE_NO_PUBLIC_TEXTS, REWRITING_MECHANISMS
 
 FILE_NAME = "file"  # the key under which --keep copies the name of a folder's file
 

@@ -12,9 +12,8 @@ from hushvec.cli._arguments import Subparsers, add_command
 from hushvec.cli._output import facts, print_json
 from hushvec.cli._printable import say
 from hushvec.mechanisms import MECHANISMS, PublicProjection
-from hushvec.text.inverters.trained.curve import CURVE_FILE
-from hushvec.text.inverters.trained.folder import PROJECTION_FILE, read_run
-from hushvec.text.inverters.trained.settings import SIZES, DecoderSize
+from hushvec.text.inverters.trained.loop import CURVE_FILE
+from hushvec.text.inverters.trained.settings import PROJECTION_FILE, SIZES, DecoderSize, read_run
 from hushvec.text.inverters.trained.training import TrainingSummary, train_inverter
 
 # Exit codes of a run that was stopped, as of any command.

@@ -1,4 +1,4 @@
-"""What a model's `embed` may answer, brought into one form: a finite float array [n, d] for n texts, with usage and metadata."""
+"""Answers of a model's `embed`, brought into one form: a finite float array [n, d] for n texts, with usage and metadata."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import arrays, conversion, rowwise
 from hushvec._util import validate
-from hushvec.embedders.protocol import EmbeddingModel
-from hushvec.embedders.results import EmbeddingResult, on_host
+from hushvec.embedders.protocol import EmbeddingModel, EmbeddingResult, on_host
 from hushvec.receipts.labels import RowReceipt
 
 # The names that models give to their vectors, in the order in which they are looked for.
@@ -72,7 +71,7 @@ def _result_of(answer: Any) -> EmbeddingResult:
 
 
 def _receipts_of(answer: Any) -> tuple[RowReceipt, ...]:
-    """Of an answer that is private already: its own, or those of rows that were released one by one.
+    """The receipts of an answer that is private already: its own, or those of rows that were released one by one.
 
     Rows of one release share one object. Equal receipts may be those of two releases: a charge alone tells them apart.
     """

@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 from hushvec._util import validate
 from hushvec._util.extras import needs_extra
 from hushvec._util.progress import announced
-from hushvec._util.renamed import renamed_arguments
-from hushvec.embedders.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS, fill, find_folder, read_t5, read_weights
-from hushvec.embedders.devices import chosen_device
-from hushvec.embedders.tokens import Tokens
+from hushvec.embedders.checkpoints import (
+    CONFIG_FILE,
+    TOKENIZER_FILE,
+    WEIGHTS,
+    Tokens,
+    chosen_device,
+    fill,
+    find_folder,
+    read_t5,
+    read_weights,
+)
 
 GTR_BASE = "sentence-transformers/gtr-t5-base"
 MAX_LENGTH = 32
@@ -50,7 +57,6 @@ class GTREmbedder:
 
     norm_bound: float | None = None  # rows are about as long as 1, some longer
 
-    @renamed_arguments(max_len="max_length")
     def __init__(
         self,
         path_or_id: str | os.PathLike[str] = GTR_BASE,
@@ -95,7 +101,9 @@ class GTREmbedder:
         self._tokens = tokens
         self._pad = int(t5["pad_token_id"])
         self._device = chosen_device(device)
-        self._encoder = _encoder(t5)
+        with needs_extra("embedding texts with GTR", "text"):
+            from transformers import T5Config, T5EncoderModel
+        self._encoder: Any = T5EncoderModel(T5Config(**t5))
         fill(self._encoder, weights, shared=(_TABLES,), where=where)
         self._encoder.to(self._device).eval()
 
@@ -128,9 +136,3 @@ class GTREmbedder:
             summed = (states * mask[:, :, None]).sum(dim=1)
             pooled: NDArray[np.float32] = (summed / mask.sum(dim=1, keepdim=True).clamp(min=1)).cpu().numpy()
         return pooled
-
-
-def _encoder(t5: dict[str, Any]) -> Any:
-    with needs_extra("embedding texts with GTR", "text"):
-        from transformers import T5Config, T5EncoderModel
-    return T5EncoderModel(T5Config(**t5))
