@@ -219,11 +219,14 @@ def sweep(stolen: Stolen, mechanisms: Sequence[str], arguments: dict[str, Any]) 
             release = releaser(stolen, name, {**arguments, "epsilon": epsilon})
             outcomes = [release() for _ in range(max(1, _SWEEP_ROWS // len(stolen.texts)))]
             shares = ("same_sentence", "same_topic", "picked")
+            sentence, topic, picked = (float(np.mean([getattr(one, share) for one in outcomes])) for share in shares)
             lines.append(
                 SweepLine(
                     name,
                     epsilon,
-                    *(float(np.mean([getattr(one, share) for one in outcomes])) for share in shares),
+                    sentence,
+                    topic,
+                    picked,
                     right_one_of_two=outcomes[0].right_one_of_two,
                     mean_cosine=None if name == CHOICE else float(np.mean([one.mean_cosine for one in outcomes])),
                     noise=outcomes[0].noise,

@@ -45,11 +45,7 @@ def read_answer(answer: Any, texts: int, *, first_row: int = 0) -> EmbeddingResu
 
 
 def embedded_rows(model: EmbeddingModel, texts: Sequence[str], *, first_row: int = 0) -> NDArray[np.float32]:
-    """The rows of texts in the memory of the CPU, one for each text.
-
-    Raises:
-        TypeError, ValueError: as `read_answer`; a number beyond the range of float32.
-    """
+    """The rows of texts in the memory of the CPU, one for each text; errors as `read_answer`, also beyond the range of float32."""
     values = on_host(read_answer(model.embed(texts), len(texts), first_row=first_row).values)
     with np.errstate(over="ignore"):
         rows = np.ascontiguousarray(values, np.float32)

@@ -35,13 +35,10 @@ class CheckpointError(HushvecError, ValueError):
 
 
 def find_folder(path_or_id: str | os.PathLike[str], *, expected: str, weights: bool = True) -> Path:
-    """The folder of a model.
+    """The folder of a model, or of a repository on the Hugging Face hub, which is downloaded once and then cached.
 
-    Args:
-        path_or_id: a folder, or the id of a repository on the Hugging Face hub, which is downloaded once and then cached.
-            Nothing is downloaded where HF_HUB_OFFLINE is set.
-        expected: the files that the folder should have, for the error.
-        weights: whether weight files are wanted from the hub too.
+    Nothing is downloaded where HF_HUB_OFFLINE is set. `expected` are the files that the folder should have, for the error; with
+    `weights` weight files are wanted from the hub too.
     """
     if not isinstance(path_or_id, str | os.PathLike):
         raise TypeError(f"a checkpoint must be a folder or a hub id, got {validate.kind(path_or_id)}")
@@ -165,12 +162,7 @@ def read_t5(folder: Path) -> dict[str, Any]:
 
 
 def encoder_fields(weights: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The T5 whose encoder has these weights, by their shapes; what shapes do not show is the original T5's.
-
-    Args:
-        weights: of an encoder by name, beginning with "encoder.".
-        where: the folder, for the error.
-    """
+    """The T5 whose encoder has these weights ("encoder. ..."), by their shapes; what shapes do not show is the original T5's."""
     first = "encoder.block.0.layer."
     gated = f"{first}1.DenseReluDense.wi_0.weight" in weights
 
@@ -202,9 +194,7 @@ def encoder_fields(weights: Mapping[str, Any], where: str) -> dict[str, Any]:
 def read_weights(folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, Any]:
     """Weights of a folder on the CPU as float32, by name, without the prefixes of DataParallel and torch.compile.
 
-    Args:
-        folder: with one of WEIGHT_FILES; safetensors come first. Only tensors are read from the older format (weights_only).
-        wanted: which names to read.
+    safetensors come first. Only tensors are read from the older format (weights_only).
     """
     path = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
     if path is None:
@@ -268,14 +258,7 @@ def _read_bin(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
 
 
 def fill(module: Any, weights: Mapping[str, Any], *, shared: tuple[tuple[str, ...], ...], where: str) -> None:
-    """Put weights into a module, every one of them and nothing else.
-
-    Args:
-        module: a torch module.
-        weights: by name.
-        shared: groups of names that are one tensor, of which a file may hold any.
-        where: the folder, for the error.
-    """
+    """Put weights into a torch module, every one of them and nothing else; `shared` are groups of names that are one tensor."""
     weights = dict(weights)
     for group in shared:
         there = [name for name in group if name in weights]
@@ -384,13 +367,9 @@ class Tokens:
 
 
 def learned_byte_pairs(texts: Iterable[str], size: int, special_tokens: Sequence[str], *, feature: str, extra: str) -> Any:
-    """A tokenizers.Tokenizer of at most `size` tokens, the special ones first. Decoding gives every text back.
+    """A tokenizers.Tokenizer learned from texts, of at most `size` tokens: the special ones, numbered from 0, the 256 bytes, pairs.
 
-    Args:
-        texts: what it learns from.
-        size: tokens at most; never fewer than the special ones and the 256 bytes.
-        special_tokens: numbered from 0 in this order.
-        feature, extra: what an error says where the package is missing.
+    Decoding gives every text back. `feature` and `extra` are what an error says where the package is missing.
     """
     with needs_extra(feature, extra):
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers

@@ -1,4 +1,7 @@
-"""From released rows to indices of public texts: the posterior mean in the embedder's space, and the texts nearest to it."""
+"""From released rows to indices of public texts: the posterior mean in the embedder's space, and the texts nearest to it.
+
+The rows nearest to a query are found by FAISS where it is installed, in numpy otherwise.
+"""
 
 from __future__ import annotations
 

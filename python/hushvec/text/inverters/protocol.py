@@ -1,4 +1,4 @@
-"""The protocols of inverters: texts from embedding rows, including noisy ones."""
+"""The protocols of inverters, texts from embedding rows, including noisy ones; and rows behind a public map."""
 
 from __future__ import annotations
 

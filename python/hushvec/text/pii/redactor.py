@@ -82,10 +82,7 @@ def known_categories(argument: str, names: Iterable[str], own: frozenset[str], *
     """Canonical names. Those of the caller's own categories count as known, and with `open_ended` all that may be names."""
     if open_ended:
         return [require_category_name(argument, name) for name in names]
-    return [
-        canonical(name) if canonical(name) in own else _known(argument, name, more=own)
-        for name in names_of(argument, names)
-    ]
+    return [canonical(name) if canonical(name) in own else _known(argument, name, more=own) for name in names_of(argument, names)]
 
 
 def names_of(argument: str, names: Any) -> list[str]:

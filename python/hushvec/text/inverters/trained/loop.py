@@ -1,4 +1,7 @@
-"""The steps of a run: loss, gradient, validation, checkpoint. A resumed run computes the same as an uninterrupted one."""
+"""The steps of a run: loss, gradient, validation, checkpoint. A resumed run computes the same as an uninterrupted one.
+
+Ctrl-C and SIGTERM end a run between two steps, with a checkpoint. The losses are kept as CSV, and drawn if matplotlib is installed.
+"""
 
 from __future__ import annotations
 
@@ -292,5 +295,3 @@ class TrainingLoop:
         if saved["random_cuda"] is not None and self._device.type == "cuda":
             torch.cuda.set_rng_state(saved["random_cuda"], self._device)
         return True
-
-

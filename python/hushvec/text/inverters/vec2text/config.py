@@ -95,7 +95,9 @@ class CheckpointFields:
         for name, said in self.sizes.items():
             if said != sizes[name]:
                 raise CheckpointError(f"{self.source}: {name} is {said} in {CONFIG_FILE}, but the weights have {sizes[name]}")
-        return Vec2TextConfig(t5=t5, separate_head=separate_head, **sizes, **self.others)
+        return Vec2TextConfig(
+            t5=t5, separate_head=separate_head, embedding_dim=embedding_dim, bottleneck_dim=bottleneck_dim, **self.others
+        )
 
 
 def read_fields(path: Path) -> CheckpointFields:
