@@ -46,7 +46,6 @@ class GTREmbedder:
         model_id: its name in receipts; None for path_or_id.
 
     Raises:
-        MissingExtraError: the packages of the extra "text" are not installed.
         CheckpointError: a folder or file is missing or does not fit; the message says what is expected where.
 
     Example:
@@ -127,7 +126,7 @@ class GTREmbedder:
     def _pooled(self, rows: list[list[int]]) -> NDArray[np.float32]:
         import torch
 
-        width = max(1, *map(len, rows)) if rows else 1
+        width = max(1, *map(len, rows))
         padded = [row + [self._pad] * (width - len(row)) for row in rows]
         attended = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
         with torch.inference_mode():

@@ -112,16 +112,28 @@ def mechanism_as_json(mechanism: Mechanism) -> dict[str, Any]:
     return {"name": mechanism.name, **{field.name: getattr(mechanism, field.name) for field in fields(mechanism)}}
 
 
-def mechanism_of(name: str, dimension: int, *, epsilon: Any, delta: Any, clip_norm: Any, sigma: Any) -> Mechanism:
-    """A mechanism by its name in `hushvec.privatize`."""
-    kind = MECHANISMS[validate.choice("mechanism", name, MECHANISMS)]
-    arguments = {"dimension": dimension, "clip_norm": clip_norm}
+def mechanism_of(
+    mechanism: str | Mechanism | None, dimension: int, *, epsilon: Any, delta: Any, clip_norm: Any, sigma: Any
+) -> Mechanism | None:
+    """A mechanism for one row of `dimension` elements: by its name in `hushvec.privatize` with these arguments, or as it is."""
     given = {"epsilon": epsilon, "sigma": sigma}
+    if not isinstance(mechanism, str):
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"{name} must be left out without the name of a mechanism, got {value!r}")
+        if not (mechanism is None or isinstance(mechanism, Mechanism)):
+            raise TypeError(f"mechanism must be a name, an object of hushvec.mechanisms or None, got {validate.kind(mechanism)}")
+        if mechanism is not None and (mechanism.rows_per_person, mechanism.dimension) != (1, dimension):
+            rows, elements = mechanism.rows_per_person, mechanism.dimension
+            raise ValueError(f"mechanism must be for 1 row of {dimension} elements, got {rows} of {elements}")
+        return mechanism
+    kind = MECHANISMS[validate.choice("mechanism", mechanism, MECHANISMS)]
+    arguments = {"dimension": dimension, "clip_norm": clip_norm}
     wanted, unwanted = ("sigma", "epsilon") if kind is EmpiricalGaussian else ("epsilon", "sigma")
     if given[wanted] is None:
-        raise TypeError(f"{wanted} must be given for mechanism {name!r}")
+        raise TypeError(f"{wanted} must be given for mechanism {mechanism!r}")
     if given[unwanted] is not None:
-        raise ValueError(f"{unwanted} must be left out for mechanism {name!r}, got {given[unwanted]!r}")
+        raise ValueError(f"{unwanted} must be left out for mechanism {mechanism!r}, got {given[unwanted]!r}")
     arguments["chosen_sigma" if wanted == "sigma" else "epsilon"] = given[wanted]
     if "delta" in {field.name for field in fields(kind)}:
         arguments["delta"] = delta

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,19 +165,10 @@ def train_inverter(
         >>> summary = train_inverter("public.txt", "decoder", mechanism="gaussian", epsilon=64.0)  # doctest: +SKIP
         >>> TrainedInverter.from_folder("decoder").invert(released_rows)  # doctest: +SKIP
     """
+    given = locals()
     shape = size if isinstance(size, DecoderSize) else SIZES[validate.choice("size", size, SIZES)]
-    settings = Settings(
-        size=shape,
-        vocabulary=vocabulary,
-        max_tokens=max_tokens,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=RATE_TIMES_WIDTH / shape.width if learning_rate is None else learning_rate,
-        dropout=dropout,
-        validation=validation,
-        checkpoint_every=checkpoint_every,
-        seed=seed,
-    )
+    rate = RATE_TIMES_WIDTH / shape.width if learning_rate is None else learning_rate
+    settings = Settings(**{field.name: given[field.name] for field in fields(Settings)} | {"size": shape, "learning_rate": rate})
     target = Path(folder)
     if validate.flag("resume", resume):
         read_run(target)
@@ -192,10 +183,11 @@ def train_inverter(
     model = as_embedding_model(embedder)
     dimension = embedded_rows(model, corpus_split.texts[:1]).shape[1]
     norm = default_clip_norm(model.norm_bound) if clip_norm is None else clip_norm
-    given = _Mechanism(mechanism, epsilon, delta, norm, sigma)
-    run = Run(
-        target, corpus_split, model, dimension, settings, projection, given.built(_inside(projection, given, dimension)), place
-    )
+    if projection is not None and mechanism is None:
+        raise ValueError("projection must be left out without a mechanism, before which it would stand")
+    inside = _inside(projection, dimension)
+    noise = mechanism_of(mechanism, inside, epsilon=epsilon, delta=delta, clip_norm=norm, sigma=sigma)
+    run = Run(target, corpus_split, model, dimension, settings, projection, noise, place)
     if resume:
         require_same_run(target, run.as_json())
     else:
@@ -203,38 +195,10 @@ def train_inverter(
     return run.trained()
 
 
-class _Mechanism(NamedTuple):
-    """The arguments that define the noise."""
-
-    mechanism: str | Mechanism | None
-    epsilon: float | None
-    delta: float
-    clip_norm: float
-    sigma: float | None
-
-    def built(self, dimension: int) -> Mechanism | None:
-        """The mechanism for rows of `dimension` elements, or None."""
-        if isinstance(self.mechanism, str):
-            return mechanism_of(
-                self.mechanism, dimension, epsilon=self.epsilon, delta=self.delta, clip_norm=self.clip_norm, sigma=self.sigma
-            )
-        for name, value in (("epsilon", self.epsilon), ("sigma", self.sigma)):
-            if value is not None:
-                raise ValueError(f"{name} must be left out without the name of a mechanism, got {value!r}")
-        if self.mechanism is not None and not isinstance(self.mechanism, Mechanism):
-            raise TypeError(f"mechanism must be a name, an object of hushvec.mechanisms or None, got {validate.kind(self.mechanism)}")
-        if self.mechanism is not None and (self.mechanism.rows_per_person, self.mechanism.dimension) != (1, dimension):
-            rows, elements = self.mechanism.rows_per_person, self.mechanism.dimension
-            raise ValueError(f"mechanism must be for 1 row of {dimension} elements, got {rows} of {elements}")
-        return self.mechanism
-
-
-def _inside(projection: PublicProjection | int | None, given: _Mechanism, dimension: int) -> int:
+def _inside(projection: PublicProjection | int | None, dimension: int) -> int:
     """The dimension of the rows that the mechanism takes."""
     if projection is None:
         return dimension
-    if given.mechanism is None:
-        raise ValueError("projection must be left out without a mechanism, before which it would stand")
     if isinstance(projection, PublicProjection):
         if projection.dimension != dimension:
             raise ValueError(f"projection must be for rows of {dimension} elements, the embedder's, got {projection.dimension}")

@@ -207,24 +207,15 @@ class Vec2TextInverter:
         Raises:
             CheckpointError: a folder, file or field is missing, or the parts do not fit; the message says what is expected where.
         """
+        options = {name: value for name, value in locals().items() if name not in ("cls", "path_or_id", "corrector", "t5")}
         if num_steps is not None:
-            num_steps = validate.whole_number("num_steps", num_steps, at_least=0)
+            validate.whole_number("num_steps", num_steps, at_least=0)
         path_or_id, corrector = find_pair(path_or_id, corrector, num_steps)
         inversion = load_inversion(path_or_id, t5=t5, device=device)
         loaded = None
         if corrector is not None and num_steps != 0:
             loaded = load_corrector(corrector, t5=t5, device=device)
-        return cls(
-            inversion,
-            loaded,
-            num_steps=num_steps,
-            beams=beams,
-            sequence_beams=sequence_beams,
-            embedder=embedder,
-            device=device,
-            batch_size=batch_size,
-            max_length=max_length,
-        )
+        return cls(inversion, loaded, **options)
 
     @property
     def dimension(self) -> int:

@@ -9,11 +9,13 @@ This module needs torch and transformers and is imported where one of them is bu
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from transformers import GenerationConfig
+from transformers.modeling_outputs import BaseModelOutput
 
 from hushvec.text.inverters.vec2text.config import CORRECTOR, INVERSION, Vec2TextConfig
 
@@ -32,16 +34,13 @@ class Found:
     likelihoods: Tensor
 
 
-@dataclass(frozen=True)
-class _Text:
+class _Text(NamedTuple):
     score: float
     tokens: list[int]
-    total: float
-    uncertain: int
+    likelihood: float
 
-    @property
-    def likelihood(self) -> float:
-        return self.total / self.uncertain if self.uncertain else 0.0
+
+_score = itemgetter(0)
 
 
 @dataclass
@@ -52,24 +51,14 @@ class _Row:
     texts: list[_Text] = field(default_factory=list)
     done: bool = False
 
-    def add(self, text: _Text) -> None:
+    def add(self, tokens: Tensor, length: int, total: float, uncertain: int) -> None:
+        text = _Text(total / length, tokens.tolist(), total / uncertain if uncertain else 0.0)
         if len(self.texts) == self.beams:
             worst = min(self.texts, key=_score)
             if text.score <= worst.score:
                 return
             self.texts.remove(worst)
         self.texts.append(text)
-
-    def is_complete(self, best_open: float) -> bool:
-        return len(self.texts) == self.beams and min(map(_score, self.texts)) >= best_open
-
-    def best(self, kept: int) -> list[_Text]:
-        """The best first; the latest of equal ones."""
-        return sorted(self.texts, key=_score)[::-1][:kept]
-
-
-def _score(text: _Text) -> float:
-    return text.score
 
 
 def beam_search(
@@ -96,69 +85,47 @@ def beam_search(
     rows = [_Row(beams) for _ in range(n)]
     cache = None
     for length in range(1, max_length):
-        logits, cache = _next(t5, states, attended, tokens[:, -1:], cache)
-        steps = torch.log_softmax(logits, dim=-1)
+        answer = t5(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states),
+            attention_mask=attended,
+            decoder_input_ids=tokens[:, -1:],
+            past_key_values=cache,
+            use_cache=True,
+        )
+        cache = answer.past_key_values
+        steps = torch.log_softmax(answer.logits[:, -1, :].float(), dim=-1)
         size = steps.shape[-1]
         scores, places = (steps + totals.reshape(-1, 1)).reshape(n, -1).topk(2 * beams, dim=1)
         parents, chosen = places // size, places % size
         counts = uncertain.gather(1, parents) + (steps.reshape(n, -1).gather(1, places) < 0)
         ends = chosen == end
-        _finish(rows, tokens, scores, counts, (first_of + parents), ends, length)
+        for place, rank in ends[:, :beams].nonzero().tolist():  # only those among the best candidates count
+            if not rows[place].done:
+                ended = tokens[place * beams + int(parents[place, rank])]
+                rows[place].add(ended, length, float(scores[place, rank]), int(counts[place, rank]))
         # The best of the others continue: at most one of two candidates per beam is an end.
         on = torch.sort(ends.to(torch.uint8), dim=1, stable=True).indices[:, :beams]
         totals, uncertain = scores.gather(1, on), counts.gather(1, on)
         source = (first_of + parents.gather(1, on)).reshape(-1)
         tokens = torch.cat([tokens[source], chosen.gather(1, on).reshape(-1, 1)], dim=1)
-        cache = _reordered(cache, source)
+        if hasattr(cache, "reorder_cache"):
+            cache.reorder_cache(source)
+        else:
+            cache = tuple(tuple(tensor.index_select(0, source) for tensor in layer) for layer in cache)
         for row, best in zip(rows, scores[:, 0].tolist()):
-            row.done = row.done or row.is_complete(best / length)
+            row.done = row.done or (len(row.texts) == beams and min(map(_score, row.texts)) >= best / length)
         if all(row.done for row in rows):
             break
-    _finish_open(rows, tokens, totals, uncertain)
-    texts = [text for row in rows for text in row.best(kept)]
+    for place, row in enumerate(rows):
+        if not row.done:  # its beams are texts too, without an end
+            for beam, (total, count) in enumerate(zip(totals[place].tolist(), uncertain[place].tolist())):
+                row.add(tokens[place * beams + beam], tokens.shape[1] - 1, total, count)
+    # The best first; the latest of equal ones.
+    texts = [text for row in rows for text in sorted(row.texts, key=_score)[::-1][:kept]]
     longest = min(max(len(text.tokens) for text in texts) + 1, max_length)
     padded = [(text.tokens + [end] + [pad] * longest)[:longest] for text in texts]
     likelihoods = torch.tensor([text.likelihood for text in texts], device=device)
     return Found(torch.tensor(padded, device=device), likelihoods)
-
-
-def _next(t5: Any, states: Tensor, attended: Tensor, tokens: Tensor, cache: Any) -> tuple[Tensor, Any]:
-    from transformers.modeling_outputs import BaseModelOutput
-
-    answer = t5(
-        encoder_outputs=BaseModelOutput(last_hidden_state=states),
-        attention_mask=attended,
-        decoder_input_ids=tokens,
-        past_key_values=cache,
-        use_cache=True,
-    )
-    return answer.logits[:, -1, :].float(), answer.past_key_values
-
-
-def _reordered(cache: Any, source: Tensor) -> Any:
-    if hasattr(cache, "reorder_cache"):
-        cache.reorder_cache(source)
-        return cache
-    return tuple(tuple(tensor.index_select(0, source) for tensor in layer) for layer in cache)
-
-
-def _finish(
-    rows: list[_Row], tokens: Tensor, scores: Tensor, counts: Tensor, sources: Tensor, ends: Tensor, length: int
-) -> None:
-    """Record the texts that end here; only those among the best `beams` candidates count."""
-    for place, rank in (ends[:, : rows[0].beams]).nonzero().tolist():
-        if not rows[place].done:
-            total = float(scores[place, rank])
-            rows[place].add(_Text(total / length, tokens[sources[place, rank]].tolist(), total, int(counts[place, rank])))
-
-
-def _finish_open(rows: list[_Row], tokens: Tensor, totals: Tensor, uncertain: Tensor) -> None:
-    """The beams of rows that are not done are texts too, without an end."""
-    length = tokens.shape[1] - 1
-    for place, row in enumerate(rows):
-        if not row.done:
-            for beam, (total, count) in enumerate(zip(totals[place].tolist(), uncertain[place].tolist())):
-                row.add(_Text(total / length, tokens[place * row.beams + beam].tolist(), total, count))
 
 
 MAX_LENGTH = 128   # tokens of a text, as vec2text generates
