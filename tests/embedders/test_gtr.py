@@ -14,7 +14,7 @@ import transformers
 
 from hushvec.embedders.checkpoints import CheckpointError
 from hushvec.embedders.gtr import GTREmbedder
-from hushvec.embedders.named import open_embedding_model
+from hushvec.embedders.sources import open_embedding_model
 from hushvec.text import Vec2TextInverter
 from hushvec.text.inverters.vec2text.loading import default_embedder, load_corrector, load_inversion
 from text import tiny_vec2text as tiny

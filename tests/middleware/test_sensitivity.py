@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.embedders.norms import UNIT_NORM_MODELS, is_unit_norm_model
-from hushvec.embedders.sources import as_embedding_model
+from hushvec.embedders.sources import UNIT_NORM_MODELS, as_embedding_model, is_unit_norm_model
 from hushvec.middleware.sensitivity import EmpiricalSensitivity
 from middleware.embedders import Answering, Recorder
 

@@ -15,8 +15,7 @@ from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicP
 from hushvec.retrieval import PrivateIndex
 from hushvec.retrieval.stores import faiss_indexes
 from hushvec.text.corpus import PublicCorpus
-from hushvec.text.inverters.decoding import chosen_parts
-from hushvec.text.inverters.nearest_rows import NearestRows
+from hushvec.text.inverters.decoding import NearestRows, chosen_parts
 from hushvec.text.inverters.posterior import CandidateLaw
 from hushvec.text.public_choice import PublicChoice
 

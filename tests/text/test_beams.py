@@ -10,7 +10,7 @@ pytest.importorskip("transformers")
 import numpy as np
 import torch
 
-from hushvec.text.inverters.vec2text.beams import beam_search
+from hushvec.text.inverters.vec2text.model import beam_search
 
 torch.set_num_threads(1)  # networks so small only wait for each other's threads
 

@@ -21,8 +21,7 @@ from hushvec.mechanisms import (
 from hushvec.text.inverters.decoding import ReleaseDecoder, as_taken_in, chosen_parts
 from hushvec.text.inverters.posterior import CandidateLaw, nearest_cosine, softmax
 from hushvec.text.inverters.protocol import Inverter, LawInverter
-from hushvec.text.inverters.public import PublicInverter, on_grid
-from hushvec.text.inverters.spaces import DIMENSIONS, best_space
+from hushvec.text.inverters.public import DIMENSIONS, PublicInverter, best_space, on_grid
 from text.public_texts import clustered, corpus_of, numbers_of
 
 pytestmark = pytest.mark.ranks
@@ -252,7 +251,7 @@ def test_the_choice_is_reproducible_and_rows_are_independent(monkeypatch):
     mechanism = PrivUnit(epsilon=8.0, dimension=12)
     noisy = released(mechanism, clustered(50, 12, seed=2))
     texts = PublicInverter(corpus_of(rows), parts=2).for_release(mechanism, None).invert(noisy)
-    monkeypatch.setattr("hushvec.text.inverters.nearest_rows._ELEMENTS", 7 * 200)
+    monkeypatch.setattr("hushvec.text.corpus._ELEMENTS", 7 * 200)
     again = PublicInverter(corpus_of(rows), parts=2).for_release(mechanism, None)
     assert again.invert(noisy) == texts
     assert [again.invert(noisy[i : i + 1])[0] for i in range(5)] == texts[:5]

@@ -17,7 +17,7 @@ import pytest
 import hushvec.text.pii as rules_of_redaction
 from hushvec.data import private_notes
 from hushvec.text.pii import document
-from hushvec.text.pii.letters import WORD
+from hushvec.text.pii.wordlists import WORD
 
 try:
     from re import _compiler as compiler
@@ -32,9 +32,9 @@ FLOOR_SECONDS = 0.0005  # for 4,000 characters: what is quadratic and quicker ta
 ATTEMPTS = 3
 MADE_INSIDE = {
     "credentials._looks_random",
-    "csv_fields._rows",
+    "structured._rows",
     "custom._compiled",
-    "dates._dates",
+    "dates.date",
     "organisations._after_stop_words",
     "persons._introduce",
     "phone._add_forms",

@@ -28,7 +28,7 @@ from hushvec.text import (
     write_vault,
 )
 from hushvec.text.pii.pseudonyms import Known, restoring
-from hushvec.text.pii.substitution import replaced
+from hushvec.text.pii.spans import replaced
 
 KEY = bytes(range(32))
 OTHER = bytes(range(1, 33))

@@ -14,7 +14,7 @@ import pytest
 from hushvec.data import private_notes
 from hushvec.text import Redactor
 from hushvec.text.pii.document import Document, matches
-from hushvec.text.pii.registry import own_rules
+from hushvec.text.pii.redactor import own_rules
 
 pytestmark = pytest.mark.alone
 

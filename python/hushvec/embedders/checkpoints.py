@@ -1,4 +1,4 @@
-"""A model's folder: found here or on the Hugging Face hub; its JSON and weight files.
+"""A model's folder, found here or on the Hugging Face hub: its JSON and weight files and its tokenizer; the device it runs on.
 
 What cannot be used raises CheckpointError with a message of one line.
 """
@@ -9,7 +9,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,10 @@ class CheckpointError(HushvecError, ValueError):
 
 
 def find_folder(path_or_id: str | os.PathLike[str], *, expected: str, weights: bool = True) -> Path:
-    """The folder of a model.
+    """The folder of a model, or of a repository on the Hugging Face hub, which is downloaded once and then cached.
 
-    Args:
-        path_or_id: a folder, or the id of a repository on the Hugging Face hub, which is downloaded once and then cached.
-            Nothing is downloaded where HF_HUB_OFFLINE is set.
-        expected: the files that the folder should have, for the error.
-        weights: whether weight files are wanted from the hub too.
+    Nothing is downloaded where HF_HUB_OFFLINE is set. `expected` are the files that the folder should have, for the error; with
+    `weights` weight files are wanted from the hub too.
     """
     if not isinstance(path_or_id, str | os.PathLike):
         raise TypeError(f"a checkpoint must be a folder or a hub id, got {validate.kind(path_or_id)}")
@@ -110,7 +107,7 @@ def size_field(content: Mapping[str, Any], name: str, where: str) -> int:
     return value
 
 
-# --- T5 ----------------------------------------------------------------------------------------------------------------
+# ---- T5 ----
 
 T5_SIZES = ("vocab_size", "d_model", "d_kv", "d_ff", "num_layers", "num_heads")
 # What the original T5 has where a configuration is silent. Whatever else a configuration says does not enter the computation.
@@ -165,12 +162,7 @@ def read_t5(folder: Path) -> dict[str, Any]:
 
 
 def encoder_fields(weights: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The T5 whose encoder has these weights, by their shapes; what shapes do not show is the original T5's.
-
-    Args:
-        weights: of an encoder by name, beginning with "encoder.".
-        where: the folder, for the error.
-    """
+    """The T5 whose encoder has these weights ("encoder. ..."), by their shapes; what shapes do not show is the original T5's."""
     first = "encoder.block.0.layer."
     gated = f"{first}1.DenseReluDense.wi_0.weight" in weights
 
@@ -196,25 +188,28 @@ def encoder_fields(weights: Mapping[str, Any], where: str) -> dict[str, Any]:
     return checked_t5(fields, where)
 
 
-# --- weights -----------------------------------------------------------------------------------------------------------
+# ---- weights ----
 
 
 def read_weights(folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, Any]:
     """Weights of a folder on the CPU as float32, by name, without the prefixes of DataParallel and torch.compile.
 
-    Args:
-        folder: with one of WEIGHT_FILES; safetensors come first. Only tensors are read from the older format (weights_only).
-        wanted: which names to read.
+    safetensors come first. Only tensors are read from the older format (weights_only).
     """
     path = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
     if path is None:
         raise CheckpointError(f"{folder} has no weights; expected {WEIGHTS}")
     weights: dict[str, Any] = {}
     for shard in [path] if not path.name.endswith(_INDEX_SUFFIX) else _shards(path):
-        for name, tensor in _read_file(shard, wanted).items():
+        read = _read_safetensors if shard.suffix == ".safetensors" else _read_bin
+        for name, tensor in read(shard, wanted).items():
             if name in weights:
                 raise CheckpointError(f"{shard} has {name} a second time")
-            weights[name] = _as_float32(tensor, name, shard)
+            if not tensor.is_floating_point():
+                raise CheckpointError(f"{shard}: {name} must be floating-point, got {tensor.dtype}")
+            weights[name] = tensor.float()
+            if not bool(weights[name].isfinite().all()):
+                raise CheckpointError(f"{shard}: {name} holds NaN or infinity")
     return weights
 
 
@@ -236,10 +231,6 @@ def _shards(index: Path) -> list[Path]:
             raise CheckpointError(f"{index.parent} has no {file}, which {index.name} names")
         shards.append(index.parent / file)
     return shards
-
-
-def _read_file(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
-    return _read_safetensors(path, wanted) if path.suffix == ".safetensors" else _read_bin(path, wanted)
 
 
 def _read_safetensors(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
@@ -266,27 +257,16 @@ def _read_bin(path: Path, wanted: Callable[[str], bool]) -> dict[str, Any]:
     return {bare_name(name): tensor for name, tensor in content.items() if wanted(bare_name(name))}
 
 
-def _as_float32(tensor: Any, name: str, path: Path) -> Any:
-    if not tensor.is_floating_point():
-        raise CheckpointError(f"{path}: {name} must be floating-point, got {tensor.dtype}")
-    tensor = tensor.float()
-    if not bool(tensor.isfinite().all()):
-        raise CheckpointError(f"{path}: {name} holds NaN or infinity")
-    return tensor
-
-
 def fill(module: Any, weights: Mapping[str, Any], *, shared: tuple[tuple[str, ...], ...], where: str) -> None:
-    """Put weights into a module, every one of them and nothing else.
-
-    Args:
-        module: a torch module.
-        weights: by name.
-        shared: groups of names that are one tensor, of which a file may hold any.
-        where: the folder, for the error.
-    """
+    """Put weights into a torch module, every one of them and nothing else; `shared` are groups of names that are one tensor."""
     weights = dict(weights)
     for group in shared:
-        _spread(weights, group, where)
+        there = [name for name in group if name in weights]
+        for name in there[1:]:
+            if weights[name].shape != weights[there[0]].shape or not bool((weights[name] == weights[there[0]]).all()):
+                raise CheckpointError(f"{where}: {there[0]} and {name} are one tensor by {CONFIG_FILE}, but differ in the weights")
+        if there:
+            weights.update(dict.fromkeys(group, weights[there[0]]))
     expected = module.state_dict()
     missing = [name for name in expected if name not in weights]
     if missing:
@@ -296,22 +276,111 @@ def fill(module: Any, weights: Mapping[str, Any], *, shared: tuple[tuple[str, ..
         raise CheckpointError(f"{where}: the weights have {_listed(unknown)}, which this model has no place for")
     for name, tensor in expected.items():
         if tensor.shape != weights[name].shape:
-            raise CheckpointError(f"{where}: {name} is {_shape(weights[name])} in the weights, {_shape(tensor)} by {CONFIG_FILE}")
+            found, shape = (" x ".join(map(str, one.shape)) for one in (weights[name], tensor))
+            raise CheckpointError(f"{where}: {name} is {found} in the weights, {shape} by {CONFIG_FILE}")
     module.load_state_dict(weights)
-
-
-def _spread(weights: dict[str, Any], group: tuple[str, ...], where: str) -> None:
-    there = [name for name in group if name in weights]
-    for name in there[1:]:
-        if weights[name].shape != weights[there[0]].shape or not bool((weights[name] == weights[there[0]]).all()):
-            raise CheckpointError(f"{where}: {there[0]} and {name} are one tensor by {CONFIG_FILE}, but differ in the weights")
-    if there:
-        weights.update(dict.fromkeys(group, weights[there[0]]))
 
 
 def _listed(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _shape(tensor: Any) -> str:
-    return " x ".join(map(str, tensor.shape))
+def chosen_device(device: Any) -> Any:
+    """A torch.device that there is: the one that is named; for None CUDA's first if there is one, else the CPU."""
+    with needs_extra("a model of text", "text"):
+        import torch
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        known = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ValueError(f"device must be a device of torch, such as 'cpu' or 'cuda', got {device!r}") from None
+    if known.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device must be one that is there: torch finds no CUDA here, got {device!r}")
+    return known
+
+
+# What English tokenizers put a space before and a reader does not, in the order in which it is replaced.
+_SPACED = [
+    *((f" {mark}", mark) for mark in ".?!,"),
+    (" ' ", "'"),
+    *((f" {ending}", ending) for ending in ("n't", "'m", "'s", "'ve", "'re")),
+]
+_TIDY = "clean_up_tokenization_spaces"
+
+
+class Tokens:
+    """A tokenizer.
+
+    Args:
+        tokenizer: a tokenizers.Tokenizer.
+        tidy: whether texts are made without the space before a full stop and the like.
+    """
+
+    def __init__(self, tokenizer: Any, *, tidy: bool = True) -> None:
+        self.tokenizer = tokenizer
+        self.tidy = tidy
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+
+    @classmethod
+    def read(cls, folder: Path) -> Tokens:
+        """The tokenizer of a folder: tokenizer.json, and what tokenizer_config.json says of spaces if it is there."""
+        with needs_extra("reading a tokenizer", "text"):
+            from tokenizers import Tokenizer
+        path = require_file(folder, TOKENIZER_FILE, "the tokenizer; `save_pretrained` of transformers' fast tokenizers writes one")
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises Exception itself
+            raise CheckpointError(f"{path} cannot be read as a tokenizer: {error}") from None
+        config = folder / TOKENIZER_CONFIG_FILE
+        # Silent configurations are those of older releases of transformers, which tidied.
+        tidy = read_json(config).get(_TIDY, True) if config.is_file() else True
+        return cls(tokenizer, tidy=bool(tidy))
+
+    def files(self) -> dict[str, str]:
+        """The contents that `read` reads, by file name."""
+        return {
+            TOKENIZER_FILE: self.tokenizer.to_str(),
+            TOKENIZER_CONFIG_FILE: f'{{"{_TIDY}": {str(self.tidy).lower()}, "tokenizer_class": "PreTrainedTokenizerFast"}}\n',
+        }
+
+    @property
+    def size(self) -> int:
+        """Ids are below this."""
+        return int(max(self.tokenizer.get_vocab().values(), default=-1)) + 1
+
+    def ids(self, texts: Sequence[str], max_length: int) -> list[list[int]]:
+        """Token ids of texts, special tokens included, at most max_length of them each."""
+        self.tokenizer.enable_truncation(max_length)
+        try:
+            return [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
+        finally:
+            self.tokenizer.no_truncation()
+
+    def texts(self, rows: Iterable[Sequence[int]]) -> list[str]:
+        """Texts of token ids, without special tokens; ids that the tokenizer does not have are left out."""
+        texts = self.tokenizer.decode_batch([list(row) for row in rows], skip_special_tokens=True)
+        for spaced, tidy in _SPACED if self.tidy else ():
+            texts = [text.replace(spaced, tidy) for text in texts]
+        return list(texts)
+
+
+def learned_byte_pairs(texts: Iterable[str], size: int, special_tokens: Sequence[str], *, feature: str, extra: str) -> Any:
+    """A tokenizers.Tokenizer learned from texts, of at most `size` tokens: the special ones, numbered from 0, the 256 bytes, pairs.
+
+    Decoding gives every text back. `feature` and `extra` are what an error says where the package is missing.
+    """
+    with needs_extra(feature, extra):
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=list(special_tokens),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer

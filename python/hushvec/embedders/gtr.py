@@ -12,10 +12,17 @@ from numpy.typing import NDArray
 from hushvec._util import validate
 from hushvec._util.display import announced
 from hushvec._util.lazy import needs_extra
-from hushvec._util.validate import also_called
-from hushvec.embedders.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHTS, fill, find_folder, read_t5, read_weights
-from hushvec.embedders.devices import chosen_device
-from hushvec.embedders.tokens import Tokens
+from hushvec.embedders.checkpoints import (
+    CONFIG_FILE,
+    TOKENIZER_FILE,
+    WEIGHTS,
+    Tokens,
+    chosen_device,
+    fill,
+    find_folder,
+    read_t5,
+    read_weights,
+)
 
 GTR_BASE = "sentence-transformers/gtr-t5-base"
 MAX_LENGTH = 32
@@ -39,7 +46,6 @@ class GTREmbedder:
         model_id: its name in receipts; None for path_or_id.
 
     Raises:
-        MissingExtraError: the packages of the extra "text" are not installed.
         CheckpointError: a folder or file is missing or does not fit; the message says what is expected where.
 
     Example:
@@ -50,7 +56,6 @@ class GTREmbedder:
 
     norm_bound: float | None = None  # rows are about as long as 1, some longer
 
-    @also_called(max_len="max_length")
     def __init__(
         self,
         path_or_id: str | os.PathLike[str] = GTR_BASE,
@@ -95,7 +100,9 @@ class GTREmbedder:
         self._tokens = tokens
         self._pad = int(t5["pad_token_id"])
         self._device = chosen_device(device)
-        self._encoder = _encoder(t5)
+        with needs_extra("embedding texts with GTR", "text"):
+            from transformers import T5Config, T5EncoderModel
+        self._encoder: Any = T5EncoderModel(T5Config(**t5))
         fill(self._encoder, weights, shared=(_TABLES,), where=where)
         self._encoder.to(self._device).eval()
 
@@ -119,7 +126,7 @@ class GTREmbedder:
     def _pooled(self, rows: list[list[int]]) -> NDArray[np.float32]:
         import torch
 
-        width = max(1, *map(len, rows)) if rows else 1
+        width = max(1, *map(len, rows))
         padded = [row + [self._pad] * (width - len(row)) for row in rows]
         attended = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
         with torch.inference_mode():
@@ -128,9 +135,3 @@ class GTREmbedder:
             summed = (states * mask[:, :, None]).sum(dim=1)
             pooled: NDArray[np.float32] = (summed / mask.sum(dim=1, keepdim=True).clamp(min=1)).cpu().numpy()
         return pooled
-
-
-def _encoder(t5: dict[str, Any]) -> Any:
-    with needs_extra("embedding texts with GTR", "text"):
-        from transformers import T5Config, T5EncoderModel
-    return T5EncoderModel(T5Config(**t5))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hushvec._util import validate
 from hushvec._util.display import announced
 from hushvec._util.lazy import needs_extra
-from hushvec.embedders.devices import chosen_device
+from hushvec.embedders.checkpoints import chosen_device
 
 DIMENSION = 384
 BATCH = 64
@@ -22,10 +22,6 @@ class MiniLMEmbedder:
 
     Args:
         device: of torch; None: CUDA if there is one, else the CPU.
-
-    Raises:
-        MissingExtraError: the packages of the extra "text" are not installed.
-        ValueError: a device that is not there.
 
     Example:
         >>> from hushvec.text import MiniLMEmbedder
@@ -38,7 +34,8 @@ class MiniLMEmbedder:
     norm_bound = 1.0
 
     def __init__(self, device: str | None = "cpu") -> None:
-        self._model = _load(str(chosen_device(device)))
+        with announced("loading all-MiniLM-L6-v2"):
+            self._model = _loaded(str(chosen_device(device)))
 
     @property
     def tokenizer(self) -> Any:
@@ -52,11 +49,6 @@ class MiniLMEmbedder:
             return np.empty((0, DIMENSION), np.float32)
         vectors = self._model.encode(list(texts), batch_size=BATCH, convert_to_numpy=True, show_progress_bar=False)
         return np.asarray(vectors, np.float32)
-
-
-def _load(device: str) -> Any:
-    with announced("loading all-MiniLM-L6-v2"):
-        return _loaded(device)
 
 
 def _loaded(device: str) -> Any:

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec.embedders.protocol import KINDS, Kind
-from hushvec.embedders.results import Embeddings
+from hushvec.embedders.protocol import KINDS, Embeddings, Kind
 from hushvec.errors import StoreError
 from hushvec.integrations._source import OnReceipt, PrivateSource, require_on_receipt
 from hushvec.middleware import EmbeddingMiddleware, WrappedEmbeddingModel, wrap_embedding_model

@@ -3,8 +3,7 @@
     array -> adapter -> wrap_embedding_model -> steps (texts in, rows out) -> hushvec.release -> receipt
 """
 
-from hushvec.embedders.protocol import EmbeddingModel
-from hushvec.embedders.results import EmbeddingRequest, EmbeddingResult, Embeddings
+from hushvec.embedders.protocol import EmbeddingModel, EmbeddingRequest, EmbeddingResult, Embeddings
 from hushvec.embedders.sources import as_embedding_model
 from hushvec.middleware.classification import (
     ClassificationMiddleware,

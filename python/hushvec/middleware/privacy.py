@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core, arrays
 from hushvec._util import validate
-from hushvec.embedders.norms import is_unit_norm_model
-from hushvec.embedders.results import EmbeddingResult
-from hushvec.embedders.sources import SourceModel
+from hushvec.embedders.protocol import EmbeddingResult
+from hushvec.embedders.sources import SourceModel, is_unit_norm_model
 from hushvec.mechanisms import Mechanism, PrivUnit
 from hushvec.middleware.sensitivity import EmpiricalSensitivity, first_row_off_unit, sensitivity_argument
 from hushvec.middleware.wrap import EmbeddingMiddleware

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hushvec.embedders.results import EmbeddingRequest
+from hushvec.embedders.protocol import EmbeddingRequest
 from hushvec.middleware.wrap import EmbeddingMiddleware
 
 if TYPE_CHECKING:

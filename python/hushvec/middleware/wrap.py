@@ -8,8 +8,7 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec.embedders.answers import read_answer
-from hushvec.embedders.protocol import KINDS, Kind
-from hushvec.embedders.results import EmbeddingRequest, EmbeddingResult, Embeddings
+from hushvec.embedders.protocol import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind
 from hushvec.embedders.sources import SourceModel, as_embedding_model
 from hushvec.middleware.texts import MOST_CHARACTERS, require_length
 

@@ -14,16 +14,13 @@ if TYPE_CHECKING:
     from hushvec.text.inverters.trained.inverter import TrainedInverter
     from hushvec.text.inverters.trained.training import train_inverter
     from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
-    from hushvec.text.pii.pseudonyms import Pseudonymizer, restore
-    from hushvec.text.pii.redactor import Redaction, Redactor, detect, redact, rules
-    from hushvec.text.pii.registry import RuleInfo
+    from hushvec.text.pii.pseudonyms import Pseudonymizer, new_key, read_key, read_vault, restore, write_vault
+    from hushvec.text.pii.redactor import Redaction, Redactor, RuleInfo, detect, redact, rules
     from hushvec.text.pii.spans import Detector, Span
     from hushvec.text.pii.structured import redact_csv, redact_json, redact_mail
-    from hushvec.text.pii.vault import new_key, read_key, read_vault, write_vault
     from hushvec.text.public_choice import PublicChoice
     from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
-    from hushvec.text.rewriting.rewriter import Rewriter
-    from hushvec.text.rewriting.single import rewrite
+    from hushvec.text.rewriting.rewriter import Rewriter, rewrite
 
 __all__ = [
     "Detector",
@@ -70,22 +67,22 @@ __getattr__, __dir__ = at_first_use(
         "Rewriter": "rewriting.rewriter",
         "Rewriting": "rewriting.results",
         "RewrittenSpan": "rewriting.results",
-        "RuleInfo": "pii.registry",
+        "RuleInfo": "pii.redactor",
         "Span": "pii.spans",
         "TrainedInverter": "inverters.trained.inverter",
         "Vec2TextInverter": "inverters.vec2text.inverter",
         "detect": "pii.redactor",
-        "new_key": "pii.vault",
-        "read_key": "pii.vault",
-        "read_vault": "pii.vault",
+        "new_key": "pii.pseudonyms",
+        "read_key": "pii.pseudonyms",
+        "read_vault": "pii.pseudonyms",
         "redact": "pii.redactor",
         "redact_csv": "pii.structured",
         "redact_json": "pii.structured",
         "redact_mail": "pii.structured",
         "restore": "pii.pseudonyms",
-        "rewrite": "rewriting.single",
+        "rewrite": "rewriting.rewriter",
         "rules": "pii.redactor",
         "train_inverter": "inverters.trained.training",
-        "write_vault": "pii.vault",
+        "write_vault": "pii.pseudonyms",
     },
 )

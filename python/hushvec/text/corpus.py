@@ -1,4 +1,4 @@
-"""Public texts and their embeddings, used to turn noisy vectors into text.
+"""Public texts and their embeddings, used to turn noisy vectors into text; checks and blocks of rows.
 
 A public text needs no protection. The corpus is embedded once, by the embedder whose vectors are released, and
 can be saved: the file names the embedder and is refused with any other.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -42,13 +42,6 @@ class PublicCorpus:
         embeddings: float32 [n, d], finite, no row of zeros. A read-only copy is kept.
         model_id: of the embedder; None if it has no name.
 
-    Raises:
-        TypeError: wrong kinds.
-        ValueError: no text, a text that is empty or there twice, rows that do not fit, NaN or Inf, a row of zeros.
-
-    Guarantees:
-        Nothing here is private, and nothing private goes in: texts and embeddings are public.
-
     Edge cases:
         One text is a corpus: every vector decodes to it. Two corpora are equal if their digests are.
 
@@ -74,8 +67,6 @@ class PublicCorpus:
             raise TypeError(f"model_id must be a str or None, got {validate.kind(self.model_id)}")
         object.__setattr__(self, "embeddings", _checked_rows(self.embeddings, self.texts))
 
-    # ---- sources ----
-
     @classmethod
     def from_texts(cls, texts: Iterable[str], embedder: Any) -> PublicCorpus:
         """Embed public texts.
@@ -83,10 +74,6 @@ class PublicCorpus:
         Args:
             texts: strings. Spaces around them are removed; what is empty then, and what came before, is left out.
             embedder: as for `hushvec.wrap_embedding_model`.
-
-        Raises:
-            TypeError: texts is one string or holds something else; embedder cannot embed.
-            ValueError: no text is left; the embedder's answer has the wrong shape, NaN or Inf, or a row of zeros.
         """
         kept = tuple(distinct_texts(texts))
         if not kept:
@@ -104,8 +91,7 @@ class PublicCorpus:
             text_key: the field of each object that holds the text; "text" if None.
 
         Raises:
-            OSError: the file cannot be read.
-            ValueError: it is not UTF-8; a line is no JSON object with that field (the line is named); no text is in it.
+            ValueError: it is not UTF-8; a line is not a JSON object with that field (the line is named); no text is in it.
         """
         source = Path(path)
         if text_key is None and source.suffix == ".jsonl":
@@ -119,8 +105,6 @@ class PublicCorpus:
     def shipped(cls, embedder: Any) -> PublicCorpus:
         """The 320 sentences that come with the package, embedded: eight everyday topics, short, made for this purpose."""
         return cls.from_texts(shipped_texts(SHIPPED_SENTENCES), embedder)
-
-    # ---- what it is ----
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -155,8 +139,6 @@ class PublicCorpus:
     def __repr__(self) -> str:
         return f"PublicCorpus({len(self):,} texts, dimension {self.dimension}, model {self.model_id!r}, digest {self.digest[:12]})"
 
-    # ---- on disk ----
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the corpus as an .npz file: beside `path` first, then in one step onto it."""
         save_npz(path, FORMAT, self.digest, self._stored())
@@ -170,12 +152,12 @@ class PublicCorpus:
             embedder: if given, its `model_id` and `dimension` must be those of the file.
 
         Raises:
-            OSError: the file cannot be read.
-            ValueError: it is no such file, or not what was saved (its digest is another), or of another model or dimension.
+            ValueError: it is not such a file, or not what was saved (its digest is another), or of another model or dimension.
         """
 
         def made(stored: dict[str, Any]) -> PublicCorpus:
-            return cls(_split(stored["utf8"], stored["lengths"]), stored["embeddings"], _named(stored["model_id"]))
+            texts = _split(stored["utf8"], stored["lengths"])
+            return cls(texts, stored["embeddings"], stored["model_id"].tobytes().decode() or None)
 
         corpus = load_npz(path, "public corpus", FORMAT, _FIELDS, made)
         if embedder is not None:
@@ -183,11 +165,7 @@ class PublicCorpus:
         return corpus
 
     def require_model(self, embedder: Any, name: str = "corpus") -> None:
-        """Refuse an embedder other than the corpus's: vectors of different models are not comparable.
-
-        Raises:
-            ValueError: another `model_id`, or another `dimension`; what the embedder does not say is not compared.
-        """
+        """Refuse an embedder of another `model_id` or `dimension`, as far as it says them: such vectors are not comparable."""
         model_id, dimension = model_id_of(embedder), getattr(embedder, "dimension", None)
         if model_id is not None and model_id != self.model_id:
             raise ValueError(f"{name} must be embedded by {model_id!r}, got {self.model_id!r}")
@@ -253,5 +231,28 @@ def _split(utf8: NDArray[Any], lengths: NDArray[Any]) -> tuple[str, ...]:
     return tuple(content[end - length : end].decode() for end, length in zip(ends.tolist(), lengths.tolist(), strict=True))
 
 
-def _named(model_id: NDArray[Any]) -> str | None:
-    return model_id.tobytes().decode() or None
+Rows = NDArray[np.float32]
+
+
+def checked_rows(embeddings: Any, dimension: int) -> Rows:
+    """Finite float rows [n, dimension] as float32; anything else raises TypeError or ValueError."""
+    if not isinstance(embeddings, np.ndarray) or embeddings.dtype.kind != "f":
+        raise TypeError(f"embeddings must be a numpy array of floats, got {getattr(embeddings, 'dtype', validate.kind(embeddings))}")
+    if embeddings.ndim != 2 or embeddings.shape[1] != dimension:
+        raise ValueError(f"embeddings must have shape (n, {dimension}), got {embeddings.shape}")
+    with np.errstate(over="ignore"):  # becomes Inf, and is refused with the rest
+        rows = np.ascontiguousarray(embeddings, np.float32)
+    wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if len(wrong):
+        raise ValueError(f"embeddings must be finite in float32, got NaN or Inf in row {wrong[0]}")
+    return rows
+
+
+_ELEMENTS = 2**22  # of one [queries, rows] array: 16 MB
+
+
+def blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Slices of rows of which [rows, columns] floats fit into a few megabytes."""
+    step = max(1, _ELEMENTS // columns)
+    for start in range(0, rows, step):
+        yield slice(start, start + step)

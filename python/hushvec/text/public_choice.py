@@ -24,9 +24,7 @@ from hushvec.mechanisms import RandomizedResponse
 from hushvec.receipts.labels import LabelReceipt
 from hushvec.release.charging import Budget
 from hushvec.release.labels import privatize_labels
-from hushvec.text.corpus import PublicCorpus
-from hushvec.text.inverters.nearest_rows import blocks
-from hushvec.text.inverters.rows import Rows, checked_rows
+from hushvec.text.corpus import PublicCorpus, Rows, blocks, checked_rows
 
 _MOST_CANDIDATES = 2**14  # texts that are put in order; of larger corpora as many, spread evenly, unless all are taken
 _MOST_SEEN = 1024  # texts that the order is made for, and as many others that the number of texts is chosen by
@@ -37,7 +35,7 @@ _ENOUGH = 32  # held-out texts that tell sizes apart by themselves
 
 
 class TextChoice(NamedTuple):
-    """What `PublicChoice.release` returns: one public text a row, and the receipt of the randomized response."""
+    """The result of `PublicChoice.release`: one public text a row, and the receipt of the randomized response."""
 
     texts: list[str]
     receipt: LabelReceipt
@@ -52,10 +50,6 @@ class PublicChoice:
         epsilon: > 0, of one row.
         size: k, how many of the corpus's texts can be answered; None: as many as serve public texts best at this epsilon, of 8 texts
             or fewer all (`best_size`). Public.
-
-    Raises:
-        TypeError: wrong kinds.
-        ValueError: fewer than two texts, size not in [2, len(corpus)], epsilon not > 0 or as in `RandomizedResponse`.
 
     Guarantees:
         (epsilon, 0)-DP under replace-one of one row, exact as sampled: which text is nearest is a function of the row and of public
@@ -115,11 +109,7 @@ class PublicChoice:
         return RandomizedResponse(epsilon=self.epsilon, k=len(self.numbers))
 
     def nearest(self, embeddings: NDArray[np.float32]) -> NDArray[np.int32]:
-        """The true answer of each row [n], before any noise: private, not to be released.
-
-        Raises:
-            TypeError, ValueError: as in `release`.
-        """
+        """The true answer of each row [n], before any noise: private, not to be released."""
         rows = checked_rows(embeddings, self.corpus.dimension)
         answers = [np.argmax(inner_products(rows[block], self._directions), axis=1) for block in blocks(len(rows), len(self.numbers))]
         return np.concatenate(answers).astype(np.int32) if answers else np.empty(0, np.int32)
@@ -140,9 +130,8 @@ class PublicChoice:
                 representatives are those for epsilon.
 
         Raises:
-            TypeError: no numpy array of floats; otherwise as in `privatize_labels`.
             ValueError: another shape, NaN or Inf: before anything is charged or drawn.
-            PrivacyBudgetExhaustedError, BudgetError: as in `privatize_labels`.
+            PrivacyBudgetExhaustedError: as in `privatize_labels`.
         """
         released = privatize_labels(
             self.nearest(embeddings), range(len(self.numbers)), epsilon=self.epsilon, budget=budget, per=per, generator=generator

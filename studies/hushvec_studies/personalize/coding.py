@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.text.byte_pairs import learned_byte_pairs
+from hushvec.embedders.checkpoints import learned_byte_pairs
 from hushvec.training.ghost import IGNORED
 from hushvec_studies.personalize.notes import Note, Span
 

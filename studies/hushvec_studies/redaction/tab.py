@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from hushvec.text.pii.letters import words
+from hushvec.text.pii.wordlists import words
 
 Detect = Callable[[str], Iterable[tuple[int, int, str]]]
 

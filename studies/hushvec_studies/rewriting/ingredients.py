@@ -18,9 +18,8 @@ from pydantic import Field, field_validator
 import hushvec as hv
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
 from hushvec.text import MiniLMEmbedder
-from hushvec.text.corpus import PublicCorpus
+from hushvec.text.corpus import PublicCorpus, blocks
 from hushvec.text.inverters.decoding import ReleaseDecoder, as_taken_in, chosen_parts
-from hushvec.text.inverters.nearest_rows import blocks
 from hushvec.text.inverters.posterior import softmax, unit_rows
 from hushvec.text.inverters.public import PublicInverter
 from hushvec.text.public_choice import PublicChoice

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from hushvec.embedders.answers import embedded_rows
-from hushvec.embedders.named import open_embedding_model
+from hushvec.embedders.sources import open_embedding_model
 from hushvec.text import MiniLMEmbedder
 from hushvec.text.inverters import Vec2TextInverter
 from hushvec_studies.rewriting import judges, measured, metrics, options, pair_texts, pooled, releases, results

@@ -9,7 +9,7 @@ from hushvec import Generator
 from hushvec.text import Rewriter
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.public import PublicInverter
-from hushvec.text.rewriting.pieces import TokenPieces
+from hushvec.text.rewriting.chunks import TokenPieces
 
 DELTA = 1e-3
 CLIP_NORM = 1.0  # of MiniLM's unit vectors

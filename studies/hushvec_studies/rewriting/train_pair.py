@@ -26,10 +26,9 @@ from pydantic import Field
 
 from hushvec._util.display import Progress
 from hushvec.text.inverters.trained import train_inverter
-from hushvec.text.inverters.trained.batches import Batches, labels_of
+from hushvec.text.inverters.trained.corpus import Batches, labels_of
 from hushvec.text.inverters.trained.settings import RATE_TIMES_WIDTH, SIZES
-from hushvec.text.inverters.vec2text.loading import load_inversion, save_checkpoint
-from hushvec.text.inverters.vec2text.pairs import ENDING
+from hushvec.text.inverters.vec2text.loading import ENDING, load_inversion, save_checkpoint
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.outputs import write_study
 from hushvec_studies.harness.settings import Seed, add_options, checked, given

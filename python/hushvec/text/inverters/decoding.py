@@ -1,10 +1,14 @@
-"""From released rows to indices of public texts: the posterior mean in the embedder's space, and the texts nearest to it."""
+"""From released rows to indices of public texts: the posterior mean in the embedder's space, and the texts nearest to it.
+
+The rows nearest to a query are found by FAISS where it is installed, in numpy otherwise.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +16,64 @@ from numpy.typing import NDArray
 from hushvec._native.products import inner_products, product
 from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.mechanisms.base import Mechanism, VectorMechanism
-from hushvec.text.inverters.nearest_rows import NearestRows
+from hushvec.text.corpus import Rows, blocks
 from hushvec.text.inverters.posterior import CandidateLaw, nearest_cosine, row_lengths, softmax, unit_rows
-from hushvec.text.inverters.rows import Rows
+
+_LISTS_PER_ROOT = 2  # lists of the index by sqrt(rows)
+_LISTS_READ = 24  # of them, for each query
+_SEED = 6
+_TRAINED_ON = 64  # rows a list
+
+
+class NearestRows:
+    """Nearest rows by inner product.
+
+    Args:
+        rows: float32 [n, d].
+
+    Guarantees:
+        Without FAISS the k largest inner products; of equal ones the first row, for count = 1, and some of them otherwise. With it
+        those of the lists that are nearest to the query, which are nearly always the same. Which lists those are FAISS decides with
+        its own BLAS: on another processor, or with other queries in the call, a list at the edge may be another.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = np.ascontiguousarray(rows, np.float32)
+
+    def search(self, queries: Rows, count: int) -> NDArray[np.int64]:
+        """Indices of `count` rows for each query [b, count], in no particular order; count = 1: the nearest."""
+        if self._index is None:
+            return self._exact(queries, count)
+        _, found = self._index.search(np.ascontiguousarray(queries, np.float32), count)
+        missing = np.flatnonzero((found < 0).any(axis=1))  # so few rows in the lists that were read
+        if len(missing):
+            found[missing] = self._exact(queries[missing], count)
+        return np.asarray(found, np.int64)
+
+    def _exact(self, queries: Rows, count: int) -> NDArray[np.int64]:
+        found = np.empty((len(queries), count), np.int64)
+        for block in blocks(len(queries), len(self.rows)):
+            scores = inner_products(queries[block], self.rows)
+            found[block] = scores.argmax(axis=1)[:, None] if count == 1 else np.argpartition(-scores, count - 1, axis=1)[:, :count]
+        return found
+
+    @cached_property
+    def _index(self) -> Any:
+        """An inverted file over the rows; None without FAISS."""
+        try:
+            import faiss
+        except ImportError:
+            return None
+        count, dimension = self.rows.shape
+        lists = max(1, int(_LISTS_PER_ROOT * math.sqrt(count)))
+        index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dimension), dimension, lists, faiss.METRIC_INNER_PRODUCT)
+        index.cp.seed, index.cp.max_points_per_centroid, index.cp.niter = _SEED, _TRAINED_ON, 8
+        index.cp.min_points_per_centroid = 1
+        index.train(self.rows)
+        index.add(self.rows)
+        index.nprobe = min(lists, _LISTS_READ)
+        return index
+
 
 MOST_TOGETHER = 20_000  # texts that every row is compared with; of more, a shortlist and a sample
 _SHORTLIST, _SAMPLE = 512, 4096
@@ -47,29 +106,35 @@ class ReleaseDecoder:
 
     @cached_property
     def law(self) -> CandidateLaw:
-        """Of released rows, given each public text."""
+        """The law of released rows, given each public text."""
         candidates = as_taken_in(self._mapped, self.mechanism, self.normalized)
         return CandidateLaw(self.mechanism, candidates, nearest_cosine(candidates) if self.rho is None else self.rho)
 
     def posterior_mean(self, released: Rows) -> Rows:
         """E[direction of the private embedding | released row], up to its length [b, d]; [b, n] floats are held meanwhile."""
-        mean, centre = self._over_shortlists(released) if len(self.embeddings) > MOST_TOGETHER else self._over_all(released)
+        if len(self.embeddings) > MOST_TOGETHER:
+            mean, centre = self._over_shortlists(released)
+        else:
+            weights = self.law.weights(released)
+            mean, centre = product(weights, self._directions), product(weights, self.law.centres)
         # the information in y beyond its candidates, in the embedder's space and in units of its unit rows
-        return mean + self._lifted(self.law.beyond(released, centre) * np.float32(self._unit))
-
-    def _over_all(self, released: Rows) -> tuple[Rows, Rows]:
-        """Posterior means of the candidates' directions [b, d] and of their rho c_i [b, m]."""
-        weights = self.law.weights(released)
-        return product(weights, self._directions), product(weights, self.law.centres)
+        beyond = self.law.beyond(released, centre) * np.float32(self._unit)
+        return mean + (beyond if self.projection is None else self.projection.lift(beyond) - self.projection.mean)
 
     def _over_shortlists(self, released: Rows) -> tuple[Rows, Rows]:
-        """The same with fewer candidates: those nearest to each row, and a sample of the rest, weighted by their number."""
-        sample, count = self._sample, len(self.embeddings)
+        """Posterior means of the candidates' directions [b, d] and of their rho c_i [b, m], with fewer candidates.
+
+        They are those nearest to each row, and a sample of the rest, weighted by their number.
+        """
+        count = len(self.embeddings)
+        sample = np.unique(np.linspace(0, count - 1, _SAMPLE).astype(np.int64))
         place = np.full(count, -1)
         place[sample] = np.arange(len(sample))
         of_sample = self.law.log_likelihood(released, sample)
         means, centres = np.empty((len(released), self.embeddings.shape[1]), np.float32), np.empty_like(released)
-        for row, near in enumerate(self._shortlists(released)):
+        directed = isinstance(self.mechanism, PrivUnit)
+        queries = released if directed else np.column_stack([released, np.ones(len(released), np.float32)])
+        for row, near in enumerate(self._nearest.search(queries, _SHORTLIST)):
             again = place[near][place[near] >= 0]
             of_sample[row] += np.float32(math.log((count - len(near)) / max(1, len(sample) - len(again))))
             of_sample[row, again] = -np.inf  # counted once, among the nearest
@@ -81,10 +146,6 @@ class ReleaseDecoder:
             of_sample[row] = weights[len(near) :]  # for all rows at once below: a product of matrices reads the sample once
         return means + product(of_sample, self._directions[sample]), centres + product(of_sample, self.law.centres[sample])
 
-    def _shortlists(self, released: Rows) -> NDArray[np.int64]:
-        queries = released if isinstance(self.mechanism, PrivUnit) else np.column_stack([released, np.ones(len(released), np.float32)])
-        return self._nearest.search(queries, _SHORTLIST)
-
     @cached_property
     def _nearest(self) -> NearestRows:
         """Over the candidates, so that the largest inner products belong to the largest likelihoods (for Laplacian nearly so)."""
@@ -92,10 +153,6 @@ class ReleaseDecoder:
         if isinstance(self.mechanism, PrivUnit):
             return NearestRows(centres)
         return NearestRows(np.column_stack([centres, -(row_lengths(centres) ** 2).astype(np.float32) / 2]))
-
-    @cached_property
-    def _sample(self) -> NDArray[np.int64]:
-        return np.unique(np.linspace(0, len(self.embeddings) - 1, _SAMPLE).astype(np.int64))
 
     @cached_property
     def _directions(self) -> Rows:
@@ -110,9 +167,6 @@ class ReleaseDecoder:
         """Mean length of the public rows behind the map, relative to their length when the mechanism takes them in."""
         taken, mapped, own = (float(row_lengths(rows).mean()) for rows in (self.law.candidates, self._mapped, self.embeddings))
         return mapped / (taken * own) if taken > 0 else 0.0
-
-    def _lifted(self, differences: Rows) -> Rows:
-        return differences if self.projection is None else self.projection.lift(differences) - self.projection.mean
 
 
 def as_taken_in(rows: Rows, mechanism: Mechanism, normalized: bool) -> Rows:

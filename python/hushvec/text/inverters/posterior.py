@@ -32,7 +32,7 @@ from hushvec._util import validate
 from hushvec._util.statistics import norm_logsf
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 from hushvec.mechanisms.base import VectorMechanism
-from hushvec.text.inverters.rows import Rows
+from hushvec.text.corpus import Rows
 
 # rho below the first makes every candidate alike, above the second leaves no room between the rows of a dense corpus.
 SMALLEST_RHO, LARGEST_RHO = 0.05, 0.999
@@ -130,7 +130,7 @@ class CandidateLaw:
 
     @cached_property
     def _means(self) -> Rows:
-        """What the mechanism releases on average for each candidate."""
+        """The mean of what the mechanism releases for each candidate."""
         return self._directions * np.float32(self.mechanism.clip_norm) if isinstance(self.mechanism, PrivUnit) else self.candidates
 
     @cached_property
@@ -150,15 +150,13 @@ def nearest_cosine(rows: Rows) -> float:
         return LARGEST_RHO
     directions = unit_rows(rows)
     chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _RHO_ROWS)).astype(np.int64))
-    best = [_nearest_others(directions, chosen[start : start + _RHO_BLOCK]) for start in range(0, len(chosen), _RHO_BLOCK)]
+    best: list[Rows] = []
+    for start in range(0, len(chosen), _RHO_BLOCK):
+        numbers = chosen[start : start + _RHO_BLOCK]
+        cosines = inner_products(directions[numbers], directions)
+        cosines[np.arange(len(numbers)), numbers] = -1
+        best.append(cosines.max(axis=1))
     return float(np.clip(np.concatenate(best).mean(dtype=np.float64), SMALLEST_RHO, LARGEST_RHO))
-
-
-def _nearest_others(directions: Rows, numbers: NDArray[np.int64]) -> Rows:
-    cosines = inner_products(directions[numbers], directions)
-    cosines[np.arange(len(numbers)), numbers] = -1
-    best: Rows = cosines.max(axis=1)
-    return best
 
 
 def row_lengths(rows: Rows) -> NDArray[np.float64]:

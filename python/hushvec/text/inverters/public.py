@@ -2,28 +2,140 @@
 
 For each released row: the posterior over public rows (`posterior`), the mean of the private row's embedding under it, in all of the
 embedder's dimensions, and the public text that comes nearest to this mean. That text has the largest expected cosine with the private
-one: the cosine with a text s is <x, s> for unit x, whose expectation is <E x, s>. `spaces` chooses what is released.
+one: the cosine with a text s is <x, s> for unit x, whose expectation is <E x, s>.
+
+What is released is chosen, too: how many principal components of the public embeddings, for a mechanism and an epsilon.
+
+More dimensions keep more of a row and dilute the same signal. Where the best number lies depends on the texts, the embedder and the
+signal, so it is measured: a part of the corpus stands in for the private texts, is released with the mechanism and decoded with
+the rest. Only public rows are looked at, so the choice costs nothing (docs/proofs/projection.md).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.mechanisms import PublicProjection
+from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
 from hushvec.mechanisms.base import VectorMechanism
-from hushvec.text.corpus import PublicCorpus
-from hushvec.text.inverters.decoding import MOST_TOGETHER, ReleaseDecoder, chosen_parts
-from hushvec.text.inverters.nearest_rows import NearestRows, blocks
+from hushvec.text.corpus import PublicCorpus, Rows, blocks, checked_rows
+from hushvec.text.inverters.decoding import MOST_TOGETHER, NearestRows, ReleaseDecoder, as_taken_in, chosen_parts
 from hushvec.text.inverters.posterior import unit_rows
-from hushvec.text.inverters.rows import Rows, checked_rows
-from hushvec.text.inverters.spaces import DEFAULT_DELTA, best_space
 from hushvec.text.public_choice import PublicChoice
+
+DEFAULT_DELTA = 1e-3
+
+DIMENSIONS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
+
+_MOST_HELD_OUT = 400
+_HELD_OUT_SHARE = 4  # one text in so many of a small corpus
+_MOST_CANDIDATES = 2048
+_DRAWS = 2
+_SEED = 6  # public: the choice must come out the same everywhere
+_DIRECTIONS_PER_ROW = 0.8  # nearly as many components as rows only describe those very rows
+_SMALLEST_SPREAD = 1e-5  # of a direction, by that of the strongest: less is rounding
+
+
+def best_space(corpus: PublicCorpus, mechanism: str, epsilon: float, delta: float = DEFAULT_DELTA) -> PublicProjection | None:
+    """The map behind which public texts are recovered best when they are released like private ones, at epsilon for one row.
+
+    Returns:
+        Mean and principal components of the corpus, as many as did best; None if the rows as they are did better, or the corpus is
+        too small to tell (fewer than eight texts).
+    """
+    made = _maker(mechanism, validate.positive("epsilon", epsilon), validate.delta(delta))
+    made(1)  # refuses epsilon before any work
+    if len(corpus) < 8:
+        return None
+    private, public = _split(corpus.embeddings)
+    axes = _principal(public)
+    counts = [count for count in DIMENSIONS if count <= len(axes)]
+    recovered: list[NDArray[np.float64]] = []
+    for count in counts:
+        projection = PublicProjection(public.mean(axis=0), axes[:count])
+        recovered.append(_recovered(private, public, made(count), projection))
+        if _past_the_best(recovered):
+            break
+    else:
+        recovered.append(_recovered(private, public, made(corpus.dimension), None))
+    best = _smallest_good(recovered)
+    return None if best == len(counts) else PublicProjection.fit(corpus.embeddings, components=counts[best])
+
+
+def _past_the_best(recovered: list[NDArray[np.float64]]) -> bool:
+    """Whether the last two are worse than the best before them by two standard errors of the difference each."""
+    if len(recovered) < 3:
+        return False
+    best = max(recovered[:-2], key=lambda cosines: cosines.mean())
+    return all((best - cosines).mean() > 2 * _standard_error(best - cosines) for cosines in recovered[-2:])
+
+
+def _smallest_good(recovered: list[NDArray[np.float64]]) -> int:
+    """The first that is at most a standard error of the difference worse than the best, for the fewest dimensions.
+
+    The texts held out have more in common with the rest than private ones will have, which flatters the many.
+    """
+    best = max(recovered, key=lambda cosines: cosines.mean())
+    for number, cosines in enumerate(recovered):
+        shortfall = best - cosines
+        if shortfall.mean() <= _standard_error(shortfall):
+            return number
+    raise AssertionError("the best falls short of itself by nothing")
+
+
+def _standard_error(values: NDArray[np.float64]) -> float:
+    return float(values.std() / np.sqrt(len(values)))
+
+
+def _split(embeddings: Rows) -> tuple[Rows, Rows]:
+    """Rows that stand in for private ones, spread evenly, and rows that stay public; a sample of a large corpus."""
+    count = len(embeddings)
+    held_out = np.unique(np.linspace(0, count - 1, min(_MOST_HELD_OUT, count // _HELD_OUT_SHARE)).astype(np.int64))
+    rest = np.setdiff1d(np.arange(count), held_out)
+    kept = rest[np.unique(np.linspace(0, len(rest) - 1, min(_MOST_CANDIDATES, len(rest))).astype(np.int64))]
+    return embeddings[held_out], embeddings[kept]
+
+
+def _principal(public: Rows) -> Rows:
+    """Principal components, the strongest first: as many as the rows vary in, and not nearly as many as there are rows."""
+    centered = public.astype(np.float64) - public.mean(axis=0)
+    spread, axes = np.linalg.eigh(centered.T @ centered)
+    varying = int((spread > _SMALLEST_SPREAD**2 * spread[-1]).sum()) if spread[-1] > 0 else 0
+    most = max(1, min(varying, int(_DIRECTIONS_PER_ROW * len(public))))
+    return np.asarray(axes[:, ::-1][:, :most].T, np.float32)
+
+
+def _recovered(private: Rows, public: Rows, mechanism: VectorMechanism, projection: PublicProjection | None) -> NDArray[np.float64]:
+    """Cosine of each private row and the public one that a release of it decodes to, mean over the draws."""
+    mapped = private if projection is None else np.asarray(projection.transform(private), np.float32)
+    clean = as_taken_in(mapped, mechanism, projection is not None)
+    decoder = ReleaseDecoder(public, mechanism, projection, projection is not None)
+    directions, truth = unit_rows(public), unit_rows(private)
+    cosines = []
+    for draw in range(_DRAWS):
+        noisy = np.empty_like(clean)
+        mechanism.apply(clean, noisy, _core.Generator.unsafe_seeded(_SEED + draw), out_is_fresh=True)
+        parts = blocks(len(noisy), len(public))
+        found = [chosen_parts(decoder.posterior_mean(noisy[block]), directions, 1)[:, 0] for block in parts]
+        cosines.append(np.einsum("ij,ij->i", truth, directions[np.concatenate(found)], dtype=np.float64))
+    return np.asarray(np.mean(cosines, axis=0))
+
+
+def _maker(name: str, epsilon: float, delta: float) -> Callable[[int], VectorMechanism]:
+    """The mechanism for rows of each dimension. Lengths do not matter: noise grows with clip_norm."""
+    gaussian: Callable[..., VectorMechanism] = partial(Gaussian, epsilon=epsilon, delta=delta)
+    makers = {"gaussian": gaussian, "empirical": gaussian}
+    makers |= {kind.name: partial(kind, epsilon=epsilon) for kind in (Laplacian, L2Laplace, PrivUnit)}
+    maker = makers[validate.choice("mechanism", name, makers)]
+    return lambda dimension: maker(dimension=dimension)
+
 
 MOST_PARTS = 16
 
@@ -38,10 +150,6 @@ class PublicInverter:
             tokens of a text sees little of what is joined to a long one.
         separator: between joined texts.
         delta: that `projection_for` assumes for the Gaussian mechanism.
-
-    Raises:
-        TypeError: wrong kinds.
-        ValueError: parts not in [1, 16], delta not in (0, 1).
 
     Guarantees:
         Post-processing: what it returns is a function of the released rows and of public data, so the release's guarantee is the
@@ -81,15 +189,7 @@ class PublicInverter:
         self._choices: dict[float, PublicChoice] = {}
 
     def invert(self, embeddings: NDArray[np.float32]) -> list[str]:
-        """The nearest public text, or the parts whose sum comes nearest, for each row in the embedder's space.
-
-        Args:
-            embeddings: float32 [n, d], d the corpus's dimension.
-
-        Raises:
-            TypeError: no numpy array of floats.
-            ValueError: another shape, NaN or Inf.
-        """
+        """The nearest public text, or the parts whose sum comes nearest, for each row [n, d] in the embedder's space."""
         rows = checked_rows(embeddings, self.corpus.dimension)
         return [text for block in blocks(len(rows), len(self.corpus)) for text in self.texts_nearest(rows[block])]
 
@@ -103,10 +203,6 @@ class PublicInverter:
             projection: what the rows went through before it; None if nothing.
             normalized: whether rows were brought to the length clip_norm before the noise, rather than clipped to it; None: they
                 were if there is a projection. PrivUnit knows directions only.
-
-        Raises:
-            TypeError: wrong kinds.
-            ValueError: dimensions of corpus, projection and mechanism that do not fit.
         """
         if projection is not None and not isinstance(projection, PublicProjection):
             raise TypeError(f"projection must be a PublicProjection or None, got {validate.kind(projection)}")
@@ -133,11 +229,7 @@ class PublicInverter:
         return self._spaces[key]
 
     def choice_for(self, epsilon: float) -> PublicChoice:
-        """The public texts to choose from by randomized response at about this epsilon per row: see `PublicChoice`.
-
-        Args:
-            epsilon: > 0, of one row; the texts are those for the power of sqrt(2) nearest to it.
-        """
+        """The public texts to choose from by randomized response, those for the power of sqrt(2) nearest to epsilon per row."""
         near = on_grid(epsilon)
         if near not in self._choices:
             self._choices[near] = PublicChoice(self.corpus, near)
@@ -145,13 +237,10 @@ class PublicInverter:
 
     def texts_nearest(self, targets: Rows) -> list[str]:
         """The text, or the joined parts, nearest to each row [b, d] of the embedder's space."""
-        numbers = self._nearest.search(unit_rows(targets), 1) if self._is_large else self._parts(targets)
+        # One text of many is looked up in an index; for several parts all texts are compared.
+        is_large = self.parts == 1 and len(self.corpus) > MOST_TOGETHER
+        numbers = self._nearest.search(unit_rows(targets), 1) if is_large else self._parts(targets)
         return [self.separator.join(self.corpus.texts[number] for number in row if number >= 0) for row in numbers.tolist()]
-
-    @property
-    def _is_large(self) -> bool:
-        """Whether one text is looked up in an index. For several parts all texts are compared."""
-        return self.parts == 1 and len(self.corpus) > MOST_TOGETHER
 
     def _parts(self, targets: Rows) -> NDArray[np.int64]:
         directions = self.corpus.directions

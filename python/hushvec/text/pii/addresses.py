@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
 
-from hushvec.text.pii.document import Document, matches
-from hushvec.text.pii.letters import CAPITALS, WORD, start_of_name, words
-from hushvec.text.pii.rule import Rule
-from hushvec.text.pii.wordlists import NOT_NAMES, word_list, words_in_order
+from hushvec.text.pii.document import Document, Finds, matches, rule
+from hushvec.text.pii.wordlists import CAPITALS, NOT_NAMES, WORD, start_of_name, word_list, words, words_in_order
 
 # Nearly always a street, even in lower case.
 _SURE_TYPES = words("street str avenue ave road rd boulevard blvd lane drive crescent highway hwy parkway pkwy terrace")
@@ -55,7 +52,7 @@ _MILITARY = re.compile(
     r"[,\s]{1,3}(?:[afd]po)[ ]a[aep][ ][0-9]{5}(?:-[0-9]{4})?",
     re.IGNORECASE,
 )
-_CORNER_WORDS = frozenset({"corner", "intersection", "junction", "crossing", "corners"})
+_CORNER_WORDS = words("corner intersection junction crossing corners")
 _CORNER = re.compile(
     rf" of (?:[0-9]{{1,5}}[ ])?({_NAME})(?:[ ][0-9]{{1,5}})?(?: and | & )(?:[0-9]{{1,5}}[ ])?({_NAME})(?:[ ][0-9]{{1,5}}\b)?"
 )
@@ -97,10 +94,9 @@ _SIMPLE = re.compile(
 _NOT_STREET_NAMES = word_list("not_street_names")
 
 
-def _numbers_first(document: Document) -> Iterator[tuple[int, int]]:
+@rule("street address", 0.75, "a number and a street, in front of it, behind it or on both sides", digits=True)
+def street_number_first(document: Document) -> Finds:
     """`12 Baker Street`, `12b rue de la Paix`, `6750 Long Road 25`."""
-    if not document.has_digits:
-        return
     taken = read = 0
     for lead in matches(_NUMBER_FIRST, document.text):
         if lead.start() < taken or not _may_be_street(document, lead.end()):
@@ -117,7 +113,7 @@ def _numbers_first(document: Document) -> Iterator[tuple[int, int]]:
 
 def _street_hints(document: Document) -> list[int]:
     """The ends of all words for a street or for a flat, and the number signs."""
-    return sorted([end for _, end in document.after_words(_HINTS)] + [sign.end() for sign in matches(_NUMBER_SIGN, document.text)])
+    return sorted([end for *_, end in document.after_words(_HINTS)] + [sign.end() for sign in matches(_NUMBER_SIGN, document.text)])
 
 
 def _may_be_street(document: Document, position: int) -> bool:
@@ -130,22 +126,18 @@ def _may_be_street(document: Document, position: int) -> bool:
     return not document.all_lower and (not first[0].islower() or first[1:2] in "'’" or first.rstrip(".") in _LINKS)
 
 
-def _compounds(document: Document) -> Iterator[tuple[int, int]]:
+@rule("street address", 0.75, "a compound such as Marktweg, Storgatan, and a number", digits=True)
+def street_compound(document: Document) -> Finds:
     """`Marktweg 8`, `Lange-gatan 5`: a word grown together with one for street, and a number."""
     text = document.text
-    if not document.has_digits:
-        return
-    for word, end in document.words_ending(_COMPOUNDS):
-        if len(word) < 6 or word in _NOT_STREET_NAMES or not (text[end - len(word)].isupper() or document.all_lower):
+    for word, start, end in document.words_ending(_COMPOUNDS):
+        if len(word) < 6 or word in _NOT_STREET_NAMES or not (text[start].isupper() or document.all_lower):
             continue
-        number = _COMPOUND_NUMBER.match(text, end)
-        if number:
-            start = end - len(word)
-            if not document.all_lower:
-                start = min(start, start_of_name(text, end, 3))
-                while start < end - len(word) and text[start:end].partition(" ")[0].lower() in _PLACE_WORDS | NOT_NAMES:
-                    start = text.index(" ", start, end) + 1
-            yield start, _continued(document, number.end())
+        if number := _COMPOUND_NUMBER.match(text, end):
+            first = start if document.all_lower else min(start, start_of_name(text, end, 3))
+            while first < start and text[first:end].partition(" ")[0].lower() in _PLACE_WORDS | NOT_NAMES:
+                first = text.index(" ", first, end) + 1
+            yield first, _continued(document, number.end())
 
 
 _COMPOUND_NUMBER = re.compile(r"\.? [0-9]{1,5}(?:[\-/][0-9]{1,4})?[A-Za-z]?(?![\w%]|[.,][0-9])")
@@ -224,11 +216,11 @@ def _with_number(text: str, end: int) -> int:
     return number.end() if number else end
 
 
-def _prefixed(document: Document) -> Iterator[tuple[int, int]]:
+@rule("street address", 0.75, "rue, via, calle, ul. and the like, a name and a number")
+def street_word_first(document: Document) -> Finds:
     """`Rue Haute 371`, `ul. Zielona 33`, `Via Roma 12`: the word for street first, the number last."""
     text = document.text
-    for word, end in document.after_words(_PREFIXES):
-        start = end - len(word)
+    for word, start, end in document.after_words(_PREFIXES):
         if not (text[start].isupper() or word in ("ul", "rue", "calle", "via", "rua", "ulica", "улица", "ул")):
             continue
         match = _PREFIXED.match(text, end)
@@ -239,10 +231,11 @@ def _prefixed(document: Document) -> Iterator[tuple[int, int]]:
 _PREFIXED = re.compile(rf"\.?[ ](?:{_LINK}[ ']){{0,2}}{_NAME}(?:,? (?:[Nn]\.?[or°º]?\.? ?)?[0-9]{{1,5}}[A-Za-z]?)(?!\w)")
 
 
-def _type_then_number(document: Document) -> Iterator[tuple[int, int]]:
+@rule("street address", 0.75, "a name, utca, gasse, street and the like, and a number")
+def street_word_last(document: Document) -> Finds:
     """`Andrássy út 12`, `Lange Gasse 5`, `Király u. 15`: the word for street, then the number."""
     text = document.text
-    for word, end in document.after_words(_FOREIGN_TYPES):
+    for word, _, end in document.after_words(_FOREIGN_TYPES):
         number = _TYPE_NUMBER.match(text, end)
         if number is None:
             continue
@@ -256,65 +249,55 @@ _FOREIGN_TYPES = word_list("types_before_numbers")
 _TYPE_NUMBER = re.compile(r"\.? [0-9]{1,4}(?:[\-/][0-9]{1,4})?[a-zA-Z]?\.?(?![\w%])")
 
 
-def _boxes(document: Document) -> Iterator[tuple[int, int]]:
+@rule("street address", 0.8, "post boxes, and military addresses of the US", digits=True)
+def post_box(document: Document) -> Finds:
     text = document.text
-    if not document.has_digits:
-        return
-    for _, end in document.after_words(words("p po post postal postbox postfach postboks apartado casilla bp skrytka")):
+    for *_, end in document.after_words(words("p po post postal postbox postfach postboks apartado casilla bp skrytka")):
         start = end
         while start > 0 and text[start - 1].isalnum():
             start -= 1
-        match = _POST_BOX.match(text, start)
-        if match:
+        if match := _POST_BOX.match(text, start):
             yield start, _continued(document, match.end())
-    for word, end in document.after_words(frozenset({"psc", "unit", "cmr", "usns", "uss", "usnv", "uscgc", "usav"})):
-        match = _MILITARY.match(text, end - len(word))
-        if match:
+    for _, start, _ in document.after_words(words("psc unit cmr usns uss usnv uscgc usav")):
+        if match := _MILITARY.match(text, start):
             yield match.span()
 
 
-def _corners(document: Document) -> Iterator[tuple[int, int]]:
+@rule("street address", 0.7, "the corner or junction of one and another")
+def corner(document: Document) -> Finds:
     text, lower = document.text, document.lower
-    for word, end in document.after_words(_CORNER_WORDS):
+    for _, start, end in document.after_words(_CORNER_WORDS):
         match = (_LOWER_CORNER if document.all_lower else _CORNER).match(text, end)
-        if match is None or (document.all_lower and not _names_a_street(match.group())):
+        if match is None:
             continue
-        start = end - len(word)
+        named = any(map(str.isdigit, match[0])) or any(word.rstrip(".") in _TYPES for word in match[0].split())
+        if document.all_lower and not named:
+            continue
         the = _THE.search(lower, max(0, start - 4), start)
         yield start - 4 if the else start, match.end()
 
 
-def _names_a_street(text: str) -> bool:
-    return any(map(str.isdigit, text)) or any(word.rstrip(".") in _TYPES for word in text.split())
-
-
-def _units(document: Document) -> Iterator[tuple[int, int]]:
+@rule("street address", 0.6, "Apt., Suite, Flat with a number", digits=True)
+def flat(document: Document) -> Finds:
     """A flat alone: `Apt. 12`, `Suite 380`."""
-    if not document.has_digits:
-        return
-    for word, end in document.after_words(frozenset({"apt", "apartment", "suite", "ste", "flat"})):
-        match = _UNIT.match(document.text, end - len(word))
+    for _, start, _ in document.after_words(words("apt apartment suite ste flat")):
+        match = _UNIT.match(document.text, start)
         if match and any(map(str.isdigit, match.group())):
             yield match.span()
 
 
-def _named_places(document: Document) -> Iterator[tuple[int, int]]:
+@rule("street address", 0.6, "a name and a number after address, lives on, located at, ...", digits=True)
+def named_place(document: Document) -> Finds:
     """A capitalized name and a number after words such as "address" and "lives on": `lives on Long Meadow 2906`."""
-    if not document.has_digits:
-        return
     text = document.text
-    ends = sorted(end for _, end in document.after_words(_SIMPLE_WORDS))
+    ends = sorted(end for *_, end in document.after_words(_SIMPLE_WORDS))
     taken = 0
     for end in ends:
         if end < taken:
             continue
         match = _SIMPLE.search(text, end, min(len(text), end + 48))
-        if (
-            match is None
-            or match.start() - end > 30
-            or "\n\n\n" in text[end : match.start()]
-            or ". " in text[end : match.start()]
-        ):
+        between = text[end : match.start()] if match else ""
+        if match is None or len(between) > 30 or "\n\n\n" in between or ". " in between:
             continue
         if match[1].rpartition(" ")[2].lower() in _NOT_STREET_NAMES or not 1 <= len(match[2]) <= 5:
             continue
@@ -357,13 +340,11 @@ _ON = re.compile(r"\b(?:on|near|off|along|down|up|at|around|from|to|opposite|beh
 _NOT_STREETS = word_list("words_before_other_streets")
 
 
-def _streets(document: Document) -> Iterator[tuple[int, int]]:
+@rule("street address", 0.55, "a name and Street, Road, Avenue, ... without a number; near Elm Drive", capitals=True)
+def street_alone(document: Document) -> Finds:
     """`Oxford Street`, `near Elm Drive`: a street without a number."""
     text, lower = document.text, document.lower
-    if document.all_lower:
-        return
-    for word, end in document.after_words(_STREET_WORDS | _AFTER_PREPOSITION):
-        start = end - len(word)
+    for word, start, end in document.after_words(_STREET_WORDS | _AFTER_PREPOSITION):
         if not text[start].isupper() or text[start - 1 : start] != " " or _LONGER.match(text, end):
             continue
         first = start_of_name(text, start - 1, 3)
@@ -382,19 +363,6 @@ _STREET_NAMES = words("north south east west great upper lower new old second th
 
 
 RULES = (
-    Rule(
-        "street_number_first",
-        "street address",
-        0.75,
-        "a number and a street, in front of it, behind it or on both sides",
-        _numbers_first,
-    ),
-    Rule("street_compound", "street address", 0.75, "a compound such as Marktweg, Storgatan, and a number", _compounds),
-    Rule("street_word_first", "street address", 0.75, "rue, via, calle, ul. and the like, a name and a number", _prefixed),
-    Rule("street_word_last", "street address", 0.75, "a name, utca, gasse, street and the like, and a number", _type_then_number),
-    Rule("post_box", "street address", 0.8, "post boxes, and military addresses of the US", _boxes),
-    Rule("corner", "street address", 0.7, "the corner or junction of one and another", _corners),
-    Rule("flat", "street address", 0.6, "Apt., Suite, Flat with a number", _units),
-    Rule("named_place", "street address", 0.6, "a name and a number after address, lives on, located at, ...", _named_places),
-    Rule("street_alone", "street address", 0.55, "a name and Street, Road, Avenue, ... without a number; near Elm Drive", _streets),
+    *(street_number_first, street_compound, street_word_first, street_word_last, post_box, corner, flat, named_place),
+    street_alone,
 )

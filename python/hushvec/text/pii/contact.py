@@ -1,14 +1,12 @@
-"""Rules for e-mail addresses, web addresses and handles."""
+"""Rules for e-mail addresses, web addresses, handles and network addresses."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from socket import AF_INET6, inet_pton
 
-from hushvec.text.pii.document import Document, matches
-from hushvec.text.pii.letters import words
-from hushvec.text.pii.rule import Rule
-from hushvec.text.pii.wordlists import word_list
+from hushvec.text.pii.document import Document, Finds, matches, rule
+from hushvec.text.pii.wordlists import word_list, words
 
 # Letters and marks beyond ASCII; not the punctuation around an address, which would also begin an address at each sign of a row.
 _BEYOND = r"\u00c0-\u1fff\u2c00-\u2dff\u3040-\uffff"
@@ -31,7 +29,8 @@ _WORD_ENDINGS = words("am as at be do gs in is it la me my no so to us")
 _FILE_ENDINGS = words("py rs pl sh md cc ps so ml mk st ms tf ts js vb pm cs")
 
 
-def _emails(document: Document) -> Iterator[tuple[int, int]]:
+@rule("email address", 0.95, "local part, @ and a domain with an ending of letters")
+def email(document: Document) -> Finds:
     """Around each @: no part of the text is read for two of them, since neither side may hold one."""
     lower = document.lower
     position = 0
@@ -52,21 +51,19 @@ def _emails(document: Document) -> Iterator[tuple[int, int]]:
             position = end
 
 
-def _urls(document: Document) -> Iterator[tuple[int, int]]:
+@rule("web address", 0.95, "http, https, ftp, sftp, ssh, wss addresses, with path and query")
+def url(document: Document) -> Finds:
     lower = document.lower
-    if "://" not in lower:
-        return
-    for match in matches(_SCHEME, lower):
+    for match in matches(_SCHEME, lower) if "://" in lower else ():
         scheme = _SCHEME_NAME.search(lower, max(0, match.start() - 6), match.start())
         assert scheme is not None
         yield scheme.start(), _trimmed(lower, match.end())
 
 
-def _domains(document: Document) -> Iterator[tuple[int, int]]:
+@rule("web address", 0.8, "host names by their endings, with path; not words after a missing space")
+def domain(document: Document) -> Finds:
     lower, text = document.lower, document.text
-    if "." not in lower:
-        return
-    for match in matches(_HOST, lower):
+    for match in matches(_HOST, lower) if "." in lower else ():
         start, end = match.span()
         host = lower[start:end]
         ending = host.rpartition(".")[2]
@@ -97,12 +94,11 @@ _HANDLE = re.compile(
 )
 
 
-def _handles(document: Document) -> Iterator[tuple[int, int]]:
+@rule("social handle", 0.75, "@ and a name of 2 to 32 letters, digits, _; not domains, not words of programs")
+def handle(document: Document) -> Finds:
     """`@maple_rivers`, `@maple@example.social`; not the domain of an address that is cut off, and not a word of a program."""
     lower = document.lower
-    if "@" not in lower:
-        return
-    for match in matches(_HANDLE, lower):
+    for match in matches(_HANDLE, lower) if "@" in lower else ():
         name, ending = match[1], match[1].rpartition(".")[2]
         if len(name) < 2 or name in _NOT_HANDLES or not any(map(str.isalpha, name)):
             continue
@@ -120,9 +116,61 @@ def _trimmed(text: str, end: int) -> int:
     return end
 
 
-RULES = (
-    Rule("email", "email address", 0.95, "local part, @ and a domain with an ending of letters", _emails),
-    Rule("url", "web address", 0.95, "http, https, ftp, sftp, ssh, wss addresses, with path and query", _urls),
-    Rule("domain", "web address", 0.8, "host names by their endings, with path; not words after a missing space", _domains),
-    Rule("handle", "social handle", 0.75, "@ and a name of 2 to 32 letters, digits, _; not domains, not words of programs", _handles),
-)
+RULES = (email, url, domain, handle)
+
+
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+# The first digit is read before what stands left of it is looked at: this skips other characters fast.
+_IPV4 = re.compile(rf"(?=[0-9])(?<![\w.]){_OCTET}(?:\.{_OCTET}){{3}}(?!\w|\.[0-9])(?:/[0-9]{{1,2}}(?!\w))?")
+# From the first colon to the end: two colons in a row, or seven, or an IPv4 address at the end.
+_COLONS = re.compile(r":(?:[0-9a-f]{0,4}:)[0-9a-f:.]*")
+_PREFIX = re.compile(r"(?:%[0-9a-z]{1,15})?(?:/[0-9]{1,3}(?!\w))?")
+_MAC = re.compile(r"[0-9a-f](?<![\w:\-]\w)[0-9a-f]([:\-])(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}(?![\w:\-])")
+_VERSION = re.compile(r"(?:version|release|firmware|build|\bv)[\s:.]{0,2}$")
+_HEX = frozenset("0123456789abcdef")
+LONGEST_IPV6 = 45
+FEWEST_SIGNS = 5  # in a hardware address
+
+
+@rule("ip address", 0.95, "four numbers up to 255, with /prefix; not after the word version", digits=True)
+def ipv4(document: Document) -> Finds:
+    for match in matches(_IPV4, document.text):
+        if not _VERSION.search(document.lower, max(0, match.start() - 12), match.start()):
+            yield match.span()
+
+
+@rule("ip address", 0.95, "parsed by the standard library, with %zone and /prefix; not the unspecified address")
+def ipv6(document: Document) -> Finds:
+    lower = document.lower
+    for match in matches(_COLONS, lower):
+        start, end = match.span()
+        if end - start > LONGEST_IPV6:
+            continue
+        while lower[end - 1] == "." or (lower[end - 1] == ":" and lower[end - 2] != ":"):
+            end -= 1
+        first = start
+        while first and start - first < 4 and lower[first - 1] in _HEX:
+            first -= 1
+        if (
+            end - start < 2
+            or (first and (lower[first - 1].isalnum() or lower[first - 1] in "_:"))
+            or lower[end : end + 1].isalnum()
+        ):
+            continue
+        try:
+            address = inet_pton(AF_INET6, lower[first:end])
+        except (OSError, ValueError):
+            continue
+        if any(address):
+            rest = _PREFIX.match(lower, end)
+            assert rest is not None
+            yield first, rest.end()
+
+
+@rule("hardware address", 0.9, "six pairs of hexadecimal digits between colons or hyphens")
+def mac(document: Document) -> Finds:
+    if max(document.lower.count(":"), document.lower.count("-")) >= FEWEST_SIGNS:
+        yield from (match.span() for match in matches(_MAC, document.lower))
+
+
+NETWORK_RULES = (ipv4, ipv6, mac)

@@ -1,16 +1,15 @@
-"""Rules for credentials: keys, tokens, passwords."""
+"""Rules for credentials: keys, tokens, passwords; and for addresses of wallets, by their checksums (Bitcoin) or shape (Ethereum)."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
 from itertools import pairwise
 
-from hushvec.text.pii.document import Document, matches
-from hushvec.text.pii.letters import words
-from hushvec.text.pii.rule import Rule
+from hushvec.text.pii.document import Document, Finds, matches, rule
+from hushvec.text.pii.wordlists import words
 
 _KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -36,7 +35,7 @@ _ASSIGNED = re.compile(
     r"(?:\"([^\"\n]{3,200})\"|'([^'\n]{3,200})'|([^\s'\"<>,;]{3,200}))"
 )
 _BEARER = re.compile(r"\s{1,2}([A-Za-z0-9_\-.~+/]{16,2000}={0,2})")
-_SOFT = frozenset({"key", "pin", "token", "secret", "credential", "credentials", "bearer"})
+_SOFT = words("key pin token secret credential credentials bearer")
 _KEY_BEFORE = re.compile(r"(?:api|access|secret|private|auth|encryption|signing|client|account|license|master)[\s_\-]{0,1}$")
 _USER_INFO = re.compile(r"://(?<!\s...)[^\s/@:]{1,100}:([^\s/@]{1,200})@")
 
@@ -45,24 +44,25 @@ LONGEST_RANDOM = 1024
 RANDOM_BITS = 3.6
 
 
-def _private_keys(document: Document) -> Iterator[tuple[int, int]]:
+@rule("credential", 1.0, "PEM and OpenPGP private key blocks, to their end")
+def private_key(document: Document) -> Finds:
     """To the end of the block, or of the text if the block does not end."""
     text, position = document.text, 0
-    if "-----BEGIN" not in text:
-        return
-    while begin := _KEY_BEGIN.search(text, position):
+    while "-----BEGIN" in text and (begin := _KEY_BEGIN.search(text, position)):
         end = _KEY_END.search(text, begin.end())
         position = end.end() if end else len(text)
         yield begin.start(), position
 
 
-def _tokens(document: Document) -> Iterator[tuple[int, int]]:
+@rule("credential", 1.0, "keys by the known beginnings of their issuers, JSON web tokens")
+def known_token(document: Document) -> Finds:
     for start, token in document.once(long_tokens):
         if _KNOWN.match(token):
             yield start, start + len(token)
 
 
-def _random_tokens(document: Document) -> Iterator[tuple[int, int]]:
+@rule("credential", 0.6, "24 or more mixed letters and digits without pattern; 32 or more hex digits")
+def random_token(document: Document) -> Finds:
     for start, token in document.once(long_tokens):
         if SHORTEST_RANDOM <= len(token) <= LONGEST_RANDOM and _looks_random(token):
             yield start, start + len(token)
@@ -72,8 +72,8 @@ def long_tokens(document: Document) -> list[tuple[int, str]]:
     """Words that hold a digit, without the punctuation of the sentence."""
     if not document.has_digits:
         return []
-    words = ((match.start(), match.group().rstrip(".-")) for match in matches(_TOKEN, document.text))
-    return [(start, token) for start, token in words if _DIGIT.search(token)]
+    tokens = ((match.start(), match.group().rstrip(".-")) for match in matches(_TOKEN, document.text))
+    return [(start, token) for start, token in tokens if _DIGIT.search(token)]
 
 
 _DIGIT = re.compile(r"[0-9]")
@@ -97,13 +97,13 @@ def _looks_random(token: str) -> bool:
     return bits >= RANDOM_BITS
 
 
-def _assigned(document: Document) -> Iterator[tuple[int, int]]:
+@rule("credential", 0.85, "the value after password =, api key:, Bearer, PIN is")
+def assigned_secret(document: Document) -> Finds:
     text, lower = document.text, document.lower
-    for word, end in document.after_words(_WORDS):
+    for word, _, end in document.after_words(_WORDS):
         if word == "bearer":
-            match = _BEARER.match(text, end)
-            if match:
-                yield match.span(1)
+            if bearer := _BEARER.match(text, end):
+                yield bearer.span(1)
             continue
         match = _ASSIGNED.match(lower, end)
         if match is None or match.lastindex is None:
@@ -127,23 +127,64 @@ def _is_value(word: str, lower: str, end: int, assignment: str, start: int, stop
     return len(value) >= needed and any(character.isdigit() for character in value)
 
 
-def _user_info(document: Document) -> Iterator[tuple[int, int]]:
-    if "://" not in document.text:
-        return
-    for match in matches(_USER_INFO, document.text):
-        yield match.span(1)
+@rule("credential", 0.9, "the password in scheme://user:password@host")
+def url_password(document: Document) -> Finds:
+    return (match.span(1) for match in (matches(_USER_INFO, document.text) if "://" in document.text else ()))
 
 
-RULES = (
-    Rule("private_key", "credential", 1.0, "PEM and OpenPGP private key blocks, to their end", _private_keys),
-    Rule("known_token", "credential", 1.0, "keys by the known beginnings of their issuers, JSON web tokens", _tokens),
-    Rule("assigned_secret", "credential", 0.85, "the value after password =, api key:, Bearer, PIN is", _assigned),
-    Rule("url_password", "credential", 0.9, "the password in scheme://user:password@host", _user_info),
-    Rule(
-        "random_token",
-        "credential",
-        0.6,
-        "24 or more mixed letters and digits without pattern; 32 or more hex digits",
-        _random_tokens,
-    ),
-)
+RULES = (private_key, known_token, assigned_secret, url_password, random_token)
+
+
+_BASE58_LETTERS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_BECH32_LETTERS = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+
+_BASE58 = re.compile(rf"[13mn2LM][{_BASE58_LETTERS}]{{25,34}}")
+_BECH32 = re.compile(rf"1(?:(?<=bc1)|(?<=tb1)|(?<=ltc1))[{_BECH32_LETTERS}]{{11,71}}(?!\w)")
+_ETHEREUM = re.compile(r"0(?<!\w.)x[0-9a-f]{40}(?!\w)")
+_NETWORKS = ("ltc", "bc", "tb")
+
+# What the checksum of BIP 173 and of BIP 350 leaves over.
+_BECH32_LEFT = frozenset({1, 0x2BC830A3})
+_BECH32_GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+
+
+@rule("wallet address", 1.0, "Bitcoin and Litecoin by the checksums of their addresses, 0x and 40 hex digits", digits=True)
+def wallet(document: Document) -> Finds:
+    for start, token in document.once(long_tokens):
+        if _BASE58.fullmatch(token) and base58_holds(token):
+            yield start, start + len(token)
+    lower = document.lower
+    for match in matches(_BECH32, lower):
+        network = next(name for name in _NETWORKS if lower.endswith(name, 0, match.start()))
+        start = match.start() - len(network)
+        if not (start and lower[start - 1].isalnum()) and bech32_holds(network, lower[match.start() + 1 : match.end()]):
+            yield start, match.end()
+    yield from (match.span() for match in matches(_ETHEREUM, lower))
+
+
+def base58_holds(address: str) -> bool:
+    """The checksum of Base58Check: the first four bytes of a double SHA-256 over the 21 bytes before them."""
+    value = 0
+    for letter in address:
+        value = value * 58 + _BASE58_LETTERS.index(letter)
+    if value >= 1 << 200:
+        return False
+    packed = value.to_bytes(25, "big")
+    return hashlib.sha256(hashlib.sha256(packed[:21]).digest()).digest()[:4] == packed[21:]
+
+
+def bech32_holds(network: str, letters: str) -> bool:
+    """The checksum of Bech32 (BIP 173) or Bech32m (BIP 350) over the name of the network and the letters behind its 1."""
+    values = [ord(letter) >> 5 for letter in network] + [0] + [ord(letter) & 31 for letter in network]
+    values += [_BECH32_LETTERS.index(letter) for letter in letters]
+    left = 1
+    for value in values:
+        top = left >> 25
+        left = (left & 0x1FFFFFF) << 5 ^ value
+        for bit, generator in enumerate(_BECH32_GENERATOR):
+            if top >> bit & 1:
+                left ^= generator
+    return left in _BECH32_LEFT
+
+
+WALLET_RULES = (wallet,)

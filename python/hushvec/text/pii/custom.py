@@ -1,4 +1,4 @@
-"""Custom patterns, checked before use so that most of those that could hang are refused.
+"""Patterns and known names of the caller. Patterns are checked before use, so that most of those that could hang are refused.
 
 Python's regular expressions backtrack. Refused is what makes that exponential: a repetition without a bound inside another one, or
 alternatives inside one that can begin with the same character; and what makes it quadratic over a long text from its first
@@ -7,13 +7,15 @@ character on: a repetition without a bound at the beginning of the pattern. Othe
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from hushvec.text.pii.categories import canonical, require_category_name
-from hushvec.text.pii.document import Document
-from hushvec.text.pii.rule import Rule
+from hushvec.text.pii.document import Document, Rule, matches
 
 LONGEST_PATTERN = 10_000
 # A bound above this counts as none.
@@ -59,7 +61,10 @@ def _compiled(name: str, pattern: object) -> re.Pattern[str]:
         raise ValueError(f"custom_patterns[{name!r}] must be a regular expression: {error}, got {source!r:.80}") from None
     if compiled.match(""):
         raise ValueError(f"custom_patterns[{name!r}] must not match the empty text, got {source!r:.80}")
-    reason = _danger(_parsed(source, flags))
+    tree = _parsed(source, flags)
+    reason = _nested(tree, inside=False)
+    if _begins_unbounded(tree):
+        reason = "begin with a repetition without a bound: put \\b before it or bound it, as in \\w{1,64}"
     if reason:
         raise ValueError(f"custom_patterns[{name!r}] must not {reason}, got {source!r:.80}")
     return compiled
@@ -72,12 +77,6 @@ def _parsed(source: str, flags: int) -> Any:
     except ImportError:
         import sre_parse as parser
     return parser.parse(source, flags & ~re.DEBUG)
-
-
-def _danger(tree: Any) -> str | None:
-    if _begins_unbounded(tree):
-        return "begin with a repetition without a bound: put \\b before it or bound it, as in \\w{1,64}"
-    return _nested(tree, inside=False)
 
 
 def _begins_unbounded(tree: Any) -> bool:
@@ -99,8 +98,11 @@ def _nested(tree: Any, *, inside: bool) -> str | None:
         unbounded = _is_unbounded(node)
         if unbounded and inside:
             return "hold a repetition without a bound inside another one"
-        if operation == "BRANCH" and inside and not _alternatives_differ(argument[1]):
-            return "hold alternatives that can begin alike inside a repetition without a bound"
+        if operation == "BRANCH" and inside:
+            firsts = [next(iter(alternative), None) for alternative in argument[1]]
+            literals = {first[1] for first in firsts if first is not None and str(first[0]) == "LITERAL"}
+            if len(literals) < len(firsts):  # all differ if each begins with a literal of its own
+                return "hold alternatives that can begin alike inside a repetition without a bound"
         if operation == "GROUPREF" and inside:
             return "refer back to a group inside a repetition without a bound"
         for part in _parts(argument):
@@ -123,8 +125,100 @@ def _parts(argument: Any) -> Iterator[Any]:
             yield from _parts(part)
 
 
-def _alternatives_differ(alternatives: Any) -> bool:
-    """All begin with a literal, no two with the same one."""
-    firsts = [next(iter(alternative), None) for alternative in alternatives]
-    literals = {node[1] for node in firsts if node is not None and str(node[0]) == "LITERAL"}
-    return len(literals) == len(firsts)
+_WORD = re.compile(r"\w+")
+_INSIDE_WORD = re.compile(r"(?<=\w)(?=\w)")
+
+Names = Mapping[str, Iterable[str]]
+
+
+class Gazetteer:
+    """Finds every name of a mapping from categories to names. If two names start at one place, the longer one wins.
+
+    Args:
+        names: category -> names. A name must hold a letter or a digit; capitals do not matter.
+    """
+
+    def __init__(self, names: Names) -> None:
+        # First word of a name -> lengths of the names that begin with it, longest first; and the names themselves.
+        lengths: dict[str, set[tuple[int, int]]] = {}
+        self._category: dict[str, str] = {}
+        for category, entries in names.items():
+            for name in _entries(category, entries):
+                written = Document(name).lower
+                first = _WORD.search(written)
+                if first is None:
+                    raise ValueError(f"gazetteer: a name of {category!r} must hold a letter or a digit, got {name!r:.80}")
+                lengths.setdefault(first.group(), set()).add((len(written), first.start()))
+                self._category.setdefault(written, category)
+        self._lengths = {word: sorted(found, reverse=True) for word, found in lengths.items()}
+
+    @property
+    def categories(self) -> frozenset[str]:
+        return frozenset(self._category.values())
+
+    def __len__(self) -> int:
+        return len(self._category)
+
+    def find(self, document: Document) -> Iterator[tuple[int, int, str]]:
+        """(start, end, category) of each name."""
+        text = document.lower
+        lengths, taken = self._lengths, 0
+        for match in matches(_WORD, text):
+            known = lengths.get(match.group())
+            if known is None or match.start() < taken:
+                continue
+            for length, offset in known:
+                start = match.start() - offset
+                end = start + length
+                category = self._category.get(text[start:end]) if start >= 0 else None
+                # a whole word: nothing that belongs to one stands on both sides of an edge
+                if category is not None and not any(_INSIDE_WORD.match(text, edge) for edge in (start, end)):
+                    yield start, end, category
+                    taken = end
+                    break
+
+
+def _entries(category: str, entries: object) -> Iterable[str]:
+    if isinstance(entries, (str, bytes)) or not isinstance(entries, Iterable):
+        raise TypeError(f"gazetteer: the names of {category!r} must be a list of strings, got {type(entries).__name__}")
+    for name in entries:
+        if not isinstance(name, str):
+            raise TypeError(f"gazetteer: the names of {category!r} must be strings, got {type(name).__name__}")
+        yield " ".join(name.split()) if name.strip() else name
+
+
+def gazetteer_of(source: object) -> Gazetteer:
+    """A gazetteer from a mapping, or from a file: .json with such a mapping, else lines `category: name`."""
+    if isinstance(source, (str, os.PathLike)):
+        source = _from_file(Path(source))
+    if not isinstance(source, Mapping):
+        raise TypeError(f"gazetteer must be a mapping from categories to names, or a file, got {type(source).__name__}")
+    found: dict[str, list[str]] = {}
+    for category, entries in source.items():
+        name = require_category_name("gazetteer", category)
+        found.setdefault(name, []).extend(_entries(str(category), entries))
+    return Gazetteer(found)
+
+
+def _from_file(path: Path) -> Mapping[object, object]:
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: must be UTF-8 text: {error}") from None
+    if path.suffix.lower() == ".json":
+        try:
+            names = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{path}: not JSON: {error}") from None
+        if not isinstance(names, dict):
+            raise ValueError(f"{path}: must be an object of lists of names, got {type(names).__name__}")
+        return names
+    found: dict[object, list[str]] = {}
+    for number, line in enumerate(content.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        category, colon, name = line.partition(":")
+        if not colon or not category.strip() or not name.strip():
+            raise ValueError(f"{path}: line {number}: must be `category: name`, got {line!r:.80}")
+        found.setdefault(category.strip(), []).append(name.strip())
+    return found

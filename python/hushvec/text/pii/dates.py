@@ -3,42 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from datetime import date
+from datetime import date as calendar_date
 
-from hushvec.text.pii.document import Document, matches
-from hushvec.text.pii.rule import Rule
+from hushvec.text.pii.document import Document, Finds, matches, rule
+from hushvec.text.pii.wordlists import words, words_in_order
 
 _TIME = r"(?:[t ]{1,2}[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?: ?[ap]\.?m\b\.?|z\b|[+\-][0-9]{2}:?[0-9]{2}\b)?)?"
 _YEAR_FIRST = re.compile(r"[0-9](?<![\w.\-/]\w)[0-9]{3}([\-/.])([0-9]{1,2})\1([0-9]{1,2})(?![0-9\-/])" + _TIME)
 _YEAR_LAST = re.compile(r"[0-9](?<![\w.\-/]\w)[0-9]?([\-/.]) ?([0-9]{1,2})\1 ?([0-9]{4}|[0-9]{2})(?![\w\-/]|[.][0-9])" + _TIME)
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january jan januar janvier enero gennaio januari janeiro",
-            "february feb februar février fevrier febrero febbraio februari fevereiro",
-            "march mar märz maerz mars marzo maart março",
-            "april apr avril abril aprile",
-            "may mai mayo maggio mei maio",
-            "june jun juni juin junio giugno junho",
-            "july jul juli juillet julio luglio julho",
-            "august aug août aout agosto augustus",
-            "september sep sept septembre septiembre settembre setembro",
-            "october oct oktober okt octobre octubre ottobre outubro",
-            "november nov novembre noviembre novembro",
-            "december dec dezember dez décembre decembre diciembre dicembre dezembro",
-        ),
-        1,
-    )
-    for name in names.split()
-}
+_MONTHS = {name: number for number, names in enumerate(words_in_order("months"), 1) for name in names.split("|")}
 _MONTH_WORDS = frozenset(_MONTHS)
 _DAY_BEFORE = re.compile(r"(?<![\w.,])([0-9]{1,2})(?:st|nd|rd|th|\.|º|er)?[ \-]{1,2}(?:of |de |di )?$")
 _DAY_AFTER = re.compile(r"\.?[ \-]{1,2}([0-9]{1,2})(?:st|nd|rd|th)?(?![\w:]|[.,][0-9])(?:,? {1,2}((?:1[89]|20)[0-9]{2})(?!\w))?")
 _YEAR_AFTER = re.compile(r"\.?,?[ \-]{1,2}(?:of |de |del )?((?:1[5-9]|20)[0-9]{2})(?!\w)")
-_BIRTH_WORDS = frozenset({"born", "birth"})
+_BIRTH_WORDS = words("born birth")
 _BIRTH_YEAR = re.compile(
     r"(?: year)?(?: ?[:=]|(?: in| around| about| circa| is| was| c\.)?(?: the year)?) {1,2}((?:1[89]|20)[0-9]{2})(?![\w\-/]|[.,][0-9])"
 )
@@ -50,23 +29,22 @@ _AGE_BEFORE = re.compile(
 _AGE_AFTER = re.compile(
     r"(?:[ \t]{0,2}[:=]|[ \t]of|[ \t]is)?[ \t]{1,2}([1-9][0-9]{0,2})(?![\w%]|[.,:/\-][0-9]| (?:percent|minutes|hours|degrees))"
 )
-_AGE_WORDS = frozenset({"aged", "age", "turned", "turning", "turns"})
+_AGE_WORDS = words("aged age turned turning turns")
 _WAS_AGE = re.compile(r"[ \t](?:was|is|were)[ \t](?:only |just )?([1-9][0-9]{0,2})(?![\w%]|[.,:/\-][0-9]| [a-z])")
-_PRONOUNS = frozenset({"he", "she"})
+_PRONOUNS = words("he she")
 _I_AM = re.compile(r"(?:\bi(?:['’´`]m|m| am)|\b(?:he|she)['’]s)$")
 # What may follow an age that no word names: "I'm 23 and new here", not "I'm 23 minutes late".
 _AGE_STANDS_ALONE = re.compile(
     r"[ \t](?:only |just |now |almost |nearly |already |about )?([1-9][0-9]{0,2})(?=[ \t]{0,2}(?:$|[\n;!?)]|[.,](?![0-9])"
     r"|[ ](?:and|but|so|now|today|this|next|male|female|m|f|years?|yrs?|living|single|married|divorced|pregnant|with|who|since|if)\b))"
 )
-_VERBS_OF_BEING = frozenset({"m", "am", "im", "s"})
+_VERBS_OF_BEING = words("m am im s")
 YOUNGEST_ALONE = 3
 OLDEST = 120
 
 
-def _dates(document: Document) -> Iterator[tuple[int, int]]:
-    if not document.has_digits:
-        return
+@rule("date", 0.85, "days in figures, year first or last, with time; the day must exist", digits=True)
+def date(document: Document) -> Finds:
     lower = document.lower
     for match in matches(_YEAR_FIRST, lower):
         if 1500 <= int(match.group()[:4]) <= 2199 and _is_day(int(match.group()[:4]), int(match[2]), int(match[3])):
@@ -83,18 +61,16 @@ def _dates(document: Document) -> Iterator[tuple[int, int]]:
 
 def _is_day(year: int, month: int, day: int) -> bool:
     try:
-        date(year, month, day)
+        calendar_date(year, month, day)
     except ValueError:
         return False
     return True
 
 
-def _dates_in_words(document: Document) -> Iterator[tuple[int, int]]:
-    if not document.has_digits:
-        return
+@rule("date", 0.85, "12 March 2021, March 12th, June 2001, with month names of six languages; born in 1957", digits=True)
+def date_in_words(document: Document) -> Finds:
     lower = document.lower
-    for word, end in document.after_words(_MONTH_WORDS):
-        start = end - len(word)
+    for word, start, end in document.after_words(_MONTH_WORDS):
         longest = _DAYS[_MONTHS[word] - 1]
         before = _DAY_BEFORE.search(lower, max(0, start - 14), start)
         if before and 1 <= int(before[1]) <= longest:
@@ -109,38 +85,26 @@ def _dates_in_words(document: Document) -> Iterator[tuple[int, int]]:
         year = _YEAR_AFTER.match(lower, end)
         if year and (document.text[start].isupper() or document.all_lower):
             yield start, year.end()
-    for _, end in document.after_words(_BIRTH_WORDS):
-        birth = _BIRTH_YEAR.match(lower, end)
-        if birth:
+    for *_, end in document.after_words(_BIRTH_WORDS):
+        if birth := _BIRTH_YEAR.match(lower, end):
             yield birth.span(1)
 
 
-def _ages(document: Document) -> Iterator[tuple[int, int]]:
-    if not document.has_digits:
-        return
+@rule("age", 0.7, "31 years old, 31 y/o, aged 31, turned 31, I'm 31; up to 120", digits=True)
+def age(document: Document) -> Finds:
     lower = document.lower
     for match in matches(_AGE_BEFORE, lower):
         if int(match.group()) <= OLDEST:
             yield match.span()
-    for words, pattern in ((_AGE_WORDS, _AGE_AFTER), (_PRONOUNS, _WAS_AGE)):
-        for _, end in document.after_words(words):
+    for said, pattern in ((_AGE_WORDS, _AGE_AFTER), (_PRONOUNS, _WAS_AGE)):
+        for *_, end in document.after_words(said):
             found = pattern.match(lower, end)
             if found and int(found[1]) <= OLDEST:
                 yield found.span(1)
-    for _, end in document.after_words(_VERBS_OF_BEING):
+    for *_, end in document.after_words(_VERBS_OF_BEING):
         found = _AGE_STANDS_ALONE.match(lower, end)
         if found and YOUNGEST_ALONE <= int(found[1]) <= OLDEST and _I_AM.search(lower, max(0, end - 6), end):
             yield found.span(1)
 
 
-RULES = (
-    Rule("date", "date", 0.85, "days in figures, year first or last, with time; the day must exist", _dates),
-    Rule(
-        "date_in_words",
-        "date",
-        0.85,
-        "12 March 2021, March 12th, June 2001, with month names of six languages; born in 1957",
-        _dates_in_words,
-    ),
-    Rule("age", "age", 0.7, "31 years old, 31 y/o, aged 31, turned 31, I'm 31; up to 120", _ages),
-)
+RULES = (date, date_in_words, age)

@@ -1,15 +1,153 @@
-"""A text, with data that several rules share, computed once on first use."""
+"""Text as rules read it: normalized, data that several rules share, and the rules' own form.
+
+A rule reads a shadow of the text, in which what looks alike is written alike: wide, Arabic-Indic and other digits are 0 to 9, wide
+and mathematical letters plain ones, spaces of any width a space, hyphens of any kind "-". Accents that follow their letter are
+joined with it. Zero-width characters, soft hyphens, directional marks and variation selectors are left out. A text that needs none
+of this, such as one of ASCII alone, is its own shadow.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 from hushvec.text.pii.categories import PLACEHOLDER
-from hushvec.text.pii.shadow import Shadow
+
+# U+2010 to U+2012, minus, and small and wide hyphens. En and em dashes stay: they are punctuation, except between digits.
+_HYPHENS = dict.fromkeys("\u2010\u2011\u2012\u2212\ufe58\ufe63\uff0d", "-")
+_EN_DASH_IN_NUMBER = re.compile(r"(?<=[0-9])\u2013(?=[0-9])")
+# Combining marks that only decorate the letter before them: accents, Hebrew points, Arabic vowel signs.
+_DECORATIONS = "[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+_DECORATION = re.compile(_DECORATIONS)
+_SELECTOR = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+# A run that may need more than one character for another: with the ASCII character that an accent may follow.
+_RUN = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+")
+# An empty string for a mark that is joined with the letter before it, None for what is left out altogether.
+_JOINED = ""
+PIECE = 1 << 16
+MOST_LETTERS = 4  # that one character may stand for, as a ligature does
+
+
+class Shadow:
+    """A normalized copy of a text with the way back to it.
+
+    Example:
+        >>> shadow = Shadow("x Garci\u0301a y")
+        >>> shadow.text, shadow.in_original(2, 8)
+        ('x García y', (2, 9))
+    """
+
+    def __init__(self, original: str) -> None:
+        self._original = original
+        self._starts: list[int] | None = None
+        self._has_marks = False
+        if original.isascii():
+            self.text = original
+            return
+        characters = set(original)
+        # Lone characters that become one other character keep their places.
+        if all(len(_plain(one) or "") == 1 and not _is_mark(one) for one in characters):
+            table = {ord(one): _plain(one) for one in characters if _plain(one) != one}
+            # In pieces, so that other threads run in between.
+            self.text = "".join(original[at : at + PIECE].translate(table) for at in range(0, len(original), PIECE))
+        else:
+            self._has_marks = True
+            self.text, self._starts = _normalized(original)
+        if "\u2013" in characters:
+            self.text = _EN_DASH_IN_NUMBER.sub("-", self.text)
+
+    @property
+    def is_original(self) -> bool:
+        """Whether every place is the same in both."""
+        return self._starts is None and not self._has_marks
+
+    def in_original(self, start: int, end: int) -> tuple[int, int]:
+        """The part of the original that `text[start:end]` stands for, with all marks on its last character."""
+        if self._starts is not None and start < end:
+            start, end = self._starts[start], self._starts[end - 1] + 1
+        if self._has_marks:
+            end = _after_marks(self._original, end)
+        return start, end
+
+    def from_original(self, start: int, end: int) -> tuple[int, int]:
+        """The shortest part of `text` that covers `original[start:end]`; empty if all of that is left out."""
+        if self._starts is None:
+            return start, end
+        first = bisect_left(self._starts, start)
+        inside = first and (first == len(self._starts) or self._starts[first] != start)
+        if inside and start < _after_marks(self._original, self._starts[first - 1] + 1):
+            first = bisect_left(self._starts, self._starts[first - 1])  # a mark: begin with what it stands on
+        return first, max(first, bisect_left(self._starts, end))
+
+
+def _normalized(original: str) -> tuple[str, list[int]]:
+    """(text, for each of its characters where it comes from)."""
+    parts: list[str] = []
+    starts: list[int] = []
+    position = 0
+    for run in _RUN.finditer(original):
+        parts.append(original[position : run.start()])
+        starts.extend(range(position, run.start()))
+        for place in range(run.start(), run.end()):
+            written = _plain(original[place])
+            if written == _JOINED:
+                if parts and parts[-1]:  # where one character has letter and mark
+                    joined = unicodedata.normalize("NFC", parts[-1][-1] + original[place])
+                    parts[-1] = parts[-1][:-1] + joined if len(joined) == 1 else parts[-1]
+            elif written is not None:
+                parts.append(written)
+                starts.extend([place] * len(written))
+        position = run.end()
+    parts.append(original[position:])
+    starts.extend(range(position, len(original)))
+    return "".join(parts), starts
+
+
+@lru_cache(maxsize=1 << 16)
+def _plain(character: str) -> str | None:
+    """The reading of a character by itself: usually itself, one other character, or several."""
+    if character.isascii():
+        return character
+    category = unicodedata.category(character)
+    if category == "Cf" or _SELECTOR.match(character):
+        return None
+    if _DECORATION.match(character) and category[0] == "M":
+        return _JOINED
+    if category == "Nd":
+        return str(unicodedata.digit(character))
+    if category == "Zs":
+        return " "
+    if character in _HYPHENS:
+        return "-"
+    if category[0] in "LNPS" and character not in "ªº":
+        normal = unicodedata.normalize("NFKC", character)
+        # Signs such as the ellipsis or a lone accent become several that mean something else to a rule.
+        if len(normal) == 1 or (category[0] in "LN" and normal.isalnum() and len(normal) <= MOST_LETTERS):
+            return normal
+    return character
+
+
+def _is_mark(character: str) -> bool:
+    return not character.isascii() and unicodedata.category(character)[0] == "M"
+
+
+def _after_marks(text: str, end: int) -> int:
+    """`end`, or the end of the marks that follow there, also behind characters that are left out."""
+    place = end
+    while place < len(text):
+        if _is_mark(text[place]):
+            end = place + 1
+        elif _plain(text[place]) is not None:
+            break
+        place += 1
+    return end
+
 
 Result = TypeVar("Result")
 
@@ -48,7 +186,7 @@ def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 
 class Document:
-    """What rules read of a text: its shadow, and a lower-case copy of the same length, so that offsets agree.
+    """A text as rules read it: its shadow, and a lower-case copy of the same length, so that offsets agree.
 
     Offsets are those of the shadow; `shadow` leads back to the original. The letters of placeholders are blanked: no rule reads the
     word in "[PHONE]", so that redacting twice changes nothing.
@@ -57,7 +195,9 @@ class Document:
     def __init__(self, text: str) -> None:
         self.shadow = Shadow(text)
         self.readable = self.shadow.text
-        self.text = PLACEHOLDER.sub(_blank, self.readable) if "[" in self.readable else self.readable
+        self.text = self.readable
+        if "[" in self.readable:
+            self.text = PLACEHOLDER.sub(lambda found: f"[{BLANK * (len(found[0]) - 2)}]", self.readable)
         self._results: dict[object, object] = {}
 
     @cached_property
@@ -107,20 +247,51 @@ class Document:
             positions[match.group()].append(match.end())
         return positions
 
-    def after_words(self, words: frozenset[str]) -> Iterator[tuple[str, int]]:
-        """(word, where it ends) of every whole word in `words`, in lower case."""
+    def after_words(self, words: frozenset[str]) -> Iterator[tuple[str, int, int]]:
+        """(word, where it begins and ends) of every whole word in `words`, in lower case."""
         positions = self._ends_of_words
         for word in positions.keys() & words:  # reads the shorter one
             for end in positions[word]:
-                yield word, end
+                yield word, end - len(word), end
 
-    def words_ending(self, endings: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-        """(word, where it ends) of every word with one of these endings, in lower case."""
-        for word, ends in self._ends_of_words.items():
-            if word.endswith(endings):
-                for end in ends:
-                    yield word, end
+    def words_ending(self, endings: tuple[str, ...]) -> Iterator[tuple[str, int, int]]:
+        """The same of every word with one of these endings."""
+        return self.after_words(frozenset(word for word in self._ends_of_words if word.endswith(endings)))
 
 
-def _blank(match: re.Match[str]) -> str:
-    return f"[{BLANK * (len(match[0]) - 2)}]"
+Finds = Iterator[tuple[int, int]]
+Finder = Callable[[Document], Iterable[tuple[int, int]]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One way to find one kind of personal data.
+
+    Args:
+        name: unique.
+        category: of everything that it finds.
+        score: how sure a find is, 0 to 1; breaks ties between spans of one length.
+        summary: what it finds, and what it checks.
+        find: (start, end) of each find; the time must be linear in the length of any text.
+    """
+
+    name: str
+    category: str
+    score: float
+    summary: str
+    find: Finder
+
+
+def rule(
+    category: str, score: float, summary: str, *, digits: bool = False, capitals: bool = False
+) -> Callable[[Finder], Rule]:
+    """A decorator: the rule of a finder's name. With `digits` or `capitals` only texts that have some are read."""
+
+    def made(finder: Finder) -> Rule:
+        def find(document: Document) -> Iterable[tuple[int, int]]:
+            skipped = (digits and not document.has_digits) or (capitals and document.all_lower)
+            return () if skipped else finder(document)
+
+        return Rule(finder.__name__, category, score, summary, find)
+
+    return made

@@ -1,25 +1,73 @@
-"""Rules for numbers with check digits or known ranges: cards, IBAN, bank codes, social security and taxpayer numbers of the US."""
+"""Numbers with check digits or known ranges: cards, IBAN, bank codes, social security and taxpayer numbers of the US."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
 
-from hushvec.text.pii.checks import (
-    COUNTRY_CODES,
-    IBAN_LENGTHS,
-    iban_holds,
-    is_card,
-    is_ein,
-    is_itin,
-    is_repeated,
-    is_ssn,
-    luhn_holds,
-)
-from hushvec.text.pii.document import Document, matches
-from hushvec.text.pii.letters import words
-from hushvec.text.pii.rule import Rule
+from hushvec.text.pii.document import Document, Finds, matches, rule
+from hushvec.text.pii.wordlists import word_list, words, words_in_order
+
+# (first and last leading digits, lengths of the numbers)
+_ISSUERS = [
+    (first, last or first, {int(length) for length in lengths.split(",")})
+    for issuer in words_in_order("card_issuers")
+    for leading, _, lengths in [issuer.partition(":")]
+    for first, _, last in [leading.partition("-")]
+]
+
+_DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
+
+
+def luhn_holds(digits: str) -> bool:
+    """The check digit of card numbers (ISO/IEC 7812-1, annex B)."""
+    values = [ord(digit) - 48 for digit in reversed(digits)]
+    return (sum(values[::2]) + sum(_DOUBLED[value] for value in values[1::2])) % 10 == 0
+
+
+def is_card(digits: str) -> bool:
+    """Leading digits and length of an issuer, and the check digit."""
+    of_issuer = any(len(digits) in lengths and first <= digits[: len(first)] <= last for first, last, lengths in _ISSUERS)
+    return of_issuer and not is_repeated(digits) and luhn_holds(digits)
+
+
+def is_repeated(digits: str) -> bool:
+    """The same digit throughout, as in examples and in forms."""
+    return len(set(digits)) == 1
+
+
+IBAN_LENGTHS = {country[:2]: int(country[2:]) for country in words_in_order("iban_lengths")}
+
+
+def iban_holds(iban: str) -> bool:
+    """ISO 7064 mod 97-10 over the letters and digits of an IBAN in lower case, without spaces."""
+    turned = iban[4:] + iban[:4]
+    return int("".join(str(int(character, 36)) for character in turned)) % 97 == 1
+
+
+def is_ssn(area: str, group: str, serial: str) -> bool:
+    """Outside the ranges that the Social Security Administration never issues."""
+    return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000"
+
+
+def is_itin(area: str, group: str) -> bool:
+    """The groups of the US individual taxpayer number."""
+    number = int(group)
+    return area[0] == "9" and (50 <= number <= 65 or 70 <= number <= 88 or 90 <= number <= 92 or 94 <= number <= 99)
+
+
+# First two digits of employer identification numbers that the Internal Revenue Service has not given out.
+_UNUSED_EIN = words("00 07 08 09 17 18 19 28 29 49 69 70 78 79 89 96 97")
+
+# ISO 3166-1, two letters, and xk, which banks use for Kosovo.
+COUNTRY_CODES = word_list("country_codes")
+
+
+def nhs_number_holds(digits: str) -> bool:
+    """The mod 11 check digit of an NHS number of ten digits."""
+    total = sum((10 - place) * int(digit) for place, digit in enumerate(digits[:9]))
+    return (11 - total % 11) % 11 == int(digits[9])
+
 
 # Patterns begin with a digit and look back from there: text without digits is skipped at the speed of a character search.
 _CARD = re.compile(
@@ -42,27 +90,29 @@ _CARD_ENDING = re.compile(
 )
 CARD_REACH = 48
 FEWEST_CARD_DIGITS = 13
-_SSN_WORDS = frozenset({"ssn", "security", "itin", "tin", "taxpayer"})
+_SSN_WORDS = words("ssn security itin tin taxpayer")
 
 
-def _cards(document: Document) -> Iterator[tuple[int, int]]:
+@rule("card number", 1.0, "12 to 19 digits: issuer, length and Luhn check digit")
+def card(document: Document) -> Finds:
     for match in matches(_CARD, document.text):
         if is_card(_digits(match.group())):
             yield match.span()
 
 
-def _cards_after_words(document: Document) -> Iterator[tuple[int, int]]:
+@rule(
+    "card number",
+    0.95,
+    "13 to 19 digits with the Luhn check digit after card, credit, Visa, ...; the last four after Visa ending in",
+    digits=True,
+)
+def card_after_words(document: Document) -> Finds:
     """Numbers whose issuer is not in the table, soon after a word such as card."""
-    if not document.has_digits:
-        return
-    ends = sorted(end for _, end in document.after_words(_CARD_WORDS))
-    if not ends:
-        return
+    ends = sorted(end for *_, end in document.after_words(_CARD_WORDS))
     for end in ends:
-        ending = _CARD_ENDING.match(document.lower, end)
-        if ending:
+        if ending := _CARD_ENDING.match(document.lower, end):
             yield ending.span(1)
-    for match in matches(_CARD, document.text):
+    for match in matches(_CARD, document.text) if ends else ():
         nearest = bisect_right(ends, match.start()) - 1
         if nearest >= 0 and match.start() - ends[nearest] <= CARD_REACH:
             digits = _digits(match.group())
@@ -74,7 +124,8 @@ def _digits(written: str) -> str:
     return "".join(filter(str.isdigit, written))
 
 
-def _ibans(document: Document) -> Iterator[tuple[int, int]]:
+@rule("bank account number", 1.0, "length of the country and mod 97 check")
+def iban(document: Document) -> Finds:
     lower = document.lower
     for match in matches(_IBAN, lower):
         start = match.start() - 2
@@ -98,57 +149,46 @@ def _end_of(text: str, start: int, limit: int, length: int) -> int | None:
     return end
 
 
-def _parts(text: str) -> tuple[str, str, str]:
-    return text[:3], text[4:6], text[7:]
-
-
-def _grouped(document: Document) -> list[re.Match[str]]:
+def _grouped(document: Document) -> list[tuple[tuple[int, int], str, str, str]]:
     """Numbers in groups of three, two and four digits, which two rules look at."""
-    return list(matches(_SSN, document.text))
+    return [(match.span(), match[0][:3], match[0][4:6], match[0][7:]) for match in matches(_SSN, document.text)]
 
 
-def _ssns(document: Document) -> Iterator[tuple[int, int]]:
-    for match in document.once(_grouped):
-        if is_ssn(*_parts(match.group())):
-            yield match.span()
+@rule("social security number", 0.9, "3-2-4 digits; not areas 000, 666, 9xx, group 00, serial 0000")
+def us_ssn(document: Document) -> Finds:
+    return (span for span, area, group, serial in document.once(_grouped) if is_ssn(area, group, serial))
 
 
-def _itins(document: Document) -> Iterator[tuple[int, int]]:
-    for match in document.once(_grouped):
-        area, group, _ = _parts(match.group())
-        if is_itin(area, group):
-            yield match.span()
+@rule("tax number", 0.9, "3-2-4 digits beginning with 9, groups 50-65, 70-88, 90-92, 94-99")
+def us_itin(document: Document) -> Finds:
+    return (span for span, area, group, _ in document.once(_grouped) if is_itin(area, group))
 
 
-def _ssns_after_words(document: Document) -> Iterator[tuple[int, int]]:
+@rule("social security number", 0.95, "nine digits after SSN, social security, TIN", digits=True)
+def us_ssn_after_words(document: Document) -> Finds:
     """Nine digits after the word: including ranges that are never issued, which may be misprints or stand-ins."""
-    if not document.has_digits:
-        return
-    for _, end in document.after_words(_SSN_WORDS):
-        match = _BARE_SSN.match(document.lower, end)
-        if match:
+    for *_, end in document.after_words(_SSN_WORDS):
+        if match := _BARE_SSN.match(document.lower, end):
             yield match.start(1), match.end(4)
 
 
 _EIN = re.compile(r"[0-9](?<![\w\-./]\w)[0-9]-[0-9]{7}(?![\w\-]|[./][0-9])")
-_EIN_WORDS = frozenset({"ein", "fein", "employer"})
+_EIN_WORDS = words("ein fein employer")
 _BARE_EIN = re.compile(
     r"(?:[ \t]{1,2}identification)?(?:[ \t]{1,2}(?:number|no|id))?\.?(?:[ \t]{0,2}\(?(?:f?ein)\)?)?"
     r"[ \t]{0,2}(?:[:#=]|is\b|was\b)?[ \t]{0,2}([0-9]{2}[\- ]?[0-9]{7})(?![\w\-])"
 )
 
 
-def _eins(document: Document) -> Iterator[tuple[int, int]]:
+@rule("tax number", 0.8, "2-7 digits with first digits that are in use; nine digits after EIN, employer", digits=True)
+def us_ein(document: Document) -> Finds:
     """By shape where the first two digits are in use; after its name in any case."""
-    if not document.has_digits:
-        return
     if "-" in document.text:
         for match in matches(_EIN, document.text):
-            if is_ein(match.group()[:2]):
+            if match.group()[:2] not in _UNUSED_EIN:
                 yield match.span()
-    for _, end in document.after_words(_EIN_WORDS):
-        bare = _BARE_EIN.match(document.lower, end)
-        if bare:
+    for *_, end in document.after_words(_EIN_WORDS):
+        if bare := _BARE_EIN.match(document.lower, end):
             yield bare.span(1)
 
 
@@ -159,9 +199,10 @@ _BIC = re.compile(
 )
 
 
-def _bics(document: Document) -> Iterator[tuple[int, int]]:
+@rule("bank code", 0.85, "8 or 11 capitals and digits with a country code, after SWIFT, BIC, bank code")
+def bic(document: Document) -> Finds:
     """Eight or eleven letters and digits with a country in their middle, after SWIFT, BIC or bank code."""
-    for word, end in document.after_words(_BIC_WORDS):
+    for word, _, end in document.after_words(_BIC_WORDS):
         match = _BIC.match(document.lower, end)
         if match is None or match[2] not in COUNTRY_CODES:
             continue
@@ -176,19 +217,4 @@ def _bics(document: Document) -> Iterator[tuple[int, int]]:
         yield start, stop
 
 
-RULES = (
-    Rule("card", "card number", 1.0, "12 to 19 digits: issuer, length and Luhn check digit", _cards),
-    Rule(
-        "card_after_words",
-        "card number",
-        0.95,
-        "13 to 19 digits with the Luhn check digit after card, credit, Visa, ...; the last four after Visa ending in",
-        _cards_after_words,
-    ),
-    Rule("iban", "bank account number", 1.0, "length of the country and mod 97 check", _ibans),
-    Rule("us_ssn", "social security number", 0.9, "3-2-4 digits; not areas 000, 666, 9xx, group 00, serial 0000", _ssns),
-    Rule("us_ssn_after_words", "social security number", 0.95, "nine digits after SSN, social security, TIN", _ssns_after_words),
-    Rule("us_ein", "tax number", 0.8, "2-7 digits with first digits that are in use; nine digits after EIN, employer", _eins),
-    Rule("bic", "bank code", 0.85, "8 or 11 capitals and digits with a country code, after SWIFT, BIC, bank code", _bics),
-    Rule("us_itin", "tax number", 0.9, "3-2-4 digits beginning with 9, groups 50-65, 70-88, 90-92, 94-99", _itins),
-)
+RULES = (card, card_after_words, iban, us_ssn, us_ssn_after_words, us_ein, bic, us_itin)

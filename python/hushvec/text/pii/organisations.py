@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from hushvec.text.pii.document import Document
-from hushvec.text.pii.letters import CAPITALS, LETTER, WORD, start_of_name, words
-from hushvec.text.pii.rule import Rule
-from hushvec.text.pii.wordlists import NOT_NAMES, word_list
+from hushvec.text.pii.document import Document, Finds, rule
+from hushvec.text.pii.wordlists import CAPITALS, LETTER, NOT_NAMES, WORD, start_of_name, word_list, words
 
 _NAME_WORD = rf"(?:{WORD}|[{CAPITALS}0-9](?:[{CAPITALS}0-9&.]){{0,8}}|{WORD}\.(?:com|io|ai|org|net))"
 _NAMES = re.compile(
@@ -41,17 +38,18 @@ _OFFICES = word_list("words_after_organizations")
 _AGENT = frozenset({"is", "was"})
 
 
-def _by_form(document: Document) -> Iterator[tuple[int, int]]:
+@rule("organization", 0.85, "capitalized words before Inc, LLC, Ltd, GmbH, S.r.l., Oy, ...")
+def organization_form(document: Document) -> Finds:
     """`Nord Pumpen GmbH`, `Ash, Bole and Co.`: the form of the company at the end."""
     text = document.text
-    for word, end in document.after_words(_FORMS):
-        start = end - len(word)
+    for word, start, end in document.after_words(_FORMS):
         if not (text[start].isupper() or document.all_lower):
             continue
         if word in _FORMS_IN_CAPITALS and word != "co" and not text[start:end].isupper():
             continue
-        if _ends_with_form(document.lower, start):
-            continue
+        before = document.lower.rfind(" ", max(0, start - 16), start - 1) + 1
+        if before > 0 and document.lower[before:start].strip(" .,") in _FORMS:
+            continue  # the word before is a form as well, as in "Inc. Inc.": the name was found there
         if document.all_lower:
             if word in _FORMS_IN_CAPITALS or word in ("company", "limited"):
                 continue
@@ -70,12 +68,6 @@ def _by_form(document: Document) -> Iterator[tuple[int, int]]:
 _LOWER_BEFORE = re.compile(rf"(?<!\w)((?:{LETTER}{{2,16}} )?{LETTER}{{2,16}}),? $")
 
 
-def _ends_with_form(lower: str, end: int) -> bool:
-    """The word before is a form as well, as in "Inc. Inc.": the name was found there."""
-    first = lower.rfind(" ", max(0, end - 16), end - 1) + 1
-    return first > 0 and lower[first:end].strip(" .,") in _FORMS
-
-
 def _after_stop_words(text: str, start: int, end: int) -> int:
     """Where the name begins if words at its front belong to the sentence."""
     first = start
@@ -91,13 +83,11 @@ def _after_stop_words(text: str, start: int, end: int) -> int:
 _LEADING = words("the a an and of for at our my your his her their this that i we when if while")
 
 
-def _by_kind(document: Document) -> Iterator[tuple[int, int]]:
+@rule("organization", 0.7, "University, Bank, Hospital, Group, Technologies, ... and the words that belong to it", capitals=True)
+def organization_kind(document: Document) -> Finds:
     """`Lund University`, `Bank of Somewhere`, `Wexford Technologies`."""
     text = document.text
-    if document.all_lower:
-        return
-    for word, end in document.after_words(_KINDS):
-        start = end - len(word)
+    for word, start, end in document.after_words(_KINDS):
         if not text[start].isupper():
             continue
         name = _name_ending_at(text, start - 1)
@@ -125,16 +115,14 @@ def _is_named_court(before: str, behind: str) -> bool:
     return (not first or first[-1] in _OF_COURTS) and any(word not in _OF_COURTS for word in first + then)
 
 
-def _by_work(document: Document) -> Iterator[tuple[int, int]]:
+@rule("organization", 0.65, "the name after works at, employed by, CEO of, joined, company:, ...", capitals=True)
+def organization_work(document: Document) -> Finds:
     """`works at X`, `employed by X`, `CEO of X`, `company: X`, `joined X`."""
     text, lower = document.text, document.lower
-    if document.all_lower:
-        return
-    for word, end in document.after_words(_WORK_WORDS):
-        start = end - len(word)
+    for _, start, end in document.after_words(_WORK_WORDS):
         if text[end : end + 1] == " " and _capital_at(text, end + 1) and _WORK.search(lower, max(0, start - 44), start):
             yield from _name_at(text, end + 1)
-    for _, end in document.after_words(_JOINED):
+    for *_, end in document.after_words(_JOINED):
         gap = _JOINED_GAP.match(text, end)
         if gap and _capital_at(text, gap.end()):
             yield from _name_at(text, gap.end())
@@ -144,25 +132,24 @@ def _capital_at(text: str, position: int) -> bool:
     return text[position : position + 1].isupper()
 
 
-def _name_at(text: str, position: int) -> Iterator[tuple[int, int]]:
+def _name_at(text: str, position: int) -> Finds:
     match = _NAMES.match(text, position)
     if match and match.group().lower() not in NOT_NAMES and match.group().split()[0].lower() not in NOT_NAMES:
         yield match.span()
 
 
-def _by_description(document: Document) -> Iterator[tuple[int, int]]:
+@rule("organization", 0.6, "X is a design agency; the X office", capitals=True)
+def organization_described(document: Document) -> Finds:
     """`X is a design agency`, `the X office`, `X shares`."""
     text, lower = document.text, document.lower
-    if document.all_lower:
-        return
-    for word, end in document.after_words(_AGENT):
+    for _, start, end in document.after_words(_AGENT):
         if _IS_COMPANY.match(lower, end):
-            yield from _name_before(text, end - len(word))
-    for word, end in document.after_words(_OFFICES):
-        yield from _name_before(text, end - len(word))
+            yield from _name_before(text, start)
+    for _, start, _ in document.after_words(_OFFICES):
+        yield from _name_before(text, start)
 
 
-def _name_before(text: str, position: int) -> Iterator[tuple[int, int]]:
+def _name_before(text: str, position: int) -> Finds:
     name = _name_ending_at(text, position - 1)
     if name and text[slice(*name)].lower() not in NOT_NAMES:
         yield name
@@ -177,17 +164,4 @@ def _name_ending_at(text: str, end: int) -> tuple[int, int] | None:
     return (first, end) if end - first > 1 else None
 
 
-RULES = (
-    Rule("organization_form", "organization", 0.85, "capitalized words before Inc, LLC, Ltd, GmbH, S.r.l., Oy, ...", _by_form),
-    Rule(
-        "organization_kind",
-        "organization",
-        0.7,
-        "University, Bank, Hospital, Group, Technologies, ... and the words that belong to it",
-        _by_kind,
-    ),
-    Rule(
-        "organization_work", "organization", 0.65, "the name after works at, employed by, CEO of, joined, company:, ...", _by_work
-    ),
-    Rule("organization_described", "organization", 0.6, "X is a design agency; the X office", _by_description),
-)
+RULES = (organization_form, organization_kind, organization_work, organization_described)

@@ -1,4 +1,4 @@
-"""Rules for names of persons, and for the titles before them.
+"""Rules for names of persons, for the titles before them, and for what a text says of somebody's private life.
 
 A name is a run of capitalized words. What makes it the name of a person is a word beside it ("my name is", "Dear", "said", a title),
 a given name at its beginning, the ending of a surname, or an initial in its middle.
@@ -7,12 +7,21 @@ a given name at its beginning, the ending of a surname, or an initial in its mid
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from hushvec.text.pii.document import Document, matches
-from hushvec.text.pii.letters import CAPITALS, INITIAL, LETTER, PARTICLE, WORD, start_of_name, words
-from hushvec.text.pii.rule import Rule
-from hushvec.text.pii.wordlists import NOT_NAMES, given_names, word_list, words_in_order
+from hushvec.text.pii.document import Document, Finds, matches, rule
+from hushvec.text.pii.wordlists import (
+    CAPITALS,
+    INITIAL,
+    LETTER,
+    NOT_NAMES,
+    PARTICLE,
+    WORD,
+    given_names,
+    start_of_name,
+    word_list,
+    words,
+    words_in_order,
+)
 
 _LATER = rf"(?:[ ](?:{INITIAL}[ ]){{0,2}}(?:{PARTICLE}[ ]){{0,2}}{WORD}|[ ]{INITIAL}(?![\w'’]))"
 _NAME = re.compile(rf"(?:{INITIAL}[ ]){{0,2}}(?:(?:{PARTICLE}[ ]){{1,2}})?{WORD}{_LATER}{{0,3}}(?![\w@])")
@@ -29,10 +38,8 @@ _AFTER_TITLE = re.compile(r"\.?[ ]{1,2}")
 _BEFORE_NAME: dict[str, re.Pattern[str]] = {}
 
 
-def _introduce(words: str, between: str) -> None:
-    pattern = re.compile(between)
-    for word in words.split():
-        _BEFORE_NAME[word] = pattern
+def _introduce(listed: str, between: str) -> None:
+    _BEFORE_NAME.update(dict.fromkeys(listed.split(), re.compile(between)))
 
 
 _introduce(
@@ -84,38 +91,38 @@ _WORD_AFTER = re.compile(rf"{WORD}(?:[ ]{WORD})?(?![\w@])")
 _LETTERED = word_list("words_before_letters")
 
 
-def _titled(document: Document) -> Iterator[tuple[int, int]]:
+@rule("full person name", 0.85, "the name after Mr, Ms, Dr, Prof, Herr, Mme, Judge, ...")
+def person_title(document: Document) -> Finds:
     return (name for _, name in document.once(_titles_and_names))
 
 
-def _titles(document: Document) -> Iterator[tuple[int, int]]:
+@rule("title", 0.6, "Mr, Ms, Dr, Prof, ... before a name")
+def title(document: Document) -> Finds:
     """The title itself, where a name follows it."""
     return (title for title, _ in document.once(_titles_and_names))
 
 
 def _titles_and_names(document: Document) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     text, found = document.text, []
-    for word, end in document.after_words(_TITLES):
-        if text[end - len(word)].isupper() or document.all_lower or word in ("mr", "mrs", "ms", "dr"):
+    for word, start, end in document.after_words(_TITLES):
+        if text[start].isupper() or document.all_lower or word in ("mr", "mrs", "ms", "dr"):
             gap = _AFTER_TITLE.match(text, end)
             name = _name_at(document, gap.end()) if gap else None
             if name:
-                found.append(((end - len(word), end + (text[end : end + 1] == ".")), name))
+                found.append(((start, end + (text[end : end + 1] == ".")), name))
     return found
 
 
-def _introduced(document: Document) -> Iterator[tuple[int, int]]:
-    for word, end in document.after_words(_INTRODUCERS):
+@rule("full person name", 0.75, "the name after my name is, Dear, patient, husband, Regards, told, met, ...")
+def person_introduced(document: Document) -> Finds:
+    for word, _, end in document.after_words(_INTRODUCERS):
         between = _BEFORE_NAME[word].match(document.text, end)
-        if between:
-            name = _name_at(document, between.end())
-            if name:
-                yield name
-    for _, end in document.after_words(frozenset({"called"})):
-        if _CALLED_PERSON.search(document.lower, max(0, end - 24), end) and document.text[end : end + 1] == " ":
-            name = _name_at(document, end + 1)
-            if name:
-                yield name
+        if between and (name := _name_at(document, between.end())):
+            yield name
+    for *_, end in document.after_words(words("called")):
+        is_person = document.text.startswith(" ", end) and _CALLED_PERSON.search(document.lower, max(0, end - 24), end)
+        if is_person and (name := _name_at(document, end + 1)):
+            yield name
 
 
 _CALLED_PERSON = re.compile(
@@ -124,21 +131,18 @@ _CALLED_PERSON = re.compile(
 _INTRODUCERS = frozenset(_BEFORE_NAME)
 
 
-def _self_introduced(document: Document) -> Iterator[tuple[int, int]]:
+@rule("full person name", 0.7, "I am, I'm or this is, and a name")
+def person_self(document: Document) -> Finds:
     """`I am X`, `I'm X`, `this is X`: unless X is a nation or a trade."""
     lower = document.lower
-    for word, end in document.after_words(frozenset({"m", "am", "is"})):
+    for word, start, end in document.after_words(words("m am is")):
         before = _THIS_IS if word == "is" else _I_AM
-        start = end - len(word)
         if before.search(lower, max(0, start - 10), start) and document.text[end : end + 1] == " ":
             name = _name_at(document, end + 1)
-            if name and (" " in document.text[slice(*name)] or _is_likely(lower[slice(*name)], after_this=word == "is")):
+            said = lower[slice(*name)] if name else ""
+            # Of single words after "I am" those that are no nation and no trade; after "this is" only a common given name.
+            if name and (" " in said or said in given_names()[0] or not (word == "is" or said.endswith(_UNLIKE_NAMES))):
                 yield name
-
-
-def _is_likely(word: str, *, after_this: bool) -> bool:
-    """A single word after "I am" that is no nation and no trade; after "this is" only a common given name."""
-    return word in given_names()[0] or not (after_this or word.endswith(_UNLIKE_NAMES))
 
 
 def _name_at(document: Document, position: int) -> tuple[int, int] | None:
@@ -179,20 +183,17 @@ def _is_no_name(word: str) -> bool:
     return word.lower().rstrip(".") in NOT_NAMES and len(word) > 1 and word[1:] != "."
 
 
-def _subjects(document: Document) -> Iterator[tuple[int, int]]:
+@rule("full person name", 0.6, "a name before said, lives, wrote, ... or before 's address and the like", capitals=True)
+def person_subject(document: Document) -> Finds:
     """`X said`, `X lives`, and `X's address`."""
     text = document.text
-    if document.all_lower:
-        return
-    for word, end in document.after_words(_AFTER_NAME):
-        name = _name_ending_at(text, end - len(word) - 1)
+    for word, start, _ in document.after_words(_AFTER_NAME):
+        name = _name_ending_at(text, start - 1)
         if name and text[name[1]] == " " and (word not in _ONLY_TWO or _could_be_full(text[slice(*name)])):
             yield name
     for match in matches(_APOSTROPHE, text):
-        if _POSSESSIONS.match(text, match.end()):
-            name = _name_ending_at(text, match.start())
-            if name:
-                yield name
+        if _POSSESSIONS.match(text, match.end()) and (name := _name_ending_at(text, match.start())):
+            yield name
 
 
 _APOSTROPHE = re.compile(r"['’]s(?= )")
@@ -209,28 +210,23 @@ def _name_ending_at(text: str, end: int, most: int = 4) -> tuple[int, int] | Non
 
 def _could_be_full(name: str) -> bool:
     """Two words or three, of which the first is a given name or the last ends like a surname."""
-    words = name.lower().split()
-    sure, words_too = given_names()
-    return len(words) > 1 and (
-        words[0] in sure or words[0] in words_too or words[-1].endswith(_SURNAME_ENDINGS + _SURNAMES_AFTER_GIVEN)
-    )
+    parts = name.lower().split()
+    is_given = any(parts[0] in names for names in given_names())
+    return len(parts) > 1 and (is_given or parts[-1].endswith(_SURNAME_ENDINGS + _SURNAMES_AFTER_GIVEN))
 
 
-def _given(document: Document) -> Iterator[tuple[int, int]]:
+@rule("full person name", 0.65, "a common given name, with the capitalized words after it")
+def person_given(document: Document) -> Finds:
     """A given name, with the capitalized words after it."""
     text, lower = document.text, document.lower
     sure, words_too = given_names()
-    for word, end in document.after_words(sure):
-        start = end - len(word)
-        if start and (text[start - 1].isalnum() or text[start - 1] in "@._-/\\#&"):
-            continue
-        if end < len(text) and (
-            text[end].isalnum() or text[end] in "@_/\\" or (text[end] == "." and text[end + 1 : end + 2].isalnum())
-        ):
+    for word, start, end in document.after_words(sure):
+        if _goes_on_before(text, start) or _goes_on(text, end, "@_/\\"):
             continue
         if document.all_lower:
             if len(word) > 3:
-                yield start, _lower_surname(lower, end)
+                later = _LOWER_SURNAME.match(lower, end)
+                yield start, later.end() if later and _looks_like_surname(later[1]) else end
             continue
         if text[start].isupper() and not _BEGINS_PLACE.search(text, max(0, start - 7), start):
             last = _surname(text, end)
@@ -240,12 +236,21 @@ def _given(document: Document) -> Iterator[tuple[int, int]]:
                     continue
                 last = _surname(text, hyphened.end())
             yield start, last
-    for word, end in document.after_words(words_too):
-        start = end - len(word)
-        if text[start].isupper() and (not start or not (text[start - 1].isalnum() or text[start - 1] in "@._-/\\#&")):
+    for _, start, end in document.after_words(words_too):
+        if text[start].isupper() and not _goes_on_before(text, start):
             last = _surname(text, end)
             if last > end and _looks_like_surname(text[end + 1 : last]):
                 yield start, last
+
+
+def _goes_on_before(text: str, start: int) -> bool:
+    """Whether the word that begins here is the rest of something longer, such as an address."""
+    return start > 0 and (text[start - 1].isalnum() or text[start - 1] in "@._-/\\#&")
+
+
+def _goes_on(text: str, end: int, signs: str) -> bool:
+    """Whether the word that ends here is the beginning of something longer."""
+    return end < len(text) and (text[end].isalnum() or text[end] in signs or (text[end] == "." and text[end + 1 : end + 2].isalnum()))
 
 
 def _surname(text: str, end: int) -> int:
@@ -266,21 +271,14 @@ _BEGINS_PLACE = re.compile(r"(?<!\w)(?:San|Santa|São|Sao|Saint|St\.?|Port|Fort|
 _COMMON_SURNAMES = word_list("common_surnames")
 
 
-def _lower_surname(lower: str, end: int) -> int:
-    match = _LOWER_SURNAME.match(lower, end)
-    return match.end() if match and _looks_like_surname(match[1]) else end
-
-
-def _surnames(document: Document) -> Iterator[tuple[int, int]]:
+@rule("full person name", 0.6, "a surname by its ending, with the capitalized words before it")
+def person_surname(document: Document) -> Finds:
     """Words that end as surnames do, with the capitalized words before them."""
     text = document.text
-    for word, end in document.words_ending(_SURNAME_ENDINGS):
-        start = end - len(word)
+    for word, start, end in document.words_ending(_SURNAME_ENDINGS):
         if len(word) < 5 or not text[start].isupper() or word in NOT_NAMES:
             continue
-        if end < len(text) and (
-            text[end].isalnum() or text[end] in "@_" or (text[end] == "." and text[end + 1 : end + 2].isalnum())
-        ):
+        if _goes_on(text, end, "@_"):
             continue
         name = _name_ending_at(text, end)
         if name and (name[0] < start or word.endswith(_CERTAIN_ENDINGS)):
@@ -290,7 +288,8 @@ def _surnames(document: Document) -> Iterator[tuple[int, int]]:
 _CERTAIN_ENDINGS = words_in_order("certain_surname_endings")
 
 
-def _with_initials(document: Document) -> Iterator[tuple[int, int]]:
+@rule("full person name", 0.7, "a capitalized word, an initial, a capitalized word")
+def person_initial(document: Document) -> Finds:
     """`Anna M. Lind`: a capitalized word, an initial, a capitalized word."""
     text = document.text
     for match in matches(_INITIAL_INSIDE, text):
@@ -313,50 +312,79 @@ _ENDINGS_OF_WORDS = words_in_order("endings_of_common_words")
 _NO_SURNAMES = word_list("second_words_of_other_names")
 
 
-def _pairs(document: Document) -> Iterator[tuple[int, int]]:
+@rule("full person name", 0.5, "two capitalized words that occur in no other way, after by, with, to, for, ask", capitals=True)
+def person_pair(document: Document) -> Finds:
     """`with Thandiwe Mokoena until`: two capitalized words that the text uses in no other way, after by, with, to, for, ..."""
-    if document.all_lower:
-        return
-    for _, end in document.after_words(_BEFORE_PAIR):
+    for *_, end in document.after_words(_BEFORE_PAIR):
         match = _PAIR.match(document.text, end)
         if match and _are_rare(document, match[1].lower(), match[2].lower()):
             yield match.start(1), match.end(2)
 
 
 def _are_rare(document: Document, first: str, second: str) -> bool:
-    if second in _NO_SURNAMES or not {first, second}.isdisjoint(NOT_NAMES):
+    if second in _NO_SURNAMES or not NOT_NAMES.isdisjoint((first, second)):
         return False
-    if first.endswith(_ENDINGS_OF_WORDS) or second.endswith(_ENDINGS_OF_WORDS):
-        return False
-    return document.words_as_written.isdisjoint((first, second))
+    like_words = first.endswith(_ENDINGS_OF_WORDS) or second.endswith(_ENDINGS_OF_WORDS)
+    return not like_words and document.words_as_written.isdisjoint((first, second))
 
 
 RULES = (
-    Rule("person_title", "full person name", 0.85, "the name after Mr, Ms, Dr, Prof, Herr, Mme, Judge, ...", _titled),
-    Rule(
-        "person_introduced",
-        "full person name",
-        0.75,
-        "the name after my name is, Dear, patient, husband, Regards, told, met, ...",
-        _introduced,
-    ),
-    Rule("person_self", "full person name", 0.7, "I am, I'm or this is, and a name", _self_introduced),
-    Rule(
-        "person_subject",
-        "full person name",
-        0.6,
-        "a name before said, lives, wrote, ... or before 's address and the like",
-        _subjects,
-    ),
-    Rule("person_given", "full person name", 0.65, "a common given name, with the capitalized words after it", _given),
-    Rule("person_surname", "full person name", 0.6, "a surname by its ending, with the capitalized words before it", _surnames),
-    Rule("person_initial", "full person name", 0.7, "a capitalized word, an initial, a capitalized word", _with_initials),
-    Rule(
-        "person_pair",
-        "full person name",
-        0.5,
-        "two capitalized words that occur in no other way, after by, with, to, for, ask",
-        _pairs,
-    ),
-    Rule("title", "title", 0.6, "Mr, Ms, Dr, Prof, ... before a name", _titles),
+    *(person_title, person_introduced, person_self, person_subject, person_given, person_surname, person_initial, person_pair),
+    title,
 )
+
+
+_STATUS = words("single divorced separated widowed unmarried engaged")
+_OF_A_PERSON = re.compile(
+    r"(?:(?:\b(?:i|he|she|we|they|who)(?:['’](?:m|s|re|ve been)| am| is| was| are| were| got| have been| has been)"
+    r"(?: (?:now|still|recently|newly|currently|legally|both|happily|getting)){0,2})"
+    r"|\b(?:marital|relationship) status(?: is)?:?|\b(?:guy|man|woman|girl|male|female|dad|mom|mum|father|mother|parent),?) {1,2}$"
+)
+_ALONE = re.compile(
+    r"(?! by\b)(?:\s{0,8}(?:$|[.,;:!?)\n])| (?:and|but|or|in|at|now|again|since|from|with|for|after|because|so|when)\b)"
+)
+
+_PARTNERS = words("girlfriend boyfriend wife husband fiancé fiancée fiance fiancee partner spouse")
+_OWNED = re.compile(r"\b(?:my|his|her|their|your)(?: (?:late|former|future|new|first|second|third|then|estranged))? (?:ex[ \-])?$")
+_EX = re.compile(r"\bex[ \-]$")
+
+_PARTINGS = words("broke break breaking broken breakup")
+_UP = re.compile(r"[ \-]up(?!\w)")
+_WITH_A_PERSON = re.compile(r" (?:with )?(?:my|his|her|their|me|him|them|us|last|after|and|because)\b|[.,!?]")
+_OF_TWO = re.compile(r"\b(?:my|his|her|our|their|your|we|they|i|just|the|a)(?: just| recently| finally)? $")
+REACH = 40
+
+
+@rule("relationship", 0.6, "single, divorced, widowed, ... said of a person")
+def marital_status(document: Document) -> Finds:
+    """`I am single`, `she got divorced`, `marital status: widowed`."""
+    lower = document.lower
+    for _, start, end in document.after_words(_STATUS):
+        if _OF_A_PERSON.search(lower, max(0, start - REACH), start) and _ALONE.match(lower, end):
+            yield start, end
+
+
+@rule("relationship", 0.5, "my girlfriend, his late wife, her ex-husband: the word, not the name")
+def partner(document: Document) -> Finds:
+    """`my girlfriend`, `his late wife`, `ex-husband`."""
+    lower = document.lower
+    for _, start, end in document.after_words(_PARTNERS):
+        ex = _EX.search(lower, max(0, start - 4), start)
+        if ex or _OWNED.search(lower, max(0, start - REACH), start):
+            yield ex.start() if ex else start, end
+
+
+@rule("relationship", 0.5, "we broke up, broke up with her, our break-up")
+def parting(document: Document) -> Finds:
+    """`we broke up`, `broke up with her`, `our break-up`."""
+    lower = document.lower
+    for word, start, end in document.after_words(_PARTINGS):
+        up = _UP.match(lower, end)
+        last = end if word == "breakup" else up.end() if up else start
+        if last == start or not _OF_TWO.search(lower, max(0, start - REACH), start):
+            continue
+        if word in ("breakup", "break") or _WITH_A_PERSON.match(lower, last):
+            yield start, last
+
+
+RELATIONSHIP_RULES = (marital_status, partner, parting)

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
-from hushvec.text.pii.document import Document, matches
-from hushvec.text.pii.rule import Rule
-from hushvec.text.pii.wordlists import word_list
+from hushvec.text.pii.document import Document, Finds, Rule, matches
+from hushvec.text.pii.wordlists import word_list, words
 
 _GAP = " .\\-/\u2013"  # other spaces and hyphens are written as these by then
 # It takes any end, so that no other run begins inside one that came to nothing.
@@ -42,13 +41,13 @@ _WORDS = word_list("words_before_phones")
 _OTHER_WORDS = word_list("words_before_other_numbers")
 
 # "my number", but not "order number"
-_NUMBER_WORDS = frozenset({"number", "numbers"})
+_NUMBER_WORDS = words("number numbers")
 _WHOSE = re.compile(r"\b(?:my|your|his|her|our|their|this|that|new|old|whose|another|other) numbers?$")
 
 Grouping = tuple[int, ...]
 
 
-def _phones(document: Document, plan: _Plan) -> Iterator[tuple[int, int]]:
+def _phones(document: Document, plan: _Plan) -> Finds:
     if not document.has_digits:
         return
     context = _Context(document)
@@ -58,7 +57,7 @@ def _phones(document: Document, plan: _Plan) -> Iterator[tuple[int, int]]:
             yield from _in_run(document, run.start(), written, plan, context)
 
 
-def _in_run(document: Document, start: int, written: str, plan: _Plan, context: _Context) -> Iterator[tuple[int, int]]:
+def _in_run(document: Document, start: int, written: str, plan: _Plan, context: _Context) -> Finds:
     """Numbers among pieces that stand between spaces, longest first: a row may hold several, or an amount and a number.
 
     More pieces than TABLE are a table of numbers: there each piece is looked at alone.
@@ -71,7 +70,7 @@ def _in_run(document: Document, start: int, written: str, plan: _Plan, context: 
     while index < len(pieces):
         taken = 1
         near = context.near(start)
-        # Only saves work: these reasons rule out most rows of digits, and _is_phone would find them piece by piece.
+        # Only saves work: these reasons rule out most rows of digits, and _looks_like_phone would find them piece by piece.
         may_be_international = text[start] in "+(0"
         fewest = FEWEST if near == "phone" or may_be_international or text.startswith("555", start) else FEWEST_ALONE
         longest = 0 if not pieces[index] or (near == "other" and not may_be_international) else most
@@ -83,8 +82,9 @@ def _in_run(document: Document, start: int, written: str, plan: _Plan, context: 
         while tried:
             if fewest <= total <= MOST + 2 + 1:
                 last = _without_signs(text, start, end)
-                if _is_phone(text[start:last], last, document, plan, near):
-                    extension = _EXTENSION.match(document.lower, last)
+                extension = _EXTENSION.match(document.lower, last)
+                goes_on = text[last : last + 1] in _UNITS or (text[last : last + 1].isalnum() and not extension)
+                if not goes_on and _looks_like_phone(text[start:last], plan, near):
                     yield start, extension.end() if extension else last
                     taken = len(tried)
                     break
@@ -102,13 +102,6 @@ def _without_signs(text: str, start: int, end: int) -> int:
     if text[end - 1] == ")" and text.count("(", start, end) < text.count(")", start, end):
         end -= 1
     return end
-
-
-def _is_phone(written: str, end: int, document: Document, plan: _Plan, near: str | None) -> bool:
-    following = document.text[end : end + 1]
-    if following in _UNITS or (following.isalnum() and not _EXTENSION.match(document.lower, end)):
-        return False
-    return _looks_like_phone(written, plan, near)
 
 
 _UNITS = frozenset("%€$£°")
@@ -136,13 +129,12 @@ def _looks_like_phone(written: str, plan: _Plan, near: str | None) -> bool:
 
 def _stands_alone(written: str, digits: str, groups: Grouping, plan: _Plan) -> bool:
     """Without a word before it: the North American shape, or one that a country uses and that amounts of money do not have."""
-    if groups in ((3, 3, 4), (1, 3, 3, 4), (10,)):
-        national = digits[-10:]
-        return _is_made_up(written) or (
-            len(digits) - 10 == (len(groups) == 4) and (len(groups) == 4) <= (digits[0] == "1") and _is_north_american(national)
-        )
     if _is_made_up(written):
         return True
+    if groups in ((3, 3, 4), (1, 3, 3, 4), (10,)):
+        national, has_prefix = digits[-10:], len(groups) == 4
+        is_north_american = national[0] in "23456789" and national[3] in "23456789" and national[1:3] != "11"
+        return len(digits) - 10 == has_prefix and has_prefix <= (digits[0] == "1") and is_north_american
     if len(digits) < FEWEST_ALONE or len(groups) < 2 or groups == (5, 4):
         return False
     if " " in written and set(groups[1:]) == {3} and digits[0] != "0" and "(" not in written:
@@ -158,20 +150,14 @@ def _is_made_up(written: str) -> bool:
     return _MADE_UP.fullmatch(written) is not None
 
 
-def _is_north_american(national: str) -> bool:
-    return national[0] in "23456789" and national[3] in "23456789" and national[1:3] != "11"
-
-
 class _Context:
     """Which kind of word stands before a number, in the same sentence and not far."""
 
     def __init__(self, document: Document) -> None:
         self._lower = document.lower
-        marks = [(end, "phone") for _, end in document.after_words(_WORDS)]
-        marks += [
-            (end, "phone") for _, end in document.after_words(_NUMBER_WORDS) if _WHOSE.search(self._lower, max(0, end - 18), end)
-        ]
-        marks += [(end, "other") for _, end in document.after_words(_OTHER_WORDS)]
+        whose = [end for *_, end in document.after_words(_NUMBER_WORDS) if _WHOSE.search(self._lower, max(0, end - 18), end)]
+        marks = [(end, "phone") for end in (*whose, *(end for *_, end in document.after_words(_WORDS)))]
+        marks += [(end, "other") for *_, end in document.after_words(_OTHER_WORDS)]
         marks.sort()
         self._ends = [end for end, _ in marks]
         self._kinds = [kind for _, kind in marks]
@@ -187,19 +173,14 @@ class _Context:
         return self._kinds[index]
 
 
-class _Plan:
-    """The numbering plans of the world."""
+class _Plan(NamedTuple):
+    """The numbering plans of the world: whether digits are a number of some country, and groups those in which one writes them."""
 
-    def __init__(
-        self, is_international: Callable[[str], bool], is_grouping: Callable[[Grouping, str], bool], source: str
-    ) -> None:
-        self.is_international = is_international
-        self.is_grouping = is_grouping
-        self.source = source
+    is_international: Callable[[str], bool]
+    is_grouping: Callable[[Grouping, str], bool]
 
 
-def _plan_without_package() -> _Plan:
-    return _Plan(lambda digits: 8 <= len(digits) <= MOST and digits[0] != "0", lambda groups, digits: False, "own")
+_PLAN_WITHOUT_PACKAGE = _Plan(lambda digits: 8 <= len(digits) <= MOST and digits[0] != "0", lambda groups, digits: False)
 
 
 @cache
@@ -226,7 +207,7 @@ def _plan_of_package() -> _Plan:
         pattern = compiled.get(groups)
         return pattern is not None and pattern.match(digits) is not None
 
-    return _Plan(is_international, is_grouping, "phonenumbers")
+    return _Plan(is_international, is_grouping)
 
 
 MOST_FORMS = 12
@@ -272,20 +253,10 @@ def _group_sizes(pattern: str) -> list[Grouping] | None:
 
 def phone_rule() -> Rule:
     """With the plans of `phonenumbers` where the package is installed, else with built-in patterns; the summary says which."""
+    after_words = "or 7 to 13 digits after a word such as phone"
     if find_spec("phonenumbers") is None:
-        return Rule(
-            "phone",
-            "phone number",
-            0.7,
-            "+ or 00 and 8 to 15 digits, the North American shape, or 7 to 13 digits after a word such as phone "
-            "(own patterns: the package phonenumbers is not installed)",
-            lambda document: _phones(document, _plan_without_package()),
-        )
-    return Rule(
-        "phone",
-        "phone number",
-        0.75,
-        "calling code and length, or groups as a country writes them, or 7 to 13 digits after a word such as phone "
-        "(plans of the package phonenumbers)",
-        lambda document: _phones(document, _plan_of_package()),
-    )
+        shapes = f"+ or 00 and 8 to 15 digits, the North American shape, {after_words}"
+        summary = f"{shapes} (own patterns: the package phonenumbers is not installed)"
+        return Rule("phone", "phone number", 0.7, summary, lambda document: _phones(document, _PLAN_WITHOUT_PACKAGE))
+    summary = f"calling code and length, or groups as a country writes them, {after_words} (plans of the package phonenumbers)"
+    return Rule("phone", "phone number", 0.75, summary, lambda document: _phones(document, _plan_of_package()))

@@ -13,14 +13,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import json
+import os
 import re
+import secrets
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
+from hushvec._util.lazy import needs_extra
+from hushvec._util.publish import PRIVATE, published_bytes, unfinished
 from hushvec.text.pii.categories import PLACEHOLDER, default_placeholder
+from hushvec.text.pii.document import Shadow
 from hushvec.text.pii.redactor import Redaction, Redactor
-from hushvec.text.pii.shadow import Shadow
-from hushvec.text.pii.spans import Span
-from hushvec.text.pii.substitution import replaced
+from hushvec.text.pii.spans import Span, replaced
 
 SCOPES = ("document", "collection")
 FEWEST_KEY_BYTES = 32
@@ -46,11 +52,7 @@ class Known(dict[str, str]):
         self.documents = {name: frozenset(names) for name, names in (documents or {}).items()}
 
     def of(self, document: str) -> dict[str, str]:
-        """What the pseudonyms of one document stand for.
-
-        Raises:
-            ValueError: no document of that name was pseudonymized.
-        """
+        """The values behind the pseudonyms of one document; a name that was not pseudonymized is refused."""
         if document not in self.documents:
             raise ValueError(f"document must be the name of one that was pseudonymized, got {document!r:.80}")
         return {name: self[name] for name in self.documents[document]}
@@ -64,10 +66,6 @@ class Pseudonymizer:
         redactor: what is looked for; None: `Redactor()`.
         scope: "document": the same value has the same pseudonym within a document; "collection": in every document.
         known: pseudonym -> value of earlier calls, as `read_vault` gives it; new ones are added to a copy.
-
-    Raises:
-        TypeError: key is no bytes.
-        ValueError: key is too short, or there is no such scope.
 
     Example:
         >>> from hushvec.text import Pseudonymizer, restore
@@ -112,15 +110,12 @@ class Pseudonymizer:
 
         Returns:
             The text, and what was replaced, each span with its pseudonym as placeholder.
-
-        Raises:
-            TypeError: text is not a string.
         """
         spans = self.spans(text, document=document)
         return Redaction(replaced(text, spans), spans)
 
     def spans(self, text: str, *, document: str | None = None) -> tuple[Span, ...]:
-        """What `pseudonymize` replaces, each with its pseudonym as placeholder."""
+        """The spans that `pseudonymize` replaces, each with its pseudonym as placeholder."""
         found = self._redactor.detect(text)
         if document is not None:
             self._documents.setdefault(document, set())
@@ -134,7 +129,7 @@ class Pseudonymizer:
         return tuple(sorted(named))
 
     def _literals(self, text: str, document: str | None) -> list[Span]:
-        """What looks like a pseudonym, also in wide letters or with invisible characters. No find of a redactor overlaps it."""
+        """Spans that look like pseudonyms, also in wide letters or with invisible characters. No find of a redactor overlaps it."""
         shadow, within = Shadow(text), self._document(text, document)
         spans: list[Span] = []
         for match in PLACEHOLDER.finditer(shadow.text):
@@ -191,10 +186,6 @@ def restore(text: str, known: Mapping[str, str], *, document: str | None = None)
     Returns:
         The text; the original one if it was not changed in between.
 
-    Raises:
-        TypeError: text is not a string.
-        ValueError: no document of that name was pseudonymized.
-
     Example:
         >>> from hushvec.text import restore
         >>> restore("Ask [PERSON_AAAA].", {"[PERSON_AAAA]": "Jane Doe"})
@@ -221,11 +212,7 @@ def restoring(known: Mapping[str, str]) -> Callable[[str], tuple[Span, ...]]:
 
 
 def derived_key(key: bytes, purpose: str) -> bytes:
-    """A key for one purpose.
-
-    Raises:
-        TypeError, ValueError: key is no bytes, or too few.
-    """
+    """A key for one purpose."""
     if not isinstance(key, (bytes, bytearray)):
         raise TypeError(f"key must be bytes, got {type(key).__name__}")
     if len(key) < FEWEST_KEY_BYTES:
@@ -246,3 +233,109 @@ def _people(names: Iterable[str]) -> dict[str, str]:
         for word in {words[0], words[-1]}:
             owners.setdefault(word, set()).add(name)
     return {word: next(iter(found)) for word, found in owners.items() if len(found) == 1}
+
+
+MARK = b"hushvec vault 2\n"
+EARLIER = b"hushvec vault 1\n"  # of the same length; its pseudonyms belong to no document
+NONCE_BYTES = 12
+
+
+def write_vault(path: str | os.PathLike[str], known: Mapping[str, str], key: bytes) -> None:
+    """Encrypt pseudonyms and what they stand for into a file.
+
+    Args:
+        path: of the file, which is replaced if it exists.
+        known: pseudonym -> value, as `Pseudonymizer.known` gives it with its documents.
+        key: the secret key of the pseudonyms, 32 bytes at least.
+
+    Example:
+        >>> from hushvec.text import read_vault, write_vault
+        >>> write_vault("names.vault", {"[PERSON_AAAA]": "Jane Doe"}, bytes(32))  # doctest: +SKIP
+        >>> read_vault("names.vault", bytes(32))  # doctest: +SKIP
+        {'[PERSON_AAAA]': 'Jane Doe'}
+    """
+    cipher = _cipher(key)
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    documents = {name: sorted(names) for name, names in getattr(known, "documents", {}).items()}
+    content = json.dumps({"known": dict(known), "documents": documents}, ensure_ascii=True, sort_keys=True).encode()
+    with published_bytes(Path(path), mode=PRIVATE) as file:
+        file.write(MARK + nonce + cipher.encrypt(nonce, content, MARK))
+
+
+def read_vault(path: str | os.PathLike[str], key: bytes) -> Known:
+    """The values behind the pseudonyms of a vault.
+
+    Args:
+        path: of the file.
+        key: the key that it was written with.
+
+    Returns:
+        Pseudonym -> value, with their documents: private.
+
+    Raises:
+        ValueError: it is not a vault, the key is another one, or a byte was changed.
+
+    Example: see `write_vault`.
+    """
+    cipher = _cipher(key)
+    packed = Path(path).read_bytes()
+    mark = packed[: len(MARK)]
+    if mark not in (MARK, EARLIER):
+        raise ValueError(f"{path}: must be a vault of pseudonyms, is another kind of file")
+    nonce, sealed = packed[len(MARK) : len(MARK) + NONCE_BYTES], packed[len(MARK) + NONCE_BYTES :]
+    with needs_extra("a vault of pseudonyms", "secure"):
+        from cryptography.exceptions import InvalidTag
+    try:
+        content = json.loads(cipher.decrypt(nonce, sealed, mark))
+    except (InvalidTag, ValueError):
+        raise ValueError(f"{path}: must be opened with the key that it was written with, unchanged: key or content differ") from None
+    return Known(content["known"], content["documents"]) if mark == MARK else Known(content)
+
+
+def new_key(path: str | os.PathLike[str]) -> bytes:
+    """A new random key, written to a file in hexadecimal.
+
+    Args:
+        path: of the file, which must not exist.
+
+    Returns:
+        The key, 32 bytes. Of several processes that ask for one file, one gets a key.
+
+    Example:
+        >>> from hushvec.text import new_key
+        >>> len(new_key("names.key"))  # doctest: +SKIP
+        32
+    """
+    key = secrets.token_bytes(FEWEST_KEY_BYTES)
+    with unfinished(Path(path), mode=PRIVATE) as beside:
+        beside.file.write(key.hex().encode() + b"\n")
+        beside.complete()
+        try:
+            beside.take_free_place()
+        except FileExistsError:
+            raise FileExistsError(f"{path}: must not exist yet; a key is never overwritten") from None
+    return key
+
+
+def read_key(path: str | os.PathLike[str]) -> bytes:
+    """The key of a file that `new_key` wrote.
+
+    Args:
+        path: of the file: 32 bytes or more in hexadecimal.
+
+    Example: see `new_key`.
+    """
+    try:
+        key = bytes.fromhex(Path(path).read_text(encoding="ascii"))
+    except ValueError:
+        key = b""
+    if len(key) < FEWEST_KEY_BYTES:
+        raise ValueError(f"{path}: must hold a key of at least {FEWEST_KEY_BYTES} bytes in hexadecimal")
+    return key
+
+
+def _cipher(key: bytes) -> Any:
+    derived = derived_key(key, "vault")
+    with needs_extra("a vault of pseudonyms", "secure"):
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    return AESGCM(derived)

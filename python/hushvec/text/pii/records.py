@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from hushvec.text.pii.checks import nhs_number_holds
-from hushvec.text.pii.document import Document, matches
-from hushvec.text.pii.letters import words
-from hushvec.text.pii.rule import Rule
-from hushvec.text.pii.wordlists import cities
+from hushvec.text.pii.document import Document, Finds, matches, rule
+from hushvec.text.pii.numbers import nhs_number_holds
+from hushvec.text.pii.wordlists import names_of_places, words
 
 # "number is", "no.:", "#" and the like between the word and the value
 _LEAD = (
@@ -21,13 +19,10 @@ _ZIP_VALUE = re.compile(_LEAD + r"([a-z]{0,2}[\-]?[0-9][a-z0-9]{0,6}(?:[ \-][0-9
 
 _ACCOUNTS = words("account acct konto kontonummer routing sort policy membership customer iban swift")
 _RECORDS = words("mrn record patient chart medicare medicaid nhs hospital encounter prescription")
-_DOCUMENTS = words(
-    "license licence passport visa identity identification permit reisepass führerschein plate vin dni nif cpf curp"
-)
-_ZIPS = frozenset({"zip", "zipcode", "postcode", "postal", "plz", "postleitzahl", "cep", "zips"})
+_DOCUMENTS = words("license licence passport visa identity identification permit reisepass führerschein plate vin dni nif cpf curp")
+_ZIPS = words("zip zipcode postcode postal plz postleitzahl cep zips")
 
 _BEFORE_RECORD = re.compile(r"(?:medical|health|patient|hospital|clinical)[ \t]{1,2}$")
-_BEFORE_SORT = re.compile(r"^[ \t]code")
 
 _UK_POSTCODE = re.compile(r"[A-Z](?<!\w.)[A-Z]?[0-9][A-Z0-9]? [0-9][A-BD-HJLNP-UW-Z]{2}(?!\w)")
 _CANADA_POSTCODE = re.compile(r"[ABCEGHJ-NPRSTVXY](?<!\w.)[0-9][ABCEGHJ-NPRSTV-Z] [0-9][ABCEGHJ-NPRSTV-Z][0-9](?!\w)")
@@ -37,19 +32,15 @@ _NHS = re.compile(r"[0-9](?<![\w\-]\w)[0-9]{2} [0-9]{3} [0-9]{4}(?![\w\-])")
 FEWEST_DIGITS = 4
 
 
-def _values(
-    document: Document, words: frozenset[str], fewest: int, accept: Callable[[str, str, int], bool]
-) -> Iterator[tuple[int, int]]:
-    lower = document.lower
-    if not document.has_digits:
-        return
-    for word, end in document.after_words(words):
-        match = _VALUE.match(lower, end)
-        if match is None or not accept(lower, word, end):
+def _values(document: Document, words: frozenset[str], accept: Callable[[str, int], bool] = lambda word, end: True) -> Finds:
+    """Values with FEWEST_DIGITS after one of the words, where the word in its place is accepted."""
+    for word, _, end in document.after_words(words):
+        match = _VALUE.match(document.lower, end)
+        if match is None or not accept(word, end):
             continue
         start, stop = match.span(1)
-        stop = _without_words(lower, start, stop)
-        if sum(map(str.isdigit, lower[start:stop])) >= fewest:
+        stop = _without_words(document.lower, start, stop)
+        if _digits(document.lower[start:stop]) >= FEWEST_DIGITS:
             yield start, stop
 
 
@@ -57,31 +48,32 @@ def _without_words(lower: str, start: int, stop: int) -> int:
     """Cut before the first part that has no digit: "12345 and" is a number and a word."""
     end = start
     for part in re.finditer(r"[^ ]+", lower[start:stop]):
-        if not any(map(str.isdigit, part.group())):
+        if not _digits(part.group()):
             break
         end = start + part.end()
     return end
 
 
-def _accounts(document: Document) -> Iterator[tuple[int, int]]:
-    def accept(lower: str, word: str, end: int) -> bool:
-        return word != "sort" or _BEFORE_SORT.match(lower[end : end + 5]) is not None
-
-    return _values(document, _ACCOUNTS, FEWEST_DIGITS, accept)
+@rule("account number", 0.8, "four or more digits after account, policy, routing, customer, ...", digits=True)
+def account(document: Document) -> Finds:
+    return _values(document, _ACCOUNTS, lambda word, end: word != "sort" or document.lower.startswith((" code", "\tcode"), end))
 
 
-def _records(document: Document) -> Iterator[tuple[int, int]]:
-    def accept(lower: str, word: str, end: int) -> bool:
-        return word != "record" or _BEFORE_RECORD.search(lower[max(0, end - 18) : end - 6]) is not None
+@rule("medical record number", 0.85, "four or more digits after MRN, medical record, patient, chart, ...", digits=True)
+def medical_record(document: Document) -> Finds:
+    def accept(word: str, end: int) -> bool:
+        return word != "record" or _BEFORE_RECORD.search(document.lower, max(0, end - 18), end - 6) is not None
 
-    return _values(document, _RECORDS, FEWEST_DIGITS, accept)
-
-
-def _documents(document: Document) -> Iterator[tuple[int, int]]:
-    return _values(document, _DOCUMENTS, FEWEST_DIGITS, lambda lower, word, end: True)
+    return _values(document, _RECORDS, accept)
 
 
-def _nhs_numbers(document: Document) -> Iterator[tuple[int, int]]:
+@rule("identity document number", 0.85, "four or more digits after license, passport, visa, identity, ...", digits=True)
+def document(document: Document) -> Finds:
+    return _values(document, _DOCUMENTS)
+
+
+@rule("medical record number", 0.9, "3-3-4 digits with the NHS check digit, in a text that names the NHS")
+def nhs_number(document: Document) -> Finds:
     if "nhs" not in document.lower:
         return
     for match in matches(_NHS, document.text):
@@ -90,24 +82,22 @@ def _nhs_numbers(document: Document) -> Iterator[tuple[int, int]]:
 
 
 _BEFORE_ZIP = re.compile(r"[ ]((?:[A-Z]{2}[ ])?[0-9]{5})(?![\w\-]|[.,/:][0-9])")
-_LAST_WORDS_OF_CITIES = frozenset(name.rpartition(" ")[2].lower() for name in cities())
+_LAST_WORDS_OF_CITIES = frozenset(name.rpartition(" ")[2].lower() for name in names_of_places("cities"))
 
 
-def _zips_after_cities(document: Document) -> Iterator[tuple[int, int]]:
+@rule("postal code", 0.7, "five digits behind a large city of a list", digits=True)
+def zip_after_city(document: Document) -> Finds:
     """`San Francisco 94110`, `Portland OR 97201`: five digits behind a city of the list."""
-    if not document.has_digits:
-        return
-    for word, end in document.after_words(_LAST_WORDS_OF_CITIES):
+    for _, start, end in document.after_words(_LAST_WORDS_OF_CITIES):
         match = _BEFORE_ZIP.match(document.text, end) or _BEFORE_ZIP.match(document.text, end + 1)
-        if match and document.text[end - len(word)].isupper():
+        if match and document.text[start].isupper():
             yield match.end(1) - 5, match.end(1)
 
 
-def _zips(document: Document) -> Iterator[tuple[int, int]]:
+@rule("postal code", 0.7, "after zip, postcode, postal code; ZIP+4, British and Canadian codes by their shape", digits=True)
+def postal_code(document: Document) -> Finds:
     lower = document.lower
-    if not document.has_digits:
-        return
-    for _, end in document.after_words(_ZIPS):
+    for *_, end in document.after_words(_ZIPS):
         match = _ZIP_VALUE.match(lower, end)
         if match and 3 <= sum(map(str.isalnum, match[1])) <= 10 and sum(map(str.isdigit, match[1])) >= 2:
             yield match.span(1)
@@ -116,35 +106,80 @@ def _zips(document: Document) -> Iterator[tuple[int, int]]:
             yield found.span()
 
 
-RULES = (
-    Rule("account", "account number", 0.8, "four or more digits after account, policy, routing, customer, ...", _accounts),
-    Rule(
-        "medical_record",
-        "medical record number",
-        0.85,
-        "four or more digits after MRN, medical record, patient, chart, ...",
-        _records,
-    ),
-    Rule(
-        "nhs_number",
-        "medical record number",
-        0.9,
-        "3-3-4 digits with the NHS check digit, in a text that names the NHS",
-        _nhs_numbers,
-    ),
-    Rule(
-        "document",
-        "identity document number",
-        0.85,
-        "four or more digits after license, passport, visa, identity, ...",
-        _documents,
-    ),
-    Rule(
-        "postal_code",
-        "postal code",
-        0.7,
-        "after zip, postcode, postal code; ZIP+4, British and Canadian codes by their shape",
-        _zips,
-    ),
-    Rule("zip_after_city", "postal code", 0.7, "five digits behind a large city of a list", _zips_after_cities),
+RULES = (account, medical_record, nhs_number, document, postal_code, zip_after_city)
+
+
+_PEOPLE = words("employee student staff personnel customer client member badge payroll subscriber user pupil matriculation payee")
+_BUSINESS = words(
+    "order booking reservation tracking invoice case ticket reference confirmation claim shipment parcel incident docket"
 )
+# These may stand right before the number; "invoice 12" and "case 3" name a place in a list more often than a person's business.
+_BARE = words("order booking reservation tracking ticket shipment parcel docket")
+
+_MARK = r"[ \t]{0,2}(?:id|ids|number|numbers|no|nr|num|code|#)(?!\w)\.?(?:[ \t]{1,2}(?:is|was)(?!\w))?[ \t]{0,2}[:#=\-]?[ \t]{0,2}#?"
+_CODE = r"([a-z]{0,5}[\-/]?[0-9][a-z0-9]{0,19}(?:[\-/.][a-z0-9]{1,12}){0,4})(?![\w])"
+_MARKED = re.compile(_MARK + _CODE)
+_UNMARKED = re.compile(r"[ \t]{1,2}#?" + _CODE)
+_HASHED = re.compile(r"[ \t]{0,2}#[ \t]{0,2}" + _CODE)
+
+FEWEST_MARKED = 3
+FEWEST_BARE = 5
+FEWEST_MIXED = 3  # after letters, as in ABC-123
+
+_COURT_WORDS = words("application applications case cases appeal appeals petition petitions complaint docket file proceedings")
+_COURT_MARK = re.compile(r"[ \t]{1,2}\(?(?:nos?|numbers?|nrs?)(?!\w)\.?[ \t]{1,2}")
+# A number and a year, as courts and registries write them.
+_DOCKET = re.compile(r"[0-9]{1,6}/[0-9]{2,6}(?![\w/])")
+_NEXT_DOCKET = re.compile(r"(?:,|,? and|;)[ \n]{1,2}(?=[0-9])")
+_US_KINDS = ("-cv-", "-cr-", "-mj-", "-bk-", "-md-")
+_US_DOCKET = re.compile(r"[0-9]:(?<![\w:]..)[0-9]{2}-(?:cv|cr|mj|bk|md)-[0-9]{3,6}(?:-[a-z]{2,4}){0,3}(?!\w)")
+
+
+@rule("reference number", 0.8, "three or more digits after employee id, student number, customer no., badge #, ...", digits=True)
+def person_number(document: Document) -> Finds:
+    """`employee ID 48213`, `student number S-20931`, `badge #3391`."""
+    for *_, end in document.after_words(_PEOPLE):
+        match = _MARKED.match(document.lower, end) or _HASHED.match(document.lower, end)
+        if match and _digits(match[1]) >= FEWEST_MARKED:
+            yield match.span(1)
+
+
+@rule(
+    "reference number",
+    0.75,
+    "after order number, ticket no., case #, ...; five digits or a code such as ABC-123 right after order, ticket, ...",
+    digits=True,
+)
+def order_number(document: Document) -> Finds:
+    """`order number 12345678`, `order 12345678`, `ticket ABC-123`."""
+    for word, _, end in document.after_words(_BUSINESS):
+        match = _MARKED.match(document.lower, end) or _HASHED.match(document.lower, end)
+        if match and _digits(match[1]) >= FEWEST_MARKED:
+            yield match.span(1)
+        elif not match and word in _BARE:
+            bare = _UNMARKED.match(document.lower, end)
+            if bare and _digits(bare[1]) >= (FEWEST_MIXED if bare[1][0].isalpha() else FEWEST_BARE):
+                yield bare.span(1)
+
+
+def _digits(written: str) -> int:
+    return sum(map(str.isdigit, written))
+
+
+@rule("reference number", 0.8, "number/year after application no., case nos., ...; 1:21-cv-04321", digits=True)
+def docket_number(document: Document) -> Finds:
+    """`application no. 18403/91`, `nos. 1/99, 2/99 and 3/99`, `1:21-cv-04321`."""
+    lower = document.lower
+    for *_, end in document.after_words(_COURT_WORDS):
+        mark = _COURT_MARK.match(lower, end)
+        docket = _DOCKET.match(lower, mark.end()) if mark else None
+        while docket:
+            yield docket.span()
+            gap = _NEXT_DOCKET.match(lower, docket.end())
+            docket = _DOCKET.match(lower, gap.end()) if gap else None
+    if any(kind in lower for kind in _US_KINDS):  # a search that costs nothing, before one at every digit
+        for match in matches(_US_DOCKET, lower):
+            yield match.span()
+
+
+REFERENCE_RULES = (person_number, order_number, docket_number)

@@ -1,25 +1,110 @@
-"""Redaction of personal data: rules and placeholders, compiled once and used for many texts."""
+"""Redaction of personal data: the built-in rules, and a redactor that is set up once and used for many texts."""
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
+from hushvec._native._core import Generator
 from hushvec._util import validate
-from hushvec._util.validate import also_called
-from hushvec.text.pii.categories import canonical, default_placeholder, require_category_name
-from hushvec.text.pii.custom import custom_rules
-from hushvec.text.pii.document import Document
-from hushvec.text.pii.gazetteer import Gazetteer, Names, gazetteer_of
-from hushvec.text.pii.registry import RuleInfo, chosen, describe, known_categories, names_of, own_rules
-from hushvec.text.pii.rule import Rule
-from hushvec.text.pii.spans import SURE, Detector, Found, Span, found_at, settled
-from hushvec.text.pii.substitution import in_original, merged, places_in_original, replaced
+from hushvec._util.validate import nearest_of
+from hushvec.text.pii import addresses, contact, credentials, dates, numbers, organisations, persons, places, records
+from hushvec.text.pii.categories import canonical, default_placeholder, is_known, require_category_name, short_names
+from hushvec.text.pii.custom import Gazetteer, Names, custom_rules, gazetteer_of
+from hushvec.text.pii.document import Document, Rule
+from hushvec.text.pii.phone import phone_rule
+from hushvec.text.pii.spans import (
+    SURE,
+    Detector,
+    Found,
+    Span,
+    found_at,
+    in_original,
+    merged,
+    places_in_original,
+    replaced,
+    settled,
+)
+
+
+class RuleInfo(NamedTuple):
+    """One line in the list of rules."""
+
+    name: str
+    category: str
+    placeholder: str
+    score: float
+    summary: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+@cache
+def own_rules() -> tuple[Rule, ...]:
+    """All of them, in the order that settles ties."""
+    return (
+        *contact.RULES,
+        *numbers.RULES,
+        *credentials.WALLET_RULES,
+        *contact.NETWORK_RULES,
+        *credentials.RULES,
+        *dates.RULES,
+        *records.RULES,
+        *records.REFERENCE_RULES,
+        phone_rule(),
+        *addresses.RULES,
+        *persons.RULES,
+        *persons.RELATIONSHIP_RULES,
+        *organisations.RULES,
+        *places.RULES,
+    )
+
+
+def describe(rules: Iterable[Rule]) -> list[RuleInfo]:
+    return [RuleInfo(rule.name, rule.category, default_placeholder(rule.category), rule.score, rule.summary) for rule in rules]
+
+
+def chosen(patterns: Iterable[str] | None) -> tuple[Rule, ...]:
+    """The rules of some categories; a name of `patterns` is a category, a short name of one, or a rule."""
+    if patterns is None:
+        return own_rules()
+    names = {_known("patterns", name, rules_too=True) for name in names_of("patterns", patterns)}
+    return tuple(rule for rule in own_rules() if rule.category in names or rule.name in names)
+
+
+def known_categories(argument: str, names: Iterable[str], own: frozenset[str], *, open_ended: bool) -> list[str]:
+    """Canonical names. Those of the caller's own categories count as known, and with `open_ended` all that may be names."""
+    if open_ended:
+        return [require_category_name(argument, name) for name in names]
+    return [canonical(name) if canonical(name) in own else _known(argument, name, more=own) for name in names_of(argument, names)]
+
+
+def names_of(argument: str, names: Any) -> list[str]:
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise TypeError(f"{argument} must be a list of names, got {type(names).__name__}")
+    found = list(names)
+    for name in found:
+        if not isinstance(name, str):
+            raise TypeError(f"{argument} must be a list of names, got {type(name).__name__} in it")
+    return found
+
+
+def _known(argument: str, name: str, *, rules_too: bool = False, more: Iterable[str] = ()) -> str:
+    if is_known(name):
+        return canonical(name)
+    rule_names = [rule.name for rule in own_rules()] if rules_too else []
+    if name in rule_names:
+        return name
+    near = nearest_of(name, [*short_names(), *rule_names, *more])
+    what = "a category or a rule" if rules_too else "a category"
+    raise ValueError(f"{argument} must name {what}, got {name!r:.80}{near}")
+
 
 GAZETTEER_RULE = "gazetteer"
 GAZETTEER_SCORE = 0.98
@@ -50,11 +135,29 @@ class Redaction:
         Args:
             private: with what was redacted, under "text" of each span. False: where each span was and what it was, without its text.
         """
-        return {"text": self.text, "spans": [_span_fields(span, private) for span in self.spans]}
+        fields = [name for name in Span._fields if private or name != "text"]
+        return {"text": self.text, "spans": [{name: getattr(span, name) for name in fields} for span in self.spans]}
 
 
-def _span_fields(span: Span, private: bool) -> dict[str, Any]:
-    return {name: value for name, value in span.to_dict().items() if private or name != "text"}
+Function = TypeVar("Function", bound=Callable[..., Any])
+_OTHER_NAMES = {"clip_radius": "clip_norm", "max_len": "max_length", "whitelist_categories": "allow_categories", "seed": "generator"}
+
+
+def with_other_names(function: Function) -> Function:
+    """A decorator: arguments may have the names of the papers on rewriting, too. A `seed` becomes a seeded generator."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for other in kwargs.keys() & _OTHER_NAMES:
+            name, value = _OTHER_NAMES[other], kwargs.pop(other)
+            if name in kwargs:
+                raise TypeError(f"{name} must be given once, got {other} as well")
+            if other == "seed" and value is not None:
+                value = Generator.unsafe_seeded(validate.whole_number("seed", value, at_least=0))
+            kwargs[name] = value
+        return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
 
 
 class Redactor:
@@ -71,7 +174,7 @@ class Redactor:
         ['SSN [SSN]', 'nothing here']
     """
 
-    @also_called(whitelist_categories="allow_categories")
+    @with_other_names
     def __init__(
         self,
         *,
@@ -87,32 +190,29 @@ class Redactor:
         custom = () if custom_patterns is None else custom_rules(custom_patterns)
         self._gazetteer: Gazetteer | None = None if gazetteer is None else gazetteer_of(gazetteer)
         self._detectors = _checked_detectors(detectors)
-        own = {rule.category for rule in custom} | (self._gazetteer.categories if self._gazetteer else frozenset())
+        own = frozenset(rule.category for rule in custom) | (self._gazetteer.categories if self._gazetteer else frozenset())
         # Detectors may report categories that were not named before.
+        known = functools.partial(known_categories, own=own, open_ended=bool(self._detectors))
         allowed = [] if allow_categories is None else names_of("allow_categories", allow_categories)
-        self._stay = _stay(allowed, own, open_ended=bool(self._detectors))
+        self._stay = frozenset(known("allow_categories", allowed))
         self._rules: tuple[Rule, ...] = tuple(rule for rule in (*chosen(patterns), *custom) if rule.category not in self._stay)
         if patterns is not None and not (self._rules or custom or self._gazetteer or self._detectors or self._stay):
             raise ValueError("patterns must name at least one category, got none")
         self._allowed: tuple[Rule, ...] = tuple(rule for rule in (*own_rules(), *custom) if rule.category in self._stay)
         self._keep = frozenset(() if allow_list is None else names_of("allow_list", allow_list))
         self._replacement = None if replacement is None else _text("replacement", replacement)
-        self._replacements = _checked_replacements(replacements, own, open_ended=bool(self._detectors))
+        if not (replacements is None or isinstance(replacements, Mapping)):
+            raise TypeError(f"replacements must be a mapping from categories to texts, got {type(replacements).__name__}")
+        given = dict(replacements or {})
+        names = known("replacements", list(given))
+        self._replacements = {name: _text(f"replacements[{key!r}]", given[key]) for name, key in zip(names, given)}
 
     def redact(self, text: str) -> Redaction:
-        """Replace what is found; see `hushvec.text.redact`.
-
-        Raises:
-            TypeError: text is not a string.
-        """
+        """Replace what is found; see `hushvec.text.redact`."""
         return Redaction(*self._read(_text("text", text)))
 
     def redact_all(self, texts: Iterable[str]) -> list[Redaction]:
-        """`redact` for each text.
-
-        Raises:
-            TypeError: texts is one string, or holds something else than strings; nothing has been redacted then.
-        """
+        """`redact` for each text. If one of them is not a string, nothing has been redacted."""
         if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
             raise TypeError(f"texts must be a list of strings, got {type(texts).__name__}")
         listed = list(texts)
@@ -122,24 +222,29 @@ class Redactor:
         return [self.redact(text) for text in listed]
 
     def detect(self, text: str) -> tuple[Span, ...]:
-        """What `redact` replaces, in the order of the text, without overlaps.
-
-        Raises:
-            TypeError: text is not a string.
-        """
+        """The spans that `redact` replaces, in the order of the text, without overlaps."""
         return self._read(_text("text", text))[1]
 
     def _read(self, text: str) -> tuple[str, tuple[Span, ...]]:
-        """(redacted text, spans): passes until nothing more is found."""
+        """(redacted text, spans): passes until nothing more is found.
+
+        The garbage collector pauses: it would scan hundreds of thousands of finds again and again, and none is in a cycle.
+        """
         everything: tuple[Span, ...] = ()
         shown = text
-        with _no_collection() if len(text) > LONG_TEXT else nullcontext():
+        pauses = len(text) > LONG_TEXT and gc.isenabled()
+        if pauses:
+            gc.disable()
+        try:
             for _ in range(MOST_PASSES):
                 spans = self._pass(shown)
                 if not spans:
                     break
                 everything = merged(text, everything, in_original(everything, spans)) if everything else spans
                 shown = replaced(text, everything)
+        finally:
+            if pauses:
+                gc.enable()
         return shown, everything
 
     def rules(self) -> list[RuleInfo]:
@@ -147,7 +252,7 @@ class Redactor:
         return describe(self._rules)
 
     def placeholder(self, category: str, value: str = "") -> str | None:
-        """What `redact` writes for a value of a category, whatever the value; None if it does not look for that category."""
+        """The placeholder of a category, whatever the value; None if `redact` does not look for that category."""
         return self._placeholder(category) if any(rule.category == category for rule in self._rules) else None
 
     def _pass(self, text: str) -> tuple[Span, ...]:
@@ -174,12 +279,10 @@ class Redactor:
         shown = {category: self._placeholder(category) for category, _, _ in sources}
         ready = [(category, shown[category], rule, score) for category, rule, score in sources]
         new = tuple.__new__  # twice as fast as Span(...), for texts with hundreds of thousands of finds
-        return tuple(
-            [
-                new(Span, (start, end, text[start:end], *ready[source]))
-                for start, end, source in places_in_original(document.shadow, settled(document.readable, found, document.placeholders))
-            ]
-        )
+        runs: Iterable[tuple[int, int, int]] = settled(document.readable, found, document.placeholders)
+        if not document.shadow.is_original:
+            runs = places_in_original(document.shadow, runs)
+        return tuple([new(Span, (start, end, text[start:end], *ready[source])) for start, end, source in runs])
 
     def _without_allowed(self, document: Document, text: str, found: list[Found]) -> list[Found]:
         """Without the finds that are on the allow list, and the parts of those; and without uncertain finds within allowed categories.
@@ -189,10 +292,9 @@ class Redactor:
         listed = [one[:2] for one in found if text[slice(*document.shadow.in_original(one[0], one[1]))] in self._keep]
         allowed = [place for rule in self._allowed for place in rule.find(document)]
         stays, categories = bytearray(len(document.text)), bytearray(len(document.text))
-        for start, end in listed:
-            stays[start:end] = b"\1" * (end - start)
-        for start, end in allowed:
-            categories[start:end] = b"\1" * (end - start)
+        for runs, marked in ((listed, stays), (allowed, categories)):
+            for start, end in runs:
+                marked[start:end] = b"\1" * (end - start)
         return [
             one
             for one in found
@@ -215,7 +317,7 @@ class Redactor:
         return default_placeholder(category) if own is None else own
 
 
-@also_called(whitelist_categories="allow_categories")
+@with_other_names
 def redact(
     text: str,
     *,
@@ -234,7 +336,7 @@ def redact(
         text: any string.
         patterns: categories, their short names, or single rules to look for ("email", "phone number", "us_ssn"); None: all rules.
         replacement: one text in the place of every find, instead of the placeholder of its category.
-        replacements: category -> text in its place; goes before `replacement`.
+        replacements: category -> text in its place; takes precedence over `replacement`.
         custom_patterns: category -> regular expression (a string, or a compiled pattern), known or new: "staff number" becomes
             [STAFF_NUMBER].
         allow_categories: categories that stay as they are, with uncertain finds of others within them.
@@ -246,8 +348,7 @@ def redact(
         The redacted text, and the spans that were replaced.
 
     Raises:
-        TypeError: text is not a string, or an argument is of the wrong kind.
-        ValueError: an unknown category, or a pattern that is refused (see docs/redaction.md).
+        TypeError, ValueError: an argument of the wrong kind, an unknown category, a pattern that is refused (see docs/redaction.md).
 
     Guarantees:
         The same text gives the same result. What is outside the spans is unchanged. With placeholders as they come, redacting the
@@ -273,16 +374,8 @@ def redact(
         >>> redact("Badge E-10442", custom_patterns={"badge": r"E-\\d{5}"}).text
         'Badge [BADGE]'
     """
-    return _redactor(
-        patterns=patterns,
-        replacement=replacement,
-        replacements=replacements,
-        custom_patterns=custom_patterns,
-        allow_categories=allow_categories,
-        allow_list=allow_list,
-        gazetteer=gazetteer,
-        detectors=detectors,
-    ).redact(text)
+    options = {name: value for name, value in locals().items() if name != "text"}
+    return _redactor(**options).redact(text)
 
 
 def detect(text: str, **options: Any) -> tuple[Span, ...]:
@@ -322,37 +415,6 @@ def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, got {type(value).__name__}")
     return value
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause the garbage collector: it would scan hundreds of thousands of finds again and again, and none is in a cycle."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _stay(names: list[str], own: Iterable[str], *, open_ended: bool) -> frozenset[str]:
-    if open_ended:
-        return frozenset(require_category_name("allow_categories", name) for name in names)
-    return known_categories("allow_categories", names, own)
-
-
-def _checked_replacements(replacements: Any, own: Iterable[str], *, open_ended: bool) -> dict[str, str]:
-    if replacements is None:
-        return {}
-    if not isinstance(replacements, Mapping):
-        raise TypeError(f"replacements must be a mapping from categories to texts, got {type(replacements).__name__}")
-    if open_ended:
-        names = [require_category_name("replacements", name) for name in replacements]
-    else:
-        known_categories("replacements", list(replacements), own)
-        names = [canonical(name) for name in replacements]
-    return {name: _text(f"replacements[{key!r}]", value) for name, (key, value) in zip(names, replacements.items())}
 
 
 def _checked_detectors(detectors: Any) -> tuple[Detector, ...]:

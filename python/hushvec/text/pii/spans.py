@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from hushvec.text.pii.document import Shadow
 
 # From this score on a find is not given up to a longer, less certain one.
 SURE = 0.9
@@ -89,12 +91,25 @@ def _settle(text: str, cluster: list[Found], kept: list[tuple[int, int, int]]) -
     for start, end, _, _, source in sorted(cluster, key=_rank):
         for first, last in _free(covered, start - origin, end - origin):
             first, last = first + origin, last + origin
-            if (first, last) != (start, end):
-                first, last = _without_edges(text, first, last)
+            if (first, last) != (start, end):  # a part begins and ends with a letter or digit
+                while first < last and not text[first].isalnum():
+                    first += 1
+                while first < last and not text[last - 1].isalnum():
+                    last -= 1
             if first < last and source != UNTOUCHED:
                 winners.append((first, last, source))
         covered[start - origin : end - origin] = b"\1" * (end - start)
     kept += sorted(winners)
+
+
+def _free(covered: bytearray, start: int, end: int) -> list[tuple[int, int]]:
+    """The parts of start to end that no find covers."""
+    free = []
+    while start < end and (first := covered.find(0, start, end)) >= 0:
+        last = covered.find(1, first, end)
+        start = end if last < 0 else last
+        free.append((first, start))
+    return free
 
 
 def _rank(one: Found) -> tuple[bool, bool, int, float, int, int]:
@@ -102,24 +117,53 @@ def _rank(one: Found) -> tuple[bool, bool, int, float, int, int]:
     return source != UNTOUCHED, unsure, start - end, score, start, source
 
 
-def _free(covered: bytearray, start: int, end: int) -> list[tuple[int, int]]:
-    """The parts of start to end that no find covers."""
-    free = []
-    while start < end:
-        first = covered.find(0, start, end)
-        if first < 0:
-            break
-        last = covered.find(1, first, end)
-        last = end if last < 0 else last
-        free.append((first, last))
-        start = last
-    return free
+# ---- spans put into a text ----
 
 
-def _without_edges(text: str, start: int, end: int) -> tuple[int, int]:
-    """The part between the first and the last letter or digit."""
-    while start < end and not text[start].isalnum():
-        start += 1
-    while start < end and not text[end - 1].isalnum():
-        end -= 1
-    return start, end
+def replaced(text: str, spans: Sequence[Span]) -> str:
+    """The text with the placeholder of each span in its place."""
+    parts: list[str] = []
+    position = 0
+    for span in spans:
+        parts += (text[position : span.start], span.placeholder)
+        position = span.end
+    return "".join((*parts, text[position:]))
+
+
+def in_original(earlier: Sequence[Span], later: Sequence[Span]) -> list[Span]:
+    """Spans of the redacted text as spans of the original one; they lie between placeholders."""
+    moved, shift, index = [], 0, 0
+    for span in later:
+        while index < len(earlier) and earlier[index].start + shift <= span.start:
+            shift += len(earlier[index].placeholder) - (earlier[index].end - earlier[index].start)
+            index += 1
+        moved.append((span, shift))
+    return [
+        Span(span.start - by, span.end - by, span.text, span.category, span.placeholder, span.rule, span.score)
+        for span, by in moved
+    ]
+
+
+def merged(text: str, earlier: Sequence[Span], later: Sequence[Span]) -> tuple[Span, ...]:
+    """All of the earlier spans, and the later ones that lie outside them: a find within a replacement text is none."""
+    taken = bytearray(len(text))
+    for span in earlier:
+        taken[span.start : span.end] = b"\1" * (span.end - span.start)
+    new = [
+        span
+        for span in later
+        if 0 <= span.start < span.end <= len(text)
+        and text[span.start : span.end] == span.text
+        and taken.find(1, span.start, span.end) < 0
+    ]
+    return tuple(sorted((*earlier, *new), key=lambda span: span.start))
+
+
+def places_in_original(shadow: Shadow, found: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
+    """The finds in the original text, without overlaps: of two that share a character, such as a ligature, the first has it."""
+    taken = 0
+    for start, end, source in found:
+        start, end = shadow.in_original(start, end)
+        start = max(start, taken)
+        if start < end:
+            yield start, (taken := end), source

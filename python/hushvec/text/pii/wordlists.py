@@ -1,16 +1,17 @@
-"""Lists of words that the rules for names read: given names, countries, cities, and words that are not names."""
+"""Lists of words that the rules read, and patterns of capitalized words in any script that has capitals."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import resources
+from itertools import groupby
 
 
 @cache
 def _sections() -> dict[str, tuple[str, ...]]:
     sections: dict[str, list[str]] = {}
     found: list[str] = []
-    for line in _lines("words.txt"):
+    for line in _lines(_read("words.txt")):
         if line.startswith("["):
             found = sections.setdefault(line.strip("[]"), [])
         else:
@@ -32,30 +33,18 @@ def word_list(name: str) -> frozenset[str]:
 def given_names() -> tuple[frozenset[str], frozenset[str]]:
     """(names that count alone, names that are also words and need a surname), in lower case."""
     first, _, second = _read("given_names.txt").partition("# only with a surname")
-    words = frozenset(_words(second))
-    return frozenset(_words(first)) - words, words
+    alone, words = (frozenset(" ".join(_lines(part)).split()) for part in (first, second))
+    return alone - words, words
 
 
 @cache
-def countries() -> tuple[str, ...]:
-    return _names("countries.txt")
+def names_of_places(kind: str) -> tuple[str, ...]:
+    """Those of data/countries.txt or data/cities.txt."""
+    return tuple(name.strip() for line in _lines(_read(f"{kind}.txt")) for name in line.split(";") if name.strip())
 
 
-@cache
-def cities() -> tuple[str, ...]:
-    return _names("cities.txt")
-
-
-def _names(name: str) -> tuple[str, ...]:
-    return tuple(name.strip() for line in _lines(name) for name in line.split(";") if name.strip())
-
-
-def _words(content: str) -> list[str]:
-    return [word for line in content.splitlines() if not line.startswith("#") for word in line.split()]
-
-
-def _lines(name: str) -> list[str]:
-    return [line for line in _read(name).splitlines() if not line.startswith("#")]
+def _lines(content: str) -> list[str]:
+    return [line for line in content.splitlines() if not line.startswith("#")]
 
 
 def _read(name: str) -> str:
@@ -64,3 +53,64 @@ def _read(name: str) -> str:
 
 # Words that are capitalized in ordinary English text without being a name.
 NOT_NAMES = word_list("not_names")
+
+
+def words(listed: str) -> frozenset[str]:
+    """The words of a string, as a set."""
+    return frozenset(listed.split())
+
+
+def _ranges(characters: list[int]) -> str:
+    runs = []
+    for _, run in groupby(enumerate(characters), lambda pair: pair[1] - pair[0]):
+        codes = [code for _, code in run]
+        runs.append(f"\\u{codes[0]:04x}" + (f"-\\u{codes[-1]:04x}" if len(codes) > 1 else ""))
+    return "".join(runs)
+
+
+# Latin, Greek, Cyrillic, Armenian
+CAPITALS = _ranges([code for code in range(0x41, 0x0587) if chr(code).isupper()])
+LETTER = r"[^\W\d_]"
+# Starts with a capital and has two letters or more: "Anna", "O'Neill", "Jean-Luc", "McDonald", "LYON".
+# Every character can be read in one way only. Patterns join such words with spaces alone, or would try all ways to split a text.
+WORD = rf"[{CAPITALS}](?:['’]?{LETTER})+(?:-{LETTER}(?:['’]?{LETTER})*)*"
+INITIAL = rf"[{CAPITALS}]\.?"
+PARTICLE = r"(?:van|von|der|den|de|del|della|di|da|dos|das|du|la|le|el|al|bin|ibn|ben|zu|zur|ter|ten|af|av|y|e)"
+
+LONGEST_WORD = 32
+_OPENING = "\"“”„«»‘(['"
+
+
+def start_of_name(text: str, end: int, most: int, *, links: frozenset[str] = frozenset(), commas: bool = False) -> int:
+    """Where the run of at most `most` capitalized words begins whose last one ends at `end`; `end` if there is none.
+
+    Reads backwards, word by word, so that its time does not depend on what stands further left.
+
+    Args:
+        links: words in small letters that may stand between capitalized ones.
+        commas: whether a comma may follow each word but the last.
+    """
+    start = position = end
+    for _ in range(most):
+        low = position - LONGEST_WORD if position > LONGEST_WORD else 0
+        first = text.rfind(" ", low, position) + 1 or low
+        newline = text.rfind("\n", first, position) + 1
+        first = newline or first
+        written = text[first:position]
+        word = written.lstrip(_OPENING)
+        opened = len(written) - len(word)
+        plain = word[:-1] if commas and start != end and word.endswith(",") else word
+        if _is_capitalized(plain):
+            start = first + opened
+        elif plain not in links or start == end:
+            break
+        if opened or newline or first < 2:
+            break
+        position = first - 1
+    return start
+
+
+def _is_capitalized(word: str) -> bool:
+    if not word[:1].isupper():
+        return False
+    return word.isalpha() or word.replace("-", "").replace("'", "").replace("’", "").replace(".", "").replace("&", "").isalnum()

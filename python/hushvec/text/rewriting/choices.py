@@ -9,11 +9,10 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec.embedders.minilm import MiniLMEmbedder
-from hushvec.embedders.named import default_embedding_model, open_embedding_model
-from hushvec.embedders.sources import SourceModel, as_embedding_model
+from hushvec.embedders.sources import SourceModel, as_embedding_model, default_embedding_model, open_embedding_model
 from hushvec.mechanisms import PrivUnit
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter
-from hushvec.text.rewriting.terms import CHOICE, REWRITING_MECHANISMS
+from hushvec.text.rewriting.plans import CHOICE, REWRITING_MECHANISMS
 
 _SAVED_CORPUS = ".npz"
 _FILE_SUFFIXES = (".txt", ".text", ".md", ".csv", ".tsv", ".json", ".jsonl", _SAVED_CORPUS)
@@ -31,10 +30,11 @@ def choose(embedder: Any, inverter: Any, *, max_length: int, num_steps: int, dev
         model = given or default_embedding_model(device)
         return model, _public(model, inverter)
     if _is_name(inverter):
-        own = _checkpoint(os.fspath(inverter), given, num_steps=num_steps, device=device)
-    else:
-        own = _require_inverter(inverter)
-    return given or _embedder_of(own, device), own
+        inverter = _checkpoint(os.fspath(inverter), given, num_steps=num_steps, device=device)
+    elif not callable(getattr(inverter, "invert", None)) or isinstance(inverter, type):
+        raise TypeError(f"inverter must have invert(embeddings) -> texts, or be a path or a hub id, got {validate.kind(inverter)}")
+    made_for = getattr(inverter, "embedder", None)  # else MiniLM
+    return given or (default_embedding_model(device) if made_for is None else as_embedding_model(made_for)), inverter
 
 
 def best_mechanism(inverter: Any) -> str:
@@ -45,16 +45,12 @@ def best_mechanism(inverter: Any) -> str:
     _require_file_of_texts(inverter)
     if _is_public(inverter) or isinstance(inverter, ChoosingInverter):
         return CHOICE
-    trained = _trained_for(inverter)
-    return trained if trained in REWRITING_MECHANISMS else PrivUnit.name
-
-
-def _trained_for(inverter: Any) -> str | None:
     from hushvec.text.inverters.trained.inverter import TrainedInverter
 
-    if _is_name(inverter):
-        return TrainedInverter.mechanism_of_run(inverter) if TrainedInverter.is_run(inverter) else None
-    return inverter.mechanism if isinstance(inverter, TrainedInverter) else None
+    trained = inverter.mechanism if isinstance(inverter, TrainedInverter) else None
+    if _is_name(inverter) and TrainedInverter.is_run(inverter):
+        trained = TrainedInverter.mechanism_of_run(inverter)
+    return trained if trained in REWRITING_MECHANISMS else PrivUnit.name
 
 
 def _is_public(inverter: Any) -> bool:
@@ -68,21 +64,8 @@ def _require_file_of_texts(inverter: Any) -> None:
         raise FileNotFoundError(f"inverter: the file {os.fspath(inverter)!r} does not exist")
 
 
-def _embedder_of(inverter: Inverter, device: str | None) -> SourceModel:
-    """The inverter's embedder, else MiniLM."""
-    own = getattr(inverter, "embedder", None)
-    return default_embedding_model(device) if own is None else as_embedding_model(own)
-
-
 def _is_name(value: Any) -> bool:
     return isinstance(value, (str, os.PathLike))
-
-
-def _require_inverter(value: Any) -> Inverter:
-    if not callable(getattr(value, "invert", None)) or isinstance(value, type):
-        raise TypeError(f"inverter must have invert(embeddings) -> texts, or be a path or a hub id, got {validate.kind(value)}")
-    inverter: Inverter = value
-    return inverter
 
 
 def _public(model: SourceModel, source: Any) -> Inverter:

@@ -2,10 +2,67 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hushvec.text.pii.spans import Span
+
+_WORD = re.compile(r"\S+")
+_SENTENCE_ENDS = (".", "!", "?")
+
+
+class TokenPieces:
+    """Pieces of at most `max_length` tokens of an embedder's own tokenizer, special tokens counted.
+
+    Args:
+        max_length: tokens in a piece.
+        tokenizer: a fast one of the library `transformers`, or one of `tokenizers`; None: words between spaces count as tokens.
+    """
+
+    def __init__(self, max_length: int, tokenizer: Any | None) -> None:
+        self._tokenizer = tokenizer
+        specials = 0 if tokenizer is None else int(tokenizer.num_special_tokens_to_add(False))
+        self._room = max_length - specials
+        if self._room < 1:
+            raise ValueError(f"max_length must be > {specials}, the special tokens of the embedder, got {max_length}")
+
+    def __call__(self, text: str) -> list[str]:
+        """Runs of the text, in order and without gaps."""
+        if len(text) <= self._room:  # no token is shorter than a character
+            return [text]
+        tokens = self._tokens(text)
+        pieces, begin, first = [], 0, 0
+        while len(tokens) - first > self._room:
+            first = self._end(text, tokens, first)
+            pieces.append(text[begin : tokens[first][0]])
+            begin = tokens[first][0]
+        return [*pieces, text[begin:]]
+
+    def _tokens(self, text: str) -> list[tuple[int, int]]:
+        """Where each token begins and ends. Characters that the tokenizer drops belong to none."""
+        if self._tokenizer is None:
+            return [match.span() for match in _WORD.finditer(text)]
+        if callable(self._tokenizer):
+            encoded = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False)
+            offsets = encoded["offset_mapping"]
+        else:
+            offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
+        return [(start, end) for start, end in offsets if start < end]
+
+    def _end(self, text: str, tokens: list[tuple[int, int]], first: int) -> int:
+        """The token that the next piece begins with: after a sentence, else after a word, else where the room ends."""
+        last = first + self._room
+        after_word = None
+        for token in range(last, first + self._room // 2, -1):
+            gap = text[tokens[token - 1][1] : tokens[token][0]]
+            if gap and ("\n" in gap or text[tokens[token - 1][1] - 1] in _SENTENCE_ENDS):
+                return token
+            if gap and after_word is None:
+                after_word = token
+        return after_word if after_word is not None else last
+
 
 Pieces = Callable[[str], Sequence[str]]
 

@@ -1,27 +1,117 @@
-"""Plans by number of chunks: how a document's rows are released, and how texts are made from the release."""
+"""The guarantee of a rewriting, and plans by number of chunks: how rows are released and how texts are made from the release."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native._core import Generator
 from hushvec._util import validate
-from hushvec.mechanisms import EmpiricalGaussian, PublicProjection, VectorMechanism
+from hushvec.accounting.composition import COMPOSITIONS, gaussian_sigma_for
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection, VectorMechanism
+from hushvec.noise.calibration import gaussian_epsilon
 from hushvec.noise.fills import clip
 from hushvec.receipts.labels import LabelReceipt
 from hushvec.receipts.vectors import Receipt
 from hushvec.release.charging import Budget
 from hushvec.release.labels import privatize_labels
 from hushvec.release.vectors import ReleasePlan, release_planned
-from hushvec.text.inverters.mapped import Lifted, behind
-from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, TextChooser
-from hushvec.text.rewriting.terms import NOTE_BASIC, Shares, Terms
+from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, Lifted, TextChooser, behind
+
+LEVELS = ("chunk", "document")
+AUTO = "auto"
+
+_PURE: dict[str, Callable[..., VectorMechanism]] = {kind.name: kind for kind in (Laplacian, L2Laplace, PrivUnit)}
+CHOICE = "randomized_response"
+REWRITING_MECHANISMS = (Gaussian.name, *_PURE, CHOICE)
+DOCUMENT_MECHANISMS = (PrivUnit.name, CHOICE)
+
+NOTE_NO_PUBLIC_TEXTS = "mechanism 'auto' is {mechanism!r} here: the inverter has no public texts to choose from"
+NOTE_BASIC = "sigma is that of basic composition over the rows; epsilon is what it buys for all of them together"
+
+
+class Shares(NamedTuple):
+    """The guarantee for one chunk alone."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The guarantee for a whole document, checked.
+
+    Args:
+        epsilon: > 0, or infinity for no noise and no guarantee.
+        delta: in (0, 1) for "gaussian"; the others do not use it, 0 is accepted.
+        clip_norm: C.
+        mechanism: one of REWRITING_MECHANISMS.
+        composition: "joint" or "basic", for "gaussian"; epsilons of the others add up.
+    """
+
+    epsilon: float
+    delta: float
+    clip_norm: float
+    mechanism: str
+    composition: str
+
+    def __post_init__(self) -> None:
+        validate.choice("mechanism", self.mechanism, REWRITING_MECHANISMS)
+        validate.choice("composition", self.composition, COMPOSITIONS)
+        validate.clip_norm(self.clip_norm)
+        validate.delta(self.delta, zero_allowed=self.is_pure)
+        validate.keep_floats(self, "delta", "clip_norm")
+        if self.has_noise:
+            validate.keep_floats(self, "epsilon")
+            validate.positive("epsilon", self.epsilon)
+
+    @property
+    def has_noise(self) -> bool:
+        return not (isinstance(self.epsilon, float) and self.epsilon == math.inf)
+
+    @property
+    def is_pure(self) -> bool:
+        return self.mechanism != Gaussian.name
+
+    @property
+    def is_choice(self) -> bool:
+        return self.mechanism == CHOICE
+
+    @property
+    def total_delta(self) -> float:
+        return 0.0 if self.is_pure else float(self.delta)
+
+    def shares(self, chunks: int) -> Shares:
+        """(epsilon/K, delta/K) where guarantees add up. Not in a joint Gaussian release."""
+        epsilon, delta = self.epsilon / chunks, self.total_delta / chunks
+        if not self.is_pure and self.composition == "joint" and chunks > 1:
+            epsilon = float(gaussian_epsilon(delta, self._gaussian_sigma(chunks), 2 * self.clip_norm))
+        return Shares(epsilon, delta)
+
+    def sigma(self, chunks: int, mechanism: VectorMechanism) -> float | None:
+        """Standard deviation of the noise, Gaussian as calibrated before it is rounded up to a float32; None for Laplace noise."""
+        if isinstance(mechanism, PrivUnit):
+            return mechanism.sigma
+        return None if self.is_pure else self._gaussian_sigma(chunks)
+
+    def mechanism_for(self, chunks: int, dimension: int) -> VectorMechanism:
+        """The mechanism that adds noise to rows [chunks, dimension] of one document; not for randomized response."""
+        setting: dict[str, Any] = {"dimension": dimension, "clip_norm": float(self.clip_norm), "rows_per_person": chunks}
+        if self.is_pure:
+            return _PURE[self.mechanism](epsilon=float(self.epsilon), **setting)
+        if self.composition == "joint" or chunks == 1:
+            return Gaussian(epsilon=float(self.epsilon), delta=float(self.delta), **setting)
+        return EmpiricalGaussian(chosen_sigma=self._gaussian_sigma(chunks), delta=float(self.delta), **setting)
+
+    def _gaussian_sigma(self, chunks: int) -> float:
+        return gaussian_sigma_for(chunks, self.epsilon, self.delta, 2 * self.clip_norm, composition=self.composition)
+
 
 # Plans kept by a planner, one per number of chunks: most documents have few.
 MOST_PLANS = 256
@@ -38,7 +128,7 @@ class Plan(ABC):
 
     chunks: int
     shares: Shares
-
+    inverter: Inverter
     sigma: float | None = None
     scale: float | None = None
 
@@ -46,9 +136,12 @@ class Plan(ABC):
     def release(self, rows: Rows, budget: Budget | None) -> tuple[NDArray[Any], Receipt | LabelReceipt | None]:
         """Charge and release the rows [at most K, d] of one document: K values, public from here on, and their receipt."""
 
-    @abstractmethod
     def texts(self, values: NDArray[Any]) -> list[str]:
         """A text for each released value of any number of documents."""
+        texts = self.inverter.invert(values)
+        if len(texts) != len(values):
+            raise ValueError(f"inverter must return {len(values)} texts, one for each row, got {len(texts)}")
+        return list(texts)
 
     def padded(self, rows: Rows) -> Rows:
         """K rows, padded with zeros."""
@@ -61,13 +154,9 @@ class CleanPlan(Plan):
 
     sigma: float | None = 0.0
     clip_norm: float
-    inverter: Inverter
 
     def release(self, rows: Rows, budget: Budget | None) -> tuple[NDArray[Any], None]:
         return clip(self.padded(rows), self.clip_norm), None
-
-    def texts(self, values: NDArray[Any]) -> list[str]:
-        return inverted(self.inverter, values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +165,6 @@ class NoisePlan(Plan):
 
     planned: ReleasePlan
     projection: PublicProjection | None
-    inverter: Inverter
     notes: tuple[str, ...]
 
     def release(self, rows: Rows, budget: Budget | None) -> tuple[NDArray[Any], Receipt]:
@@ -85,9 +173,6 @@ class NoisePlan(Plan):
         release = release_planned(self.padded(mapped), self.planned, budget=budget, notes=self.notes, projection=self.projection)
         assert isinstance(release.receipt, Receipt)
         return release.values, release.receipt
-
-    def texts(self, values: NDArray[Any]) -> list[str]:
-        return inverted(self.inverter, values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,26 +196,20 @@ class ChoicePlan(Plan):
         return [self.chooser.texts[number] for number in values.tolist()]
 
 
+@dataclass
 class Planner:
     """Plans for documents of any number of chunks, made at first use."""
 
-    def __init__(
-        self,
-        terms: Terms,
-        inverter: Inverter,
-        projection: PublicProjection | str | None,
-        generator: Generator,
-        notes: tuple[str, ...],
-    ) -> None:
-        if terms.is_choice and not isinstance(inverter, ChoosingInverter):
-            raise TypeError(
-                f"inverter must have public texts to choose from for mechanism {terms.mechanism!r}, got {validate.kind(inverter)}"
-            )
-        self._terms = terms
-        self._inverter = inverter
-        self._projection = projection
-        self._generator = generator
-        self._notes = notes
+    terms: Terms
+    inverter: Inverter
+    projection: PublicProjection | str | None
+    generator: Generator
+    notes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.terms.is_choice and not isinstance(self.inverter, ChoosingInverter):
+            name, kind = self.terms.mechanism, validate.kind(self.inverter)
+            raise TypeError(f"inverter must have public texts to choose from for mechanism {name!r}, got {kind}")
         self._plans: dict[tuple[int, int], Plan] = {}
 
     def plan(self, chunks: int, dimension: int) -> Plan:
@@ -143,56 +222,32 @@ class Planner:
         return plan
 
     def _made(self, chunks: int, dimension: int) -> Plan:
-        if not self._terms.has_noise:
-            return CleanPlan(chunks, Shares(math.inf, 0.0), clip_norm=float(self._terms.clip_norm), inverter=self._inverter)
-        shares = self._terms.shares(chunks)
-        if isinstance(self._inverter, ChoosingInverter) and self._terms.is_choice:
+        terms, inverter, projection = self.terms, self.inverter, self.projection
+        if not terms.has_noise:
+            return CleanPlan(chunks, Shares(math.inf, 0.0), inverter, clip_norm=float(terms.clip_norm))
+        shares = terms.shares(chunks)
+        if isinstance(inverter, ChoosingInverter) and terms.is_choice:
+            chooser = inverter.choice_for(shares.epsilon)
             return ChoicePlan(
-                chunks,
-                shares,
-                epsilon=float(self._terms.epsilon),
-                chooser=self._inverter.choice_for(shares.epsilon),
-                generator=self._generator,
-                notes=self._notes,
+                chunks, shares, inverter, epsilon=float(terms.epsilon), chooser=chooser, generator=self.generator, notes=self.notes
             )
-        return self._with_noise(chunks, dimension, shares)
-
-    def _with_noise(self, chunks: int, dimension: int, shares: Shares) -> NoisePlan:
-        projection = self._projection_for(shares.epsilon)
-        mechanism = self._terms.mechanism_for(chunks, dimension if projection is None else projection.output_dimension)
+        if isinstance(projection, str):
+            projection = inverter.projection_for(terms.mechanism, shares.epsilon) if isinstance(inverter, LawInverter) else None
+        mechanism = terms.mechanism_for(chunks, dimension if projection is None else projection.output_dimension)
+        if isinstance(inverter, LawInverter):
+            inverter = inverter.for_release(mechanism, projection)
+        elif projection is not None:
+            inverter = Lifted(inverter, projection)
         basic = (NOTE_BASIC,) if isinstance(mechanism, EmpiricalGaussian) else ()
         return NoisePlan(
             chunks,
             shares,
-            sigma=self._terms.sigma(chunks, mechanism),
+            inverter,
+            sigma=terms.sigma(chunks, mechanism),
             scale=mechanism.noise_parameter if mechanism.parameter_name == "scale" else None,
             planned=ReleasePlan(
-                mechanism=mechanism,
-                per="release",
-                dtype="float32",
-                normalize=False,
-                renormalize=False,
-                generator=self._generator,
+                mechanism=mechanism, per="release", dtype="float32", normalize=False, renormalize=False, generator=self.generator
             ),
             projection=projection,
-            inverter=self._inverter_for(mechanism, projection),
-            notes=(*self._notes, *basic, *(() if projection is None else (NOTE_LENGTH,))),
+            notes=(*self.notes, *basic, *(() if projection is None else (NOTE_LENGTH,))),
         )
-
-    def _projection_for(self, epsilon: float) -> PublicProjection | None:
-        if not isinstance(self._projection, str):
-            return self._projection
-        return self._inverter.projection_for(self._terms.mechanism, epsilon) if isinstance(self._inverter, LawInverter) else None
-
-    def _inverter_for(self, mechanism: VectorMechanism, projection: PublicProjection | None) -> Inverter:
-        if isinstance(self._inverter, LawInverter):
-            return self._inverter.for_release(mechanism, projection)
-        return self._inverter if projection is None else Lifted(self._inverter, projection)
-
-
-def inverted(inverter: Inverter, rows: Rows) -> list[str]:
-    """One text for each row; another number of texts is refused."""
-    texts = inverter.invert(rows)
-    if len(texts) != len(rows):
-        raise ValueError(f"inverter must return {len(rows)} texts, one for each row, got {len(texts)}")
-    return list(texts)

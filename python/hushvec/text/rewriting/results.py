@@ -112,25 +112,16 @@ class Rewriting:
         Args:
             private: with the original text and the spans, which hold it. False: only what may be published.
         """
-        account = {
-            "epsilon_total": _finite(self.epsilon_total),
-            "delta_total": self.delta_total,
-            "epsilon_per_chunk": _finite(self.epsilon_per_chunk),
-            "delta_per_chunk": self.delta_per_chunk,
-            "sigma": self.noise_sigma,
-            "scale": self.scale,
-            "clip_radius": self.clip_norm,
-            "n_chunks": self.n_chunks,
-            "mechanism": self.mechanism,
-            "composition": self.composition,
-            "level": self.level,
-            "dp_line": self.dp_line,
-            "receipt": None if self.receipt is None else self.receipt.to_dict(),
-        }
+        account = {_WRITTEN.get(name, name): getattr(self, name) for name in _ACCOUNT}
+        account |= {name: "inf" for name in ("epsilon_total", "epsilon_per_chunk") if math.isinf(account[name])}
+        account["receipt"] = None if self.receipt is None else self.receipt.to_dict()
         if not private:
             return {"output": self.output, **account}
         return {"original": self.original, "output": self.output, "spans": [asdict(span) for span in self.spans], **account}
 
 
-def _finite(epsilon: float) -> float | str:
-    return "inf" if math.isinf(epsilon) else epsilon
+_ACCOUNT = (
+    *("epsilon_total", "delta_total", "epsilon_per_chunk", "delta_per_chunk", "noise_sigma", "scale", "clip_norm", "n_chunks"),
+    *("mechanism", "composition", "level", "dp_line"),
+)
+_WRITTEN = {"noise_sigma": "sigma", "clip_norm": "clip_radius"}  # where the name in JSON is another

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,33 +13,28 @@ from numpy.typing import NDArray
 from hushvec._native._core import Generator
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
-from hushvec._util.validate import also_called
 from hushvec.embedders.answers import embedded_rows
-from hushvec.embedders.norms import DEFAULT_CLIP_NORM, default_clip_norm
-from hushvec.mechanisms import PublicProjection
+from hushvec.embedders.sources import DEFAULT_CLIP_NORM, default_clip_norm
+from hushvec.mechanisms import Gaussian, PublicProjection
 from hushvec.receipts.labels import LabelReceipt
 from hushvec.receipts.vectors import Receipt
 from hushvec.release.charging import Budget, require_budget
 from hushvec.release.vectors import require_projection
-from hushvec.text.pii.redactor import Redactor
+from hushvec.text.pii.redactor import Redactor, with_other_names
 from hushvec.text.rewriting.choices import best_mechanism, choose
-from hushvec.text.rewriting.chunks import Part, cut, joined
-from hushvec.text.rewriting.pieces import TokenPieces
-from hushvec.text.rewriting.plans import Plan, Planner
-from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
-from hushvec.text.rewriting.terms import (
+from hushvec.text.rewriting.chunks import Part, TokenPieces, cut, joined
+from hushvec.text.rewriting.plans import (
     AUTO,
     CHOICE,
     DOCUMENT_MECHANISMS,
     LEVELS,
     NOTE_NO_PUBLIC_TEXTS,
     REWRITING_MECHANISMS,
+    Plan,
+    Planner,
     Terms,
-    clip_norm_notes,
-    require_of_use,
 )
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
 
 DOCUMENTS_AT_ONCE = 256
 
@@ -50,6 +44,8 @@ MOST_CHARACTERS = 2_000_000
 _TRIAL_DIMENSION = 8
 _NO_CHUNK = "."
 
+NOTE_NORM_BOUND = "clip_norm is {clip_norm:g}, the stated bound on the norms of the embedder's rows, which are clipped to it"
+NOTE_NO_NORM_BOUND = "clip_norm is {clip_norm:g}, the default: no bound on the norms of the embedder's rows is known"
 NOTE_CHUNKS = "covers the rewritten chunks; placeholders, their number and their places are set by rules and not covered"
 NOTE_PADDED_CHUNKS = "covers the rewritten chunks; placeholders, their order and their number are set by rules and not covered"
 NOTE_DOCUMENT = "the whole output follows from this one row and public data"
@@ -57,28 +53,8 @@ NOTE_OWN_TEXT = "rows are taken to depend on their own document only"
 NOTE_PADDED = "the number of rows is max_chunks, whatever the text, and placeholders stand behind all chunks"
 
 
-def seed_as_generator(function: Function) -> Function:
-    """Decorator: an argument `seed` is passed on as a seeded `generator`."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if "seed" in kwargs:
-            seed = kwargs.pop("seed")
-            if "generator" in kwargs:
-                raise TypeError("generator must be given once, got seed as well, which means the same")
-            if seed is not None:
-                kwargs["generator"] = Generator.unsafe_seeded(validate.whole_number("seed", seed, at_least=0))
-        return function(*args, **kwargs)
-
-    return call  # type: ignore[return-value]
-
-
 class Rewriter:
-    """Embedder, inverter, redactor and terms, set up once and used for many texts.
-
-    Args: as for `rewrite`, but `text` and `budget`.
-
-    Raises: as for `rewrite`.
+    """Embedder, inverter, redactor and terms, set up once and used for many texts. Arguments and errors as for `rewrite`.
 
     Example:
         >>> from hushvec.text import Rewriter
@@ -87,8 +63,7 @@ class Rewriter:
         ['...', '...']
     """
 
-    @seed_as_generator
-    @also_called(max_len="max_length", clip_radius="clip_norm", whitelist_categories="allow_categories")
+    @with_other_names
     def __init__(
         self,
         *,
@@ -109,14 +84,18 @@ class Rewriter:
         projection: PublicProjection | str | None = AUTO,
         redactor: Redactor | None = None,
     ) -> None:
-        chosen = _projection(projection)
+        is_public_map = not (projection is None or (isinstance(projection, str) and projection == AUTO))
+        chosen = require_projection(projection) if is_public_map else projection
         is_auto = validate.choice("mechanism", mechanism, (AUTO, *REWRITING_MECHANISMS)) == AUTO
         name = best_mechanism(inverter) if is_auto else mechanism
-        if is_auto:
-            require_of_use(name, composition=composition, has_projection=isinstance(chosen, PublicProjection))
-        auto_notes = (NOTE_NO_PUBLIC_TEXTS.format(mechanism=name),) if is_auto and name != CHOICE else ()
+        # What mechanism "auto" would ignore is refused.
+        if is_auto and composition != "joint" and name != Gaussian.name:
+            raise ValueError(f"composition must be 'joint' with mechanism 'auto', got {composition!r}: it is of mechanism 'gaussian'")
+        if is_auto and is_public_map and name == CHOICE:
+            raise ValueError("projection must be 'auto' or None with mechanism 'auto' and public texts: no row is released")
         self._terms = Terms(epsilon, delta, DEFAULT_CLIP_NORM if clip_norm is None else clip_norm, name, composition)
-        self._level = _level(level, name)
+        by_mechanism = "document" if name in DOCUMENT_MECHANISMS else "chunk"
+        self._level = by_mechanism if level is None else validate.choice("level", level, LEVELS)
         self._max_chunks = None if max_chunks is None else validate.whole_number("max_chunks", max_chunks, at_least=1)
         if self._max_chunks is not None and self._level == "document":
             raise ValueError(
@@ -125,16 +104,31 @@ class Rewriter:
         validate.whole_number("num_steps", num_steps, at_least=0)
         validate.whole_number("max_length", max_length, at_least=1)
         self._generator = require_generator(generator)
-        self._redactor = _redactor(redactor, allow_categories)
+        if redactor is not None and allow_categories is not None:
+            raise ValueError("allow_categories must be None with a redactor, which has its own")
+        if not (redactor is None or isinstance(redactor, Redactor)):
+            raise TypeError(f"redactor must be a hushvec.text.Redactor or None, got {validate.kind(redactor)}")
+        self._redactor = Redactor(allow_categories=allow_categories) if redactor is None else redactor
         self._require_noise_in_range()  # before the models load
         self._embedder, own = choose(embedder, inverter, max_length=max_length, num_steps=num_steps, device=device)
-        _require_read("max_length", max_length, self._embedder.model)
+        most = getattr(self._embedder.model, "max_length", None)
+        if isinstance(most, int) and max_length > most:
+            raise ValueError(f"max_length must be <= {most}, the tokens that the embedder reads, got {max_length}")
+        chosen_notes: list[str] = []
+        if is_auto and name != CHOICE:
+            chosen_notes.append(NOTE_NO_PUBLIC_TEXTS.format(mechanism=name))
         if clip_norm is None:
-            self._terms = replace(self._terms, clip_norm=default_clip_norm(self._embedder.norm_bound))
+            bound = self._embedder.norm_bound
+            self._terms = replace(self._terms, clip_norm=default_clip_norm(bound))
             self._require_noise_in_range()
-        self._chosen_notes = (*auto_notes, *clip_norm_notes(self._terms, clip_norm, self._embedder.norm_bound))
+            if name not in DOCUMENT_MECHANISMS:
+                note = NOTE_NO_NORM_BOUND if bound is None else NOTE_NORM_BOUND
+                chosen_notes.append(note.format(clip_norm=self._terms.clip_norm))
         self._pieces = TokenPieces(max_length, getattr(self._embedder.model, "tokenizer", None))
-        self._planner = Planner(self._terms, own, chosen, self._generator, self._notes())
+        notes: tuple[str, ...] = (NOTE_DOCUMENT, NOTE_OWN_TEXT) if self._level == "document" else (NOTE_CHUNKS, NOTE_OWN_TEXT)
+        if self._max_chunks is not None:
+            notes = (NOTE_PADDED_CHUNKS, NOTE_OWN_TEXT, NOTE_PADDED)
+        self._planner = Planner(self._terms, own, chosen, self._generator, (*notes, *chosen_notes))
 
     @property
     def mechanism(self) -> str:
@@ -153,14 +147,17 @@ class Rewriter:
             budget: charged for each document, before it is released.
 
         Yields:
-            A Rewriting for each text, in their order. An error ends the stream after everything that was released before it.
-
-        Raises:
-            Exception: as `hushvec.text.rewrite`; an error about a text names its position.
+            A Rewriting for each text, in their order. An error names the position of its text, and ends the stream after everything
+            that was released before it.
         """
         if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
             raise TypeError(f"texts must be a list of strings, got {validate.kind(texts)}")
-        self._require_chargeable(budget)
+        if budget is not None:
+            require_budget(budget)
+            if not self._terms.has_noise:
+                raise ValueError("budget must be None for an infinite epsilon: a text without noise has no privacy to account for")
+            if self._generator.seeded:
+                raise ValueError("budget must be None with a seeded generator: such a release has no privacy to account for")
         return self._stream(iter(texts), budget)
 
     def _stream(self, texts: Iterator[str], budget: Budget | None) -> Iterator[Rewriting]:
@@ -180,25 +177,9 @@ class Rewriter:
                 raise failure
             done += len(batch)
 
-    def _notes(self) -> tuple[str, ...]:
-        """Notes for receipts about the level and about automatic choices."""
-        if self._level == "document":
-            return NOTE_DOCUMENT, NOTE_OWN_TEXT, *self._chosen_notes
-        padded = (NOTE_PADDED_CHUNKS, NOTE_OWN_TEXT, NOTE_PADDED)
-        return (*((NOTE_CHUNKS, NOTE_OWN_TEXT) if self._max_chunks is None else padded), *self._chosen_notes)
-
     def _require_noise_in_range(self) -> None:
         if self._terms.has_noise and not self._terms.is_choice:
             self._terms.mechanism_for(self._max_chunks or 1, _TRIAL_DIMENSION)
-
-    def _require_chargeable(self, budget: Budget | None) -> None:
-        if budget is None:
-            return
-        require_budget(budget)
-        if not self._terms.has_noise:
-            raise ValueError("budget must be None for an infinite epsilon: a text without noise has no privacy to account for")
-        if self._generator.seeded:
-            raise ValueError("budget must be None with a seeded generator: such a release has no privacy to account for")
 
     def _draft(self, text: Any, position: int) -> _Draft:
         """Redact and split a text, and refuse what cannot be rewritten."""
@@ -289,35 +270,6 @@ class _Released:
     receipt: Receipt | LabelReceipt | None
 
 
-def _level(level: Any, mechanism: str) -> str:
-    if level is None:
-        return "document" if mechanism in DOCUMENT_MECHANISMS else "chunk"
-    return validate.choice("level", level, LEVELS)
-
-
-def _require_read(name: str, tokens: int, embedder: Any) -> None:
-    """Refuse chunks that the embedder would truncate."""
-    most = getattr(embedder, "max_length", None)
-    if isinstance(most, int) and tokens > most:
-        raise ValueError(f"{name} must be <= {most}, the tokens that the embedder reads, got {tokens}")
-
-
-def _projection(projection: Any) -> PublicProjection | str | None:
-    if projection is None or (isinstance(projection, str) and projection == AUTO):
-        return projection
-    return require_projection(projection)
-
-
-def _redactor(redactor: Any, allow_categories: Iterable[str] | None) -> Redactor:
-    if redactor is None:
-        return Redactor(allow_categories=allow_categories)
-    if allow_categories is not None:
-        raise ValueError("allow_categories must be None with a redactor, which has its own")
-    if not isinstance(redactor, Redactor):
-        raise TypeError(f"redactor must be a hushvec.text.Redactor or None, got {validate.kind(redactor)}")
-    return redactor
-
-
 def _mean_rows(rows: NDArray[np.float32], numbers: Sequence[int]) -> NDArray[np.float32]:
     """The mean of the rows that have one number, for each number from 0. So every word of joined chunks counts; a model that read them
     as one text would stop at what it reads."""
@@ -344,3 +296,99 @@ def _spans(parts: Sequence[Part], texts: Sequence[str]) -> Iterator[RewrittenSpa
             rewritten=texts[shown] if is_first else None,
             chunk_idx=part.chunk,
         )
+
+
+@with_other_names
+def rewrite(
+    text: str,
+    *,
+    epsilon: float = 16.0,
+    delta: float = 1e-3,
+    clip_norm: float | None = None,
+    num_steps: int = 5,
+    allow_categories: Iterable[str] | None = None,
+    max_length: int = 32,
+    device: str | None = None,
+    generator: Generator | None = None,
+    embedder: Any = None,
+    inverter: Any = None,
+    composition: str = "joint",
+    max_chunks: int | None = None,
+    mechanism: str = "auto",
+    level: str | None = None,
+    projection: PublicProjection | str | None = "auto",
+    redactor: Redactor | None = None,
+    budget: Budget | None = None,
+) -> Rewriting:
+    """Rewrite a text with differential privacy: redact, split, embed, clip, add noise, invert, join.
+
+    Args:
+        text: any string with a character in it; at most 2,000,000 characters.
+        epsilon: > 0, for the whole document. `math.inf`: no noise and no guarantee, to see what embedding and inversion do alone.
+        delta: in (0, 1), for the whole document, for "gaussian" alone.
+        clip_norm: C, the L2 norm that embeddings are clipped to. None: the bound on the norms of the embedder's rows if one is known
+            (1.0 for unit vectors such as MiniLM's), else 1.5, which suits GTR; the receipt says which. No influence on "privunit"
+            and "randomized_response".
+        num_steps: rounds of correction, for vec2text checkpoints with a corrector.
+        allow_categories: categories of personal data that are not redacted: their text is rewritten like any other.
+        max_length: tokens in a chunk, special tokens counted; longer stretches are cut. Not for level "document".
+        device: "cpu", "cuda", ... for MiniLM and models of a path or a hub id; None: CUDA if there is one.
+        generator: key stream of the noise; None: that of the process. A seeded one gives reproducible noise and NO privacy; the result
+            says so.
+        embedder: None: all-MiniLM-L6-v2 from its wheel, or the one that the inverter was made for. A folder or hub id (T5 encoders
+            such as GTR are mean-pooled and not normalized), or an object with `embed(texts)`, or a model of a known library.
+        inverter: None: the public sentences that ship with hushvec, by their posterior. A file: the same with its lines, JSON lines or
+            saved corpus (.npz) as public texts. A folder or hub id: a vec2text checkpoint or a decoder of `hushvec
+            train-inverter`. Or an object with `invert(embeddings) -> texts`.
+        composition: for "gaussian". "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for
+            each chunk, as older receipts have it; more noise.
+        max_chunks: a public number of chunks: shorter texts are filled up to it, neighboring chunks of longer ones are joined (their
+            row is the mean), and placeholders come behind all chunks, so that neither K nor the places of placeholders say anything
+            about the text.
+        mechanism: "auto" keeps most of a text at this price: "randomized_response" where the inverter has public texts, else
+            "privunit" or what a trained decoder was trained for, and the receipt says so. "randomized_response": the nearest of the
+            inverter's public texts, or another by chance, pure epsilon. "privunit": directions only, pure epsilon, the most that a
+            noisy vector can keep. "gaussian" (the published chain), "laplacian", "l2_laplace": additive noise, which leaves little.
+        level: "chunk": each stretch between placeholders is rewritten by itself. "document": the redacted text is one vector and the
+            output is what that inverts to, nothing else. None: "document" for "privunit" and "randomized_response", else "chunk".
+        projection: "auto": the public map that the inverter asks for, if it does. A PublicProjection, or None. No influence on
+            "randomized_response".
+        redactor: of hushvec.text; None: all rules.
+        budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged before the release, once for the document.
+
+    Returns:
+        A `Rewriting`: output, spans, noise, epsilon and delta per chunk and in total, number of chunks, receipt.
+
+    Raises:
+        ValueError: a value out of its range; an empty text; an embedder that answers NaN or other than one row per chunk. Nothing is
+            charged or released then.
+        PrivacyBudgetExhaustedError: the budget refuses; nothing was released.
+
+    Guarantees:
+        Level "document": the output is a function of one released row and public data, so it is (epsilon, delta)-DP for this text
+        against every other text. Level "chunk": so are all rewritten chunks together, against every text with the same number of
+        chunks (or with max_chunks, every text). Placeholders, their order, their number and without max_chunks
+        their places among the chunks are set by rules and NOT covered: the whole output is (epsilon, delta)-DP only against texts
+        with the same ones. What the rules miss is protected by the noise alone. Nothing of a chunk is ever copied.
+        Epsilon is that of local differential privacy for the whole document, not of a metric: clipping bounds the distance of any
+        two texts by 2 C. The receipt repeats all numbers, and says what does not hold for a seeded generator or for the float
+        grade.
+
+    Edge cases:
+        At level "chunk" without max_chunks a text of personal data alone has no chunk: placeholders are the output, nothing is
+        charged. Parts without a letter or digit are dropped. Chunks that fill up to max_chunks are zero rows behind the others.
+
+    Reference:
+        Morris, Kuleshov, Shmatikov, Rush (2023), "Text embeddings reveal (almost) as much as text"; Balle and Wang (2018), theorem 8;
+        Dong, Roth, Su (2022), corollary 3.3, for "joint"; docs/rewriting.md.
+
+    Example:
+        >>> from hushvec.text import rewrite
+        >>> rewrite("The invoice is overdue.").dp_line  # doctest: +SKIP
+        '[DP] eps_total=16.0 delta_total=0.0 K=1 eps/chunk=16.0000 texts=320 clip=1.0 mechanism=randomized_response'
+        >>> result = rewrite("Contact Jane Doe at jane@example.com.", mechanism="gaussian", composition="basic")  # doctest: +SKIP
+        >>> print(result.dp_line)  # doctest: +SKIP
+        [DP] eps_total=16.0 delta_total=0.001 K=2 eps/chunk=8.0000 sigma=0.9995 clip=1.0
+    """
+    options = {name: value for name, value in locals().items() if name not in ("text", "budget")}
+    return Rewriter(**options).rewrite(text, budget=budget)

@@ -1,15 +1,11 @@
 """Custom decoders: trained on public texts and their embeddings, saved as a checkpoint, loaded as an inverter.
 
-settings    the settings of a run, and the sizes of decoders
-corpus      texts of a file or a list, and which of them are held out
-vectors     their embeddings, computed once and kept
-noise       the embeddings as a mechanism would release them, fresh at every step
-vocabulary  byte pairs learned from the texts
-network     the model for a size, and its weights as a checkpoint
-folder      what stands where in the folder of a run, and which run it belongs to
-training    the run itself: batches, steps, validation, checkpoints
-curve       the losses as CSV and as a figure
-inverter    TrainedInverter
+settings    the settings of a run, the sizes of decoders, and the files in the folder of a run
+corpus      texts, which of them are held out, their embeddings, their tokens, their batches
+network     the model for a size, its weights as a checkpoint, and the noise on what it learns from
+loop        steps, validation, checkpoints, the curve of the losses
+training    `train_inverter`
+inverter    `TrainedInverter`
 """
 
 from typing import TYPE_CHECKING

@@ -1,23 +1,30 @@
-"""The texts that a decoder learns: from a file or a list, deduplicated and split into training and validation."""
+"""The examples of a decoder: texts, split into training and validation; their tokens; their embeddings, kept; their batches."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._util.display import Progress
 from hushvec._util.lines import distinct_texts, texts_of_file
+from hushvec._util.publish import private_opener
+from hushvec.embedders.answers import embedded_rows
+from hushvec.embedders.checkpoints import Tokens, learned_byte_pairs
+from hushvec.embedders.sources import SourceModel
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Distinct texts in a fixed order, the first `held_out` of them for validation.
-
-    Made by `split_corpus`.
-    """
+    """Distinct texts in a fixed order, the first `held_out` of them for validation. Made by `split_corpus`."""
 
     texts: tuple[str, ...]
     held_out: int
@@ -65,3 +72,134 @@ def split_corpus(texts: Sequence[str], validation: float) -> Corpus:
         held_out.remove(max(range(len(texts)), key=hashes.__getitem__))
     order = sorted(range(len(texts)), key=lambda number: number not in held_out)
     return Corpus(tuple(texts[number] for number in order), len(held_out))
+
+
+PAD, END = "<pad>", "</s>"
+PAD_ID, END_ID = 0, 1  # as T5 numbers them
+
+
+def learned_tokens(texts: Sequence[str], vocabulary: int) -> Tokens:
+    """A byte-level tokenizer of at most `vocabulary` tokens that ends every text with </s>. Decoding gives every text back."""
+    tokenizer = learned_byte_pairs(texts, vocabulary, [PAD, END], feature="training a decoder", extra="text")
+    from tokenizers import processors
+
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {END}", special_tokens=[(END, END_ID)])
+    return Tokens(tokenizer, tidy=False)
+
+
+def portable(tokenizer_json: str) -> str:
+    """The same vocabulary in the format of older releases, which newer ones also read: a merge is "a b" instead of ["a", "b"].
+
+    Byte-level tokens have no spaces in them, so nothing is lost.
+    """
+    content = json.loads(tokenizer_json)
+    content["model"]["merges"] = [merge if isinstance(merge, str) else " ".join(merge) for merge in content["model"]["merges"]]
+    return json.dumps(content, ensure_ascii=False) + "\n"
+
+
+EMBEDDINGS_FILE = "embeddings.npy"
+PARTIAL_SUFFIX = ".partial"
+TEXTS_AT_ONCE = 1024
+
+
+def kept_embeddings(folder: Path, model: SourceModel, texts: Sequence[str], dimension: int) -> NDArray[np.float32]:
+    """The rows of all texts: from the folder if they are saved there, else computed and saved.
+
+    Rows are appended to a file beside, which gets its name once all are in it. A resumed run continues after the last complete
+    row.
+    """
+    path = folder / EMBEDDINGS_FILE
+    if not path.exists():
+        _compute(path, model, texts, dimension)
+    try:
+        rows: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        raise ValueError(f"{path} is not an array file: {error}") from None
+    if rows.dtype != np.float32 or rows.shape != (len(texts), dimension):
+        raise ValueError(f"{path} must be float32 {(len(texts), dimension)}, got {rows.dtype} {rows.shape}")
+    return rows
+
+
+def _compute(path: Path, model: SourceModel, texts: Sequence[str], dimension: int) -> None:
+    partial = path.with_name(path.name + PARTIAL_SUFFIX)
+    with open(partial, "ab", opener=private_opener) as file, Progress("embedding", len(texts)) as progress:
+        done = _rows_there(file, len(texts), dimension)
+        progress.advance(done)
+        for first in range(done, len(texts), TEXTS_AT_ONCE):
+            chunk = texts[first : first + TEXTS_AT_ONCE]
+            rows = embedded_rows(model, chunk, first_row=first)
+            if rows.shape[1] != dimension:
+                raise ValueError(f"model output must have {dimension} columns, as for the first text, got {rows.shape[1]}")
+            file.write(rows.tobytes())
+            file.flush()
+            progress.advance(len(chunk))
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+
+
+def _rows_there(file: BinaryIO, rows: int, dimension: int) -> int:
+    """How many rows the unfinished file holds, after cutting an incomplete last row; a new file gets the final header."""
+    before = file.tell()
+    if before == 0:
+        header = {"descr": np.dtype(np.float32).str, "fortran_order": False, "shape": (rows, dimension)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.flush()
+        return 0
+    with Path(file.name).open("rb") as written:
+        np.lib.format.read_magic(written)
+        np.lib.format.read_array_header_1_0(written)
+        start = written.tell()
+    whole = (before - start) // (4 * dimension)
+    file.truncate(start + whole * 4 * dimension)
+    return whole
+
+
+IGNORED = -100  # a label that the loss leaves out
+
+# Texts are sorted by length among this many batches: enough for little padding, few enough for a new mix in every epoch.
+BATCHES_SORTED_TOGETHER = 50
+
+
+class Batches:
+    """The batches of every epoch, for texts of these lengths; the last batch of an epoch may be smaller."""
+
+    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
+        self._lengths = np.asarray(lengths)
+        self._batch_size = batch_size
+        self._seed = seed
+        self._epoch, self._of_epoch = -1, list[NDArray[np.intp]]()
+
+    @property
+    def in_epoch(self) -> int:
+        return -(-len(self._lengths) // self._batch_size)
+
+    def at(self, step: int) -> NDArray[np.intp]:
+        """Numbers of the texts of a step, counted from 0 over all epochs, sorted."""
+        epoch, position = divmod(step, self.in_epoch)
+        if epoch != self._epoch:
+            self._epoch, self._of_epoch = epoch, self._ordered(epoch)
+        return self._of_epoch[position]
+
+    def _ordered(self, epoch: int) -> list[NDArray[np.intp]]:
+        random = np.random.default_rng([self._seed, epoch])
+        order = random.permutation(len(self._lengths))
+        together = self._batch_size * BATCHES_SORTED_TOGETHER
+        batches = []
+        for first in range(0, len(order), together):
+            pool = order[first : first + together]
+            pool = pool[np.argsort(self._lengths[pool], kind="stable")]
+            batches += [np.sort(pool[start : start + self._batch_size]) for start in range(0, len(pool), self._batch_size)]
+        return [batches[number] for number in random.permutation(len(batches))]
+
+
+def in_order(count: int, batch_size: int) -> Iterator[slice]:
+    """All `count` texts in order."""
+    return (slice(first, min(first + batch_size, count)) for first in range(0, count, batch_size))
+
+
+def labels_of(ids: Sequence[Sequence[int]]) -> NDArray[np.int64]:
+    """Token ids as a table, padded with the label that the loss ignores."""
+    labels = np.full((len(ids), max(map(len, ids))), IGNORED, np.int64)
+    for row, tokens in zip(labels, ids):
+        row[: len(tokens)] = tokens
+    return labels

@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec.embedders.checkpoints import CONFIG_FILE
-from hushvec.embedders.devices import chosen_device
+from hushvec.embedders.checkpoints import CONFIG_FILE, chosen_device
 from hushvec.mechanisms import Mechanism, PublicProjection
-from hushvec.text.inverters.mapped import Lifted
-from hushvec.text.inverters.protocol import Inverter
-from hushvec.text.inverters.rows import checked_rows
-from hushvec.text.inverters.trained import folder as files
+from hushvec.text.corpus import checked_rows
+from hushvec.text.inverters.protocol import Inverter, Lifted
+from hushvec.text.inverters.trained.settings import PROJECTION_FILE, RUN_FILE, read_run
 from hushvec.text.inverters.vec2text.loading import Checkpoint, load_inversion
 
 ROWS_AT_ONCE = 64
@@ -51,30 +49,28 @@ class TrainedInverter:
             beams: of the search for the likeliest text; 1: greedy.
 
         Raises:
-            TypeError, ValueError: beams below 1, or a device that is not there.
-            ValueError: no folder of a run, one without a decoder yet, or files that do not fit together.
-            MissingExtraError: torch, transformers or tokenizers is not installed.
+            ValueError: not a folder of a run, one without a decoder yet, or files that do not fit together.
         """
         source = Path(path)
-        run = files.read_run(source)
+        run = read_run(source)
         if not (source / CONFIG_FILE).exists():
             raise ValueError(f"{source} has no decoder yet: the run in it ended before its first validation; resume it")
         return cls(
             load_inversion(source, device=chosen_device(device)),
             mechanism=_name_of(run["mechanism"]),
-            projection=None if run["projection"] is None else PublicProjection.load(source / files.PROJECTION_FILE),
+            projection=None if run["projection"] is None else PublicProjection.load(source / PROJECTION_FILE),
             beams=beams,
         )
 
     @staticmethod
     def is_run(path: str | os.PathLike[str]) -> bool:
         """Whether the folder is a run of `train_inverter`."""
-        return (Path(path) / files.RUN_FILE).is_file()
+        return (Path(path) / RUN_FILE).is_file()
 
     @staticmethod
     def mechanism_of_run(path: str | os.PathLike[str]) -> str | None:
         """The mechanism whose noise a decoder in this folder was trained with; None without noise. The decoder is not loaded."""
-        return _name_of(files.read_run(Path(path))["mechanism"])
+        return _name_of(read_run(Path(path))["mechanism"])
 
     @property
     def mechanism(self) -> str | None:

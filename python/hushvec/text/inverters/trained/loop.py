@@ -1,13 +1,20 @@
-"""The steps of a run: loss, gradient, validation, checkpoint. A resumed run computes the same as an uninterrupted one."""
+"""The steps of a run: loss, gradient, validation, checkpoint. A resumed run computes the same as an uninterrupted one.
+
+Ctrl-C and SIGTERM end a run between two steps, with a checkpoint. The losses are kept as CSV, and drawn if matplotlib is installed.
+"""
 
 from __future__ import annotations
 
+import csv
 import io
 import math
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,15 +22,85 @@ from numpy.typing import NDArray
 
 from hushvec._util.display import Progress
 from hushvec._util.publish import PRIVATE
-from hushvec.text.inverters.trained.batches import Batches, in_order, labels_of
-from hushvec.text.inverters.trained.curve import write_curve
-from hushvec.text.inverters.trained.folder import CHECKPOINT_FILE, write_file
-from hushvec.text.inverters.trained.noise import ReleaseLaw, public_generator
-from hushvec.text.inverters.trained.settings import Settings
-from hushvec.text.inverters.trained.stopping import StopRequest
+from hushvec.text.inverters.trained.corpus import Batches, in_order, labels_of
+from hushvec.text.inverters.trained.network import ReleaseLaw, public_generator
+from hushvec.text.inverters.trained.settings import CHECKPOINT_FILE, Settings, write_file
 
 if TYPE_CHECKING:
     from hushvec.text.inverters.vec2text.model import InversionModel
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class StopRequest:
+    """`with StopRequest() as stop: ... if stop.signal is not None: ...`.
+
+    The first signal is noted, and the previous handlers are restored: a second signal has its usual effect. Outside the main
+    thread, where Python allows no handlers, nothing changes.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> StopRequest:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._put_back()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.signal = number
+        self._put_back()
+
+    def _put_back(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+
+
+CURVE_FILE = "curve.csv"
+FIGURE_FILE = "curve.png"
+COLUMNS = ("step", "epoch", "training_loss", "validation_loss", "learning_rate", "seconds")
+
+
+def write_curve(folder: Path, points: Sequence[Mapping[str, Any]]) -> None:
+    """curve.csv: one line for every validation. Losses are mean cross-entropies of a token, in nats."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: point[name] for name in COLUMNS} for point in points)
+    write_file(folder / CURVE_FILE, text.getvalue().encode())
+
+
+def draw_curve(folder: Path, points: Sequence[Mapping[str, Any]]) -> bool:
+    """Draw curve.png if matplotlib is installed and there is something to draw; returns whether it was drawn."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return False
+    if not points:
+        return False
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.add_subplot()
+    steps = [point["step"] for point in points]
+    axes.plot(steps, [point["training_loss"] for point in points], label="training", color="#7a7a7a")
+    axes.plot(steps, [point["validation_loss"] for point in points], label="held-out texts", color="#0b5fa5")
+    best = min(points, key=lambda point: point["validation_loss"])
+    axes.plot(best["step"], best["validation_loss"], "o", color="#0b5fa5")
+    axes.annotate(f"{best['validation_loss']:.3f}", (best["step"], best["validation_loss"]), (0, 8), textcoords="offset points")
+    axes.set_xlabel("step")
+    axes.set_ylabel("cross-entropy of a token, nats")
+    axes.set_ylim(bottom=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    image = io.BytesIO()
+    figure.savefig(image, format="png", dpi=150)
+    write_file(folder / FIGURE_FILE, image.getvalue())
+    return True
+
 
 WARM_UP_SHARE, LONGEST_WARM_UP = 0.05, 1000
 LARGEST_GRADIENT = 1.0
@@ -77,8 +154,14 @@ class TrainingLoop:
         self._folder, self._publish = folder, publish
         self._device = next(network.parameters()).device
         self._batches = Batches([len(ids) for ids in training.ids], settings.batch_size, settings.seed)
-        self._optimizer = torch.optim.AdamW(_groups(network), lr=settings.learning_rate)
-        self._scale = _root_mean_square(self._seen(training, slice(0, ROWS_FOR_SCALE), "scale", 0))
+        # Matrices decay towards 0, biases and norms do not.
+        matrices = [parameter for parameter in network.parameters() if parameter.ndim >= 2]
+        others = [parameter for parameter in network.parameters() if parameter.ndim < 2]
+        groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": others, "weight_decay": 0.0}]
+        self._optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate)
+        # Root mean square; 1 for rows of zeros, which no division makes larger.
+        rows = self._seen(training, slice(0, ROWS_FOR_SCALE), "scale", 0).astype(np.float64)
+        self._scale = math.sqrt(float(np.square(rows).mean())) or 1.0
 
     @property
     def steps(self) -> int:
@@ -110,8 +193,6 @@ class TrainingLoop:
         if step < warm_up:
             return self._settings.learning_rate * (step + 1) / warm_up
         return self._settings.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(1, self.steps - warm_up)))
-
-    # ---- one step ----
 
     def _learn(self) -> float:
         import torch
@@ -177,8 +258,6 @@ class TrainingLoop:
             return rows
         return self._law.released(rows, public_generator(self._settings.seed, purpose, number))
 
-    # ---- checkpoints ----
-
     def write_checkpoint(self) -> None:
         """Write the whole state atomically."""
         import torch
@@ -216,15 +295,3 @@ class TrainingLoop:
         if saved["random_cuda"] is not None and self._device.type == "cuda":
             torch.cuda.set_rng_state(saved["random_cuda"], self._device)
         return True
-
-
-def _groups(network: InversionModel) -> list[dict[str, Any]]:
-    """Matrices decay towards 0, biases and norms do not."""
-    matrices = [parameter for parameter in network.parameters() if parameter.ndim >= 2]
-    others = [parameter for parameter in network.parameters() if parameter.ndim < 2]
-    return [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": others, "weight_decay": 0.0}]
-
-
-def _root_mean_square(rows: NDArray[np.float32]) -> float:
-    """1 for rows of zeros, which no division makes larger."""
-    return math.sqrt(float(np.square(rows.astype(np.float64)).mean())) or 1.0

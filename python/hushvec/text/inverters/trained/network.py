@@ -1,4 +1,4 @@
-"""The model for a size, and its weights as a checkpoint in the format of vec2text.
+"""The model for a size, its weights as a checkpoint in the format of vec2text, and the noise on what it learns from.
 
 The model learns on embeddings divided by their root mean square, whatever lengths the mechanism gives them; in the published
 weights that division is part of the first linear map, so that they read embeddings as they are.
@@ -6,11 +6,20 @@ weights that division is part of the first linear map, so that they read embeddi
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native._core import Generator
+from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
+from hushvec.mechanisms import MECHANISMS, EmpiricalGaussian, Mechanism, PublicProjection
+from hushvec.text.inverters.protocol import behind
+from hushvec.text.inverters.trained.corpus import END_ID, PAD_ID
 from hushvec.text.inverters.trained.settings import Settings
-from hushvec.text.inverters.trained.vocabulary import END_ID, PAD_ID
 from hushvec.text.inverters.vec2text.config import Vec2TextConfig
 
 if TYPE_CHECKING:
@@ -83,5 +92,55 @@ def published_weights(network: InversionModel, scale: float) -> bytes:
     return content
 
 
-def parameter_count(network: InversionModel) -> int:
-    return sum(parameter.numel() for parameter in network.parameters())
+@dataclass(frozen=True)
+class ReleaseLaw:
+    """A mechanism, behind a public map or not, whose noise on public texts protects nothing: nothing is released here."""
+
+    mechanism: Mechanism
+    projection: PublicProjection | None = None
+
+    def released(self, rows: NDArray[np.float32], generator: Generator) -> NDArray[np.float32]:
+        """Noisy rows in the embedder's space: through the map and to length clip_norm, through the mechanism, and lifted back."""
+        inside = rows if self.projection is None else behind(self.projection, rows, self.mechanism.clip_norm)
+        noisy = np.empty_like(inside)
+        self.mechanism.apply(np.ascontiguousarray(inside), noisy, generator, out_is_fresh=True)
+        return noisy if self.projection is None else np.asarray(self.projection.lift(noisy), np.float32)
+
+
+def mechanism_as_json(mechanism: Mechanism) -> dict[str, Any]:
+    """A mechanism's name and arguments."""
+    return {"name": mechanism.name, **{field.name: getattr(mechanism, field.name) for field in fields(mechanism)}}
+
+
+def mechanism_of(
+    mechanism: str | Mechanism | None, dimension: int, *, epsilon: Any, delta: Any, clip_norm: Any, sigma: Any
+) -> Mechanism | None:
+    """A mechanism for one row of `dimension` elements: by its name in `hushvec.privatize` with these arguments, or as it is."""
+    given = {"epsilon": epsilon, "sigma": sigma}
+    if not isinstance(mechanism, str):
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"{name} must be left out without the name of a mechanism, got {value!r}")
+        if not (mechanism is None or isinstance(mechanism, Mechanism)):
+            raise TypeError(f"mechanism must be a name, an object of hushvec.mechanisms or None, got {validate.kind(mechanism)}")
+        if mechanism is not None and (mechanism.rows_per_person, mechanism.dimension) != (1, dimension):
+            rows, elements = mechanism.rows_per_person, mechanism.dimension
+            raise ValueError(f"mechanism must be for 1 row of {dimension} elements, got {rows} of {elements}")
+        return mechanism
+    kind = MECHANISMS[validate.choice("mechanism", mechanism, MECHANISMS)]
+    arguments = {"dimension": dimension, "clip_norm": clip_norm}
+    wanted, unwanted = ("sigma", "epsilon") if kind is EmpiricalGaussian else ("epsilon", "sigma")
+    if given[wanted] is None:
+        raise TypeError(f"{wanted} must be given for mechanism {mechanism!r}")
+    if given[unwanted] is not None:
+        raise ValueError(f"{unwanted} must be left out for mechanism {mechanism!r}, got {given[unwanted]!r}")
+    arguments["chosen_sigma" if wanted == "sigma" else "epsilon"] = given[wanted]
+    if "delta" in {field.name for field in fields(kind)}:
+        arguments["delta"] = delta
+    return kind(**arguments)
+
+
+def public_generator(seed: int, purpose: str, number: int) -> Generator:
+    """The key stream of one step of a run, by its seed and number: the same every time, and different for every step."""
+    key = hashlib.blake2b(f"hushvec training noise {purpose} {seed} {number}".encode(), digest_size=32).digest()
+    return Generator.unsafe_seeded(int.from_bytes(key, "little"))

@@ -1,12 +1,24 @@
-"""The settings of a run, checked before anything is read, embedded or written; and the sizes of decoders."""
+"""The settings of a run, checked before anything is read, embedded or written; the sizes of decoders; the folder of a run.
+
+    run.json                what the run is: every setting, and digests of the corpus and of the projection
+    embeddings.npy          of the corpus, held-out texts first
+    projection.npz          the public map, if the mechanism has one before it
+    tokenizer.json          the vocabulary, with tokenizer_config.json
+    checkpoint.pt           the state of the last checkpoint: weights, optimizer, random numbers, step, curve
+    curve.csv, curve.png    the losses
+    config.json, model.safetensors     with tokenizer.json: the best decoder so far
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
+from hushvec._util.publish import SHARED, published_bytes
 
 # T5's relative positions end here.
 LARGEST_MAX_TOKENS = 512
@@ -30,10 +42,6 @@ class DecoderSize:
         feed_forward: elements between the two maps of a layer.
         positions: encoder positions that an embedding becomes.
         bottleneck: elements between the two maps from the embedding to those positions.
-
-    Raises:
-        TypeError: not a whole number.
-        ValueError: below 1, or heads that do not divide width.
 
     Example:
         >>> DecoderSize(width=64, layers=1, heads=2, feed_forward=128, positions=4, bottleneck=64).width
@@ -59,13 +67,6 @@ SIZES: Mapping[str, DecoderSize] = {
     "small": DecoderSize(width=256, layers=2, heads=4, feed_forward=1024, positions=4, bottleneck=384),
     "base": DecoderSize(width=512, layers=6, heads=8, feed_forward=2048, positions=16, bottleneck=768),
 }
-
-
-def decoder_size(value: Any) -> DecoderSize:
-    """A size by name, or as it is."""
-    if isinstance(value, DecoderSize):
-        return value
-    return SIZES[validate.choice("size", value, SIZES)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,3 +101,59 @@ class Settings:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+RUN_FILE = "run.json"
+PROJECTION_FILE = "projection.npz"
+CHECKPOINT_FILE = "checkpoint.pt"
+RUN_FORMAT = 1
+
+
+def require_new(folder: Path) -> None:
+    """Refuse a folder that is not empty."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder}: must be a folder or not exist")
+    if (folder / RUN_FILE).exists():
+        raise ValueError(f"{folder} holds a training run already: resume it, or choose another folder")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise ValueError(f"{folder}: must be empty or not exist, so that nothing in it is overwritten")
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """The content of run.json."""
+    path = folder / RUN_FILE
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no training run: {RUN_FILE} is missing")
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} cannot be read as JSON: {error}") from None
+    if not isinstance(said, dict) or said.get("run_format") != RUN_FORMAT:
+        raise ValueError(f"{path} must be a run of format {RUN_FORMAT}")
+    return said
+
+
+def require_same_run(folder: Path, asked: Mapping[str, Any]) -> None:
+    """Refuse to resume a run with other settings."""
+    there, wanted = _flat(read_run(folder)), _flat(asked)
+    different = sorted(name for name in {*there, *wanted} if there.get(name) != wanted.get(name))
+    if different:
+        shown = "; ".join(f"{name} is {there.get(name)!r}, asked for {wanted.get(name)!r}" for name in different)
+        raise ValueError(f"{folder} holds a run of other settings: {shown}")
+
+
+def write_file(path: Path, content: bytes, *, mode: int = SHARED) -> None:
+    """Write beside, then rename: a reader sees the old file or the new one."""
+    with published_bytes(path, mode=mode) as file:
+        file.write(content)
+
+
+def _flat(said: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """{"size": {"width": 64}} as {"size.width": 64}."""
+    flat: dict[str, Any] = {}
+    for name, value in said.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{before}{name}."))
+        else:
+            flat[before + name] = value
+    return flat

@@ -5,29 +5,41 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
 from hushvec.embedders.answers import embedded_rows
-from hushvec.embedders.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES
-from hushvec.embedders.devices import chosen_device
-from hushvec.embedders.norms import default_clip_norm
-from hushvec.embedders.sources import SourceModel, as_embedding_model
-from hushvec.embedders.tokens import Tokens
+from hushvec.embedders.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES, Tokens, chosen_device
+from hushvec.embedders.sources import SourceModel, as_embedding_model, default_clip_norm
 from hushvec.mechanisms import Mechanism, PublicProjection
-from hushvec.text.inverters.trained import curve, network, vectors
-from hushvec.text.inverters.trained import folder as files
-from hushvec.text.inverters.trained.corpus import Corpus, read_corpus, split_corpus
-from hushvec.text.inverters.trained.loop import Examples, TrainingLoop
-from hushvec.text.inverters.trained.noise import ReleaseLaw, mechanism_as_json, mechanism_of
-from hushvec.text.inverters.trained.settings import RATE_TIMES_WIDTH, DecoderSize, Settings, decoder_size
-from hushvec.text.inverters.trained.stopping import StopRequest
-from hushvec.text.inverters.trained.vocabulary import learned_tokens, portable
+from hushvec.text.inverters.trained.corpus import Corpus, kept_embeddings, learned_tokens, portable, read_corpus, split_corpus
+from hushvec.text.inverters.trained.loop import Examples, StopRequest, TrainingLoop, draw_curve
+from hushvec.text.inverters.trained.network import (
+    ReleaseLaw,
+    mechanism_as_json,
+    mechanism_of,
+    network_config,
+    new_network,
+    published_weights,
+)
+from hushvec.text.inverters.trained.settings import (
+    PROJECTION_FILE,
+    RATE_TIMES_WIDTH,
+    RUN_FILE,
+    RUN_FORMAT,
+    SIZES,
+    DecoderSize,
+    Settings,
+    read_run,
+    require_new,
+    require_same_run,
+    write_file,
+)
 from hushvec.text.inverters.vec2text.config import INVERSION
 
 if TYPE_CHECKING:
@@ -42,13 +54,10 @@ class TrainingSummary:
         folder: where the decoder is; `TrainedInverter.from_folder` reads it.
         finished: False if the run was stopped; `resume=True` continues it.
         stopped_by: number of the signal that stopped it, or None.
-        step: of `steps` in the whole run.
-        steps: of the whole run.
+        step, steps: done, and of the whole run.
         best_step: after which the published weights were taken; 0: none yet.
         validation_loss: of the published weights, mean cross-entropy of a held-out token in nats; None: not measured yet.
-        training_texts, held_out_texts: how many.
-        parameters: of the model.
-        vocabulary: tokens.
+        training_texts, held_out_texts, parameters, vocabulary: how many texts, parameters of the model, tokens.
         device: it ran on.
         seconds: of training, all parts of the run together, without embedding.
         figure: whether the curve was drawn, too.
@@ -135,11 +144,8 @@ def train_inverter(
         A `TrainingSummary`. Ctrl-C and SIGTERM end a run after the step it is in, with a checkpoint: then `finished` is False.
 
     Raises:
-        TypeError: wrong kinds.
         ValueError: a value out of its range; a corpus of fewer than two different texts or not UTF-8; a folder with something in it;
             on resume no run, or one of other settings (the message says which); an embedder that gives NaN or other shapes.
-        MissingExtraError: torch, transformers or tokenizers is not installed.
-        OSError: a file cannot be read or written.
 
     Guarantees:
         None about privacy: the corpus is taken to be public, and everything here is computed from it. What the decoder makes of
@@ -159,72 +165,40 @@ def train_inverter(
         >>> summary = train_inverter("public.txt", "decoder", mechanism="gaussian", epsilon=64.0)  # doctest: +SKIP
         >>> TrainedInverter.from_folder("decoder").invert(released_rows)  # doctest: +SKIP
     """
-    shape = decoder_size(size)
-    settings = Settings(
-        size=shape,
-        vocabulary=vocabulary,
-        max_tokens=max_tokens,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=RATE_TIMES_WIDTH / shape.width if learning_rate is None else learning_rate,
-        dropout=dropout,
-        validation=validation,
-        checkpoint_every=checkpoint_every,
-        seed=seed,
-    )
+    given = locals()
+    shape = size if isinstance(size, DecoderSize) else SIZES[validate.choice("size", size, SIZES)]
+    rate = RATE_TIMES_WIDTH / shape.width if learning_rate is None else learning_rate
+    settings = Settings(**{field.name: given[field.name] for field in fields(Settings)} | {"size": shape, "learning_rate": rate})
     target = Path(folder)
     if validate.flag("resume", resume):
-        files.read_run(target)
+        read_run(target)
     else:
-        files.require_new(target)
+        require_new(target)
     corpus_split = split_corpus(read_corpus(corpus, text_key), settings.validation)
     place = str(chosen_device(device))
-    model = _embedder(embedder)
+    if embedder is None:
+        from hushvec.embedders.minilm import MiniLMEmbedder
+
+        embedder = MiniLMEmbedder()
+    model = as_embedding_model(embedder)
     dimension = embedded_rows(model, corpus_split.texts[:1]).shape[1]
     norm = default_clip_norm(model.norm_bound) if clip_norm is None else clip_norm
-    given = _Mechanism(mechanism, epsilon, delta, norm, sigma)
-    run = Run(
-        target, corpus_split, model, dimension, settings, projection, given.built(_inside(projection, given, dimension)), place
-    )
+    if projection is not None and mechanism is None:
+        raise ValueError("projection must be left out without a mechanism, before which it would stand")
+    inside = _inside(projection, dimension)
+    noise = mechanism_of(mechanism, inside, epsilon=epsilon, delta=delta, clip_norm=norm, sigma=sigma)
+    run = Run(target, corpus_split, model, dimension, settings, projection, noise, place)
     if resume:
-        files.require_same_run(target, run.as_json())
+        require_same_run(target, run.as_json())
     else:
         run.begin()
     return run.trained()
 
 
-class _Mechanism(NamedTuple):
-    """The arguments that define the noise."""
-
-    mechanism: str | Mechanism | None
-    epsilon: float | None
-    delta: float
-    clip_norm: float
-    sigma: float | None
-
-    def built(self, dimension: int) -> Mechanism | None:
-        """The mechanism for rows of `dimension` elements, or None."""
-        if isinstance(self.mechanism, str):
-            return mechanism_of(
-                self.mechanism, dimension, epsilon=self.epsilon, delta=self.delta, clip_norm=self.clip_norm, sigma=self.sigma
-            )
-        for name, value in (("epsilon", self.epsilon), ("sigma", self.sigma)):
-            if value is not None:
-                raise ValueError(f"{name} must be left out without the name of a mechanism, got {value!r}")
-        if self.mechanism is not None and not isinstance(self.mechanism, Mechanism):
-            raise TypeError(f"mechanism must be a name, an object of hushvec.mechanisms or None, got {validate.kind(self.mechanism)}")
-        if self.mechanism is not None and (self.mechanism.rows_per_person, self.mechanism.dimension) != (1, dimension):
-            rows, elements = self.mechanism.rows_per_person, self.mechanism.dimension
-            raise ValueError(f"mechanism must be for 1 row of {dimension} elements, got {rows} of {elements}")
-        return self.mechanism
-
-
-def _inside(projection: PublicProjection | int | None, given: _Mechanism, dimension: int) -> int:
+def _inside(projection: PublicProjection | int | None, dimension: int) -> int:
     """The dimension of the rows that the mechanism takes."""
     if projection is None:
         return dimension
-    if given.mechanism is None:
-        raise ValueError("projection must be left out without a mechanism, before which it would stand")
     if isinstance(projection, PublicProjection):
         if projection.dimension != dimension:
             raise ValueError(f"projection must be for rows of {dimension} elements, the embedder's, got {projection.dimension}")
@@ -233,14 +207,6 @@ def _inside(projection: PublicProjection | int | None, given: _Mechanism, dimens
     if components > dimension:
         raise ValueError(f"projection must have at most {dimension} components, the embedder's elements, got {components}")
     return components
-
-
-def _embedder(embedder: Any) -> SourceModel:
-    if embedder is None:
-        from hushvec.embedders.minilm import MiniLMEmbedder
-
-        embedder = MiniLMEmbedder()
-    return as_embedding_model(embedder)
 
 
 @dataclass(frozen=True)
@@ -264,7 +230,7 @@ class Run:
         """The identity of the run. The device is not part of it: a run may resume elsewhere, but not with the same bits."""
         given = self.projection
         return {
-            "run_format": files.RUN_FORMAT,
+            "run_format": RUN_FORMAT,
             "corpus": {"digest": self.corpus.digest, "texts": len(self.corpus.texts), "held_out": self.corpus.held_out},
             "embedder": {"name": self.embedder_name, "dimension": self.dimension},
             "settings": self.settings.as_json(),
@@ -279,12 +245,16 @@ class Run:
         made = not self.folder.exists()
         self.folder.mkdir(exist_ok=True)
         try:
-            files.write_run(self.folder, self.as_json())
+            content = json.dumps(self.as_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+            write_file(self.folder / RUN_FILE, content.encode())
             self._rows()
         except (TypeError, ValueError, OSError) as error:
             # On a full disk the embeddings written so far stay, and a resumed run continues after them.
-            if not isinstance(error, OSError) or not (self.folder / files.RUN_FILE).exists():
-                self._remove(made)
+            if not isinstance(error, OSError) or not (self.folder / RUN_FILE).exists():
+                for path in self.folder.iterdir():
+                    path.unlink()
+                if made:
+                    self.folder.rmdir()
             raise
 
     def trained(self) -> TrainingSummary:
@@ -296,11 +266,11 @@ class Run:
         tokens = self._tokens()
         ids = tokens.ids(self.corpus.texts, self.settings.max_tokens)
         training, validated = Examples(ids[held_out:], rows[held_out:]), Examples(ids[:held_out], rows[:held_out])
-        config = network.network_config(self.settings, tokens.size, self.dimension, self.embedder_name)
+        config = network_config(self.settings, tokens.size, self.dimension, self.embedder_name)
         # The caller's random state is preserved.
         with torch.random.fork_rng(devices=[self.device] if self.device.startswith("cuda") else []):
             torch.manual_seed(self.settings.seed)
-            model = network.new_network(config).to(self.device)
+            model = new_network(config).to(self.device)
             publish = lambda scale: self._publish(model, scale)
             loop = TrainingLoop(model, self.settings, training, validated, law, self.folder, publish)
             loop.read_checkpoint()
@@ -317,27 +287,21 @@ class Run:
             validation_loss=state.best_loss if state.curve else None,
             training_texts=len(self.corpus.texts) - held_out,
             held_out_texts=held_out,
-            parameters=network.parameter_count(model),
+            parameters=sum(parameter.numel() for parameter in model.parameters()),
             vocabulary=tokens.size,
             device=self.device,
             seconds=round(state.seconds, 3),
-            figure=curve.draw_curve(self.folder, state.curve),
+            figure=draw_curve(self.folder, state.curve),
         )
 
-    def _remove(self, made: bool) -> None:
-        for path in self.folder.iterdir():
-            path.unlink()
-        if made:
-            self.folder.rmdir()
-
     def _rows(self) -> NDArray[np.float32]:
-        return vectors.kept_embeddings(self.folder, self.model, self.corpus.texts, self.dimension)
+        return kept_embeddings(self.folder, self.model, self.corpus.texts, self.dimension)
 
     def _public_map(self, training_rows: NDArray[np.float32]) -> PublicProjection | None:
         """The map before the mechanism, from the folder if it is saved there."""
         if self.projection is None:
             return None
-        path = self.folder / files.PROJECTION_FILE
+        path = self.folder / PROJECTION_FILE
         if not path.exists():
             projection = self.projection
             if not isinstance(projection, PublicProjection):
@@ -353,12 +317,12 @@ class Run:
             vocabulary = portable(written.pop(TOKENIZER_FILE))
             # tokenizer.json last: its presence means that the others are complete
             for name, text in [*written.items(), (TOKENIZER_FILE, vocabulary)]:
-                files.write_file(self.folder / name, text.encode())
+                write_file(self.folder / name, text.encode())
         return Tokens.read(self.folder)
 
     def _publish(self, model: InversionModel, scale: float) -> None:
         """The best decoder so far as a checkpoint that `load_inversion` reads. A reader finds the old weights or the new ones."""
         content = json.dumps(model.config.as_json(INVERSION), indent=2) + "\n"
-        files.write_file(self.folder / WEIGHT_FILES[0], network.published_weights(model, scale))
+        write_file(self.folder / WEIGHT_FILES[0], published_weights(model, scale))
         if not (self.folder / CONFIG_FILE).exists():
-            files.write_file(self.folder / CONFIG_FILE, content.encode())
+            write_file(self.folder / CONFIG_FILE, content.encode())

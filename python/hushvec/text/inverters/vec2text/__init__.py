@@ -1,11 +1,8 @@
 """Checkpoints in the format of vec2text: an inversion model (T5 that reads an embedding) and a corrector that refines its text.
 
-config      what a checkpoint's config.json says, checked
-model       the two networks
-loading     folders and hub ids: configuration, weights, tokenizer, the embedder that a checkpoint carries
-pairs       which corrector belongs to which inversion model
-correction  hypotheses, their embeddings, the steps and beams of the corrector
-inverter    Vec2TextInverter
+loading     folders and hub ids: configuration, weights, tokenizer, embedder, and which corrector belongs to which inversion model
+model       the two networks and their search for tokens
+inverter    Vec2TextInverter: hypotheses, their embeddings, the steps and beams of the corrector
 """
 
 from typing import TYPE_CHECKING

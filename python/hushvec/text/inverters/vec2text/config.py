@@ -85,29 +85,18 @@ class CheckpointFields:
     kind: str
     t5: Mapping[str, Any] | None
     t5_source: str | None
-    num_repeat_tokens: int
-    max_seq_length: int
-    embedding_dim: int | None
-    bottleneck_dim: int | None
-    embedder_model_name: str
-    ignore_hypothesis_embedding: bool
+    sizes: Mapping[str, int]  # embedding_dim and bottleneck_dim, where they are given
+    others: Mapping[str, Any]  # fields of Vec2TextConfig as they are
     inversion_source: str | None
 
     def complete(self, t5: Mapping[str, Any], embedding_dim: int, bottleneck_dim: int, separate_head: bool) -> Vec2TextConfig:
         """The configuration, completed from the weights and the T5's folder."""
-        for name, found in (("embedding_dim", embedding_dim), ("bottleneck_dim", bottleneck_dim)):
-            said = getattr(self, name)
-            if said not in (None, found):
-                raise CheckpointError(f"{self.source}: {name} is {said} in {CONFIG_FILE}, but the weights have {found}")
+        sizes = {"embedding_dim": embedding_dim, "bottleneck_dim": bottleneck_dim}
+        for name, said in self.sizes.items():
+            if said != sizes[name]:
+                raise CheckpointError(f"{self.source}: {name} is {said} in {CONFIG_FILE}, but the weights have {sizes[name]}")
         return Vec2TextConfig(
-            t5=t5,
-            embedding_dim=embedding_dim,
-            num_repeat_tokens=self.num_repeat_tokens,
-            max_seq_length=self.max_seq_length,
-            bottleneck_dim=bottleneck_dim,
-            embedder_model_name=self.embedder_model_name,
-            ignore_hypothesis_embedding=self.ignore_hypothesis_embedding,
-            separate_head=separate_head,
+            t5=t5, separate_head=separate_head, embedding_dim=embedding_dim, bottleneck_dim=bottleneck_dim, **self.others
         )
 
 
@@ -115,7 +104,10 @@ def read_fields(path: Path) -> CheckpointFields:
     """Read a checkpoint's config.json."""
     content = read_json(path)
     where = str(path)
-    kind = _kind(content, where)
+    named = content.get("architectures")
+    if not isinstance(named, list) or len(named) != 1 or named[0] not in KINDS:
+        expected = " or ".join(f"['{kind}']" for kind in KINDS)
+        raise CheckpointError(f"{where}: architectures must be {expected}, got {named!r}")
     for name, meaning in _REFUSED.items():
         if content.get(name) is not None and content[name] is not False:
             raise CheckpointError(f"{where}: {name} is {content[name]!r}: {meaning}")
@@ -130,15 +122,15 @@ def read_fields(path: Path) -> CheckpointFields:
         raise CheckpointError(f"{where} needs the field model_name_or_path (the T5 that was trained, such as 't5-base')")
     return CheckpointFields(
         source=where,
-        kind=kind,
+        kind=str(named[0]),
         t5=None if t5 is None else checked_t5(t5, f"{where}: encoder_decoder"),
         t5_source=t5_source,
-        num_repeat_tokens=size_field(content, "num_repeat_tokens", where),
-        max_seq_length=size_field(content, "max_seq_length", where),
-        embedding_dim=size_field(content, "embedding_dim", where) if "embedding_dim" in content else None,
-        bottleneck_dim=size_field(content, "bottleneck_dim", where) if "bottleneck_dim" in content else None,
-        embedder_model_name=_text(content, "embedder_model_api", where) or _text(content, "embedder_model_name", where) or "",
-        ignore_hypothesis_embedding=bool(content.get("corrector_ignore_hypothesis_embedding", False)),
+        others={
+            **{name: size_field(content, name, where) for name in ("num_repeat_tokens", "max_seq_length")},
+            "embedder_model_name": _text(content, "embedder_model_api", where) or _text(content, "embedder_model_name", where) or "",
+            "ignore_hypothesis_embedding": bool(content.get("corrector_ignore_hypothesis_embedding", False)),
+        },
+        sizes={name: size_field(content, name, where) for name in ("embedding_dim", "bottleneck_dim") if name in content},
         inversion_source=_text(content, "corrector_model_from_pretrained", where),
     )
 
@@ -149,14 +141,6 @@ _REFUSED = {
     "embedder_fake_with_zeros": "this checkpoint was trained without embeddings",
     "embeddings_from_layer_n": "embeddings of a layer inside the embedder are not made here",
 }
-
-
-def _kind(content: Mapping[str, Any], where: str) -> str:
-    named = content.get("architectures")
-    if not isinstance(named, list) or len(named) != 1 or named[0] not in KINDS:
-        expected = " or ".join(f"['{kind}']" for kind in KINDS)
-        raise CheckpointError(f"{where}: architectures must be {expected}, got {named!r}")
-    return str(named[0])
 
 
 def _text(content: Mapping[str, Any], name: str, where: str) -> str | None:

@@ -1,22 +1,108 @@
-"""Embeddings to text with vec2text checkpoints."""
+"""Embeddings to text with vec2text checkpoints, and how the corrector improves hypotheses, step by step.
+
+One step: the corrector writes candidates from the goal, the last hypothesis and how far off that embeds; with more than one
+candidate for a goal the best are kept. It searches with max(beams, sequence_beams) beams and gets as many candidates of each
+hypothesis. The last step keeps one. Every step is taken: nothing stops early.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
 from hushvec.embedders.answers import embedded_rows
-from hushvec.embedders.devices import chosen_device
+from hushvec.embedders.checkpoints import Tokens, chosen_device
 from hushvec.embedders.sources import SourceModel, as_embedding_model
-from hushvec.text.inverters.rows import checked_rows
-from hushvec.text.inverters.vec2text.correction import Search, corrected
-from hushvec.text.inverters.vec2text.loading import Checkpoint, default_embedder, load_corrector, load_inversion
-from hushvec.text.inverters.vec2text.pairs import find_pair
+from hushvec.text.corpus import checked_rows
+from hushvec.text.inverters.vec2text.loading import Checkpoint, default_embedder, find_pair, load_corrector, load_inversion
+
+if TYPE_CHECKING:
+    from hushvec.text.inverters.vec2text.model import Corrector
+
+Embed = Callable[[list[str]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Search:
+    """Settings of a correction."""
+
+    num_steps: int
+    beams: int
+    sequence_beams: int
+    max_length: int
+
+    @property
+    def width(self) -> int:
+        """Candidates of each hypothesis."""
+        return max(self.beams, self.sequence_beams)
+
+
+def corrected(corrector: Corrector, tokens: Tokens, embed: Embed, goals: Any, hypotheses: Any, search: Search) -> Any:
+    """Token ids [n, longest] after search.num_steps >= 1 steps, from hypotheses [n, length] for goals [n, embedding_dim]."""
+    import torch
+
+    n, dimension = goals.shape
+    embeddings = _embedded(hypotheses, tokens, embed, goals)
+    kept = 1   # hypotheses of each goal
+    for step in range(search.num_steps):
+        repeated = goals.repeat_interleave(kept, dim=0)
+        found = corrector.generate(
+            repeated,
+            embeddings,
+            hypotheses,
+            hypotheses != corrector.config.token("pad_token_id"),
+            max_length=search.max_length,
+            num_beams=search.width,
+            num_return_sequences=search.width,
+        )
+        candidates = found.sequences
+        embeddings = _embedded(candidates, tokens, embed, goals)
+        hypotheses = candidates
+        if search.width == 1:
+            continue
+        scores = found.likelihoods.reshape(n, -1)
+        if search.sequence_beams:
+            scores = torch.nn.functional.cosine_similarity(embeddings.reshape(n, -1, dimension), goals[:, None, :], dim=2)
+        last = step == search.num_steps - 1
+        kept = 1 if last else max(1, search.sequence_beams)
+        chosen = _best(scores, candidates.reshape(n, scores.shape[1], -1), kept)
+        hypotheses, embeddings = candidates[chosen], embeddings[chosen]
+    return hypotheses
+
+
+def _embedded(ids: Any, tokens: Tokens, embed: Embed, like: Any) -> Any:
+    import torch
+
+    rows = torch.as_tensor(embed(tokens.texts(ids.tolist())), dtype=like.dtype, device=like.device)
+    if rows.shape != (len(ids), like.shape[1]):
+        raise ValueError(f"embedder must give rows of shape {(len(ids), like.shape[1])} for this checkpoint, got {tuple(rows.shape)}")
+    return rows
+
+
+def _best(scores: Any, candidates: Any, kept: int) -> Any:
+    """Rows of the candidates (flat over goals) that are kept, `kept` different ones of each goal, best first."""
+    import torch
+
+    per_goal = scores.shape[1]
+    if kept == 1:
+        return scores.argmax(dim=1) + torch.arange(len(scores), device=scores.device) * per_goal
+    rows: list[int] = []
+    for goal, order in enumerate(scores.topk(per_goal, dim=1).indices.tolist()):
+        different: dict[tuple[int, ...], int] = {}
+        for place in order:
+            different.setdefault(tuple(candidates[goal, place].tolist()), place)
+            if len(different) == kept:
+                break
+        rows.extend(goal * per_goal + place for place in different.values())
+    return torch.tensor(rows, device=scores.device)
+
 
 NUM_STEPS = 5
 MAX_LENGTH = 128   # tokens of a text, as vec2text generates
@@ -42,7 +128,6 @@ class Vec2TextInverter:
         max_length: tokens of a text at most.
 
     Raises:
-        TypeError, ValueError: a number out of range, steps without a corrector, parts that do not fit together.
         CheckpointError: no embedder was given, and the checkpoint has none that is known here.
 
     Edge cases:
@@ -85,7 +170,11 @@ class Vec2TextInverter:
         self._embedder = None if embedder is None else _checked_embedder(embedder, self.dimension)
         self._corrector: Checkpoint | None = None
         if corrector is not None and self._search.num_steps:
-            self._corrector = _checked_corrector(corrector, inversion)
+            for name in ("embedding_dim", "vocab_size"):
+                ours, its = ({**one.t5, **vars(one)}[name] for one in (inversion.model.config, corrector.model.config))
+                if ours != its:
+                    raise ValueError(f"the inversion model and the corrector must have one {name}, got {ours} and {its}")
+            self._corrector = corrector
             corrector.model.to(self._device).eval()
             self.embedder  # noqa: B018 - if there is none, fail now and not at the first row
 
@@ -116,27 +205,17 @@ class Vec2TextInverter:
             t5: folder or hub id of the T5 that was trained; None for what the checkpoint brings or names ("t5-base").
 
         Raises:
-            MissingExtraError: the packages of the extra "text" are not installed.
             CheckpointError: a folder, file or field is missing, or the parts do not fit; the message says what is expected where.
         """
+        options = {name: value for name, value in locals().items() if name not in ("cls", "path_or_id", "corrector", "t5")}
         if num_steps is not None:
-            num_steps = validate.whole_number("num_steps", num_steps, at_least=0)
-        pair = find_pair(path_or_id, corrector, num_steps)
-        inversion = load_inversion(pair.inversion, t5=t5, device=device)
+            validate.whole_number("num_steps", num_steps, at_least=0)
+        path_or_id, corrector = find_pair(path_or_id, corrector, num_steps)
+        inversion = load_inversion(path_or_id, t5=t5, device=device)
         loaded = None
-        if pair.corrector is not None and num_steps != 0:
-            loaded = load_corrector(pair.corrector, t5=t5, device=device)
-        return cls(
-            inversion,
-            loaded,
-            num_steps=num_steps,
-            beams=beams,
-            sequence_beams=sequence_beams,
-            embedder=embedder,
-            device=device,
-            batch_size=batch_size,
-            max_length=max_length,
-        )
+        if corrector is not None and num_steps != 0:
+            loaded = load_corrector(corrector, t5=t5, device=device)
+        return cls(inversion, loaded, **options)
 
     @property
     def dimension(self) -> int:
@@ -185,17 +264,6 @@ def _checked_embedder(embedder: Any, dimension: int) -> SourceModel:
     if model.dimension not in (None, dimension):
         raise ValueError(f"embedder must give {dimension} elements for this checkpoint, got {model.dimension}")
     return model
-
-
-def _checked_corrector(corrector: Checkpoint, inversion: Checkpoint) -> Checkpoint:
-    ours, its = inversion.model.config, corrector.model.config
-    for name, pair in {
-        "embedding_dim": (ours.embedding_dim, its.embedding_dim),
-        "vocab_size": (ours.t5["vocab_size"], its.t5["vocab_size"]),
-    }.items():
-        if pair[0] != pair[1]:
-            raise ValueError(f"the inversion model and the corrector must have one {name}, got {pair[0]} and {pair[1]}")
-    return corrector
 
 
 def _steps(num_steps: int | None, has_corrector: bool) -> int:

@@ -1,4 +1,4 @@
-"""Checkpoints from a folder or the hub, and into a folder: configuration, weights, tokenizer.
+"""Checkpoints from a folder or the hub, and into a folder; and which corrector belongs to which inversion model.
 
     config.json          the fields of vec2text, and of the T5 (encoder_decoder) where it was written here
     model.safetensors    or pytorch_model.bin, in one file or in shards with an index
@@ -23,6 +23,8 @@ from hushvec.embedders.checkpoints import (
     WEIGHT_FILES,
     WEIGHTS,
     CheckpointError,
+    Tokens,
+    chosen_device,
     encoder_fields,
     fill,
     find_folder,
@@ -30,9 +32,7 @@ from hushvec.embedders.checkpoints import (
     read_weights,
     require_file,
 )
-from hushvec.embedders.devices import chosen_device
 from hushvec.embedders.gtr import GTREmbedder
-from hushvec.embedders.tokens import Tokens
 from hushvec.text.inverters.vec2text.config import CORRECTOR, INVERSION, KINDS, CheckpointFields, Vec2TextConfig, read_fields
 
 if TYPE_CHECKING:
@@ -65,20 +65,13 @@ class Checkpoint:
 
 
 def load_inversion(path_or_id: str | os.PathLike[str], *, t5: str | os.PathLike[str] | None = None, device: Any = None) -> Checkpoint:
-    """Load an inversion model.
-
-    Args:
-        path_or_id: its folder or hub id.
-        t5: folder or hub id of the T5 that was trained, for its config.json and tokenizer.json; None for what the checkpoint
-            brings or names in model_name_or_path.
-        device: a torch device; None for CUDA if there is one, else the CPU.
-    """
+    """Load an inversion model from its folder or hub id; arguments as for `Vec2TextInverter.from_pretrained`."""
     with announced("loading the inversion model"):
         return _load(path_or_id, INVERSION, t5, device)
 
 
 def load_corrector(path_or_id: str | os.PathLike[str], *, t5: str | os.PathLike[str] | None = None, device: Any = None) -> Checkpoint:
-    """Load a corrector; arguments and errors as for `load_inversion`."""
+    """Load a corrector, in the same way."""
     with announced("loading the corrector"):
         return _load(path_or_id, CORRECTOR, t5, device)
 
@@ -108,25 +101,19 @@ def default_embedder(inversion: Checkpoint, *, max_length: int, device: Any = No
     if named != GTR_NAME:
         trained = f"was trained on {named!r}" if named else "does not name the embedder that it was trained on"
         raise CheckpointError(f"embedder must be given: {inversion.folder} {trained}")
+    folder = str(inversion.folder)
     with announced("loading the embedding model"):
-        carried = _carried_embedder(inversion, max_length=max_length, device=device)
-    if carried is not None:
-        return carried
+        weights = read_weights(inversion.folder, wanted=lambda name: name.startswith(_EMBEDDER))
+        if weights:  # the embedder that the checkpoint carries
+            weights = {f"encoder.{name.removeprefix(_EMBEDDER)}": tensor for name, tensor in weights.items()}
+            t5 = encoder_fields(weights, folder)
+            return GTREmbedder.from_parts(t5, weights, inversion.tokens, where=folder, max_length=max_length, device=device)
     try:
         return GTREmbedder(max_length=max_length, device=device)
     except CheckpointError as error:
         raise CheckpointError(
             f"{inversion.folder} carries no embedder, and {error}; embedder= takes a GTREmbedder of a folder"
         ) from None
-
-
-def _carried_embedder(inversion: Checkpoint, *, max_length: int, device: Any) -> GTREmbedder | None:
-    weights = read_weights(inversion.folder, wanted=lambda name: name.startswith(_EMBEDDER))
-    if not weights:
-        return None
-    renamed = {f"encoder.{name.removeprefix(_EMBEDDER)}": tensor for name, tensor in weights.items()}
-    t5 = encoder_fields(renamed, str(inversion.folder))
-    return GTREmbedder.from_parts(t5, renamed, inversion.tokens, where=str(inversion.folder), max_length=max_length, device=device)
 
 
 def _load(path_or_id: str | os.PathLike[str], kind: str, t5: str | os.PathLike[str] | None, device: Any) -> Checkpoint:
@@ -138,52 +125,34 @@ def _load(path_or_id: str | os.PathLike[str], kind: str, t5: str | os.PathLike[s
     fields = read_fields(require_file(folder, CONFIG_FILE, f"of {KINDS[kind]}; expected {EXPECTED}"))
     if fields.kind != kind:
         raise CheckpointError(f"{folder} is {KINDS[fields.kind]} ({fields.kind}), but {KINDS[kind]} ({kind}) is needed here")
-    t5_folder = _T5Folder(folder, fields, t5)
-    t5_fields = t5_folder.fields()
-    weights = _current_names(read_weights(folder, wanted=_is_read), kind)
-    bottleneck, dimension = _sizes(weights, kind, folder)
+    t5_fields = fields.t5 if t5 is None and fields.t5 is not None else read_t5(_t5_folder(folder, fields, t5))
+    weights = read_weights(folder, wanted=lambda name: not name.startswith(_EMBEDDER) and name != _UNUSED)
+    weights = _current_names(weights, kind)
+    first = weights.get(_FIRST_MAP[kind])
+    if first is None or first.ndim != 2:
+        raise CheckpointError(f"{folder}: the weights have no {_FIRST_MAP[kind]} (a matrix), which {KINDS[kind]} begins with")
+    bottleneck, dimension = map(int, first.shape)
     model = classes[kind](fields.complete(t5_fields, dimension, bottleneck, _has_separate_head(weights, t5_fields)))
     fill(model, weights, shared=_shared(model.config), where=str(folder))
-    tokens = t5_folder.tokens()
+    tokens = Tokens.read(folder if (folder / TOKENIZER_FILE).is_file() else _t5_folder(folder, fields, t5))
     if tokens.size > t5_fields["vocab_size"]:
         raise CheckpointError(f"{folder}: the tokenizer has {tokens.size} tokens, the T5 only {t5_fields['vocab_size']}")
     return Checkpoint(model.to(on_device).eval(), tokens, folder)
 
 
-class _T5Folder:
-    """Where a T5's configuration and tokenizer are: given by the caller, in the checkpoint, or where the checkpoint points to."""
-
-    def __init__(self, folder: Path, fields: CheckpointFields, given: str | os.PathLike[str] | None) -> None:
-        self._folder = folder
-        self._fields = fields
-        self._given = given
-
-    def fields(self) -> Mapping[str, Any]:
-        if self._given is None and self._fields.t5 is not None:
-            return self._fields.t5
-        return read_t5(self._elsewhere())
-
-    def tokens(self) -> Tokens:
-        in_checkpoint = (self._folder / TOKENIZER_FILE).is_file()
-        return Tokens.read(self._folder if in_checkpoint else self._elsewhere())
-
-    def _elsewhere(self) -> Path:
-        if self._given is not None:
-            return find_folder(self._given, expected=EXPECTED_T5, weights=False)
-        named = self._fields.t5_source
-        if named is None:
-            raise CheckpointError(f"{self._folder} has no {TOKENIZER_FILE}, and its {CONFIG_FILE} names no T5 that has one")
-        beside = self._folder / named
-        try:
-            return beside if beside.is_dir() else find_folder(named, expected=EXPECTED_T5, weights=False)
-        except CheckpointError as error:
-            raise CheckpointError(
-                f"{self._fields.source} names the T5 {named!r} (model_name_or_path), which is needed: {error}; t5= takes its folder"
-            ) from None
-
-
-def _is_read(name: str) -> bool:
-    return not name.startswith(_EMBEDDER) and name != _UNUSED
+def _t5_folder(folder: Path, fields: CheckpointFields, given: str | os.PathLike[str] | None) -> Path:
+    """Where a T5's configuration and tokenizer are, if not in the checkpoint: given by the caller, or where it points to."""
+    if given is not None:
+        return find_folder(given, expected=EXPECTED_T5, weights=False)
+    named = fields.t5_source
+    if named is None:
+        raise CheckpointError(f"{folder} has no {TOKENIZER_FILE}, and its {CONFIG_FILE} names no T5 that has one")
+    try:
+        return folder / named if (folder / named).is_dir() else find_folder(named, expected=EXPECTED_T5, weights=False)
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"{fields.source} names the T5 {named!r} (model_name_or_path), which is needed: {error}; t5= takes its folder"
+        ) from None
 
 
 def _shared(config: Vec2TextConfig) -> tuple[tuple[str, ...], ...]:
@@ -212,9 +181,66 @@ def _current_names(weights: dict[str, Any], kind: str) -> dict[str, Any]:
     return weights
 
 
-def _sizes(weights: Mapping[str, Any], kind: str, folder: Path) -> tuple[int, int]:
-    name = _FIRST_MAP[kind]
-    if name not in weights or weights[name].ndim != 2:
-        raise CheckpointError(f"{folder}: the weights have no {name} (a matrix), which {KINDS[kind]} begins with")
-    rows, columns = weights[name].shape
-    return int(rows), int(columns)
+# A corrector is named after its inversion model.
+ENDING = "__correct"
+# Those that vec2text itself loads.
+PUBLISHED = {
+    "jxm/gtr__nq__32": "jxm/gtr__nq__32__correct",
+    "jxm/vec2text__openai_ada002__msmarco__msl128__hypothesizer": "jxm/vec2text__openai_ada002__msmarco__msl128__corrector",
+}
+
+Source = str | os.PathLike[str]
+
+
+def find_pair(path_or_id: Source, corrector: Source | None, num_steps: int | None) -> tuple[Source, Source | None]:
+    """Folders or hub ids of an inversion model and of its corrector, if it has one, from one of them, or from both.
+
+    Args:
+        path_or_id: an inversion model; or a corrector, if no other is given.
+        corrector: its corrector; None to look for it.
+        num_steps: steps that will be taken; None for what the checkpoints are good for.
+    """
+    folder = find_folder(path_or_id, expected=EXPECTED, weights=False)
+    fields = read_fields(require_file(folder, CONFIG_FILE, f"of a checkpoint; expected {EXPECTED}"))
+    if corrector is None and fields.kind == CORRECTOR:
+        return _inversion_of(path_or_id, fields), path_or_id
+    if corrector is None and num_steps != 0:
+        corrector = _corrector_of(path_or_id, needed=bool(num_steps))
+    return path_or_id, corrector
+
+
+def _corrector_of(inversion: Source, *, needed: bool) -> Source | None:
+    folder = Path(inversion).expanduser()
+    if not folder.is_dir():
+        return PUBLISHED.get(str(inversion), f"{inversion}{ENDING}" if needed else None)
+    beside = folder.resolve().with_name(folder.resolve().name + ENDING)
+    if beside.is_dir():
+        return beside
+    if needed:
+        raise CheckpointError(
+            f"{folder} has no corrector, which num_steps > 0 needs; expected {beside}, or its folder or hub id as corrector=; "
+            "num_steps = 0 is the inversion model alone"
+        )
+    return None
+
+
+def _inversion_of(corrector: Source, fields: CheckpointFields) -> Source:
+    folder = Path(corrector).expanduser()
+    named = fields.inversion_source
+    if named is not None:
+        within = folder / named
+        return within if folder.is_dir() and within.is_dir() else named
+    if not folder.is_dir():
+        published = {corrected: inversion for inversion, corrected in PUBLISHED.items()}
+        if str(corrector) in published or str(corrector).endswith(ENDING):
+            return published.get(str(corrector), str(corrector).removesuffix(ENDING))
+        raise CheckpointError(f"{corrector} is {KINDS[CORRECTOR]}; {_BOTH}")
+    name = folder.resolve().name
+    beside = folder.resolve().with_name(name.removesuffix(ENDING))
+    if name.endswith(ENDING) and beside.is_dir():
+        return beside
+    expected = f"its inversion model is expected in {beside}; " if name.endswith(ENDING) else ""
+    raise CheckpointError(f"{folder} is {KINDS[CORRECTOR]}; {expected}{_BOTH}")
+
+
+_BOTH = "give the inversion model, and this as corrector="

@@ -8,14 +8,125 @@ This module needs torch and transformers and is imported where one of them is bu
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from transformers import GenerationConfig
+from transformers.modeling_outputs import BaseModelOutput
 
-from hushvec.text.inverters.vec2text.beams import Found, beam_search
 from hushvec.text.inverters.vec2text.config import CORRECTOR, INVERSION, Vec2TextConfig
+
+# Of beams that do not exist yet: at the first token there is one.
+_NONE = -1e9
+
+
+@dataclass(frozen=True)
+class Found:
+    """The texts found by a search: sequences int64 [n * kept, longest], best first, and the mean log-probability of each one's tokens.
+
+    A token whose probability rounds to 1 does not count as one in that mean.
+    """
+
+    sequences: Tensor
+    likelihoods: Tensor
+
+
+class _Text(NamedTuple):
+    score: float
+    tokens: list[int]
+    likelihood: float
+
+
+_score = itemgetter(0)
+
+
+@dataclass
+class _Row:
+    """The finished texts of a row."""
+
+    beams: int
+    texts: list[_Text] = field(default_factory=list)
+    done: bool = False
+
+    def add(self, tokens: Tensor, length: int, total: float, uncertain: int) -> None:
+        text = _Text(total / length, tokens.tolist(), total / uncertain if uncertain else 0.0)
+        if len(self.texts) == self.beams:
+            worst = min(self.texts, key=_score)
+            if text.score <= worst.score:
+                return
+            self.texts.remove(worst)
+        self.texts.append(text)
+
+
+def beam_search(
+    t5: Any, positions: Tensor, mask: Tensor, *, beams: int, kept: int, max_length: int, start: int, pad: int, end: int
+) -> Found:
+    """The best texts of each row.
+
+    Args:
+        t5: transformers.T5ForConditionalGeneration in evaluation mode.
+        positions: [n, length, d_model], what its encoder reads, and `mask` [n, length].
+        beams: of the search, at least 2.
+        kept: texts of each row that are returned, at most `beams`.
+        max_length: tokens at most, the start token included.
+        start, pad, end: special tokens.
+    """
+    n, device = len(positions), positions.device
+    states = t5.encoder(inputs_embeds=positions, attention_mask=mask).last_hidden_state.repeat_interleave(beams, dim=0)
+    attended = mask.repeat_interleave(beams, dim=0)
+    tokens = torch.full((n * beams, 1), start, dtype=torch.long, device=device)
+    totals = torch.full((n, beams), _NONE, device=device)
+    totals[:, 0] = 0.0
+    uncertain = torch.zeros((n, beams), dtype=torch.long, device=device)
+    first_of = torch.arange(n, device=device)[:, None] * beams
+    rows = [_Row(beams) for _ in range(n)]
+    cache = None
+    for length in range(1, max_length):
+        answer = t5(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states),
+            attention_mask=attended,
+            decoder_input_ids=tokens[:, -1:],
+            past_key_values=cache,
+            use_cache=True,
+        )
+        cache = answer.past_key_values
+        steps = torch.log_softmax(answer.logits[:, -1, :].float(), dim=-1)
+        size = steps.shape[-1]
+        scores, places = (steps + totals.reshape(-1, 1)).reshape(n, -1).topk(2 * beams, dim=1)
+        parents, chosen = places // size, places % size
+        counts = uncertain.gather(1, parents) + (steps.reshape(n, -1).gather(1, places) < 0)
+        ends = chosen == end
+        for place, rank in ends[:, :beams].nonzero().tolist():  # only those among the best candidates count
+            if not rows[place].done:
+                ended = tokens[place * beams + int(parents[place, rank])]
+                rows[place].add(ended, length, float(scores[place, rank]), int(counts[place, rank]))
+        # The best of the others continue: at most one of two candidates per beam is an end.
+        on = torch.sort(ends.to(torch.uint8), dim=1, stable=True).indices[:, :beams]
+        totals, uncertain = scores.gather(1, on), counts.gather(1, on)
+        source = (first_of + parents.gather(1, on)).reshape(-1)
+        tokens = torch.cat([tokens[source], chosen.gather(1, on).reshape(-1, 1)], dim=1)
+        if hasattr(cache, "reorder_cache"):
+            cache.reorder_cache(source)
+        else:
+            cache = tuple(tuple(tensor.index_select(0, source) for tensor in layer) for layer in cache)
+        for row, best in zip(rows, scores[:, 0].tolist()):
+            row.done = row.done or (len(row.texts) == beams and min(map(_score, row.texts)) >= best / length)
+        if all(row.done for row in rows):
+            break
+    for place, row in enumerate(rows):
+        if not row.done:  # its beams are texts too, without an end
+            for beam, (total, count) in enumerate(zip(totals[place].tolist(), uncertain[place].tolist())):
+                row.add(tokens[place * beams + beam], tokens.shape[1] - 1, total, count)
+    # The best first; the latest of equal ones.
+    texts = [text for row in rows for text in sorted(row.texts, key=_score)[::-1][:kept]]
+    longest = min(max(len(text.tokens) for text in texts) + 1, max_length)
+    padded = [(text.tokens + [end] + [pad] * longest)[:longest] for text in texts]
+    likelihoods = torch.tensor([text.likelihood for text in texts], device=device)
+    return Found(torch.tensor(padded, device=device), likelihoods)
+
 
 MAX_LENGTH = 128   # tokens of a text, as vec2text generates
 
@@ -45,7 +156,7 @@ class InversionModel(nn.Module):
         self.embedding_transform = _transform(config, dropout=self.encoder_decoder.config.dropout_rate)
 
     def encoder_input(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
-        """What the T5 encoder reads for [n, embedding_dim]: [n, num_repeat_tokens, d_model] and its attention mask."""
+        """The input of the T5 encoder for [n, embedding_dim]: [n, num_repeat_tokens, d_model] and its attention mask."""
         positions = _positions(self.embedding_transform, embeddings, self.config)
         return positions, torch.ones(positions.shape[:2], dtype=torch.long, device=positions.device)
 
@@ -92,7 +203,7 @@ class Corrector(nn.Module):
     def encoder_input(
         self, embeddings: Tensor, hypothesis_embeddings: Tensor, hypotheses: Tensor, attended: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """What the T5 encoder reads, and its attention mask; arguments as for `generate`."""
+        """The input of the T5 encoder, and its attention mask; arguments as for `generate`."""
         if self.config.ignore_hypothesis_embedding:
             hypothesis_embeddings = embeddings
         look_up = self.encoder_decoder.get_input_embeddings()
