@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core, arrays
@@ -30,16 +30,8 @@ MOST_PLANS = 64
 NOTE_OWN_TEXT = "each row is taken to depend on its own text only"
 
 
-@dataclass(frozen=True)
-class _Bound:
-    """Why rows are clipped to a norm: the basis of the sensitivity, for the receipt."""
-
-    clip_norm: float
-    note: str
-
-
 class DPEmbeddingMiddleware(EmbeddingMiddleware):
-    """What `dp_embedding_middleware` returns."""
+    """The result of `dp_embedding_middleware`."""
 
     def __init__(
         self,
@@ -95,8 +87,8 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
             return self._empirical(self._sensitivity)
         if isinstance(self._settings["mechanism"], Mechanism):
             return {}, ()
-        bound = self._bound(values, model)
-        return {"clip_norm": bound.clip_norm}, (bound.note,)
+        clip_norm, note = self._bound(values, model)
+        return {"clip_norm": clip_norm}, (note,)
 
     def _plan(self, x: Any, changed: dict[str, Any], is_released: bool) -> ReleasePlan:
         """The plan for rows like these: kept, since it would be most of what a small batch costs."""
@@ -114,19 +106,19 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
             self._plans[key] = plan
         return plan
 
-    def _bound(self, values: Any, model: SourceModel) -> _Bound:
-        """The norm that rows are clipped to, by the first rule that applies."""
+    def _bound(self, values: Any, model: SourceModel) -> tuple[float, str]:
+        """The norm that rows are clipped to, by the first rule that applies, and the reason, for the receipt."""
         if self._clip_norm is not None:
-            return _Bound(self._clip_norm, "clip_norm was given")
+            return self._clip_norm, "clip_norm was given"
         if self._sensitivity is not None:
-            return _Bound(self._sensitivity / 2, "clip_norm is half of the sensitivity that was given")
+            return self._sensitivity / 2, "clip_norm is half of the sensitivity that was given"
         if self._settings["normalize"]:
-            return _Bound(1.0, "rows are brought to unit length")
+            return 1.0, "rows are brought to unit length"
         for model_id in (self._model_id, model.model_id):
             if is_unit_norm_model(model_id):
-                return _Bound(1.0, f"clip_norm is that of {model_id}, whose vectors have unit norm")
+                return 1.0, f"clip_norm is that of {model_id}, whose vectors have unit norm"
         if self._settings["mechanism"] == PrivUnit.name:
-            return _Bound(1.0, "only the direction of a row is released")
+            return 1.0, "only the direction of a row is released"
         off = first_row_off_unit(values)
         if off is not None:
             row, norm = off
@@ -134,7 +126,7 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
                 f"model must make vectors of unit norm where neither clip_norm nor sensitivity is given, got norm {norm:.6g} in row "
                 f"{row}; give clip_norm=, which bounds how much one text can change, or normalize=True"
             )
-        return _Bound(1.0, "clip_norm is that of unit vectors, as which these rows were found")
+        return 1.0, "clip_norm is that of unit vectors, as which these rows were found"
 
     def _empirical(self, sensitivity: EmpiricalSensitivity) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Noise for an estimated sensitivity; the receipt states its actual epsilon for rows clipped to an enforced norm."""
@@ -153,7 +145,7 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
 
 
 class _CleanRows(EmbeddingMiddleware):
-    """What a step does to rows before it adds noise to them."""
+    """A step without its noise: everything that it does to rows before."""
 
     def __init__(self, step: DPEmbeddingMiddleware) -> None:
         self._step = step
@@ -198,8 +190,7 @@ def dp_embedding_middleware(
         Middleware for `wrap_embedding_model` and `compose_embedding_middleware`.
 
     Raises:
-        TypeError, ValueError: an argument of the wrong kind or out of its range, or two that contradict each other: clip_norm with a
-            sensitivity other than 2 clip_norm. Nothing is charged.
+        TypeError, ValueError: a bad argument, or two that contradict each other: clip_norm with a sensitivity other than 2 clip_norm.
         At `embed`: ValueError for a model that is not in the table, makes no unit vectors, and got no clip_norm, sensitivity or
             normalize; PrivacyBudgetExhaustedError, BudgetError from the budget. Nothing is released then.
 
@@ -228,16 +219,8 @@ def dp_embedding_middleware(
         >>> budget.remaining()
         9.0
     """
-    settings = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "mechanism": mechanism,
-        "sigma": sigma,
-        "normalize": normalize,
-        "renormalize": renormalize,
-        "per": per,
-        "generator": generator,
-    }
+    settings: dict[str, Any] = dict(epsilon=epsilon, delta=delta, mechanism=mechanism, sigma=sigma, normalize=normalize)
+    settings |= dict(renormalize=renormalize, per=per, generator=generator)
     known = sensitivity_argument(sensitivity)
     norm = None if clip_norm is None else validate.clip_norm(clip_norm)
     is_unit_norm_model(model_id)
@@ -246,20 +229,18 @@ def dp_embedding_middleware(
         require_projection(projection)
         if norm is None and known is None and not normalize and mechanism != PrivUnit.name and not isinstance(mechanism, Mechanism):
             raise ValueError("clip_norm must be given with a projection, after which no norm is known, got None")
-    plan = _trial_plan(settings, norm or (known / 2 if known else 1.0))
+    # A plan before there are rows: a wrong setting is refused here, not at the first text.
+    ready = mechanism if isinstance(mechanism, Mechanism) else None
+    plan = plan_release(
+        rows=1 if ready is None else ready.rows_per_person,
+        dimension=_TRIAL_DIMENSION if ready is None else ready.dimension,
+        dtype="float32",
+        clip_norm=(norm or (known / 2 if known else 1.0)) if ready is None else ready.clip_norm,
+        **settings,
+    )
     if budget is not None:
         require_chargeable(budget, plan)
     return DPEmbeddingMiddleware(settings, budget, known, norm, model_id, projection)
-
-
-def _trial_plan(settings: dict[str, Any], clip_norm: float) -> ReleasePlan:
-    """A plan before there are rows: a wrong setting is refused when the middleware is made, not at the first text."""
-    mechanism = settings["mechanism"]
-    if isinstance(mechanism, Mechanism):
-        return plan_release(
-            rows=mechanism.rows_per_person, dimension=mechanism.dimension, dtype="float32", clip_norm=mechanism.clip_norm, **settings
-        )
-    return plan_release(rows=1, dimension=_TRIAL_DIMENSION, dtype="float32", clip_norm=clip_norm, **settings)
 
 
 def _require_agreement(sensitivity: float | None, clip_norm: float | None, mechanism: Any, epsilon: Any) -> None:
