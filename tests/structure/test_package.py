@@ -128,7 +128,6 @@ NEEDS = {
     "langchain.py": {"langchain_core"},
     "langchain_store.py": {"langchain_core"},
     "beams.py": {"torch"},
-    "cache_layer.py": {"torch", "transformers"},
     "transformers_cache.py": {"torch", "transformers"},
     "llama_index.py": {"llama_index"},
     "llama_index_store.py": {"llama_index"},

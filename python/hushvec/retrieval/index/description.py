@@ -1,15 +1,66 @@
-"""`PrivateIndex.describe`: what an index costs and whom it protects."""
+"""The guarantees of an index, and `PrivateIndex.describe`: its costs, and whom it protects."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
+from hushvec._util import validate
 from hushvec._util.display import Sheet, plural
+from hushvec._util.rounding import product_up
 from hushvec.mechanisms.top_1 import top_1_sentence
 from hushvec.retrieval.index.content import Content
-from hushvec.retrieval.index.guarantees import document_guarantee, query_guarantee
 from hushvec.retrieval.index.settings import NOTE_CELLS, SIDES
-from hushvec.retrieval.noise import PER_QUERY
+from hushvec.retrieval.noise import PER_QUERY, ScoreNoise
+
+# For scores that need no delta, one is stated only if it makes epsilon smaller by this factor.
+_WORTH_A_DELTA = 0.99
+
+
+Guarantee = tuple[float, float]
+
+
+def document_guarantee(content: Content, queries: int) -> Guarantee | None:
+    """See `PrivateIndex.document_guarantee`.
+
+    A released row costs, with per="release", the largest cost of the releases so far, or that of one row before the first.
+    """
+    count = validate.whole_number("queries", queries, at_least=1)
+    documents, scores = content.settings.documents, content.settings.scores
+    bounds: list[Guarantee] = []
+    if documents is not None:
+        costs = [documents.cost(content.settings.columns)]
+        if documents.per == "release":
+            costs += [(receipt.epsilon, receipt.delta) for receipt in content.receipts]
+        bounds.append(max(costs))
+    if scores is not None:
+        bounds.append(cost_of_queries(scores, count))
+    return min(bounds, default=None)
+
+
+def query_guarantee(content: Content, queries: int) -> Guarantee | None:
+    """See `PrivateIndex.query_guarantee`."""
+    noise, count = content.settings.queries, validate.whole_number("queries", queries, at_least=1)
+    return None if noise is None else noise.cost(content.settings.columns, rows=count)
+
+
+def cost_of_queries(noise: ScoreNoise, queries: int) -> tuple[float, float]:
+    """(epsilon, delta) that so many adaptively chosen queries cost every document, over any number of searches.
+
+    The smallest epsilon that hushvec.accounting proves from any of the noise's losses, at its delta; without a delta the sum.
+    """
+    from hushvec.accounting import compose
+
+    count = validate.whole_number("queries", queries, at_least=1)
+    if count == 1:
+        return noise.cost()
+    pure = noise.mechanism != "gaussian"
+    together = (product_up(count, float(noise.epsilon)), 0.0) if pure else (math.inf, noise.delta)
+    if noise.delta == 0:
+        return together
+    best = min(compose([(loss, count)], delta=noise.delta).epsilon for loss in noise.losses)
+    return (best, noise.delta) if best < _WORTH_A_DELTA * together[0] else together
+
 
 _LABELS = tuple(f"{side}: " for side in SIDES)
 _QUERIES = (1, 10, 100)
@@ -31,7 +82,7 @@ def describe(content: Content, *, is_seeded: bool) -> tuple[str, ...]:
 
 
 def sheet(content: Content, *, is_seeded: bool) -> Sheet:
-    """What `print` and notebooks show: the lines of `describe`, with what they are about as a label."""
+    """Lines of `describe` for `print` and notebooks, with what they are about as a label."""
     labeled = (line.partition(": ") if line.startswith(_LABELS) else ("", "", line) for line in _facts(content))
     return Sheet(title(content), tuple((label, text) for label, _, text in labeled), tuple(_caveats(content, is_seeded)))
 

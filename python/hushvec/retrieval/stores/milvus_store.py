@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hushvec._util.extras import needs_extra
 from hushvec._util.publish import PRIVATE_FOLDER, private_folder
 from hushvec.errors import StoreError
-from hushvec.retrieval.stores.keys import KeyedStore, Keys, when_gone
+from hushvec.retrieval.stores.protocol import KeyedStore, Keys, when_gone
 
 Answer = TypeVar("Answer")
 

@@ -2,8 +2,7 @@
 
 Every piece of work is one transaction and may be repeated: keys of rows are never used again, and anything that a lost
 transaction left under the keys of an `add` is deleted first. So a lost connection is opened again and the work is repeated once;
-if that fails
-too, StoreError is raised, and the next call tries again.
+if that fails too, StoreError is raised, and the next call tries again.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from hushvec._util import validate
 from hushvec._util.extras import needs_extra
 from hushvec.budget.postgresql import PATIENCE
 from hushvec.errors import StoreError
-from hushvec.retrieval.stores.keys import KeyedStore, Keys, when_gone
+from hushvec.retrieval.stores.protocol import KeyedStore, Keys, when_gone
 
 Answer = TypeVar("Answer")
 
@@ -59,9 +58,8 @@ class PgVectorStore(KeyedStore):
         ef_search: candidates while it is searched, in [1, 1000].
 
     Raises:
-        TypeError, ValueError: no such address; options of the wrong kind or out of range; a table of that name with other columns.
+        ValueError: a table of that name with other columns.
         StoreError: the database cannot be reached, or lacks the extension or the right to make it.
-        MissingExtraError: psycopg or pgvector is not installed.
     """
 
     def __init__(
@@ -75,7 +73,12 @@ class PgVectorStore(KeyedStore):
         ef_construction: int | None = None,
         ef_search: int | None = None,
     ) -> None:
-        self._psycopg, self._register = _packages()
+        with needs_extra("the store 'pgvector'", "pgvector"):
+            import psycopg
+            import psycopg.sql
+            from pgvector.psycopg import register_vector
+        self._psycopg: Any = psycopg
+        self._register = register_vector
         self._columns = columns
         self._where = f"table {_table_name(table)!r} of PostgreSQL"
         given = {"neighbors": neighbors, "ef_construction": ef_construction, "ef_search": ef_search}
@@ -170,11 +173,6 @@ class PgVectorStore(KeyedStore):
         found: list[tuple[int, float]] = connection.execute(self._sql(_SEARCH, order=order), [list(queries), k]).fetchall()
         return found
 
-    def _settle(self, connection: Any) -> None:
-        """Delete what may lie under the keys of an `add` whose outcome is unknown."""
-        connection.execute(self._sql(_LOCK))
-        connection.execute(self._sql("DELETE FROM {table} WHERE key BETWEEN %s AND %s"), self._unsettled)
-
     def _sql(self, text: str, **parts: Any) -> Any:
         return self._psycopg.sql.SQL(text).format(table=self._table, **parts)
 
@@ -204,8 +202,9 @@ class PgVectorStore(KeyedStore):
         if not self._is_open:
             self._connect()
         with self._connection.transaction():
-            if self._unsettled is not None:
-                self._settle(self._connection)
+            if self._unsettled is not None:  # delete what may lie under the keys of an `add` whose outcome is unknown
+                self._connection.execute(self._sql(_LOCK))
+                self._connection.execute(self._sql("DELETE FROM {table} WHERE key BETWEEN %s AND %s"), self._unsettled)
             answer = work(self._connection)
         self._unsettled = None
         return answer
@@ -243,14 +242,6 @@ class PgVectorStore(KeyedStore):
         lines = str(error).strip().splitlines() or [type(error).__name__]
         reason = lines[0].replace(self._password, "***") if self._password else lines[0]
         return StoreError(f"{self._where}: {reason}")
-
-
-def _packages() -> tuple[Any, Any]:
-    with needs_extra("the store 'pgvector'", "pgvector"):
-        import psycopg
-        import psycopg.sql
-        from pgvector.psycopg import register_vector
-    return psycopg, register_vector
 
 
 def _table_name(table: Any) -> str:
