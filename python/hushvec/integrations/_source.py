@@ -13,6 +13,11 @@ from hushvec.middleware import EmbeddingMiddleware, Embeddings, WrappedEmbedding
 from hushvec.receipts.labels import RowReceipt
 
 Item = TypeVar("Item")
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+OnReceipt = Callable[[RowReceipt], Any]
+NoiseOn = Literal["documents", "queries", "both"]
+_NOISED: dict[str, tuple[Kind, ...]] = {"documents": ("document",), "queries": ("query",), "both": KINDS}
 
 
 class ReleasedList(list[Item]):
@@ -49,10 +54,6 @@ def rows_as_arrays(embeddings: Embeddings) -> ReleasedList[Any]:
     return ReleasedList(list(embeddings.values), embeddings)
 
 
-Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
-
-
 def in_thread(method: Callable[Arguments, Answer]) -> Callable[Arguments, Coroutine[Any, Any, Answer]]:
     """A method as a coroutine, which runs it in a thread: the method of that name that the object has, which may be a subclass's."""
 
@@ -63,12 +64,6 @@ def in_thread(method: Callable[Arguments, Answer]) -> Callable[Arguments, Corout
 
     coroutine.__doc__ = f"`{method.__name__}` as a coroutine, in a thread."
     return coroutine
-
-
-OnReceipt = Callable[[RowReceipt], Any]
-NoiseOn = Literal["documents", "queries", "both"]
-
-_NOISED: dict[str, tuple[Kind, ...]] = {"documents": ("document",), "queries": ("query",), "both": KINDS}
 
 
 class PrivateSource:

@@ -219,19 +219,10 @@ class PrivateEmbeddingRetriever:
         filter_policy: whether filters of a run replace those above or are merged with them.
 
     Returns:
-        From `run`: "documents".
-
-    Raises:
-        From `run`: what `PrivateIndex.search` raises; a pipeline puts it as the cause into its PipelineRuntimeError.
+        From `run`: "documents". It raises what `PrivateIndex.search` does, in a pipeline as the cause of a PipelineRuntimeError.
 
     Guarantees:
         Those of the store's index. A search is charged only where the index has noise on queries or scores.
-
-    Example:
-        >>> from hushvec.integrations.haystack_store import PrivateDocumentStore, PrivateEmbeddingRetriever
-        >>> from hushvec.retrieval import PrivateIndex
-        >>> PrivateEmbeddingRetriever(PrivateDocumentStore(PrivateIndex(4))).run([1.0, 0.0, 0.0, 0.0])
-        {'documents': []}
     """
 
     def __init__(

@@ -22,6 +22,11 @@ from hushvec.receipts.labels import RowReceipt
 from hushvec.receipts.verify import receipt_from_json
 
 _LARGEST_NUMBER = 2**64
+# Elements that are in memory at once: 16 MB of float32.
+PART_ELEMENTS = 1 << 22
+PARQUET = (".parquet",)
+ARROW = (".arrow", ".feather")
+Report = Callable[[int, int], None]
 
 
 def noise_batch(
@@ -79,7 +84,14 @@ def noise_batch(
     if isinstance(batch, np.ndarray):
         if id_column is not None:
             raise TypeError("id_column must be None for an array, which has no columns; give ids")
-        return _noised_array(batch, job, ids, partition, first_row)
+        if isinstance(batch, np.ma.MaskedArray):
+            raise TypeError("batch must be a plain numpy array, got MaskedArray (its mask would be lost)")
+        if batch.ndim not in (1, 2):
+            raise ValueError(f"batch must have 1 or 2 dimensions, got {batch.ndim}")
+        rows = np.atleast_2d(batch)
+        _require_fit("batch", rows, job)
+        places, label = _places("ids", ids, len(rows), partition, first_row)
+        return job.noise("batch", rows, places, label).reshape(batch.shape)
     if ids is not None:
         raise TypeError("ids must be None for a batch with columns; name an id_column")
     if columns.is_arrow(batch):
@@ -89,17 +101,6 @@ def noise_batch(
     raise TypeError(
         f"batch must be a numpy array, a pyarrow RecordBatch or Table, or a dict of arrays, got {validate.kind(batch)}"
     )
-
-
-def _noised_array(array: NDArray[Any], job: NoiseJob, ids: Any, partition: int, first_row: int) -> NDArray[Any]:
-    if isinstance(array, np.ma.MaskedArray):
-        raise TypeError("batch must be a plain numpy array, got MaskedArray (its mask would be lost)")
-    if array.ndim not in (1, 2):
-        raise ValueError(f"batch must have 1 or 2 dimensions, got {array.ndim}")
-    rows = array.reshape(1, -1) if array.ndim == 1 else array
-    _require_fit("batch", rows, job)
-    places, label = _places("ids", ids, len(rows), partition, first_row)
-    return job.noise("batch", rows, places, label).reshape(array.shape)
 
 
 def _noised_mapping(
@@ -164,15 +165,6 @@ def _require_fit(name: str, rows: NDArray[Any], job: NoiseJob) -> None:
         raise TypeError(f"{name} must be {job.dtype} like the job, got {rows.dtype}")
     if rows.shape[1] != job.dimension:
         raise ValueError(f"{name} must have {job.dimension} columns like the job, got {rows.shape[1]}")
-
-
-# Elements that are in memory at once: 16 MB of float32.
-PART_ELEMENTS = 1 << 22
-
-PARQUET = (".parquet",)
-ARROW = (".arrow", ".feather")
-
-Report = Callable[[int, int], None]
 
 
 def noise_file(

@@ -277,17 +277,15 @@ class NoiseJob:
         return out
 
     def _run(self, source: NDArray[Any], out: NDArray[Any], places: derivation.Places) -> None:
-        mechanism, key = self.mechanism, self._rows_key
+        mechanism, keyed = self.mechanism, (self._rows_key, places, self.cipher)
         if isinstance(mechanism, CodebookResponse):
-            out[...] = derivation.answered(mechanism, source, key, places, self.cipher)
-            return
-        assert isinstance(mechanism, VectorMechanism)
-        if isinstance(mechanism, PrivUnit):
-            law = mechanism.cap_probability, mechanism.threshold
-            _core.privunit_keyed(source, *law, mechanism.noise_parameter, out, key, places, self.cipher)
+            out[...] = derivation.answered(mechanism, source, *keyed)
+        elif isinstance(mechanism, PrivUnit):
+            law = mechanism.cap_probability, mechanism.threshold, mechanism.noise_parameter
+            _core.privunit_keyed(source, *law, out, *keyed)
         else:
-            noise = mechanism.clip_norm, mechanism.noise_parameter
-            _core.clip_and_noise_keyed(source, *noise, out, key, places, self.cipher, mechanism.law)
+            assert isinstance(mechanism, VectorMechanism)
+            _core.clip_and_noise_keyed(source, mechanism.clip_norm, mechanism.noise_parameter, out, *keyed, mechanism.law)
 
     def _kept(self, path: Path, *, any_cipher: bool) -> NoiseJob:
         """This job, now in the file, or the job that was already there; it may draw from another cipher where `any_cipher` says so."""

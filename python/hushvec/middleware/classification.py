@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 
 _FIELDS = ("label", "score", "all_scores")
+MODEL_SCORES = ("uniform", "source")
+NOTE_OWN_INPUT = "each answer is taken to depend on its own input only"
+_LABEL_OF = "the model's label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +98,6 @@ class PrivateLabels(_Labels):
 
     def __array_finalize__(self, source: Any) -> None:
         self.receipt = None
-
-
-MODEL_SCORES = ("uniform", "source")
-
-NOTE_OWN_INPUT = "each answer is taken to depend on its own input only"
-
-_LABEL_OF = "the model's label"
 
 
 class ClassificationMiddleware:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core, arrays
@@ -30,30 +30,31 @@ MOST_PLANS = 64
 NOTE_OWN_TEXT = "each row is taken to depend on its own text only"
 
 
+@dataclass(eq=False, repr=False)
 class DPEmbeddingMiddleware(EmbeddingMiddleware):
     """The result of `dp_embedding_middleware`."""
 
-    def __init__(
-        self,
-        settings: dict[str, Any],
-        budget: Budget | None,
-        sensitivity: float | None,
-        clip_norm: float | None,
-        model_id: str | None,
-        projection: PublicProjection | None,
-    ) -> None:
-        self._settings = settings
-        self._budget = budget
-        self._sensitivity = sensitivity
-        self._clip_norm = clip_norm
-        self._model_id = model_id
-        self._projection = projection
-        self._plans: dict[tuple[Any, ...], ReleasePlan] = {}
-        self._notes = (NOTE_OWN_TEXT,) if settings["per"] == "record" else ()
+    _settings: dict[str, Any]
+    _budget: Budget | None
+    _sensitivity: float | None
+    _clip_norm: float | None
+    _model_id: str | None
+    _projection: PublicProjection | None
+    _adds_noise: bool = True
+    _plans: dict[tuple[Any, ...], ReleasePlan] = field(default_factory=dict)
 
     def wrap(self, result: EmbeddingResult, model: SourceModel) -> EmbeddingResult:
-        x, plan, notes = self._planned(result.values, model)
-        release = release_planned(x, plan, budget=self._budget, notes=notes, projection=self._projection)
+        changed, notes = self._changes(result.values, model)
+        x = result.values
+        if self._projection is not None:
+            if self._adds_noise:
+                self._projection.require_other_rows(x, "vectors")
+            x = self._projection.transform(x)
+        plan = self._plan(x, changed)
+        if not self._adds_noise:  # no release: nothing is charged
+            return replace(result, values=plan.without_noise(x))
+        own = (NOTE_OWN_TEXT,) if self._settings["per"] == "record" else ()
+        release = release_planned(x, plan, budget=self._budget, notes=(*own, *notes), projection=self._projection)
         return replace(result, values=release.values, receipts=(*result.receipts, release.receipt))
 
     def output_dimension(self, dimension: int) -> int:
@@ -61,25 +62,10 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
 
     @property
     def adds_noise(self) -> bool:
-        return True
+        return self._adds_noise
 
     def without_noise(self) -> EmbeddingMiddleware:
-        return _CleanRows(self)
-
-    def clean_rows(self, values: Any, model: SourceModel) -> Any:
-        """The rows that the noise would be added to. No release: nothing is charged."""
-        x, plan, _ = self._planned(values, model, is_released=False)
-        return plan.without_noise(x)
-
-    def _planned(self, values: Any, model: SourceModel, *, is_released: bool = True) -> tuple[Any, ReleasePlan, tuple[str, ...]]:
-        """The rows after the projection, the plan for them, and the notes of the receipt."""
-        changed, note = self._changes(values, model)
-        x = values
-        if self._projection is not None:
-            if is_released:
-                self._projection.require_other_rows(values, "vectors")
-            x = self._projection.transform(values)
-        return x, self._plan(x, changed, is_released), (*self._notes, *note)
+        return replace(self, _adds_noise=False)
 
     def _changes(self, values: Any, model: SourceModel) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Settings that depend on rows or model, and the note that says why."""
@@ -90,10 +76,10 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
         clip_norm, note = self._bound(values, model)
         return {"clip_norm": clip_norm}, (note,)
 
-    def _plan(self, x: Any, changed: dict[str, Any], is_released: bool) -> ReleasePlan:
+    def _plan(self, x: Any, changed: dict[str, Any]) -> ReleasePlan:
         """The plan for rows like these: kept, since it would be most of what a small batch costs."""
         rows, dimension = arrays.rows_and_dimension(x)
-        if not is_released:  # any number of rows stays clean
+        if not self._adds_noise:  # any number of rows stays clean
             rows = getattr(self._settings["mechanism"], "rows_per_person", 1)
         rows = rows if self._settings["per"] == "release" else 1
         key = (rows, dimension, arrays.dtype_name(x), *changed.values())
@@ -142,19 +128,6 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
             "clip_norm": self._clip_norm or sensitivity.largest_norm,
         }
         return changed, (note,)
-
-
-class _CleanRows(EmbeddingMiddleware):
-    """A step without its noise: everything that it does to rows before."""
-
-    def __init__(self, step: DPEmbeddingMiddleware) -> None:
-        self._step = step
-
-    def wrap(self, result: EmbeddingResult, model: SourceModel) -> EmbeddingResult:
-        return replace(result, values=self._step.clean_rows(result.values, model))
-
-    def output_dimension(self, dimension: int) -> int:
-        return self._step.output_dimension(dimension)
 
 
 def dp_embedding_middleware(

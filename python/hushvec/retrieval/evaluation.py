@@ -36,6 +36,9 @@ _DIFFERENCES = (-1.0, 1.0)
 _SAME_WITHIN = 1e-9
 # Units whose signs are drawn at once: 8 MiB of them.
 _SIGNS_AT_ONCE = 1 << 20
+_NOT_PRIVATE = "measured on the queries and the right answers themselves, without noise: publishing it is not a private release"
+# Bounds of a share.
+_SHARES = (0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -190,11 +193,6 @@ def _effect(differences: NDArray[np.float64]) -> float:
 
 
 __all__ = ["Evaluation", "Index", "compare", "evaluate", "evaluate_results"]
-
-_NOT_PRIVATE = "measured on the queries and the right answers themselves, without noise: publishing it is not a private release"
-
-# Bounds of a share.
-_SHARES = (0.0, 1.0)
 
 
 class Index(Protocol):

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 # What nearest-neighbor libraries return for missing results.
 NOBODY = -1
+# The name of the metric.
+MEAN_COSINE = "mean_cosine"
+# Elements that are widened at once: three float64 blocks of them stay in a core's cache.
+_ELEMENTS_AT_ONCE = 1 << 14
+_BYTES_PER_GIB = 2**30
 
 
 @dataclass(frozen=True)
@@ -180,13 +185,6 @@ def _require_kind_of(ids: NDArray[Any], kinds: Collection[str]) -> None:
             raise TypeError(f"relevant must hold {kind} as the returned ids do, got {other}")
 
 
-# The name of the metric.
-MEAN_COSINE = "mean_cosine"
-
-# Elements that are widened at once: three float64 blocks of them stay in a core's cache.
-_ELEMENTS_AT_ONCE = 1 << 14
-
-
 def cosines(clean: Any, noisy: Any) -> NDArray[np.float64]:
     """The cosine of each row of `clean` [n, d] with the same row of `noisy`, float64 [n]; 0 where one of them is zero."""
     first, second = _rows("clean", clean), _rows("noisy", noisy)
@@ -243,9 +241,6 @@ def _rows(name: str, value: Any) -> NDArray[Any]:
         bad = int((~np.isfinite(rows)).any(axis=1).argmax())
         raise ValueError(f"{name} must be finite, row {bad} is not")
     return rows
-
-
-_BYTES_PER_GIB = 2**30
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,8 @@ class VectorNoise:
 
     Guarantees:
         Those of `hushvec.privatize` for the rows; post-processing of released rows costs nothing more. On documents they hold
-        against everybody who sees the index, a search or `vectors()`. On queries they hold for the asker against anyone who answers,
-        and only if the noise is added at the asker's side; documents are not protected by it.
+        against everybody who sees the index, a search or `vectors()`. On queries they hold for the client against anyone who answers,
+        and only if the client adds the noise; documents are not protected by it.
 
     Edge cases:
         A person with rows in several `add` calls, or who searches several times, pays for each: add the costs up. Together m queries
@@ -139,7 +139,7 @@ class VectorNoise:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreNoise:
-    """Noise that the holder of an index adds to the scores of a search before the best are named.
+    """Noise that the server of an index adds to the scores of a search before the best are named.
 
     Args:
         epsilon: > 0, the price of **one query**, for every document.

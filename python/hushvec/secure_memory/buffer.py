@@ -24,6 +24,10 @@ from hushvec.secure_memory.report import accept_or_raise, sentences
 if TYPE_CHECKING:
     import torch
 
+# Signals whose default is to stop the process: Ctrl-Z, and the terminal of another job.
+STOPPING = tuple(getattr(signal, name) for name in ("SIGTSTP", "SIGTTIN", "SIGTTOU") if hasattr(signal, name))
+_BY_DEFAULT = STOPPING[:1]
+
 
 class SecureBuffer:
     """Memory that is locked into RAM, left out of core dumps, and zeros at the start, in a forked child and after use.
@@ -171,11 +175,6 @@ class SecureBuffer:
         if count > room:
             raise ValueError(f"shape {dimensions} must fit: {count} elements of {item} bytes from byte {begin} of {self.nbytes}")
         return dimensions, count
-
-
-# Signals whose default is to stop the process: Ctrl-Z, and the terminal of another job.
-STOPPING = tuple(getattr(signal, name) for name in ("SIGTSTP", "SIGTTIN", "SIGTTOU") if hasattr(signal, name))
-_BY_DEFAULT = STOPPING[:1]
 
 
 class BackgroundScrub:

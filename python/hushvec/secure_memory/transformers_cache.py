@@ -22,6 +22,10 @@ from hushvec.secure_memory.digests import model_digest
 from hushvec.secure_memory.sealed_file import Header, Layer, SealedFile, key_bytes, write
 
 _ALIGNMENT = 64
+Key: TypeAlias = "bytes | bytearray | memoryview | SecureBuffer"
+_DIGEST_BYTES = 32
+_NO_TOKENS = bytes(_DIGEST_BYTES)
+_DTYPES = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16", "float64")}
 
 
 class KeysAndValues:
@@ -279,13 +283,6 @@ def _copy_positions(old: KeysAndValues, new: KeysAndValues, length: int, rows: S
 
 def _shown(states: tuple[torch.Tensor, torch.Tensor]) -> str:
     return " and ".join(f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}" for tensor in states)
-
-
-Key: TypeAlias = "bytes | bytearray | memoryview | SecureBuffer"
-
-_DIGEST_BYTES = 32
-_NO_TOKENS = bytes(_DIGEST_BYTES)
-_DTYPES = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16", "float64")}
 
 
 class SecureCache(cache_utils.Cache):  # type: ignore[misc]

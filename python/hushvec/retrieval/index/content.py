@@ -19,6 +19,8 @@ from hushvec.retrieval.index.settings import IndexSettings
 from hushvec.retrieval.stores import MatrixStore, RowStore, Store
 
 _LARGEST = 2**63 - 1
+NOTE_BESIDE = "texts or metadata are stored beside the rows as they are: this receipt says nothing about them"
+Metadata = dict[str, Any]
 
 
 class RowIds:
@@ -149,11 +151,6 @@ def _require_unique(ids: NDArray[Any]) -> None:
 
 def _shown(one: Any) -> str:
     return f"{one!r:.80}" if isinstance(one, str) else str(int(one))
-
-
-NOTE_BESIDE = "texts or metadata are stored beside the rows as they are: this receipt says nothing about them"
-
-Metadata = dict[str, Any]
 
 
 class StoredDocument(NamedTuple):

@@ -18,6 +18,13 @@ _WORTH_A_DELTA = 0.99
 
 
 Guarantee = tuple[float, float]
+_LABELS = tuple(f"{side}: " for side in SIDES)
+_QUERIES = (1, 10, 100)
+_UNITS = {
+    PER_QUERY: "query",
+    "record": "query, each of which is another person's: two of one person cost it twice",
+    "release": "search, all queries of which are about one person",
+}
 
 
 def document_guarantee(content: Content, queries: int) -> Guarantee | None:
@@ -62,15 +69,6 @@ def cost_of_queries(noise: ScoreNoise, queries: int) -> tuple[float, float]:
     return (best, noise.delta) if best < _WORTH_A_DELTA * together[0] else together
 
 
-_LABELS = tuple(f"{side}: " for side in SIDES)
-_QUERIES = (1, 10, 100)
-_UNITS = {
-    PER_QUERY: "query",
-    "record": "query, each of which is another person's: two of one person cost it twice",
-    "release": "search, all queries of which are about one person",
-}
-
-
 def title(content: Content) -> str:
     settings = content.settings
     noise = ", ".join(name for name in SIDES if getattr(settings, name) is not None) or "nothing"
@@ -88,8 +86,19 @@ def sheet(content: Content, *, is_seeded: bool) -> Sheet:
 
 
 def _facts(content: Content) -> Iterator[str]:
-    for part in (_documents, _scores, _queries, _beside):
-        yield from part(content)
+    yield from _documents(content)
+    scores = content.settings.scores
+    if scores is not None:
+        costs = "; ".join(f"{queries}: {_cost(document_guarantee(content, queries))}" for queries in _QUERIES)
+        yield f"scores: {scores.mechanism}, clamped to [{scores.low:g}, {scores.high:g}], epsilon = {float(scores.epsilon)!r} a query"
+        yield f"a document costs, by the number of queries answered in all: {costs}"
+    yield from _queries(content)
+    texts, metadata = content.documents.counts
+    if texts or metadata:
+        yield (
+            f"{plural(texts, 'text')} and the metadata of {plural(metadata, 'row')} are stored as they are: nothing protects them, "
+            "and anyone who reads a text needs no vector"
+        )
 
 
 def _documents(content: Content) -> Iterator[str]:
@@ -108,15 +117,6 @@ def _documents(content: Content) -> Iterator[str]:
         yield f"{bound}, by a search for their clean versions (the right one at rank 1)"
 
 
-def _scores(content: Content) -> Iterator[str]:
-    noise = content.settings.scores
-    if noise is None:
-        return
-    costs = "; ".join(f"{queries}: {_cost(document_guarantee(content, queries))}" for queries in _QUERIES)
-    yield f"scores: {noise.mechanism}, clamped to [{noise.low:g}, {noise.high:g}], epsilon = {float(noise.epsilon)!r} a query"
-    yield f"a document costs, by the number of queries answered in all: {costs}"
-
-
 def _queries(content: Content) -> Iterator[str]:
     noise = content.settings.queries
     if noise is None:
@@ -127,15 +127,6 @@ def _queries(content: Content) -> Iterator[str]:
         costs = "; ".join(f"{queries}: {_cost(query_guarantee(content, queries))}" for queries in _QUERIES)
         yield f"the asker is charged, by the number of queries in a search: {costs}"
     yield "noise on queries protects the asker, if it is added at the asker's side; no document gains from it"
-
-
-def _beside(content: Content) -> Iterator[str]:
-    texts, metadata = content.documents.counts
-    if texts or metadata:
-        yield (
-            f"{plural(texts, 'text')} and the metadata of {plural(metadata, 'row')} are stored as they are: nothing protects them, "
-            "and anyone who reads a text needs no vector"
-        )
 
 
 def _caveats(content: Content, is_seeded: bool) -> Iterator[str]:

@@ -20,6 +20,8 @@ from hushvec.retrieval.noise import VectorNoise
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
 
+Kept = TypeVar("Kept")
+
 
 class Prepared(NamedTuple):
     """Projected rows and the plan of their release, checked except for NaN and Inf. Without a plan the rows are final."""
@@ -91,9 +93,6 @@ def as_rows(x: Any) -> NDArray[np.float32]:
         values = x.get()
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(values, dtype=np.float32)
-
-
-Kept = TypeVar("Kept")
 
 
 class KeptReleases(Generic[Kept]):

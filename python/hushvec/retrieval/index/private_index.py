@@ -59,7 +59,7 @@ class PrivateIndex:
         Those of `VectorNoise` and `ScoreNoise`; `document_guarantee` and `query_guarantee` give the numbers. Adjacency: replace the
         vector of one row; ids, texts, metadata and the number of rows are public, stored and returned without protection. Anyone
         who can read a text does not need its vector. Deleting a row refunds nothing: its release stays released. Noise on queries
-        protects the asker, not the documents. With noise on documents, stores hold only released rows, and scores of released rows
+        protects the client, not the documents. With noise on documents, stores hold only released rows, and scores of released rows
         are post-processing, so that noise on scores adds a second guarantee. A filter reads metadata alone and costs nothing.
 
     Edge cases:

@@ -29,12 +29,19 @@ from hushvec.retrieval.stores.numpy_flat import Rows, Scores, best_of_matrix, sc
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import GumbelTopK
-    from hushvec.receipts.labels import RowReceipt
-    from hushvec.receipts.selections import SelectionReceipt
-
 
 _SHOWN_QUERIES = 4
 _SHOWN_ROWS, _SHOWN_ROWS_OF_ONE = 5, 15  # of each of several queries, and of a single one
+Places = NDArray[np.int64]
+# A store that finds its answers without looking at rows one by one is asked for this many times as many rows as should be enough,
+_MARGIN = 2
+# if that is at most this part of its rows: else the rows of the subset are scored themselves.
+_LARGEST_PART = 4
+# Gumbel top-k takes all scores of a query at once: so many scores of several queries are held, 64 MB.
+_HELD_SCORES = 1 << 24
+NOTE_SCORES = "the released rows are scores: one row a document, one column a query, clamped to [{low!r}, {high!r}] and shifted"
+# Releases of queries kept for another try. Every abandoned search leaves one.
+_MOST_UNANSWERED = 256
 
 
 @shown
@@ -79,14 +86,6 @@ def _noise(receipt: RowReceipt | SelectionReceipt | None) -> str:
     return f"{receipt.mechanism}, epsilon {at_least(receipt.epsilon)}, delta {at_least(receipt.delta)} for this search{claim}"
 
 
-Places = NDArray[np.int64]
-
-# A store that finds its answers without looking at rows one by one is asked for this many times as many rows as should be enough,
-_MARGIN = 2
-# if that is at most this part of its rows: else the rows of the subset are scored themselves.
-_LARGEST_PART = 4
-
-
 class Chosen:
     """Some rows of a matrix, in their order, copied a block at a time."""
 
@@ -122,12 +121,6 @@ def best_of_some(store: Store, queries: Scores, k: int, places: Places) -> tuple
             return np.take_along_axis(found, first, axis=1), np.take_along_axis(scores, first, axis=1)
     found, scores = best_of_matrix(rows_at(store, places), queries, k)
     return places[found], scores
-
-
-# Gumbel top-k takes all scores of a query at once: so many scores of several queries are held, 64 MB.
-_HELD_SCORES = 1 << 24
-
-NOTE_SCORES = "the released rows are scores: one row a document, one column a query, clamped to [{low!r}, {high!r}] and shifted"
 
 
 @dataclass(frozen=True)
@@ -209,9 +202,6 @@ class ScoreSearch:
         np.fmax(scores, -reach, out=scores)
         np.fmin(scores, reach, out=scores)
 
-
-# Releases of queries kept for another try. Every abandoned search leaves one.
-_MOST_UNANSWERED = 256
 
 class Searching:
     """`PrivateIndex.search`."""

@@ -101,9 +101,8 @@ class IndexSettings:
 
     def with_budgets(self, budgets: Mapping[str, Budget | None]) -> IndexSettings:
         """A copy with these budgets, by side, and no others."""
-        changed = {
-            name: replace(side, budget=budgets.get(name)) for name in SIDES if (side := getattr(self, name)) is not None
-        }
+        sides = {name: getattr(self, name) for name in SIDES}
+        changed = {name: replace(side, budget=budgets.get(name)) for name, side in sides.items() if side is not None}
         return replace(self, **changed)
 
     def require_secret_key(self, generator: _core.Generator) -> None:

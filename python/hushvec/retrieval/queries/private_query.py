@@ -289,9 +289,7 @@ def _require_holder(holder: Any, dimension: int) -> None:
 
     if not isinstance(holder, PrivateIndex):
         if not callable(holder):
-            raise TypeError(
-                f"holder must be a PrivateIndex or a function (row, count) -> (ids, vectors), got {validate.kind(holder)}"
-            )
+            raise TypeError(f"holder must be a PrivateIndex or a function (row, count) -> (ids, vectors), got {validate.kind(holder)}")
         return
     settings = holder.settings
     if settings.queries is not None:

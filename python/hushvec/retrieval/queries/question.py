@@ -24,6 +24,10 @@ from hushvec.receipts.labels import RowReceipt, row_receipt
 _FORMAT = 1
 
 Rows = NDArray[np.float32]
+# A server of documents: (row [d], count) -> (ids [w], vectors [w, d]) of the nearest documents, w at most count.
+Holder = Callable[[Rows, int], Any]
+_MEMO_FORMAT = 2
+_WHOLE = 1  # the previous format, one object for the whole file; it is converted when read
 
 
 class Question(NamedTuple):
@@ -93,10 +97,6 @@ class Answer(NamedTuple):
     receipt: RowReceipt
 
 
-Holder = Callable[[Rows, int], Any]
-"""A server of documents: (row [d], count) -> (ids [w], vectors [w, d]) of the nearest documents, w at most count."""
-
-
 def candidates(ids: Any, vectors: Any) -> Candidates:
     """Checked candidates: one id per row, finite rows. TypeError for ids of another kind, ValueError for the rest."""
     try:
@@ -152,10 +152,6 @@ def _fields(text: str | bytes, kind: str, names: tuple[str, ...]) -> dict[str, A
     return fields
 
 
-_MEMO_FORMAT = 2
-_WHOLE = 1  # the previous format, one object for the whole file; it is converted when read
-
-
 @dataclass(frozen=True)
 class Asked:
     """A question that has been released.
@@ -177,20 +173,20 @@ class AskedQuestions:
 
     Args:
         path: of the file; None for memory alone.
-        asker: digest of what answers depend on: the codebook, epsilon and the number of documents fetched.
+        client: digest of what answers depend on: the codebook, epsilon and the number of documents fetched.
 
     A process that is killed while it writes leaves an unfinished last line. It is dropped with a warning: its question did not leave,
     because a question leaves only after its line is on the disk.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, asker: str) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, client: str) -> None:
         self._path = None if path is None else Path(path)
-        self._asker = asker
+        self._client = client
         self._asked: dict[str, Asked] = {}
         self._unsaved: dict[str, Asked] = {}
         self.lock = threading.RLock()
         if self._path is not None and self._path.exists():
-            self._asked, is_whole = _contents(self._path, asker)
+            self._asked, is_whole = _contents(self._path, client)
             if not is_whole:
                 self._write_anew(self._path)
 
@@ -214,14 +210,14 @@ class AskedQuestions:
         self._unsaved.clear()
 
     def _is_first_to_write(self, path: Path) -> bool:
-        """Whether this process made the file, or another one for the same asker was faster."""
+        """Whether this process made the file, or another one for the same client was faster."""
         with unfinished(path) as beside:
             beside.file.write(self._whole())
             beside.complete()
             try:
                 beside.take_free_place()
             except FileExistsError:
-                _contents(path, self._asker)
+                _contents(path, self._client)
                 return False
             return True
 
@@ -230,7 +226,7 @@ class AskedQuestions:
             file.write(self._whole())
 
     def _whole(self) -> bytes:
-        return _line({"hushvec_questions": _MEMO_FORMAT, "asker": self._asker}) + _lines(self._asked)
+        return _line({"hushvec_questions": _MEMO_FORMAT, "asker": self._client}) + _lines(self._asked)
 
 
 def _name(query: NDArray[np.float32]) -> str:
@@ -256,7 +252,7 @@ def _lines(questions: Mapping[str, Asked]) -> bytes:
     )
 
 
-def _contents(path: Path, asker: str) -> tuple[dict[str, Asked], bool]:
+def _contents(path: Path, client: str) -> tuple[dict[str, Asked], bool]:
     """The questions of a memo, and whether its file can be appended to as it is."""
     fault = ValueError(f"memo must be a file of asked questions, version {_MEMO_FORMAT}; {path} is damaged or of another kind")
     *whole, rest = path.read_bytes().split(b"\n")
@@ -272,7 +268,7 @@ def _contents(path: Path, asker: str) -> tuple[dict[str, Asked], bool]:
         asked = {str(one["name"]): _asked_of(one) for one in entries}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise fault from None
-    if theirs != asker:
+    if theirs != client:
         raise ValueError(f"memo must be of this codebook, epsilon and fetch: {path} is of others")
     if version == _MEMO_FORMAT and rest:
         warnings.warn(f"{path} ends with an unfinished line, which is dropped: its question will be released anew", stacklevel=4)

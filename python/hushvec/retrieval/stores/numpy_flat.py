@@ -19,6 +19,12 @@ _LOWEST = np.float32(-np.inf)
 
 # Candidates are pruned when there are this many times k.
 _MOST_CANDIDATES = 64
+# Scores in a block: 512 KB, which stay in a second-level cache from their product to their maximum.
+_BLOCK_SCORES = 1 << 17
+# But not fewer documents than this, and so many queries at once: small blocks leave little to group, and products that are slow.
+_LEAST_DOCUMENTS = 512
+_MOST_QUERIES = 256
+Scores = NDArray[np.float32]
 
 
 class Best:
@@ -77,15 +83,6 @@ class Best:
         kept = order[rank < self._k]
         self._found = [(queries[kept], places[kept], values[kept])]
         self._count = len(kept)
-
-
-# Scores in a block: 512 KB, which stay in a second-level cache from their product to their maximum.
-_BLOCK_SCORES = 1 << 17
-# But not fewer documents than this, and so many queries at once: small blocks leave little to group, and products that are slow.
-_LEAST_DOCUMENTS = 512
-_MOST_QUERIES = 256
-
-Scores = NDArray[np.float32]
 
 
 class Rows(Protocol):

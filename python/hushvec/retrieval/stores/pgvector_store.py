@@ -80,18 +80,21 @@ class PgVectorStore(KeyedStore):
         self._psycopg: Any = psycopg
         self._register = register_vector
         self._columns = columns
-        self._where = f"table {_table_name(table)!r} of PostgreSQL"
+        parts = table.split(".") if isinstance(table, str) else []
+        if not 1 <= len(parts) <= 2 or not all(0 < len(part.encode()) <= _LONGEST_NAME and "\0" not in part for part in parts):
+            raise ValueError(f"table must be a name, or a schema's and a name with a dot between them, got {table!r:.80}")
+        self._where = f"table {table!r} of PostgreSQL"
         given = {"neighbors": neighbors, "ef_construction": ef_construction, "ef_search": ef_search}
         graph = _graph_settings(index, given)
         if index is not None and columns > _MOST_INDEXED:
             raise ValueError(f"index must be None for more than {_MOST_INDEXED} columns, got {index!r} for {columns}")
         self._ef_search = graph["ef_search"]
         self._address, self._password = self._checked_address(address)
-        self._table = self._psycopg.sql.Identifier(*table.split("."))
+        self._table = self._psycopg.sql.Identifier(*parts)
         self._connection: Any = None
         self._pid = os.getpid()
         self._unsettled: tuple[int, int] | None = None  # keys under which a lost transaction may have left rows
-        self._graph = None if index is None else {**graph, "name": self._psycopg.sql.Identifier(f"{table.split('.')[-1]}_hnsw")}
+        self._graph = None if index is None else {**graph, "name": self._psycopg.sql.Identifier(f"{parts[-1]}_hnsw")}
         self._run(self._make)
         self.keys = Keys(self._run(self._stored_keys))
 
@@ -242,13 +245,6 @@ class PgVectorStore(KeyedStore):
         lines = str(error).strip().splitlines() or [type(error).__name__]
         reason = lines[0].replace(self._password, "***") if self._password else lines[0]
         return StoreError(f"{self._where}: {reason}")
-
-
-def _table_name(table: Any) -> str:
-    parts = table.split(".") if isinstance(table, str) else []
-    if not 1 <= len(parts) <= 2 or not all(0 < len(part.encode()) <= _LONGEST_NAME and "\0" not in part for part in parts):
-        raise ValueError(f"table must be a name, or a schema's and a name with a dot between them, got {table!r:.80}")
-    return str(table)
 
 
 def _graph_settings(index: Any, given: dict[str, int | None]) -> dict[str, int]:

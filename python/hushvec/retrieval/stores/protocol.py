@@ -17,6 +17,14 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 
+_GRAPH = ("neighbors", "ef_construction", "ef_search")
+# Stores whose rows are one array in memory: noise on scores needs it.
+WITH_A_MATRIX = ("flat", "numpy")
+# The store that searches cells of near rows.
+CELLS = "ivf"
+# A URL, of whose slashes pathlib drops one, or libpq's words. A drive's name has one letter.
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/|.*\bpassword\s*=", re.DOTALL)
+
 
 class Keys:
     """The keys of the rows that are there, ascending, in the order of the rows. No key is ever used twice."""
@@ -52,13 +60,14 @@ class Keys:
 
 def when_gone(store: object, close: Callable[[], Any]) -> None:
     """Call `close` when the store is garbage-collected or at exit; last in, first out, and never in a forked child."""
-    weakref.finalize(store, _closed, close, os.getpid())
+    pid = os.getpid()
 
+    def closed() -> None:
+        if pid == os.getpid():
+            with contextlib.suppress(Exception):
+                close()
 
-def _closed(close: Callable[[], Any], pid: int) -> None:
-    if pid == os.getpid():
-        with contextlib.suppress(Exception):
-            close()
+    weakref.finalize(store, closed)
 
 
 class ArrayFile(ABC):
@@ -162,7 +171,6 @@ class _Kind(NamedTuple):
     options: tuple[str, ...] = ()
 
 
-_GRAPH = ("neighbors", "ef_construction", "ef_search")
 _KINDS = {
     "flat": _Kind("faiss_indexes", "FlatStore"),
     "numpy": _Kind("numpy_flat", "NumpyStore"),
@@ -178,13 +186,6 @@ STORES = tuple(_KINDS)
 ON_DISK = tuple(name for name, kind in _KINDS.items() if kind.place == "folder")
 # Behind a server: its rows lie where an address says.
 BEHIND_AN_ADDRESS = tuple(name for name, kind in _KINDS.items() if kind.place == "address")
-# Those whose rows are one array in memory: noise on scores needs it.
-WITH_A_MATRIX = ("flat", "numpy")
-# The store that searches cells of near rows.
-CELLS = "ivf"
-
-# A URL, of whose slashes pathlib drops one, or libpq's words. A drive's name has one letter.
-_ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/|.*\bpassword\s*=", re.DOTALL)
 
 
 def open_store(
@@ -201,7 +202,13 @@ def open_store(
         MissingExtraError: the store's package is not installed.
     """
     kind = _KINDS[validate.choice("store", name, STORES)]
-    chosen = _checked_options(name, kind, options)
+    if not isinstance(options, Mapping | None):
+        raise TypeError(f"store_options must be a mapping, got {validate.kind(options)}")
+    chosen = {} if options is None else dict(options)
+    for option in chosen:
+        if option not in kind.options:
+            known = ", ".join(kind.options) or "none"
+            raise ValueError(f"store_options must be among those of {name!r} ({known}), got {option!r}")
     if kind.place == "memory":
         if path is not None:
             raise ValueError(f"path must be None for store {name!r}, which lies in memory, got {shown(path)}")
@@ -228,15 +235,3 @@ def _class(name: str, kind: _Kind) -> Any:
     if name == "flat" and not module.is_installed():
         return _class("numpy", _KINDS["numpy"])
     return getattr(module, kind.class_name)
-
-
-def _checked_options(name: str, kind: _Kind, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    if options is None:
-        return {}
-    if not isinstance(options, Mapping):
-        raise TypeError(f"store_options must be a mapping, got {validate.kind(options)}")
-    for option in options:
-        if option not in kind.options:
-            known = ", ".join(kind.options) or "none"
-            raise ValueError(f"store_options must be among those of {name!r} ({known}), got {option!r}")
-    return dict(options)
