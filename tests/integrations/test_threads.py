@@ -3,7 +3,7 @@
 import inspect
 import threading
 
-from hushvec.integrations._threads import in_thread
+from hushvec.integrations._source import in_thread
 
 
 class Store:

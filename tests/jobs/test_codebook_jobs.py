@@ -15,7 +15,7 @@ from scipy import stats
 import hushvec as hv
 from evidence.reference import jobs as reference
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.jobs import NoiseJob, answers, derivation, noise_batch, noise_file
+from hushvec.jobs import NoiseJob, derivation, noise_batch, noise_file
 from hushvec.mechanisms import PrivUnit, PublicCodebook
 from hushvec.receipts.labels import LabelReceipt
 from mechanisms.discrete import discrete_reference
@@ -292,4 +292,4 @@ def test_each_row_has_one_answer_of_its_own():
     """n = 400 equal rows at as many places: at epsilon = 0.5 many answers, and no two neighbors bound to agree."""
     found = answers_at(started(epsilon=0.5), ROWS[0], 400)
     assert len(set(found.tolist())) == 20
-    assert answers.answered(CODEBOOK.mechanism(3.0), ROWS[:0], KEY, derivation.positions(0, 0, 0), "aes256").shape == (0, 12)
+    assert derivation.answered(CODEBOOK.mechanism(3.0), ROWS[:0], KEY, derivation.positions(0, 0, 0), "aes256").shape == (0, 12)

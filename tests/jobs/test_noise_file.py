@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.jobs import NoiseJob, files, noise_batch, noise_file
+from hushvec.jobs import NoiseJob, batch, noise_batch, noise_file
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -52,7 +52,7 @@ def vectors_in(table):
 @pytest.mark.parametrize("target", ("out.parquet", "out.arrow", "out.feather"))
 @pytest.mark.parametrize("id_column", (None, "id", "name"))
 def test_every_kind_of_file(tmp_path, monkeypatch, job, rows, source, target, id_column):
-    monkeypatch.setattr(files, "PART_ELEMENTS", 70 * DIMENSION)
+    monkeypatch.setattr(batch, "PART_ELEMENTS", 70 * DIMENSION)
     write(tmp_path / source, table_of(rows))
     receipt = noise_file(tmp_path / source, tmp_path / target, job, id_column=id_column, partition=2)
     noisy = read(tmp_path / target)
@@ -76,7 +76,7 @@ def test_what_is_kept_is_named_in_the_receipt(tmp_path, job, rows):
 
 
 def test_a_run_that_was_cut_off_is_repeated_with_the_same_bits(tmp_path, monkeypatch, rows):
-    monkeypatch.setattr(files, "PART_ELEMENTS", 100 * DIMENSION)
+    monkeypatch.setattr(batch, "PART_ELEMENTS", 100 * DIMENSION)
     source, target = write(tmp_path / "in.parquet", table_of(rows)), tmp_path / "out.parquet"
     seen = []
 
@@ -99,7 +99,7 @@ def test_a_run_that_was_cut_off_is_repeated_with_the_same_bits(tmp_path, monkeyp
 
 
 def test_the_budget_is_charged_once_and_only_for_a_good_file(tmp_path, monkeypatch, job, rows):
-    monkeypatch.setattr(files, "PART_ELEMENTS", 100 * DIMENSION)
+    monkeypatch.setattr(batch, "PART_ELEMENTS", 100 * DIMENSION)
     bad = rows.copy()
     bad[777, 3] = np.nan
     budget = hv.PrivacyBudget(10.0)
@@ -127,7 +127,7 @@ def test_a_bar_for_a_person_at_a_terminal(tmp_path, monkeypatch, job, rows):
 
     monkeypatch.setattr("hushvec._util.display.SHOW_AFTER_SECONDS", 0.0)
     monkeypatch.setattr("hushvec._util.display.REDRAW_SECONDS", 0.0)
-    monkeypatch.setattr(files, "PART_ELEMENTS", 500 * DIMENSION)
+    monkeypatch.setattr(batch, "PART_ELEMENTS", 500 * DIMENSION)
     source = write(tmp_path / "in.parquet", table_of(rows))
     for terminal, shown in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr("sys.stderr", terminal)
@@ -140,9 +140,9 @@ def test_a_bar_for_a_person_at_a_terminal(tmp_path, monkeypatch, job, rows):
 
 def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch, job, rows):
     source = write(tmp_path / "in.parquet", table_of(rows))
-    honest = files._ParquetFile.batches
-    monkeypatch.setattr(files._ParquetFile, "batches", lambda *args: list(honest(*args))[:-1])
-    monkeypatch.setattr(files, "PART_ELEMENTS", 100 * DIMENSION)
+    honest = batch._ParquetFile.batches
+    monkeypatch.setattr(batch._ParquetFile, "batches", lambda *args: list(honest(*args))[:-1])
+    monkeypatch.setattr(batch, "PART_ELEMENTS", 100 * DIMENSION)
     with pytest.raises(ValueError, match=r"must not change while it is read: 1000 rows were counted, got 900"):
         noise_file(source, tmp_path / "out.parquet", job)
     assert not (tmp_path / "out.parquet").exists()

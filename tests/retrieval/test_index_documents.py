@@ -11,7 +11,7 @@ import pytest
 
 import hushvec as hv
 from hushvec.retrieval import PrivateIndex, ScoreNoise, StoredDocument, VectorNoise
-from hushvec.retrieval.index.documents import NOTE_BESIDE
+from hushvec.retrieval.index.content import NOTE_BESIDE
 from retrieval.index_cases import STORES, best_by_sorting, filled, loaded, made, some_rows, unit
 
 ROWS = some_rows(200)

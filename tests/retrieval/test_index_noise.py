@@ -21,7 +21,7 @@ from hushvec.mechanisms import (
 )
 from hushvec.receipts.selections import SelectionReceipt
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
-from hushvec.retrieval.index.private_scores import NOTE_SCORES
+from hushvec.retrieval.index.searching import NOTE_SCORES
 from retrieval.index_cases import STORES, Counting, best_by_sorting, filled, some_rows, unit
 
 ROWS = some_rows()

@@ -15,7 +15,7 @@ import hushvec as hv
 from hushvec._util.rounding import float32_down
 from hushvec.mechanisms import GumbelTopK
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
-from hushvec.retrieval.index.private_scores import ScoreSearch
+from hushvec.retrieval.index.searching import ScoreSearch
 from retrieval.index_cases import filled, some_rows, unit
 
 pytestmark = pytest.mark.ranks
@@ -69,7 +69,7 @@ def test_replacing_a_document_moves_its_scores_alone(queries):
 
         return change
 
-    from hushvec.retrieval.stores.blocks import best_of_matrix
+    from hushvec.retrieval.stores.numpy_flat import best_of_matrix
 
     other = rows.copy()
     other[123] = -1e30
@@ -204,9 +204,9 @@ def test_selections_have_the_law_of_the_exponential_mechanism():
 
 
 def test_selections_over_several_runs_of_queries_are_the_same_selections(monkeypatch):
-    from hushvec.retrieval.index import private_scores
+    from hushvec.retrieval.index import searching
 
-    monkeypatch.setattr(private_scores, "_HELD_SCORES", 50)
+    monkeypatch.setattr(searching, "_HELD_SCORES", 50)
     outcome, scores = selections(ScoreNoise(epsilon=6.0, mechanism="gumbel"), 2000, seed=4)
     law = np.exp(list(orders(scores.astype(float), 2, 3.0 / 2).values()))
     possible = [5 * first + second for first, second in itertools.permutations(range(5), 2)]

@@ -10,8 +10,7 @@ from hushvec.errors import MissingExtraError
 from hushvec.mechanisms import PublicProjection
 from hushvec.retrieval import PrivateIndex
 from hushvec.retrieval.stores import ON_DISK
-from hushvec.retrieval.stores.best import Best
-from hushvec.retrieval.stores.blocks import best_of_matrix
+from hushvec.retrieval.stores.numpy_flat import Best, best_of_matrix
 from retrieval.index_cases import EXACT, STORES, best_by_sorting, filled, made, some_rows, unit
 
 pytestmark = pytest.mark.ranks

@@ -11,7 +11,7 @@ import pytest
 
 import hushvec as hv
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
-from hushvec.retrieval.measures.cosines import cosines, theoretical_cosine
+from hushvec.retrieval.measures import cosines, theoretical_cosine
 
 WITHIN = 0.01
 LARGEST_ERROR = 0.002

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evidence.reference.sizes import scaled
-from hushvec.retrieval.measures.paired import paired_test, sign_flip_p_value
+from hushvec.retrieval.evaluation import paired_test, sign_flip_p_value
 
 stats = pytest.importorskip("scipy.stats")
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hushvec.retrieval.measures.ranking import cutoffs, judge, per_query
+from hushvec.retrieval.measures import cutoffs, judge, per_query
 
 QUERIES, DOCUMENTS, DEPTH = 300, 40, 10
 

@@ -147,7 +147,7 @@ class TestCache:
         import torch
 
         from hushvec.secure_memory import SecureCache
-        from hushvec.secure_memory.cache_layer import SecureLayer
+        from hushvec.secure_memory.transformers_cache import SecureLayer
         from secure_memory.small_model import TOKENS
 
         with SecureCache(model.config, capacity=64) as cache, torch.no_grad():

@@ -65,7 +65,6 @@ NEEDS = {
     "jax.py": {"jax"},
     "langchain.py": {"langchain_core"},
     "langchain_store.py": {"langchain_core"},
-    "cache_layer.py": {"torch", "transformers"},
     "transformers_cache.py": {"torch", "transformers"},
     "llama_index.py": {"llama_index"},
     "llama_index_store.py": {"llama_index"},

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Collection, Iterable
-from functools import wraps
+from collections.abc import Collection, Iterable
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any
 
 from hushvec._util.recording import require_no_recorder
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 SMALLEST_NORM = 2.0**-100
 LARGEST_NORM = 2.0**100
@@ -161,21 +158,3 @@ def nearest_of(name: str, choices: Iterable[str]) -> str:
     """`, did you mean 'email'?` for the end of an error, or nothing where no choice is near."""
     near = nearest(name, choices)
     return f", did you mean {near!r}?" if near else ""
-
-
-def also_called(**other_to_name: str) -> Callable[[Function], Function]:
-    """Decorator: keyword arguments are taken under a second name too, as in `also_called(max_len="max_length")`."""
-
-    def decorate(function: Function) -> Function:
-        @wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            for other, name in other_to_name.items():
-                if other in kwargs:
-                    if name in kwargs:
-                        raise TypeError(f"{name} must be given once, got {other} as well, which means the same")
-                    kwargs[name] = kwargs.pop(other)
-            return function(*args, **kwargs)
-
-        return call  # type: ignore[return-value]
-
-    return decorate

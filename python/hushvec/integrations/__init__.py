@@ -6,15 +6,15 @@ Adapters that embed texts share these arguments:
     model         a WrappedEmbeddingModel, or any model together with middleware
     middleware    a step or a list of steps; None for a model that is wrapped already
     on_receipt    called with each receipt, such as the `append` of a list
-    noise_on      which rows are private releases. "documents": protects them from anyone who sees the index or its answers;
-    questions are
-                  embedded clean, without charge or receipt. "queries": protects questions from the holder of the index; documents are
-                  embedded clean. "both": protects both, and little is found then.
+    noise_on      which rows are private releases. "documents": protects them from anyone who sees the index or its answers; questions
+                  are embedded clean, without charge or receipt. "queries": protects questions from the holder of the index;
+                  documents are embedded clean. "both": protects both, and little is found then.
 
 They raise TypeError for a model that is neither wrapped nor comes with middleware, and ValueError for an unknown noise_on or where no
-step adds noise.
+step adds noise. At embedding they raise what the wrapped model raises, and nothing is charged for a refusal.
 """
 
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 from hushvec._util.lazy import at_first_use
@@ -43,30 +43,6 @@ if TYPE_CHECKING:
     from hushvec.integrations import torch_ops as torch_ops
     from hushvec.integrations import transformers as transformers
 
-_ADAPTERS = (
-    "chroma",
-    "dask",
-    "datasets",
-    "detectors",
-    "gliner",
-    "haystack",
-    "haystack_store",
-    "jax",
-    "langchain",
-    "langchain_store",
-    "llama_index",
-    "llama_index_store",
-    "openai",
-    "presidio",
-    "ray",
-    "sentence_transformers",
-    "sklearn",
-    "spacy",
-    "spark",
-    "tables",
-    "token_classifier",
-    "torch_ops",
-    "transformers",
-)
+_ADAPTERS = [module.name for module in iter_modules(__path__) if not module.name.startswith("_")]
 
 __getattr__, __dir__ = at_first_use(globals(), {}, below=_ADAPTERS)

@@ -1,4 +1,4 @@
-"""What every store is built on: a `PrivateIndex` with texts, metadata and string ids, for hosts that call from several threads."""
+"""Shared base of the stores: a `PrivateIndex` with texts, metadata and string ids, for hosts that call from several threads."""
 
 from __future__ import annotations
 
@@ -18,36 +18,26 @@ from hushvec.embedders.protocol import KINDS, Embeddings, Kind
 from hushvec.errors import StoreError
 from hushvec.integrations._source import OnReceipt, PrivateSource, require_on_receipt
 from hushvec.middleware import EmbeddingMiddleware, WrappedEmbeddingModel, wrap_embedding_model
-from hushvec.retrieval.index.documents import Beside, StoredDocument
+from hushvec.retrieval.index.content import Documents, StoredDocument
 from hushvec.retrieval.index.private_index import PrivateIndex
 
 _SIDES: dict[Kind, str] = {"document": "documents", "query": "queries"}
 
 
 class Found(NamedTuple):
-    """A document that a search found.
-
-    Args:
-        document: id, text and metadata.
-        score: None where the index releases none (noise on scores, "gumbel").
-    """
+    """A document that a search found; no score where the index releases none (noise on scores, "gumbel")."""
 
     document: StoredDocument
     score: float | None
 
 
 class Batch(NamedTuple):
-    """Documents on their way into the index, with unique ids.
-
-    Args:
-        ids, texts, metadata: of each.
-        asked: what the caller gave, if an id was missing: the same again gets the same ids where the store failed.
-    """
+    """Documents on their way into the index, with unique ids."""
 
     ids: list[str]
     texts: list[str]
     metadata: list[Mapping[str, Any]]
-    asked: bytes | None
+    asked: bytes | None  # digest of what came, if an id was missing: the same again gets the same ids where the store failed
 
 
 class IndexStore:
@@ -61,8 +51,7 @@ class IndexStore:
             to the caller; what was charged stays charged.
 
     Raises:
-        TypeError: no index, one with integers as ids, a model that cannot embed, on_receipt that cannot be called.
-        ValueError: model and index both add noise to documents, or both to queries.
+        TypeError, ValueError: no index, or one with integers as ids; a model that cannot embed; noise from both on one side.
     """
 
     def __init__(self, index: Any, model: Any = None, *, keep_texts: bool = True, on_receipt: OnReceipt | None = None) -> None:
@@ -75,7 +64,9 @@ class IndexStore:
         self.index = index
         self.keep_texts = validate.flag("keep_texts", keep_texts)
         self._on_receipt = require_on_receipt(on_receipt)
-        self._model = None if model is None else _wrapped(model)
+        if model is not None and not isinstance(model, WrappedEmbeddingModel):
+            model = wrap_embedding_model(model, EmbeddingMiddleware())
+        self._model: WrappedEmbeddingModel | None = model
         self._unstored: dict[bytes, list[str]] = {}  # new ids of batches that met a store that failed
         self.lock = threading.RLock()  # for adapters too, around calls that belong together
 
@@ -85,14 +76,14 @@ class IndexStore:
         """New documents but for their rows, checked before a model runs or a budget is charged. Where an id is missing, a new one."""
         listed = list(texts)
         fields = [{} for _ in listed] if metadata is None else list(metadata)
-        Beside.checked(listed, fields, len(listed))
+        Documents.checked(listed, fields, len(listed))
         names = [None] * len(listed) if ids is None else list(ids)
         if len(names) != len(listed):
             raise ValueError(f"ids must be as many as the {len(listed)} texts, got {len(names)}")
         for name in names:
             if name is not None and not isinstance(name, str):
                 raise TypeError(f"ids must be strings or None, got {validate.kind(name)}")
-        asked = None if all(names) else _digest(names, listed, fields)
+        asked = None if all(names) else hashlib.sha256(repr((names, listed, fields)).encode("utf-8", "backslashreplace")).digest()
         given = [name or str(uuid.uuid4()) for name in names]
         for name, count in Counter(given).items():
             if count > 1:
@@ -100,12 +91,9 @@ class IndexStore:
         return Batch(given, listed, fields, asked)
 
     def write(self, batch: Batch, rows: Any = None, *, replace: bool = True) -> list[str]:
-        """Store documents in one release; their ids. Without documents nothing happens.
+        """Store documents in one release; their ids. Without documents nothing happens, and without rows the model embeds the texts.
 
-        Args:
-            batch: from `batch`.
-            rows: of the texts; None: the model embeds them.
-            replace: a known id is deleted and comes back as a new release, with a new charge; else it is refused.
+        With `replace` a known id is deleted and comes back as a new release, with a new charge; else it is refused.
         """
         if not batch.ids:
             return []
@@ -226,19 +214,11 @@ class IndexStore:
 
 
 def _noised_kinds(model: Any) -> tuple[Kind, ...]:
-    """Of which texts a model of hushvec releases the rows."""
+    """The kinds of text whose rows a model of hushvec releases."""
     source = getattr(model, "_source", None)
     if isinstance(source, PrivateSource):
         return tuple(kind for kind in KINDS if source.side(kind).adds_noise)
     return KINDS if isinstance(model, WrappedEmbeddingModel) and model.adds_noise else ()
-
-
-def _wrapped(model: Any) -> WrappedEmbeddingModel:
-    return model if isinstance(model, WrappedEmbeddingModel) else wrap_embedding_model(model, EmbeddingMiddleware())
-
-
-def _digest(*parts: list[Any]) -> bytes:
-    return hashlib.sha256(repr(parts).encode("utf-8", "backslashreplace")).digest()
 
 
 def as_array(name: str, rows: Any, dimensions: int) -> NDArray[Any]:

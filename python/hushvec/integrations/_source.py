@@ -1,20 +1,69 @@
-"""What every adapter is built on: a wrapped model, whose receipts are reported."""
+"""Shared base of the adapters: a wrapped model whose receipts are reported, rows as lists, methods as coroutines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from hushvec._util import validate
 from hushvec.embedders.protocol import KINDS, Kind
-from hushvec.integrations._rows import ReleasedList, rows_as_lists
 from hushvec.middleware import EmbeddingMiddleware, Embeddings, WrappedEmbeddingModel, wrap_embedding_model
 from hushvec.receipts.labels import RowReceipt
 
+Item = TypeVar("Item")
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
 OnReceipt = Callable[[RowReceipt], Any]
 NoiseOn = Literal["documents", "queries", "both"]
-
 _NOISED: dict[str, tuple[Kind, ...]] = {"documents": ("document",), "queries": ("query",), "both": KINDS}
+
+
+class ReleasedList(list[Item]):
+    """A list of rows, or one row as a list of numbers, with the receipts of its release. What is cut from it is a plain list.
+
+    Args:
+        items: rows, or the numbers of one.
+        source: the embeddings that they are from. None, as for a host that rebuilds lists as `type(rows)(rows)`: no receipts.
+    """
+
+    receipts: tuple[RowReceipt, ...]
+    usage: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+
+    def __init__(self, items: Iterable[Item] = (), source: Embeddings | None = None) -> None:
+        super().__init__(items)
+        self.receipts = () if source is None else source.receipts
+        self.usage = {} if source is None else dict(source.usage)
+        self.metadata = {} if source is None else dict(source.metadata)
+
+    @property
+    def receipt(self) -> RowReceipt | None:
+        """The receipt of the last private release, None if the values went through none."""
+        return self.receipts[-1] if self.receipts else None
+
+
+def rows_as_lists(embeddings: Embeddings) -> ReleasedList[ReleasedList[float]]:
+    """All rows [n, d], as Python floats."""
+    return ReleasedList((ReleasedList(row, embeddings) for row in embeddings.values.tolist()), embeddings)
+
+
+def rows_as_arrays(embeddings: Embeddings) -> ReleasedList[Any]:
+    """All rows [n, d], as numpy arrays [d] in the embeddings' own memory."""
+    return ReleasedList(list(embeddings.values), embeddings)
+
+
+def in_thread(method: Callable[Arguments, Answer]) -> Callable[Arguments, Coroutine[Any, Any, Answer]]:
+    """A method as a coroutine, which runs it in a thread: the method of that name that the object has, which may be a subclass's."""
+
+    @functools.wraps(method)
+    async def coroutine(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        own: Callable[..., Answer] = getattr(args[0], method.__name__)
+        return await asyncio.to_thread(own, *args[1:], **kwargs)
+
+    coroutine.__doc__ = f"`{method.__name__}` as a coroutine, in a thread."
+    return coroutine
 
 
 class PrivateSource:
@@ -71,6 +120,20 @@ class PrivateSource:
             for receipt in embeddings.receipts:
                 self.on_receipt(receipt)
         return embeddings
+
+
+class Adapter:
+    """The constructor that adapters share."""
+
+    def __init__(
+        self,
+        model: Any,
+        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
+        *,
+        on_receipt: OnReceipt | None = None,
+        noise_on: NoiseOn = "documents",
+    ) -> None:
+        self._source = PrivateSource(model, middleware, on_receipt, noise_on)
 
 
 def wrapped_model(model: Any, middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None) -> WrappedEmbeddingModel:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations._rows import ReleasedList, rows_as_arrays
-from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
-from hushvec.middleware import EmbeddingMiddleware
+from hushvec.integrations._source import Adapter, ReleasedList, rows_as_arrays
 
 with needs_extra("hushvec.integrations.chroma", "chroma"):
     from chromadb.api.types import Documents, EmbeddingFunction
@@ -18,7 +15,7 @@ NAME = "hushvec_private"
 
 
 class _Remembered(EmbeddingFunction[Documents]):  # type: ignore[misc]
-    """What a collection writes down about its function: a name, and no way to make the function from it."""
+    """The part of a function that a collection writes down: a name, and no way to make the function from it."""
 
     def __init__(self) -> None:
         pass
@@ -55,7 +52,7 @@ class _NotOpened(_Remembered):
 
 
 @register_embedding_function
-class PrivateEmbeddingFunction(_Remembered):
+class PrivateEmbeddingFunction(Adapter, _Remembered):
     """A Chroma embedding function whose rows of documents, queries or both are private releases.
 
     Args:
@@ -63,10 +60,6 @@ class PrivateEmbeddingFunction(_Remembered):
 
     Returns:
         From a call: a list of rows, numpy arrays [d], with `receipt`.
-
-    Raises:
-        TypeError, ValueError: see `hushvec.integrations`.
-        At embedding: what the wrapped model raises; a collection adds words to the message. Nothing is charged for a refusal.
 
     Guarantees:
         Those of the middleware, for the rows that noise_on names. A collection stores documents and metadata beside them as they
@@ -85,16 +78,6 @@ class PrivateEmbeddingFunction(_Remembered):
         (2, (2,), 8.0)
     """
 
-    def __init__(
-        self,
-        model: Any,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
-        *,
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
-    ) -> None:
-        self._source = PrivateSource(model, middleware, on_receipt, noise_on)
-
     def __call__(self, input: Documents) -> ReleasedList[Any]:
         """Rows for documents that are stored."""
         return rows_as_arrays(self._source.embed(input, "document"))
@@ -104,5 +87,5 @@ class PrivateEmbeddingFunction(_Remembered):
         return rows_as_arrays(self._source.embed(input, "query"))
 
     def get_config(self) -> dict[str, Any]:
-        """What a collection remembers beside the name: the model's, as a hint for anyone who opens it."""
+        """The model's name, which a collection remembers too, as a hint for anyone who opens it."""
         return {"model": self._source.wrapped.model_id}

@@ -42,11 +42,11 @@ def noise_array(array: Any, job: NoiseJob, *, partition: int = 0) -> Any:
         Rows are named by their number in the array. Blocks, workers and repeated tasks do not change a bit of the result.
 
     Raises:
-        MissingExtraError: Dask is not installed.
         TypeError, ValueError: the array is not as described; at once. NaN or Inf in a row, when the array is computed.
     """
-    dask_array = _import_dask()
-    if not isinstance(array, dask_array.Array):
+    with needs_extra("noise jobs on Dask arrays", "dask"):
+        import dask.array
+    if not isinstance(array, dask.array.Array):
         raise TypeError(f"array must be a dask.array.Array, got {type(array).__name__}")
     if array.ndim != 2 or array.shape[1] != job.dimension:
         raise ValueError(f"array must have shape (n, {job.dimension}) like the job, got {array.shape}")
@@ -58,9 +58,3 @@ def noise_array(array: Any, job: NoiseJob, *, partition: int = 0) -> Any:
         raise ValueError("array must have blocks of known sizes (array.compute_chunk_sizes() finds them)")
     empty = np.empty((0, 0), job.dtype)
     return array.map_blocks(noise_block, job=job, partition=partition, dtype=array.dtype, meta=empty)
-
-
-def _import_dask() -> Any:
-    with needs_extra("noise jobs on Dask arrays", "dask"):
-        import dask.array
-    return dask.array

@@ -20,7 +20,7 @@ _OPTIONS = ("batch_size", "num_proc", "writer_batch_size", "keep_in_memory", "lo
 
 @dataclass(frozen=True)
 class NoiseFunction:
-    """What `noise_function` makes; see there."""
+    """The result of `noise_function`; see there."""
 
     job: NoiseJob
     column: str
@@ -71,8 +71,7 @@ def noise_function(
         whole Table with that column replaced.
 
     Raises:
-        MissingExtraError: datasets is not installed.
-        TypeError, ValueError: no NoiseJob; a negative partition. When it is called: as `noise_dataset`.
+        TypeError, ValueError: when it is called, as `noise_dataset`.
 
     Guarantees:
         Batch sizes, processes and repeated runs do not change a bit of the result. datasets names cache files after a short hash of
@@ -100,10 +99,8 @@ def noise_dataset(
         are passed on as they are and have no protection.
 
     Raises:
-        MissingExtraError: datasets is not installed.
-        TypeError: not a datasets.Dataset; vectors that are no lists of floats.
-        ValueError: no such column; another option; as `hushvec.jobs.noise_batch`, the row named by its number in the data set. The
-            job's charge stands then, and the same job may run on the corrected data.
+        TypeError, ValueError: another option; as `hushvec.jobs.noise_batch`, the row named by its number in the data set. The job's
+            charge stands then, and the same job may run on the corrected data.
     """
     datasets = _require_datasets()
     function = noise_function(job, column=column, id_column=id_column, partition=partition)
@@ -120,13 +117,10 @@ def noise_dataset(
     named = [content, "hushvec", job.id, column, id_column, partition]
     released = dataset.with_format("arrow").map(
         function,
-        **{
-            "batched": True,
-            "with_indices": id_column is None,
-            "new_fingerprint": datasets.fingerprint.Hasher.hash(named),
-            "desc": "noise",
-            **options,
-        },
+        batched=True,
+        with_indices=id_column is None,
+        new_fingerprint=datasets.fingerprint.Hasher.hash(named),
+        **{"desc": "noise", **options},
     )
     return tables.with_format_of(dataset, released)
 

@@ -1,45 +1,26 @@
-"""Detectors by name, for a command line or a policy: `presidio`, `spacy=PIPELINE`, `classifier=FOLDER`, `gliner=FOLDER`."""
+"""Detectors by name, for a command line or a policy: `presidio`, `spacy=PIPELINE`, `classifier=FOLDER`, `gliner=FOLDER`.
+
+Their adapters share the checks and the making of spans below.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import cast
 
-from hushvec.text.pii.spans import Detector
+from hushvec.text.pii.categories import default_placeholder
+from hushvec.text.pii.spans import Detector, Span
 
-
-def _presidio(where: str) -> Detector:
-    from hushvec.integrations.presidio import PresidioDetector
-
-    return PresidioDetector()
-
-
-def _spacy(where: str) -> Detector:
-    from hushvec.integrations.spacy import SpacyDetector
-
-    return SpacyDetector(where)
-
-
-def _classifier(where: str) -> Detector:
-    from hushvec.integrations.token_classifier import TokenClassifierDetector
-
-    return TokenClassifierDetector(where)
-
-
-def _gliner(where: str) -> Detector:
-    from hushvec.integrations.gliner import GlinerDetector
-
-    return GlinerDetector(where)
-
-
-# kind -> (what makes it, what stands behind the sign of equality; "" for nothing)
-_KINDS: dict[str, tuple[Callable[[str], Detector], str]] = {
-    "presidio": (_presidio, ""),
-    "spacy": (_spacy, "PIPELINE"),
-    "classifier": (_classifier, "FOLDER"),
-    "gliner": (_gliner, "FOLDER"),
+# kind -> (module, class, what stands behind the sign of equality; "" for nothing)
+_KINDS = {
+    "presidio": ("presidio", "PresidioDetector", ""),
+    "spacy": ("spacy", "SpacyDetector", "PIPELINE"),
+    "classifier": ("token_classifier", "TokenClassifierDetector", "FOLDER"),
+    "gliner": ("gliner", "GlinerDetector", "FOLDER"),
 }
-FORMS = tuple(f"{kind}={where}" if where else kind for kind, (_, where) in _KINDS.items())
+FORMS = tuple(f"{kind}={where}" if where else kind for kind, (_, _, where) in _KINDS.items())
 
 
 @cache
@@ -56,7 +37,29 @@ def detector(entry: str) -> Detector:
         OSError: there is no such model.
     """
     kind, sign, where = entry.partition("=")
-    make, wanted = _KINDS.get(kind, (None, ""))
-    if make is None or bool(sign and where) != bool(wanted):
+    module, name, wanted = _KINDS.get(kind, ("", "", ""))
+    if not module or bool(sign and where) != bool(wanted):
         raise ValueError(f"detector must be {', '.join(FORMS[:-1])} or {FORMS[-1]}, got {entry!r:.80}")
-    return make(where)
+    make = getattr(import_module(f"hushvec.integrations.{module}"), name)
+    return cast(Detector, make(where) if wanted else make())
+
+
+def require_threshold(score_threshold: float) -> float:
+    if not 0 <= score_threshold <= 1:
+        raise ValueError(f"score_threshold must be in [0, 1], got {score_threshold!r}")
+    return score_threshold
+
+
+def require_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a string, got {type(text).__name__}")
+
+
+def require_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder}: must be a folder with a model")
+
+
+def span_of(text: str, start: int, end: int, category: str, rule: str, score: float) -> Span:
+    """A find of a category, with the category's placeholder."""
+    return Span(start, end, text[start:end], category, default_placeholder(category), rule, score)

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
-from hushvec.text.pii.categories import default_placeholder, require_category_name
+from hushvec.integrations.detectors import require_folder, require_text, require_threshold, span_of
+from hushvec.text.pii.categories import require_category_name
 from hushvec.text.pii.spans import Span
 
 # What the model is asked for, in words that such models are trained on -> our category.
@@ -41,7 +42,6 @@ class GlinerDetector:
         score_threshold: finds below this score, 0 to 1, are left out.
 
     Raises:
-        MissingExtraError: gliner is not installed.
         FileNotFoundError: there is no such folder.
         ValueError: score_threshold is not in [0, 1], or there are no labels.
 
@@ -57,42 +57,30 @@ class GlinerDetector:
         labels: Mapping[str, str] | None = None,
         score_threshold: float = DEFAULT_THRESHOLD,
     ) -> None:
-        if not 0 <= score_threshold <= 1:
-            raise ValueError(f"score_threshold must be in [0, 1], got {score_threshold!r}")
+        self._threshold = require_threshold(score_threshold)
         chosen = LABELS if labels is None else labels
         if not chosen:
             raise ValueError("labels must name at least one label, got none")
         self._labels = {label: require_category_name("labels", category) for label, category in chosen.items()}
-        self._threshold = score_threshold
-        self._model = _loaded(Path(model)) if isinstance(model, (str, os.PathLike)) else model
+        if isinstance(model, (str, os.PathLike)):
+            require_folder(Path(model))
+            with needs_extra("a GLiNER model", "gliner"):
+                from gliner import GLiNER
+            model = GLiNER.from_pretrained(str(model), local_files_only=True)
+        self._model: Any = model
 
     def detect(self, text: str) -> list[Span]:
-        """The finds as spans, in the order of the text; one that two windows see counts once, with the higher score.
-
-        Raises:
-            TypeError: text is not a string.
-        """
-        if not isinstance(text, str):
-            raise TypeError(f"text must be a string, got {type(text).__name__}")
+        """The finds as spans, in the order of the text; one that two windows see counts once, with the higher score."""
+        require_text(text)
         best: dict[tuple[int, int, str], float] = {}
         for first, last in _windows(text):
-            found = self._model.predict_entities(text[first:last], list(self._labels), threshold=self._threshold)
-            for one in found:
+            for one in self._model.predict_entities(text[first:last], list(self._labels), threshold=self._threshold):
                 key = (first + one["start"], first + one["end"], one["label"])
                 best[key] = max(best.get(key, 0.0), float(one["score"]))
-        return [self._span(text, *key, score) for key, score in sorted(best.items())]
-
-    def _span(self, text: str, start: int, end: int, label: str, score: float) -> Span:
-        category = self._labels[label]
-        return Span(start, end, text[start:end], category, default_placeholder(category), f"gliner:{label}", score)
-
-
-def _loaded(folder: Path) -> Any:
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder}: must be a folder with a model")
-    with needs_extra("a GLiNER model", "gliner"):
-        from gliner import GLiNER
-    return GLiNER.from_pretrained(str(folder), local_files_only=True)
+        return [
+            span_of(text, start, end, self._labels[label], f"gliner:{label}", score)
+            for (start, end, label), score in sorted(best.items())
+        ]
 
 
 def _windows(text: str) -> Iterator[tuple[int, int]]:

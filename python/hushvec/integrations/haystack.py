@@ -8,8 +8,7 @@ from typing import Any, NoReturn
 
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations._rows import rows_as_lists
-from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
+from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, rows_as_lists
 from hushvec.middleware import EmbeddingMiddleware, Embeddings
 
 with needs_extra("hushvec.integrations.haystack", "haystack"):
@@ -17,7 +16,7 @@ with needs_extra("hushvec.integrations.haystack", "haystack"):
 
 
 class _Embedder:
-    """What both components have. They call it by name: `@component` makes classes anew, which an empty super() does not find."""
+    """Shared base. It is called by name: `@component` makes classes anew, which an empty super() does not find."""
 
     def __init__(
         self,
@@ -53,15 +52,11 @@ class PrivateTextEmbedder(_Embedder):
         From `run`: "embedding", a list of floats with `receipt`, and "meta" with "receipts" beside what the model reported.
 
     Raises:
-        TypeError, ValueError: see `hushvec.integrations`.
-        Exception: from `run`, what the wrapped model raises, and nothing is charged for a refusal. A pipeline puts it as the cause
+        TypeError, ValueError: see `hushvec.integrations`. From `run` what the wrapped model raises; a pipeline puts it as the cause
             into its PipelineRuntimeError.
 
     Guarantees:
         Those of the middleware, with noise_on="queries" or "both": each `run` is one release then.
-
-    Edge cases:
-        `to_dict` is refused.
 
     Example:
         >>> import hushvec as hv
@@ -73,15 +68,6 @@ class PrivateTextEmbedder(_Embedder):
         >>> len(answer["embedding"]), answer["meta"]["receipts"][0].epsilon
         (8, 8.0)
     """
-
-    def __init__(
-        self,
-        model: Any,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
-    ) -> None:
-        _Embedder.__init__(self, model, middleware, on_receipt, noise_on)
 
     @component.output_types(embedding=list[float], meta=dict[str, Any])  # type: ignore[untyped-decorator]
     def run(self, text: str) -> dict[str, Any]:
@@ -108,16 +94,11 @@ class PrivateDocumentEmbedder(_Embedder):
         beside what the model reported.
 
     Raises:
-        TypeError, ValueError: see `hushvec.integrations`.
-        Exception: from `run`, TypeError for anything but a list of documents with text content, ValueError for none, and what the
-            wrapped model raises. Nothing is charged for a refusal. A pipeline puts it as the cause into its PipelineRuntimeError.
+        As PrivateTextEmbedder; from `run` TypeError for anything but a list of documents with text content, ValueError for none.
 
     Guarantees:
         Those of the middleware, for the embeddings, unless noise_on is "queries". Content and meta of the documents pass through as
         they are.
-
-    Edge cases:
-        `to_dict` is refused. No documents: refused too.
 
     Example:
         >>> import hushvec as hv
@@ -156,15 +137,15 @@ class PrivateDocumentEmbedder(_Embedder):
     def _texts(self, documents: Any) -> list[str]:
         if not isinstance(documents, list):
             raise TypeError(f"documents must be a list of Document objects, got {validate.kind(documents)}")
-        return [self._text(number, document) for number, document in enumerate(documents)]
-
-    def _text(self, number: int, document: Any) -> str:
-        if not isinstance(document, Document):
-            raise TypeError(f"documents must be Document objects, got {validate.kind(document)} at position {number}")
-        if not isinstance(document.content, str):
-            raise TypeError(f"documents must have text content, got {validate.kind(document.content)} at position {number}")
-        fields = [str(document.meta[name]) for name in self.meta_fields_to_embed if document.meta.get(name) is not None]
-        return self.embedding_separator.join([*fields, document.content])
+        texts = []
+        for number, document in enumerate(documents):
+            if not isinstance(document, Document):
+                raise TypeError(f"documents must be Document objects, got {validate.kind(document)} at position {number}")
+            if not isinstance(document.content, str):
+                raise TypeError(f"documents must have text content, got {validate.kind(document.content)} at position {number}")
+            fields = [str(document.meta[name]) for name in self.meta_fields_to_embed if document.meta.get(name) is not None]
+            texts.append(self.embedding_separator.join([*fields, document.content]))
+        return texts
 
 
 def _text_answer(embeddings: Embeddings) -> dict[str, Any]:
@@ -172,11 +153,8 @@ def _text_answer(embeddings: Embeddings) -> dict[str, Any]:
 
 
 def _document_answer(documents: list[Document], embeddings: Embeddings) -> dict[str, Any]:
-    rows = rows_as_lists(embeddings)
-    return {
-        "documents": [replace(document, embedding=row) for document, row in zip(documents, rows)],
-        "meta": _meta(embeddings),
-    }
+    answered = [replace(document, embedding=row) for document, row in zip(documents, rows_as_lists(embeddings))]
+    return {"documents": answered, "meta": _meta(embeddings)}
 
 
 def _meta(embeddings: Embeddings) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from typing import Any, NoReturn
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
 from hushvec.integrations._index_store import IndexStore
-from hushvec.integrations._source import OnReceipt
-from hushvec.integrations._threads import in_thread
-from hushvec.retrieval.index.documents import StoredDocument
+from hushvec.integrations._source import OnReceipt, in_thread
+from hushvec.retrieval.index.content import StoredDocument
 from hushvec.retrieval.index.private_index import PrivateIndex
 
 with needs_extra("hushvec.integrations.haystack_store", "haystack"):
@@ -34,11 +33,11 @@ class PrivateDocumentStore:
             takes.
         keep_texts: False stores ids, vectors and meta alone: documents come back without content.
         return_embedding: whether documents come back with the stored row: what was released, where documents have noise.
-        on_receipt: called with each receipt, such as the `append` of a list. Those of documents are in `store.index.receipts` too.
+        on_receipt: called with each receipt. Those of documents are in `store.index.receipts` too.
 
     Raises:
-        TypeError: no index, one with integers as ids, a model that cannot embed.
-        ValueError: model and index both add noise to the same side; return_embedding with noise on scores alone.
+        TypeError, ValueError: no index, or one with integers as ids; a model that cannot embed; noise from both on one side;
+            return_embedding with noise on scores alone.
 
     Guarantees:
         Those of the index, for vectors: `store.index.describe()` lists them. Content and meta are stored and returned without
@@ -49,8 +48,7 @@ class PrivateDocumentStore:
         `DuplicatePolicy.NONE` is FAIL, as in Haystack's own store in memory. OVERWRITE replaces the document with a known id, which
         is a new release with a new charge. Each `write_documents` is one release. Refused are documents without text, without
         embedding where the store has no model, with a blob or a sparse embedding, which nothing would protect, and with nested
-        meta. Filters are evaluated by Haystack. `update_by_filter` changes meta without a release. `to_dict` is refused. Several
-        threads may use one store.
+        meta. Filters are evaluated by Haystack. `to_dict` is refused. Several threads may use one store.
 
     Example:
         >>> from haystack import Document
@@ -81,7 +79,7 @@ class PrivateDocumentStore:
 
     @property
     def index(self) -> PrivateIndex:
-        """What holds the documents, their receipts and budgets, and saves them."""
+        """The index, which holds the documents, their receipts and budgets, and saves them."""
         return self._store.index
 
     def to_dict(self) -> NoReturn:
@@ -109,9 +107,8 @@ class PrivateDocumentStore:
             How many were written.
 
         Raises:
-            ValueError: no list of documents; what cannot be stored. Nothing is charged or stored then.
-            DuplicateDocumentError: an id is there or comes twice, with FAIL. Nothing is charged or stored then.
-            PrivacyBudgetExhaustedError: nothing is stored or overwritten.
+            ValueError, DuplicateDocumentError (an id twice, or there with FAIL), PrivacyBudgetExhaustedError: nothing is stored,
+                overwritten or charged.
         """
         chosen = self._chosen(documents, policy)
         if not chosen:
@@ -127,8 +124,6 @@ class PrivateDocumentStore:
         self._store.write(batch, rows, replace=policy == DuplicatePolicy.OVERWRITE)
         return len(documents) if policy == DuplicatePolicy.OVERWRITE else len(chosen)
 
-    write_documents_async = in_thread(write_documents)
-
     def update_by_filter(self, filters: Filters, meta: dict[str, Any]) -> int:
         """Merge fields into the meta of the documents that match. Their vectors stay: nothing is released or charged."""
         with self._store.lock:
@@ -136,46 +131,32 @@ class PrivateDocumentStore:
             self._store.update([str(stored.id) for stored in matching], [{**stored.metadata, **meta} for stored in matching])
         return len(matching)
 
-    update_by_filter_async = in_thread(update_by_filter)
-
     # ---- documents out ----
 
     def delete_documents(self, document_ids: list[str]) -> None:
         """Delete documents; unknown ids are passed over. No budget gets anything back."""
         self._store.delete(document_ids)
 
-    delete_documents_async = in_thread(delete_documents)
-
     def delete_all_documents(self) -> None:
         """Delete all documents. No budget gets anything back."""
         self.delete_by_filter({})
-
-    delete_all_documents_async = in_thread(delete_all_documents)
 
     def delete_by_filter(self, filters: Filters) -> int:
         """Delete the documents that match; how many they were."""
         return self._store.delete([str(stored.id) for stored in self._matching(filters)])
 
-    delete_by_filter_async = in_thread(delete_by_filter)
-
     def count_documents(self) -> int:
         """How many documents there are."""
         return len(self.index)
-
-    count_documents_async = in_thread(count_documents)
 
     def count_documents_by_filter(self, filters: Filters) -> int:
         """How many documents match."""
         return len(self._matching(filters))
 
-    count_documents_by_filter_async = in_thread(count_documents_by_filter)
-
     def filter_documents(self, filters: Filters | None = None) -> list[Document]:
         """The documents that match, in the order in which they were written; all without filters."""
         with self._store.lock:
             return self._documents(self._matching(filters))
-
-    filter_documents_async = in_thread(filter_documents)
 
     def embedding_retrieval(self, query_embedding: list[float], *, filters: Filters | None = None, top_k: int = 10) -> list[Document]:
         """The documents nearest to the row of a question, with their inner products as score (None with "gumbel")."""
@@ -183,6 +164,17 @@ class PrivateDocumentStore:
             among = [str(stored.id) for stored in self._matching(filters)] if filters else None
             found = self._store.search(query_embedding, top_k, among=among)
             return self._documents([each.document for each in found], [each.score for each in found])
+
+    # ---- coroutines ----
+
+    write_documents_async = in_thread(write_documents)
+    update_by_filter_async = in_thread(update_by_filter)
+    delete_documents_async = in_thread(delete_documents)
+    delete_all_documents_async = in_thread(delete_all_documents)
+    delete_by_filter_async = in_thread(delete_by_filter)
+    count_documents_async = in_thread(count_documents)
+    count_documents_by_filter_async = in_thread(count_documents_by_filter)
+    filter_documents_async = in_thread(filter_documents)
 
     # ---- parts ----
 
@@ -227,24 +219,10 @@ class PrivateEmbeddingRetriever:
         filter_policy: whether filters of a run replace those above or are merged with them.
 
     Returns:
-        From `run`: "documents".
-
-    Raises:
-        TypeError: another store.
-        ValueError: top_k below 1.
-        From `run`: what `PrivateIndex.search` raises; a pipeline puts it as the cause into its PipelineRuntimeError.
+        From `run`: "documents". It raises what `PrivateIndex.search` does, in a pipeline as the cause of a PipelineRuntimeError.
 
     Guarantees:
         Those of the store's index. A search is charged only where the index has noise on queries or scores.
-
-    Edge cases:
-        `to_dict` is refused with the store's.
-
-    Example:
-        >>> from hushvec.integrations.haystack_store import PrivateDocumentStore, PrivateEmbeddingRetriever
-        >>> from hushvec.retrieval import PrivateIndex
-        >>> PrivateEmbeddingRetriever(PrivateDocumentStore(PrivateIndex(4))).run([1.0, 0.0, 0.0, 0.0])
-        {'documents': []}
     """
 
     def __init__(
@@ -277,8 +255,7 @@ class PrivateEmbeddingRetriever:
         self, query_embedding: list[float], filters: Filters | None = None, top_k: int | None = None
     ) -> dict[str, Any]:
         """`run` as a coroutine, in a thread."""
-        answer: dict[str, Any] = await asyncio.to_thread(self.run, query_embedding, filters, top_k)
-        return answer
+        return await asyncio.to_thread(self.run, query_embedding, filters, top_k)
 
 
 def _require_storable(place: int, document: Any) -> None:

@@ -49,7 +49,6 @@ def clip(x: Any, clip_norm: float) -> Any:
         A jax.Array of x's shape and dtype, with the bits of `hushvec.clip`.
 
     Raises:
-        MissingExtraError: JAX is not installed.
         TypeError, ValueError: as `hushvec.clip`, at once or while the program is traced. NaN or Inf in x: an error of JAX that quotes
             ours, when the program runs. jax.grad through it: JAX's error.
 
@@ -83,7 +82,6 @@ def clip_and_noise(
         A jax.Array of x's shape and dtype.
 
     Raises:
-        MissingExtraError: JAX is not installed.
         TypeError, ValueError: as `hushvec.clip_and_noise`, at once or while the program is traced. NaN or Inf in x, bfloat16 on an
             accelerator, and a program that draws from a `generator` of another process: an error of JAX that quotes ours, when the
             program runs. jax.grad through it, and jax.export: JAX's errors.
@@ -113,53 +111,42 @@ def clip_and_noise(
     law, name, value = law_of(sigma, scale)
     value = validate.positive(name, value) if validate.flag("exact", exact) else validate.not_negative(name, value)
     source = require_generator(generator)
-    return _noise_program(norm, law, name, value, exact, source, "" if generator is None else _name_of(source))(x)
+    source_name = ""
+    if generator is not None:
+        source_name = _names.setdefault(source, secrets.token_hex(16))
+        _core.name_generator(source_name, source)
+    return _noise_program(norm, law, name, value, exact, source, source_name)(x)
 
 
 @lru_cache(_KEPT_PROGRAMS)
 def _clip_program(clip_norm: float) -> Callable[[Any], Any]:
-    jax = _import_jax()
-
-    def on_host(rows: Any) -> NDArray[Any]:
-        return noise.clip(np.asarray(rows), clip_norm)
-
-    def by_callback(x: Any) -> Any:
-        return jax.pure_callback(on_host, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
-
-    def in_program(x: Any) -> Any:
-        return _call(jax, "hushvec_clip", x, has_side_effect=False)(x, clip_norm=np.float64(clip_norm))
-
-    return _by_platform(jax, in_program, by_callback)
+    attributes = {"clip_norm": np.float64(clip_norm)}
+    return _program("hushvec_clip", lambda rows: noise.clip(np.asarray(rows), clip_norm), attributes, draws=False)
 
 
 @lru_cache(_KEPT_PROGRAMS)
 def _noise_program(
     clip_norm: float, law: str, parameter: str, value: float, exact: bool, source: _core.Generator, source_name: str
 ) -> Callable[[Any], Any]:
-    jax = _import_jax()
     chosen: Any = {parameter: value}
-    attributes = {
-        "clip_norm": np.float64(clip_norm),
-        "noise": np.float64(value),
-        "law": law,
-        "exact": exact,
-        "generator": source_name,
-    }
+    attributes = dict(clip_norm=np.float64(clip_norm), noise=np.float64(value), law=law, exact=exact, generator=source_name)
 
     def on_host(rows: Any) -> NDArray[Any]:
         return noise.clip_and_noise(np.asarray(rows), clip_norm, exact=exact, generator=source, **chosen)
 
+    return _program("hushvec_clip_and_noise", on_host, attributes, draws=True)
+
+
+def _program(target: str, on_host: Callable[[Any], Any], attributes: dict[str, Any], *, draws: bool) -> Callable[[Any], Any]:
+    """A compiled function of x: a call of the core's handler, or of Python, by the platform. jax.vmap gives it all rows at once."""
+    jax = _import_jax()
+    callback = jax.experimental.io_callback if draws else jax.pure_callback
+
     def by_callback(x: Any) -> Any:
-        return jax.experimental.io_callback(on_host, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+        return callback(on_host, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
 
     def in_program(x: Any) -> Any:
-        return _call(jax, "hushvec_clip_and_noise", x, has_side_effect=True)(x, **attributes)
-
-    return _by_platform(jax, in_program, by_callback)
-
-
-def _by_platform(jax: Any, in_program: Callable[[Any], Any], by_callback: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A compiled function of x that is one of the two, by the platform that it is compiled for. jax.vmap gives it all rows at once."""
+        return jax.ffi.ffi_call(target, jax.ShapeDtypeStruct(x.shape, x.dtype), has_side_effect=draws)(x, **attributes)
 
     @jax.custom_batching.custom_vmap  # type: ignore[untyped-decorator]
     def program(x: Any) -> Any:
@@ -180,19 +167,6 @@ def _platforms(jax: Any) -> tuple[str, ...]:
         return ("cpu",) if jax.device_count("cpu") == 1 else ()
     except RuntimeError:  # JAX was told to use accelerators alone
         return ()
-
-
-def _call(jax: Any, target: str, x: Any, *, has_side_effect: bool) -> Callable[..., Any]:
-    """The call of one of the core's handlers."""
-    result = jax.ShapeDtypeStruct(x.shape, x.dtype)
-    call: Callable[..., Any] = jax.ffi.ffi_call(target, result, has_side_effect=has_side_effect)
-    return call
-
-
-def _name_of(generator: _core.Generator) -> str:
-    name = _names.setdefault(generator, secrets.token_hex(16))
-    _core.name_generator(name, generator)
-    return name
 
 
 def _import_jax() -> Any:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations._rows import ReleasedList
-from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
-from hushvec.middleware import EmbeddingMiddleware
+from hushvec.integrations._source import Adapter, ReleasedList
 
 with needs_extra("hushvec.integrations.langchain", "langchain"):
     from langchain_core.embeddings import Embeddings
 
 
-class PrivateEmbeddings(Embeddings):  # type: ignore[misc]
+class PrivateEmbeddings(Adapter, Embeddings):  # type: ignore[misc]
     """A LangChain embedder whose rows of documents, queries or both are private releases.
 
     Its asynchronous methods use the model's own.
@@ -24,10 +19,6 @@ class PrivateEmbeddings(Embeddings):  # type: ignore[misc]
 
     Returns:
         Rows as lists of floats, which also have `receipt` (None for clean ones), and lists of such rows, which have it as well.
-
-    Raises:
-        TypeError, ValueError: see `hushvec.integrations`.
-        At embedding: what the wrapped model raises, unchanged; nothing is charged for a refusal.
 
     Guarantees:
         Those of the middleware, for the rows that noise_on names. Each call of a method for such rows is one release.
@@ -46,16 +37,6 @@ class PrivateEmbeddings(Embeddings):  # type: ignore[misc]
         >>> len(rows), len(rows[0]), rows.receipt.epsilon, private.embed_query("c").receipt
         (2, 16, 8.0, None)
     """
-
-    def __init__(
-        self,
-        model: Any,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
-        *,
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
-    ) -> None:
-        self._source = PrivateSource(model, middleware, on_receipt, noise_on)
 
     def embed_documents(self, texts: list[str]) -> ReleasedList[ReleasedList[float]]:
         """Rows for texts that are stored."""

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from hushvec._util.lazy import needs_extra
 from hushvec.integrations._index_store import Found, IndexStore, as_array
-from hushvec.integrations._source import OnReceipt
-from hushvec.integrations._threads import in_thread
-from hushvec.retrieval.index.documents import StoredDocument
+from hushvec.integrations._source import OnReceipt, in_thread
+from hushvec.retrieval.index.content import StoredDocument
 from hushvec.retrieval.index.private_index import PrivateIndex
 
 with needs_extra("hushvec.integrations.langchain_store", "langchain"):
@@ -38,10 +37,8 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         on_receipt: called with each receipt, such as the `append` of a list. Those of documents are in `store.index.receipts` too.
 
     Raises:
-        TypeError: no index, one with integers as ids, embeddings that cannot embed.
-        ValueError: embeddings and index both add noise to the same side.
-        Exception: when documents are added, what the model and `PrivateIndex.add` raise; nothing is charged or stored then. An
-            exhausted budget stores nothing, and replaces nothing.
+        TypeError, ValueError: no index, or one with integers as ids; embeddings that cannot embed; noise from both on one side. When
+            documents are added, what the model and `PrivateIndex.add` raise; nothing is charged, stored or replaced then.
 
     Guarantees:
         Those of the index, for vectors: `store.index.describe()` lists them. Texts and metadata are stored and returned without
@@ -77,12 +74,12 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
 
     @property
     def embeddings(self) -> Embeddings:
-        """What embeds documents and questions."""
+        """The embedder of documents and questions."""
         return self._embeddings
 
     @property
     def index(self) -> PrivateIndex:
-        """What holds the documents, their receipts and budgets, and saves them."""
+        """The index, which holds the documents, their receipts and budgets, and saves them."""
         return self._store.index
 
     # ---- documents in and out ----
@@ -129,13 +126,7 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         index: PrivateIndex | None = None,
         **options: Any,
     ) -> PrivateVectorStore:
-        """A store with these texts.
-
-        Args:
-            texts, metadatas, ids: as for `add_texts`.
-            embedding, options: as for the class.
-            index: must be given: it says which noise there is.
-        """
+        """A store with these texts, as `add_texts` takes them; the index must be given, since it says which noise there is."""
         store = cls(embedding, _required(index), **options)
         store.add_texts(texts, metadatas, ids=ids)
         return store
@@ -173,11 +164,7 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         return [_document(found.document) for found in self._store.search(embedding, k, where=filter)]
 
     def similarity_search_with_score(self, query: str, k: int = 4, *, filter: Filter | None = None) -> list[tuple[Document, float]]:
-        """Documents and inner products, the largest first.
-
-        Raises:
-            ValueError: the index names no scores (noise on scores, "gumbel").
-        """
+        """Documents and inner products, the largest first. ValueError if the index names no scores (noise on scores, "gumbel")."""
         self._require_scores()
         return _with_scores(self._store.search(self._store.embed_query(query), k, where=filter))
 

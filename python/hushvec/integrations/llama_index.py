@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations._rows import ReleasedList
-from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
+from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, ReleasedList
 from hushvec.middleware import EmbeddingMiddleware
 
 with needs_extra("hushvec.integrations.llama_index", "llama-index"):
@@ -31,10 +30,8 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
         Rows as lists of floats, which also have `receipt`. LlamaIndex copies them into its nodes, where they are plain lists.
 
     Raises:
-        TypeError: a model that is not wrapped, without middleware.
-        ValueError: an unknown noise_on; no step that adds noise; an embeddings_cache, which gives equal texts the same row and so
-            tells everyone who sees rows that the texts are equal: no guarantee of a release covers that.
-        At embedding: what the wrapped model raises, unchanged; nothing is charged for a refusal.
+        TypeError, ValueError: see `hushvec.integrations`; an embeddings_cache, which gives equal texts the same row and so tells
+            everyone who sees rows that the texts are equal: no guarantee of a release covers that.
 
     Guarantees:
         Those of the middleware, for the rows that noise_on names. Each batch of such rows is one release.
@@ -81,31 +78,30 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
         return {**super().to_dict(**options), "release": secrets.token_hex(16)}
 
     def _get_query_embedding(self, query: str) -> ReleasedList[float]:
-        self._require_no_cache()
-        return self._source.row(query, "query")
+        return self._uncached.row(query, "query")
 
     async def _aget_query_embedding(self, query: str) -> ReleasedList[float]:
-        self._require_no_cache()
-        return await self._source.arow(query, "query")
+        return await self._uncached.arow(query, "query")
 
     def _get_text_embedding(self, text: str) -> ReleasedList[float]:
-        self._require_no_cache()
-        return self._source.row(text, "document")
+        return self._uncached.row(text, "document")
 
     async def _aget_text_embedding(self, text: str) -> ReleasedList[float]:
-        self._require_no_cache()
-        return await self._source.arow(text, "document")
+        return await self._uncached.arow(text, "document")
 
     def _get_text_embeddings(self, texts: list[str]) -> ReleasedList[ReleasedList[float]]:
-        self._require_no_cache()
-        return self._source.rows(texts, "document")
+        return self._uncached.rows(texts, "document")
 
     async def _aget_text_embeddings(self, texts: list[str]) -> ReleasedList[ReleasedList[float]]:
+        return await self._uncached.arows(texts, "document")
+
+    @property
+    def _uncached(self) -> PrivateSource:
+        """The source. Every call looks for a cache: the field can be set at any time, and a cache is empty before the first one."""
         self._require_no_cache()
-        return await self._source.arows(texts, "document")
+        return self._source
 
     def _require_no_cache(self) -> None:
-        """At every call: the field can be set at any time, and a cache is empty before the first one."""
         if self.embeddings_cache is not None:
             raise ValueError(
                 "embeddings_cache must be None, got a cache: equal texts would get the same row, which shows that they are equal"

@@ -8,9 +8,8 @@ from typing import Any
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
 from hushvec.integrations._index_store import IndexStore
-from hushvec.integrations._source import OnReceipt
-from hushvec.integrations._threads import in_thread
-from hushvec.retrieval.index.documents import StoredDocument
+from hushvec.integrations._source import OnReceipt, in_thread
+from hushvec.retrieval.index.content import StoredDocument
 from hushvec.retrieval.index.private_index import PrivateIndex
 
 with needs_extra("hushvec.integrations.llama_index_store", "llama-index"):
@@ -42,9 +41,8 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         on_receipt: called with each receipt, such as the `append` of a list. Those of documents are in `store.index.receipts` too.
 
     Raises:
-        TypeError: no index, or one with integers as ids.
-        Exception: when nodes are added, what `PrivateIndex.add` raises; nothing is charged or stored then. An exhausted budget
-            stores nothing, and replaces nothing.
+        TypeError: no index, or one with integers as ids. When nodes are added, what `PrivateIndex.add` raises; nothing is charged,
+            stored or replaced then.
 
     Guarantees:
         Those of the index, for vectors: `store.index.describe()` lists them. Texts and metadata are stored and returned without
@@ -88,7 +86,7 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
 
     @property
     def index(self) -> PrivateIndex:
-        """What holds the nodes, their receipts and budgets, and saves them."""
+        """The index, which holds the nodes, their receipts and budgets, and saves them."""
         return self._store.index
 
     # ---- nodes in and out ----
@@ -99,47 +97,31 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         batch = self._store.batch(texts, [self._fields(node) for node in nodes], [node.node_id for node in nodes])
         return self._store.write(batch, [node.get_embedding() for node in nodes])
 
-    async_add = in_thread(add)
-
     def delete(self, ref_doc_id: str, **_: Any) -> None:
         """Delete the nodes of a document. No budget gets anything back."""
         self._store.delete(self._store.find({_DOCUMENT: ref_doc_id}))
-
-    adelete = in_thread(delete)
 
     def delete_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_: Any) -> None:
         """Delete the nodes that have one of these ids and match the filters; all without either."""
         self._store.delete([str(stored.id) for stored in self._matching(node_ids, filters)])
 
-    adelete_nodes = in_thread(delete_nodes)
-
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
-        """The nodes that have one of these ids and match the filters, without rows; all without either.
-
-        Raises:
-            ValueError: stores_text is False: there are no nodes here.
-        """
+        """The nodes that have one of these ids and match the filters, without rows; all without either. Needs stores_text."""
         if not self.stores_text:
             raise ValueError("stores_text must be True to get nodes: they are in LlamaIndex's docstore")
         return [_node(stored) for stored in self._matching(node_ids, filters)]
 
-    aget_nodes = in_thread(get_nodes)
-
     def clear(self) -> None:
         """Delete all nodes. No budget gets anything back."""
         self.delete_nodes()
-
-    aclear = in_thread(clear)
 
     # ---- searches ----
 
     def query(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
         """The nodes nearest to the row of a question: of those that filters, node_ids and doc_ids all leave.
 
-        No node_ids or doc_ids, as a VectorStoreIndex gives them to stores with texts, leave all.
-
-        Raises:
-            ValueError: a mode other than "default", no row, a filter that LlamaIndex does not have.
+        No node_ids or doc_ids, as a VectorStoreIndex gives them to stores with texts, leave all. ValueError for a mode other than
+        "default", no row, or a filter that LlamaIndex does not have.
         """
         if query.mode != VectorStoreQueryMode.DEFAULT:
             raise ValueError(f"mode must be 'default', got {query.mode!r}")
@@ -156,6 +138,13 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
             ids=[str(each.document.id) for each in found],
         )
 
+    # ---- coroutines ----
+
+    async_add = in_thread(add)
+    adelete = in_thread(delete)
+    adelete_nodes = in_thread(delete_nodes)
+    aget_nodes = in_thread(get_nodes)
+    aclear = in_thread(clear)
     aquery = in_thread(query)
 
     # ---- parts ----

@@ -24,15 +24,9 @@ class OpenAIEmbeddings:
     Returns:
         From `embed`: the service's response as it is. Its usage and model name stay with the private rows.
 
-    Raises:
-        TypeError: no such client, a name that is no string; `embed` with an asynchronous client.
-        From `embed`: what the client raises. The client's own retries happen before anything is charged.
-
     Guarantees:
-        None: the service sees the texts. Redaction and noise are the business of the middleware around this model.
-
-    Edge cases:
-        `kind` makes no difference.
+        None: the service sees the texts. Redaction and noise are the business of the middleware around this model. The client's own
+        retries happen before anything is charged.
 
     Example:
         >>> import hushvec as hv
@@ -84,14 +78,9 @@ def embeddings_response(embeddings: Embeddings, *, model: str | None = None) -> 
         A dict of plain numbers, strings, lists and dicts: object, data (object, index and embedding of each row), model, usage as the
         model reported it, and receipts, one dict each.
 
-    Raises:
-        TypeError: embeddings are not a wrapped model's.
-
     Guarantees:
-        Rows and receipts as they are. Usage is not private: a number of tokens tells the length of a text.
-
-    Edge cases:
-        A model that reports no usage: {}. A receipt comes back by `Receipt.from_dict(response["receipts"][0])`.
+        Rows and receipts as they are: `Receipt.from_dict(response["receipts"][0])`. Usage is not private: a number of tokens tells the
+        length of a text.
     """
     if not isinstance(embeddings, Embeddings):
         raise TypeError(f"embeddings must be Embeddings of a wrapped model, got {validate.kind(embeddings)}")

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
-from hushvec.text.pii.categories import canonical, default_placeholder
+from hushvec.integrations.detectors import require_text, require_threshold, span_of
+from hushvec.text.pii.categories import canonical
 from hushvec.text.pii.spans import Span
 
 # Presidio's types whose names are not already short names of our categories; others keep their own, in lower case with spaces.
@@ -45,7 +46,6 @@ class PresidioDetector:
         score_threshold: finds below this score, 0 to 1, are left out.
 
     Raises:
-        MissingExtraError: presidio-analyzer is not installed.
         ValueError: score_threshold is not in [0, 1].
 
     Example:
@@ -55,36 +55,22 @@ class PresidioDetector:
     """
 
     def __init__(self, analyzer: Any = None, *, language: str = "en", score_threshold: float = DEFAULT_THRESHOLD) -> None:
-        if not 0 <= score_threshold <= 1:
-            raise ValueError(f"score_threshold must be in [0, 1], got {score_threshold!r}")
+        self._threshold = require_threshold(score_threshold)
         self._analyzer = pattern_analyzer(language) if analyzer is None else analyzer
         self._language = language
-        self._threshold = score_threshold
 
     def raw(self, text: str) -> list[Any]:
         """Presidio's own results (`RecognizerResult`), in the order of the text."""
-        if not isinstance(text, str):
-            raise TypeError(f"text must be a string, got {type(text).__name__}")
+        require_text(text)
         found = self._analyzer.analyze(text, language=self._language, score_threshold=self._threshold)
         return sorted(found, key=lambda one: (one.start, one.end))
 
     def detect(self, text: str) -> list[Span]:
         """The finds as spans, with categories of this package where there is one."""
-        spans = []
-        for one in self.raw(text):
-            category = category_of(one.entity_type)
-            spans.append(
-                Span(
-                    one.start,
-                    one.end,
-                    text[one.start : one.end],
-                    category,
-                    default_placeholder(category),
-                    f"presidio:{one.entity_type}",
-                    float(one.score),
-                )
-            )
-        return spans
+        return [
+            span_of(text, one.start, one.end, category_of(one.entity_type), f"presidio:{one.entity_type}", float(one.score))
+            for one in self.raw(text)
+        ]
 
 
 def category_of(entity_type: str) -> str:
@@ -147,11 +133,8 @@ def _word_engine(language: str) -> Any:
                 language=language,
             )
 
-        def process_batch(
-            self, texts: Iterable[str], language: str, batch_size: int = 1, n_process: int = 1, **options: Any
-        ) -> Iterator[tuple[str, Any]]:
-            for text in texts:
-                yield text, self.process_text(text, language)
+        def process_batch(self, texts: Iterable[str], language: str, *_: Any, **options: Any) -> Iterator[tuple[str, Any]]:
+            return ((text, self.process_text(text, language)) for text in texts)
 
         def is_stopword(self, word: str, language: str) -> bool:
             return False

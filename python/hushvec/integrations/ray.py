@@ -24,8 +24,10 @@ def noise_function(job: NoiseJob, *, id_column: str, column: str = "embedding") 
     Guarantees:
         Blocks, batch sizes, workers and retried tasks do not change a bit of the result.
     """
-    _require_ray()
-    _require_name("id_column", id_column)
+    with needs_extra("noise jobs on Ray Data", "ray"):
+        import ray.data  # noqa: F401
+    if not isinstance(id_column, str):
+        raise TypeError(f"id_column must be the name of a column: Ray gives rows no numbers; got {type(id_column).__name__}")
     return partial(noise_batch, job=job, column=column, id_column=id_column)
 
 
@@ -41,18 +43,7 @@ def noise_dataset(dataset: Any, job: NoiseJob, *, id_column: str, column: str = 
         A Dataset with the same columns; the vectors are fixed-size lists (with "numpy": Ray's tensors).
 
     Raises:
-        MissingExtraError: Ray is not installed.
         TypeError, ValueError: as `hushvec.jobs.noise_batch`, when the data set is computed.
     """
     function = noise_function(job, id_column=id_column, column=column)
     return dataset.map_batches(function, **{"batch_format": "pyarrow", **options})
-
-
-def _require_name(name: str, value: Any) -> None:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be the name of a column: Ray gives rows no numbers; got {type(value).__name__}")
-
-
-def _require_ray() -> None:
-    with needs_extra("noise jobs on Ray Data", "ray"):
-        import ray.data  # noqa: F401

@@ -13,9 +13,8 @@ from hushvec._util import validate
 from hushvec.embedders.protocol import Kind
 from hushvec.embedders.sources import SourceModel
 from hushvec.errors import MissingExtraError
-from hushvec.integrations._rows import ReleasedList
-from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource
-from hushvec.middleware import EmbeddingMiddleware, EmbeddingResult, Embeddings, WrappedEmbeddingModel
+from hushvec.integrations._source import Adapter, ReleasedList
+from hushvec.middleware import EmbeddingResult, Embeddings, WrappedEmbeddingModel
 
 if find_spec("sentence_transformers") is None:
     raise MissingExtraError("hushvec.integrations.sentence_transformers", "text")
@@ -30,14 +29,11 @@ _FIXED = {
 }
 
 
-class PrivateSentenceTransformer:
-    """What a SentenceTransformer is mostly used for, with rows of documents, queries or both that are private releases.
+class PrivateSentenceTransformer(Adapter):
+    """A SentenceTransformer's main methods, with rows of documents, queries or both that are private releases.
 
     Args:
         model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
-
-    Raises:
-        TypeError, ValueError: see `hushvec.integrations`.
 
     Guarantees:
         Those of the middleware, for the rows that noise_on names. Each call of a method for such rows is one release, whatever its
@@ -55,16 +51,6 @@ class PrivateSentenceTransformer:
         ((2,), 8.0)
     """
 
-    def __init__(
-        self,
-        model: Any,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
-        *,
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
-    ) -> None:
-        self._source = PrivateSource(model, middleware, on_receipt, noise_on)
-
     def encode(self, inputs: str | Sequence[str], prompt_name: str | None = None, prompt: str | None = None, **options: Any) -> Any:
         """Rows for texts that are stored, or of which nothing is known.
 
@@ -79,9 +65,8 @@ class PrivateSentenceTransformer:
             convert_to_numpy=False a list of tensors; both have `receipt` as well.
 
         Raises:
-            TypeError, ValueError: no texts or something else than texts, an argument that is not among these, a prompt for another
-                model than a SentenceTransformer; what the wrapped model raises. Nothing is charged then.
-            PrivacyBudgetExhaustedError, BudgetError: the budget refuses.
+            TypeError, ValueError: an argument that is not among these, a prompt for another model than a SentenceTransformer; what the
+                wrapped model raises. Nothing is charged then.
         """
         return self._encode("encode", "document", inputs, prompt_name=prompt_name, prompt=prompt, **options)
 
@@ -131,7 +116,8 @@ class PrivateSentenceTransformer:
         **options: Any,
     ) -> Any:
         unit_rows = validate.flag("normalize_embeddings", normalize_embeddings)
-        form = _form(convert_to_numpy, convert_to_tensor)
+        as_tensor = validate.flag("convert_to_tensor", convert_to_tensor)
+        as_tensors = not (as_tensor or validate.flag("convert_to_numpy", convert_to_numpy))
         given = {name: value for name, value in _model_options(options).items() if value is not None}
         batch_size = validate.whole_number("batch_size", batch_size, at_least=1)
         wrapped = self._source.side(kind)
@@ -141,9 +127,11 @@ class PrivateSentenceTransformer:
             raise ValueError(f"{', '.join(given)} must be left out for a model that is no SentenceTransformer")
         is_one = isinstance(inputs, str)
         embeddings = self._source.reported(wrapped.embed([inputs] if is_one else inputs, kind))
-        if unit_rows:
-            embeddings = _as_units(embeddings)
-        return form(_first(embeddings) if is_one else embeddings)
+        values = rowwise.unit_rows(embeddings.values, np.empty_like(embeddings.values)) if unit_rows else embeddings.values
+        rows = Embeddings(
+            EmbeddingResult(values[0] if is_one else values, embeddings.receipts, embeddings.usage, embeddings.metadata)
+        )
+        return _as_tensor(rows) if as_tensor else _as_tensors(rows) if as_tensors else rows
 
 
 def _model_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -164,31 +152,6 @@ def _called_by(wrapped: WrappedEmbeddingModel, method: str, options: dict[str, A
     called = SourceModel(source.model, lambda texts, kind: encode(list(texts), **options))
     called.model_id = source.model_id
     return WrappedEmbeddingModel(called, wrapped.middleware, wrapped.max_characters)
-
-
-def _with_values(embeddings: Embeddings, values: Any) -> Embeddings:
-    return Embeddings(EmbeddingResult(values, embeddings.receipts, embeddings.usage, embeddings.metadata))
-
-
-def _first(embeddings: Embeddings) -> Embeddings:
-    return _with_values(embeddings, embeddings.values[0])
-
-
-def _as_units(embeddings: Embeddings) -> Embeddings:
-    values = np.empty_like(embeddings.values)
-    rowwise.unit_rows(embeddings.values, values)
-    return _with_values(embeddings, values)
-
-
-def _form(convert_to_numpy: bool, convert_to_tensor: bool) -> Any:
-    """How the rows are handed over."""
-    if validate.flag("convert_to_tensor", convert_to_tensor):
-        return _as_tensor
-    return _as_it_is if validate.flag("convert_to_numpy", convert_to_numpy) else _as_tensors
-
-
-def _as_it_is(embeddings: Embeddings) -> Embeddings:
-    return embeddings
 
 
 def _as_tensor(embeddings: Embeddings) -> Any:

@@ -28,7 +28,7 @@ _DTYPES = (np.float64, np.float32, np.float16)
 
 
 class _PrivateOutput(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What both transformers have: nothing is learned, the output is random, and a clone spends from the same budget."""
+    """Shared base: nothing is learned, the output is random, and a clone spends from the same budget."""
 
     def __sklearn_clone__(self) -> Any:
         """A new estimator with the same parameter objects: a copied budget would be a second one."""
@@ -53,10 +53,6 @@ class PrivateTransformer(_PrivateOutput):
 
     Returns:
         From `transform`: Embeddings [n, d], an array with `receipt`; after `set_output` a data frame, which has none.
-
-    Raises:
-        TypeError, ValueError: from `fit` and `transform`, as `privatize`, and from scikit-learn's own checks of X.
-        PrivacyBudgetExhaustedError, BudgetError: from the budget. Nothing is charged for a refusal.
 
     Guarantees:
         Those of `privatize` for the rows that `transform` gets. `fit` learns the number of columns and nothing else.
@@ -129,17 +125,8 @@ class PrivateTransformer(_PrivateOutput):
         return tags
 
     def _parameters(self) -> dict[str, Any]:
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "clip_norm": self.clip_norm,
-            "mechanism": self.mechanism,
-            "sigma": self.sigma,
-            "normalize": self.normalize,
-            "renormalize": self.renormalize,
-            "per": self.per,
-            "generator": self.generator,
-        }
+        parameters: dict[str, Any] = self.get_params(deep=False)
+        return {name: value for name, value in parameters.items() if name not in ("budget", "projection", "on_receipt")}
 
 
 class PrivateTextTransformer(_PrivateOutput):
@@ -152,10 +139,6 @@ class PrivateTextTransformer(_PrivateOutput):
     Returns:
         From `transform`: Embeddings [n, d], an array with `receipt` (None for clean rows); after `set_output` a data frame, which has
         none.
-
-    Raises:
-        From `fit`: TypeError, ValueError for such parameters, and texts that are no texts.
-        From `transform`: what the wrapped model raises; nothing is charged for a refusal.
 
     Guarantees:
         Those of the middleware, for texts of the kind that noise_on names. `fit` learns nothing.

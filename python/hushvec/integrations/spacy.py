@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
-from hushvec.text.pii.categories import default_placeholder, require_category_name
+from hushvec.integrations.detectors import require_text, span_of
+from hushvec.text.pii.categories import require_category_name
 from hushvec.text.pii.spans import Span
 
 # Labels of the pipelines that spaCy publishes; None: nothing personal.
@@ -21,18 +22,8 @@ _CATEGORIES: dict[str, str | None] = {
     "FAC": "location",
     "DATE": "date",
     "NORP": "nationality",
-    "CARDINAL": None,
-    "ORDINAL": None,
-    "QUANTITY": None,
-    "PERCENT": None,
-    "MONEY": None,
-    "TIME": None,
-    "LANGUAGE": None,
-    "LAW": None,
-    "EVENT": None,
-    "PRODUCT": None,
-    "WORK_OF_ART": None,
-    "MISC": None,
+    **dict.fromkeys(("CARDINAL", "ORDINAL", "QUANTITY", "PERCENT", "MONEY", "TIME")),
+    **dict.fromkeys(("LANGUAGE", "LAW", "EVENT", "PRODUCT", "WORK_OF_ART", "MISC")),
 }
 # spaCy gives entities no probability.
 SCORE = 0.6
@@ -50,7 +41,6 @@ class SpacyDetector:
             entry in either table becomes a category of its own, in lower case.
 
     Raises:
-        MissingExtraError: spaCy is not installed.
         OSError: there is no such pipeline.
         ValueError: the pipeline has no component that finds entities, or a category is no name.
 
@@ -60,7 +50,11 @@ class SpacyDetector:
     """
 
     def __init__(self, pipeline: str | os.PathLike[str] | Any, *, categories: Mapping[str, str | None] | None = None) -> None:
-        self._pipeline = _loaded(pipeline) if isinstance(pipeline, (str, os.PathLike)) else pipeline
+        if isinstance(pipeline, (str, os.PathLike)):
+            with needs_extra("a spaCy pipeline", "spacy"):
+                import spacy
+            pipeline = spacy.load(Path(pipeline) if Path(pipeline).is_dir() else str(pipeline))
+        self._pipeline: Any = pipeline
         if not {"ner", "entity_ruler"}.intersection(self._pipeline.pipe_names):
             raise ValueError(f"pipeline must have a component 'ner' or 'entity_ruler', got {list(self._pipeline.pipe_names)}")
         own = {
@@ -70,13 +64,8 @@ class SpacyDetector:
         self._categories = {**_CATEGORIES, **own}
 
     def detect(self, text: str) -> list[Span]:
-        """The entities as spans, in the order of the text.
-
-        Raises:
-            TypeError: text is not a string.
-        """
-        if not isinstance(text, str):
-            raise TypeError(f"text must be a string, got {type(text).__name__}")
+        """The entities as spans, in the order of the text."""
+        require_text(text)
         return [span for start, end in _pieces(text) for span in self._spans(text, start, end)]
 
     def _spans(self, text: str, first: int, last: int) -> Iterator[Span]:
@@ -85,13 +74,7 @@ class SpacyDetector:
             category = self._categories[label] if label in self._categories else label.lower().replace("_", " ")
             if category is not None:
                 start, end = first + entity.start_char, first + entity.end_char
-                yield Span(start, end, text[start:end], category, default_placeholder(category), f"spacy:{label}", SCORE)
-
-
-def _loaded(pipeline: str | os.PathLike[str]) -> Any:
-    with needs_extra("a spaCy pipeline", "spacy"):
-        import spacy
-    return spacy.load(Path(pipeline) if Path(pipeline).is_dir() else str(pipeline))
+                yield span_of(text, start, end, category, f"spacy:{label}", SCORE)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:

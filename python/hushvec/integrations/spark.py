@@ -25,15 +25,23 @@ def noise_function(
         Arrow batch sizes, executors, retried and speculative tasks do not change a bit of the result, as long as rows keep
         their names.
     """
-    _require_spark()
+    with needs_extra("noise jobs on Spark", "spark"):
+        import pyspark.sql  # noqa: F401
 
     def noise(batches: Iterator[Any]) -> Iterator[Any]:
-        partition = _partition()
-        done = 0
+        import pyarrow
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context is None:
+            raise RuntimeError("the function of a noise job must run in a Spark task")
+        partition, done = int(context.partitionId()), 0
         for batch in batches:
             noisy = noise_batch(batch, job, column=column, id_column=id_column, partition=partition, first_row=done)
             done += batch.num_rows
-            yield _as_lists(noisy, column)
+            vectors = noisy.column(column)  # Spark has arrays of any length only: plain lists over the same memory
+            plain = pyarrow.list_(pyarrow.field("element", vectors.type.value_type))
+            yield columns.with_column(noisy, column, vectors.cast(plain))
 
     return noise
 
@@ -44,31 +52,7 @@ def noise_dataframe(frame: Any, job: NoiseJob, *, column: str = "embedding", id_
     Caching or checkpointing it is wise where rows have no ids: what is computed twice from other partitions is released twice.
 
     Raises:
-        MissingExtraError: Spark is not installed.
         TypeError, ValueError: as `hushvec.jobs.noise_batch`, when the frame is computed; wrapped in Spark's own error.
     """
     function = noise_function(job, column=column, id_column=id_column)
     return frame.mapInArrow(function, schema=frame.schema)
-
-
-def _partition() -> int:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    if context is None:
-        raise RuntimeError("the function of a noise job must run in a Spark task")
-    return int(context.partitionId())
-
-
-def _as_lists(batch: Any, column: str) -> Any:
-    """Spark has arrays of any length only, so the fixed-size lists become plain ones over the same memory."""
-    import pyarrow
-
-    vectors = batch.column(column)
-    plain = pyarrow.list_(pyarrow.field("element", vectors.type.value_type))
-    return columns.with_column(batch, column, vectors.cast(plain))
-
-
-def _require_spark() -> None:
-    with needs_extra("noise jobs on Spark", "spark"):
-        import pyspark.sql  # noqa: F401

@@ -24,12 +24,7 @@ ACCEPTED = "a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a d
 
 
 class ReleasedTable(NamedTuple):
-    """What `privatize_column` returns.
-
-    Args:
-        table: of the kind that came in, with the column released.
-        receipt: of the column; its notes name what was copied without protection.
-    """
+    """The table of `privatize_column`, and the receipt of the column, whose notes name what was copied without protection."""
 
     table: Any
     receipt: RowReceipt
@@ -50,11 +45,8 @@ def privatize_column(table: Any, column: str = "embedding", *, notes: Sequence[s
         passed on as it is, has no protection and is named in the receipt.
 
     Raises:
-        TypeError: another kind of table; a column of something else than floats; as `privatize`.
-        ValueError: no such column, or two; no rows in lists of any length; a null, another length, NaN or Inf (the row is named,
-            counted from 0); as `privatize`. Nothing is charged then.
-        PrivacyBudgetExhaustedError, BudgetError: as `privatize`.
-        MissingExtraError: pyarrow is not installed.
+        TypeError, ValueError: another kind of table or column; a null, another length, NaN or Inf (the row is named, counted from 0);
+            as `privatize`. Nothing is charged then.
 
     Edge cases:
         float64 becomes float32 before the release. A datasets.Dataset comes back in memory; `hushvec.integrations.datasets` releases
@@ -121,19 +113,12 @@ def require_arrow() -> None:
 
 
 class _Kind(NamedTuple):
-    """How a table is read and made.
+    """How a table is read and made."""
 
-    Args:
-        names: of its columns.
-        take: a column as an Arrow array.
-        give: the table with released rows in the column's place.
-        beside: what it holds beside columns.
-    """
-
-    names: list[Any]
-    take: Callable[[Any, str], Any]
-    give: Callable[[Any, str, NDArray[np.float32]], Any]
-    beside: tuple[str, ...] = ()
+    names: list[Any]  # of its columns
+    take: Callable[[Any, str], Any]  # a column as an Arrow array
+    give: Callable[[Any, str, NDArray[np.float32]], Any]  # the table with released rows in the column's place
+    beside: tuple[str, ...] = ()  # what it holds beside columns
 
 
 def _kind_of(table: Any) -> _Kind:

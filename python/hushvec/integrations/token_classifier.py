@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hushvec._util.lazy import needs_extra
-from hushvec.text.pii.categories import canonical, default_placeholder, require_category_name
+from hushvec.integrations.detectors import require_folder, require_text, require_threshold, span_of
+from hushvec.text.pii.categories import canonical, require_category_name
 from hushvec.text.pii.spans import Span
 
 DEFAULT_THRESHOLD = 0.5
@@ -41,7 +43,6 @@ class TokenClassifierDetector:
         device: of torch.
 
     Raises:
-        MissingExtraError: transformers or torch is not installed.
         OSError: there is no such model in the folder.
         ValueError: the tokenizer cannot tell offsets, or a number is out of range.
 
@@ -63,17 +64,13 @@ class TokenClassifierDetector:
         stride: int | None = None,
         device: str = "cpu",
     ) -> None:
-        if not 0 <= score_threshold <= 1:
-            raise ValueError(f"score_threshold must be in [0, 1], got {score_threshold!r}")
+        self._threshold = require_threshold(score_threshold)
         self._name = Path(folder).name
         self._tokenizer, self._model = _loaded(Path(folder))
         if not getattr(self._tokenizer, "is_fast", False):
-            raise ValueError(
-                f"{folder}: the tokenizer must be a fast one, which knows offsets, got {type(self._tokenizer).__name__}"
-            )
+            raise ValueError(f"{folder}: the tokenizer must be a fast one, which knows offsets, got {type(self._tokenizer).__name__}")
         self._model.to(device).eval()
         self._device = device
-        self._threshold = score_threshold
         self._window = _window(window, self._model, self._tokenizer)
         special = self._tokenizer.num_special_tokens_to_add()
         self._stride = (self._window - special) // 4 if stride is None else stride
@@ -84,8 +81,7 @@ class TokenClassifierDetector:
 
     def detect(self, text: str) -> list[Span]:
         """Spans of the model, in the order of the text."""
-        if not isinstance(text, str):
-            raise TypeError(f"text must be a string, got {type(text).__name__}")
+        require_text(text)
         if not text.strip():
             return []
         return [span for span in self._spans(text, self._words(text)) if span.score >= self._threshold]
@@ -95,7 +91,7 @@ class TokenClassifierDetector:
         import torch
 
         # A lone surrogate cannot be encoded; a replacement of the same length keeps the offsets.
-        readable = text.encode("utf-8", "replace").decode("utf-8") if _has_surrogates(text) else text
+        readable = text.encode("utf-8", "replace").decode("utf-8")
         encoded = self._tokenizer(
             readable,
             truncation=True,
@@ -116,8 +112,7 @@ class TokenClassifierDetector:
                 ).logits
             probabilities = logits.float().softmax(-1).cpu()
             for row in range(len(probabilities)):
-                window = first + row
-                words = list(self._words_of(encoded, window, probabilities[row]))
+                words = list(self._words_of(encoded, first + row, probabilities[row]))
                 for place, word in enumerate(words):
                     context = min(place, len(words) - 1 - place)
                     key = (word.start, word.end)
@@ -129,20 +124,15 @@ class TokenClassifierDetector:
         """Words of one window; the first piece of a word has the say, as in training."""
         numbers = encoded.word_ids(window)
         offsets = encoded["offset_mapping"][window].tolist()
-        place = 0
-        while place < len(numbers):
-            number = numbers[place]
+        for number, pieces in groupby(range(len(numbers)), key=numbers.__getitem__):
             if number is None:
-                place += 1
                 continue
-            last = place
-            while last + 1 < len(numbers) and numbers[last + 1] == number:
-                last += 1
-            score, chosen = probabilities[place].max(-1)
+            first, *others = pieces
+            start, end = offsets[first][0], offsets[(others or [first])[-1]][1]
+            score, chosen = probabilities[first].max(-1)
             label, begins = _plain(self._labels[int(chosen)])
-            if offsets[last][1] > offsets[place][0]:
-                yield _Word(offsets[place][0], offsets[last][1], label, begins, float(score))
-            place = last + 1
+            if end > start:
+                yield _Word(start, end, label, begins, float(score))
 
     def _spans(self, text: str, words: list[_Word]) -> Iterator[Span]:
         run: list[_Word] = []
@@ -165,17 +155,16 @@ class TokenClassifierDetector:
         while start < end and text[start].isspace():
             start += 1
         score = sum(word.score for word in run) / len(run)
-        yield Span(start, end, text[start:end], category, default_placeholder(category), f"{self._name}:{label}", score)
+        yield span_of(text, start, end, category, f"{self._name}:{label}", score)
 
 
 def _loaded(folder: Path) -> tuple[Any, Any]:
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder}: must be a folder with a model")
+    require_folder(folder)
     with needs_extra("a token classifier", "text"):
         import torch  # noqa: F401
         from transformers import AutoModelForTokenClassification, AutoTokenizer
-    tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-    model = AutoModelForTokenClassification.from_pretrained(str(folder), local_files_only=True)
+    kinds = AutoTokenizer, AutoModelForTokenClassification
+    tokenizer, model = (kind.from_pretrained(str(folder), local_files_only=True) for kind in kinds)
     return tokenizer, model
 
 
@@ -203,7 +192,3 @@ def _plain(label: str) -> tuple[str, bool]:
     if len(label) > 2 and label[1] in "-_" and label[0] in "BIESLU":
         return label[2:], label[0] in "BSU"
     return label, False
-
-
-def _has_surrogates(text: str) -> bool:
-    return any("\ud800" <= character <= "\udfff" for character in text) if not text.isascii() else False

@@ -43,10 +43,7 @@ def require_private_arguments(arguments: Any) -> None:
     """Refuse options of a Trainer that break the guarantee, or that would be ignored.
 
     Args:
-        arguments: transformers.TrainingArguments.
-
-    Raises:
-        ValueError: one of them; the message says what to do instead.
+        arguments: transformers.TrainingArguments. The ValueError says what to do instead.
     """
     for name, allowed, reason in _REQUIRED:
         value = getattr(arguments, name, allowed[0])
@@ -64,19 +61,14 @@ def require_private_arguments(arguments: Any) -> None:
 class PrivacyCallback(TrainerCallback):  # type: ignore[misc]
     """Keeps a Trainer to the account of its DPOptimizer.
 
-    It refuses options that break the guarantee, stops the training when a step of the Trainer was not exactly one step of the
-    account, ends it when the planned steps are spent, puts epsilon into the logs, and writes the receipt.
+    It refuses options that break the guarantee, ends the training when the planned steps are spent, puts epsilon into the logs, and
+    writes the receipt. RuntimeError when a step of the Trainer was not exactly one step of the account.
 
         trainer = MyTrainer(..., optimizers=(optimizer, None), callbacks=[PrivacyCallback(optimizer, receipt="run.receipt.json")])
 
     Args:
         optimizer: the DPOptimizer that the Trainer steps.
         receipt: file for the receipt of the steps taken, written beside and renamed, with every checkpoint and at the end.
-
-    Raises:
-        TypeError: `optimizer` is not a DPOptimizer.
-        ValueError: from the beginning of the training: an option as in `require_private_arguments`; the Trainer has another optimizer.
-        RuntimeError: a step of the Trainer made no step of the account, or several.
 
     Guarantees:
         None about gradients and batches: it sees neither. `PrivateTrainer` makes both, and has this callback.
@@ -143,9 +135,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
             many examples of a step are computed at once: larger samples are computed in parts, and are one step.
 
     Raises:
-        TypeError, ValueError: a bad argument, or an option of TrainingArguments that would break the guarantee
-            (`require_private_arguments`); nothing is charged then. `train` raises what `DPOptimizer.step` does, and before the first
-            step ValueError for a data_collator that does not make one row of each example, such as DataCollatorWithFlattening.
+        ValueError: an option of TrainingArguments that would break the guarantee (`require_private_arguments`); from `train`, before
+            the first step, a data_collator that does not make one row of each example, such as DataCollatorWithFlattening.
 
     Guarantees:
         Those of `DPOptimizer`, which `privacy.describe()` states, against anyone who sees weights, checkpoints and logs. The losses,
@@ -199,10 +190,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
             raise TypeError(f"train_dataset must have a length, got {validate.kind(self.train_dataset)}")
         self._probability = validate.positive("expected_batch_size", expected_batch_size) / len(self.train_dataset)
         if self._probability > 1:
-            examples = len(self.train_dataset)
-            raise ValueError(
-                f"expected_batch_size must be at most the {examples} examples of train_dataset, got {expected_batch_size!r}"
-            )
+            examples = f"the {len(self.train_dataset)} examples of train_dataset"
+            raise ValueError(f"expected_batch_size must be at most {examples}, got {expected_batch_size!r}")
         if noise_multiplier is None and epsilon is not None:
             noise_multiplier = noise_multiplier_for(epsilon, delta, self._probability, self.args.max_steps, adjacency=adjacency)
         self._options = dict(

@@ -67,31 +67,23 @@ def vectors_of(name: str, column: Any, dimension: int, label: Label) -> NDArray[
     """The rows [n, dimension] of a list column, without a copy where the memory allows it."""
     stored = column.storage if hasattr(column, "storage") else column
     if not len(stored):
-        return np.empty((0, dimension), _numpy_dtype(stored.type.value_type))
-    _require_lengths(name, stored, dimension, label)
+        return np.empty((0, dimension), np.dtype(stored.type.value_type.to_pandas_dtype()))
+    import pyarrow.compute
+
+    if stored.null_count:
+        row = int(np.flatnonzero(stored.is_null().to_numpy(zero_copy_only=False))[0])
+        raise ValueError(f"{name} must hold {dimension} numbers, got null in {label(row)}")
+    lengths = pyarrow.compute.list_value_length(stored).to_numpy(zero_copy_only=False)
+    wrong = np.flatnonzero(lengths != dimension)
+    if wrong.size:
+        row = int(wrong[0])
+        raise ValueError(f"{name} must hold {dimension} numbers, got {int(lengths[row])} numbers in {label(row)}")
     flat = stored.flatten()
     if flat.null_count:
         row = int(np.flatnonzero(flat.is_null().to_numpy(zero_copy_only=False))[0]) // dimension
         raise ValueError(f"{name} must hold numbers, got null in {label(row)}")
     values: NDArray[Any] = flat.to_numpy(zero_copy_only=False)
     return values.reshape(-1, dimension)
-
-
-def _require_lengths(name: str, column: Any, dimension: int, label: Label) -> None:
-    import pyarrow.compute
-
-    if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise ValueError(f"{name} must hold {dimension} numbers, got null in {label(row)}")
-    lengths = pyarrow.compute.list_value_length(column).to_numpy(zero_copy_only=False)
-    wrong = np.flatnonzero(lengths != dimension)
-    if wrong.size:
-        row = int(wrong[0])
-        raise ValueError(f"{name} must hold {dimension} numbers, got {int(lengths[row])} numbers in {label(row)}")
-
-
-def _numpy_dtype(kind: Any) -> Any:
-    return np.dtype(kind.to_pandas_dtype())
 
 
 def fixed_size_lists(values: NDArray[Any]) -> Any:
@@ -119,13 +111,20 @@ def places_of_ids(name: str, ids: Any) -> tuple[derivation.Places, Label]:
     """
     array = _id_array(name, ids)
     if array.dtype.kind in "iu":
-        _require_distinct(name, array)
+        if not (array[1:] > array[:-1]).all():
+            ordered = np.sort(array)
+            twice = np.flatnonzero(ordered[1:] == ordered[:-1])
+            if twice.size:
+                raise ValueError(f"{name} must be unique, got {int(ordered[twice[0]])} twice")
         return derivation.numbers(array), lambda row: f"the row with {name} {int(array[row])}"
     texts = array.tolist()
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"{name} must hold whole numbers or strings, got {type(text).__name__} in row {row}")
-    _require_distinct_texts(name, texts)
+    if len(set(texts)) < len(texts):
+        seen: set[str] = set()
+        text = next(text for text in texts if text in seen or seen.add(text))  # type: ignore[func-returns-value]
+        raise ValueError(f"{name} must be unique, got {text!r:.80} twice")
     return derivation.texts(texts), lambda row: f"the row with {name} {texts[row]!r:.80}"
 
 
@@ -135,7 +134,8 @@ def _id_array(name: str, ids: Any) -> NDArray[Any]:
         if ids.null_count:
             row = int(np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))[0])
             raise ValueError(f"{name} must hold no null, got one in row {row}")
-        if not (arrow.types.is_integer(ids.type) or _is_text(arrow.types, ids.type)):
+        texts = (arrow.types.is_string, arrow.types.is_large_string, getattr(arrow.types, "is_string_view", lambda _: False))
+        if not (arrow.types.is_integer(ids.type) or any(is_text(ids.type) for is_text in texts)):
             raise TypeError(f"{name} must hold whole numbers or strings, got {ids.type}")
         return np.asarray(ids.to_numpy(zero_copy_only=False))
     # A copy of an array that another thread may write to: ids that are unique stay so.
@@ -143,10 +143,6 @@ def _id_array(name: str, ids: Any) -> NDArray[Any]:
     if array.ndim != 1 or array.dtype.kind not in "iuUO":
         raise TypeError(f"{name} must hold whole numbers or strings in one dimension, got {array.dtype}[{array.ndim}-D]")
     return array
-
-
-def _is_text(types: Any, kind: Any) -> bool:
-    return bool(types.is_string(kind) or types.is_large_string(kind) or getattr(types, "is_string_view", lambda _: False)(kind))
 
 
 def _from_sequence(name: str, ids: Any) -> NDArray[Any]:
@@ -158,22 +154,3 @@ def _from_sequence(name: str, ids: Any) -> NDArray[Any]:
             raise ValueError(f"{name} must fit into 64 bits, got {min(values)} to {max(values)}")
         return np.array(values, np.int64 if not values or max(values) < 2**63 else np.uint64)
     return np.array(values, object)
-
-
-def _require_distinct(name: str, ids: NDArray[Any]) -> None:
-    if (ids[1:] > ids[:-1]).all():
-        return
-    ordered = np.sort(ids)
-    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
-    if twice.size:
-        raise ValueError(f"{name} must be unique, got {int(ordered[twice[0]])} twice")
-
-
-def _require_distinct_texts(name: str, ids: list[str]) -> None:
-    if len(set(ids)) == len(ids):
-        return
-    seen: set[str] = set()
-    for text in ids:
-        if text in seen:
-            raise ValueError(f"{name} must be unique, got {text!r:.80} twice")
-        seen.add(text)

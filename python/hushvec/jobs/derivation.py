@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,3 +102,26 @@ def _words(kind: int, rows: int) -> NDArray[np.uint64]:
     words = np.zeros((rows, PLACE_BYTES // 8), "<u8")
     words[:, 0] = kind
     return words
+
+
+def answered(
+    mechanism: CodebookResponse, rows: NDArray[Any], key: bytes, places: Places, cipher: str
+) -> NDArray[Any]:
+    """The released rows, of the dtype of `rows` [n, d], which is read once, so that key and code come from one read.
+
+    Raises:
+        ValueError: NaN or Inf; the rows are those that the codebook was made from.
+    """
+    content = rows.copy()
+    mechanism.codebook.require_other_rows(content)
+    codes: NDArray[np.int32] = mechanism.codebook.encode(content)
+    answers = np.empty_like(codes)
+    one = np.empty(1, np.int32)
+    law, count = mechanism.response.law, len(mechanism.codebook)
+    for place, row in enumerate(content):
+        one[0] = codes[place]
+        stream = row_key(key, places[place].tobytes(), row.tobytes() + one.astype("<i4").tobytes())
+        # nonce 0: the key belongs to one row, and is not a seed
+        source = _core.Generator.unsafe_seeded(int.from_bytes(stream, "little"), cipher=cipher)
+        answers[place] = _core.randomized_response(one, count, law, source)[0]
+    return mechanism.table[answers].astype(rows.dtype)

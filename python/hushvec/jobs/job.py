@@ -1,10 +1,17 @@
-"""`NoiseJob`: one release that many processes compute together, charged once."""
+"""`NoiseJob`: one release that many processes compute together, charged once; and its file.
+
+A job file is JSON with the secret key, readable by its owner alone; of several processes the first one creates it.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import secrets
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -16,32 +23,31 @@ from numpy.typing import NDArray
 from hushvec._native import _core, arrays, rowwise
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
+from hushvec._util.publish import Unfinished, sync_folder, unfinished
 from hushvec._util.recording import require_no_recorder
 from hushvec.budget import PrivacyBudget
-from hushvec.jobs import derivation, job_file
-from hushvec.jobs.answers import answered
-from hushvec.jobs.job_file import StoredJob
-from hushvec.jobs.parameters import JobParameters, planned_parameters
-from hushvec.mechanisms import CodebookResponse, Mechanism, PrivUnit, PublicCodebook, VectorMechanism
+from hushvec.jobs import derivation
+from hushvec.mechanisms import CodebookResponse, EmpiricalGaussian, Mechanism, PrivUnit, PublicCodebook, VectorMechanism
 from hushvec.receipts.base import LedgerEntry
 from hushvec.receipts.labels import RowReceipt
-from hushvec.release.vectors import ReleasePlan
+from hushvec.release.vectors import ReleasePlan, plan_release
 
 _LARGEST_SEED_BITS = 8 * derivation.KEY_BYTES
+_LARGEST_FILE = 1 << 16
+_FIELDS = ("job_version", "format_version", "id", "key", "arguments", "charge")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NoiseJob(JobParameters):
+class NoiseJob:
     """One release of one data set, in as many parts, processes and attempts as it takes.
 
     Made by `NoiseJob.start` or `NoiseJob.load`. A job can be pickled and sent to workers, with its secret key: anyone who reads the
     key can check guesses of a row against its released values, and the guarantee is void against them. `repr` does not show it.
 
     Args:
-        mechanism: the mechanism of every row, one row per person.
-        dtype: "float32", "float64" or "float16"; batches have this dtype.
-        normalize: rows brought to unit length before the noise.
-        renormalize: rows brought to unit length after it.
+        mechanism: of every row, one row per person.
+        dtype: of batches: "float32", "float64" or "float16".
+        normalize, renormalize: bring rows to unit length before the noise, and after it.
         cipher: what noise is drawn from, "aes256" or "chacha20".
         entry: the row of the ledger that paid for the job, or None.
         seeded: the key was given by the caller, so the job claims nothing.
@@ -56,6 +62,11 @@ class NoiseJob(JobParameters):
         seen, are two releases of that row. So is a second data set under the same job. docs/scale-out.md says how to avoid both.
     """
 
+    mechanism: Mechanism
+    dtype: str
+    normalize: bool
+    renormalize: bool
+    cipher: str = derivation.FIRST_CIPHER
     entry: LedgerEntry | None = None
     seeded: bool = False
     _key: bytes = field(repr=False)
@@ -93,10 +104,9 @@ class NoiseJob(JobParameters):
                 Delete the file when the job is done.
 
         Raises:
-            TypeError, ValueError: as `privatize`; a cipher that jobs do not draw from; a path with a job of other parameters or
-                another cipher. Nothing was charged.
+            TypeError, ValueError: as `privatize`; a path with a job of other parameters or another cipher. Nothing was charged.
             PrivacyBudgetExhaustedError, BudgetError: the budget refused; nothing may be released.
-            OSError: the file cannot be read or written, or others than its owner may read it.
+            OSError: others than its owner may read the file.
 
         Example:
             >>> import numpy as np
@@ -108,21 +118,13 @@ class NoiseJob(JobParameters):
             >>> bool((np.concatenate(parts) == whole).all())
             True
         """
-        planned = planned_parameters(
-            dimension=dimension,
-            dtype=dtype,
-            epsilon=epsilon,
-            delta=delta,
-            clip_norm=clip_norm,
-            mechanism=mechanism,
-            sigma=sigma,
-            normalize=normalize,
-            renormalize=renormalize,
-            cipher=_core.backends()["default_cipher"] if cipher is None else cipher,
+        planned = _planned(
+            dimension, dtype, _core.backends()["default_cipher"] if cipher is None else cipher, epsilon=epsilon, delta=delta,
+            clip_norm=clip_norm, mechanism=mechanism, sigma=sigma, normalize=normalize, renormalize=renormalize,
         )
         job = cls(**planned, _key=secrets.token_bytes(derivation.KEY_BYTES))
         if path is not None:
-            job = cls._of(job_file.kept(job._stored(), Path(path), any_cipher=cipher is None))
+            job = job._kept(Path(path), any_cipher=cipher is None)
         if budget is None:
             return job
         paid = job.charge(budget)
@@ -139,11 +141,10 @@ class NoiseJob(JobParameters):
             codebook: that the job was started with, if it answers with codes: the file has only its digest.
 
         Raises:
-            TypeError: a codebook is missing, or is not a codebook.
             ValueError: not a job file, or one whose noise this version of hushvec would compute differently; another codebook.
-            OSError: the file cannot be read, or others than its owner may read it.
+            OSError: others than its owner may read the file.
         """
-        return cls._of(job_file.read(Path(path), codebook))
+        return _read(Path(path), codebook)
 
     @classmethod
     def unsafe_seeded(
@@ -168,19 +169,23 @@ class NoiseJob(JobParameters):
         number = validate.whole_number("seed", seed, at_least=0)
         if number.bit_length() > _LARGEST_SEED_BITS:
             raise ValueError(f"seed must be < 2^{_LARGEST_SEED_BITS}, got {number!r:.90}")
-        planned = planned_parameters(
-            dimension=dimension,
-            dtype=dtype,
-            epsilon=epsilon,
-            delta=delta,
-            clip_norm=clip_norm,
-            mechanism=mechanism,
-            sigma=sigma,
-            normalize=normalize,
-            renormalize=renormalize,
-            cipher=cipher,
+        planned = _planned(
+            dimension, dtype, cipher, epsilon=epsilon, delta=delta, clip_norm=clip_norm, mechanism=mechanism, sigma=sigma,
+            normalize=normalize, renormalize=renormalize,
         )
         return cls(**planned, seeded=True, _key=number.to_bytes(derivation.KEY_BYTES, "little"))
+
+    @property
+    def dimension(self) -> int:
+        """Elements in a row."""
+        return self.mechanism.dimension
+
+    @cached_property
+    def parameters(self) -> str:
+        """Everything that determines the result besides the key and the rows, as docs/format.md section 10 writes it."""
+        return derivation.parameters_text(
+            self.mechanism, cipher=self.cipher, dtype=self.dtype, normalize=self.normalize, renormalize=self.renormalize
+        )
 
     @cached_property
     def id(self) -> str:
@@ -189,7 +194,7 @@ class NoiseJob(JobParameters):
 
     @property
     def format_version(self) -> int:
-        """Of the release: 1 for ChaCha20, 2 for AES-256 (docs/format.md)."""
+        """Format of the release: 1 for ChaCha20, 2 for AES-256 (docs/format.md)."""
         return derivation.versions(self.cipher)[1]
 
     @property
@@ -208,8 +213,6 @@ class NoiseJob(JobParameters):
         It must be a `PrivacyBudget`, whose ledger recognizes the job: PostgreSQL for several machines, SQLite for one.
 
         Raises:
-            TypeError: another kind of budget.
-            ValueError: a seeded job.
             PrivacyBudgetExhaustedError, BudgetError: the budget refused; nothing may be released.
         """
         if not isinstance(budget, PrivacyBudget):
@@ -224,13 +227,13 @@ class NoiseJob(JobParameters):
     def save(self, path: str | PathLike[str]) -> None:
         """Write the job, its key included, to a file that only its owner can read; written beside and renamed.
 
-        Raises:
-            ValueError: a seeded job, which its seed makes again.
-            OSError: the file cannot be written.
+        A seeded job is refused with ValueError: its seed makes it again.
         """
         if self.seeded:
             raise ValueError("a seeded job is not saved: its seed makes it again")
-        job_file.write(self._stored(), Path(path))
+        with self._written_beside(Path(path)) as beside:
+            beside.take_place()
+            sync_folder(Path(path).parent)
 
     def receipt(self, rows: int, *, notes: tuple[str, ...] = ()) -> RowReceipt:
         """The receipt of the whole job; one of labels, with the codebook's digest, if it answers with codes.
@@ -255,8 +258,7 @@ class NoiseJob(JobParameters):
     def noise(self, name: str, values: NDArray[Any], places: derivation.Places, label: Callable[[int], str]) -> NDArray[Any]:
         """The released version of rows [n, d] of the job's dtype at these places.
 
-        Raises:
-            ValueError: NaN or Inf in `name`, in the row that `label` names.
+        NaN or Inf in `name`: ValueError, with the row that `label` names.
         """
         require_no_recorder()
         source = np.ascontiguousarray(values)
@@ -275,24 +277,59 @@ class NoiseJob(JobParameters):
         return out
 
     def _run(self, source: NDArray[Any], out: NDArray[Any], places: derivation.Places) -> None:
-        mechanism, key = self.mechanism, self._rows_key
+        mechanism, keyed = self.mechanism, (self._rows_key, places, self.cipher)
         if isinstance(mechanism, CodebookResponse):
-            out[...] = answered(mechanism, source, key, places, self.cipher)
-            return
-        assert isinstance(mechanism, VectorMechanism)
-        if isinstance(mechanism, PrivUnit):
-            law = mechanism.cap_probability, mechanism.threshold
-            _core.privunit_keyed(source, *law, mechanism.noise_parameter, out, key, places, self.cipher)
+            out[...] = derivation.answered(mechanism, source, *keyed)
+        elif isinstance(mechanism, PrivUnit):
+            law = mechanism.cap_probability, mechanism.threshold, mechanism.noise_parameter
+            _core.privunit_keyed(source, *law, out, *keyed)
         else:
-            noise = mechanism.clip_norm, mechanism.noise_parameter
-            _core.clip_and_noise_keyed(source, *noise, out, key, places, self.cipher, mechanism.law)
+            assert isinstance(mechanism, VectorMechanism)
+            _core.clip_and_noise_keyed(source, mechanism.clip_norm, mechanism.noise_parameter, out, *keyed, mechanism.law)
 
-    def _stored(self) -> StoredJob:
-        return StoredJob(key=self._key, entry=self.entry, **_shared_fields(self))
+    def _kept(self, path: Path, *, any_cipher: bool) -> NoiseJob:
+        """This job, now in the file, or the job that was already there; it may draw from another cipher where `any_cipher` says so."""
+        with self._written_beside(path) as beside:
+            try:
+                beside.take_free_place()
+                return self
+            except FileExistsError:
+                present = _read(path, getattr(self.mechanism, "codebook", None))
+        asked = replace(self, cipher=present.cipher).parameters
+        if present.parameters != asked:
+            pairs = zip(present.parameters.splitlines(), asked.splitlines(), strict=False)
+            different = "; ".join(f"{ours}, asked for {theirs}" for ours, theirs in pairs if ours != theirs)
+            raise ValueError(f"{path} holds a job with other parameters: {different}")
+        if present.cipher != self.cipher and not any_cipher:
+            raise ValueError(f"cipher must be {present.cipher!r}, that of the job in {path}, or None, got {self.cipher!r}")
+        return present
 
-    @classmethod
-    def _of(cls, stored: StoredJob) -> NoiseJob:
-        return cls(_key=stored.key, entry=stored.entry, **_shared_fields(stored))
+    @contextmanager
+    def _written_beside(self, path: Path) -> Iterator[Unfinished]:
+        mechanism = self.mechanism
+        if isinstance(mechanism, PrivUnit) and mechanism.corpus_size is not None:
+            raise ValueError(f"a job with corpus_size cannot be saved, got corpus_size={mechanism.corpus_size}")
+        epsilon, delta = mechanism.cost
+        sigma = mechanism.chosen_sigma if isinstance(mechanism, EmpiricalGaussian) else None
+        arguments = {  # of `start`, for the same mechanism
+            "dimension": mechanism.dimension,
+            "dtype": self.dtype,
+            "mechanism": mechanism.name,
+            "epsilon": epsilon if sigma is None else None,
+            "delta": delta,
+            "sigma": sigma,
+            "clip_norm": mechanism.clip_norm,
+            "normalize": self.normalize,
+            "renormalize": self.renormalize,
+            **({"codebook": mechanism.codebook.digest} if isinstance(mechanism, CodebookResponse) else {}),
+        }
+        versions = derivation.versions(self.cipher)
+        charge = None if self.entry is None else asdict(self.entry)
+        fields = dict(zip(_FIELDS, (*versions, self.id, self._key.hex(), arguments, charge), strict=True))
+        with unfinished(path) as beside:
+            beside.file.write((json.dumps(fields, indent=2, allow_nan=False) + "\n").encode())
+            beside.complete()
+            yield beside
 
     @cached_property
     def _rows_key(self) -> bytes:
@@ -312,8 +349,70 @@ class NoiseJob(JobParameters):
         self.__dict__.update(fields)
 
 
-def _shared_fields(job: JobParameters) -> dict[str, Any]:
-    return {field.name: getattr(job, field.name) for field in fields(JobParameters)}
+def _planned(dimension: int, dtype: str, cipher: str, **arguments: Any) -> dict[str, Any]:
+    """The fields of a job, checked, from the arguments of `NoiseJob.start`."""
+    validate.choice("cipher", cipher, derivation.JOB_VERSIONS)
+    plan = plan_release(
+        rows=1,
+        dimension=validate.whole_number("dimension", dimension, at_least=1),
+        dtype=validate.choice("dtype", dtype, arrays.NUMPY_DTYPES),
+        per="record",
+        generator=None,
+        **arguments,
+    )
+    if plan.mechanism.grade != "exact":
+        raise ValueError(f"mechanism must have an exact form in a job, got {plan.mechanism.name!r}")
+    return dict(mechanism=plan.mechanism, dtype=dtype, normalize=plan.normalize, renormalize=plan.renormalize, cipher=cipher)
+
+
+def _read(path: Path, codebook: PublicCodebook | None) -> NoiseJob:
+    with path.open("rb") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        if mode & 0o077:
+            raise PermissionError(f"{path} must be readable by its owner alone (mode 600), got mode {mode:o}")
+        text = file.read(_LARGEST_FILE)
+    with _as_bad_file(path):
+        fields = json.loads(text)
+        if not isinstance(fields, dict) or set(fields) != set(_FIELDS):
+            raise ValueError(f"its fields must be {', '.join(_FIELDS)}")
+    arguments = fields["arguments"]
+    digest = arguments.get("codebook") if isinstance(arguments, dict) else None
+    if codebook is not None and not isinstance(codebook, PublicCodebook):
+        raise TypeError(f"codebook must be a hushvec.mechanisms.PublicCodebook or None, got {validate.kind(codebook)}")
+    if codebook is None and digest is not None:
+        raise TypeError(f"codebook must be given for the job in {path}: the one with digest {digest!r:.80}")
+    if codebook is not None and codebook.digest != digest:
+        raise ValueError(f"codebook must be that of the job in {path}, {digest!r:.80}, got one with digest {codebook.digest!r}")
+    with _as_bad_file(path):
+        return _job_of(fields, codebook)
+
+
+@contextmanager
+def _as_bad_file(path: Path) -> Iterator[None]:
+    """Any problem with the file as one error that names it."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} must be a job file of this version of hushvec: {error}") from None
+
+
+def _job_of(fields: dict[str, Any], codebook: PublicCodebook | None) -> NoiseJob:
+    versions = fields["job_version"], fields["format_version"]
+    cipher = next((cipher for cipher in derivation.JOB_VERSIONS if versions == derivation.versions(cipher)), None)
+    if cipher is None:
+        raise ValueError(f"its versions must be 1 and 1, or 2 and 2, got {versions}")
+    key = bytes.fromhex(fields["key"])
+    if len(key) != derivation.KEY_BYTES:
+        raise ValueError(f"its key must have {derivation.KEY_BYTES} bytes, got {len(key)}")
+    entry = None if fields["charge"] is None else LedgerEntry(**fields["charge"])
+    arguments = fields["arguments"]
+    if codebook is not None:
+        others = {name: value for name, value in arguments.items() if name != "codebook"}
+        arguments = {**others, "mechanism": codebook.mechanism(arguments["epsilon"]), "epsilon": None}
+    job = NoiseJob(**_planned(cipher=cipher, **arguments), entry=entry, _key=key)
+    if job.id != fields["id"]:
+        raise ValueError("its id does not follow from its key and parameters, so its noise would be another")
+    return job
 
 
 def _require_finite(name: str, values: NDArray[Any], label: Callable[[int], str]) -> None:

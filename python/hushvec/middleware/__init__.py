@@ -6,20 +6,22 @@
 from hushvec.embedders.protocol import EmbeddingModel, EmbeddingRequest, EmbeddingResult, Embeddings
 from hushvec.embedders.sources import as_embedding_model
 from hushvec.middleware.classification import (
+    Classification,
     ClassificationMiddleware,
+    Classifications,
     PrivateClassifier,
     PrivateEstimator,
+    PrivateLabels,
     dp_classification_middleware,
     wrap_classification_model,
 )
-from hushvec.middleware.classification_results import Classification, Classifications, PrivateLabels
 from hushvec.middleware.privacy import dp_embedding_middleware
-from hushvec.middleware.redaction import pii_redaction_middleware
 from hushvec.middleware.sensitivity import EmpiricalSensitivity, calibrate_sensitivity, get_sensitivity, lookup_sensitivity
 from hushvec.middleware.wrap import (
     EmbeddingMiddleware,
     WrappedEmbeddingModel,
     compose_embedding_middleware,
+    pii_redaction_middleware,
     wrap_embedding_model,
 )
 

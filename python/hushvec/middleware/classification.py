@@ -1,35 +1,107 @@
-"""Private classification: a middleware that answers by randomized response, and models that go through it."""
+"""Private classification: a middleware that answers by randomized response, models that go through it, and their answers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, NoReturn
+from collections.abc import AsyncIterable, AsyncIterator, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NoReturn, overload
+
+import numpy as np
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.middleware.classification_results import Classification, Classifications, PrivateLabels
-from hushvec.middleware.classifiers import (
-    Answers,
-    Classifier,
-    checked_inputs,
-    classifier_of,
-    estimator_classes,
-)
-from hushvec.middleware.texts import MOST_CHARACTERS
+from hushvec.middleware.classifiers import Answers, Classifier, checked_inputs, classifier_of, estimator_classes
+from hushvec.middleware.wrap import MOST_CHARACTERS, each
+from hushvec.receipts.labels import LabelReceipt
 from hushvec.release.charging import Budget
 from hushvec.release.labels import LabelPlan, plan_labels
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+_FIELDS = ("label", "score", "all_scores")
 MODEL_SCORES = ("uniform", "source")
-
 NOTE_OWN_INPUT = "each answer is taken to depend on its own input only"
-
 _LABEL_OF = "the model's label"
 
 
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """One answer: a public label, its score as the middleware's `scores` says, and with scores="source" those of all labels.
+
+    `answer["label"]` reads the same as `answer.label`, and `dict(answer)` has all three fields.
+    """
+
+    label: Any
+    score: float | None = None
+    all_scores: Mapping[Any, float] | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in _FIELDS:
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of the fields, as `dict` asks for them."""
+        return _FIELDS
+
+
+class Classifications(Sequence[Classification]):
+    """The answers of one release, in the order of the inputs, with its receipt. Slices are plain lists, without one."""
+
+    __slots__ = ("_answers", "receipt")
+
+    def __init__(self, answers: Iterable[Classification], receipt: LabelReceipt) -> None:
+        self._answers = list(answers)
+        self.receipt = receipt
+
+    @property
+    def labels(self) -> list[Any]:
+        """The labels alone."""
+        return [answer.label for answer in self._answers]
+
+    @overload
+    def __getitem__(self, place: int) -> Classification: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Classification]: ...
+    def __getitem__(self, place: int | slice) -> Classification | list[Classification]:
+        return self._answers[place]
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def __iter__(self) -> Iterator[Classification]:
+        return iter(self._answers)
+
+    def __repr__(self) -> str:
+        return f"Classifications({self._answers!r})"
+
+
+if TYPE_CHECKING:
+    _Labels = NDArray[Any]
+else:
+    _Labels = np.ndarray
+
+
+class PrivateLabels(_Labels):
+    """A numpy array of labels with its receipt. Arrays made from it have receipt None."""
+
+    receipt: LabelReceipt | None
+
+    @classmethod
+    def of(cls, labels: NDArray[Any], receipt: LabelReceipt) -> PrivateLabels:
+        array = labels.view(cls)
+        array.receipt = receipt
+        return array
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.receipt = None
+
+
 class ClassificationMiddleware:
-    """What `dp_classification_middleware` returns: takes a model's answers and releases private ones."""
+    """The result of `dp_classification_middleware`: takes a model's answers and releases private ones."""
 
     def __init__(self, plan: LabelPlan) -> None:
         self.plan = plan
@@ -50,20 +122,18 @@ class ClassificationMiddleware:
         if self.plan.scores != "source":
             return Classifications(map(flipped.__getitem__, answered), receipt)
         true = codes.tolist()
-        released = zip(self._as_answered(answers, true), true, answered)
-        return Classifications((own if kept == code else flipped[code] for own, kept, code in released), receipt)
+        nothing = [None] * len(true)
+        rows = zip(true, answered, answers.scores or nothing, answers.all_scores or nothing)
+        released = (
+            Classification(self.labels[code], score, scores) if kept == code else flipped[code] for kept, code, score, scores in rows
+        )
+        return Classifications(released, receipt)
 
     def release_labels(self, answers: Answers) -> PrivateLabels:
         """The labels alone, as an array; private whatever `scores` is."""
         plan = self._labels_alone
         drawn, receipt = plan.release(plan.codes(answers.labels, _LABEL_OF))
         return PrivateLabels.of(plan.in_numpy(drawn), receipt)
-
-    def _as_answered(self, answers: Answers, codes: list[int]) -> Iterator[Classification]:
-        """The model's answers as they are, under the labels of the public list."""
-        nothing = [None] * len(codes)
-        for code, score, all_scores in zip(codes, answers.scores or nothing, answers.all_scores or nothing):
-            yield Classification(self.labels[code], score, all_scores)
 
 
 def dp_classification_middleware(
@@ -94,9 +164,8 @@ def dp_classification_middleware(
         A middleware for `wrap_classification_model`. One may serve any number of models and threads.
 
     Raises:
-        TypeError: wrong kinds.
-        ValueError: duplicate labels, fewer than 2 or more than 2^24; epsilon not > 0 and finite, or too small to prefer the truth;
-            unknown scores or per; a budget where there is no privacy to account for.
+        TypeError, ValueError: duplicate labels, fewer than 2 or more than 2^24; an epsilon too small to prefer the truth; a budget
+            where there is no privacy to account for.
 
     Guarantees:
         With scores="uniform" and a key from the operating system, each answer is (epsilon, 0)-DP under replacement of its input
@@ -106,8 +175,8 @@ def dp_classification_middleware(
         The model's own training data is not protected.
 
     Edge cases:
-        An error of the model, or a label that is not in the list, ends the call before
-        anything is charged; it is visible to anyone who sees that the call failed.
+        An error of the model, or a label that is not in the list, ends the call before anything is charged; it is visible to anyone
+        who sees that the call failed.
 
     Reference:
         Warner (1965); Kairouz, Bonawitz, Ramage (2016); docs/proofs/randomized_response.md. docs/classification.md shows
@@ -147,9 +216,7 @@ def wrap_classification_model(
         PrivateClassifier, or for an estimator PrivateEstimator, which also has a private `predict`.
 
     Raises:
-        TypeError: not a classifier, or not such a middleware.
-        ValueError: an estimator knows classes that are not among the middleware's labels; the model is private already;
-            max_characters not >= 1.
+        TypeError, ValueError: not a classifier, or a private one; an estimator with classes that are not among the labels.
 
     Guarantees:
         Those of `dp_classification_middleware`. Whatever the model returns is checked before anything is charged, and the wrapped
@@ -206,8 +273,8 @@ class PrivateClassifier:
             Classifications: one answer per input, with the receipt of the release.
 
         Raises:
-            TypeError, ValueError: inputs of the wrong kind; a model that returns not one answer per input, None, a score that is not
-                finite, or a label that is not in the list. What the model raises passes through. Nothing is charged then.
+            TypeError, ValueError: bad inputs; a model that returns not one answer per input, None, a score that is not finite, or a
+                label that is not in the list. Nothing is charged then.
             PrivacyBudgetExhaustedError, BudgetError: the budget refuses, or cannot be used; nothing is released.
         """
         return self.middleware.release(self._answers(inputs))
@@ -232,15 +299,12 @@ class PrivateClassifier:
         """`classify_batches` for asyncio; batches may come from an asynchronous source."""
         if isinstance(batches, str) or not isinstance(batches, Iterable | AsyncIterable):
             raise TypeError(f"batches must be an iterable of batches, got {validate.kind(batches)}")
-        return self._abatches(batches)
 
-    async def _abatches(self, batches: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Classifications]:
-        if isinstance(batches, AsyncIterable):
-            async for batch in batches:
+        async def answered() -> AsyncIterator[Classifications]:
+            async for batch in each(batches):
                 yield await self.aclassify(batch)
-        else:
-            for batch in batches:
-                yield await self.aclassify(batch)
+
+        return answered()
 
     def _answers(self, inputs: Any) -> Answers:
         return self._classifier.answers(*checked_inputs(inputs, self.max_characters))
@@ -263,7 +327,5 @@ class PrivateEstimator(PrivateClassifier):
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in ("predict_proba", "predict_log_proba", "decision_function"):
-            raise AttributeError(
-                f"{name} is not offered: a model's scores tell what its label is; classify and predict are private"
-            )
+            raise AttributeError(f"{name} is not offered: a model's scores tell what its label is; classify and predict are private")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

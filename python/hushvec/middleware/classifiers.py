@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import iscoroutinefunction
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hushvec._util import validate
-from hushvec.middleware.texts import require_length
+from hushvec.middleware.wrap import require_length
 
 TAKES = ("auto", "batch", "one")
 
@@ -25,13 +25,7 @@ _PIPELINE_TASKS = ("text-classification", "image-classification", "audio-classif
 
 @dataclass(frozen=True)
 class Answers:
-    """A model's answers, input by input.
-
-    Args:
-        labels: one per input.
-        scores: the model's score of each, or None where it has none.
-        all_scores: the scores of all labels of the model for each input, or None.
-    """
+    """A model's answers, input by input: a label, its score if there is one, and the scores of all labels if there are any."""
 
     labels: list[Any]
     scores: list[float | None] | None = None
@@ -39,13 +33,9 @@ class Answers:
 
 
 class Classifier(ABC):
-    """A model behind one method.
+    """A model behind one method."""
 
-    Attributes:
-        predicts: whether it is an estimator, with `predict`.
-    """
-
-    predicts = False
+    predicts = False  # whether it is an estimator, with `predict`
 
     @abstractmethod
     def answers(self, inputs: Any, count: int) -> Answers:
@@ -121,21 +111,18 @@ class _Function(Classifier):
         if self._takes == "batch":
             return read_answers(self._call(inputs), count)
         if self._takes == "one":
-            return _joined([read_answer(self._call(one), place) for place, one in enumerate(inputs)])
+            return _joined(self._call(one) for one in inputs)
         return self._found_out(self._call, inputs, count)
 
     async def aanswers(self, inputs: Any, count: int) -> Answers:
         if self._acall is None:
             return await super().aanswers(inputs, count)
         if self._takes == "one":
-            return _joined([read_answer(await self._acall(one), place) for place, one in enumerate(inputs)])
+            return _joined([await self._acall(one) for one in inputs])
         return read_answers(await self._acall(inputs), count)
 
     def _found_out(self, call: Callable[[Any], Any], inputs: Any, count: int) -> Answers:
-        """Try all inputs at once; a callable that cannot take them, or has one answer for all, wants one at a time.
-
-        The result is remembered for the next call.
-        """
+        """Try all inputs at once; a callable that cannot take them, or has one answer for all, wants one at a time. Remembered."""
         refusal: Exception | None = None
         try:
             returned = call(inputs)
@@ -153,7 +140,7 @@ class _Function(Classifier):
         if any(isinstance(answer, list) for answer in one_each):
             # A batch of one answer, or all labels of one input: ambiguous.
             raise refusal or TypeError("model must say what it takes: its lists are ambiguous, use takes='one' or takes='batch'")
-        answers = _joined([read_answer(answer, place) for place, answer in enumerate(one_each)])
+        answers = _joined(one_each)
         self._takes = "one"
         return answers
 
@@ -172,9 +159,8 @@ class _Pipeline(Classifier):
         if self._of_texts:
             for place, text in enumerate(listed):
                 if not isinstance(text, str | dict):
-                    raise TypeError(
-                        f"inputs must be str for a text classification pipeline, got {validate.kind(text)} at position {place}"
-                    )
+                    found = f"{validate.kind(text)} at position {place}"
+                    raise TypeError(f"inputs must be str for a text classification pipeline, got {found}")
         return read_answers(self._pipeline(listed), count)
 
 
@@ -188,10 +174,7 @@ class _Estimator(Classifier):
 
     def answers(self, inputs: Any, count: int) -> Answers:
         labels = read_answers(self._model.predict(inputs), count).labels
-        return self._scored(inputs, labels) if self._with_scores else Answers(labels)
-
-    def _scored(self, inputs: Any, labels: list[Any]) -> Answers:
-        for name in ("predict_proba", "decision_function"):
+        for name in ("predict_proba", "decision_function") if self._with_scores else ():
             method = getattr(self._model, name, None)
             if callable(method):
                 return self._read_scores(name, np.asarray(method(inputs), np.float64), labels)
@@ -203,7 +186,8 @@ class _Estimator(Classifier):
             scores = np.stack([-scores, scores], axis=1)
         if scores.shape != (len(labels), len(classes)):
             raise ValueError(f"{name} must return shape {(len(labels), len(classes))}, got {scores.shape}")
-        _require_finite(scores.ravel().tolist(), name)
+        if not np.isfinite(scores).all():
+            raise ValueError(f"{name} must return finite scores, got NaN or Inf")
         column = {label: place for place, label in enumerate(classes)}
         rows = scores.tolist()
         own = [row[column[label]] if label in column else None for row, label in zip(rows, labels)]
@@ -223,7 +207,7 @@ def read_answers(returned: Any, count: int) -> Answers:
         raise ValueError(f"model must return one answer per input, got {len(values)} for {count}")
     if _PLAIN.issuperset(map(type, values)):
         return Answers(values)
-    return _joined([read_answer(value, place) for place, value in enumerate(values)])
+    return _joined(values)
 
 
 def read_answer(value: Any, place: int) -> tuple[Any, float | None, Mapping[Any, float] | None]:
@@ -267,14 +251,15 @@ def _answer(label: Any, score: Any, all_scores: Any, place: int) -> tuple[Any, f
         score = validate.number(f"the score at position {place}", score)
     if all_scores is not None:
         if not isinstance(all_scores, Mapping):
-            raise TypeError(
-                f"all_scores must be a mapping from label to score, got {validate.kind(all_scores)} at position {place}"
-            )
+            found = f"{validate.kind(all_scores)} at position {place}"
+            raise TypeError(f"all_scores must be a mapping from label to score, got {found}")
         all_scores = {one: validate.number(f"a score at position {place}", known) for one, known in all_scores.items()}
     return label, score, all_scores
 
 
-def _joined(read: list[tuple[Any, float | None, Mapping[Any, float] | None]]) -> Answers:
+def _joined(values: Iterable[Any]) -> Answers:
+    """Answers from one value of a model for each input."""
+    read = [read_answer(value, place) for place, value in enumerate(values)]
     return Answers([label for label, _, _ in read], [score for _, score, _ in read], [scores for _, _, scores in read])
 
 
@@ -305,8 +290,3 @@ def _listed(returned: Any) -> list[Any]:
     if isinstance(returned, Sequence) and not isinstance(returned, str | bytes):
         return list(returned)
     raise TypeError(f"model must return a list of answers, one per input, got {validate.kind(returned)}")
-
-
-def _require_finite(scores: list[float], name: str) -> None:
-    if not all(map(math.isfinite, scores)):
-        raise ValueError(f"{name} must return finite scores, got NaN or Inf")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core, arrays
@@ -28,38 +28,31 @@ MOST_PLANS = 64
 NOTE_OWN_TEXT = "each row is taken to depend on its own text only"
 
 
-@dataclass(frozen=True)
-class _Bound:
-    """Why rows are clipped to a norm: the basis of the sensitivity, for the receipt."""
-
-    clip_norm: float
-    note: str
-
-
+@dataclass(eq=False, repr=False)
 class DPEmbeddingMiddleware(EmbeddingMiddleware):
-    """What `dp_embedding_middleware` returns."""
+    """The result of `dp_embedding_middleware`."""
 
-    def __init__(
-        self,
-        settings: dict[str, Any],
-        budget: Budget | None,
-        sensitivity: float | None,
-        clip_norm: float | None,
-        model_id: str | None,
-        projection: PublicProjection | None,
-    ) -> None:
-        self._settings = settings
-        self._budget = budget
-        self._sensitivity = sensitivity
-        self._clip_norm = clip_norm
-        self._model_id = model_id
-        self._projection = projection
-        self._plans: dict[tuple[Any, ...], ReleasePlan] = {}
-        self._notes = (NOTE_OWN_TEXT,) if settings["per"] == "record" else ()
+    _settings: dict[str, Any]
+    _budget: Budget | None
+    _sensitivity: float | None
+    _clip_norm: float | None
+    _model_id: str | None
+    _projection: PublicProjection | None
+    _adds_noise: bool = True
+    _plans: dict[tuple[Any, ...], ReleasePlan] = field(default_factory=dict)
 
     def wrap(self, result: EmbeddingResult, model: SourceModel) -> EmbeddingResult:
-        x, plan, notes = self._planned(result.values, model)
-        release = release_planned(x, plan, budget=self._budget, notes=notes, projection=self._projection)
+        changed, notes = self._changes(result.values, model)
+        x = result.values
+        if self._projection is not None:
+            if self._adds_noise:
+                self._projection.require_other_rows(x, "vectors")
+            x = self._projection.transform(x)
+        plan = self._plan(x, changed)
+        if not self._adds_noise:  # no release: nothing is charged
+            return replace(result, values=plan.without_noise(x))
+        own = (NOTE_OWN_TEXT,) if self._settings["per"] == "record" else ()
+        release = release_planned(x, plan, budget=self._budget, notes=(*own, *notes), projection=self._projection)
         return replace(result, values=release.values, receipts=(*result.receipts, release.receipt))
 
     def output_dimension(self, dimension: int) -> int:
@@ -67,25 +60,10 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
 
     @property
     def adds_noise(self) -> bool:
-        return True
+        return self._adds_noise
 
     def without_noise(self) -> EmbeddingMiddleware:
-        return _CleanRows(self)
-
-    def clean_rows(self, values: Any, model: SourceModel) -> Any:
-        """The rows that the noise would be added to. No release: nothing is charged."""
-        x, plan, _ = self._planned(values, model, is_released=False)
-        return plan.without_noise(x)
-
-    def _planned(self, values: Any, model: SourceModel, *, is_released: bool = True) -> tuple[Any, ReleasePlan, tuple[str, ...]]:
-        """The rows after the projection, the plan for them, and the notes of the receipt."""
-        changed, note = self._changes(values, model)
-        x = values
-        if self._projection is not None:
-            if is_released:
-                self._projection.require_other_rows(values, "vectors")
-            x = self._projection.transform(values)
-        return x, self._plan(x, changed, is_released), (*self._notes, *note)
+        return replace(self, _adds_noise=False)
 
     def _changes(self, values: Any, model: SourceModel) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Settings that depend on rows or model, and the note that says why."""
@@ -93,13 +71,13 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
             return self._empirical(self._sensitivity)
         if isinstance(self._settings["mechanism"], Mechanism):
             return {}, ()
-        bound = self._bound(values, model)
-        return {"clip_norm": bound.clip_norm}, (bound.note,)
+        clip_norm, note = self._bound(values, model)
+        return {"clip_norm": clip_norm}, (note,)
 
-    def _plan(self, x: Any, changed: dict[str, Any], is_released: bool) -> ReleasePlan:
+    def _plan(self, x: Any, changed: dict[str, Any]) -> ReleasePlan:
         """The plan for rows like these: kept, since it would be most of what a small batch costs."""
         rows, dimension = arrays.rows_and_dimension(x)
-        if not is_released:  # any number of rows stays clean
+        if not self._adds_noise:  # any number of rows stays clean
             rows = getattr(self._settings["mechanism"], "rows_per_person", 1)
         rows = rows if self._settings["per"] == "release" else 1
         key = (rows, dimension, arrays.dtype_name(x), *changed.values())
@@ -112,19 +90,19 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
             self._plans[key] = plan
         return plan
 
-    def _bound(self, values: Any, model: SourceModel) -> _Bound:
-        """The norm that rows are clipped to, by the first rule that applies."""
+    def _bound(self, values: Any, model: SourceModel) -> tuple[float, str]:
+        """The norm that rows are clipped to, by the first rule that applies, and the reason, for the receipt."""
         if self._clip_norm is not None:
-            return _Bound(self._clip_norm, "clip_norm was given")
+            return self._clip_norm, "clip_norm was given"
         if self._sensitivity is not None:
-            return _Bound(self._sensitivity / 2, "clip_norm is half of the sensitivity that was given")
+            return self._sensitivity / 2, "clip_norm is half of the sensitivity that was given"
         if self._settings["normalize"]:
-            return _Bound(1.0, "rows are brought to unit length")
+            return 1.0, "rows are brought to unit length"
         for model_id in (self._model_id, model.model_id):
             if is_unit_norm_model(model_id):
-                return _Bound(1.0, f"clip_norm is that of {model_id}, whose vectors have unit norm")
+                return 1.0, f"clip_norm is that of {model_id}, whose vectors have unit norm"
         if self._settings["mechanism"] == PrivUnit.name:
-            return _Bound(1.0, "only the direction of a row is released")
+            return 1.0, "only the direction of a row is released"
         off = first_row_off_unit(values)
         if off is not None:
             row, norm = off
@@ -132,7 +110,7 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
                 f"model must make vectors of unit norm where neither clip_norm nor sensitivity is given, got norm {norm:.6g} in row "
                 f"{row}; give clip_norm=, which bounds how much one text can change, or normalize=True"
             )
-        return _Bound(1.0, "clip_norm is that of unit vectors, as which these rows were found")
+        return 1.0, "clip_norm is that of unit vectors, as which these rows were found"
 
     def _empirical(self, sensitivity: EmpiricalSensitivity) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Noise for an estimated sensitivity; the receipt states its actual epsilon for rows clipped to an enforced norm."""
@@ -148,19 +126,6 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
             "clip_norm": self._clip_norm or sensitivity.largest_norm,
         }
         return changed, (note,)
-
-
-class _CleanRows(EmbeddingMiddleware):
-    """What a step does to rows before it adds noise to them."""
-
-    def __init__(self, step: DPEmbeddingMiddleware) -> None:
-        self._step = step
-
-    def wrap(self, result: EmbeddingResult, model: SourceModel) -> EmbeddingResult:
-        return replace(result, values=self._step.clean_rows(result.values, model))
-
-    def output_dimension(self, dimension: int) -> int:
-        return self._step.output_dimension(dimension)
 
 
 def dp_embedding_middleware(
@@ -196,8 +161,7 @@ def dp_embedding_middleware(
         Middleware for `wrap_embedding_model` and `compose_embedding_middleware`.
 
     Raises:
-        TypeError, ValueError: an argument of the wrong kind or out of its range, or two that contradict each other: clip_norm with a
-            sensitivity other than 2 clip_norm. Nothing is charged.
+        TypeError, ValueError: a bad argument, or two that contradict each other: clip_norm with a sensitivity other than 2 clip_norm.
         At `embed`: ValueError for a model that is not in the table, makes no unit vectors, and got no clip_norm, sensitivity or
             normalize; PrivacyBudgetExhaustedError, BudgetError from the budget. Nothing is released then.
 
@@ -226,16 +190,8 @@ def dp_embedding_middleware(
         >>> budget.remaining()
         9.0
     """
-    settings = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "mechanism": mechanism,
-        "sigma": sigma,
-        "normalize": normalize,
-        "renormalize": renormalize,
-        "per": per,
-        "generator": generator,
-    }
+    settings: dict[str, Any] = dict(epsilon=epsilon, delta=delta, mechanism=mechanism, sigma=sigma, normalize=normalize)
+    settings |= dict(renormalize=renormalize, per=per, generator=generator)
     known = sensitivity_argument(sensitivity)
     norm = None if clip_norm is None else validate.clip_norm(clip_norm)
     is_unit_norm_model(model_id)
@@ -244,20 +200,18 @@ def dp_embedding_middleware(
         require_projection(projection)
         if norm is None and known is None and not normalize and mechanism != PrivUnit.name and not isinstance(mechanism, Mechanism):
             raise ValueError("clip_norm must be given with a projection, after which no norm is known, got None")
-    plan = _trial_plan(settings, norm or (known / 2 if known else 1.0))
+    # A plan before there are rows: a wrong setting is refused here, not at the first text.
+    ready = mechanism if isinstance(mechanism, Mechanism) else None
+    plan = plan_release(
+        rows=1 if ready is None else ready.rows_per_person,
+        dimension=_TRIAL_DIMENSION if ready is None else ready.dimension,
+        dtype="float32",
+        clip_norm=(norm or (known / 2 if known else 1.0)) if ready is None else ready.clip_norm,
+        **settings,
+    )
     if budget is not None:
         require_chargeable(budget, plan)
     return DPEmbeddingMiddleware(settings, budget, known, norm, model_id, projection)
-
-
-def _trial_plan(settings: dict[str, Any], clip_norm: float) -> ReleasePlan:
-    """A plan before there are rows: a wrong setting is refused when the middleware is made, not at the first text."""
-    mechanism = settings["mechanism"]
-    if isinstance(mechanism, Mechanism):
-        return plan_release(
-            rows=mechanism.rows_per_person, dimension=mechanism.dimension, dtype="float32", clip_norm=mechanism.clip_norm, **settings
-        )
-    return plan_release(rows=1, dimension=_TRIAL_DIMENSION, dtype="float32", clip_norm=clip_norm, **settings)
 
 
 def _require_agreement(sensitivity: float | None, clip_norm: float | None, mechanism: Any, epsilon: Any) -> None:

@@ -37,13 +37,7 @@ _SAMPLES = (
 
 
 class EmpiricalSensitivity(float):
-    """A sensitivity that was measured, not proved: the largest distance between some embeddings, plus a margin.
-
-    Args:
-        largest_distance: between two of them.
-        largest_norm: of one of them.
-        samples: how many there were.
-    """
+    """A sensitivity that was measured, not proved: the largest distance between two of some samples, plus a margin."""
 
     largest_distance: float
     largest_norm: float
@@ -66,7 +60,6 @@ def get_sensitivity(model_id: str | None = None) -> float:
 
     Returns:
         2.0, for a model that is known to make unit vectors, and as the default for one that is not known.
-        `is_unit_norm_model` tells the two apart.
 
     Raises:
         TypeError: model_id is neither a string nor None.
@@ -100,7 +93,6 @@ def lookup_sensitivity(model_id: str) -> float:
         2.0, when one text is replaced by another.
 
     Raises:
-        TypeError: model_id is not a string.
         ValueError: the model is not in the table. `get_sensitivity` answers 2.0 for it too, which holds once its rows are clipped or
             normalized.
 
@@ -174,7 +166,7 @@ def calibrate_sensitivity(model: Any, samples: Sequence[str] | None = None) -> f
     values = read_answer(as_embedding_model(model).embed(texts), len(texts)).values
     if first_row_off_unit(values) is None:
         return UNIT_SENSITIVITY
-    rows = _float64_rows(values)
+    rows = np.asarray(on_host(values), np.float64)
     distance = max(float(np.linalg.norm(rows - row, axis=1).max()) for row in rows)
     if distance == 0:
         raise ValueError("samples must have different embeddings, got the same one for all of them")
@@ -184,13 +176,9 @@ def calibrate_sensitivity(model: Any, samples: Sequence[str] | None = None) -> f
 def first_row_off_unit(values: Any) -> tuple[int, float] | None:
     """The first row whose norm is not 1 within its dtype's rounding, and that norm."""
     tolerance = _UNIT_TOLERANCE[arrays.dtype_name(values)]
-    norms = np.linalg.norm(_float64_rows(values), axis=1)
+    norms = np.linalg.norm(np.asarray(on_host(values), np.float64), axis=1)
     off = np.flatnonzero(~(np.abs(norms - 1) <= tolerance))
     return None if not off.size else (int(off[0]), float(norms[off[0]]))
-
-
-def _float64_rows(values: Any) -> Any:
-    return np.asarray(on_host(values), np.float64)
 
 
 def sensitivity_argument(value: Any) -> float | None:
@@ -200,7 +188,7 @@ def sensitivity_argument(value: Any) -> float | None:
             raise ValueError(f"sensitivity must be 'auto' or a number > 0, got {value!r:.40}")
         return None
     if isinstance(value, EmpiricalSensitivity):
-        if not math.isfinite(value) or value <= 0:
+        if not 0 < value < math.inf:
             raise ValueError(f"sensitivity must be > 0, got {float(value)!r}")
         return value
     return validate.positive("sensitivity", value)

@@ -1,25 +1,49 @@
-"""Middleware around embedding models: requests are transformed on the way in, results wrapped on the way out."""
+"""Middleware around embedding models: texts are transformed, for example redacted, on the way in, rows on the way out."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hushvec._util import validate
 from hushvec.embedders.answers import read_answer
 from hushvec.embedders.protocol import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind
 from hushvec.embedders.sources import SourceModel, as_embedding_model
-from hushvec.middleware.texts import MOST_CHARACTERS, require_length
+
+if TYPE_CHECKING:
+    from hushvec.text import Redactor
+
+
+# A model reads the first few hundred tokens of a text; one far longer than that is a mistake, and costs a long tokenization.
+MOST_CHARACTERS = 100_000
+
+Item = TypeVar("Item")
+
+
+async def each(batches: Iterable[Item] | AsyncIterable[Item]) -> AsyncIterator[Item]:
+    """The items of an iterable or of an asynchronous one."""
+    if isinstance(batches, AsyncIterable):
+        async for batch in batches:
+            yield batch
+    else:
+        for batch in batches:
+            yield batch
+
+
+def require_length(name: str, text: str, position: int, max_characters: int) -> None:
+    if len(text) > max_characters:
+        raise ValueError(
+            f"{name} must have at most {max_characters} characters each, got {len(text)} at position {position} "
+            "(a model reads only the beginning: split the text, or raise max_characters)"
+        )
 
 
 class EmbeddingMiddleware:
     """One step around an embedding model. A subclass overrides what it needs; both methods must be safe to call from several threads.
 
-    Args of the methods:
-        request: the texts, as the steps before this one left them.
-        result: the rows, as the model and the steps before this one left them.
-        model: the model that is wrapped, for its `model_id`.
+    `request` has the texts and `result` the rows as the steps before this one left them; `model` is wrapped, for its `model_id`.
     """
 
     def transform(self, request: EmbeddingRequest) -> EmbeddingRequest:
@@ -130,8 +154,8 @@ class WrappedEmbeddingModel:
             Embeddings [n, d]: a numpy array with `receipts`, `receipt` (the last of them), `usage` and `metadata`.
 
         Raises:
-            TypeError, ValueError: texts is no sequence of strings, has none or one that is too long; the model's rows are not finite,
-                not as many as texts, or of another dimension than before; what a step refuses. Nothing is charged then.
+            TypeError, ValueError: bad texts; rows of the model that are not finite, not as many as texts, or of another dimension than
+                before; what a step refuses. Nothing is charged then.
             PrivacyBudgetExhaustedError, BudgetError: a step's budget refuses.
         """
         return Embeddings(self.run(texts, kind))
@@ -162,12 +186,8 @@ class WrappedEmbeddingModel:
         self, batches: Iterable[Sequence[str]] | AsyncIterable[Sequence[str]], kind: Kind = "document"
     ) -> AsyncIterator[Embeddings]:
         """`aembed` for one batch after the other, from an iterable or an asynchronous one."""
-        if isinstance(batches, AsyncIterable):
-            async for texts in batches:
-                yield await self.aembed(texts, kind)
-        else:
-            for texts in batches:
-                yield await self.aembed(texts, kind)
+        async for texts in each(batches):
+            yield await self.aembed(texts, kind)
 
     def _request(self, texts: Any, kind: Any) -> EmbeddingRequest:
         validate.choice("kind", kind, KINDS)
@@ -289,3 +309,62 @@ def _texts(texts: Any, max_characters: int) -> tuple[str, ...]:
         require_length("texts", text, number, max_characters)
     return tuple(texts)
 
+
+class PIIRedactionMiddleware(EmbeddingMiddleware):
+    """The result of `pii_redaction_middleware`: `redactor` finds and replaces."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self.redactor = redactor
+
+    def transform(self, request: EmbeddingRequest) -> EmbeddingRequest:
+        return replace(request, texts=tuple(redaction.text for redaction in self.redactor.redact_all(request.texts)))
+
+
+def pii_redaction_middleware(
+    *,
+    patterns: Sequence[str] | None = None,
+    replacement: str | None = None,
+    replacements: Mapping[str, str] | None = None,
+    custom_patterns: Mapping[str, str] | None = None,
+    **options: Any,
+) -> PIIRedactionMiddleware:
+    """Middleware that replaces personal data in texts by placeholders before they are embedded.
+
+    Args:
+        patterns: categories to look for, such as ["email", "phone", "ssn"]; None for all of them.
+        replacement: one text for everything found; None for the placeholder of its category, as in "[EMAIL]".
+        replacements: texts for single categories.
+        custom_patterns: name -> regular expression, looked for beside the others.
+        options: further arguments of `hushvec.text.Redactor`: allow lists, a gazetteer, detectors.
+
+    Returns:
+        Middleware for `wrap_embedding_model` and `compose_embedding_middleware`.
+
+    Raises:
+        TypeError, ValueError: what `hushvec.text.Redactor` refuses.
+
+    Guarantees:
+        None: rules miss things. What they miss is protected only by the noise of a `dp_embedding_middleware` beside it.
+
+    Edge cases:
+        A vector store keeps the texts and metadata that it is given: redact those before they are added.
+        What was found is not kept: results do not mention it, since even the number of finds reveals something about the text.
+
+    Reference:
+        docs/redaction.md.
+
+    Example:
+        >>> import hushvec as hv
+        >>> seen = []
+        >>> def model(texts):
+        ...     seen.extend(texts)
+        ...     return [[1.0, 0.0]] * len(texts)
+        >>> rows = hv.wrap_embedding_model(model, hv.pii_redaction_middleware(patterns=["email"])).embed(["Write to jane@example.com"])
+        >>> seen
+        ['Write to [EMAIL]']
+    """
+    from hushvec.text import Redactor
+
+    return PIIRedactionMiddleware(
+        Redactor(patterns=patterns, replacement=replacement, replacements=replacements, custom_patterns=custom_patterns, **options)
+    )

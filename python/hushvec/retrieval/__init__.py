@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from hushvec.audit.indexes.membership import MembershipResult, judge, membership_inference
     from hushvec.audit.indexes.shadows import play
     from hushvec.audit.indexes.tuning import TunedEpsilon, tune_epsilon
-    from hushvec.retrieval.evaluation import Evaluation, evaluate
-    from hushvec.retrieval.index.answers import SearchResult
-    from hushvec.retrieval.index.documents import StoredDocument
+    from hushvec.retrieval.evaluation import Evaluation, PairedTest, compare, evaluate
+    from hushvec.retrieval.index.content import StoredDocument
     from hushvec.retrieval.index.private_index import PrivateIndex
-    from hushvec.retrieval.measures.paired import PairedTest, compare
+    from hushvec.retrieval.index.searching import SearchResult
     from hushvec.retrieval.noise import ScoreNoise, VectorNoise
     from hushvec.retrieval.queries.private_query import PrivateQuery
     from hushvec.retrieval.queries.question import Candidates, Question
@@ -62,16 +61,16 @@ __getattr__, __dir__ = at_first_use(
         "Evaluation": "evaluation",
         "InversionResult": "hushvec.audit.indexes.inversion",
         "MembershipResult": "hushvec.audit.indexes.membership",
-        "PairedTest": "measures.paired",
+        "PairedTest": "evaluation",
         "PrivateIndex": "index.private_index",
         "PrivateQuery": "queries.private_query",
         "Question": "queries.question",
         "ScoreNoise": "noise",
-        "SearchResult": "index.answers",
-        "StoredDocument": "index.documents",
+        "SearchResult": "index.searching",
+        "StoredDocument": "index.content",
         "TunedEpsilon": "hushvec.audit.indexes.tuning",
         "VectorNoise": "noise",
-        "compare": "measures.paired",
+        "compare": "evaluation",
         "embedding_inversion": "hushvec.audit.indexes.inversion",
         "evaluate": "evaluation",
         "judge": "hushvec.audit.indexes.membership",

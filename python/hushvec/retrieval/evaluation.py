@@ -1,9 +1,9 @@
-"""`evaluate`: the quality of a private index's answers, with intervals."""
+"""`evaluate`: the quality of a private index's answers, with intervals; `compare`: two evaluations, with a test."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -11,26 +11,193 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import arrays, rowwise
+from hushvec._native.products import product
 from hushvec._native.rowwise import as_array
 from hushvec._util import validate
 from hushvec._util.display import Sheet, confidence_of, number, plural, shown
 from hushvec._util.statistics import Estimate
-from hushvec.audit.bootstrap import bootstrap, group_numbers, require_settings
-from hushvec.retrieval.measures.cosines import MEAN_COSINE, cosines, theoretical_cosine
-from hushvec.retrieval.measures.paired import PairedTest, compare
-from hushvec.retrieval.measures.ranking import cutoffs, judge, per_query, right_documents
-from hushvec.retrieval.measures.timings import Latency, peak_memory_gb, time_each
+from hushvec.audit.bootstrap import UNITS_PER_KIND, bootstrap, group_numbers, matrix_of, require_settings, unit_sums
+from hushvec.retrieval.measures import (
+    MEAN_COSINE,
+    Latency,
+    cosines,
+    cutoffs,
+    judge,
+    peak_memory_gb,
+    per_query,
+    right_documents,
+    theoretical_cosine,
+    time_each,
+)
 
-__all__ = ["Evaluation", "Index", "compare", "evaluate", "evaluate_results"]
+# Of the difference of two shares.
+_DIFFERENCES = (-1.0, 1.0)
 
+# Two sums of the same numbers in another order are the same sum: a flip that changes nothing must count as such.
+_SAME_WITHIN = 1e-9
+# Units whose signs are drawn at once: 8 MiB of them.
+_SIGNS_AT_ONCE = 1 << 20
 _NOT_PRIVATE = "measured on the queries and the right answers themselves, without noise: publishing it is not a private release"
-
 # Bounds of a share.
 _SHARES = (0.0, 1.0)
 
 
+@dataclass(frozen=True)
+class PairedTest:
+    """The result of `compare`.
+
+    Args:
+        difference: mean of first - second, with its bootstrap interval.
+        p_value: of the two-sided sign-flip test.
+        cohens_d: mean of the paired differences over their standard deviation; 0 where all are 0, infinite where all are alike,
+            nan for a single unit.
+        n: units that were compared: queries, or groups of queries.
+    """
+
+    difference: Estimate
+    p_value: float
+    cohens_d: float
+    n: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name, ready for strict JSON: an effect that is no finite number is "inf", "-inf" or "nan"."""
+        effect = self.cohens_d if math.isfinite(self.cohens_d) else str(self.cohens_d)
+        return {"difference": self.difference.to_dict(), "p_value": self.p_value, "cohens_d": effect, "n": self.n}
+
+
+def compare(first: Evaluation, second: Evaluation, metric: str) -> PairedTest:
+    """Two evaluations of the same queries: the difference of one metric, its interval, and its p-value.
+
+    Args:
+        first, second: of the same queries in the same order, with the same groups: what `evaluate` returned.
+        metric: a name that both have in `per_query`, or "mean_cosine", where the pairs are documents.
+
+    Returns:
+        A `PairedTest` of first - second, resampled with the confidence, resamples and seed of `first`.
+
+    Guarantees:
+        Those of `paired_test`. It compares these two indexes with the noise that they drew: queries are resampled, noise is not.
+        Compare several draws (seeds) of one mechanism as several evaluations.
+
+    Example:
+        >>> from hushvec.retrieval import compare
+        >>> from hushvec.retrieval.evaluation import evaluate_results
+        >>> good = evaluate_results([[1], [2], [3], [4], [5], [6]], [1, 2, 3, 4, 5, 6], k=1)
+        >>> poor = evaluate_results([[1], [1], [1], [1], [1], [1]], [1, 2, 3, 4, 5, 6], k=1)
+        >>> round(compare(good, poor, "recall_at_1").difference.value, 3)
+        0.833
+    """
+    pairs = [_values(name, given, metric) for name, given in (("first", first), ("second", second))]
+    if len(pairs[0]) != len(pairs[1]):
+        raise ValueError(
+            f"first and second must have the same queries, got {len(pairs[0])} and {len(pairs[1])} values of {metric}"
+        )
+    is_of_documents = metric == MEAN_COSINE
+    if not is_of_documents and not _are_same(first.groups, second.groups):
+        raise ValueError("first and second must have the same groups of queries")
+    return paired_test(
+        *pairs,
+        groups=None if is_of_documents else first.groups,
+        confidence=first.confidence,
+        resamples=first.resamples,
+        seed=first.seed,
+        limits=None if is_of_documents else _DIFFERENCES,
+    )
+
+
+def paired_test(
+    first: Any,
+    second: Any,
+    *,
+    groups: Any = None,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    flips: int = 9999,
+    seed: int = 2025,
+    limits: tuple[float, float] | None = None,
+) -> PairedTest:
+    """Compare two values for each query.
+
+    Args:
+        first, second: float arrays [m], the same queries in the same order.
+        groups, confidence, resamples, seed, limits: as in `hushvec.audit.bootstrap.bootstrap`, for the differences.
+        flips: >= 1, how many times all signs are drawn.
+
+    Guarantees:
+        If every unit's difference is as likely to be -x as x, the p-value is at most p with probability at most p: it is
+        (1 + flips at least as far from 0) / (1 + flips), so it is never 0 and at least 1 / (flips + 1).
+
+    Reference:
+        Fisher, "The design of experiments" (1935), section 21 (the sign-flip test); Phipson and Smyth, "Permutation p-values should
+        never be zero" (2010); Cohen, "Statistical power analysis for the behavioral sciences" (1988), section 2.3.5 (d of pairs).
+    """
+    count = validate.whole_number("flips", flips, at_least=1)
+    values = matrix_of({"first": first, "second": second})
+    differences = values[:, 0] - values[:, 1]
+    estimate = bootstrap(
+        {"difference": differences}, groups=groups, limits=limits, confidence=confidence, resamples=resamples, seed=seed
+    )
+    sums, sizes = unit_sums(differences[:, None], group_numbers(groups, len(differences)))
+    rng = np.random.default_rng([validate.whole_number("seed", seed, at_least=0), 1])
+    p_value = sign_flip_p_value(sums[:, 0], count, rng)
+    return PairedTest(estimate["difference"], p_value, _effect(sums[:, 0] / sizes), len(sums))
+
+
+def sign_flip_p_value(differences: NDArray[np.float64], flips: int, rng: np.random.Generator) -> float:
+    """(1 + flips whose sum is at least as far from 0 as the real one) / (1 + flips).
+
+    Units of equal size flip together: k random signs have the sum 2 Binomial(k, 1/2) - k.
+    """
+    observed = abs(math.fsum(differences))
+    reached = observed - _SAME_WITHIN * float(np.abs(differences).sum())
+    extreme = sum(int((np.abs(sums) >= reached).sum()) for sums in _flipped_sums(differences, flips, rng))
+    return (1 + extreme) / (1 + flips)
+
+
+def _flipped_sums(differences: NDArray[np.float64], flips: int, rng: np.random.Generator) -> Iterator[NDArray[np.float64]]:
+    """`flips` sums under random signs, in blocks."""
+    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
+    by_size = len(sizes) * UNITS_PER_KIND <= counts.sum()
+    terms = sizes if by_size else np.repeat(sizes, counts)
+    at_once = max(1, _SIGNS_AT_ONCE // max(1, len(terms)))
+    for first in range(0, flips, at_once):
+        rows = min(at_once, flips - first)
+        if by_size:
+            yield product((2 * rng.binomial(counts, 0.5, size=(rows, len(terms))) - counts).astype(np.float64), terms)
+        else:
+            bits = np.frombuffer(rng.bytes(rows * -(-len(terms) // 8)), np.uint8).reshape(rows, -1)
+            yield 2.0 * product(np.unpackbits(bits, axis=1, count=len(terms)).astype(np.float64), terms) - terms.sum()
+
+
+def _values(name: str, evaluation: Evaluation, metric: Any) -> NDArray[np.float64]:
+    if not hasattr(evaluation, "per_query"):
+        raise TypeError(f"{name} must be an Evaluation, got {validate.kind(evaluation)}")
+    there = dict(evaluation.per_query)
+    if evaluation.cosines is not None:
+        there[MEAN_COSINE] = evaluation.cosines
+    return there[validate.choice("metric", metric, there)]
+
+
+def _are_same(first: NDArray[np.intp] | None, second: NDArray[np.intp] | None) -> bool:
+    """Whether two groupings of queries are the same."""
+    return first is second or (first is not None and second is not None and np.array_equal(first, second))
+
+
+def _effect(differences: NDArray[np.float64]) -> float:
+    """Cohen's d of paired differences; nan for a single pair, which has no spread."""
+    if len(differences) < 2:
+        return math.nan
+    mean = float(differences.mean())
+    if (differences == differences[0]).all():
+        return math.copysign(math.inf, mean) if mean else 0.0
+    return mean / float(differences.std(ddof=1))
+
+
+__all__ = ["Evaluation", "Index", "compare", "evaluate", "evaluate_results"]
+
+
 class Index(Protocol):
-    """What `evaluate` needs of an index; `hushvec.retrieval.PrivateIndex` is one."""
+    """An index as `evaluate` needs it; `hushvec.retrieval.PrivateIndex` is one."""
 
     def search(self, queries: Any, k: int) -> Any:
         """An answer whose `ids` are [m, k], best first."""
@@ -39,7 +206,7 @@ class Index(Protocol):
 @shown
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What `evaluate` returns. `print` shows every metric with its interval.
+    """The result of `evaluate`. `print` shows every metric with its interval.
 
     Args:
         metrics: name -> `Estimate`: recall_at_k and ndcg_at_k for each k, mrr, and mean_cosine where clean rows were given.
@@ -76,7 +243,11 @@ class Evaluation:
     def _sheet(self) -> Sheet:
         queries = len(next(iter(self.per_query.values())))
         grouped = "" if self.groups is None else f" in {int(self.groups.max()) + 1:,} groups, resampled together"
-        facts = [(name, f"{estimate}{self._beside_baseline(name)}") for name, estimate in self.metrics.items()]
+        facts = []
+        for name, estimate in self.metrics.items():
+            test = self.against_baseline.get(name)
+            beside = "" if test is None else f"; minus the baseline {test.difference}, p = {number(test.p_value)}"
+            facts.append((name, f"{estimate}{beside}"))
         for side, cosine in (("a document", self.theoretical_cosine), ("a query", self.theoretical_query_cosine)):
             if cosine is not None:
                 facts.append(("expected cosine", f"{number(cosine)} of {side} with its release"))
@@ -85,29 +256,17 @@ class Evaluation:
         facts.append(("intervals", f"{confidence_of(self.confidence)}, bootstrap over queries{grouped}, {self.resamples:,} resamples"))
         return Sheet(f"Evaluation of {plural(queries, 'query', 'queries')}", tuple(facts), (_NOT_PRIVATE,))
 
-    def _beside_baseline(self, name: str) -> str:
-        test = self.against_baseline.get(name)
-        return "" if test is None else f"; minus the baseline {test.difference}, p = {number(test.p_value)}"
-
     def to_dict(self) -> dict[str, Any]:
         """Everything except per-query and per-row values, ready for strict JSON."""
-        first = next(iter(self.per_query.values()))
-        plain = (
-            "theoretical_cosine",
-            "theoretical_query_cosine",
-            "latency_mean_ms",
-            "latency_std_ms",
-            "latency_p99_ms",
-            "index_build_time_s",
-        )
+        plain = ("theoretical_cosine", "theoretical_query_cosine", "latency_mean_ms", "latency_std_ms", "latency_p99_ms")
         return {
-            "queries": len(first),
+            "queries": len(next(iter(self.per_query.values()))),
             "groups": None if self.groups is None else int(self.groups.max()) + 1,
             "k": list(self.k),
             "resamples": self.resamples,
             "seed": self.seed,
             "metrics": {name: estimate.to_dict() for name, estimate in self.metrics.items()},
-            **{name: getattr(self, name) for name in plain},
+            **{name: getattr(self, name) for name in (*plain, "index_build_time_s")},
             "peak_memory_gb": self.peak_memory_gb if math.isfinite(self.peak_memory_gb) else None,
             "against_baseline": {name: test.to_dict() for name, test in self.against_baseline.items()},
         }
@@ -144,8 +303,6 @@ def evaluate(
         baseline: an evaluation of the same queries to compare with.
 
     Raises:
-        TypeError: wrong kinds.
-        ValueError: a value out of its range, shapes that do not fit, a query without a relevant id, NaN or Inf.
         PrivacyBudgetExhaustedError: the index has a budget for queries or scores and the searches do not fit into it. What was
             charged before stays charged.
 
@@ -158,7 +315,7 @@ def evaluate(
         An id in `relevant` that the index does not have is never found. Documents with the same vector: the index's order decides.
 
     Reference:
-        hushvec.retrieval.measures.ranking and hushvec.audit.bootstrap, for the formulas.
+        hushvec.retrieval.measures and hushvec.audit.bootstrap, for the formulas.
 
     Example:
         >>> import numpy as np
@@ -193,10 +350,14 @@ def evaluate(
         latency=latency,
         baseline=baseline,
     )
+    of_queries = None
+    if hasattr(answers[0], "query_receipt"):
+        receipt = answers[0].query_receipt
+        of_queries = 1.0 if receipt is None else theoretical_cosine(receipt, _row_norm(index))
     return replace(
         evaluation,
         theoretical_cosine=_theory_of_documents(index),
-        theoretical_query_cosine=_theory_of_queries(index, answers[0]),
+        theoretical_query_cosine=of_queries,
         index_build_time_s=getattr(index, "build_time_s", None),
     )
 
@@ -219,7 +380,7 @@ def evaluate_results(
     Args:
         ids: [m, depth], the ids that came back for each query, the best first; depth >= max(k). mrr looks at the first max(k).
         row_cosines: float array [n]: of each document and what the index holds of it, for mean_cosine.
-        latency: what `hushvec.retrieval.measures.timings.time_each` measured.
+        latency: what `hushvec.retrieval.measures.time_each` measured.
     """
     depths = cutoffs(k)
     answers = np.asarray(ids)
@@ -249,7 +410,6 @@ def evaluate_results(
 
 
 def _require_baseline(baseline: Any, queries: int, groups: NDArray[np.intp] | None) -> None:
-    """Check that a baseline has as many queries in the same groups. None is accepted."""
     if baseline is None:
         return
     if not isinstance(baseline, Evaluation):
@@ -257,10 +417,7 @@ def _require_baseline(baseline: Any, queries: int, groups: NDArray[np.intp] | No
     other = len(next(iter(baseline.per_query.values())))
     if other != queries:
         raise ValueError(f"baseline must be of the same {queries} queries, got one of {other}")
-    same = baseline.groups is groups is None or (
-        baseline.groups is not None and groups is not None and np.array_equal(baseline.groups, groups)
-    )
-    if not same:
+    if not _are_same(baseline.groups, groups):
         raise ValueError("baseline must have the same groups of queries")
 
 
@@ -280,33 +437,19 @@ def _document_cosines(index: Any, clean: Any) -> NDArray[np.float64]:
     vectors = getattr(index, "vectors", None)
     if not callable(vectors):
         raise TypeError(f"index must have vectors() where clean is given, got {validate.kind(index)}")
-    projection = _setting(index, "projection")
+    projection = getattr(getattr(index, "settings", None), "projection", None)
     return cosines(clean if projection is None else projection.transform(clean), vectors())
+
+
+def _row_norm(index: Any) -> float | None:
+    """1 if the index brings rows to unit length; else None, and rows are taken to have the clip norm as their length."""
+    return 1.0 if getattr(getattr(index, "settings", None), "normalize", None) else None
 
 
 def _theory_of_documents(index: Any) -> float | None:
     """The expected cosine, averaged over all added documents by the receipts of their releases."""
     receipts = getattr(index, "receipts", None)
-    if receipts is None:
-        return None
     if not receipts:
-        return 1.0
+        return None if receipts is None else 1.0
     theory = [theoretical_cosine(receipt, _row_norm(index)) for receipt in receipts]
     return float(np.average(theory, weights=[receipt.rows for receipt in receipts]))
-
-
-def _theory_of_queries(index: Any, answer: Any) -> float | None:
-    if not hasattr(answer, "query_receipt"):
-        return None
-    receipt = answer.query_receipt
-    return 1.0 if receipt is None else theoretical_cosine(receipt, _row_norm(index))
-
-
-def _row_norm(index: Any) -> float | None:
-    """1 if the index brings rows to unit length; else None, and rows are taken to have the clip norm as their length."""
-    return 1.0 if _setting(index, "normalize") else None
-
-
-def _setting(index: Any, name: str) -> Any:
-    """A setting of the index; None if the index does not state it."""
-    return getattr(getattr(index, "settings", None), name, None)

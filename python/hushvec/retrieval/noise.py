@@ -13,13 +13,7 @@ import numpy as np
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.rounding import float32_down, product_up, quotient_down, root_up
-from hushvec.mechanisms import (
-    EmpiricalGaussian,
-    Gaussian,
-    Laplacian,
-    Mechanism,
-    VectorMechanism,
-)
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, Mechanism, VectorMechanism
 from hushvec.mechanisms.by_name import releases_directions
 from hushvec.receipts.base import PER
 from hushvec.release.charging import Budget, require_budget
@@ -53,13 +47,10 @@ class VectorNoise:
         renormalize: bring rows to unit length after the noise, so that inner products with unit rows are cosines. Post-processing.
         budget: charged by every `add` or `search` before anything is computed, as in `hushvec.privatize`.
 
-    Raises:
-        TypeError, ValueError: as `hushvec.privatize`, when the object is made.
-
     Guarantees:
         Those of `hushvec.privatize` for the rows; post-processing of released rows costs nothing more. On documents they hold
-        against everybody who sees the index, a search or `vectors()`. On queries they hold for the asker against anyone who answers,
-        and only if the noise is added at the asker's side; documents are not protected by it.
+        against everybody who sees the index, a search or `vectors()`. On queries they hold for the client against anyone who answers,
+        and only if the client adds the noise; documents are not protected by it.
 
     Edge cases:
         A person with rows in several `add` calls, or who searches several times, pays for each: add the costs up. Together m queries
@@ -96,26 +87,22 @@ class VectorNoise:
     def plan(self, *, rows: int, dimension: int, dtype: str, normalize: bool, generator: _core.Generator | None) -> ReleasePlan:
         """The release of so many rows, every argument checked."""
         per_query = self.per == PER_QUERY
+        noise = {name: getattr(self, name) for name in ("epsilon", "delta", "clip_norm", "mechanism", "sigma", "renormalize")}
         plan = plan_release(
             rows=rows,
             dimension=dimension,
             dtype=dtype,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            clip_norm=self.clip_norm,
-            mechanism=self.mechanism,
-            sigma=self.sigma,
             normalize=normalize,
-            renormalize=self.renormalize,
             per="record" if per_query or self.per is None else self.per,
             generator=generator,
+            **noise,
         )
         if not per_query or rows < 2:
             return plan
         return replace(plan, mechanism=_of_one_person(plan.mechanism, rows), per="release")
 
     def notes(self, plan: ReleasePlan) -> tuple[str, ...]:
-        """What the receipt of such a plan should say beside its own notes."""
+        """Notes for the receipt of such a plan, beside its own."""
         if self.per != PER_QUERY or plan.per == "record":
             return ()
         epsilon, delta = self.cost(plan.mechanism.dimension)
@@ -135,10 +122,7 @@ class VectorNoise:
         return self._example(columns, 1).mechanism.grade
 
     def is_mostly_noise(self, columns: int) -> bool:
-        """Whether released rows point so far from their own that what lies near a row no longer lies near its release.
-
-        Codes of a public codebook never do: they are public rows.
-        """
+        """Whether what lies near a row no longer lies near its release; never with a public codebook, whose codes are public rows."""
         mechanism = self._example(columns, 1).mechanism
         return isinstance(mechanism, VectorMechanism) and mechanism.expected_cosine() < _MOSTLY_NOISE
 
@@ -155,7 +139,7 @@ class VectorNoise:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreNoise:
-    """Noise that the holder of an index adds to the scores of a search before the best are named.
+    """Noise that the server of an index adds to the scores of a search before the best are named.
 
     Args:
         epsilon: > 0, the price of **one query**, for every document.
@@ -165,9 +149,6 @@ class ScoreNoise:
             scores are returned. "gumbel": one-shot Gumbel top-k, the order of k ids and no scores; its noise grows with k.
         score_range: (low, high) that computed scores are clamped to; public. A narrow one needs less noise.
         budget: charged by every search, before anything is computed, with what all its queries cost together.
-
-    Raises:
-        TypeError, ValueError: an argument of the wrong kind or out of its range.
 
     Guarantees:
         Adjacency: replace one document by any other, ids and their number being public. One score then moves, by at most
@@ -234,8 +215,7 @@ class ScoreNoise:
     @cached_property
     def half_range(self) -> float:
         """(high - low) / 2 as a double that is at least it: half of what one score can move."""
-        exact = (Fraction(self.high) - Fraction(self.low)) / 2
-        return product_up(exact)
+        return product_up((Fraction(self.high) - Fraction(self.low)) / 2)
 
     def for_queries(self, queries: int, *, k: int) -> VectorMechanism | GumbelTopK:
         """The mechanism that m queries of one search go through: for rows of m scores, or for one selection of k.
@@ -278,13 +258,8 @@ class ScoreNoise:
 def _of_one_person(single: Mechanism, rows: int) -> Mechanism:
     """As many rows of one person, each with the noise of a single row: as one mechanism, which knows what they cost together."""
     if isinstance(single, (Gaussian, EmpiricalGaussian)):
-        return EmpiricalGaussian(
-            chosen_sigma=single.sigma,
-            delta=single.delta,
-            dimension=single.dimension,
-            clip_norm=single.clip_norm,
-            rows_per_person=rows,
-        )
+        law = {name: getattr(single, name) for name in ("delta", "dimension", "clip_norm")}
+        return EmpiricalGaussian(chosen_sigma=single.sigma, rows_per_person=rows, **law)
     return replace(single, epsilon=product_up(rows, single.cost[0]), rows_per_person=rows)  # type: ignore[call-arg]
 
 

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._util.lazy import at_first_use, needs_extra
 from hushvec.errors import CacheFileError, SecureMemoryError, SecureMemoryWarning
-from hushvec.secure_memory.background import BackgroundScrub
-from hushvec.secure_memory.buffer import SecureBuffer
-from hushvec.secure_memory.freed_memory import overwrite_freed_memory
-from hushvec.secure_memory.report import status
+from hushvec.secure_memory.buffer import BackgroundScrub, SecureBuffer
+from hushvec.secure_memory.report import overwrite_freed_memory, status
 
 if TYPE_CHECKING:
     from hushvec.secure_memory.digests import model_digest

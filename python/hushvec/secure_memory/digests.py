@@ -24,8 +24,7 @@ def model_digest(model: Any) -> str:
     another PEFT adapter active, disabled, merged or scaled: each has its own digest. Every weight is read, inactive adapters too.
 
     Raises:
-        MissingExtraError: torch is not installed.
-        TypeError: model is not a torch module, or has weights that are not plain tensors (packed ones of torch's own quantization).
+        TypeError: model has weights that are not plain tensors (packed ones of torch's own quantization).
 
     Edge cases:
         Adapters count as they are at the call: ask again after switching them. Hooks, replaced methods and the attention kernel are
@@ -36,24 +35,25 @@ def model_digest(model: Any) -> str:
         import torch
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model must be a torch module, got {type(model).__name__}")
-    digest = hashlib.sha256()
-    digest.update(_configuration(getattr(model, "config", None)))
+    config: Any = getattr(model, "config", None)
+    fields = config.to_dict() if hasattr(config, "to_dict") else None
+    described = {} if fields is None else {name: value for name, value in fields.items() if name not in _NOT_THE_MODEL}
+    digest = hashlib.sha256(b"" if fields is None else json.dumps(described, sort_keys=True, default=str).encode())
     state = _adapter_state(model)
     digest.update(len(state).to_bytes(8, "little") + state)
     for name, weight in sorted(model.state_dict().items()):
         if not isinstance(weight, torch.Tensor) or weight.is_quantized:
             found = f"{kind(weight)} for {name}"
             raise TypeError(f"weights must be plain tensors to be told apart, got {found}: give a model_id of your own")
-        described = json.dumps([name, str(weight.dtype), list(weight.shape)])
-        digest.update(len(described).to_bytes(8, "little") + described.encode())
+        header = json.dumps([name, str(weight.dtype), list(weight.shape)])
+        digest.update(len(header).to_bytes(8, "little") + header.encode())
         content: Any = weight.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
         digest.update(content)
     return digest.hexdigest()
 
 
 def _adapter_state(model: Any) -> bytes:
-    """Which adapters are active and how. PEFT keeps that in attributes of its layers: inactive adapters have weights
-    too."""
+    """The active adapters, and how they are active. PEFT keeps that in its layers: inactive adapters have weights too."""
     import torch
 
     own = vars(torch.nn.Module()).keys() | _NOT_THE_LAYER
@@ -78,10 +78,3 @@ def _plain(value: Any) -> Any:
     if callable(getattr(value, "to_dict", None)):
         return _plain({name: one for name, one in value.to_dict().items() if name not in _NOT_THE_ADAPTER})
     return kind(value)
-
-
-def _configuration(config: Any) -> bytes:
-    if config is None or not hasattr(config, "to_dict"):
-        return b""
-    fields = {name: value for name, value in config.to_dict().items() if name not in _NOT_THE_MODEL}
-    return json.dumps(fields, sort_keys=True, default=str).encode()

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 from hushvec._util.lazy import needs_extra
@@ -74,9 +75,7 @@ def key_bytes(key: Any) -> Any:
 def write(path: Path, header: Header, key: Any, pieces: Iterable[memoryview]) -> None:
     """Encrypt the pieces, without copying them first, into a file that is written atomically.
 
-    Raises:
-        MissingExtraError: cryptography is not installed.
-        ValueError: more than AES-GCM takes under one nonce.
+    ValueError for more than AES-GCM takes under one nonce.
     """
     if header.plain_bytes > _MOST_PLAIN_BYTES:
         raise ValueError(f"a cache must have at most {_MOST_PLAIN_BYTES} bytes in one file, got {header.plain_bytes}")
@@ -125,8 +124,7 @@ class SealedFile:
     def read_into(self, key: Any, pieces: Iterable[memoryview], *, strict: bool) -> None:
         """Decrypt into the pieces, which must be as long together as the header says. Meanwhile the plain bytes are in a SecureBuffer.
 
-        Raises:
-            CacheFileError: another key, or the file is not as it was written. The contents of the pieces are then invalid.
+        CacheFileError for another key, or a file that is not as it was written: the contents of the pieces are then invalid.
         """
         ciphers = _ciphers()
         self._file.seek(-_TAG_BYTES, os.SEEK_END)
@@ -165,17 +163,9 @@ def _header(described: bytes, path: Path) -> Header:
 
 
 def _ciphers() -> Any:
-    """What is needed of cryptography, as attributes."""
+    """The needed names of cryptography, as attributes."""
     with needs_extra("an encrypted cache", "secure"):
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives import ciphers
         from cryptography.hazmat.primitives.ciphers import algorithms, modes
-    return _Ciphers(ciphers.Cipher, algorithms, modes, InvalidTag)
-
-
-@dataclass(frozen=True)
-class _Ciphers:
-    Cipher: Any
-    algorithms: Any
-    modes: Any
-    InvalidTag: Any
+    return SimpleNamespace(Cipher=ciphers.Cipher, algorithms=algorithms, modes=modes, InvalidTag=InvalidTag)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -12,19 +13,276 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from transformers import cache_utils
+from transformers.cache_utils import CacheLayerMixin
 
 from hushvec._util.validate import kind, whole_number
-from hushvec.errors import CacheFileError
+from hushvec.errors import CacheFileError, SecureMemoryError
 from hushvec.secure_memory.buffer import SecureBuffer
-from hushvec.secure_memory.cache_layer import KeysAndValues, SecureLayer
 from hushvec.secure_memory.digests import model_digest
 from hushvec.secure_memory.sealed_file import Header, Layer, SealedFile, key_bytes, write
 
+_ALIGNMENT = 64
 Key: TypeAlias = "bytes | bytearray | memoryview | SecureBuffer"
-
 _DIGEST_BYTES = 32
 _NO_TOKENS = bytes(_DIGEST_BYTES)
 _DTYPES = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16", "float64")}
+
+
+class KeysAndValues:
+    """One SecureBuffer with room for `capacity` positions: keys [batch, heads, capacity, key_width], then values."""
+
+    def __init__(self, like: tuple[torch.Tensor, torch.Tensor], batch: int, capacity: int, *, strict: bool) -> None:
+        self.capacity = capacity
+        self.dtype = like[0].dtype
+        self.shapes = tuple((batch, states.shape[1], capacity, states.shape[3]) for states in like)
+        sizes = [math.prod(shape) * self.dtype.itemsize for shape in self.shapes]
+        self.offsets = (0, -(-sizes[0] // _ALIGNMENT) * _ALIGNMENT)
+        self.buffer = SecureBuffer(max(self.offsets[1] + sizes[1], 1), strict=strict)
+
+    def tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """New views of all of it: a tensor made under torch.inference_mode could not be written to outside it."""
+        first, second = (self.buffer.torch(self.dtype, shape, offset=at) for shape, at in zip(self.shapes, self.offsets))
+        return first, second
+
+    def pieces(self, positions: int) -> Iterator[memoryview]:
+        """The bytes of the first positions, in contiguous runs: keys of each row and head, then values."""
+        whole = self.buffer.memory()
+        for (batch, heads, capacity, width), at in zip(self.shapes, self.offsets):
+            position_bytes = width * self.dtype.itemsize
+            for row in range(batch * heads):
+                begin = at + row * capacity * position_bytes
+                yield whole[begin : begin + positions * position_bytes]
+
+    def is_like(self, states: tuple[torch.Tensor, torch.Tensor]) -> bool:
+        return all(
+            tensor.dtype == self.dtype and tensor.dim() == 4 and (*tensor.shape[:2], tensor.shape[3]) == (*shape[:2], shape[3])
+            for tensor, shape in zip(states, self.shapes)
+        )
+
+
+class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
+    """A cache layer as transformers uses it: full attention, or a sliding window over a cache that keeps every position.
+
+    Room for `capacity` positions doubles when it is used up, and the old pages are zeroed. `sliding_window` counts the positions that
+    a token attends to, itself included.
+
+    `pass_ends` are the lengths at which a pass of the model ended. Bits of a position depend on how many others its pass had, cropped
+    ones too, and on the rows of its batch, also those that are gone.
+    """
+
+    is_compileable = False
+    is_croppable = True
+    keys: Any
+    values: Any
+
+    def __init__(self, capacity: int, *, strict: bool, sliding_window: int | None = None) -> None:
+        super().__init__()
+        self.is_sliding = sliding_window is not None
+        self.sliding_window = sliding_window
+        self.held: KeysAndValues | None = None
+        self._spare: KeysAndValues | None = None
+        self._first_capacity = capacity
+        self._strict = strict
+        self._length = 0
+        self._interrupted = False
+        self.pass_ends: list[int] = []
+
+    # ---- what transformers calls ----
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        self._make_room((key_states, value_states), self._first_capacity)
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Copy the new states behind the old ones; return views of all that the new positions may attend to."""
+        states = (key_states, value_states)
+        self._check(states)
+        if self.held is not None and not self.held.is_like(states):   # empty, and of another batch
+            self.release()
+        held, before, after = self.held, self._length, self._length + key_states.shape[2]
+        if held is None or after > held.capacity:
+            held = self._make_room(states, max(after, self._first_capacity if held is None else 2 * held.capacity))
+        for kept, new in zip(held.tensors(), states):
+            kept[:, :, before:after].copy_(new)
+        if before == (self.pass_ends[-1] if self.pass_ends else 0):
+            self.pass_ends.append(after)
+        self._length = after
+        self._show(before)
+        return self.keys, self.values
+
+    def get_seq_length(self) -> int:
+        self._require_contents()
+        return self._length
+
+    def get_max_length(self) -> int:
+        return -1
+
+    get_max_cache_shape = get_max_length
+
+    def get_mask_sizes(self, query_length: Any) -> tuple[int, int]:
+        # Before transformers 5 the argument was a tensor, the positions of the new tokens.
+        length = query_length if isinstance(query_length, int) else int(query_length.shape[0])
+        first = self._first_visible(self._length)
+        return self._length + length - first, first
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Zero the last positions: that many for a negative number, all but that many (transformers 4) for a positive one."""
+        kept = self._length + tokens_to_remove if tokens_to_remove <= 0 else tokens_to_remove
+        self._cut_to(max(min(kept, self._length), 0))
+
+    def reset(self) -> None:
+        self.scrub()
+
+    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
+        self._take_rows(beam_idx.tolist())
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        self._take_rows([row for row in range(self._batch()) for _ in range(repeats)])
+
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
+        self._take_rows(torch.arange(self._batch())[indices].tolist())
+
+    # ---- what SecureCache calls ----
+
+    def scrub(self) -> None:
+        """Zeros, now, and no positions; the room stays."""
+        if self.held is not None:
+            self.held.buffer.scrub()
+        self._drop_spare()
+        self._forget()
+        self._show(0)
+
+    def interrupt(self) -> None:
+        """Zeros, now, and no use until `scrub` or `release`: whoever is in the middle of a pass must not go on."""
+        if self.held is None:
+            return
+        self.held.buffer.scrub()
+        if self._spare is not None:
+            self._spare.buffer.scrub()
+        self._interrupted = True
+
+    def release(self) -> None:
+        """Zeros, now, and the pages go back when no view of them is left."""
+        if self.held is not None:
+            self.held.buffer.release()
+        self._drop_spare()
+        self.held = None
+        self._forget()
+        self.keys = self.values = None
+        self.is_initialized = False
+
+    def hold(self, held: KeysAndValues, length: int, pass_ends: Sequence[int]) -> None:
+        """Take over what was filled elsewhere; what was here before is zeroed."""
+        self.release()
+        self._adopt(held)
+        self._length, self.pass_ends = length, list(pass_ends)
+        self._show(0)
+
+    def copy(self) -> SecureLayer:
+        """The same contents in separate pages."""
+        self._require_contents()
+        twin = SecureLayer(self._first_capacity, strict=self._strict, sliding_window=self.sliding_window)
+        if self.held is not None:
+            like = self.held.tensors()
+            held = KeysAndValues(like, like[0].shape[0], self.held.capacity, strict=self._strict)
+            _copy_positions(self.held, held, self._length, range(like[0].shape[0]))
+            twin.hold(held, self._length, self.pass_ends)
+        return twin
+
+    # ---- inside ----
+
+    def _check(self, states: tuple[torch.Tensor, torch.Tensor]) -> None:
+        self._require_contents()
+        for tensor in states:
+            if tensor.device.type != "cpu":
+                raise ValueError(f"a SecureCache keeps CPU tensors, got {tensor.device}: device memory cannot be locked")
+            if tensor.requires_grad and torch.is_grad_enabled():
+                raise ValueError("a SecureCache is for inference: use torch.no_grad(), a graph would keep copies of every state")
+        keys, values = states
+        if keys.dim() != 4 or values.dim() != 4 or keys.shape[:3] != values.shape[:3] or keys.dtype != values.dtype:
+            raise ValueError(f"keys and values must be [batch, heads, positions, width] alike, got {_shown(states)}")
+        if self.held is not None and self._length > 0 and not self.held.is_like(states):
+            raise ValueError(f"keys and values must go with {_shown(self.held.tensors())}, got {_shown(states)}")
+
+    def _require_contents(self) -> None:
+        if self._interrupted:
+            raise SecureMemoryError("this cache was scrubbed when the program went to the background: scrub() it and begin again")
+        if self.held is not None and self.held.buffer.wiped_by_fork:
+            raise SecureMemoryError("this cache was filled in the parent process and is zeros here: scrub() it, or make another")
+
+    def _batch(self) -> int:
+        return 0 if self.held is None else int(self.held.shapes[0][0])
+
+    def _first_visible(self, before: int) -> int:
+        """The first position that a token at position `before` attends to."""
+        return 0 if self.sliding_window is None else max(before - self.sliding_window + 1, 0)
+
+    def _show(self, before: int) -> None:
+        if self.held is not None:
+            first = self._first_visible(before)
+            self.keys, self.values = (tensor[:, :, first : self._length] for tensor in self.held.tensors())
+
+    def _adopt(self, held: KeysAndValues) -> None:
+        self.held = held
+        self.batch_size = self._batch()
+        self.dtype, self.device = held.dtype, torch.device("cpu")
+        self.is_initialized = True
+
+    def _make_room(self, like: tuple[torch.Tensor, torch.Tensor], capacity: int) -> KeysAndValues:
+        batch = like[0].shape[0]
+        held = KeysAndValues(like, batch, capacity, strict=self._strict)
+        if self.held is not None:
+            _copy_positions(self.held, held, self._length, range(batch))
+            self.held.buffer.release()
+        self._drop_spare()
+        self._adopt(held)
+        return held
+
+    def _take_rows(self, rows: Sequence[int]) -> None:
+        """Row i of the batch becomes what row rows[i] was. Two sets of pages are swapped, so that no copy exists elsewhere."""
+        self._require_contents()
+        if self.held is None or list(rows) == list(range(self._batch())):
+            return
+        old, new = self.held, self._spare
+        if new is None or new.capacity != old.capacity or new.shapes[0][0] != len(rows):
+            new = KeysAndValues(old.tensors(), len(rows), old.capacity, strict=self._strict)
+        _copy_positions(old, new, self._length, rows)
+        old.buffer.scrub()
+        self._spare = old
+        if not set(range(old.shapes[0][0])) <= set(rows):
+            self.pass_ends = []
+        self._adopt(new)
+        self._show(self._length)
+
+    def _cut_to(self, length: int) -> None:
+        self._require_contents()
+        if self.held is None:
+            return
+        for tensor in self.held.tensors():
+            tensor[:, :, length : self._length].zero_()
+        self._length = length
+        self.pass_ends = [end for end in self.pass_ends if end <= length]
+        self._show(length)
+
+    def _forget(self) -> None:
+        self._length, self.pass_ends, self._interrupted = 0, [], False
+
+    def _drop_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.buffer.release()
+            self._spare = None
+
+
+# Row by row, from pages to pages: indexing would make a temporary.
+def _copy_positions(old: KeysAndValues, new: KeysAndValues, length: int, rows: Sequence[int]) -> None:
+    for source, target in zip(old.tensors(), new.tensors()):
+        for place, row in enumerate(rows):
+            target[place, :, :length].copy_(source[row, :, :length])
+
+
+def _shown(states: tuple[torch.Tensor, torch.Tensor]) -> str:
+    return " and ".join(f"{tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}" for tensor in states)
 
 
 class SecureCache(cache_utils.Cache):  # type: ignore[misc]
@@ -38,8 +296,7 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         model_id: names the weights; files are saved and loaded under it. `for_model` takes `model_digest(model)`.
 
     Raises:
-        TypeError: capacity is not a whole number, model_id is not a string, or the cache is pickled.
-        ValueError: capacity < 1, or the model has layers that are neither full nor sliding-window attention.
+        ValueError: the model has layers that are neither full nor sliding-window attention.
 
     Guarantees:
         What the cache itself holds is protected as `SecureBuffer` says, never exists in two places, and is zeroed by `scrub`, `reset`,
@@ -135,7 +392,6 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
                 the encryption, and `load` can compare it.
 
         Raises:
-            MissingExtraError: cryptography is not installed.
             TypeError, ValueError: a bad key, more positions than there are, tokens of another shape, no model_id, or a pass that went
                 on behind the positions.
             SecureMemoryError: the contents were lost to a fork.
@@ -149,9 +405,20 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         if count > self.get_seq_length():
             raise ValueError(f"positions must be <= {self.get_seq_length()}, the positions in the cache, got {count}")
         held: list[KeysAndValues] = [layer.held for layer in self.layers]   # all of one length, which is not 0
-        header = self._header(held, count)
+        layers = tuple(
+            Layer(one.shapes[0][1], one.shapes[0][3], one.shapes[1][3], layer.sliding_window) for one, layer in zip(held, self.layers)
+        )
+        dtype, batch = held[0].dtype, held[0].shapes[0][0]
+        plain_bytes = _plain_bytes(layers, dtype, batch, count)
+        header = Header(self._named(), str(dtype).removeprefix("torch."), batch, count, plain_bytes, layers)
         digest = _NO_TOKENS if tokens is None else _digest_of(tokens, header.batch, count)
-        self._require_own_pass(count)
+        ends = sorted(set.intersection(*(set(layer.pass_ends) for layer in self.layers)))
+        if count not in ends:  # the last bits depend on other positions
+            shown = "at none here" if not ends else f"here at {', '.join(map(str, ends[:8]))}{', ...' if len(ends) > 8 else ''}"
+            raise ValueError(
+                f"positions must be where a pass of the model ended ({shown}), got {count}: their bits depend on the length of "
+                "the pass, so run the prefix through the model by itself"
+            )
 
         def pieces() -> Iterator[memoryview]:
             yield memoryview(digest)
@@ -172,9 +439,8 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
             The number of positions that the cache now holds.
 
         Raises:
-            CacheFileError: another key, another model, other tokens, a changed or truncated file, no such kind of file.
-            FileNotFoundError, MissingExtraError, TypeError, ValueError: as for `save`. After every error the cache is as it was
-                before.
+            CacheFileError: another key, another model, other tokens, a changed or truncated file, no such kind of file. After every
+                error the cache is as it was before.
         """
         secret = key_bytes(key)
         model_id = self._named()
@@ -200,32 +466,16 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
                 for one in fresh:
                     one.buffer.release()
                 raise
-        self._take_over(fresh, header)
+        if not self.layers:
+            self.layers = [SecureLayer(self.capacity, strict=self.strict, sliding_window=layer.window) for layer in header.layers]
+        for layer, held in zip(self.layers, fresh):
+            layer.hold(held, header.positions, [header.positions])
         return header.positions
-
-    def _require_own_pass(self, positions: int) -> None:
-        """Refuse positions whose last bits depend on others."""
-        ends = sorted(set.intersection(*(set(layer.pass_ends) for layer in self.layers)))
-        if positions not in ends:
-            shown = "at none here" if not ends else f"here at {', '.join(map(str, ends[:8]))}{', ...' if len(ends) > 8 else ''}"
-            raise ValueError(
-                f"positions must be where a pass of the model ended ({shown}), got {positions}: their bits depend on the length of "
-                "the pass, so run the prefix through the model by itself"
-            )
 
     def _named(self) -> str:
         if self.model_id is None:
             raise ValueError("model_id must be given before a cache is saved or loaded: see SecureCache.for_model")
         return self.model_id
-
-    def _header(self, held: list[KeysAndValues], positions: int) -> Header:
-        layers = tuple(
-            Layer(one.shapes[0][1], one.shapes[0][3], one.shapes[1][3], layer.sliding_window)
-            for one, layer in zip(held, self.layers)
-        )
-        dtype = str(held[0].dtype).removeprefix("torch.")
-        batch = held[0].shapes[0][0]
-        return Header(self._named(), dtype, batch, positions, _plain_bytes(layers, held[0].dtype, batch, positions), layers)
 
     def _require_fit(self, header: Header, model_id: str, path: str | PathLike[str]) -> None:
         """Check a file's header before any memory is allocated for it."""
@@ -247,12 +497,6 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         widths, dtype = (layer.key_width, layer.value_width), _DTYPES[header.dtype]
         keys, values = (torch.empty((header.batch, layer.heads, 0, width), dtype=dtype) for width in widths)
         return KeysAndValues((keys, values), header.batch, max(self.capacity, header.positions), strict=self.strict)
-
-    def _take_over(self, fresh: list[KeysAndValues], header: Header) -> None:
-        if not self.layers:
-            self.layers = [SecureLayer(self.capacity, strict=self.strict, sliding_window=layer.window) for layer in header.layers]
-        for layer, held in zip(self.layers, fresh):
-            layer.hold(held, header.positions, [header.positions])
 
 
 def _windows(config: Any) -> list[int | None]:

@@ -10,7 +10,7 @@ import numpy as np
 
 import hushvec
 from hushvec.release.vectors import privatize
-from hushvec.retrieval.measures.cosines import cosines, theoretical_cosine
+from hushvec.retrieval.measures import cosines, theoretical_cosine
 from hushvec_studies.clinical.cohort import VERSION
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, Setting, mechanism_for
 from hushvec_studies.harness.measurements import Measurement, noise_seed

@@ -17,7 +17,7 @@ from hushvec.mechanisms import VectorMechanism
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec.release.vectors import privatize
 from hushvec.retrieval import Estimate
-from hushvec.retrieval.measures.cosines import cosines, theoretical_cosine
+from hushvec.retrieval.measures import cosines, theoretical_cosine
 from hushvec_studies.clinical import maps
 from hushvec_studies.clinical.cohort import VERSION, Population, Source
 from hushvec_studies.clinical.contenders import Setting, mechanism_for

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import hushvec
 from hushvec.retrieval import PrivateQuery
-from hushvec.retrieval.measures.ranking import Judgements, per_query
+from hushvec.retrieval.measures import Judgements, per_query
 from hushvec_studies.evaluation.attacks.recognition import recognized_rows
 from hushvec_studies.evaluation.cell import Cell, row_of
 from hushvec_studies.evaluation.contenders import DOCUMENTS, NONE, QUESTIONS, Contender, clean, contender, generators

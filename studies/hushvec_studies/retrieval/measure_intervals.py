@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from hushvec.audit.bootstrap import bootstrap
-from hushvec.retrieval.measures.paired import paired_test
+from hushvec.retrieval.evaluation import paired_test
 from hushvec_studies.harness.outputs import write_json
 
 QUERIES = (50, 200, 1000)

@@ -9,7 +9,7 @@ from itertools import combinations, groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.retrieval.measures.paired import PairedTest, paired_test
+from hushvec.retrieval.evaluation import PairedTest, paired_test
 from hushvec_studies.harness.tables import Cell, Estimate, Heading, Table
 from hushvec_studies.retrieval.comparisons import holm
 from hushvec_studies.retrieval.points import Conditions, Setting, main_conditions, points_of

@@ -28,7 +28,7 @@ from hushvec.audit.bootstrap import bootstrap
 from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
 from hushvec.mechanisms.codebook import found_share
 from hushvec.retrieval import PrivateIndex, PrivateQuery
-from hushvec.retrieval.measures.ranking import judge, per_query
+from hushvec.retrieval.measures import judge, per_query
 from hushvec_studies.harness.outputs import write_json
 
 EPSILONS = (4.0, 8.0, 10.0, 16.0)

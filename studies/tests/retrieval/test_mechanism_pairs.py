@@ -9,7 +9,7 @@ import pytest
 import study_stand_ins as stand_ins
 from made_rows import made_row
 
-from hushvec.retrieval.measures.paired import paired_test
+from hushvec.retrieval.evaluation import paired_test
 from hushvec_studies.retrieval import mechanism_pairs as module
 from hushvec_studies.retrieval.comparisons import holm
 from hushvec_studies.retrieval.mechanism_pairs import mechanism_pairs

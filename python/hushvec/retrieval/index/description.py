@@ -1,16 +1,23 @@
-"""`PrivateIndex.describe`: what an index costs and whom it protects."""
+"""The guarantees of an index, and `PrivateIndex.describe`: its costs, and whom it protects."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
+from hushvec._util import validate
 from hushvec._util.display import Sheet, plural
+from hushvec._util.rounding import product_up
 from hushvec.mechanisms.top_1 import top_1_sentence
 from hushvec.retrieval.index.content import Content
-from hushvec.retrieval.index.guarantees import document_guarantee, query_guarantee
 from hushvec.retrieval.index.settings import NOTE_CELLS, SIDES
-from hushvec.retrieval.noise import PER_QUERY
+from hushvec.retrieval.noise import PER_QUERY, ScoreNoise
 
+# For scores that need no delta, one is stated only if it makes epsilon smaller by this factor.
+_WORTH_A_DELTA = 0.99
+
+
+Guarantee = tuple[float, float]
 _LABELS = tuple(f"{side}: " for side in SIDES)
 _QUERIES = (1, 10, 100)
 _UNITS = {
@@ -18,6 +25,48 @@ _UNITS = {
     "record": "query, each of which is another person's: two of one person cost it twice",
     "release": "search, all queries of which are about one person",
 }
+
+
+def document_guarantee(content: Content, queries: int) -> Guarantee | None:
+    """See `PrivateIndex.document_guarantee`.
+
+    A released row costs, with per="release", the largest cost of the releases so far, or that of one row before the first.
+    """
+    count = validate.whole_number("queries", queries, at_least=1)
+    documents, scores = content.settings.documents, content.settings.scores
+    bounds: list[Guarantee] = []
+    if documents is not None:
+        costs = [documents.cost(content.settings.columns)]
+        if documents.per == "release":
+            costs += [(receipt.epsilon, receipt.delta) for receipt in content.receipts]
+        bounds.append(max(costs))
+    if scores is not None:
+        bounds.append(cost_of_queries(scores, count))
+    return min(bounds, default=None)
+
+
+def query_guarantee(content: Content, queries: int) -> Guarantee | None:
+    """See `PrivateIndex.query_guarantee`."""
+    noise, count = content.settings.queries, validate.whole_number("queries", queries, at_least=1)
+    return None if noise is None else noise.cost(content.settings.columns, rows=count)
+
+
+def cost_of_queries(noise: ScoreNoise, queries: int) -> tuple[float, float]:
+    """(epsilon, delta) that so many adaptively chosen queries cost every document, over any number of searches.
+
+    The smallest epsilon that hushvec.accounting proves from any of the noise's losses, at its delta; without a delta the sum.
+    """
+    from hushvec.accounting import compose
+
+    count = validate.whole_number("queries", queries, at_least=1)
+    if count == 1:
+        return noise.cost()
+    pure = noise.mechanism != "gaussian"
+    together = (product_up(count, float(noise.epsilon)), 0.0) if pure else (math.inf, noise.delta)
+    if noise.delta == 0:
+        return together
+    best = min(compose([(loss, count)], delta=noise.delta).epsilon for loss in noise.losses)
+    return (best, noise.delta) if best < _WORTH_A_DELTA * together[0] else together
 
 
 def title(content: Content) -> str:
@@ -31,14 +80,25 @@ def describe(content: Content, *, is_seeded: bool) -> tuple[str, ...]:
 
 
 def sheet(content: Content, *, is_seeded: bool) -> Sheet:
-    """What `print` and notebooks show: the lines of `describe`, with what they are about as a label."""
+    """Lines of `describe` for `print` and notebooks, with what they are about as a label."""
     labeled = (line.partition(": ") if line.startswith(_LABELS) else ("", "", line) for line in _facts(content))
     return Sheet(title(content), tuple((label, text) for label, _, text in labeled), tuple(_caveats(content, is_seeded)))
 
 
 def _facts(content: Content) -> Iterator[str]:
-    for part in (_documents, _scores, _queries, _beside):
-        yield from part(content)
+    yield from _documents(content)
+    scores = content.settings.scores
+    if scores is not None:
+        costs = "; ".join(f"{queries}: {_cost(document_guarantee(content, queries))}" for queries in _QUERIES)
+        yield f"scores: {scores.mechanism}, clamped to [{scores.low:g}, {scores.high:g}], epsilon = {float(scores.epsilon)!r} a query"
+        yield f"a document costs, by the number of queries answered in all: {costs}"
+    yield from _queries(content)
+    texts, metadata = content.documents.counts
+    if texts or metadata:
+        yield (
+            f"{plural(texts, 'text')} and the metadata of {plural(metadata, 'row')} are stored as they are: nothing protects them, "
+            "and anyone who reads a text needs no vector"
+        )
 
 
 def _documents(content: Content) -> Iterator[str]:
@@ -57,15 +117,6 @@ def _documents(content: Content) -> Iterator[str]:
         yield f"{bound}, by a search for their clean versions (the right one at rank 1)"
 
 
-def _scores(content: Content) -> Iterator[str]:
-    noise = content.settings.scores
-    if noise is None:
-        return
-    costs = "; ".join(f"{queries}: {_cost(document_guarantee(content, queries))}" for queries in _QUERIES)
-    yield f"scores: {noise.mechanism}, clamped to [{noise.low:g}, {noise.high:g}], epsilon = {float(noise.epsilon)!r} a query"
-    yield f"a document costs, by the number of queries answered in all: {costs}"
-
-
 def _queries(content: Content) -> Iterator[str]:
     noise = content.settings.queries
     if noise is None:
@@ -76,15 +127,6 @@ def _queries(content: Content) -> Iterator[str]:
         costs = "; ".join(f"{queries}: {_cost(query_guarantee(content, queries))}" for queries in _QUERIES)
         yield f"the asker is charged, by the number of queries in a search: {costs}"
     yield "noise on queries protects the asker, if it is added at the asker's side; no document gains from it"
-
-
-def _beside(content: Content) -> Iterator[str]:
-    texts, metadata = content.documents.counts
-    if texts or metadata:
-        yield (
-            f"{plural(texts, 'text')} and the metadata of {plural(metadata, 'row')} are stored as they are: nothing protects them, "
-            "and anyone who reads a text needs no vector"
-        )
 
 
 def _caveats(content: Content, is_seeded: bool) -> Iterator[str]:

@@ -20,23 +20,13 @@ from hushvec._util import validate
 Matches = Callable[[Mapping[str, Any]], bool]
 _Test = Callable[[Any], bool]
 
-_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
-}
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
 FIELD_OPERATORS = ("$eq", "$ne", *_ORDERS, "$in", "$nin", "$not")
 FILTER_OPERATORS = ("$and", "$or", "$not")
 
 
 def matcher(where: Any, name: str = "where") -> Matches:
-    """A function of a row's metadata that says whether a filter matches it; `name` is that of the argument, for errors.
-
-    Raises:
-        TypeError: no mapping, or an operand of the wrong kind.
-        ValueError: an operator that is not among those above, or no operator where one is needed.
-    """
+    """A function of a row's metadata that says whether a filter matches it; `name` is that of the argument, for errors."""
     try:
         return _filter(where, name)
     except RecursionError:
@@ -82,22 +72,19 @@ def _operator(key: Any, operand: Any, name: str) -> _Test:
         if not isinstance(operand, Mapping):
             raise TypeError(f"'$not' of {name} must be a mapping of operators, got {validate.kind(operand)}")
         return _denied(_field(operand, name))
-    test = _is_in(operand, f"{key!r} of {name}") if key in ("$in", "$nin") else _equals(operand, f"{key!r} of {name}")
+    one_of = key in ("$in", "$nin")
+    if one_of and not isinstance(operand, list):
+        raise TypeError(f"{key!r} of {name} must be a list, got {validate.kind(operand)}")
+    test = _equals(operand, f"{key!r} of {name}", one_of=one_of)
     return test if key in ("$eq", "$in") else _denied(test)
 
 
-def _equals(operand: Any, name: str) -> _Test:
+def _equals(operand: Any, name: str, *, one_of: bool = False) -> _Test:
     for one in operand if isinstance(operand, list) else [operand]:
-        _require_scalar(one, name)
-    return lambda value: any(_same(one, operand) for one in _ways(value))
-
-
-def _is_in(operand: Any, name: str) -> _Test:
-    if not isinstance(operand, list):
-        raise TypeError(f"{name} must be a list, got {validate.kind(operand)}")
-    for one in operand:
-        _require_scalar(one, name)
-    return lambda value: any(_same(one, other) for one in _ways(value) for other in operand)
+        if one is not None and not isinstance(one, (str, int, float)):
+            raise TypeError(f"{name} must be a str, int, float, bool or None, got {validate.kind(one)}")
+    others = operand if one_of else [operand]
+    return lambda value: any(_same(one, other) for one in _ways(value) for other in others)
 
 
 def _in_order(compare: Callable[[Any, Any], bool], operand: Any, name: str) -> _Test:
@@ -129,11 +116,6 @@ def _all(tests: list[Any]) -> Callable[[Any], bool]:
 def _require_known(key: Any, known: tuple[str, ...], name: str) -> None:
     if key not in known:
         raise ValueError(f"{name} must have operators among {', '.join(known)}, got {_shown(key)}")
-
-
-def _require_scalar(value: Any, name: str) -> None:
-    if value is not None and not isinstance(value, (str, int, float)):
-        raise TypeError(f"{name} must be a str, int, float, bool or None, got {validate.kind(value)}")
 
 
 def _shown(value: Any) -> str:

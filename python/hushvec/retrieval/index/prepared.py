@@ -1,8 +1,10 @@
-"""Rows for an index or a search: checked first, then charged and released."""
+"""Rows for an index or a search: checked first, then charged and released; kept for a repeated call if the store fails."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import hashlib
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,8 @@ from hushvec.retrieval.noise import VectorNoise
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
+
+Kept = TypeVar("Kept")
 
 
 class Prepared(NamedTuple):
@@ -89,3 +93,40 @@ def as_rows(x: Any) -> NDArray[np.float32]:
         values = x.get()
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(values, dtype=np.float32)
+
+
+class KeptReleases(Generic[Kept]):
+    """Keyed by the rows and other arguments of the call. In memory only: a digest on disk would let readers verify guesses.
+
+    Args:
+        most: how many are kept; the oldest goes first. None keeps all.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._kept: OrderedDict[bytes, Kept] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def find(self, x: Any, *named: Any) -> Kept | None:
+        return self._kept.get(_digest(x, named)) if self._kept else None
+
+    def keep(self, release: Kept, x: Any, *named: Any) -> None:
+        self._kept[_digest(x, named)] = release
+        if self._most is not None and len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+    def drop(self, x: Any, *named: Any) -> None:
+        if self._kept:
+            self._kept.pop(_digest(x, named), None)
+
+
+def _digest(x: Any, named: tuple[Any, ...]) -> bytes:
+    words = [one.tolist() if isinstance(one, np.ndarray) else one for one in named]
+    asked = hashlib.sha256(repr((str(x.dtype), tuple(x.shape), words)).encode("utf-8", "backslashreplace"))
+    host = as_rows(x)
+    if arrays.dtype_name(x) == "float64":  # all bits of it: rows that only float32 rounding makes equal are different requests
+        host = x.detach().cpu().numpy() if arrays.is_torch(x) else x.get() if arrays.is_cupy(x) else x
+    asked.update(np.ascontiguousarray(host).data)
+    return asked.digest()

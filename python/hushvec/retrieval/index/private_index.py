@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +14,16 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._native.kernels import require_generator
+from hushvec._util import validate
 from hushvec._util.display import Sheet, shown
 from hushvec.errors import UtilityWarning
 from hushvec.receipts.labels import RowReceipt
 from hushvec.release.charging import Budget
-from hushvec.retrieval.index import guarantees, saved
-from hushvec.retrieval.index.adding import Adding
-from hushvec.retrieval.index.answers import SearchResult
-from hushvec.retrieval.index.content import Content
+from hushvec.retrieval.index import description, saved
+from hushvec.retrieval.index.content import NOTE_BESIDE, Content, Documents, StoredDocument, rows_at, store_error
 from hushvec.retrieval.index.description import describe, sheet, title
-from hushvec.retrieval.index.documents import StoredDocument
-from hushvec.retrieval.index.searching import Searching
+from hushvec.retrieval.index.prepared import KeptReleases, prepare, require_rows
+from hushvec.retrieval.index.searching import Searching, SearchResult
 from hushvec.retrieval.index.settings import NOTE_CELLS, IndexSettings
 from hushvec.retrieval.noise import ScoreNoise, VectorNoise
 from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, open_store
@@ -54,22 +53,20 @@ class PrivateIndex:
             together with a budget it is refused.
 
     Raises:
-        TypeError, ValueError: arguments of the wrong kind, out of range, or that contradict each other.
         StoreError: what lies at `path` cannot be used.
-        MissingExtraError: the store's package is not installed.
 
     Guarantees:
         Those of `VectorNoise` and `ScoreNoise`; `document_guarantee` and `query_guarantee` give the numbers. Adjacency: replace the
         vector of one row; ids, texts, metadata and the number of rows are public, stored and returned without protection. Anyone
         who can read a text does not need its vector. Deleting a row refunds nothing: its release stays released. Noise on queries
-        protects the asker, not the documents. With noise on documents, stores hold only released rows, and scores of released rows
+        protects the client, not the documents. With noise on documents, stores hold only released rows, and scores of released rows
         are post-processing, so that noise on scores adds a second guarantee. A filter reads metadata alone and costs nothing.
 
     Edge cases:
         Bad input is refused before anything is charged or written. If the store fails afterwards (a full disk, a lost connection),
         the charge stands and no row is added; the release is kept in memory, and the same call again stores it without a second
         charge. Not safe for use by several threads at once. "ivf" with so much noise on documents that its cells no longer group
-        near rows gives a `UtilityWarning`: it loses half of the answers at epsilon 16.
+        near rows gives a `UtilityWarning`.
 
     Reference:
         docs/retrieval.md; docs/proofs/private_scores.md.
@@ -120,7 +117,8 @@ class PrivateIndex:
 
     def _take(self, content: Content, generator: _core.Generator) -> None:
         self._content, self._generator = content, generator
-        self._adding, self._searching = Adding(content, generator), Searching(content, generator)
+        self._unstored: KeptReleases[tuple[NDArray[np.float32], RowReceipt]] = KeptReleases()
+        self._searching = Searching(content, generator)
 
     # ---- what is in it ----
 
@@ -172,25 +170,18 @@ class PrivateIndex:
         """Stored rows, float32 [n, columns]: released rows if documents have noise, else the rows themselves.
 
         Args:
-            ids: of the rows, in any order; None for all rows in the order of `ids`.
-
-        Raises:
-            TypeError, ValueError: ids of another kind, or that are not there.
+            ids: of rows that are there, in any order; None for all rows in the order of `ids`.
         """
-        return self._content.vectors(ids)
+        content = self._content
+        return content.store.vectors() if ids is None else rows_at(content.store, content.ids.found(ids))
 
     # ---- texts and metadata: not protected ----
 
     def get(self, ids: Any = None) -> list[StoredDocument]:
-        """Texts and metadata as they were added.
-
-        Args:
-            ids: of the rows, in any order; None for all rows in the order of `ids`.
-
-        Raises:
-            TypeError, ValueError: ids of another kind, or that are not there.
-        """
-        return self._content.get(ids)
+        """Texts and metadata as they were added, for `ids` as in `vectors`."""
+        content = self._content
+        places = np.arange(len(self)) if ids is None else content.ids.found(ids)
+        return [content.documents.document(one, place) for one, place in zip(content.ids.values[places].tolist(), places.tolist())]
 
     @property
     def documented(self) -> tuple[int, int]:
@@ -198,22 +189,11 @@ class PrivateIndex:
         return self._content.documents.counts
 
     def find(self, where: Mapping[str, Any]) -> NDArray[Any]:
-        """The ids of the rows whose metadata a filter matches, in the order of the rows.
-
-        Args:
-            where: as in `search`.
-
-        Raises:
-            TypeError, ValueError: no such filter.
-        """
+        """The ids of the rows whose metadata a filter matches, in the order of the rows; `where` as in `search`."""
         return self._content.ids.values[self._content.matching(where)]
 
     def has(self, ids: Any) -> NDArray[np.bool_]:
-        """Whether each of some ids is in the index.
-
-        Raises:
-            TypeError: neither integers nor strings.
-        """
+        """Whether each of some ids is in the index."""
         return self._content.ids.known(ids)
 
     def update(self, ids: Any, *, metadata: Any = None, texts: Any = None) -> None:
@@ -222,11 +202,8 @@ class PrivateIndex:
         Args:
             ids: of rows that are there, each once.
             metadata, texts: as in `add`, in the order of the ids; None leaves what is there.
-
-        Raises:
-            TypeError, ValueError: as `add`, or an id that is not there, or twice. Nothing is changed then.
         """
-        self._content.update(ids, metadata, texts)
+        self._content.documents.update(self._content.ids.found(ids, once=True), metadata, texts)
 
     # ---- rows in, rows out ----
 
@@ -248,13 +225,36 @@ class PrivateIndex:
             The receipt of the release, which covers the vectors alone; None without noise on documents.
 
         Raises:
-            TypeError, ValueError: as `hushvec.privatize`; no rows, another dimension, ids twice, known already or of another kind;
-                texts or metadata of the wrong kind or number. Nothing is charged or stored then.
-            PrivacyBudgetExhaustedError: the budget has not enough left. Nothing was stored or replaced.
+            TypeError, ValueError, PrivacyBudgetExhaustedError: as `hushvec.privatize`; ids twice, known already or of another kind.
+                Nothing is charged, stored or replaced then.
             StoreError: the store failed; no row was added, and the charge stands. The same call with equal rows and ids stores what
                 was released, without another charge. With `replace` the old rows are gone until then.
         """
-        return self._adding.add(vectors, ids, metadata, texts, replace=replace)
+        content, settings = self._content, self._content.settings
+        x = require_rows("vectors", vectors, settings.dimension)
+        new = content.ids.checked(ids, len(x), replace=validate.flag("replace", replace))
+        beside = Documents.checked(texts, metadata, len(x))
+        content.store.require_room(len(x))
+        notes = (NOTE_BESIDE,) if any(beside.counts) else ()
+        call = x, None if ids is None else new, notes
+        kept = self._unstored.find(*call)
+        released, receipt = kept or prepare("vectors", x, settings.documents, settings, self._generator, notes).release()
+        try:
+            if replace:
+                self.delete(new[content.ids.known(new)])
+            content.store.add(released)
+        except BaseException as error:
+            if receipt is not None:
+                self._unstored.keep((released, receipt), *call)
+            if not isinstance(error, Exception):
+                raise
+            raise store_error("no row was added", error, receipt) from error
+        self._unstored.drop(*call)
+        content.ids.append(new)
+        content.documents.append(beside)
+        if receipt is not None:
+            content.receipts.append(receipt)
+        return receipt
 
     def delete(self, ids: Any) -> int:
         """Delete rows, with their texts and metadata. A release cannot be undone, so no budget is refunded.
@@ -263,14 +263,18 @@ class PrivateIndex:
             ids: of rows that are there, each once.
 
         Returns:
-            How many rows were deleted.
-
-        Raises:
-            TypeError: ids of another kind.
-            ValueError: an id that is not there, or twice. Nothing is deleted then.
-            StoreError: the store failed. The rows stay in the index until the same call succeeds.
+            How many rows were deleted. After a StoreError the rows stay in the index until the same call succeeds.
         """
-        return self._adding.delete(ids)
+        content = self._content
+        places = content.ids.places(ids)
+        if len(places):
+            try:
+                content.store.delete(places)
+            except Exception as error:
+                raise store_error("the rows count as there until the same call succeeds", error, None) from error
+            content.ids.remove(places)
+            content.documents.remove(places)
+        return len(places)
 
     def search(self, queries: Any, k: int = 10, *, where: Mapping[str, Any] | None = None, among: Any = None) -> SearchResult:
         """The k rows with the largest inner products, for every query.
@@ -289,8 +293,7 @@ class PrivateIndex:
             charged.
 
         Raises:
-            TypeError, ValueError: wrong kinds; no queries, another dimension, NaN or Inf, an empty index, k above the number of rows.
-                An operator that filters do not have; ids that are not there. Nothing is charged then.
+            TypeError, ValueError: bad queries, filters or ids; an empty index, k above the number of rows. Nothing is charged then.
             PrivacyBudgetExhaustedError: a budget has not enough left; nothing is answered. Both are charged for all queries of the
                 call (that of the queries for one of them with per="record", where each is another person's). The scores' budget is
                 charged first, and its charge stands if the other refuses.
@@ -311,7 +314,7 @@ class PrivateIndex:
             answers, which covers answers only, not `vectors()`. The first is for one release: a row that was added again, or replaced
             by an equal one, costs it each time. With a seeded generator or a mechanism of the float grade nothing is claimed.
         """
-        return guarantees.document_guarantee(self._content, queries)
+        return description.document_guarantee(self._content, queries)
 
     def query_guarantee(self, queries: int = 1) -> tuple[float, float] | None:
         """(epsilon, delta) of one search for each person who asks; None without noise on queries.
@@ -320,7 +323,7 @@ class PrivateIndex:
             queries: of the search. They add up with per="query", the default: one person asks them all. With per="record" each is
                 another person's; with per="release" a search has one price.
         """
-        return guarantees.query_guarantee(self._content, queries)
+        return description.query_guarantee(self._content, queries)
 
     def describe(self) -> tuple[str, ...]:
         """Lines on what each side costs and protects."""
@@ -336,7 +339,7 @@ class PrivateIndex:
         """
         settings = self._content.settings.with_budgets({})
         if settings.store in BEHIND_AN_ADDRESS:
-            settings = replace(settings, store="flat", store_options=None)
+            settings = dataclasses.replace(settings, store="flat", store_options=None)
         store = open_store(settings.store, settings.columns, options=settings.store_options)
         index = PrivateIndex.__new__(PrivateIndex)
         index._take(Content(settings, store), require_generator(generator))
@@ -351,11 +354,7 @@ class PrivateIndex:
         to the index, so that rows added after the last save are not in it. Only the owner may read the files (mode 600).
 
         Args:
-            folder: new, empty, or with an index that is replaced.
-
-        Raises:
-            ValueError: it is a file, or holds something else.
-            OSError: it cannot be written. What was there before is still there then.
+            folder: new, empty, or with an index that is replaced; after an error the old one is still there.
         """
         saved.save(Path(folder), self._content)
 
@@ -384,8 +383,6 @@ class PrivateIndex:
         Raises:
             ValueError: no index, or not what was saved (lengths and SHA-256 of all files are checked); a budget missing, or given for
                 a side without noise.
-            OSError: a file cannot be read.
-            MissingExtraError: the store's package is not installed.
         """
         source = require_generator(generator)
         budgets = {

@@ -21,24 +21,21 @@ import re
 import secrets
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from hushvec import mechanisms
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.publish import private_file, private_folder, published_bytes, sync_folder
 from hushvec.receipts.labels import row_receipt
 from hushvec.release.charging import Budget
-from hushvec.retrieval.index.content import Content
-from hushvec.retrieval.index.documents import Beside, Documents
-from hushvec.retrieval.index.row_ids import RowIds
+from hushvec.retrieval.index.content import Content, Documents, RowIds
 from hushvec.retrieval.index.settings import SIDES, IndexSettings
-from hushvec.retrieval.stores import ON_DISK, DiskStore, Store, open_store, shown
-
-if TYPE_CHECKING:
-    from hushvec.mechanisms import PublicCodebook, PublicProjection
+from hushvec.retrieval.stores import ON_DISK, DiskStore, open_store, shown
 
 INDEX_FORMAT = 1
 MANIFEST = "index.json"
@@ -49,12 +46,7 @@ _HASHED_AT_ONCE = 1 << 22
 
 
 def save(folder: Path, content: Content) -> None:
-    """Write an index; the previous one stays until this one is complete.
-
-    Raises:
-        ValueError: `folder` is a file, or holds something that is no index.
-        OSError: it cannot be written. What was there before is still there then.
-    """
+    """Write an index; the previous one stays until this one is complete."""
     _require_place(folder)
     private_folder(folder)
     tag = secrets.token_hex(8)
@@ -63,20 +55,26 @@ def save(folder: Path, content: Content) -> None:
         name = f"{kind}-{tag}{suffix}"
         private_file(folder / name)  # which its writer then only fills
         write(folder / name)
-        files[kind] = {"name": name, "bytes": _synced_size(folder / name), "sha256": _digest(folder / name)}
+        with (folder / name).open("rb+") as file:
+            os.fsync(file.fileno())
+        files[kind] = {"name": name, "bytes": (folder / name).stat().st_size, "sha256": _digest(folder / name)}
+    place = content.store.folder if isinstance(content.store, DiskStore) else None
     manifest = {
         "index_format": INDEX_FORMAT,
         "library_version": _core.__version__,
         "settings": content.settings.to_dict(),
         "rows": len(content.ids),
-        "store_path": None if (place := _folder_of(content.store)) is None else str(place.resolve()),
+        "store_path": None if place is None else str(place.resolve()),
         "files": files,
     }
     sync_folder(folder)
     with published_bytes(folder / MANIFEST) as file:
         file.write((json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
     sync_folder(folder)
-    _remove_others(folder, {entry["name"] for entry in files.values()})
+    named = {MANIFEST, *(entry["name"] for entry in files.values())}
+    for path in folder.iterdir():
+        if path.name not in named and _is_ours(path.name):
+            path.unlink(missing_ok=True)
 
 
 def load(
@@ -86,25 +84,22 @@ def load(
     budgets: Mapping[str, tuple[str, Budget | None]],
     without_budgets: bool,
 ) -> Content:
-    """Read an index.
-
-    Args:
-        store_path: where a store on disk lies; None: where it lay when it was saved.
-        budgets: for each side the argument's name and the budget. A side that had one when it was saved needs one again, but for
-            without_budgets.
-
-    Raises:
-        OSError: a file cannot be read.
-        ValueError: no index, one of another format, or a file that is not what was saved; budgets that do not fit.
-    """
+    """Read an index, as `PrivateIndex.load`; budgets are by side, each with the name of its argument."""
     manifest = _manifest(folder)
     try:
         parts = {kind: _verified(folder, entry) for kind, entry in manifest["files"].items()}
-        settings = IndexSettings.from_dict(manifest["settings"], _projection(parts.get("projection")), _codebooks(parts))
+        projection = None if "projection" not in parts else mechanisms.PublicProjection.load(parts["projection"])
+        books = {side: parts.get(f"{side}_codebook") for side in SIDES}
+        codebooks = {side: mechanisms.PublicCodebook.load(path) for side, path in books.items() if path is not None}
+        settings = IndexSettings.from_dict(manifest["settings"], projection, codebooks)
         budgeted = {name for name in SIDES if (manifest["settings"][name] or {}).get("budget")}
-        ids = _ids(parts["ids"])
+        stored = json.loads(parts["ids"].read_text(encoding="utf-8"))
+        ids = RowIds.restored(stored["ids"], stored["next_default"])
         receipts = list(map(row_receipt, json.loads(parts["receipts"].read_text(encoding="utf-8"))))
-        documents = _documents(parts.get("documents"), len(ids))
+        written = parts.get("documents")
+        documents = Documents.checked(None, None, len(ids)) if written is None else Documents.read(written)
+        if len(documents) != len(ids):
+            raise ValueError(f"{written} must have one line for each of the {len(ids)} rows, got {len(documents)}")
     except (KeyError, TypeError, AttributeError) as mistake:
         raise ValueError(f"{folder / MANIFEST} does not describe an index: {mistake!r}") from None
     path = store_path if store_path is not None else manifest["store_path"]
@@ -125,16 +120,14 @@ def _parts(content: Content) -> dict[str, tuple[str, Callable[[Path], None]]]:
     ids = {"next_default": content.ids.next_default, "ids": content.ids.values.tolist()}
     receipts = [receipt.to_dict() for receipt in content.receipts]
     parts: dict[str, tuple[str, Callable[[Path], None]]] = {
-        "ids": (".json", lambda path: _write_json(path, ids)),
-        "receipts": (".json", lambda path: _write_json(path, receipts)),
+        "ids": (".json", partial(_write_text, json.dumps(ids, ensure_ascii=False, allow_nan=False))),
+        "receipts": (".json", partial(_write_text, json.dumps(receipts, ensure_ascii=False, allow_nan=False))),
     }
-    if not content.documents.is_nothing:
-        lines = content.documents.lines()
-        parts["documents"] = (".jsonl", lambda path: _write_text(path, lines))
+    if any(content.documents.counts):
+        parts["documents"] = (".jsonl", partial(_write_text, content.documents.lines()))
     store = content.store
     if isinstance(store, DiskStore) and store.outlives:
-        keys = store.keys.values
-        parts["keys"] = (".npy", lambda path: np.save(path, keys))
+        parts["keys"] = (".npy", partial(np.save, arr=store.keys.values))
     else:
         parts["rows"] = (store.suffix, store.write)
     if content.settings.projection is not None:
@@ -153,11 +146,6 @@ def _with_budgets(
         if budget is None and side in budgeted and not validate.flag("without_budgets", without_budgets):
             raise ValueError(f"{name} must be given: the index was saved with one (without_budgets=True goes on without)")
     return settings.with_budgets({side: budget for side, (_, budget) in budgets.items()})
-
-
-def _folder_of(store: Store) -> Path | None:
-    """Where a store on disk keeps its rows."""
-    return store.folder if isinstance(store, DiskStore) else None
 
 
 def _take_up(store: Any, saved: Any, ids: RowIds, documents: Documents) -> None:
@@ -187,12 +175,6 @@ def _is_ours(name: str) -> bool:
     return bool(_OURS.fullmatch(name)) or name == MANIFEST or name.startswith(beside)
 
 
-def _remove_others(folder: Path, named: set[str]) -> None:
-    for path in folder.iterdir():
-        if path.name not in named and path.name != MANIFEST and _is_ours(path.name):
-            path.unlink(missing_ok=True)
-
-
 def _manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
@@ -215,43 +197,8 @@ def _verified(folder: Path, entry: Mapping[str, Any]) -> Path:
     return path
 
 
-def _projection(path: Path | None) -> PublicProjection | None:
-    from hushvec.mechanisms import PublicProjection
-
-    return None if path is None else PublicProjection.load(path)
-
-
-def _codebooks(parts: Mapping[str, Path]) -> dict[str, PublicCodebook]:
-    from hushvec.mechanisms import PublicCodebook
-
-    paths = {side: parts.get(f"{side}_codebook") for side in SIDES}
-    return {side: PublicCodebook.load(path) for side, path in paths.items() if path is not None}
-
-
-def _ids(path: Path) -> RowIds:
-    stored = json.loads(path.read_text(encoding="utf-8"))
-    return RowIds.restored(stored["ids"], stored["next_default"])
-
-
-def _documents(path: Path | None, rows: int) -> Documents:
-    documents = Documents(Beside.checked(None, None, rows)) if path is None else Documents.read(path)
-    if len(documents) != rows:
-        raise ValueError(f"{path} must have one line for each of the {rows} rows, got {len(documents)}")
-    return documents
-
-
-def _write_json(path: Path, value: Any) -> None:
-    _write_text(path, json.dumps(value, ensure_ascii=False, allow_nan=False))
-
-
-def _write_text(path: Path, text: str) -> None:
+def _write_text(text: str, path: Path) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
-
-
-def _synced_size(path: Path) -> int:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-    return path.stat().st_size
 
 
 def _digest(path: Path) -> str:

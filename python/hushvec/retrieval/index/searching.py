@@ -2,27 +2,204 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core, rowwise
 from hushvec._util import validate
+from hushvec._util.display import Sheet, at_least, plural, shown
+from hushvec.mechanisms import VectorMechanism
+from hushvec.receipts.base import NOTE_SEED, key_fields
 from hushvec.receipts.labels import RowReceipt
-from hushvec.retrieval.index.answers import SearchResult
-from hushvec.retrieval.index.content import Content, store_error
-from hushvec.retrieval.index.kept import KeptReleases
-from hushvec.retrieval.index.prepared import prepare, require_rows
-from hushvec.retrieval.index.private_scores import ScoreSearch
-from hushvec.retrieval.index.subset import Chosen, best_of_some
-from hushvec.retrieval.stores import MatrixStore
+from hushvec.receipts.selections import SelectionReceipt
+from hushvec.receipts.vectors import Receipt
+from hushvec.release.charging import entry_of_charge
+from hushvec.release.vectors import ReleasePlan, charge
+from hushvec.retrieval.index.content import Content, rows_at, store_error
+from hushvec.retrieval.index.prepared import KeptReleases, prepare, require_rows
+from hushvec.retrieval.noise import ScoreNoise
+from hushvec.retrieval.stores import MatrixStore, Store
+from hushvec.retrieval.stores.numpy_flat import Rows, Scores, best_of_matrix, score_blocks
 
+if TYPE_CHECKING:
+    from hushvec.mechanisms import GumbelTopK
+
+_SHOWN_QUERIES = 4
+_SHOWN_ROWS, _SHOWN_ROWS_OF_ONE = 5, 15  # of each of several queries, and of a single one
+Places = NDArray[np.int64]
+# A store that finds its answers without looking at rows one by one is asked for this many times as many rows as should be enough,
+_MARGIN = 2
+# if that is at most this part of its rows: else the rows of the subset are scored themselves.
+_LARGEST_PART = 4
+# Gumbel top-k takes all scores of a query at once: so many scores of several queries are held, 64 MB.
+_HELD_SCORES = 1 << 24
+NOTE_SCORES = "the released rows are scores: one row a document, one column a query, clamped to [{low!r}, {high!r}] and shifted"
 # Releases of queries kept for another try. Every abandoned search leaves one.
 _MOST_UNANSWERED = 256
 
-Places = NDArray[np.int64]
+
+@shown
+class SearchResult(NamedTuple):
+    """The answer to m queries. `print` shows the best rows of the first ones.
+
+    Args:
+        ids: [m, k], best first: int64, or object (str) where the index has strings.
+        scores: float32 [m, k], noisy and in that order where scores have noise; None for "gumbel", which releases the order alone.
+        query_receipt: of the noise on the queries; None without it.
+        score_receipt: of the noise on the scores, a SelectionReceipt for "gumbel"; None without it.
+    """
+
+    ids: NDArray[Any]
+    scores: NDArray[Any] | None
+    query_receipt: RowReceipt | None = None
+    score_receipt: RowReceipt | SelectionReceipt | None = None
+
+    def _sheet(self) -> Sheet:
+        queries, most = self.ids.shape
+        answers = [(f"query {query}", self._row(query)) for query in range(min(queries, _SHOWN_QUERIES))]
+        if queries > _SHOWN_QUERIES:
+            answers.append(("...", plural(queries - _SHOWN_QUERIES, "more query", "more queries")))
+        noise = [("query noise", _noise(self.query_receipt)), ("score noise", _noise(self.score_receipt))]
+        best = f"the best {plural(most, 'row')}{' each' if queries > 1 else ''}"
+        return Sheet(f"Search: {plural(queries, 'query', 'queries')}, {best}", (*answers, *noise))
+
+    def _row(self, query: int) -> str:
+        """The best rows of one query in a line: ids, and scores where there are some."""
+        most = _SHOWN_ROWS if len(self.ids) > 1 else _SHOWN_ROWS_OF_ONE
+        ids = self.ids[query].tolist()
+        scores = [None] * len(ids) if self.scores is None else self.scores[query].tolist()
+        found = [str(one) if score is None else f"{one} ({score:.3g})" for one, score in zip(ids[:most], scores)]
+        more = len(ids) - len(found)
+        return ", ".join((*found, f"{more:,} more") if more else found) or "no rows"
+
+
+def _noise(receipt: RowReceipt | SelectionReceipt | None) -> str:
+    if receipt is None:
+        return "none"
+    claim = "" if receipt.is_dp_claim else "; NOT A DP CLAIM"
+    return f"{receipt.mechanism}, epsilon {at_least(receipt.epsilon)}, delta {at_least(receipt.delta)} for this search{claim}"
+
+
+class Chosen:
+    """Some rows of a matrix, in their order, copied a block at a time."""
+
+    def __init__(self, matrix: Scores, places: Places) -> None:
+        self._matrix, self._places = matrix, places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, part: slice) -> Scores:
+        return self._matrix[self._places[part]]
+
+
+def best_of_some(store: Store, queries: Scores, k: int, places: Places) -> tuple[Places, Scores]:
+    """Places and scores [m, k], best first, among the rows at some places, which are ascending and distinct.
+
+    Exact with a store that looks at every row. An approximate one is asked for more rows than k where many belong to the subset; where
+    few do, or where a query finds fewer than k of them, the rows of the subset are scored one by one.
+    """
+    if len(places) == len(store):
+        return store.search(queries, k)
+    if isinstance(store, MatrixStore):
+        found, scores = best_of_matrix(Chosen(store.matrix(), places), queries, k)
+        return places[found], scores
+    wide = math.ceil(_MARGIN * k * len(store) / len(places))
+    if wide <= len(store) // _LARGEST_PART:
+        found, scores = store.search(queries, wide)
+        belongs = np.zeros(len(store), np.bool_)
+        belongs[places] = True
+        inside = belongs[found]
+        if inside.sum(axis=1).min() >= k:  # the first k of each query that belong to the subset
+            first = np.argsort(~inside, axis=1, kind="stable")[:, :k]
+            return np.take_along_axis(found, first, axis=1), np.take_along_axis(scores, first, axis=1)
+    found, scores = best_of_matrix(rows_at(store, places), queries, k)
+    return places[found], scores
+
+
+@dataclass(frozen=True)
+class ScoreSearch:
+    """One search of some size with score noise. Charges, then answers."""
+
+    noise: ScoreNoise
+    documents: int
+    queries: int
+    k: int
+    generator: _core.Generator
+
+    def charge(self) -> Receipt | SelectionReceipt:
+        """Charge the budget for all queries; the receipt of the search."""
+        mechanism = self.noise.for_queries(self.queries, k=self.k)
+        if not isinstance(mechanism, VectorMechanism):
+            return self._charge_selection(mechanism)
+        plan = ReleasePlan(
+            mechanism=mechanism, per="record", dtype="float32", normalize=False, renormalize=False, generator=self.generator
+        )
+        receipt = plan.vector_receipt(self.documents, notes=(NOTE_SCORES.format(low=self.noise.low, high=self.noise.high),))
+        return receipt if self.noise.budget is None else charge(receipt, self.noise.budget, plan)
+
+    def _charge_selection(self, mechanism: GumbelTopK) -> SelectionReceipt:
+        noise, seeded = self.noise, self.generator.seeded
+        epsilon, delta = noise.cost(self.queries)
+        receipt = SelectionReceipt(
+            epsilon=epsilon,
+            delta=delta,
+            selections=self.queries,
+            picks=self.k,
+            candidates=self.documents,
+            score_low=noise.low,
+            score_high=noise.high,
+            sensitivity=mechanism.sensitivity,
+            epsilon_per_pick=mechanism.per_pick,
+            **key_fields(self.generator),
+            is_dp_claim=not seeded,
+            library_version=_core.__version__,
+            notes=(NOTE_SEED,) if seeded else (),
+        )
+        if noise.budget is None:
+            return receipt
+        purpose = f"{receipt.mechanism}, {self.queries} x {self.k} of {self.documents}"
+        return replace(receipt, charge=entry_of_charge(noise.budget, epsilon, delta, receipt.loss.rho, purpose))
+
+    def answer(self, rows: Rows, queries: Scores) -> tuple[NDArray[np.int64], Scores | None]:
+        """Places [m, k] and, where they are released, noisy scores."""
+        mechanism = self.noise.for_queries(self.queries, k=self.k)
+        if not isinstance(mechanism, VectorMechanism):
+            return self._selected(mechanism, rows, queries), None
+
+        def noisy(scores: Scores) -> Scores:
+            self._clamp(scores)
+            values = np.empty_like(scores)
+            mechanism.apply(scores, values, self.generator, out_is_fresh=True)
+            return values
+
+        places, values = best_of_matrix(rows, queries, self.k, noisy)
+        return places, values + self.noise.middle
+
+    def _selected(self, mechanism: GumbelTopK, rows: Rows, queries: Scores) -> NDArray[np.int64]:
+        step = max(1, _HELD_SCORES // self.documents)
+        places = np.empty((self.queries, self.k), np.int64)
+        for first in range(0, self.queries, step):
+            asked = queries[first : first + step]
+            scores = np.empty((len(asked), self.documents), np.float32)
+            for document, block in score_blocks(rows, asked):
+                scores[:, document : document + len(block)] = block.T
+            self._clamp(scores)
+            places[first : first + step] = mechanism.select(scores, generator=self.generator)
+        return places
+
+    def _clamp(self, scores: Scores) -> None:
+        """In place: shifted by the middle of the range, within `reach` of 0. NaN counts as the lower end."""
+        reach = self.noise.reach
+        if self.noise.middle:
+            np.subtract(scores, self.noise.middle, out=scores)
+        np.fmax(scores, -reach, out=scores)
+        np.fmin(scores, reach, out=scores)
 
 
 class Searching:
@@ -45,47 +222,30 @@ class Searching:
         prepared = prepare("queries", x, settings.queries, settings, self._generator)
         if places is not None:
             most = min(most, len(places))
-            if not most:
-                return self._no_answer(len(x))
-        private = self._score_search(len(x), most, len(content) if places is None else len(places))
+            if not most:  # nothing is computed, released or charged
+                no_scores = settings.scores is not None and not settings.scores.releases_scores
+                none = np.empty((len(x), 0), np.int64)
+                return SearchResult(content.ids.values[none], None if no_scores else none.astype(np.float32))
+        private = None
+        if settings.scores is not None:
+            documents = len(content) if places is None else len(places)
+            private = ScoreSearch(settings.scores, documents, len(x), most, self._generator)
         score_receipt = None if private is None else private.charge()
         asked, query_receipt = self.unanswered.find(x) or prepared.release()
         found: Places
         values: NDArray[np.float32] | None
         if private is None:
             try:
-                found, values = self._best(asked, most, places)
+                store = content.store
+                found, values = store.search(asked, most) if places is None else best_of_some(store, asked, most, places)
             except Exception as error:
                 if query_receipt is not None:
                     self.unanswered.keep((asked, query_receipt), x)
                 raise store_error("nothing was answered", error, query_receipt) from error
             self.unanswered.drop(x)
         else:
-            found, values = self._noisy_best(private, asked, places)
+            assert isinstance(content.store, MatrixStore)
+            matrix = content.store.matrix()
+            found, values = private.answer(matrix if places is None else Chosen(matrix, places), asked)
+            found = found if places is None else places[found]
         return SearchResult(content.ids.values[found], values, query_receipt, score_receipt)
-
-    def _no_answer(self, queries: int) -> SearchResult:
-        """The answer of a search among no rows: nothing was computed, released or charged."""
-        scores = self._content.settings.scores
-        ids = self._content.ids.values[np.empty((queries, 0), np.int64)]
-        return SearchResult(ids, np.empty((queries, 0), np.float32) if scores is None or scores.releases_scores else None)
-
-    def _score_search(self, queries: int, k: int, documents: int) -> ScoreSearch | None:
-        noise = self._content.settings.scores
-        if noise is None:
-            return None
-        return ScoreSearch(noise=noise, documents=documents, queries=queries, k=k, generator=self._generator)
-
-    def _best(self, asked: NDArray[np.float32], k: int, places: Places | None) -> tuple[Places, NDArray[np.float32]]:
-        store = self._content.store
-        return store.search(asked, k) if places is None else best_of_some(store, asked, k, places)
-
-    def _noisy_best(
-        self, private: ScoreSearch, asked: NDArray[np.float32], places: Places | None
-    ) -> tuple[Places, NDArray[np.float32] | None]:
-        assert isinstance(self._content.store, MatrixStore)
-        matrix = self._content.store.matrix()
-        if places is None:
-            return private.answer(matrix, asked)
-        found, values = private.answer(Chosen(matrix, places), asked)
-        return places[found], values

@@ -33,11 +33,7 @@ _PER = {"documents": "record", "queries": PER_QUERY}
 
 @dataclass(frozen=True, kw_only=True)
 class IndexSettings:
-    """The arguments of `PrivateIndex` that are saved with it: all except its store's path and its generator.
-
-    Raises:
-        TypeError, ValueError: an argument of the wrong kind or out of range, or two that contradict each other.
-    """
+    """The arguments of `PrivateIndex` that are saved with it: all except its store's path and its generator."""
 
     dimension: int
     documents: VectorNoise | None = None
@@ -89,8 +85,8 @@ class IndexSettings:
     @property
     def budgets(self) -> dict[str, Budget]:
         """Budgets of the sides that have one."""
-        sides = {name: getattr(self, name) for name in SIDES}
-        return {name: side.budget for name, side in sides.items() if side is not None and side.budget is not None}
+        budgets = {name: getattr(getattr(self, name), "budget", None) for name in SIDES}
+        return {name: budget for name, budget in budgets.items() if budget is not None}
 
     @property
     def codebooks(self) -> dict[str, PublicCodebook]:
@@ -105,9 +101,8 @@ class IndexSettings:
 
     def with_budgets(self, budgets: Mapping[str, Budget | None]) -> IndexSettings:
         """A copy with these budgets, by side, and no others."""
-        changed = {
-            name: replace(side, budget=budgets.get(name)) for name in SIDES if (side := getattr(self, name)) is not None
-        }
+        sides = {name: getattr(self, name) for name in SIDES}
+        changed = {name: replace(side, budget=budgets.get(name)) for name, side in sides.items() if side is not None}
         return replace(self, **changed)
 
     def require_secret_key(self, generator: _core.Generator) -> None:
@@ -133,11 +128,7 @@ class IndexSettings:
     def from_dict(
         cls, fields: Mapping[str, Any], projection: PublicProjection | None, codebooks: Mapping[str, PublicCodebook]
     ) -> IndexSettings:
-        """The settings, without budgets. Projection and codebooks (by side) are separate files.
-
-        Raises:
-            TypeError, ValueError: no such settings.
-        """
+        """The settings, without budgets. Projection and codebooks (by side) are separate files."""
         arguments: dict[str, Any] = {name: fields[name] for name in ("dimension", "store", "store_options", "normalize")}
         for name, kind in _KINDS.items():
             arguments[name] = None if fields[name] is None else kind(**_noise_fields(fields[name], codebooks.get(name)))

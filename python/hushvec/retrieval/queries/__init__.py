@@ -1,7 +1,6 @@
-"""Private questions to a public index: a question is sent as one private row, and the asker ranks the answers.
+"""Private questions to a public index: a question is sent as one private row, and the client ranks the answers.
 
-question.py       what is sent, what comes back, and the answer
-private_query.py  the asker's side and the holder's
+question.py       what is sent, what comes back, the answer, and the questions asked before
+private_query.py  the client's side and the server's
 choice.py         how many codes a codebook should have for questions, by simulated ones
-kept.py           questions asked before, which are answered from the asker's own copy
 """

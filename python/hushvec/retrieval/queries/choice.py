@@ -31,10 +31,7 @@ Places = NDArray[np.int64]
 
 
 class Simulation:
-    """Simulated questions to public documents; all are unit rows.
-
-    Without questions some documents are asked about, and held out from the codebooks. The seed is of what is held out and sampled.
-    """
+    """Simulated questions to public documents; all are unit rows. Without questions some documents are held out and asked about."""
 
     def __init__(self, public: Rows, questions: Rows | None, *, epsilon: float, fetch: int, seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -91,14 +88,7 @@ def best_of(
 ) -> tuple[CodebookResponse | PrivUnit, tuple[Tried, ...]]:
     """The mechanism that works best for simulated questions: a codebook of public documents, or PrivUnit if no codebook is better.
 
-    Args:
-        public: float array [n, d], n >= 32: public documents.
-        questions: float array [m, d]: public rows like the questions; None for held-out documents.
-        epsilon, fetch: of a question.
-        seed: >= 0.
-
-    Returns:
-        The mechanism, and what was tried, by rising number of codes, PrivUnit first.
+    Arguments are those of `PrivateQuery`. With it comes what was tried, by rising number of codes, PrivUnit first.
     """
     rows = unit_public_rows(public, "public")
     asked = None if questions is None else unit_public_rows(questions, "questions")

@@ -20,8 +20,17 @@ from hushvec.release.charging import Budget, require_budget, require_secret_key
 from hushvec.release.vectors import privatize
 from hushvec.retrieval.index.prepared import as_rows
 from hushvec.retrieval.queries.choice import best_of
-from hushvec.retrieval.queries.kept import Asked, AskedQuestions
-from hushvec.retrieval.queries.question import Answer, Candidates, Holder, Question, candidates, ranked
+from hushvec.retrieval.queries.question import (
+    Answer,
+    Asked,
+    AskedQuestions,
+    Candidates,
+    Holder,
+    Question,
+    candidates,
+    ranked,
+    unit,
+)
 
 if TYPE_CHECKING:
     from hushvec.retrieval.index.private_index import PrivateIndex
@@ -30,17 +39,17 @@ Rows = NDArray[np.float32]
 
 
 class PrivateQuery:
-    """Private questions to a holder of public documents: the asker sends a private row, gets documents back and ranks them.
+    """Private questions to a server of public documents (the holder): the client sends a private row and ranks what comes back.
 
-    The asker finds the nearest code of a public codebook and releases it by randomized response; where no codebook serves better, it
-    releases a PrivUnit direction. The holder answers with the `fetch` documents nearest to that row. The asker ranks them with the
+    The client finds the nearest code of a public codebook and releases it by randomized response; where no codebook serves better, it
+    releases a PrivUnit direction. The server answers with the `fetch` documents nearest to that row. The client ranks them with the
     clean query, which is never sent: the ranking costs no privacy, only the bandwidth of `fetch` documents.
 
     Args:
         public: float array [n, d], numpy or torch: rows of the public documents that are searched, or of public documents like them,
-            n >= 32. Or a PublicCodebook made before: `asker.codebook.save(path)`.
+            n >= 32. Or a PublicCodebook made before: `query.codebook.save(path)`.
         epsilon: > 0, of one question, with delta = 0.
-        fetch: w, how many documents the holder sends for a question.
+        fetch: w, how many documents the server sends for a question.
         questions: float array [m, d]: **public** rows like the questions that will be asked (titles, published queries), for choosing
             the number of codes; None uses held-out public documents.
         budget: charged epsilon for every question that is released.
@@ -51,20 +60,17 @@ class PrivateQuery:
         seed: of the codebook and its choice; not secret.
 
     Raises:
-        TypeError, ValueError: wrong kinds, values out of range, NaN or Inf, another dimension, rows of zeros.
-        MissingExtraError: FAISS (extra `faiss`) is not installed and `public` is no codebook.
+        MissingExtraError: FAISS (extra `faiss`) is not installed and `public` is not a codebook.
 
     Guarantees:
-        Each released row is (epsilon, 0)-DP under replace-one of the question (local model: only the asker sees the question);
-        questions of one person add up, and the budget sums them. An answered question is answered again from the asker's own copy:
+        Each released row is (epsilon, 0)-DP under replace-one of the question (local model: only the client sees the question);
+        questions of one person add up, and the budget sums them. An answered question is answered again from the client's own copy:
         nothing is sent or charged. Not covered: who asks, how many questions and when, which document is opened afterwards, and
         that a question is sent again before it had an answer. Documents are public and not protected.
 
     Edge cases:
-        One asker is for one holder: answers are kept by question, regardless of the index that gave them, and stay what they were when
-        documents change.
-        Two rows that differ in any bit are two questions. Two processes that ask the same question with one memo release it twice,
-        and are charged twice.
+        Use one `PrivateQuery` per index; cached answers are not refreshed. Two rows that differ in any bit are two questions. Two
+        processes that ask the same question with one memo release it twice, and are charged twice.
 
     Reference:
         docs/retrieval.md, "Private questions"; docs/proofs/codebook.md. Randomized response: Kairouz, Oh, Viswanath, "Extremal
@@ -75,10 +81,10 @@ class PrivateQuery:
         >>> import numpy as np
         >>> from hushvec.retrieval import PrivateIndex, PrivateQuery
         >>> documents = np.random.default_rng(0).standard_normal((200, 16)).astype(np.float32)
-        >>> index = PrivateIndex(16, store="numpy")     # at the holder's; documents without noise
+        >>> index = PrivateIndex(16, store="numpy")     # at the server; documents without noise
         >>> index.add(documents)
-        >>> asker = PrivateQuery(documents, epsilon=8.0, fetch=50)
-        >>> answer = asker.search(documents[7], index, k=5)
+        >>> client = PrivateQuery(documents, epsilon=8.0, fetch=50)
+        >>> answer = client.search(documents[7], index, k=5)
         >>> answer.ids.shape, answer.released.fetch, answer.receipt.epsilon
         ((5,), 50, 8.0)
     """
@@ -114,7 +120,9 @@ class PrivateQuery:
             self._codebook = None if isinstance(self._mechanism, PrivUnit) else self._mechanism.codebook
         if self._codebook is not None:
             self._mechanism = self._codebook.for_any_row().mechanism(self._epsilon)
-        self._asked = AskedQuestions(memo, self._digest())
+        book = "privunit" if self._codebook is None else self._codebook.digest
+        whose = f"{book} {self._epsilon!r} {self._fetch} {self.dimension}"  # what answers depend on
+        self._asked = AskedQuestions(memo, hashlib.sha256(whose.encode()).hexdigest())
 
     # ---- what it is ----
 
@@ -152,7 +160,8 @@ class PrivateQuery:
         if self._codebook is None:
             leaves = "a PrivUnit direction: no codebook serves simulated questions better"
         else:
-            leaves = f"one of {len(self._codebook):,} public rows, the nearest with probability {self._truth():.4g}"
+            truth = float(self._mechanism.response.probability_of_truth)
+            leaves = f"one of {len(self._codebook):,} public rows, the nearest with probability {truth:.4g}"
         lines = [
             f"a question costs epsilon = {self._epsilon:g}, delta = 0; questions of one person add up",
             f"what leaves: {leaves}; and that {self._fetch} documents are wanted",
@@ -167,17 +176,15 @@ class PrivateQuery:
     # ---- asking ----
 
     def search(self, query: Any, holder: PrivateIndex | Holder, k: int = 10) -> Answer:
-        """`ask`, `answer_for` and `rank` in one, for a holder in this process.
+        """`ask`, `answer_for` and `rank` in one, for a server in this process.
 
         Args:
             query: float array [d] or [1, d], numpy or torch, or a list of numbers: the clean question.
             holder: as for `answer_for`. It is not called for a question that was answered before.
-            k: how many ids; at most `fetch`. Fewer come where the holder has fewer.
+            k: how many ids; at most `fetch`. Fewer come where the server has fewer.
 
-        Raises:
-            TypeError, ValueError: as `ask`, `answer_for` and `rank`. An invalid `query`, k or index is refused before anything is
-                charged. After an error of the holder the charge stands, and the same call sends the same release again without one.
-            PrivacyBudgetExhaustedError: the budget has not enough left; nothing was released.
+        An invalid `query`, k or index is refused before anything is charged. After an error of the server the charge stands, and the
+        same call sends the same release again without one.
         """
         row = self._row(query)
         most = self._most(k)
@@ -186,13 +193,12 @@ class PrivateQuery:
         return self.rank(row, self.answer_for(self.ask(row), holder), most) if known is None else known
 
     def ask(self, query: Any) -> Question:
-        """What to send to the holder.
+        """The question to send to the server.
 
         A question that was asked before gives the same Question again, without a charge. Send it again only if the answer was lost,
         because two equal messages show that two questions were equal; otherwise `answered` has the answer.
 
         Raises:
-            TypeError, ValueError: another dimension, more than one row, NaN or Inf. Nothing is charged.
             PrivacyBudgetExhaustedError: the budget has not enough left; nothing was released.
             OSError: the memo cannot be written. The charge stands, and this object keeps the release.
         """
@@ -201,23 +207,18 @@ class PrivateQuery:
             known = self._asked.get(row)
             if known is None:
                 release = privatize(row[None], mechanism=self._mechanism, budget=self._budget, generator=self._generator)
-                known = Asked(Question(_unit(release.values)[0], self._fetch), release.receipt)
+                known = Asked(Question(unit(release.values)[0], self._fetch), release.receipt)
                 self._asked.keep(row, known)
         return known.question
 
     @staticmethod
     def answer_for(question: Question, holder: PrivateIndex | Holder) -> Candidates:
-        """The holder's side: the documents nearest to a released row, in the holder's order. Keeps nothing between questions.
+        """The server's side: the documents nearest to a released row, in the server's order. Keeps nothing between questions.
 
         Args:
             question: from `ask`, or `Question.from_json`.
             holder: a PrivateIndex of the documents, without projection and without noise on queries or scores; or a function
                 (row float32 [d], count) -> (ids [w], vectors [w, d]) over any store, 1 <= w <= count.
-
-        Raises:
-            TypeError: holder or question of another kind.
-            ValueError: the index is empty, of another dimension, or has a projection or noise that it must not have; what the function
-                returned does not fit.
         """
         from hushvec.retrieval.index.private_index import PrivateIndex
 
@@ -233,16 +234,12 @@ class PrivateQuery:
         return found
 
     def rank(self, query: Any, found: Candidates, k: int = 10) -> Answer:
-        """The best of the holder's documents for the clean question, by cosine, computed here at no cost. The answer is kept.
+        """The best of the server's documents for the clean question, by cosine, computed here at no cost. The answer is kept.
 
         Args:
-            query: the question that was asked.
-            found: what the holder sent, from `answer_for` or `Candidates.from_json`.
-            k: how many ids; at most `fetch`. Fewer come where the holder has fewer.
-
-        Raises:
-            TypeError, ValueError: wrong kinds, another dimension; a question that was not asked.
-            OSError: the memo cannot be written.
+            query: the question that was asked; ValueError for any other.
+            found: what the server sent, from `answer_for` or `Candidates.from_json`.
+            k: as for `search`.
         """
         row, most = self._row(query), self._most(k)
         if not isinstance(found, Candidates):
@@ -260,11 +257,7 @@ class PrivateQuery:
         return _answer(known, most)
 
     def answered(self, query: Any, k: int = 10) -> Answer | None:
-        """The kept answer to a question, of at most `fetch` ids; None if it was not answered.
-
-        Raises:
-            TypeError, ValueError: as `ask`; k out of range.
-        """
+        """The kept answer to a question, of at most `fetch` ids; None if it was not answered."""
         row, most = self._row(query), self._most(k)
         known = self._asked.get(row)
         return None if known is None or known.ids is None else _answer(known, most)
@@ -290,13 +283,6 @@ class PrivateQuery:
             raise ValueError(f"k must be at most {self._fetch}, the documents that are fetched, got {most}")
         return most
 
-    def _truth(self) -> float:
-        return float(self._mechanism.response.probability_of_truth)
-
-    def _digest(self) -> str:
-        book = "privunit" if self._codebook is None else self._codebook.digest
-        return hashlib.sha256(f"{book} {self._epsilon!r} {self._fetch} {self.dimension}".encode()).hexdigest()
-
 
 def _require_holder(holder: Any, dimension: int) -> None:
     """Check that a holder is a function, or an index for rows of so many elements."""
@@ -304,9 +290,7 @@ def _require_holder(holder: Any, dimension: int) -> None:
 
     if not isinstance(holder, PrivateIndex):
         if not callable(holder):
-            raise TypeError(
-                f"holder must be a PrivateIndex or a function (row, count) -> (ids, vectors), got {validate.kind(holder)}"
-            )
+            raise TypeError(f"holder must be a PrivateIndex or a function (row, count) -> (ids, vectors), got {validate.kind(holder)}")
         return
     settings = holder.settings
     if settings.queries is not None:
@@ -324,7 +308,3 @@ def _require_holder(holder: Any, dimension: int) -> None:
 def _answer(asked: Asked, k: int) -> Answer:
     assert asked.ids is not None and asked.scores is not None
     return Answer(asked.ids[:k].copy(), asked.scores[:k].copy(), asked.question, asked.receipt)
-
-
-def _unit(rows: Rows) -> Rows:
-    return rowwise.unit_rows(rows, np.empty_like(rows))

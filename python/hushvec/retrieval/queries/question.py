@@ -1,47 +1,54 @@
-"""The messages of a private question: what the asker sends, what the holder sends back, and the ranked answer."""
+"""The messages of a private question, and a memo of the questions asked before."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable
+import os
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec._native import rowwise
 from hushvec._native.products import inner_products
-from hushvec._native.rowwise import unit_rows
 from hushvec._util import validate
-from hushvec.receipts.labels import RowReceipt
+from hushvec._util.publish import append_bytes, published_bytes, unfinished
+from hushvec.receipts.labels import RowReceipt, row_receipt
 
 _FORMAT = 1
 
 Rows = NDArray[np.float32]
+# A server of documents: (row [d], count) -> (ids [w], vectors [w, d]) of the nearest documents, w at most count.
+Holder = Callable[[Rows, int], Any]
+_MEMO_FORMAT = 2
+_WHOLE = 1  # the previous format, one object for the whole file; it is converted when read
 
 
 class Question(NamedTuple):
-    """Everything that the asker sends: a released row, and how many documents to return.
+    """Everything that the client sends: a released row, and how many documents to return.
 
     Args:
         row: float32 [d], of unit length: a row of the public table of a codebook, or a PrivUnit direction. `from_json` does not check
-            the length: it is the asker's.
-        fetch: how many documents the holder is to send.
+            the length: it is the client's.
+        fetch: how many documents the server is to send.
     """
 
     row: Rows
     fetch: int
 
     def to_json(self) -> str:
-        """JSON to send to the holder."""
+        """JSON to send to the server."""
         return json.dumps({"hushvec_question": _FORMAT, "fetch": self.fetch, "row": [float(value) for value in self.row]})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Question:
-        """What `to_json` wrote.
-
-        Raises:
-            ValueError: it is no question, of another version, or has a value out of its range.
-        """
+        """A question that `to_json` wrote; ValueError for anything else."""
         fields = _fields(text, "hushvec_question", ("fetch", "row"))
         return cls(_row(fields["row"]), validate.whole_number("fetch", fields["fetch"], at_least=1))
 
@@ -53,10 +60,10 @@ class Question(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """What the holder sends back: documents near the released row.
+    """The server's reply: documents near the released row.
 
     Args:
-        ids: [w], whole numbers or strings, in the holder's order.
+        ids: [w], whole numbers or strings, in the server's order.
         vectors: float32 [w, d], their rows.
     """
 
@@ -64,31 +71,18 @@ class Candidates(NamedTuple):
     vectors: Rows
 
     def to_json(self) -> str:
-        """JSON to send back to the asker."""
+        """JSON to send back to the client."""
         return json.dumps({"hushvec_candidates": _FORMAT, "ids": self.ids.tolist(), "vectors": self.vectors.tolist()})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Candidates:
-        """What `to_json` wrote.
-
-        Raises:
-            TypeError: ids that are neither whole numbers nor strings.
-            ValueError: they are no candidates, of another version, or ids and rows do not fit together.
-        """
+        """Candidates that `to_json` wrote; TypeError for ids of another kind, ValueError for anything else."""
         fields = _fields(text, "hushvec_candidates", ("ids", "vectors"))
         return candidates(fields["ids"], fields["vectors"])
 
 
-def ranked(row: Rows, found: Candidates) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Ids and scores of candidates, by cosine with a row [d], the best first."""
-    both = [unit_rows(rows, np.empty_like(rows)) for rows in (row[None], found.vectors)]
-    scores = inner_products(*both)[0]
-    order = np.argsort(-scores, kind="stable")
-    return found.ids[order], scores[order]
-
-
 class Answer(NamedTuple):
-    """The answer, ranked by the asker.
+    """The answer, ranked by the client.
 
     Args:
         ids: [k], best first, ranked with the clean query.
@@ -103,17 +97,8 @@ class Answer(NamedTuple):
     receipt: RowReceipt
 
 
-Holder = Callable[[Rows, int], Any]
-"""A holder of documents: (row [d], count) -> (ids [w], vectors [w, d]) of the nearest documents, w at most count."""
-
-
 def candidates(ids: Any, vectors: Any) -> Candidates:
-    """Checked candidates: one id per row, finite rows.
-
-    Raises:
-        TypeError: ids that are neither whole numbers nor strings.
-        ValueError: no documents, shapes that do not fit together, an id twice, NaN or Inf.
-    """
+    """Checked candidates: one id per row, finite rows. TypeError for ids of another kind, ValueError for the rest."""
     try:
         rows = np.ascontiguousarray(vectors, np.float32)
     except (TypeError, ValueError):
@@ -122,20 +107,27 @@ def candidates(ids: Any, vectors: Any) -> Candidates:
         raise ValueError(f"vectors must have shape [documents, dimension], got {rows.shape}")
     if not np.isfinite(rows).all():
         raise ValueError("vectors must be finite, got NaN or Inf")
-    names = _ids(ids)
-    if len(names) != len(rows):
-        raise ValueError(f"ids must be {len(rows)}, one for each row of vectors, got {len(names)}")
-    return Candidates(names, rows)
-
-
-def _ids(ids: Any) -> NDArray[Any]:
     given = list(ids)
     whole = all(isinstance(one, int | np.integer) and not isinstance(one, bool) for one in given)
     if not whole and not all(isinstance(one, str) for one in given):
         raise TypeError("ids must be whole numbers or strings")
     if len(set(given)) < len(given):
         raise ValueError("ids must all be different")
-    return np.array(given, np.int64 if whole else object)
+    if len(given) != len(rows):
+        raise ValueError(f"ids must be {len(rows)}, one for each row of vectors, got {len(given)}")
+    return Candidates(np.array(given, np.int64 if whole else object), rows)
+
+
+def ranked(query: Rows, found: Candidates) -> tuple[NDArray[Any], Rows]:
+    """The ids of candidates, best first, and their cosines with a clean query [d]."""
+    scores = inner_products(unit(query[None]), unit(found.vectors))[0]
+    order = np.argsort(-scores, kind="stable")
+    return found.ids[order], scores[order]
+
+
+def unit(rows: Rows) -> Rows:
+    """Rows [n, d] of unit length, a new array."""
+    return rowwise.unit_rows(rows, np.empty_like(rows))
 
 
 def _row(values: Any) -> Rows:
@@ -158,3 +150,135 @@ def _fields(text: str | bytes, kind: str, names: tuple[str, ...]) -> dict[str, A
     if fields[kind] != _FORMAT:
         raise ValueError(f"{kind} must be version {_FORMAT}, got {fields[kind]!r}")
     return fields
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question that has been released.
+
+    Args:
+        question: what left.
+        receipt: of its release.
+        ids, scores: of all candidates, ranked locally; None while there is no answer.
+    """
+
+    question: Question
+    receipt: RowReceipt
+    ids: NDArray[Any] | None = None
+    scores: NDArray[np.float32] | None = None
+
+
+class AskedQuestions:
+    """A memo keyed by a digest of the clean question; in memory, and with a path also in a file that only its owner can read.
+
+    Args:
+        path: of the file; None for memory alone.
+        client: digest of what answers depend on: the codebook, epsilon and the number of documents fetched.
+
+    A process that is killed while it writes leaves an unfinished last line. It is dropped with a warning: its question did not leave,
+    because a question leaves only after its line is on the disk.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None, client: str) -> None:
+        self._path = None if path is None else Path(path)
+        self._client = client
+        self._asked: dict[str, Asked] = {}
+        self._unsaved: dict[str, Asked] = {}
+        self.lock = threading.RLock()
+        if self._path is not None and self._path.exists():
+            self._asked, is_whole = _contents(self._path, client)
+            if not is_whole:
+                self._write_anew(self._path)
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    def get(self, query: NDArray[np.float32]) -> Asked | None:
+        return self._asked.get(_name(query))
+
+    def keep(self, query: NDArray[np.float32], asked: Asked) -> None:
+        """In memory first: a release must be remembered even if the disk is full. The next call then writes it."""
+        name = _name(query)
+        self._asked[name] = asked
+        if self._path is None:
+            return
+        self._unsaved[name] = asked
+        if self._path.is_symlink():  # a link is replaced, and nothing is written behind it
+            self._write_anew(self._path)
+        elif self._path.exists() or not self._is_first_to_write(self._path):
+            append_bytes(self._path, _lines(self._unsaved))
+        self._unsaved.clear()
+
+    def _is_first_to_write(self, path: Path) -> bool:
+        """Whether this process made the file, or another one for the same client was faster."""
+        with unfinished(path) as beside:
+            beside.file.write(self._whole())
+            beside.complete()
+            try:
+                beside.take_free_place()
+            except FileExistsError:
+                _contents(path, self._client)
+                return False
+            return True
+
+    def _write_anew(self, path: Path) -> None:
+        with published_bytes(path) as file:
+            file.write(self._whole())
+
+    def _whole(self) -> bytes:
+        return _line({"hushvec_questions": _MEMO_FORMAT, "asker": self._client}) + _lines(self._asked)
+
+
+def _name(query: NDArray[np.float32]) -> str:
+    return hashlib.sha256(np.ascontiguousarray(query, "<f4").tobytes()).hexdigest()
+
+
+def _line(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields).encode() + b"\n"
+
+
+def _lines(questions: Mapping[str, Asked]) -> bytes:
+    return b"".join(
+        _line(
+            {
+                "name": name,
+                "question": asked.question.to_json(),
+                "receipt": asked.receipt.to_json(),
+                "ids": None if asked.ids is None else asked.ids.tolist(),
+                "scores": None if asked.scores is None else asked.scores.tolist(),
+            }
+        )
+        for name, asked in questions.items()
+    )
+
+
+def _contents(path: Path, client: str) -> tuple[dict[str, Asked], bool]:
+    """The questions of a memo, and whether its file can be appended to as it is."""
+    fault = ValueError(f"memo must be a file of asked questions, version {_MEMO_FORMAT}; {path} is damaged or of another kind")
+    *whole, rest = path.read_bytes().split(b"\n")
+    try:
+        header = json.loads(whole[0] if whole else rest)
+        version, theirs = header["hushvec_questions"], str(header["asker"])
+        if version == _WHOLE:
+            entries = [{"name": name, **one} for name, one in header["questions"].items()]
+        elif version == _MEMO_FORMAT and whole:
+            entries = [json.loads(line) for line in whole[1:]]
+        else:
+            raise fault
+        asked = {str(one["name"]): _asked_of(one) for one in entries}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise fault from None
+    if theirs != client:
+        raise ValueError(f"memo must be of this codebook, epsilon and fetch: {path} is of others")
+    if version == _MEMO_FORMAT and rest:
+        warnings.warn(f"{path} ends with an unfinished line, which is dropped: its question will be released anew", stacklevel=4)
+    return asked, version == _MEMO_FORMAT and not rest
+
+
+def _asked_of(fields: Mapping[str, Any]) -> Asked:
+    question, receipt = Question.from_json(fields["question"]), row_receipt(json.loads(fields["receipt"]))
+    if fields["ids"] is None:
+        return Asked(question, receipt)
+    ids = fields["ids"]
+    kind = object if ids and isinstance(ids[0], str) else np.int64
+    return Asked(question, receipt, np.array(ids, kind), np.array(fields["scores"], np.float32))

@@ -11,8 +11,19 @@
     pgvector   a table in PostgreSQL            every row, or a walk through a graph
 """
 
-from hushvec.retrieval.stores.opening import BEHIND_AN_ADDRESS, CELLS, ON_DISK, STORES, WITH_A_MATRIX, open_store, shown
-from hushvec.retrieval.stores.protocol import DiskStore, MatrixStore, RowStore, Store
+from hushvec.retrieval.stores.protocol import (
+    BEHIND_AN_ADDRESS,
+    CELLS,
+    ON_DISK,
+    STORES,
+    WITH_A_MATRIX,
+    DiskStore,
+    MatrixStore,
+    RowStore,
+    Store,
+    open_store,
+    shown,
+)
 
 __all__ = [
     "BEHIND_AN_ADDRESS",

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
-from hushvec.retrieval.stores.blocks import best_of_matrix
-from hushvec.retrieval.stores.keys import Keys
-from hushvec.retrieval.stores.numpy_flat import WholeMatrix
+from hushvec.retrieval.stores.numpy_flat import WholeMatrix, best_of_matrix
+from hushvec.retrieval.stores.protocol import Keys
 
 EXTRA = "faiss"
 
@@ -108,11 +107,16 @@ class GraphStore:
             self._build(self.vectors())
 
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        wide = max(self._ef_search, k)
-        nodes, scores = self._walk(queries, k, wide)
-        while nodes.min() < 0 and wide < int(self._index.ntotal):
-            wide *= 4
-            nodes, scores = self._walk(queries, k, wide)
+        wide, total = max(self._ef_search, k), int(self._index.ntotal)
+        settings = self._faiss.SearchParametersHNSW(efSearch=wide)
+        if len(self) < total:
+            if self._selector is None:
+                self._selector = self._faiss.IDSelectorBatch(self._live)
+            settings.sel = self._selector
+        scores, nodes = self._index.search(queries, k, params=settings)
+        while nodes.min() < 0 and settings.efSearch < total:
+            settings.efSearch *= 4
+            scores, nodes = self._index.search(queries, k, params=settings)
         if nodes.min() < 0:  # rows that the graph does not reach
             return best_of_matrix(self.vectors(), queries, k)
         return np.searchsorted(self._live, nodes).astype(np.int64, copy=False), scores
@@ -146,15 +150,6 @@ class GraphStore:
         self._index = self._empty()
         self._index.add(rows)
         self._live = np.arange(len(rows), dtype=np.int64)
-
-    def _walk(self, queries: NDArray[np.float32], k: int, wide: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        settings = self._faiss.SearchParametersHNSW(efSearch=wide)
-        if len(self) < int(self._index.ntotal):
-            if self._selector is None:
-                self._selector = self._faiss.IDSelectorBatch(self._live)
-            settings.sel = self._selector
-        scores, nodes = self._index.search(queries, k, params=settings)
-        return nodes, scores
 
 
 class CellStore:
@@ -202,11 +197,11 @@ class CellStore:
 
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         cells = int(self._index.nlist)
-        probes = min(cells, self._probes or math.ceil(cells / 8))
-        keys, scores = self._probe(queries, k, probes)
-        while keys.min() < 0 and probes < cells:  # fewer than k rows in the cells looked into
-            probes = min(cells, 4 * probes)
-            keys, scores = self._probe(queries, k, probes)
+        settings = self._faiss.SearchParametersIVF(nprobe=min(cells, self._probes or math.ceil(cells / 8)))
+        scores, keys = self._index.search(queries, k, params=settings)
+        while keys.min() < 0 and settings.nprobe < cells:  # fewer than k rows in the cells looked into
+            settings.nprobe = min(cells, 4 * settings.nprobe)
+            scores, keys = self._index.search(queries, k, params=settings)
         if keys.min() < 0:
             return best_of_matrix(self.vectors(), queries, k)
         return self.keys.places(keys), scores
@@ -251,7 +246,3 @@ class CellStore:
     def _keys_of(self, lists: Any, cell: int) -> NDArray[np.int64]:
         size = int(lists.list_size(cell))
         return self._faiss.rev_swig_ptr(lists.get_ids(cell), size).copy() if size else np.empty(0, np.int64)
-
-    def _probe(self, queries: NDArray[np.float32], k: int, probes: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        scores, keys = self._index.search(queries, k, params=self._faiss.SearchParametersIVF(nprobe=probes))
-        return keys, scores

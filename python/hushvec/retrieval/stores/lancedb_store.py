@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import PRIVATE_FOLDER, private_folder
-from hushvec.retrieval.stores.keys import KeyedStore, Keys
+from hushvec.retrieval.stores.protocol import KeyedStore, Keys
 
 # A list of more than one key for so many rows takes longer to look up than all rows to read.
 _LONG_LIST = 8

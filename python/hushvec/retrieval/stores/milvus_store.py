@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import PRIVATE_FOLDER, private_folder
 from hushvec.errors import StoreError
-from hushvec.retrieval.stores.keys import KeyedStore, Keys, when_gone
+from hushvec.retrieval.stores.protocol import KeyedStore, Keys, when_gone
 
 Answer = TypeVar("Answer")
 
@@ -101,7 +101,9 @@ class MilvusStore(KeyedStore):
             if writes:
                 self._collection.flush()
         except BaseException as error:
-            self._leave()
+            database, self._database, self._was_left = self._database, None, True
+            if database is not None:
+                database.close()
             if not isinstance(error, Exception):
                 raise
             raise StoreError(f"{self._place}: {str(error) or type(error).__name__}") from error
@@ -120,11 +122,6 @@ class MilvusStore(KeyedStore):
         (self._place / "collections").chmod(PRIVATE_FOLDER)  # whichever call of the library created the folder
         if self._was_left:
             self._settle()
-
-    def _leave(self) -> None:
-        database, self._database, self._was_left = self._database, None, True
-        if database is not None:
-            database.close()
 
     def _settle(self) -> None:
         """Delete all rows but those of the index, after failed work."""

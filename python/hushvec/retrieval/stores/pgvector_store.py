@@ -2,8 +2,7 @@
 
 Every piece of work is one transaction and may be repeated: keys of rows are never used again, and anything that a lost
 transaction left under the keys of an `add` is deleted first. So a lost connection is opened again and the work is repeated once;
-if that fails
-too, StoreError is raised, and the next call tries again.
+if that fails too, StoreError is raised, and the next call tries again.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
 from hushvec.budget.postgresql import PATIENCE
 from hushvec.errors import StoreError
-from hushvec.retrieval.stores.keys import KeyedStore, Keys, when_gone
+from hushvec.retrieval.stores.protocol import KeyedStore, Keys, when_gone
 
 Answer = TypeVar("Answer")
 
@@ -59,9 +58,8 @@ class PgVectorStore(KeyedStore):
         ef_search: candidates while it is searched, in [1, 1000].
 
     Raises:
-        TypeError, ValueError: no such address; options of the wrong kind or out of range; a table of that name with other columns.
+        ValueError: a table of that name with other columns.
         StoreError: the database cannot be reached, or lacks the extension or the right to make it.
-        MissingExtraError: psycopg or pgvector is not installed.
     """
 
     def __init__(
@@ -75,20 +73,28 @@ class PgVectorStore(KeyedStore):
         ef_construction: int | None = None,
         ef_search: int | None = None,
     ) -> None:
-        self._psycopg, self._register = _packages()
+        with needs_extra("the store 'pgvector'", "pgvector"):
+            import psycopg
+            import psycopg.sql
+            from pgvector.psycopg import register_vector
+        self._psycopg: Any = psycopg
+        self._register = register_vector
         self._columns = columns
-        self._where = f"table {_table_name(table)!r} of PostgreSQL"
+        parts = table.split(".") if isinstance(table, str) else []
+        if not 1 <= len(parts) <= 2 or not all(0 < len(part.encode()) <= _LONGEST_NAME and "\0" not in part for part in parts):
+            raise ValueError(f"table must be a name, or a schema's and a name with a dot between them, got {table!r:.80}")
+        self._where = f"table {table!r} of PostgreSQL"
         given = {"neighbors": neighbors, "ef_construction": ef_construction, "ef_search": ef_search}
         graph = _graph_settings(index, given)
         if index is not None and columns > _MOST_INDEXED:
             raise ValueError(f"index must be None for more than {_MOST_INDEXED} columns, got {index!r} for {columns}")
         self._ef_search = graph["ef_search"]
         self._address, self._password = self._checked_address(address)
-        self._table = self._psycopg.sql.Identifier(*table.split("."))
+        self._table = self._psycopg.sql.Identifier(*parts)
         self._connection: Any = None
         self._pid = os.getpid()
         self._unsettled: tuple[int, int] | None = None  # keys under which a lost transaction may have left rows
-        self._graph = None if index is None else {**graph, "name": self._psycopg.sql.Identifier(f"{table.split('.')[-1]}_hnsw")}
+        self._graph = None if index is None else {**graph, "name": self._psycopg.sql.Identifier(f"{parts[-1]}_hnsw")}
         self._run(self._make)
         self.keys = Keys(self._run(self._stored_keys))
 
@@ -170,11 +176,6 @@ class PgVectorStore(KeyedStore):
         found: list[tuple[int, float]] = connection.execute(self._sql(_SEARCH, order=order), [list(queries), k]).fetchall()
         return found
 
-    def _settle(self, connection: Any) -> None:
-        """Delete what may lie under the keys of an `add` whose outcome is unknown."""
-        connection.execute(self._sql(_LOCK))
-        connection.execute(self._sql("DELETE FROM {table} WHERE key BETWEEN %s AND %s"), self._unsettled)
-
     def _sql(self, text: str, **parts: Any) -> Any:
         return self._psycopg.sql.SQL(text).format(table=self._table, **parts)
 
@@ -204,8 +205,9 @@ class PgVectorStore(KeyedStore):
         if not self._is_open:
             self._connect()
         with self._connection.transaction():
-            if self._unsettled is not None:
-                self._settle(self._connection)
+            if self._unsettled is not None:  # delete what may lie under the keys of an `add` whose outcome is unknown
+                self._connection.execute(self._sql(_LOCK))
+                self._connection.execute(self._sql("DELETE FROM {table} WHERE key BETWEEN %s AND %s"), self._unsettled)
             answer = work(self._connection)
         self._unsettled = None
         return answer
@@ -243,21 +245,6 @@ class PgVectorStore(KeyedStore):
         lines = str(error).strip().splitlines() or [type(error).__name__]
         reason = lines[0].replace(self._password, "***") if self._password else lines[0]
         return StoreError(f"{self._where}: {reason}")
-
-
-def _packages() -> tuple[Any, Any]:
-    with needs_extra("the store 'pgvector'", "pgvector"):
-        import psycopg
-        import psycopg.sql
-        from pgvector.psycopg import register_vector
-    return psycopg, register_vector
-
-
-def _table_name(table: Any) -> str:
-    parts = table.split(".") if isinstance(table, str) else []
-    if not 1 <= len(parts) <= 2 or not all(0 < len(part.encode()) <= _LONGEST_NAME and "\0" not in part for part in parts):
-        raise ValueError(f"table must be a name, or a schema's and a name with a dot between them, got {table!r:.80}")
-    return str(table)
 
 
 def _graph_settings(index: Any, given: dict[str, int | None]) -> dict[str, int]:

@@ -1,14 +1,108 @@
-"""The protocol of stores."""
+"""The protocol of stores, what stores have in common, and a store by its name."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import os
+import re
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.retrieval.stores.keys import Keys
+from hushvec._util import validate
+
+_GRAPH = ("neighbors", "ef_construction", "ef_search")
+# Stores whose rows are one array in memory: noise on scores needs it.
+WITH_A_MATRIX = ("flat", "numpy")
+# The store that searches cells of near rows.
+CELLS = "ivf"
+# A URL, of whose slashes pathlib drops one, or libpq's words. A drive's name has one letter.
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/|.*\bpassword\s*=", re.DOTALL)
+
+
+class Keys:
+    """The keys of the rows that are there, ascending, in the order of the rows. No key is ever used twice."""
+
+    def __init__(self, keys: NDArray[np.int64] | None = None) -> None:
+        self.values: NDArray[np.int64] = np.empty(0, np.int64) if keys is None else keys
+        self._next = int(self.values[-1]) + 1 if len(self.values) else 0
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def next(self, rows: int) -> NDArray[np.int64]:
+        """Keys for new rows; call `append` once the rows are stored."""
+        return np.arange(self._next, self._next + rows, dtype=np.int64)
+
+    def append(self, keys: NDArray[np.int64]) -> None:
+        self.values = np.concatenate([self.values, keys])
+        self._next += len(keys)
+
+    def remove(self, places: NDArray[np.int64]) -> None:
+        self.values = np.delete(self.values, places)
+
+    def places(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The places of keys that are there."""
+        return np.searchsorted(self.values, keys).astype(np.int64, copy=False)
+
+    def holds(self, keys: NDArray[np.int64]) -> bool:
+        """Whether all of these are there."""
+        if not len(self):
+            return not len(keys)
+        return bool((self.values[np.minimum(self.places(keys), len(self) - 1)] == keys).all())
+
+
+def when_gone(store: object, close: Callable[[], Any]) -> None:
+    """Call `close` when the store is garbage-collected or at exit; last in, first out, and never in a forked child."""
+    pid = os.getpid()
+
+    def closed() -> None:
+        if pid == os.getpid():
+            with contextlib.suppress(Exception):
+                close()
+
+    weakref.finalize(store, closed)
+
+
+class ArrayFile(ABC):
+    """A `Store` whose file is the array of its rows."""
+
+    suffix = ".npy"
+
+    def require_room(self, rows: int) -> None:  # noqa: B027  (nothing to check is intended)
+        """Nothing to check: such a store grows with its rows."""
+
+    @abstractmethod
+    def add(self, rows: NDArray[np.float32]) -> None: ...
+
+    @abstractmethod
+    def vectors(self) -> NDArray[np.float32]: ...
+
+    def write(self, path: Path) -> None:
+        np.save(path, self.vectors())
+
+    def read(self, path: Path) -> None:
+        self.add(np.load(path, allow_pickle=False))
+
+
+class KeyedStore(ArrayFile):
+    """The part of a `Store` with keys that does not depend on what holds the rows."""
+
+    keys: Keys
+    folder: Path | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def outlives(self) -> bool:
+        return self.folder is not None
 
 
 class Store(Protocol):
@@ -66,3 +160,78 @@ class DiskStore(Protocol):
     @property
     def outlives(self) -> bool:
         """Whether the rows are still there when the store is opened again."""
+
+
+class _Kind(NamedTuple):
+    """How a store is opened."""
+
+    module: str  # in this package, imported when the store is
+    class_name: str  # takes the columns, the place if it has one, and the options
+    place: str = "memory"  # what `path` is: "memory" for none, "folder" or "address"
+    options: tuple[str, ...] = ()
+
+
+_KINDS = {
+    "flat": _Kind("faiss_indexes", "FlatStore"),
+    "numpy": _Kind("numpy_flat", "NumpyStore"),
+    "hnsw": _Kind("faiss_indexes", "GraphStore", options=_GRAPH),
+    "ivf": _Kind("faiss_indexes", "CellStore", options=("cells", "probes")),
+    "lancedb": _Kind("lancedb_store", "LanceStore", "folder", ("table",)),
+    "qdrant": _Kind("qdrant_store", "QdrantStore", "folder", ("collection",)),
+    "milvus": _Kind("milvus_store", "MilvusStore", "folder", ("collection",)),
+    "pgvector": _Kind("pgvector_store", "PgVectorStore", "address", ("table", "index", *_GRAPH)),
+}
+
+STORES = tuple(_KINDS)
+ON_DISK = tuple(name for name, kind in _KINDS.items() if kind.place == "folder")
+# Behind a server: its rows lie where an address says.
+BEHIND_AN_ADDRESS = tuple(name for name, kind in _KINDS.items() if kind.place == "address")
+
+
+def open_store(
+    name: str, columns: int, *, options: Mapping[str, Any] | None = None, path: str | os.PathLike[str] | None = None
+) -> Store:
+    """The store of that name for rows of so many elements, empty, or with what lies at `path`.
+
+    Args:
+        options: of that store; docs/retrieval.md lists them.
+        path: folder of a store on disk, None keeps such a store in memory; or address of a database.
+
+    Raises:
+        StoreError: what lies at `path` cannot be used.
+        MissingExtraError: the store's package is not installed.
+    """
+    kind = _KINDS[validate.choice("store", name, STORES)]
+    if not isinstance(options, Mapping | None):
+        raise TypeError(f"store_options must be a mapping, got {validate.kind(options)}")
+    chosen = {} if options is None else dict(options)
+    for option in chosen:
+        if option not in kind.options:
+            known = ", ".join(kind.options) or "none"
+            raise ValueError(f"store_options must be among those of {name!r} ({known}), got {option!r}")
+    if kind.place == "memory":
+        if path is not None:
+            raise ValueError(f"path must be None for store {name!r}, which lies in memory, got {shown(path)}")
+        return _class(name, kind)(columns, **chosen)  # type: ignore[no-any-return]
+    if kind.place == "folder" and path is not None:
+        if _is_address(path):
+            raise ValueError(f"path must be a folder for store {name!r}, got {shown(path)}")
+        path = Path(path)
+    return _class(name, kind)(columns, path, **chosen)  # type: ignore[no-any-return]
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path as an error may print it. An address may hold a password."""
+    return "an address" if _is_address(path) else repr(os.fspath(path))
+
+
+def _is_address(path: str | os.PathLike[str]) -> bool:
+    return _ADDRESS.match(os.fspath(path)) is not None
+
+
+def _class(name: str, kind: _Kind) -> Any:
+    """The store's class. Plain numpy stands in for "flat" where FAISS is not installed: they find the same rows."""
+    module = importlib.import_module(f"hushvec.retrieval.stores.{kind.module}")
+    if name == "flat" and not module.is_installed():
+        return _class("numpy", _KINDS["numpy"])
+    return getattr(module, kind.class_name)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import PRIVATE_FOLDER, private_folder
-from hushvec.retrieval.stores.keys import KeyedStore, Keys
+from hushvec.retrieval.stores.protocol import KeyedStore, Keys
 
 # Points in one call; their elements travel as Python floats.
 _AT_ONCE = 1024

@@ -1,1 +1,0 @@
-"""Measures of a search, with intervals: ranking, paired tests, cosines, times."""
