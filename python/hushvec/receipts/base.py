@@ -321,12 +321,11 @@ class ReceiptFields:
 
     # Whole numbers that JSON holds as text, since some readers round large ones.
     _text_numbers: ClassVar[tuple[str, ...]] = ()
-    # What the guarantee follows from, and under which condition that of a receipt without a claim would hold.
+    # What the guarantee follows from.
     _basis: ClassVar[str] = "law"
-    _otherwise: ClassVar[str] = "with a secret key"
 
     def __post_init__(self) -> None:
-        for name, rule in rules_of(type(self)).items():
+        for name, rule in rules_of(type(self)).items():  # type: ignore[arg-type]
             rule(name, getattr(self, name))
 
     @classmethod
@@ -390,11 +389,15 @@ class ReceiptFields:
         """The guarantee as a sentence that ends with these words."""
         raise NotImplementedError
 
+    def _otherwise(self) -> str:
+        """The condition under which the guarantee of a receipt without a claim would hold."""
+        return "with a secret key"
+
     def _why_no_claim(self) -> list[str]:
         """Why there can be no claim; empty if there can be one."""
         return [NOTE_SEED] if self.key_source == "seed" else []
 
-    def verified(self) -> Verification:
+    def _verified(self) -> Verification:
         """The answer of `hushvec.verify_receipt`."""
         why_no_claim = self._why_no_claim()
         expected = cipher_fields(self.cipher)
@@ -411,7 +414,7 @@ class ReceiptFields:
             return Verification(DOES_NOT_HOLD, contradictions)
         if not self.is_dp_claim:
             reasons = why_no_claim or ["the receipt itself makes no claim"]
-            return Verification(NOT_A_CLAIM, (*reasons, self._guarantee(f"would hold {self._otherwise}")))
+            return Verification(NOT_A_CLAIM, (*reasons, self._guarantee(f"would hold {self._otherwise()}")))
         return Verification(HOLDS, (self._guarantee(f"follows from the {self._basis}"),))
 
     def _delta_faults(self) -> list[str]:

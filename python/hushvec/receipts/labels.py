@@ -90,8 +90,7 @@ class LabelReceipt(ReceiptFields):
 
     _text_numbers = ("truth_values", "other_values")
 
-    @property
-    def _otherwise(self) -> str:  # type: ignore[override]
+    def _otherwise(self) -> str:
         return "with a secret key if the labels alone were released" if self.scores == "source" else "with a secret key"
 
     def _why_no_claim(self) -> list[str]:
@@ -164,7 +163,7 @@ def shuffling_note(receipt: ReceiptFields, n: int, delta: float, what: str) -> s
     """The note on the guarantee of a receipt after shuffling. Raises what `LabelReceipt.with_shuffling` does."""
     from hushvec.accounting import Shuffled
 
-    if (status := receipt.verified().status) != HOLDS:
+    if (status := receipt._verified().status) != HOLDS:
         raise ValueError(f"receipt must hold for a note on shuffling, got one that is found {status!r}")
     checked = validate.delta(delta)
     shuffled = Shuffled(receipt.loss, n)

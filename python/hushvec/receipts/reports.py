@@ -56,10 +56,11 @@ class ReportReceipt(ReceiptFields):
             2^64 and 0 without an instantaneous response. 0 and 0 for the others.
 
     Example:
+        >>> import hushvec as hv
         >>> from hushvec.collect import Vocabulary
         >>> from hushvec.receipts.reports import ReportReceipt
         >>> receipt = Vocabulary(["a", "b", "c"], epsilon=1.0).release(["a", "b"]).receipt
-        >>> receipt.verified().status, ReportReceipt.from_json(receipt.to_json()) == receipt
+        >>> hv.verify_receipt(receipt).status, ReportReceipt.from_json(receipt.to_json()) == receipt
         ('holds', True)
     """
 

@@ -44,13 +44,13 @@ class SelectionReceipt(ReceiptFields):
         epsilon_per_pick: of one of the k picks.
 
     Example:
-        >>> import numpy as np
+        >>> import hushvec as hv, numpy as np
         >>> from hushvec.retrieval import PrivateIndex, ScoreNoise
         >>> from hushvec.receipts.selections import SelectionReceipt
         >>> index = PrivateIndex(8, scores=ScoreNoise(epsilon=1.0, mechanism="gumbel"), store="numpy")
         >>> index.add(np.eye(8, dtype=np.float32))
         >>> receipt = index.search(np.ones((3, 8), np.float32), k=2).score_receipt
-        >>> receipt.epsilon, receipt.verified().status, SelectionReceipt.from_json(receipt.to_json()) == receipt
+        >>> receipt.epsilon, hv.verify_receipt(receipt).status, SelectionReceipt.from_json(receipt.to_json()) == receipt
         (3.0, 'holds', True)
     """
 

@@ -112,7 +112,6 @@ class TrainingReceipt(ReceiptFields):
     receipt_kind: Annotated[str, OneOf(TRAINING_KIND)] = TRAINING_KIND
 
     _basis = "steps"
-    _otherwise = "with exact sums and a secret key"
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
@@ -136,7 +135,7 @@ class TrainingReceipt(ReceiptFields):
         return self.to_dict()[name]
 
     @property
-    def loss(self) -> Repeated:
+    def loss(self) -> Repeated:  # type: ignore[override]
         """The privacy loss of a step, and how often it was taken, for `hushvec.accounting.compose`.
 
         Raises:
@@ -155,6 +154,9 @@ class TrainingReceipt(ReceiptFields):
     def rho(self) -> float:
         """The cost of the steps in zero-concentrated DP, rounded up. Sampling does not lower it."""
         return up(self.steps * self.loss.item.rho) if self.steps else 0.0
+
+    def _otherwise(self) -> str:
+        return "with exact sums and a secret key"
 
     def _why_no_claim(self) -> list[str]:
         applies = {

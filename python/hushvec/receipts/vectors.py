@@ -119,7 +119,6 @@ class Receipt(ReceiptFields):
     receipt_version: base.Version = 1
 
     _basis = "parameters"
-    _otherwise = "in real arithmetic with a secret key"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,6 +126,9 @@ class Receipt(ReceiptFields):
             if (getattr(self, name) is None) == (self.dtype == INT8):
                 rule = "given" if self.dtype == INT8 else "left out"
                 raise ReceiptError(f"{name} must be {rule} with dtype {self.dtype!r}")
+
+    def _otherwise(self) -> str:
+        return "in real arithmetic with a secret key"
 
     def _why_no_claim(self) -> list[str]:
         return [*([NOTE_FLOAT] if self.grade == "float" else []), *super()._why_no_claim()]

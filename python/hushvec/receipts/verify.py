@@ -108,7 +108,7 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
         receipt = receipt_from_dict(receipt)
     require_receipt(receipt)
     try:
-        return receipt.verified()
+        return receipt._verified()
     except ArithmeticError as error:
         raise ReceiptError(f"receipt must have numbers that can be computed with, got some too extreme: {error}") from None
 

@@ -225,7 +225,7 @@ class BatchSum:
             raise ValueError("optimizer must have a parameter that requires a gradient, got none")
         total = self.sum_for(parameters)
         clips_batches, clip_norm = self._settings.clips_batches, self._settings.clip_norm
-        found = of_batch(parameters) if clips_batches else of_examples(parameters, clip_norm)
+        found: Rows | Sums | None = of_batch(parameters) if clips_batches else of_examples(parameters, clip_norm)
         if found is None:
             return False
         marks = untaken_marks(parameters)

@@ -228,8 +228,10 @@ def _require_trainable(model: Any, optimizer: Any) -> None:
         for matrix, parameter in _parameters(layer).items():
             if not parameter.requires_grad:
                 raise AdapterUnchangedError(f"the adapter's matrices must require gradients, got {name}.{matrix} that does not")
-    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]} if optimizer is not None else None
-    for name, layer in layers.items() if held is not None else ():
+    if optimizer is None:
+        return
+    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    for name, layer in layers.items():
         for matrix, parameter in _parameters(layer).items():
             if id(parameter) not in held:
                 raise AdapterUnchangedError(

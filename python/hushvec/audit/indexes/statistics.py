@@ -345,7 +345,8 @@ def _explained(candidates: Vectors, rows: Vectors, receipt: Receipt | None) -> R
         np.exp(table, out=table)
         table /= table.mean(axis=1, keepdims=True)
         total += table.sum(axis=0)
-    return np.log(np.maximum(total / len(rows), _SMALLEST))
+    explained: Rows = np.log(np.maximum(total / len(rows), _SMALLEST))
+    return explained
 
 
 def _rows_of(game: Game, model: Model) -> tuple[Vectors, Receipt | None]:
