@@ -55,6 +55,7 @@ def _read(name: str) -> str:
 NOT_NAMES = word_list("not_names")
 
 
+@cache
 def words(listed: str) -> frozenset[str]:
     """The words of a string, as a set."""
     return frozenset(listed.split())
