@@ -49,7 +49,7 @@ def _asynchronous(
     call.__name__ = f"a{method.__name__}"
     call.__qualname__ = f"PrivacyBudget.{call.__name__}"
     call.__doc__ = f"`{method.__name__}` for asyncio. A canceled call may still be charged."
-    return call
+    return call  # type: ignore[return-value]  # mypy takes `self` for a name that callers may use
 
 
 @shown
