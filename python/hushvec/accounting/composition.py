@@ -248,12 +248,12 @@ def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> Pr
     """Loss of a mechanism that runs on a Poisson sample, which includes every person with this probability, independently.
 
     Args:
-        release: the loss of the mechanism on the sample, or an object with a `loss`; add-remove.
+        release: the loss of the mechanism on the sample, or an object with a `loss`; add-remove, and not sampled already.
         sampling_probability: q in (0, 1]. It must not depend on the data, and who was sampled must stay secret.
 
     Returns:
         PureDP(ln(1 + q (e^epsilon - 1))) for what is epsilon-DP, ApproximateDP with that epsilon and q delta for what is
-        (epsilon, delta)-DP, PoissonSampledGaussianDP for GaussianDP.
+        (epsilon, delta)-DP, PoissonSampledGaussianDP for GaussianDP. q = 1 returns an equal guarantee.
 
     Raises:
         ValueError: the adjacency is replace-one, for which this theorem does not hold; a value breaks its rule.
@@ -261,9 +261,6 @@ def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> Pr
 
     Guarantees:
         Under add-remove, rounded up. Nothing is claimed for shuffling, fixed-size samples or replace-one.
-
-    Edge cases:
-        q = 1 returns an equal guarantee; a loss that is already sampled is a TypeError: sample once.
 
     Reference:
         Balle, Barthe, Gaboardi, "Privacy Amplification by Subsampling" (2018), theorem 8.

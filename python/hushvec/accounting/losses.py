@@ -61,11 +61,7 @@ def _arguments(kind: type[PrivacyLoss]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PrivacyLoss(ABC):
-    """Base of all losses.
-
-    Args:
-        adjacency: "replace-one" or "add-remove"; see the module for what it means.
-    """
+    """Base of all losses. `adjacency` is "replace-one" or "add-remove"; see the module for what it means."""
 
     name: ClassVar[str]
 
@@ -89,11 +85,7 @@ class PrivacyLoss(ABC):
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon known for which a release is (epsilon, delta)-DP, rounded up.
 
-        Args:
-            delta: < 1, and at least `least_delta`: 0 for pure guarantees, above 0 for the rest.
-
-        Raises:
-            ValueError: no finite epsilon goes with this delta.
+        ValueError where no finite epsilon goes with this delta: it must be < 1, >= 0 for pure guarantees and > 0 for the rest.
         """
         checked = validate.number("delta", delta)
         rule = self._delta_rule()
@@ -107,10 +99,8 @@ class PrivacyLoss(ABC):
         return math.inf
 
     def rdp(self, order: float) -> float:
-        """The Renyi divergence bound of an order > 1. math.inf if there is none.
-
-        Raises:
-            MissingExtraError: for PoissonSampledGaussianDP, where hushvec[accounting] is not installed.
+        """The Renyi divergence bound of an order > 1; math.inf if there is none. PoissonSampledGaussianDP needs
+        hushvec[accounting].
         """
         checked = validate.number("order", order)
         if checked <= 1:

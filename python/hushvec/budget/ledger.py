@@ -128,21 +128,17 @@ class PrivacyBudget:
     def reopen(
         cls, persist_key: str | None = None, *, store: str | PathLike[str] | None = None, charged_by: str | None = None
     ) -> PrivacyBudget:
-        """Open an existing ledger with the limits and the policy that it has.
-
-        Raises:
-            BudgetError: there is no such ledger, or the store cannot be used.
+        """Open an existing ledger with the limits and the policy that it has. BudgetError if there is none.
 
         Example:
             >>> import tempfile
             >>> from hushvec.budget import PrivacyBudget
-            >>> folder = tempfile.TemporaryDirectory()
-            >>> with PrivacyBudget(10.0, persist_key="notes", store=f"{folder.name}/budget.sqlite") as budget:
-            ...     charge = budget.consume(3.0)
-            >>> with PrivacyBudget.reopen("notes", store=f"{folder.name}/budget.sqlite") as budget:
-            ...     budget.remaining()
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     with PrivacyBudget(10.0, persist_key="notes", store=f"{folder}/budget.sqlite") as budget:
+            ...         charge = budget.consume(3.0)
+            ...     with PrivacyBudget.reopen("notes", store=f"{folder}/budget.sqlite") as budget:
+            ...         budget.remaining()
             7.0
-            >>> folder.cleanup()
         """
         budget = cls.__new__(cls)
         budget._charged_by = require_charged_by(charged_by)
@@ -176,7 +172,7 @@ class PrivacyBudget:
 
         Raises:
             PrivacyBudgetExhaustedError: it does not fit into what is left; the totals are unchanged.
-            TypeError, ValueError: arguments out of their range; a charge_id that was used with other amounts. Nothing charged.
+            ValueError: a charge_id that was used with other amounts. Nothing charged.
             BudgetError: the store failed. Its may_be_charged says whether the charge may still have been recorded.
 
         Example:

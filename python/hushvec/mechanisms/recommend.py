@@ -431,7 +431,7 @@ def recommend(
     Args:
         dimension: d, elements in a row; not used by "labels" and "top_k".
         epsilon: > 0, the price of one release to each person in it.
-        delta: in [0, 1). 0 asks for a pure guarantee, which the Gaussian mechanism has not.
+        delta: in [0, 1). 0 asks for a pure guarantee, which the Gaussian mechanism does not have.
         task: "retrieval": the direction of a noisy row matters; ranked by expected cosine, or with n by how often the right one of n
             others is nearest; `why` then also asks for public rows, for a whitening map.
             "release": the row itself matters; ranked by the root mean square error.
@@ -447,7 +447,6 @@ def recommend(
         labels: how many labels, or the labels; needed for "labels".
         k: how many candidates are named; needed for "top_k".
         codebook: for "retrieval": a codebook of public rows of the same kind, which usually keeps most where there are such rows.
-            Without one, `why` asks for it.
         projection: the public map that rows will go through before the release, if there is one; `dimension` is that behind it.
         public_sample: **public** rows like those to be released, which neither codebook nor projection was made from; never private
             ones. Both are checked on it, and a codebook is then ranked by what it keeps of these rows.
@@ -457,12 +456,12 @@ def recommend(
         A `Recommendation`: mechanism, why, options, table; `print` shows them.
 
     Raises:
-        TypeError: wrong kinds; an argument that the task needs is missing.
-        ValueError: a value out of its range, an unknown task, an argument that the task does not use, or no mechanism at this price.
+        TypeError: an argument that the task needs is missing.
+        ValueError: an argument that the task does not use, or no mechanism at this price.
 
     Guarantees:
-        A mechanism whose released bits carry the guarantee (grade "exact") comes before one that is computed in floating point; if
-        the latter would give more, `why` says so. Every mechanism costs at most (epsilon, delta) under replace-one. Nothing is
+        A mechanism whose released bits carry the guarantee (grade "exact") comes before one that is computed in floating point;
+        if the latter would give more, `why` says so. Every mechanism costs at most (epsilon, delta) under replace-one. Nothing is
         drawn, charged or released. Figures are expectations of the mechanism, not of what your data will show: "ideal top-1" is
         that of rows without near neighbors, and real rows have some.
 
