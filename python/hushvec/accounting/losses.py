@@ -88,8 +88,8 @@ class PrivacyLoss(ABC):
         ValueError where no finite epsilon goes with this delta: it must be < 1, >= 0 for pure guarantees and > 0 for the rest.
         """
         checked = validate.number("delta", delta)
-        rule = self._delta_rule()
         if not (0 <= checked < 1 and (checked > 0 if self.pure_epsilon == math.inf else checked >= self.failure_delta)):
+            rule = "> 0" if self.pure_epsilon == math.inf else f">= {self.failure_delta!r}"
             raise ValueError(f"delta must be {rule} and < 1 for {type(self).__name__}, got {checked!r}")
         return self._epsilon(checked)
 
@@ -131,9 +131,6 @@ class PrivacyLoss(ABC):
     def failure_delta(self) -> float:
         """The probability that the guarantee fails: 0 for all but ApproximateDP."""
         return 0.0
-
-    def _delta_rule(self) -> str:
-        return "> 0" if self.pure_epsilon == math.inf else f">= {self.failure_delta!r}"
 
     def _store(self, **fields: Any) -> None:
         """For constructors whose arguments are named unlike their fields."""
@@ -483,10 +480,6 @@ class Shuffled(OneEpsilonLoss):
         n: >= 1, how many people's reports are shuffled together. Only people who follow the protocol count.
         epsilon: > 0, of one report: instead of `loss`.
         adjacency: "replace-one", and nothing else.
-
-    Raises:
-        ValueError: another adjacency; both of loss and epsilon, or neither; a value breaks its rule.
-        TypeError: the loss is not PureDP, n is no whole number.
 
     Guarantees:
         delta and epsilon hold against an observer who sees only the output of an honest shuffler: the reports in uniformly random

@@ -162,15 +162,6 @@ def entries_for(request: Request) -> tuple[Entry, ...]:
     return entries if request.codebook is None else (*entries, _CODEBOOK)
 
 
-def _needs_no_identity(request: Request) -> str:
-    return "a public code does not tell one row from others near it" if has_corpus(request) else ""
-
-
-def _response_arguments(request: Request) -> dict[str, Any]:
-    settings = {"dimension": request.dimension, "rows_per_person": request.rows_per_person}
-    return {"codebook": request.codebook, "epsilon": request.epsilon, **settings}
-
-
 def _response_figures(mechanism: Any, request: Request) -> dict[str, float]:
     fit = request.codebook_fit
     return {"expected cosine": float(mechanism.expected_cosine()) if fit is None else fit.expected_cosine}
@@ -185,9 +176,11 @@ def _public_kind(request: Request) -> str:
 _CODEBOOK = Entry(
     name="codebook",
     class_name="CodebookResponse",
-    arguments=_response_arguments,
+    arguments=lambda request: dict(
+        codebook=request.codebook, epsilon=request.epsilon, dimension=request.dimension, rows_per_person=request.rows_per_person
+    ),
     figures=_response_figures,
-    obstacle=_needs_no_identity,
+    obstacle=lambda request: "a public code does not tell one row from others near it" if has_corpus(request) else "",
     remark=_public_kind,
 )
 _ROWS = (
@@ -321,6 +314,7 @@ _WHITEN_FIRST = (
     "than either alone. whitening = PublicProjection.fit(public_rows, components=m, whiten=True), m as large as they allow, and "
     "privatize(x, projection=whitening, mechanism=PrivUnit(epsilon={epsilon!r}, dimension=m, corpus_size={n}))."
 )
+
 
 def why(options: tuple[Option, ...], request: Request) -> str:
     best = options[0]
@@ -502,7 +496,8 @@ def recommend(
             raise TypeError(f"{name} must be given for task {task!r}")
         if getattr(request, name) is not None and name not in asked.needs + asked.takes:
             raise ValueError(f"{name} must be None for task {task!r}, got {getattr(request, name)!r}")
-    options = tuple(sorted((option_of(entry, request) for entry in entries_for(request)), key=_rank))
+    found = (option_of(entry, request) for entry in entries_for(request))
+    options = tuple(sorted(found, key=lambda option: (option.mechanism is None, not option.claims_privacy, -option.merit)))
     if options[0].mechanism is None:
         reasons = "; ".join(f"{option.name}: {option.remark}" for option in options)
         raise ValueError(f"no mechanism for task {task!r} at epsilon = {request.epsilon!r}, delta = {request.delta!r}: {reasons}")
@@ -551,7 +546,3 @@ def _checked_labels(labels: Any) -> int | Sequence[Hashable]:
     if isinstance(labels, str | bytes) or not hasattr(labels, "__len__"):
         raise TypeError(f"labels must be a whole number or a sequence, got {validate.kind(labels)}")
     return labels  # type: ignore[no-any-return]
-
-
-def _rank(option: Option) -> tuple[bool, bool, float]:
-    return option.mechanism is None, not option.claims_privacy, -option.merit
