@@ -103,7 +103,7 @@ class Accountant:
         return sum(self._counts.values())
 
     def __iter__(self) -> Iterator[tuple[PrivacyLoss, int]]:
-        """(loss, count) pairs, each loss once, in the order in which they first came."""
+        """(loss, count) pairs, each loss once, in the order of their first release."""
         return iter(self._counts.items())
 
     def __eq__(self, other: object) -> bool:

@@ -136,17 +136,14 @@ def compose_collected(releases: Releases, *, delta: float | None, epsilon: float
     validate.rounding_to_nearest()
     if delta is not None and epsilon is not None:
         raise ValueError(f"delta and epsilon must not both be given, got delta = {delta!r} and epsilon = {epsilon!r}")
-    _require_extra(releases)
+    if releases.of_kind(PoissonSampledGaussianDP) and not releases.only and not has_dp_accounting():
+        raise MissingExtraError("composition of Poisson-sampled releases", EXTRA)
     if epsilon is not None:
         return _smallest_delta(releases, validate.positive("epsilon", epsilon))
-    return _smallest_epsilon(releases, _default_delta(releases) if delta is None else _checked_delta(delta))
-
-
-def _checked_delta(value: Any) -> float:
-    converted = validate.number("delta", value)
-    if not 0 <= converted < 1:
-        raise ValueError(f"delta must be >= 0 and < 1, got {converted!r}")
-    return converted
+    stated = _default_delta(releases) if delta is None else validate.number("delta", delta)
+    if not 0 <= stated < 1:
+        raise ValueError(f"delta must be >= 0 and < 1, got {stated!r}")
+    return _smallest_epsilon(releases, stated)
 
 
 def _smallest_epsilon(releases: Releases, delta: float) -> Composition:
@@ -160,9 +157,7 @@ def _smallest_epsilon(releases: Releases, delta: float) -> Composition:
         note = theorem.obstacle(releases)
         bound = math.inf if note else theorem.epsilon(releases, delta)
         note = note or ("" if bound < math.inf else "no finite epsilon at this delta")
-        candidates.append(
-            Candidate(theorem=theorem.name, epsilon=bound, delta=delta, reference=theorem.reference, note=note)
-        )
+        candidates.append(Candidate(theorem=theorem.name, epsilon=bound, delta=delta, reference=theorem.reference, note=note))
     return _composition(releases, sorted(candidates, key=lambda one: (one.epsilon, one.note != "")))
 
 
@@ -172,9 +167,7 @@ def _smallest_delta(releases: Releases, epsilon: float) -> Composition:
         note = theorem.obstacle(releases)
         bound = 1.0 if note else theorem.delta(releases, epsilon)
         note = note or ("" if bound < 1 else "no delta below 1 at this epsilon")
-        candidates.append(
-            Candidate(theorem=theorem.name, epsilon=epsilon, delta=bound, reference=theorem.reference, note=note)
-        )
+        candidates.append(Candidate(theorem=theorem.name, epsilon=epsilon, delta=bound, reference=theorem.reference, note=note))
     return _composition(releases, sorted(candidates, key=lambda one: (one.delta, one.note != "")))
 
 
@@ -200,11 +193,6 @@ def _default_delta(releases: Releases) -> float:
     if spent >= 1:
         raise ValueError(f"delta must be < 1, and the deltas of the releases add up to {spent!r}")
     return spent
-
-
-def _require_extra(releases: Releases) -> None:
-    if releases.of_kind(PoissonSampledGaussianDP) and not releases.only and not has_dp_accounting():
-        raise MissingExtraError("composition of Poisson-sampled releases", EXTRA)
 
 
 COMPOSITIONS = ("joint", "basic")
@@ -248,12 +236,12 @@ def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> Pr
     """Loss of a mechanism that runs on a Poisson sample, which includes every person with this probability, independently.
 
     Args:
-        release: the loss of the mechanism on the sample, or an object with a `loss`; add-remove.
+        release: the loss of the mechanism on the sample, or an object with a `loss`; add-remove, and not sampled already.
         sampling_probability: q in (0, 1]. It must not depend on the data, and who was sampled must stay secret.
 
     Returns:
         PureDP(ln(1 + q (e^epsilon - 1))) for what is epsilon-DP, ApproximateDP with that epsilon and q delta for what is
-        (epsilon, delta)-DP, PoissonSampledGaussianDP for GaussianDP.
+        (epsilon, delta)-DP, PoissonSampledGaussianDP for GaussianDP. q = 1 returns an equal guarantee.
 
     Raises:
         ValueError: the adjacency is replace-one, for which this theorem does not hold; a value breaks its rule.
@@ -261,9 +249,6 @@ def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> Pr
 
     Guarantees:
         Under add-remove, rounded up. Nothing is claimed for shuffling, fixed-size samples or replace-one.
-
-    Edge cases:
-        q = 1 returns an equal guarantee; a loss that is already sampled is a TypeError: sample once.
 
     Reference:
         Balle, Barthe, Gaboardi, "Privacy Amplification by Subsampling" (2018), theorem 8.

@@ -61,11 +61,7 @@ def _arguments(kind: type[PrivacyLoss]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PrivacyLoss(ABC):
-    """Base of all losses.
-
-    Args:
-        adjacency: "replace-one" or "add-remove"; see the module for what it means.
-    """
+    """Base of all losses. `adjacency` is "replace-one" or "add-remove"; see the module for what it means."""
 
     name: ClassVar[str]
 
@@ -89,15 +85,11 @@ class PrivacyLoss(ABC):
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon known for which a release is (epsilon, delta)-DP, rounded up.
 
-        Args:
-            delta: < 1, and at least `least_delta`: 0 for pure guarantees, above 0 for the rest.
-
-        Raises:
-            ValueError: no finite epsilon goes with this delta.
+        ValueError where no finite epsilon goes with this delta: it must be < 1, >= 0 for pure guarantees and > 0 for the rest.
         """
         checked = validate.number("delta", delta)
-        rule = self._delta_rule()
         if not (0 <= checked < 1 and (checked > 0 if self.pure_epsilon == math.inf else checked >= self.failure_delta)):
+            rule = "> 0" if self.pure_epsilon == math.inf else f">= {self.failure_delta!r}"
             raise ValueError(f"delta must be {rule} and < 1 for {type(self).__name__}, got {checked!r}")
         return self._epsilon(checked)
 
@@ -107,10 +99,8 @@ class PrivacyLoss(ABC):
         return math.inf
 
     def rdp(self, order: float) -> float:
-        """The Renyi divergence bound of an order > 1. math.inf if there is none.
-
-        Raises:
-            MissingExtraError: for PoissonSampledGaussianDP, where hushvec[accounting] is not installed.
+        """The Renyi divergence bound of an order > 1; math.inf if there is none. PoissonSampledGaussianDP needs
+        hushvec[accounting].
         """
         checked = validate.number("order", order)
         if checked <= 1:
@@ -141,9 +131,6 @@ class PrivacyLoss(ABC):
     def failure_delta(self) -> float:
         """The probability that the guarantee fails: 0 for all but ApproximateDP."""
         return 0.0
-
-    def _delta_rule(self) -> str:
-        return "> 0" if self.pure_epsilon == math.inf else f">= {self.failure_delta!r}"
 
     def _store(self, **fields: Any) -> None:
         """For constructors whose arguments are named unlike their fields."""
@@ -493,10 +480,6 @@ class Shuffled(OneEpsilonLoss):
         n: >= 1, how many people's reports are shuffled together. Only people who follow the protocol count.
         epsilon: > 0, of one report: instead of `loss`.
         adjacency: "replace-one", and nothing else.
-
-    Raises:
-        ValueError: another adjacency; both of loss and epsilon, or neither; a value breaks its rule.
-        TypeError: the loss is not PureDP, n is no whole number.
 
     Guarantees:
         delta and epsilon hold against an observer who sees only the output of an honest shuffler: the reports in uniformly random

@@ -87,7 +87,9 @@ def compose_losses(epsilons: tuple[tuple[float, int], ...]) -> LossDistribution:
     atoms = math.prod(min(count, MOST_ATOMS) + 1 for _, count in ordered[:20])
     if len(ordered) <= 20 and atoms <= MOST_ATOMS:
         return _exact(ordered)
-    return _on_grid(ordered, _cells(ordered))
+    # A power of two: the length of the grid for releases with that many values in all.
+    values = sum(min(2 * (count + 1), MOST_CELLS) for _, count in ordered)
+    return _on_grid(ordered, min(MOST_CELLS, max(FEWEST_CELLS, 1 << int(math.log2(WORK / values)))))
 
 
 def _is_representable(epsilons: tuple[tuple[float, int], ...]) -> bool:
@@ -123,12 +125,6 @@ def _repeated(epsilon: float, count: int) -> tuple[_Floats, _Floats, float]:
     losses: _Floats = (count - 2 * failures) * epsilon
     normalized: _Floats = weights / math.fsum(weights)
     return losses, normalized, (8 * count + 16) * UNIT
-
-
-def _cells(epsilons: list[tuple[float, int]]) -> int:
-    """A power of two: the length of the grid for releases with that many values in all."""
-    values = sum(min(2 * (count + 1), MOST_CELLS) for _, count in epsilons)
-    return min(MOST_CELLS, max(FEWEST_CELLS, 1 << int(math.log2(WORK / values))))
 
 
 def _on_grid(epsilons: list[tuple[float, int]], size: int) -> LossDistribution:

@@ -342,4 +342,3 @@ def left_for_core(failure: float, delta: float) -> float | None:
     if failure == 0:
         return delta
     return max(0.0, down((delta - failure) / (1 - failure), units=16))
-

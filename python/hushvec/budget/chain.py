@@ -220,12 +220,10 @@ def verify_export(export: Mapping[str, Any], heads: Iterable[Head | tuple[int, s
         ValueError, TypeError: not an export: a field missing, unknown or of the wrong kind; another version.
 
     Guarantees:
-        A report that holds says that hashes, order, totals, periods and charge ids follow from each other, that a "block"
-        ledger was never overspent, and that all given heads are part of it. It does not say who wrote the rows: anyone who can
-        write a whole new chain can write one that holds, unless a head is known from elsewhere, such as from a receipt.
-
-    Edge cases:
-        A chain that is cut off at its end is itself a chain that holds; only a later head shows what is missing.
+        A report that holds says that hashes, order, totals, periods and charge ids follow from each other, that a "block" ledger
+        was never overspent, and that all given heads are part of it. It does not say who wrote the rows: anyone who can write a
+        whole new chain can write one that holds, unless a head is known from elsewhere, such as from a receipt. A chain that is
+        cut off at its end holds too; only a later head shows what is missing.
 
     Example:
         >>> from hushvec.budget import PrivacyBudget, verify_export

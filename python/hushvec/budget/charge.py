@@ -21,9 +21,7 @@ class Charge:
         ledger: identity of the ledger: the hash of its first row, which holds its limits.
         sequence: number of the row in the ledger.
         charge_id: the id that a retry uses; made up if none was given.
-        epsilon: as charged; None if only rho was given.
-        delta: as charged.
-        rho: as charged, or None if the ledger counts (epsilon, delta) and none was given.
+        epsilon, delta, rho: as charged; None for what was not given.
         entry_hash: hash of the row, which also covers all rows before it.
         repeated: True if a charge with this charge_id and these amounts already existed, and nothing was charged now.
     """
@@ -98,13 +96,10 @@ class BudgetState:
     """A ledger at one moment.
 
     Args:
-        key: the persist_key; empty for a memory ledger without one.
-        ledger: identity of the ledger, the hash of its first row.
+        key, ledger: the persist_key, or "default", and the identity of the ledger, the hash of its first row.
         currency: "epsilon_delta" or "rho".
         on_exhausted: "block" or "warn".
-        period: number of resets so far.
-        rows: number of rows so far.
-        entry_hash: hash of the last row.
+        period, rows: numbers of resets and of rows so far; entry_hash is that of the last row.
         limit_texts, consumed_texts: exact decimal texts by name: epsilon and delta, or rho.
         exhausted: see `PrivacyBudget.is_exhausted`.
 
@@ -137,11 +132,7 @@ class BudgetState:
         return Head(self.rows, self.entry_hash)
 
     def guarantee(self, delta: float | None = None) -> tuple[float, float]:
-        """The (epsilon, delta) of everything charged so far in the current period.
-
-        Args:
-            delta: in (0, 1), needed by a ledger in rho; None for a ledger in (epsilon, delta), which knows its own.
-        """
+        """The (epsilon, delta) of everything charged in the current period, for a ledger in rho at the given delta in (0, 1)."""
         return self._guarantee(self.consumed_epsilon, self.consumed_delta, self.consumed_rho, delta)
 
     def limit_guarantee(self, delta: float | None = None) -> tuple[float, float]:

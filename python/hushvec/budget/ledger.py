@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
-from functools import wraps
+from functools import partial, wraps
 from os import PathLike
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -49,7 +49,7 @@ def _asynchronous(
     call.__name__ = f"a{method.__name__}"
     call.__qualname__ = f"PrivacyBudget.{call.__name__}"
     call.__doc__ = f"`{method.__name__}` for asyncio. A canceled call may still be charged."
-    return call
+    return call  # type: ignore[return-value]  # mypy takes `self` for a name that callers may use
 
 
 @shown
@@ -74,11 +74,10 @@ class PrivacyBudget:
             has it apart from its purpose, and `hushvec budget charges` adds up by it. It is what the program says, unchecked.
 
     Raises:
-        TypeError: wrong kinds; no limit, or limits in both currencies.
-        ValueError: a value out of its range; an existing ledger was opened with other limits or another policy; a new one
-            has a key that looks like that of a ledger in the store.
-        BudgetError: the store cannot be used.
-        MissingExtraError: postgresql:// without the packages of the extra "postgresql".
+        TypeError: no limit, or limits in both currencies.
+        ValueError: an existing ledger was opened with other limits or another policy; a new one has a key that looks like that of a
+            ledger in the store.
+        BudgetError: the store cannot be used. MissingExtraError: postgresql:// without the extra "postgresql".
 
     Guarantees:
         Whatever is released under charges that were accepted by a "block" ledger in one period is, all together,
@@ -128,21 +127,17 @@ class PrivacyBudget:
     def reopen(
         cls, persist_key: str | None = None, *, store: str | PathLike[str] | None = None, charged_by: str | None = None
     ) -> PrivacyBudget:
-        """Open an existing ledger with the limits and the policy that it has.
-
-        Raises:
-            BudgetError: there is no such ledger, or the store cannot be used.
+        """Open an existing ledger with the limits and the policy that it has. BudgetError if there is none.
 
         Example:
             >>> import tempfile
             >>> from hushvec.budget import PrivacyBudget
-            >>> folder = tempfile.TemporaryDirectory()
-            >>> with PrivacyBudget(10.0, persist_key="notes", store=f"{folder.name}/budget.sqlite") as budget:
-            ...     charge = budget.consume(3.0)
-            >>> with PrivacyBudget.reopen("notes", store=f"{folder.name}/budget.sqlite") as budget:
-            ...     budget.remaining()
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     with PrivacyBudget(10.0, persist_key="notes", store=f"{folder}/budget.sqlite") as budget:
+            ...         charge = budget.consume(3.0)
+            ...     with PrivacyBudget.reopen("notes", store=f"{folder}/budget.sqlite") as budget:
+            ...         budget.remaining()
             7.0
-            >>> folder.cleanup()
         """
         budget = cls.__new__(cls)
         budget._charged_by = require_charged_by(charged_by)
@@ -176,7 +171,7 @@ class PrivacyBudget:
 
         Raises:
             PrivacyBudgetExhaustedError: it does not fit into what is left; the totals are unchanged.
-            TypeError, ValueError: arguments out of their range; a charge_id that was used with other amounts. Nothing charged.
+            ValueError: a charge_id that was used with other amounts. Nothing charged.
             BudgetError: the store failed. Its may_be_charged says whether the charge may still have been recorded.
 
         Example:
@@ -268,7 +263,7 @@ class PrivacyBudget:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if isinstance(self._ledger, DurableLedger):
-            return _reopened, (self._key, self._ledger.address, self._charged_by)
+            return partial(PrivacyBudget.reopen, self._key, store=self._ledger.address, charged_by=self._charged_by), ()
         raise TypeError("a budget in memory, or a closed one, cannot be sent to another process: name a persist_key or a store")
 
     def __repr__(self) -> str:
@@ -332,7 +327,3 @@ def verify_ledger(
     if report.rows == 0 and not report.holds and report.first_wrong == 1:
         raise BudgetError(f"{opened.name}: there is no budget with key {key!r}")
     return report
-
-
-def _reopened(persist_key: str, store: str, charged_by: str | None) -> PrivacyBudget:
-    return PrivacyBudget.reopen(persist_key, store=store, charged_by=charged_by)

@@ -133,12 +133,12 @@ class BloomSketch:
                 candidates. Without it every report must be of a candidate.
 
         Returns:
-            Estimates that are unbiased where the list is complete or the other words' bits are spread evenly, with standard errors
-            of the mechanism's noise and of the random cohorts. p-values are normal approximations: for thousands of reports.
+            Estimates that are unbiased where the list is complete or the other words' bits are spread evenly, with standard
+            errors of the mechanism's noise and of the random cohorts. p-values are normal approximations: for thousands of
+            reports.
 
         Raises:
-            ValueError: no reports; candidates twice, none or more than the method takes; candidates that no cohort with reports
-                tells apart.
+            ValueError: no reports; candidates that no cohort with reports tells apart, or more than the method takes.
 
         Reference:
             Erlingsson, Pihur, Korolova (2014), section 4; docs/proofs/rappor.md.

@@ -77,7 +77,7 @@ class WordFrequencies:
         """The words that somebody has, the most frequent first.
 
         Args:
-            alpha: > 0 and < 1: the error that `correction` limits.
+            alpha: in (0, 1): the error that `correction` limits.
             correction: "holm" or "bonferroni": with probability 1 - alpha no word of the list is absent. "benjamini-hochberg": at most
                 a share alpha of the list is, on average.
         """

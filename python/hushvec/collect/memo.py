@@ -140,11 +140,8 @@ class Memo:
             with open(f"{self._path}.lock", "a", opener=private_opener) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 if self._path.exists():
-                    self._read(self._path)
+                    self._secret, self._tags = _contents(self._path)
                 yield
-
-    def _read(self, path: Path) -> None:
-        self._secret, self._tags = _contents(path)
 
     def _write(self) -> None:
         if self._path is None:

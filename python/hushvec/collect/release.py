@@ -198,8 +198,9 @@ class Collection(ABC):
         if per == "release" and len(known) > self.words_per_person:
             raise ValueError(f"words must be at most {self.words_per_person}, words_per_person, of one person, got {len(known)}")
         words_of_one = max(1, len(known)) if per == "release" else 1
+        epsilon = product_up(words_of_one, self.report_epsilon)  # of as many fresh reports of one person
         receipt = self._receipt(
-            reports=len(known), per=per, words_of_one=words_of_one, memoised=False, epsilon=self._total(words_of_one), source=source
+            reports=len(known), per=per, words_of_one=words_of_one, memoised=False, epsilon=epsilon, source=source
         )
         if budget is not None and known:
             receipt = replace(receipt, charge=self._charge(budget, receipt.epsilon, len(known)))
@@ -236,10 +237,6 @@ class Collection(ABC):
             source=require_generator(generator),
         )
         return ReportRelease(self._drawn_from_memo(words, memo, generator), replace(receipt, charge=charge))
-
-    def _total(self, words: int) -> float:
-        """Epsilon of as many fresh reports of one person."""
-        return product_up(words, self.report_epsilon)
 
     def _memoized_total(self, words: int) -> float:
         """Epsilon of as many words of one person: at most `epsilon` for at most words_per_person of them."""

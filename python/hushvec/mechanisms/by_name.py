@@ -14,11 +14,7 @@ MECHANISMS: dict[str, type[VectorMechanism]] = {**_ADDITIVE, PrivUnit.name: Priv
 
 
 def sensitivity(mechanism: str, *, clip_norm: float, rows_per_person: int, dimension: int) -> float:
-    """The sensitivity column of the table in hushvec.mechanisms, for a mechanism by name; rounded up to a double.
-
-    Raises:
-        TypeError, ValueError: not the name of a mechanism for vectors.
-    """
+    """The sensitivity column of the table in hushvec.mechanisms, for a mechanism by name; rounded up to a double."""
     kind = MECHANISMS[validate.choice("mechanism", mechanism, MECHANISMS)]
     return sensitivity_of(kind, clip_norm, rows_per_person, dimension)
 

@@ -172,9 +172,6 @@ class PublicCodebook:
         rows: how many public rows there were.
         fitted_rows: digests of those rows; None if unknown.
 
-    Raises:
-        ValueError: shapes that do not fit, fewer than two codes, NaN or Inf, codes that are not of unit length.
-
     Guarantees:
         `codebook.mechanism(epsilon)` is epsilon-DP for rows that the codebook was not made from. Fitted on the private rows the codes
         are themselves a release of them, without any noise: nothing that a receipt says is true then. So a release of one of its
@@ -231,24 +228,18 @@ class PublicCodebook:
 
         Args:
             public_rows: float array [n, d], numpy or torch: rows that nobody needs protection from, of the same kind as those that are
-                to be released, and never those themselves.
+                to be released, and never those themselves. At least 16 for "auto", 32 with "search", none of zeros.
             epsilon: > 0, of one release; needed with codes="auto".
             codes: k, at most n. "auto": as many as serve public rows best that the centers were not made from, at this epsilon; all
                 rows themselves where nothing smaller is better.
             purpose: what "auto" measures. "cosine": the expected cosine of a row and its release. "search": how many of the ten
                 nearest rows clean queries find among releases; it takes more codes, as releases of one code cannot be told apart.
-            seed: of the initial centers and of the rows held out, in [0, 2^31). No secret.
+            seed: of the initial centers and of the rows held out, in [0, 2^31). Not secret.
 
         Edge cases:
             The same rows may give another codebook on another machine: its linear algebra rounds differently. To use the same
-            one, copy the file (`save`) and compare digests. Cells that stay empty are dropped, so there may be fewer codes than asked
-            for.
-
-        Raises:
-            TypeError: wrong kinds; codes="auto" without epsilon.
-            ValueError: not two-dimensional, fewer than 16 rows for "auto" (32 with "search"), NaN or Inf, a row of zeros, more codes
-                than rows.
-            MissingExtraError: FAISS is not installed.
+            one, copy the file (`save`) and compare digests. Cells that stay empty are dropped, so there may be fewer codes than
+            asked for.
         """
         rows = unit_public_rows(public_rows)
         start = validate.whole_number("seed", seed, at_least=0)
@@ -287,12 +278,11 @@ class PublicCodebook:
         return CodebookResponse(codebook=self, epsilon=epsilon, dimension=self.dimension, rows_per_person=rows_per_person)
 
     def check(self, public_sample: Any, *, epsilon: float) -> CodebookFit:
-        """How well the codebook serves rows of the kind that it is meant for, before any epsilon is spent.
+        """How well the codebook serves rows of the kind that it is meant for, at this epsilon > 0, before any is spent.
 
         Args:
             public_sample: float array [n, d]: **public** rows like those to be released, and not those that the codebook was made
                 from, which it fits too well. Never private ones: the answer is not private.
-            epsilon: > 0, of one release.
         """
         rows = unit_public_rows(public_sample, "public_sample")
         if rows.shape[1] != self.dimension:
@@ -373,8 +363,9 @@ class PublicCodebook:
         require_other_rows("codebook", self.fitted_rows, x, first_row=first_row)
 
     def for_any_row(self) -> PublicCodebook:
-        """The same codebook without digests of its rows, for what may well be one of them: a question to a public index, a
-        benchmark that has texts twice."""
+        """The same codebook without digests of its rows, for rows that may well be among them, such as questions to a public
+        index.
+        """
         found = copy(self)
         object.__setattr__(found, "fitted_rows", None)
         return found

@@ -133,11 +133,8 @@ class MetricLaplace:
     """L2-Laplace noise of scale 1/epsilon on rows of any length: metric differential privacy in the L2 distance.
 
     Args:
-        epsilon: a `MetricEpsilon`, or its value as a plain number, in 1/distance.
+        epsilon: a `MetricEpsilon`, or its value as a plain number, in 1/distance; in [2^-100, 2^100].
         dimension: d, elements in a row.
-
-    Raises:
-        ValueError: epsilon not > 0, or 1/epsilon not in [2^-100, 2^100]; dimension < 1.
 
     Guarantees:
         In real arithmetic the output densities at x and x' differ by a factor of at most exp(epsilon |x - x'|_2), for **all** pairs:

@@ -35,24 +35,20 @@ class PrivUnit(VectorMechanism):
 
     Args:
         epsilon: in [2^-20, 4096] for each row: with rows_per_person = r, epsilon / r is what one row spends.
-        dimension: d, elements in a row.
+        dimension: d; as in `Mechanism`, like rows_per_person.
         clip_norm: C, the length of the released direction: E[released row] = C * row / |row|.
-        rows_per_person: r, how many rows one person contributes; public.
         corpus_size: n, if the release is to be looked up among n other vectors: the split of epsilon then makes it likeliest that
             the right one is nearest, instead of making the inner product largest. Public.
 
-    Raises:
-        ValueError: epsilon out of its range; C so far from 1 that sigma leaves [2^-100, 2^100].
-
     Guarantees:
-        (epsilon, 0)-DP under replace-one of one person's rows, exact in real arithmetic and as released: the values are the
-        exact rounding of the real-number mechanism's to a public grid. Lengths of rows do not enter. A row of norm below 2^-100
-        has no direction and is released as pure noise, which the same bound covers. epsilon is confirmed with its rounding
-        errors on the safe side before a law is used.
+        (epsilon, 0)-DP under replace-one of one person's rows, exact in real arithmetic and as released: the values are the exact
+        rounding of the real-number mechanism's to a public grid. Lengths of rows do not enter. A row of norm below 2^-100 has no
+        direction and is released as pure noise, which the same bound covers. epsilon is confirmed with its rounding errors on the
+        safe side before a law is used.
 
     Edge cases:
-        The mean is C * u up to 2^-21 of direction (rows become integers) and 2^-24 of scale (sigma is a float32).
-        In one dimension this is randomized response on the sign, with noise.
+        The mean is C * u up to 2^-21 of direction (rows become integers) and 2^-24 of scale (sigma is a float32, in [2^-100,
+        2^100]). In one dimension this is randomized response on the sign, with noise.
 
     Reference:
         Asi, Feldman, Talwar, "Optimal algorithms for mean estimation under local differential privacy" (2022), algorithm 2

@@ -128,11 +128,8 @@ class PublicProjection:
     Args:
         mean: float32 [d], subtracted first; zeros where no mean is removed.
         components: float32 [m, d], orthonormal rows, m <= d; None for the identity.
-        scales: float32 [m], > 0, one for each component; None for ones.
+        scales: float32 [m], > 0, one for each component; None for ones, and without components.
         fitted_rows: digests of the rows that it was fitted on, which `fit` and `mean_only` keep; None: not known, or none.
-
-    Raises:
-        ValueError: shapes that do not fit, NaN or Inf, components that are not orthonormal, scales without components or not > 0.
 
     Guarantees:
         Followed by a mechanism that clips or normalizes **after** it, a release keeps exactly that mechanism's guarantee: if M is
@@ -188,15 +185,12 @@ class PublicProjection:
         """The principal components of public rows, the strongest first.
 
         Args:
-            public_embeddings: float array [n, d], numpy or torch: rows that nobody needs protection from, and never those that are to
-                be released. Other text of the same kind does.
+            public_embeddings: float array [n, d], n >= 2, numpy or torch: rows that nobody needs protection from, and never
+                those that are to be released. Other text of the same kind does.
             components: m, how many are kept; at most the number of directions in which the rows vary. "all": that number.
             remove_mean: also subtract the mean of the public rows; without it the components are those of the uncentered rows.
             whiten: also divide each component by its spread in the public rows, so that they vary alike in all directions kept;
                 their mean square length is then 1.
-
-        Raises:
-            ValueError: not two-dimensional, fewer than two rows, NaN or Inf, more components than directions.
         """
         rows = _public_rows(public_embeddings)
         wanted = rows.shape[1] if components == ALL else _components(components, rows.shape[1])
@@ -219,17 +213,12 @@ class PublicProjection:
 
     @classmethod
     def johnson_lindenstrauss(cls, dimension: int, components: int, seed: int) -> PublicProjection:
-        """A random subspace: m orthonormal directions, uniform among all such, from a public seed.
-
-        Args:
-            dimension: d of the rows.
-            components: m <= d.
-            seed: in [0, 2^32). No secret: the map is public.
+        """A random subspace: m <= d orthonormal directions, uniform among all such, from a seed in [0, 2^32), which is public.
 
         Guarantees:
-            Distances shrink by about sqrt(m / d), all alike up to a factor 1 +- epsilon for n rows once m is about
-            8 ln(n) / epsilon^2. The same seed gives the same law everywhere, and nearly always the same bits; the linear algebra of
-            two machines may differ in the last one. Who must have the same map passes it on (`save`) and compares digests.
+            Distances shrink by about sqrt(m / d), all alike up to a factor 1 +- epsilon for n rows once m is about 8 ln(n) /
+            epsilon^2. The same seed gives the same law everywhere, and nearly always the same bits; the linear algebra of two
+            machines may differ in the last one. To have the same map elsewhere, copy it (`save`) and compare digests.
         """
         size = validate.whole_number("dimension", dimension, at_least=1)
         count = _components(components, size)
@@ -256,17 +245,14 @@ class PublicProjection:
         return self.dimension if self.components is None else int(self.components.shape[0])
 
     def transform(self, x: Any) -> Any:
-        """The rows of x in the public coordinates, before the noise.
+        """The rows of x in the public coordinates, before the noise: a new float32 array [m] or [n, m] of x's kind and device.
 
         Args:
             x: float array [d] or [n, d], numpy or torch on any device, or a list, as in `hushvec.privatize`. Not changed.
 
-        Returns:
-            A new array [m] or [n, m] of x's kind and device, float32. Computed in float64 and rounded once. On the CPU, and without
-            gradients, a row's bits depend on the row alone, so that equal rows stay equal.
-
-        Raises:
-            ValueError: another dimension; NaN, Inf or a result beyond float32, with the row.
+        Guarantees:
+            Computed in float64 and rounded once. On the CPU, and without gradients, a row's bits depend on the row alone, so that
+            equal rows stay equal. NaN, Inf and results beyond float32 are refused with their row.
         """
         wide = self._checked("x", x, self.dimension) - _like(x, self.mean)
         if self.components is not None:
@@ -274,14 +260,14 @@ class PublicProjection:
         return _narrowed("x", wide if self.scales is None else wide * _like(x, self.scales))
 
     def lift(self, y: Any) -> Any:
-        """Rows of the public coordinates back in the original space: mean + components^T (y / scales). Post-processing, hence free.
+        """Rows of the public coordinates back in the original space: mean + components^T (y / scales), a new float32 array [d] or
+        [n, d].
+
+        Post-processing, hence free. `lift(transform(x))` is x without what the components leave out.
 
         Args:
             y: float array [m] or [n, m], numpy or torch, in the units of what `transform` returns: a row that was normalized after
                 it comes back with that length.
-
-        Returns:
-            A new array [d] or [n, d], float32. `lift(transform(x))` is x without what the components leave out.
         """
         wide = self._checked("y", y, self.output_dimension)
         if self.scales is not None:
@@ -291,37 +277,28 @@ class PublicProjection:
         return _narrowed("y", wide + _like(y, self.mean))
 
     def require_other_rows(self, x: Any, name: str = "x") -> None:
-        """Refuse rows that the map was fitted on. Every release through it asks: `privatize`, indexes, middleware.
+        """Refuse rows [d] or [n, d], before the map, that it was fitted on. Every release through it asks: `privatize`, indexes,
+        middleware.
 
-        Args:
-            x: float array [d] or [n, d], before the map.
-            name: of the argument, for errors.
-
-        Raises:
-            ValueError: a row is one of them; it is named. Whoever sees the refusal learns that.
+        The error names the row, so whoever sees the refusal learns of it.
 
         Edge cases:
-            Found by digests of its float32 numbers: in another dtype that holds the same ones, layout or library too. Not found: a row
-            that was scaled, normalized, rounded or changed anywhere; rows of zeros; some of more than 2^20 fitted rows; any row where
-            the map was not made by `fit` or `mean_only`. So this catches mistakes, and the absence of a refusal proves nothing.
+            Found by digests of its float32 numbers: in another dtype that holds the same ones, layout or library too. Not found:
+            a row that was scaled, normalized, rounded or changed anywhere; rows of zeros; some of more than 2^20 fitted rows; any
+            row where the map was not made by `fit` or `mean_only`. So this catches mistakes, and the absence of a refusal proves
+            nothing.
         """
         require_other_rows("projection", self.fitted_rows, as_array(name, x), name)
 
     def check(self, public_sample: Any) -> ProjectionFit:
-        """How much of rows like those to be released survives the map, before any epsilon is spent.
+        """How much of rows like those to be released survives the map, before any epsilon is spent. `print` shows what it means.
 
         Args:
             public_sample: float array [n, d], n >= 32, numpy or torch: **public** rows like those to be released, and not those that
-                the map was fitted on. Never private ones: the answer is not private.
-
-        Returns:
-            A `ProjectionFit`; `print` shows what it means. Of more than 2,000 rows as many are looked at.
+                the map was fitted on. Never private ones: the answer is not private. Of more than 2,000 rows as many are looked at.
 
         Edge cases:
             Lengths are measured without the map's scales and mean, neighbors with them: whitening moves neighbors on purpose.
-
-        Raises:
-            ValueError: another dimension, too few rows, NaN or Inf.
         """
         return projection_fit(self, public_sample)
 
@@ -366,8 +343,8 @@ class PublicProjection:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the map as an .npz file of its arrays, format and digest: beside `path` first, then in one step onto it.
 
-        The digests of the rows it was fitted on are in the file, 16 bytes for each of at most 2^20: whoever has a row and the file can
-        tell whether it is among them. That is no loss for public rows.
+        With 16 bytes for each of at most 2^20 rows it was fitted on: whoever has a row and the file can tell whether it is among
+        them.
         """
         save_npz(path, FORMAT, self.digest, {**self._stored(), FITTED_ROWS: words_of(self.fitted_rows)})
 

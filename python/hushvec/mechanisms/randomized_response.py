@@ -53,9 +53,7 @@ class RandomizedResponse:
         k: the labels are 0, 1, ..., k - 1. 2 <= k <= 2^24.
 
     Raises:
-        TypeError: a label that is not hashable, or an argument of the wrong kind.
-        ValueError: duplicate labels, fewer than 2 or more than 2^24, epsilon not > 0 and finite, or so small that 64 random bits
-            cannot prefer the truth by it (about k^2 / 2^64).
+        ValueError: duplicate labels, or an epsilon so small that 64 random bits cannot prefer the truth by it (about k^2 / 2^64).
 
     Guarantees:
         (epsilon, 0)-DP for each answer under replace-one of one person's label (local model: nobody but the person sees it),
@@ -134,12 +132,7 @@ class RandomizedResponse:
         return min(self.epsilon, next_up(float(log_ratio_up(truth, other))))
 
     def standard_error(self, frequency: float, answers: int) -> float:
-        """Standard error of the estimated frequency of a label that this share of all who answer hold.
-
-        Args:
-            frequency: in [0, 1].
-            answers: >= 1.
-        """
+        """Standard error of the estimated frequency of a label that this share in [0, 1] of all who answer hold."""
         if not 0 <= validate.number("frequency", frequency) <= 1:
             raise ValueError(f"frequency must be in [0, 1], got {frequency!r}")
         count = validate.whole_number("answers", answers, at_least=1)
@@ -256,11 +249,7 @@ class RandomizedResponse:
     # ---- what the answers say together ----
 
     def count(self, answers: Iterable[Any]) -> NDArray[np.int64]:
-        """How often each label was answered, in the order of `labels`.
-
-        Args:
-            answers: what `respond` returned, for one batch or several joined.
-        """
+        """How often each label was answered, in the order of `labels`: answers of `respond`, of one batch or several joined."""
         codes = self._codes(answers.ravel().tolist() if isinstance(answers, np.ndarray) else answers)
         return np.bincount(codes, minlength=self.k)
 

@@ -162,15 +162,6 @@ def entries_for(request: Request) -> tuple[Entry, ...]:
     return entries if request.codebook is None else (*entries, _CODEBOOK)
 
 
-def _needs_no_identity(request: Request) -> str:
-    return "a public code does not tell one row from others near it" if has_corpus(request) else ""
-
-
-def _response_arguments(request: Request) -> dict[str, Any]:
-    settings = {"dimension": request.dimension, "rows_per_person": request.rows_per_person}
-    return {"codebook": request.codebook, "epsilon": request.epsilon, **settings}
-
-
 def _response_figures(mechanism: Any, request: Request) -> dict[str, float]:
     fit = request.codebook_fit
     return {"expected cosine": float(mechanism.expected_cosine()) if fit is None else fit.expected_cosine}
@@ -185,9 +176,11 @@ def _public_kind(request: Request) -> str:
 _CODEBOOK = Entry(
     name="codebook",
     class_name="CodebookResponse",
-    arguments=_response_arguments,
+    arguments=lambda request: dict(
+        codebook=request.codebook, epsilon=request.epsilon, dimension=request.dimension, rows_per_person=request.rows_per_person
+    ),
     figures=_response_figures,
-    obstacle=_needs_no_identity,
+    obstacle=lambda request: "a public code does not tell one row from others near it" if has_corpus(request) else "",
     remark=_public_kind,
 )
 _ROWS = (
@@ -322,6 +315,7 @@ _WHITEN_FIRST = (
     "privatize(x, projection=whitening, mechanism=PrivUnit(epsilon={epsilon!r}, dimension=m, corpus_size={n}))."
 )
 
+
 def why(options: tuple[Option, ...], request: Request) -> str:
     best = options[0]
     sentences = [f"{best.name}: {_told(best, request)} at {_price(best.mechanism.cost)}{_next_best(options, request)}."]
@@ -431,7 +425,7 @@ def recommend(
     Args:
         dimension: d, elements in a row; not used by "labels" and "top_k".
         epsilon: > 0, the price of one release to each person in it.
-        delta: in [0, 1). 0 asks for a pure guarantee, which the Gaussian mechanism has not.
+        delta: in [0, 1). 0 asks for a pure guarantee, which the Gaussian mechanism does not have.
         task: "retrieval": the direction of a noisy row matters; ranked by expected cosine, or with n by how often the right one of n
             others is nearest; `why` then also asks for public rows, for a whitening map.
             "release": the row itself matters; ranked by the root mean square error.
@@ -447,7 +441,6 @@ def recommend(
         labels: how many labels, or the labels; needed for "labels".
         k: how many candidates are named; needed for "top_k".
         codebook: for "retrieval": a codebook of public rows of the same kind, which usually keeps most where there are such rows.
-            Without one, `why` asks for it.
         projection: the public map that rows will go through before the release, if there is one; `dimension` is that behind it.
         public_sample: **public** rows like those to be released, which neither codebook nor projection was made from; never private
             ones. Both are checked on it, and a codebook is then ranked by what it keeps of these rows.
@@ -457,12 +450,12 @@ def recommend(
         A `Recommendation`: mechanism, why, options, table; `print` shows them.
 
     Raises:
-        TypeError: wrong kinds; an argument that the task needs is missing.
-        ValueError: a value out of its range, an unknown task, an argument that the task does not use, or no mechanism at this price.
+        TypeError: an argument that the task needs is missing.
+        ValueError: an argument that the task does not use, or no mechanism at this price.
 
     Guarantees:
-        A mechanism whose released bits carry the guarantee (grade "exact") comes before one that is computed in floating point; if
-        the latter would give more, `why` says so. Every mechanism costs at most (epsilon, delta) under replace-one. Nothing is
+        A mechanism whose released bits carry the guarantee (grade "exact") comes before one that is computed in floating point;
+        if the latter would give more, `why` says so. Every mechanism costs at most (epsilon, delta) under replace-one. Nothing is
         drawn, charged or released. Figures are expectations of the mechanism, not of what your data will show: "ideal top-1" is
         that of rows without near neighbors, and real rows have some.
 
@@ -503,7 +496,8 @@ def recommend(
             raise TypeError(f"{name} must be given for task {task!r}")
         if getattr(request, name) is not None and name not in asked.needs + asked.takes:
             raise ValueError(f"{name} must be None for task {task!r}, got {getattr(request, name)!r}")
-    options = tuple(sorted((option_of(entry, request) for entry in entries_for(request)), key=_rank))
+    found = (option_of(entry, request) for entry in entries_for(request))
+    options = tuple(sorted(found, key=lambda option: (option.mechanism is None, not option.claims_privacy, -option.merit)))
     if options[0].mechanism is None:
         reasons = "; ".join(f"{option.name}: {option.remark}" for option in options)
         raise ValueError(f"no mechanism for task {task!r} at epsilon = {request.epsilon!r}, delta = {request.delta!r}: {reasons}")
@@ -552,7 +546,3 @@ def _checked_labels(labels: Any) -> int | Sequence[Hashable]:
     if isinstance(labels, str | bytes) or not hasattr(labels, "__len__"):
         raise TypeError(f"labels must be a whole number or a sequence, got {validate.kind(labels)}")
     return labels  # type: ignore[no-any-return]
-
-
-def _rank(option: Option) -> tuple[bool, bool, float]:
-    return option.mechanism is None, not option.claims_privacy, -option.merit

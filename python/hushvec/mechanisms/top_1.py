@@ -29,7 +29,8 @@ _CELLS, _STEPS, _NEAR_ENOUGH = 1024, 400, 1e-3
 
 
 def top_1_bound(epsilon: float, corpus_size: int, *, noise_on: str = "queries") -> float:
-    """The largest probability with which the right one of n rows can be found, over all mechanisms with (epsilon, 0)-DP for a row.
+    """The largest probability with which the right one of n rows can be found, over all mechanisms with (epsilon, 0)-DP for a
+    row.
 
     Args:
         epsilon: > 0, of one released row.
@@ -41,21 +42,16 @@ def top_1_bound(epsilon: float, corpus_size: int, *, noise_on: str = "queries") 
         A probability in [1/n, 1], rounded up: by less than 1e-4 of it for queries, and by about 1 % for documents, where the best
         mechanism is not known in closed form.
 
-    Raises:
-        ValueError: epsilon not > 0 and finite, corpus_size < 1, another noise_on.
-
     Guarantees:
-        With rows drawn independently of each other from any one law, a mechanism that was fixed without seeing them, and one of them
-        chosen at random, no rule that sees what was released names the right one more often; not even one that knows the law and
-        the mechanism. The same holds for rows that are independent given something unknown (a topic, say).
+        With rows drawn independently of each other from any one law, a mechanism that was fixed without seeing them, and one of
+        them chosen at random, no rule that sees what was released names the right one more often; not even one that knows the law
+        and the mechanism. The same holds for rows that are independent given something unknown (a topic, say).
+        docs/proofs/top_1_bound.md.
 
     Edge cases:
         Not covered: a mechanism that was made from the n rows, such as randomized response over a public index
         (`PublicCodebook.of(index)`), which reaches e^epsilon / (e^epsilon + n - 1); delta > 0; a person whose several rows are
         combined. Finding one of several right rows, or the right one among the ten best, is easier.
-
-    Reference:
-        docs/proofs/top_1_bound.md.
 
     Example:
         >>> from hushvec.mechanisms import top_1_bound

@@ -45,23 +45,20 @@ class GumbelTopK:
         epsilon: of the whole selection; epsilon_per_pick is then epsilon / k, rounded down. Or else:
         epsilon_per_pick: eps0, of one of the k picks; in [2^-100, 2^100]. epsilon is then k eps0, rounded up.
 
-    Raises:
-        TypeError: an argument of the wrong kind, or both or neither of the two epsilons.
-
     Guarantees:
-        For one row of scores, under the adjacency that `sensitivity` is stated for: (k eps0, 0)-DP, and rho-zCDP with
-        rho = k eps0^2 / 8, as each pick is eps0-bounded-range. What is released is the ordered list of k candidates. It is exact: the
+        For one row of scores, under the adjacency that `sensitivity` is stated for: (k eps0, 0)-DP, and rho-zCDP with rho = k
+        eps0^2 / 8, as each pick is eps0-bounded-range. What is released is the ordered list of k candidates. It is exact: the
         selection is that of Gumbel noise over the reals, decided by brackets that hold for all further bits of each uniform, and
-        scores and factor are taken as the exact numbers that their doubles are.
-        The scores themselves are **not** covered. Releasing the scores of the selected candidates, or anything that depends on them
-        (a threshold, the documents' raw text), costs extra.
+        scores and factor are taken as the exact numbers that their doubles are. The scores themselves are **not** covered:
+        releasing those of the selected candidates, or anything that depends on them (a threshold, the documents' raw text), costs
+        extra.
 
     Edge cases:
         Equal scores share a place at random. The number of candidates is public. k may be all of them: a random ranking.
 
     Reference:
-        Durfee and Rogers, "Practical differentially private top-k selection with pay-what-you-get composition" (2019), sections 4.1
-        and 4.2; Cesar and Rogers, "Bounding, concentrating, and truncating" (2021), for rho.
+        Durfee and Rogers, "Practical differentially private top-k selection with pay-what-you-get composition" (2019), sections
+        4.1 and 4.2; Cesar and Rogers, "Bounding, concentrating, and truncating" (2021), for rho.
 
     Example:
         >>> import hushvec as hv
@@ -135,21 +132,16 @@ class GumbelTopK:
     # ---- the selection ----
 
     def select(self, scores: Any, *, generator: _core.Generator | None = None) -> NDArray[np.int64]:
-        """The indices of the k selected candidates, the largest noisy score first.
+        """The indices of the k selected candidates, the largest noisy score first: int64 (k,), or (rows, k) for rows.
 
         Args:
             scores: one score a candidate, or rows of them: an array of float64, float32 or float16, taken as exact numbers, or of
-                integers up to 2^53. Each row is a selection of its own and costs `cost`; a person who moves scores in several
-                rows pays for each.
+                integers up to 2^53; at most 2^40 (2^38 with AES-256). Each row is a selection of its own and costs `cost`; a person
+                who moves scores in several rows pays for each.
             generator: a `Generator`; None for the one of the process.
 
-        Returns:
-            int64 indices of shape (k,), or (rows, k) for rows.
-
         Raises:
-            TypeError: scores of another kind.
-            ValueError: NaN or Inf, not one or two dimensions, fewer than k candidates, more than 2^40 scores (2^38 with AES-256).
-                Nothing is drawn then.
+            ValueError: NaN or Inf, not one or two dimensions, fewer than k candidates, too many scores. Nothing is drawn then.
 
         Guarantees:
             Those of the class for each row; the same key stream selects the same on every backend and any number of threads.
