@@ -16,7 +16,7 @@ from hushvec.retrieval.measures import cosines, theoretical_cosine
 WITHIN = 0.01
 LARGEST_ERROR = 0.002
 
-# epsilon (or sigma) that leaves a cosine of about 0.4 to 0.6, where few rows say much; docs/clinical.md has smaller ones.
+# epsilon (or sigma) that leaves a cosine of about 0.4 to 0.6, where few rows say much; smaller ones are in the clinical study.
 CASES = {
     384: [
         Gaussian(epsilon=200.0, delta=1e-5, dimension=384),

@@ -89,7 +89,8 @@ def start_exporting() -> Callable[[], None]:
     provider = TracerProvider(resource=Resource.create({SERVICE_NAME: named}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)
-    return provider.shutdown
+    stop: Callable[[], None] = provider.shutdown
+    return stop
 
 
 @contextlib.contextmanager
