@@ -41,9 +41,12 @@ def report(file):
     """id -> (seconds, whether it was skipped) of pytest's XML."""
     found = {}
     for case in ElementTree.parse(file).getroot().iter("testcase"):
+        if not case.get("classname"):   # a file that was skipped as a whole
+            found[case.get("name").replace(".", "/") + ".py"] = 0.0, True
+            continue
         *path, last = case.get("classname").split(".")
         classes = []
-        while not (ROOT / "/".join((*path, last))).with_suffix(".py").is_file():   # tests in classes
+        while path and not (ROOT / "/".join((*path, last))).with_suffix(".py").is_file():   # tests in classes
             classes.insert(0, last)
             *path, last = path
         name = "::".join(["/".join((*path, last)) + ".py", *classes, case.get("name")])
@@ -55,7 +58,11 @@ def group(name, seconds, skipped, slim):
     for place, pattern in PATHS.items():
         if pattern.match(name):
             return place
-    if group_of(name) == "hosts" if slim is None else not skipped and slim.get(name, (0, True))[1]:
+    if slim is None:
+        needs_packages = group_of(name) == "hosts"
+    else:
+        needs_packages = not skipped and any(slim.get(part, (0, False))[1] for part in (name, name.split("::")[0]))
+    if needs_packages:
         return "hosts"
     return "slow" if seconds >= SLOW and name not in SENTINELS else None
 

@@ -172,36 +172,19 @@ def surface() -> dict[str, Any]:
 
 
 def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What a user of `before` would miss. A name that still works and warns that it is old is said to be deprecated."""
+    """What a user of `before` would miss."""
     found = []
     for module, names in before["names"].items():
-        loaded = _imported(module)
-        there = now["names"].get(module) or ({} if loaded is None else names_of(loaded))
+        there = now["names"].get(module, {})
         for name, shape in names.items():
             if name in there and there[name] != shape:
                 found.append(f"{module}.{name} was {shape}\n    and is {there[name]}")
             elif name not in there:
-                found.append(f"{module}.{name} is {'deprecated' if _can_be_had(loaded, name) else 'gone'}")
+                found.append(f"{module}.{name} is gone")
     for name, made in before["releases"].items():
         if now["releases"].get(name) != made:
             found.append(f"the release {name!r} has other bits")
     return found
-
-
-def _imported(module: str) -> Any:
-    """The module by a name that may be deprecated, or None."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            return importlib.import_module(module)
-    except ImportError:
-        return None
-
-
-def _can_be_had(module: Any, name: str) -> bool:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return hasattr(module, name)
 
 
 def main() -> int:

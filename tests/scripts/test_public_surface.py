@@ -25,11 +25,6 @@ def test_a_name_that_is_gone(before):
     assert surface.differences(before, NOW) == ["hushvec.no_such_name is gone"]
 
 
-def test_a_deprecated_module_is_no_difference(before):
-    before["names"]["hushvec.calibrate"] = {"gaussian_sigma": before["names"]["hushvec"]["gaussian_sigma"]}
-    assert surface.differences(before, NOW) == []
-
-
 def test_another_default_is_another_signature(before):
     shape = before["names"]["hushvec"]["clip_and_noise"]
     before["names"]["hushvec"]["clip_and_noise"] = shape.replace("exact=True", "exact=False")

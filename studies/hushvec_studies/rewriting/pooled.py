@@ -48,7 +48,7 @@ class PooledMiniLM:
 def trained_on(path_or_id):
     """The embedder that a checkpoint in a folder names; None for a hub id, whose own embedder is known."""
     folder = Path(path_or_id)
-    return read_fields(folder / CONFIG_FILE).embedder_model_name if (folder / CONFIG_FILE).is_file() else None
+    return read_fields(folder / CONFIG_FILE).others["embedder_model_name"] if (folder / CONFIG_FILE).is_file() else None
 
 
 def embedder_of(named, given):
