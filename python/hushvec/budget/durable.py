@@ -127,7 +127,8 @@ class DurableLedger:
         self._store = store
         self._key = key
         self._new_ids()
-        self._group: GroupCommit[_Request] = GroupCommit(self._run_batch)
+        run_batch = weakref.WeakMethod(self._run_batch)  # no circle, so that the connection ends with the last reference
+        self._group: GroupCommit[_Request] = GroupCommit(lambda batch: run_batch()(batch))  # type: ignore[misc]
         weakref.finalize(self, store.close)  # a budget that is never closed leaves no connection behind
         first = self._open(terms, keeps_own_delta)
         self.terms = terms_of(first)

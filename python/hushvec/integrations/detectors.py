@@ -44,22 +44,22 @@ def detector(entry: str) -> Detector:
     return cast(Detector, make(where) if wanted else make())
 
 
-def require_threshold(score_threshold: float) -> float:
+def _require_threshold(score_threshold: float) -> float:
     if not 0 <= score_threshold <= 1:
         raise ValueError(f"score_threshold must be in [0, 1], got {score_threshold!r}")
     return score_threshold
 
 
-def require_text(text: object) -> None:
+def _require_text(text: object) -> None:
     if not isinstance(text, str):
         raise TypeError(f"text must be a string, got {type(text).__name__}")
 
 
-def require_folder(folder: Path) -> None:
+def _require_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: must be a folder with a model")
 
 
-def span_of(text: str, start: int, end: int, category: str, rule: str, score: float) -> Span:
+def _span_of(text: str, start: int, end: int, category: str, rule: str, score: float) -> Span:
     """A find of a category, with the category's placeholder."""
     return Span(start, end, text[start:end], category, default_placeholder(category), rule, score)

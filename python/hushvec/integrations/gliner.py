@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations.detectors import require_folder, require_text, require_threshold, span_of
+from hushvec.integrations.detectors import _require_folder, _require_text, _require_threshold, _span_of
 from hushvec.text.pii.categories import require_category_name
 from hushvec.text.pii.spans import Span
 
@@ -57,13 +57,13 @@ class GlinerDetector:
         labels: Mapping[str, str] | None = None,
         score_threshold: float = DEFAULT_THRESHOLD,
     ) -> None:
-        self._threshold = require_threshold(score_threshold)
+        self._threshold = _require_threshold(score_threshold)
         chosen = LABELS if labels is None else labels
         if not chosen:
             raise ValueError("labels must name at least one label, got none")
         self._labels = {label: require_category_name("labels", category) for label, category in chosen.items()}
         if isinstance(model, (str, os.PathLike)):
-            require_folder(Path(model))
+            _require_folder(Path(model))
             with needs_extra("a GLiNER model", "gliner"):
                 from gliner import GLiNER
             model = GLiNER.from_pretrained(str(model), local_files_only=True)
@@ -71,14 +71,14 @@ class GlinerDetector:
 
     def detect(self, text: str) -> list[Span]:
         """The finds as spans, in the order of the text; one that two windows see counts once, with the higher score."""
-        require_text(text)
+        _require_text(text)
         best: dict[tuple[int, int, str], float] = {}
         for first, last in _windows(text):
             for one in self._model.predict_entities(text[first:last], list(self._labels), threshold=self._threshold):
                 key = (first + one["start"], first + one["end"], one["label"])
                 best[key] = max(best.get(key, 0.0), float(one["score"]))
         return [
-            span_of(text, start, end, self._labels[label], f"gliner:{label}", score)
+            _span_of(text, start, end, self._labels[label], f"gliner:{label}", score)
             for (start, end, label), score in sorted(best.items())
         ]
 

@@ -94,7 +94,8 @@ class PrivateDocumentEmbedder(_Embedder):
         beside what the model reported.
 
     Raises:
-        As PrivateTextEmbedder; from `run` TypeError for anything but a list of documents with text content, ValueError for none.
+        TypeError: from `run`, anything but a list of documents with text content; otherwise as PrivateTextEmbedder.
+        ValueError: from `run`, no documents.
 
     Guarantees:
         Those of the middleware, for the embeddings, unless noise_on is "queries". Content and meta of the documents pass through as

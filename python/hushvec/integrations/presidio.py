@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations.detectors import require_text, require_threshold, span_of
+from hushvec.integrations.detectors import _require_text, _require_threshold, _span_of
 from hushvec.text.pii.categories import canonical
 from hushvec.text.pii.spans import Span
 
@@ -55,20 +55,20 @@ class PresidioDetector:
     """
 
     def __init__(self, analyzer: Any = None, *, language: str = "en", score_threshold: float = DEFAULT_THRESHOLD) -> None:
-        self._threshold = require_threshold(score_threshold)
+        self._threshold = _require_threshold(score_threshold)
         self._analyzer = pattern_analyzer(language) if analyzer is None else analyzer
         self._language = language
 
     def raw(self, text: str) -> list[Any]:
         """Presidio's own results (`RecognizerResult`), in the order of the text."""
-        require_text(text)
+        _require_text(text)
         found = self._analyzer.analyze(text, language=self._language, score_threshold=self._threshold)
         return sorted(found, key=lambda one: (one.start, one.end))
 
     def detect(self, text: str) -> list[Span]:
         """The finds as spans, with categories of this package where there is one."""
         return [
-            span_of(text, one.start, one.end, category_of(one.entity_type), f"presidio:{one.entity_type}", float(one.score))
+            _span_of(text, one.start, one.end, category_of(one.entity_type), f"presidio:{one.entity_type}", float(one.score))
             for one in self.raw(text)
         ]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations.detectors import require_text, span_of
+from hushvec.integrations.detectors import _require_text, _span_of
 from hushvec.text.pii.categories import require_category_name
 from hushvec.text.pii.spans import Span
 
@@ -65,7 +65,7 @@ class SpacyDetector:
 
     def detect(self, text: str) -> list[Span]:
         """The entities as spans, in the order of the text."""
-        require_text(text)
+        _require_text(text)
         return [span for start, end in _pieces(text) for span in self._spans(text, start, end)]
 
     def _spans(self, text: str, first: int, last: int) -> Iterator[Span]:
@@ -74,7 +74,7 @@ class SpacyDetector:
             category = self._categories[label] if label in self._categories else label.lower().replace("_", " ")
             if category is not None:
                 start, end = first + entity.start_char, first + entity.end_char
-                yield span_of(text, start, end, category, f"spacy:{label}", SCORE)
+                yield _span_of(text, start, end, category, f"spacy:{label}", SCORE)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations.detectors import require_folder, require_text, require_threshold, span_of
+from hushvec.integrations.detectors import _require_folder, _require_text, _require_threshold, _span_of
 from hushvec.text.pii.categories import canonical, require_category_name
 from hushvec.text.pii.spans import Span
 
@@ -64,7 +64,7 @@ class TokenClassifierDetector:
         stride: int | None = None,
         device: str = "cpu",
     ) -> None:
-        self._threshold = require_threshold(score_threshold)
+        self._threshold = _require_threshold(score_threshold)
         self._name = Path(folder).name
         self._tokenizer, self._model = _loaded(Path(folder))
         if not getattr(self._tokenizer, "is_fast", False):
@@ -81,7 +81,7 @@ class TokenClassifierDetector:
 
     def detect(self, text: str) -> list[Span]:
         """Spans of the model, in the order of the text."""
-        require_text(text)
+        _require_text(text)
         if not text.strip():
             return []
         return [span for span in self._spans(text, self._words(text)) if span.score >= self._threshold]
@@ -155,11 +155,11 @@ class TokenClassifierDetector:
         while start < end and text[start].isspace():
             start += 1
         score = sum(word.score for word in run) / len(run)
-        yield span_of(text, start, end, category, f"{self._name}:{label}", score)
+        yield _span_of(text, start, end, category, f"{self._name}:{label}", score)
 
 
 def _loaded(folder: Path) -> tuple[Any, Any]:
-    require_folder(folder)
+    _require_folder(folder)
     with needs_extra("a token classifier", "text"):
         import torch  # noqa: F401
         from transformers import AutoModelForTokenClassification, AutoTokenizer

@@ -41,9 +41,8 @@ def audit_training(
     """Bound the epsilon of a training run from below by guessing which canaries it was given.
 
     Args:
-        train: called once with a mask, bool [canaries]; trains on the usual data and the canaries with True, and returns the
-        model. score: called with that model; float [canaries], larger where the model looks more as if it had seen the canary.
-        How much
+        train: called once with a mask, bool [canaries]; trains on the usual data and the canaries with True, and returns the model.
+        score: called with that model; float [canaries], larger where the model looks more as if it had seen the canary. How much
             lower the loss is than before training is a good one.
         canaries: m >= 32, how many there are; more canaries allow a larger bound.
         epsilon: what the run claims at `delta`, >= 0, under add-or-remove adjacency; math.inf for a run without a claim.
