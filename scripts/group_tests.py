@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Makes tests/groups.txt, which says what each target of the Makefile runs, from the durations of one run of all tests.
 
-    make full-report                     writes build/report.xml: every test, with every package, on an idle machine
-    python scripts/group_tests.py build/report.xml [build/slim.xml] > tests/groups.txt
+    python scripts/group_tests.py every.xml [slim.xml] > build/groups.txt && mv build/groups.txt tests/groups.txt
+
+The first file is what `pytest --junitxml` writes of every test, with the packages of the extra `test-all`, on an idle machine.
 
 The second file is a report of the same tests in the environment of `make test`: what was skipped there alone needs packages. Without
 it, the tests that tests/groups.txt has as `hosts` stay there.
@@ -20,8 +21,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 from groups import GROUPS, SENTINELS, group_of  # noqa: E402
 
 SLOW = 0.5  # seconds
-# Files by what they need, whatever they take.
+# By what they need, whatever they take. Blocks of the documents meet all of the packages.
 PATHS = {
+    "hosts": re.compile(r"tests/docs/test_blocks\.py::test_a_block_runs_when_pasted"),
     "device_code": re.compile(r"tests/native/cuda/"),
     "site": re.compile(r"tests/(serve/test_browser|docs/test_site\w*)\.py"),
 }

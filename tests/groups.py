@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 GROUPS = ("hosts", "site", "device_code", "slow")
-# Slower than others of `make test`, and there all the same: what each family of kernels promises, once.
+# Slower than others of `make test`, and there all the same. The other families of kernels have tests below half a second.
 SENTINELS = (
     "tests/evidence/exact/test_same_bits.py::test_dtypes[portable-laplacian-chacha20]",   # fills, clip-and-noise
     "tests/evidence/exact/test_int8.py::test_gaussian[portable-aes256]",

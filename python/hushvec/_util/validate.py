@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from numbers import Real
 from typing import Any
 
@@ -139,6 +139,18 @@ def strings(name: str, value: Any) -> None:
     for one in value:
         if not isinstance(one, str):
             raise TypeError(f"{name} must be a sequence of strings, got {kind(one)} in it")
+
+
+def fields(what: str, value: Any, names: Collection[str]) -> None:
+    """A mapping with exactly these names."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{what} must be an object with fields, got {kind(value)}")
+    for name in names:
+        if name not in value:
+            raise ValueError(f"{what} must have the field {name!r}")
+    for name in value:
+        if name not in names:
+            raise ValueError(f"{what} must not have the field {name!r:.60}: it is unknown")
 
 
 def kind(value: Any) -> str:

@@ -237,7 +237,7 @@ def verify_export(export: Mapping[str, Any], heads: Iterable[Head | tuple[int, s
         >>> report.holds, report.first_wrong, report.reason
         (False, 2, 'entry_hash does not follow from the row')
     """
-    _require_fields("export", export, _HEADER)
+    validate.fields("export", export, _HEADER)
     version = export["budget_export_version"]
     if type(version) is not int or version != EXPORT_VERSION:
         raise ValueError(f"budget_export_version must be {EXPORT_VERSION}, got {export['budget_export_version']!r:.40}")
@@ -247,7 +247,7 @@ def verify_export(export: Mapping[str, Any], heads: Iterable[Head | tuple[int, s
     if not isinstance(rows, list):
         raise TypeError(f"rows must be a list, got {validate.kind(rows)}")
     for row in rows:
-        _require_fields("a row", row, _ROW)
+        validate.fields("a row", row, _ROW)
     own_head = export_head(export)
     report = check_chain(((key, *(row[name] for name in _ROW)) for row in rows), [own_head, *(Head(*head) for head in heads)])
     if report.holds and report.head != own_head:
@@ -259,9 +259,9 @@ def verify_export(export: Mapping[str, Any], heads: Iterable[Head | tuple[int, s
 
 def export_head(export: Mapping[str, Any]) -> Head:
     """The end of an exported chain, to be kept and compared with later."""
-    _require_fields("export", export, _HEADER)
+    validate.fields("export", export, _HEADER)
     head = export["head"]
-    _require_fields("head", head, ("rows", "entry_hash"))
+    validate.fields("head", head, ("rows", "entry_hash"))
     _require_utf8_text("entry_hash", head["entry_hash"])
     return Head(validate.whole_number("rows", head["rows"], at_least=1), head["entry_hash"])
 
@@ -270,14 +270,3 @@ def _require_utf8_text(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be text, got {validate.kind(value)}")
     require_utf8(value, name)
-
-
-def _require_fields(what: str, fields: Any, names: tuple[str, ...]) -> None:
-    if not isinstance(fields, Mapping):
-        raise TypeError(f"{what} must be an object with fields, got {validate.kind(fields)}")
-    for name in names:
-        if name not in fields:
-            raise ValueError(f"{what} must have the field {name!r}")
-    for name in fields:
-        if name not in names:
-            raise ValueError(f"{what} must not have the field {name!r:.60}: it is unknown")

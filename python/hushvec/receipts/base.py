@@ -77,14 +77,10 @@ def json_object(text: str, what: str = "receipt", most_characters: int = _MOST_C
 
 def require_fields(fields: Any, known: Collection[str]) -> None:
     """Check that all fields are known and none is missing, and that notes are a list."""
-    if not isinstance(fields, Mapping):
-        raise ReceiptError(f"receipt must be an object with fields, got {type(fields).__name__}")
-    for name in known:
-        if name not in fields:
-            raise ReceiptError(f"receipt must have the field {name!r}")
-    for name in fields:
-        if name not in known:
-            raise ReceiptError(f"receipt must not have the field {name!r:.60}: it is unknown")
+    try:
+        validate.fields("receipt", fields, known)
+    except (TypeError, ValueError) as error:
+        raise ReceiptError(str(error)) from None
     if not isinstance(fields["notes"], (list, tuple)):
         raise ReceiptError("notes must be a list of strings")
 
