@@ -12,7 +12,7 @@ PIP_WHEEL = -m pip wheel --quiet --disable-pip-version-check --no-deps
 # The file that takes longest begins first (tests/groups.py).
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick sanitizers arm ranks wheel release tidy coverage format bench figures docs clean FORCE
+.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick native-rest device-core sanitizers arm ranks wheel release tidy coverage format bench figures docs clean FORCE
 
 demo: .venv/installed
 	@.venv/bin/hushvec demo
@@ -129,9 +129,13 @@ ANY_GROUP = $(subst $(empty) $(empty), or ,$(subst -,_,$(strip $(GROUPS))))
 hosts site device-code slow:
 	$(MAKE) groups GROUPS=$@
 
+# The core with device code where nvcc is: it takes as long to compile as the packages of the groups take to install.
+device-core:
+	$(MAKE) CUDA=$(CUDA_FOUND) .venv-test/core
+
 groups:
 	$(MAKE) --jobs=2 $(if $(filter device-code,$(GROUPS)),CUDA=$(CUDA_FOUND)) $(GROUPS:%=.venv-test/%) .venv-test/installed \
-	  $(if $(filter device-code slow,$(GROUPS)),native)
+	  $(if $(filter device-code slow,$(GROUPS)),native-rest)
 	$(PYTEST) -m "not alone and ($(ANY_GROUP))" $$($(BIN)/python tests/groups.py $(GROUPS))
 	$(if $(filter slow,$(GROUPS)),$(BIN)/python -m pytest -m alone $(ALONE))
 
@@ -147,10 +151,14 @@ full: $(GROUPS:%=.venv-test/%)
 newest: .venv-test/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/try_extras.py $(EXTRAS)
 
-# The C++ tests as released, and the example of the installed library; without those that run over all words in `native-quick`.
+# The C++ tests as released, and the example of the installed library; `native-quick` leaves out those that take long to compile or to run,
+# and `native-rest` is they alone.
 native-quick: .venv-test/core
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_native.sh dev-quick
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_installed.sh build/dev
+
+native-rest: .venv-test/core
+	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_native.sh dev-rest
 
 native: .venv-test/core
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_native.sh dev
@@ -172,8 +180,8 @@ wheel: .venv-test/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/check_wheel.py
 
 # Both build in build/dev: one after the other.
-ifneq ($(filter native native-quick,$(MAKECMDGOALS)),)
-wheel: | $(filter native native-quick,$(MAKECMDGOALS))
+ifneq ($(filter native%,$(MAKECMDGOALS)),)
+wheel: | $(filter native%,$(MAKECMDGOALS))
 endif
 
 # The packages of a release into dist/VERSION, checked; nothing is uploaded: make release VERSION=0.2.0

@@ -5,7 +5,7 @@
 #   scripts/check_native.sh                   CXX=clang++ on a fresh tree chooses the compiler
 #   scripts/check_native.sh release           these presets only
 #   scripts/check_native.sh dev               in the build folder of `make dev`, with the objects of the Python module
-#   scripts/check_native.sh dev-quick         the same without the tests that take longest
+#   scripts/check_native.sh dev-quick         the same without the tests that take longest; dev-rest runs only those
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,8 +22,8 @@ failed=0
 for preset in "$@"; do
   echo "== $preset: build"
   SECONDS=0
-  built=${preset%-quick}
-  [ "$built" = "$preset" ] && targets=() || targets=(--target quick_tests)
+  built=${preset%%-*}
+  [ "$preset" != dev-quick ] && targets=() || targets=(--target quick_tests)
   if ! { { [ "$built" = dev ] || cmake --preset "$built"; } && cmake --build --preset "$built" -j "$cores" "${targets[@]}"; } >"$log" 2>&1; then
     tail -n 60 "$log"
     echo "$preset does not build"
