@@ -150,7 +150,11 @@ def charged(budget, *receipts):
 
 
 @pytest.mark.parametrize(
-    ("second", "holds"), [((401, 800), True), ((200, 800), False), ((None,), False), ((1, 400, OTHER), True)]
+    ("second", "holds"),
+    [
+        ((401, 800), True), ((200, 800), False),
+        pytest.param((None,), False, marks=pytest.mark.full), pytest.param((1, 400, OTHER), True, marks=pytest.mark.full),
+    ],
 )
 def test_charges_of_epsilon_add_up_for_independent_samples_only(files, tmp_path, second, holds):
     budget = hv.PrivacyBudget(100.0, 0.1)

@@ -90,8 +90,13 @@ def test_a_killed_worker_leaves_every_row_once(cluster, tmp_path, record_propert
     print(f"Ray: {rows} x {DIMENSION}, 2 workers, one killed: {seconds:.1f} s, each row once, bits as in one process")
 
 
-@pytest.mark.parametrize("stored", ("lists", "tensors"))
-@pytest.mark.parametrize("batch_format, batch_size", (("pyarrow", 7), ("numpy", 1000)))
+@pytest.mark.parametrize(
+    "stored, batch_format, batch_size",
+    [
+        ("lists", "pyarrow", 7), ("tensors", "numpy", 1000),
+        *(pytest.param(*others, marks=pytest.mark.full) for others in (("lists", "numpy", 1000), ("tensors", "pyarrow", 7))),
+    ],
+)  # fmt: skip
 def test_both_batch_formats(cluster, stored, batch_format, batch_size):
     job = NoiseJob.start(dimension=16, epsilon=8.0)
     vectors = np.random.default_rng(1).standard_normal((90, 16)).astype(np.float32)

@@ -3,15 +3,13 @@
 import ast
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = [ROOT / "tests", ROOT / "studies" / "tests"]   # helpers are imported from both
 FILES = sorted(path for folder in FOLDERS for path in folder.rglob("test_*.py"))
-FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 # Calls that fail by themselves: of pytest, torch and hypothesis, a check that is a parameter of the test; and assert_... of numpy.
 CHECKS = {"raises", "warns", "fail", "opcheck", "runTest", "check"}
-
-
 
 
 @cache
@@ -19,26 +17,35 @@ def tree_of(path):
     return ast.parse(path.read_text())
 
 
+class Function(NamedTuple):
+    name: str
+    checks: bool   # fails by itself: an assertion that is not about one thing twice, or a subprocess that must succeed
+    raises: bool
+    calls: frozenset   # names of what it calls
+
+    def can_fail(self, helpers):
+        return self.checks or not self.calls.isdisjoint(helpers)
+
+
 @cache
 def functions_of(path):
-    return [node for node in ast.walk(tree_of(path)) if isinstance(node, FUNCTIONS)]
+    return [summary(node) for node in ast.walk(tree_of(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
-def is_check(node, helpers):
-    """Whether it fails by itself: an assertion that is not about one thing twice, a call of a helper that has one, a subprocess
-    that must succeed."""
-    if isinstance(node, ast.Assert):
-        sides = [node.test.left, *node.test.comparators] if isinstance(node.test, ast.Compare) else []
-        return len(sides) != 2 or ast.dump(sides[0]) != ast.dump(sides[1])
-    if not isinstance(node, ast.Call):
-        return False
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
-    must_succeed = any(keyword.arg == "check" and getattr(keyword.value, "value", None) is True for keyword in node.keywords)
-    return name in CHECKS | helpers or str(name).startswith("assert_") or must_succeed
-
-
-def can_fail(function, helpers):
-    return any(is_check(node, helpers) for node in ast.walk(function))
+def summary(function):
+    checks, raises, calls = False, False, set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert):
+            sides = [node.test.left, *node.test.comparators] if isinstance(node.test, ast.Compare) else []
+            checks |= len(sides) != 2 or ast.dump(sides[0]) != ast.dump(sides[1])
+        elif isinstance(node, ast.Raise):
+            raises = True
+        elif isinstance(node, ast.Call):
+            name = str(node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None))
+            calls.add(name)
+            must_succeed = any(keyword.arg == "check" and getattr(keyword.value, "value", None) is True for keyword in node.keywords)
+            checks |= name in CHECKS or name.startswith("assert_") or must_succeed
+    return Function(function.name, checks, raises, frozenset(calls))
 
 
 def modules_in_reach(path):
@@ -55,19 +62,15 @@ def modules_in_reach(path):
 def helpers_of(path):
     """Names of functions that can fail, through each other as well, and are no tests: in the file or in what it imports."""
     functions = [one for module in modules_in_reach(path) for one in functions_of(module) if not one.name.startswith("test_")]
-    found = frozenset()
-    while more := {one.name for one in functions if can_fail(one, found) or raises(one)} - found:
+    found = {one.name for one in functions if one.raises}
+    while more := {one.name for one in functions if one.can_fail(found)} - found:
         found |= more
     return found
 
 
-def raises(function):
-    return any(isinstance(node, ast.Raise) for node in ast.walk(function))
-
-
 def without_assertions(path):
     helpers = helpers_of(path)
-    return [one.name for one in functions_of(path) if one.name.startswith("test_") and not can_fail(one, helpers)]
+    return [one.name for one in functions_of(path) if one.name.startswith("test_") and not one.can_fail(helpers)]
 
 
 def test_no_test_is_without_an_assertion():

@@ -113,7 +113,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
 
 # ---- killed ----
 
-KILLS = scaled(5, 200)
+KILLS = scaled(3, 200)
 
 
 def killed_after(seconds, folder, configuration, **others):

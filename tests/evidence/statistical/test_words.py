@@ -13,7 +13,7 @@ from scipy import stats
 from evidence.reference import checks
 from evidence.reference.sizes import scaled
 from evidence.reference.stream import ROUNDS
-from evidence.statistical.draws import ALPHA, CIPHERS
+from evidence.statistical.draws import ALPHA, KEY_STREAMS
 
 WORDS = scaled(1 << 21, 1 << 26)
 KEY = bytes(range(60, 92))
@@ -45,12 +45,12 @@ def alike_p_value(first, second):
     return checks.count(int(ONES[(first ^ second).view(np.uint8)].sum()), 32 * first.size, 0.5)
 
 
-@pytest.mark.parametrize("cipher", CIPHERS)
+@pytest.mark.parametrize("cipher", KEY_STREAMS)
 def test_words_are_uniform(hooks, cipher):
     assert smallest_p_value(words_of(hooks, cipher)) > ALPHA
 
 
-@pytest.mark.parametrize("cipher", CIPHERS)
+@pytest.mark.parametrize("cipher", KEY_STREAMS)
 def test_calls_and_domains_share_no_bits(hooks, cipher):
     words = words_of(hooks, cipher)
     for change in (dict(nonce=4), dict(nonce=6), dict(nonce=5 + (1 << 40)), dict(domain=1), dict(domain=16)):
