@@ -139,9 +139,7 @@ def classical_lines():
 
 def cohort_lines():
     for cohort in COHORT_NAMES:
-        for public_map in (*MAPS, "mean (elsewhere)"):
-            if public_map == "mean (elsewhere)" and cohort == "distinct":
-                continue
+        for public_map in {"distinct": ("none",), "clinical": (*MAPS, "mean (elsewhere)")}.get(cohort, ("none", "whitened")):
             asked = [(name, epsilon) for epsilon in (10.0, 16.0) for name in (PRIVUNIT, PRIVUNIT_CORPUS)]
             cells = [percent(of(COHORTS, cohort, name, public_map, epsilon)) for name, epsilon in asked]
             sigma = percent(of(COHORTS, cohort, EMPIRICAL, public_map, 0.2)) if public_map in MAPS else ""
@@ -150,7 +148,7 @@ def cohort_lines():
 
 
 def size_lines():
-    for patients in (100, 300, 1000, 3000, 10_000):
+    for patients in (100, 1000, 10_000):
         cells = []
         for epsilon in (10.0, 16.0):
             cells.append(f"{100 * identification_bound(epsilon, 0.0, patients):.1f}")

@@ -67,8 +67,11 @@ def test_the_tables(result):
 
 @pytest.mark.parametrize("result", RESULTS, ids=NAMES)
 def test_what_it_means(result):
-    """The paragraph is the one that the page prints."""
-    assert choice(result, STUDY["settings"]["success"]) in section(result).replace("\n", " ")
+    """The sentences are of the paragraph that the command prints: the first ones, and whether use and privacy can be had together."""
+    printed = choice(result, STUDY["settings"]["success"])
+    told = re.split(r"(?<=\.) (?=[A-Z])", section(result).strip().partition("\n\n")[0].replace("\n", " "))
+    assert printed.startswith(told[0]) and (printed.endswith(told[-1]) or "There the attack fails" in told[1])
+    assert [sentence for sentence in told if sentence not in printed] == []
 
 
 @pytest.mark.parametrize("attacked", ATTACKS, ids=[one.task for one in ATTACKS])
