@@ -67,7 +67,7 @@ def test_the_tables(result):
 
 @pytest.mark.parametrize("result", RESULTS, ids=NAMES)
 def test_what_it_means(result):
-    """The sentences are of the paragraph that the command prints: the first ones, and whether use and privacy can be had together."""
+    """The sentences are of the paragraph that the command prints, its first ones and whether both can be had."""
     printed = choice(result, STUDY["settings"]["success"])
     told = re.split(r"(?<=\.) (?=[A-Z])", section(result).strip().partition("\n\n")[0].replace("\n", " "))
     assert printed.startswith(told[0]) and (printed.endswith(told[-1]) or "There the attack fails" in told[1])
