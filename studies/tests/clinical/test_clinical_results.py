@@ -99,7 +99,7 @@ def percent(row):
 
 
 GRID_EPSILONS = (1.0, 5.0, 8.0, 10.0, 16.0, 20.0, 50.0, 100.0)
-SHOWN = (PRIVUNIT, PRIVUNIT_CORPUS, "gaussian", CLASSICAL)
+SHOWN = (PRIVUNIT, PRIVUNIT_CORPUS, "gaussian")
 COHORT_NAMES = ("distinct", "clinical", "alike", "few directions", "pairs")
 
 
