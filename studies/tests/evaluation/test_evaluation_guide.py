@@ -12,7 +12,7 @@ from hushvec_studies.evaluation.findings import SUCCEEDS, choice, refutes, sente
 from hushvec_studies.evaluation.report.page import page_of
 from hushvec_studies.evaluation.rewritten import LEAK, MEANING, UNRELATED
 from hushvec_studies.evaluation.sources import SOURCES, titled
-from hushvec_studies.evaluation.text_findings import TEXT_TITLES, text_sentence
+from hushvec_studies.evaluation.text_findings import text_sentence
 
 ROOT = Path(__file__).parents[3]
 STUDY = json.loads((ROOT / "studies/hushvec_studies/evaluation/results/evaluation.json").read_text())
@@ -31,11 +31,6 @@ ATTACKED = {
     "newsgroups, private documents": "public codebook",
     "banking77, private training rows": "whitened privunit",
 }
-
-
-def percent(estimate):
-    value, low, high = (f"{100 * number:.2f}" for number in estimate)
-    return f"{value} [{low}, {high}]"
 
 
 def section(result):
@@ -92,13 +87,6 @@ def test_the_tables_of_the_other_attacks(attacked):
 @pytest.mark.parametrize("row", STUDY["texts"], ids=[row["data"] for row in STUDY["texts"]])
 def test_redaction(row):
     assert text_sentence(row) in GUIDE.replace("\n", " ")
-
-
-def test_the_table_of_redaction():
-    tab = next(row for row in STUDY["texts"] if row["data"] == "tab")
-    expected = [f"| {TEXT_TITLES[name]} | {percent(figure)} |" for name, figure in tab["figures"].items()]
-    assert table(GUIDE, "figure") == expected
-    assert f"In percent of {tab['documents']} documents:" in GUIDE
 
 
 def test_rewriting():
