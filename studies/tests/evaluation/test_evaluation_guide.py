@@ -27,7 +27,6 @@ SUCCESS = STUDY["settings"]["success"]
 SHOWN = ("whitened privunit", "public codebook", "gaussian", "private query")
 # The mechanism of the table of other attacks on a task; inversion is measured behind codebooks.
 ATTACKED = {
-    "scifact, private documents": "public codebook",
     "newsgroups, private documents": "public codebook",
     "banking77, private training rows": "whitened privunit",
 }
@@ -64,9 +63,10 @@ def test_what_it_means(result):
     assert [sentence for sentence in told if sentence not in printed] == []
 
 
-@pytest.mark.parametrize("attacked", ATTACKS, ids=[one.task for one in ATTACKS])
-def test_the_tables_of_the_other_attacks(attacked):
+@pytest.mark.parametrize("task", ATTACKED)
+def test_the_tables_of_the_other_attacks(task):
     """One mechanism over epsilon, with the bound of its claim at epsilon 4."""
+    (attacked,) = (one for one in ATTACKS if one.task == task)
     expected = []
     for name in main_figures(attacked.names):
         if name.startswith("alignment tfidf"):
