@@ -79,7 +79,6 @@ CLIP_ROWS = {
     "torch in place": "torch in place",
 }
 MEMCPY = "memcpy (no noise)"
-COPIED_BYTES = 8
 
 
 def ns_per_item(contestant: dict[str, Any]) -> list[float]:
@@ -200,17 +199,16 @@ def threads() -> str:
         model = operation["model"]
         for count, ns in operation["ns"].items():
             copy = operation["copy_ns"][count]
-            lines.append([operation["title"], count, f"{ns:.2f}", f"{100 * operation['spread'][count]:.0f} %",
-                          f"{operation['speed_up'][count]:.2f}", f"{model['ns'][count]:.2f}",
-                          f"{model['without_overlap_ns'][count]:.2f}", f"{copy:.2f}", f"{COPIED_BYTES / copy:.0f}"])
-    header = ["AMD Zen 4", "threads", "ns per element", "spread", "speed-up", "model", "without overlap", "copy, ns per element",
-              "copy, GB/s"]
+            lines.append([operation["title"], count, f"{ns:.2f}", f"{operation['speed_up'][count]:.2f}", f"{model['ns'][count]:.2f}",
+                          f"{copy:.2f}"])
+    header = ["AMD Zen 4", "threads", "ns per element", "speed-up", "model", "copy"]
     limits = [
         f"- {operation['title']}: {operation['compute_ns']:.2f} ns in cache on one thread, so memory takes over at "
         f"{operation['model']['memory_takes_over_at']:.1f} threads."
         for operation in record["operations"].values()
     ]
-    return markdown(header, lines) + "\n" + "\n".join(limits) + "\n"
+    spread = max(value for operation in record["operations"].values() for value in operation["spread"].values())
+    return markdown(header, lines) + "\n" + "\n".join([*limits, f"- Spread of the rounds: at most {100 * spread:.0f} %."]) + "\n"
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
