@@ -34,7 +34,7 @@ top_1_theory, top_1_distinct (if patients had nothing in common); top_1_bound.""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the study, with the defaults of docs/clinical.md. `--json` is the caller's."""
+    """The arguments of the study. `--json` is the caller's."""
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the study")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="an .npy file of embeddings instead of drawn patients")
     parser.add_argument(
