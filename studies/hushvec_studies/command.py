@@ -21,12 +21,12 @@ from hushvec_studies.harness.logs import logged_to, stage
 from hushvec_studies.personalize.command import DESCRIPTION as PERSONALIZE
 from hushvec_studies.personalize.command import add_arguments as add_personalize_arguments
 from hushvec_studies.personalize.command import run_personalize
-from hushvec_studies.retrieval.columns import Row, read_rows
+from hushvec_studies.retrieval.columns import Row, columns_text, read_rows
 from hushvec_studies.retrieval.configuration import load_configuration, shipped
 from hushvec_studies.retrieval.findings import epsilon_of, finding
 from hushvec_studies.retrieval.plan import Run, ablations, grid, planned, robustness
 from hushvec_studies.retrieval.records import RESULTS, StudyFolder
-from hushvec_studies.retrieval.schema import Configuration
+from hushvec_studies.retrieval.schema import Configuration, settings_text
 
 _PLANS: dict[str, tuple[Callable[[Configuration], list[Run]], str]] = {
     "run": (planned, "the runs that a configuration lists"),
@@ -50,7 +50,8 @@ def add_to(subparsers: Subparsers) -> None:
         "report",
         _report,
         help="tables, figures and a page from the runs of a folder",
-        description="Write tables (CSV, LaTeX), figures and report.html into the folder of a study, from the runs that are done.",
+        description="Write tables (CSV, LaTeX), figures and report.html into the folder of a study, from the runs that are done.\n\n"
+        + columns_text(),
     )
     report.add_argument("folder", metavar="DIR", type=Path, help="folder of a study")
     add_arguments(
@@ -82,7 +83,7 @@ def _add_plan(commands: Subparsers, name: str, plan: Callable[[Configuration], l
             f"Do {does}.\n\n"
             "Runs that the folder has are not done again: after an interruption the same command goes on. The noise of a study comes\n"
             "from its seed, so nothing that a study writes is a private release.\n\n"
-            f"shipped configurations: {', '.join(shipped())}"
+            f"shipped configurations: {', '.join(shipped())}\n\n{settings_text()}"
         ),
         examples=(
             ("the records that ship with hushvec: no download, a few minutes", f"hushvec study {name} records --workers 2"),

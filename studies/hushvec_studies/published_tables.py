@@ -53,7 +53,6 @@ STEPS = {
 }
 # OfflineAI: epsilon -> perplexity, F1.
 TUNING = {None: (12.4, 0.87), 2.0: (13.1, 0.84), 0.5: (15.8, 0.78)}
-EPSILONS = (20.0, 10.0, 5.0, 2.5)
 
 
 def normalization() -> list[str]:
@@ -68,10 +67,10 @@ def normalization() -> list[str]:
                 f"{bleu:.1f}",
                 f"{f1:.1f}",
                 f"{exact:.1f}",
-                _with_error(ours, "bleu", 1),
-                _with_error(ours, "token_f1", 1, 100),
-                _with_error(ours, "exact_match", 1, 100),
-                _with_error(ours, "similarity_minilm", 3),
+                f"{ours['bleu']:.1f}",
+                f"{100 * ours['token_f1']:.1f}",
+                f"{100 * ours['exact_match']:.1f}",
+                f"{ours['similarity_minilm']:.3f}",
             ]
         )
     titles = ["input", "steps", "BLEU, theirs", "token F1", "exact %", "BLEU, ours", "token F1", "exact %", "cosine"]
@@ -112,7 +111,7 @@ def budgets() -> list[str]:
     lines = []
     for epsilon, (leak, alike, length) in BUDGETS.items():
         row = _one(rows, mechanism="gaussian, basic", epsilon="inf" if epsilon == math.inf else epsilon)
-        ours = f"{row['leak']:.3f}", _with_error(row, "similarity_minilm", 3), f"{row['length_ratio']:.2f}"
+        ours = f"{row['leak']:.3f}", f"{row['similarity_minilm']:.3f}", f"{row['length_ratio']:.2f}"
         lines.append([_epsilon(epsilon), f"{leak:.3f}", f"{alike:.3f}", f"{length:.2f}", *ours])
     return _table(["ε", "leak, theirs", "similarity", "length", "leak, ours", "similarity", "length"], lines)
 
@@ -124,7 +123,7 @@ def steps() -> list[str]:
         cells: list[Any] = [count, f"{leak:.3f}", f"{alike:.3f}", f"{length:.2f}", f"{seconds:.2f}"]
         for epsilon in (16.0, 1000.0, "inf"):
             row = _one(rows, steps=count, epsilon=epsilon)
-            cells += [f"{row['leak']:.3f}", _with_error(row, "similarity_minilm", 3)]
+            cells += [f"{row['leak']:.3f}", f"{row['similarity_minilm']:.3f}"]
         lines.append([*cells, f"{_one(rows, steps=count, epsilon=16.0)['length_ratio']:.2f}"])
     titles = ["steps", "leak, theirs", "similarity", "length", "s"]
     ours = [title for epsilon in ("16", "1000", "∞") for title in (f"leak, ours, ε {epsilon}", "similarity")]
@@ -158,21 +157,6 @@ def clinical() -> list[str]:
         ["sigma chosen on a hold-out", "0.2", held],
     ]
     return _table(["", "theirs", "ours"], lines)
-
-
-def retrieval() -> list[str]:
-    rows = _grid()
-    sides = ("document", "query", "score", "document+query")
-    clean = next(row for row in rows if row["sides"] == "none")
-    lines = [["∞", *[f"{float(clean['recall_at_10']):.3f}", f"{float(clean['mia_auc']):.3f}"] * len(sides)]]
-    for epsilon in EPSILONS:
-        cells = []
-        for side in sides:
-            column = {"document": "epsilon_doc", "query": "epsilon_query", "score": "epsilon_score"}[side.partition("+")[0]]
-            row = next(row for row in rows if (row["sides"], row["noise"], float(row[column])) == (side, "gaussian", epsilon))
-            cells += [f"{float(row['recall_at_10']):.3f}", f"{float(row['mia_auc']):.3f}"]
-        lines.append([f"{epsilon:g}", *cells])
-    return _table(["ε", *(title for side in sides for title in (f"recall@10, {side}", "AUC"))], lines)
 
 
 def resources() -> list[str]:
@@ -209,8 +193,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "Privacy budget": budgets,
     "Corrector steps": steps,
     "Clinical vectors": clinical,
-    "Mute the Vectors": retrieval,
-    "Mute the Vectors, resources": resources,
+    "Mute the Vectors": resources,
     "OfflineAI": tuning,
 }
 
@@ -230,10 +213,6 @@ def _one(rows: Iterable[Row], **fields: Any) -> Row:
     if len(found) != 1:
         raise ValueError(f"results must hold one row of {fields}, got {len(found)}")
     return found[0]
-
-
-def _with_error(row: Row, name: str, digits: int, times: float = 1.0) -> str:
-    return f"{times * row[name]:.{digits}f} ± {times * row[f'{name}_error']:.{digits}f}"
 
 
 def _epsilon(epsilon: float) -> str:

@@ -93,7 +93,7 @@ def measure(cell: Cell) -> dict[str, Any]:
     scores the earlier patient's is taken to be better, as an index does. Intervals are of patients, their draws together.
 
     Returns:
-        A flat row, ready for strict JSON; docs/clinical.md has the columns.
+        A flat row, ready for strict JSON; `hushvec study clinical --help` explains the columns.
     """
     clean, components = prepared(cell.source, cell.patients, cell.public_rows, cell.public_map)
     others = len(clean) - 1

@@ -25,11 +25,16 @@ DESCRIPTION = """\
 Patients' vectors under local noise: top-1 and cosine of every mechanism, each at what it really costs.
 
 Writes clinical.json, clinical.csv, agreement.csv, clinical.tex and clinical.svg into the folder, from one file for each
-measurement in its folder "measured": what is there is not measured again."""
+measurement in its folder "measured": what is there is not measured again.
+
+Columns of clinical.csv: parts; the cohort and its strengths, patients, draws; public_map, dimension behind it, components it keeps;
+mechanism, epsilon or sigma as asked; grade; noise_parameter as used; true_epsilon, true_delta; delta_at_epsilon (Gaussian kinds);
+true_epsilon_at_0.001, true_epsilon_at_1e-08; top_1, top_10, mrr, cosine, each with _low and _high; by theory cosine_theory,
+top_1_theory, top_1_distinct (if patients had nothing in common); top_1_bound."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of the study, with the defaults of docs/clinical.md. `--json` is the caller's."""
+    """The arguments of the study. `--json` is the caller's."""
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the study")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="an .npy file of embeddings instead of drawn patients")
     parser.add_argument(

@@ -44,9 +44,11 @@ AtLeastTwo = Annotated[int, Field(ge=2)]
 
 
 class Settings(harness.Settings):
-    """The study's arguments; docs/clinical.md says what each is for."""
+    """The study's arguments."""
 
-    parts: Several[Annotated[str, one_of(PARTS)]] = Field(default=tuple(PARTS), description=f"of {', '.join(PARTS)}")
+    parts: Several[Annotated[str, one_of(PARTS)]] = Field(
+        default=tuple(PARTS), description=f"of {', '.join(PARTS)}; files have the first two and the last"
+    )
     cohorts: Several[Annotated[str, one_of(COHORTS)]] = Field(default=tuple(COHORTS), description=f"of {', '.join(COHORTS)}")
     patients: AtLeastTwo = Field(default=1000, description="how many")
     dimension: AtLeastTwo = Field(default=DIMENSION, description="of drawn patients")

@@ -145,6 +145,18 @@ OF_THE_MOMENT = frozenset(
 )
 
 
+def columns_text() -> str:
+    """The columns with their meanings, for the help of the commands; one line for a column and its interval."""
+    shown = [column for column in COLUMNS if not column.name.endswith(("_ci_lower", "_ci_upper"))]
+    return "\n".join(
+        [
+            "columns of results.csv, those of the published study first:",
+            *(f"  {column.name}\n      {column.meaning}" for column in shown),
+            "\nNAME_ci_lower and NAME_ci_upper are the interval of NAME. An empty cell: the run has no such figure.",
+        ]
+    )
+
+
 def attack_column(attack: str, name: str) -> str:
     """Column of an attack's figure ("auc", "tpr_0.001_fpr", "tpr_0.01_fpr", "epsilon_lower").
 

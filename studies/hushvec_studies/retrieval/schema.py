@@ -5,6 +5,7 @@ A section is a model of `harness.settings`; `KEYS` lists all settings under thei
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NamedTuple
@@ -365,6 +366,22 @@ def _keys() -> dict[str, Key]:
 
 
 KEYS = _keys()
+
+
+def settings_text() -> str:
+    """Every setting with its default and its meaning, for the help of the commands."""
+    lines = ["settings of CONFIG, with their defaults:"]
+    for name, key in KEYS.items():
+        lines += [f"  {name}: {json.dumps(_shown(key.default))}", f"      {key.meaning}"]
+    return "\n".join(lines)
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _shown(one) for key, one in value.items()}
+    if isinstance(value, tuple):
+        return [_shown(one) for one in value]
+    return value.name if isinstance(value, NoiseFamily) else in_words(value)
 
 
 def suggestion(name: str) -> str:
