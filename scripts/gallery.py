@@ -104,11 +104,11 @@ def page() -> str:
     for group, names in GROUPS.items():
         parts.append(f"## {group}\n")
         for name in names:
-            parts.append(f"### [{name}.py](../examples/{name}.py)\n")
-            parts.append(f"{summary(name)}\n")
+            parts.append(f"### {name}.py\n")
+            parts.append(f"{summary(name)} [Source](../examples/{name}.py)\n")
             parts.append(f"![what {name}.py prints](pictures/{picture_of(name).name})\n")
     parts.append("## From C++\n")
-    parts.append("[`examples/cpp`](../examples/cpp/release_embeddings.cpp) links the library and releases a batch.\n")
+    parts.append("`examples/cpp` links the library and releases a batch: [source](../examples/cpp/release_embeddings.cpp).\n")
     return "\n".join(parts)
 
 
