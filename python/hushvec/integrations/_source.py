@@ -21,12 +21,8 @@ _NOISED: dict[str, tuple[Kind, ...]] = {"documents": ("document",), "queries": (
 
 
 class ReleasedList(list[Item]):
-    """A list of rows, or one row as a list of numbers, with the receipts of its release. What is cut from it is a plain list.
-
-    Args:
-        items: rows, or the numbers of one.
-        source: the embeddings that they are from. None, as for a host that rebuilds lists as `type(rows)(rows)`: no receipts.
-    """
+    """A list of rows, or one row as a list of numbers, with the receipts of its release. What is cut from it is a plain list; a host
+    that rebuilds lists as `type(rows)(rows)` gets no receipts."""
 
     receipts: tuple[RowReceipt, ...]
     usage: Mapping[str, Any]
@@ -82,7 +78,11 @@ class PrivateSource:
         noise_on: NoiseOn = "documents",
     ) -> None:
         noised = _NOISED[validate.choice("noise_on", noise_on, _NOISED)]
-        self.wrapped = wrapped_model(model, middleware)
+        self.wrapped = model if middleware is None else wrap_embedding_model(model, middleware)
+        if not isinstance(self.wrapped, WrappedEmbeddingModel):
+            raise TypeError(
+                f"model must be a wrapped model (hushvec.wrap_embedding_model) or come with middleware, got {validate.kind(model)}"
+            )
         self.on_receipt = require_on_receipt(on_receipt)
         if not self.wrapped.adds_noise:
             raise ValueError(
@@ -134,17 +134,6 @@ class Adapter:
         noise_on: NoiseOn = "documents",
     ) -> None:
         self._source = PrivateSource(model, middleware, on_receipt, noise_on)
-
-
-def wrapped_model(model: Any, middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None) -> WrappedEmbeddingModel:
-    """The wrapped model, or the model with the middleware around it."""
-    if middleware is not None:
-        return wrap_embedding_model(model, middleware)
-    if not isinstance(model, WrappedEmbeddingModel):
-        raise TypeError(
-            f"model must be a wrapped model (hushvec.wrap_embedding_model) or come with middleware, got {validate.kind(model)}"
-        )
-    return model
 
 
 def require_on_receipt(value: Any) -> OnReceipt | None:

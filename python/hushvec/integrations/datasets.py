@@ -66,16 +66,9 @@ def noise_function(
             None: rows are named by `partition` and their number in the data set, so that a shuffled or filtered one is another.
         partition: number of this data set in a collection of several.
 
-    Returns:
-        A function of a batch (a dict or a pyarrow Table) and its indices. Of a dict it returns the released column, of a Table the
-        whole Table with that column replaced.
-
-    Raises:
-        TypeError, ValueError: when it is called, as `noise_dataset`.
-
-    Guarantees:
-        Batch sizes, processes and repeated runs do not change a bit of the result. datasets names cache files after a short hash of
-        the function, key included; `noise_dataset` names them after the job's public id instead.
+    Of a dict the function returns the released column, of a pyarrow Table the whole Table with that column replaced. Batch sizes,
+    processes and repeated runs do not change a bit of the result. datasets names cache files after a short hash of the function, key
+    included; `noise_dataset` names them after the job's public id instead.
     """
     _require_datasets()
     if not isinstance(job, NoiseJob):

@@ -25,17 +25,9 @@ FORMS = tuple(f"{kind}={where}" if where else kind for kind, (_, _, where) in _K
 
 @cache
 def detector(entry: str) -> Detector:
-    """The detector of an entry, loaded once in a process; nothing is downloaded.
-
-    Args:
-        entry: `presidio` (pattern recognizers without a model), `spacy=PIPELINE` (a folder or an installed package),
-            `classifier=FOLDER` (a token classification model of transformers) or `gliner=FOLDER`.
-
-    Raises:
-        ValueError: the entry has none of these forms.
-        MissingExtraError: its library is not installed.
-        OSError: there is no such model.
-    """
+    """The detector of an entry, loaded once in a process: `presidio` (pattern recognizers without a model), `spacy=PIPELINE` (a folder
+    or an installed package), `classifier=FOLDER` (a token classification model of transformers), `gliner=FOLDER`. Nothing is
+    downloaded."""
     kind, sign, where = entry.partition("=")
     module, name, wanted = _KINDS.get(kind, ("", "", ""))
     if not module or bool(sign and where) != bool(wanted):

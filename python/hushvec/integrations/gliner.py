@@ -41,10 +41,6 @@ class GlinerDetector:
         labels: what the model is asked for -> category of such finds; None: `hushvec.integrations.gliner.LABELS`.
         score_threshold: finds below this score, 0 to 1, are left out.
 
-    Raises:
-        FileNotFoundError: there is no such folder.
-        ValueError: score_threshold is not in [0, 1], or there are no labels.
-
     Example:
         >>> from hushvec.integrations.gliner import GlinerDetector
         >>> GlinerDetector("models/gliner").detect("Ada Lovelace wrote it.")  # doctest: +SKIP

@@ -48,9 +48,8 @@ def clip(x: Any, clip_norm: float) -> Any:
     Returns:
         A jax.Array of x's shape and dtype, with the bits of `hushvec.clip`.
 
-    Raises:
-        TypeError, ValueError: as `hushvec.clip`, at once or while the program is traced. NaN or Inf in x: an error of JAX that quotes
-            ours, when the program runs. jax.grad through it: JAX's error.
+    Errors are those of `hushvec.clip`, at once or while the program is traced; for NaN or Inf in x an error of JAX that quotes ours,
+    when the program runs; JAX's own for jax.grad through it.
 
     Example:
         >>> import jax
@@ -82,22 +81,17 @@ def clip_and_noise(
         A jax.Array of x's shape and dtype.
 
     Raises:
-        TypeError, ValueError: as `hushvec.clip_and_noise`, at once or while the program is traced. NaN or Inf in x, bfloat16 on an
-            accelerator, and a program that draws from a `generator` of another process: an error of JAX that quotes ours, when the
-            program runs. jax.grad through it, and jax.export: JAX's errors.
+        TypeError, ValueError: as `clip`. bfloat16 on an accelerator, and a program that draws from a `generator` of another process:
+            as for NaN. jax.export: JAX's error.
 
     Guarantees:
         Those of `hushvec.clip_and_noise`, and its bits. Every run of the program draws, so do equal calls within it, every turn of
-        jax.lax.scan and every row of jax.vmap. A call is neither merged with another nor left out. A program from JAX's compilation
-        cache draws from the process-wide generator of the process that runs it; one with a `generator` is compiled anew there.
+        jax.lax.scan and every row of jax.vmap. A call is neither merged with another nor left out.
 
     Edge cases:
         XLA does not fix the order of several calls in one program: with a seeded generator, which of them draws first may change.
         Under jax.vmap all rows are one release, with the bits of one matrix. An x that does not depend on the mapped axis is released
-        once, and the result repeated. A `generator` that was given lives as long as the process.
-
-    Reference:
-        docs/performance.md, "JAX".
+        once, and the result repeated. A `generator` that was given lives as long as the process (docs/performance.md, "JAX").
 
     Example:
         >>> import jax

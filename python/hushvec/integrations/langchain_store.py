@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hushvec._util.lazy import needs_extra
 from hushvec.integrations._index_store import Found, IndexStore, as_array
-from hushvec.integrations._source import OnReceipt, in_thread
+from hushvec.integrations._source import OnReceipt
 from hushvec.retrieval.index.content import StoredDocument
 from hushvec.retrieval.index.private_index import PrivateIndex
 
@@ -28,27 +28,12 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
     """A LangChain vector store over a `PrivateIndex`. The index adds the noise, to the sides that it was made with.
 
     Args:
-        embeddings: any LangChain embedder. Documents go from it into the index clean and get the index's noise
-            (`PrivateIndex(384, documents=VectorNoise(epsilon=16.0))`); or it is a PrivateEmbeddings and the index has none. Questions
-            stay clean, unless the index has `queries=` or the embedder noise on them.
-        index: empty, or with strings as ids.
-        keep_texts: False stores ids, vectors and metadata alone: documents come back with an empty `page_content`, and anyone who may
-            read the texts looks them up by id.
-        on_receipt: called with each receipt, such as the `append` of a list. Those of documents are in `store.index.receipts` too.
-
-    Raises:
-        TypeError, ValueError: no index, or one with integers as ids; embeddings that cannot embed; noise from both on one side. When
-            documents are added, what the model and `PrivateIndex.add` raise; nothing is charged, stored or replaced then.
-
-    Guarantees:
-        Those of the index, for vectors: `store.index.describe()` lists them. Texts and metadata are stored and returned without
-        protection, also in a saved index: noise on documents protects against people who see vectors or scores but not the texts. A
-        filter reads only metadata and costs nothing.
+        embeddings: any LangChain embedder, private or not.
+        index, keep_texts, on_receipt: see `hushvec.integrations`, which also says what stores raise and guarantee. Documents without
+            texts come back with an empty `page_content`.
 
     Edge cases:
-        Adding a known id replaces its document, which is a new release with a new charge. Each `add_documents` is one release,
-        whatever the number of documents. `delete()` without ids deletes all; nothing is given back. A store may be used by several
-        threads and coroutines at once. Maximal marginal relevance ranks by stored rows: refused with noise on queries, and with
+        `delete()` without ids deletes all. Maximal marginal relevance ranks by stored rows: refused with noise on queries, and with
         noise on scores alone. A score is an inner product, larger is better; relevance scores need cosines, so documents with noise
         need `renormalize=True`.
 
@@ -176,8 +161,6 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         row = await self._store.aembed_query(query)
         return _with_scores(await asyncio.to_thread(self._store.search, row, k, where=filter))
 
-    asimilarity_search_by_vector = in_thread(similarity_search_by_vector)
-
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, *, filter: Filter | None = None
     ) -> list[Document]:
@@ -202,7 +185,7 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
             raise ValueError("maximal marginal relevance needs rows of the question's dimension: the index has a projection")
         with self._store.lock:
             found = [each.document for each in self._store.search(embedding, fetch_k, where=filter)]
-            rows = self._store.vectors([str(document.id) for document in found])
+            rows = self.index.vectors([document.id for document in found])
         if not found:
             return []
         chosen = maximal_marginal_relevance(as_array("query", embedding, 1).astype(np.float32), list(rows), lambda_mult, k)

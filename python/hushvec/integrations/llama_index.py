@@ -24,17 +24,10 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
     Args:
         model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
         embed_batch_size: most texts of one release.
-        options: further fields of BaseEmbedding, such as callback_manager. No embeddings_cache.
+        options: further fields of BaseEmbedding, such as callback_manager. An embeddings_cache is refused: it gives equal texts the
+            same row, and so tells everyone who sees rows that the texts are equal, which no guarantee of a release covers.
 
-    Returns:
-        Rows as lists of floats, which also have `receipt`. LlamaIndex copies them into its nodes, where they are plain lists.
-
-    Raises:
-        TypeError, ValueError: see `hushvec.integrations`; an embeddings_cache, which gives equal texts the same row and so tells
-            everyone who sees rows that the texts are equal: no guarantee of a release covers that.
-
-    Guarantees:
-        Those of the middleware, for the rows that noise_on names. Each batch of such rows is one release.
+    Rows are lists of floats that also have `receipt`. LlamaIndex copies them into its nodes, where they are plain lists.
 
     Edge cases:
         No texts: LlamaIndex answers with no rows by itself, and nothing is charged. An IngestionPipeline finds nothing in its cache

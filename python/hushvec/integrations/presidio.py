@@ -45,9 +45,6 @@ class PresidioDetector:
         language: of the texts.
         score_threshold: finds below this score, 0 to 1, are left out.
 
-    Raises:
-        ValueError: score_threshold is not in [0, 1].
-
     Example:
         >>> from hushvec.integrations.presidio import PresidioDetector
         >>> PresidioDetector().detect("Mail a.nonymous@example.org")[0].category  # doctest: +SKIP

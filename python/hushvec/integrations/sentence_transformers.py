@@ -32,15 +32,8 @@ _FIXED = {
 class PrivateSentenceTransformer(Adapter):
     """A SentenceTransformer's main methods, with rows of documents, queries or both that are private releases.
 
-    Args:
-        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
-
-    Guarantees:
-        Those of the middleware, for the rows that noise_on names. Each call of a method for such rows is one release, whatever its
-        batch_size. Texts of `encode` count as documents.
-
-    Edge cases:
-        Nothing else of the model is reachable through this object: tokens and modules would show what the noise hides.
+    Arguments, errors and guarantees: see `hushvec.integrations`. Each call of a method is one release, whatever its batch_size. Texts
+    of `encode` count as documents. Nothing else of the model is reachable: tokens and modules would show what the noise hides.
 
     Example:
         >>> import hushvec as hv

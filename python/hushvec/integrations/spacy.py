@@ -40,10 +40,6 @@ class SpacyDetector:
         categories: label of the pipeline -> category, in place of the usual one; None leaves the label out. A label without an
             entry in either table becomes a category of its own, in lower case.
 
-    Raises:
-        OSError: there is no such pipeline.
-        ValueError: the pipeline has no component that finds entities, or a category is no name.
-
     Example:
         >>> from hushvec.integrations.spacy import SpacyDetector
         >>> SpacyDetector("models/en_core_web_sm").detect("Ada Lovelace wrote it.")  # doctest: +SKIP

@@ -42,18 +42,12 @@ def privatize_column(table: Any, column: str = "embedding", *, notes: Sequence[s
     Returns:
         ReleasedTable(table, receipt). The column is float32: fixed-size lists in Arrow, `Array` in polars, `List` with a length in
         datasets; in pandas fixed-size lists where it was of an Arrow type, else an array per row. Everything else in the table is
-        passed on as it is, has no protection and is named in the receipt.
+        passed on as it is, has no protection and is named in the receipt. A datasets.Dataset comes back in memory;
+        `hushvec.integrations.datasets` releases one that does not fit there.
 
     Raises:
         TypeError, ValueError: another kind of table or column; a null, another length, NaN or Inf (the row is named, counted from 0);
             as `privatize`. Nothing is charged then.
-
-    Edge cases:
-        float64 becomes float32 before the release. A datasets.Dataset comes back in memory; `hushvec.integrations.datasets` releases
-        one that does not fit there.
-
-    Reference:
-        docs/scale-out.md, "Tables".
 
     Example:
         >>> import numpy as np, pyarrow as pa

@@ -42,12 +42,7 @@ class TokenClassifierDetector:
         stride: tokens that neighboring windows share; None: a quarter of the window.
         device: of torch.
 
-    Raises:
-        OSError: there is no such model in the folder.
-        ValueError: the tokenizer cannot tell offsets, or a number is out of range.
-
-    Guarantees:
-        Spans lie within the text and on whole words. The same text gives the same spans on the same machine.
+    Spans lie within the text and on whole words. The same text gives the same spans on the same machine.
 
     Example:
         >>> from hushvec.integrations.token_classifier import TokenClassifierDetector

@@ -40,11 +40,7 @@ _REQUIRED = (
 
 
 def require_private_arguments(arguments: Any) -> None:
-    """Refuse options of a Trainer that break the guarantee, or that would be ignored.
-
-    Args:
-        arguments: transformers.TrainingArguments. The ValueError says what to do instead.
-    """
+    """Refuse transformers.TrainingArguments that break the guarantee or would be ignored. The error says what to do instead."""
     for name, allowed, reason in _REQUIRED:
         value = getattr(arguments, name, allowed[0])
         if value not in allowed:
@@ -134,9 +130,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         **trainer: arguments of Trainer. Of TrainingArguments, max_steps is the number of steps, and per_device_train_batch_size how
             many examples of a step are computed at once: larger samples are computed in parts, and are one step.
 
-    Raises:
-        ValueError: an option of TrainingArguments that would break the guarantee (`require_private_arguments`); from `train`, before
-            the first step, a data_collator that does not make one row of each example, such as DataCollatorWithFlattening.
+    Options of TrainingArguments that would break the guarantee are refused (`require_private_arguments`), and, before the first step,
+    a data_collator that does not make one row of each example, such as DataCollatorWithFlattening.
 
     Guarantees:
         Those of `DPOptimizer`, which `privacy.describe()` states, against anyone who sees weights, checkpoints and logs. The losses,

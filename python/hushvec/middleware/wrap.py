@@ -144,11 +144,7 @@ class WrappedEmbeddingModel:
         return WrappedEmbeddingModel(source, self.middleware.without_noise(), self.max_characters)
 
     def embed(self, texts: Sequence[str], kind: Kind = "document") -> Embeddings:
-        """Rows for texts, through the middleware.
-
-        Args:
-            texts: one or more strings of at most `max_characters`.
-            kind: "document" or "query".
+        """Rows for texts (one or more strings of at most `max_characters`), through the middleware.
 
         Returns:
             Embeddings [n, d]: a numpy array with `receipts`, `receipt` (the last of them), `usage` and `metadata`.
@@ -156,7 +152,6 @@ class WrappedEmbeddingModel:
         Raises:
             TypeError, ValueError: bad texts; rows of the model that are not finite, not as many as texts, or of another dimension than
                 before; what a step refuses. Nothing is charged then.
-            PrivacyBudgetExhaustedError, BudgetError: a step's budget refuses.
         """
         return Embeddings(self.run(texts, kind))
 
@@ -264,15 +259,13 @@ def compose_embedding_middleware(middleware: Any) -> EmbeddingMiddleware:
     """Several middleware steps as one.
 
     Args:
-        middleware: steps, in order.
+        middleware: steps: in this order texts go through their `transform` to the model, and rows through their `wrap` to the caller.
 
     Returns:
-        EmbeddingMiddleware: texts go through the `transform` of the first step, then of the second, and so on to the model; rows go
-        through the `wrap` of the first step, then of the second, and so on to the caller.
+        EmbeddingMiddleware.
 
     Raises:
-        TypeError: not a sequence of middleware.
-        ValueError: no steps.
+        TypeError, ValueError: not a sequence of middleware, or an empty one.
 
     Guarantees:
         What comes after a step that adds noise sees only its output: post-processing, which costs no privacy.
@@ -347,8 +340,7 @@ def pii_redaction_middleware(
         None: rules miss things. What they miss is protected only by the noise of a `dp_embedding_middleware` beside it.
 
     Edge cases:
-        A vector store keeps the texts and metadata that it is given: redact those before they are added.
-        What was found is not kept: results do not mention it, since even the number of finds reveals something about the text.
+        A vector store keeps the texts and metadata that it is given: redact those before. Results do not mention what was found.
 
     Reference:
         docs/redaction.md.
