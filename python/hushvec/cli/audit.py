@@ -92,27 +92,14 @@ def _target(options: AuditMechanism) -> AuditTarget:
             epsilon=epsilon,
         )
     validate.whole_number("dimension", options.dimension, at_least=1)
-    plan = plan_release(
-        rows=1,
-        dimension=options.dimension,
-        dtype="float32",
-        epsilon=options.epsilon,
-        delta=options.delta,
-        clip_norm=options.clip_norm,
-        mechanism=options.mechanism,
-        sigma=options.sigma,
-        normalize=False,
-        renormalize=False,
-        per="record",
-        generator=None,
-    )
-    return MechanismTarget(plan.mechanism)
+    named = options.named("dimension", "epsilon", "delta", "clip_norm", "mechanism", "sigma")
+    return MechanismTarget(plan_release(rows=1, dtype="float32", **named).mechanism)
 
 
 def _needed_epsilon(options: AuditMechanism) -> float:
     if options.epsilon is None:
         raise TypeError(f"epsilon must be given for mechanism {options.mechanism!r}")
-    return float(options.epsilon)
+    return options.epsilon
 
 
 def _lines(target: AuditTarget, audit: Audit) -> list[tuple[str, str]]:

@@ -52,18 +52,11 @@ def _commands() -> Iterator[_Command]:
     for name in COMMANDS:
         subparsers = CommandParser(prog="hushvec").add_subparsers()
         add_own(subparsers, name)
-        yield from _below((name,), subparsers.choices[name])
-
-
-def _below(words: tuple[str, ...], parser: CommandParser) -> Iterator[_Command]:
-    inner = parser.commands()
-    if inner:
-        yield _Command(words, tuple(inner), ("--help",), {})
-        for name, below in inner.items():
-            yield from _below((*words, name), below)
-        return
-    choices = parser.choices()
-    yield _Command(words, choices.pop("", ()), tuple(parser.option_names()), choices)
+        below = [((name,), subparsers.choices[name])]
+        for words, parser in below:  # which grows
+            choices = parser.choices()
+            yield _Command(words, choices.pop("", ()), tuple(parser.option_names()), choices)
+            below += [((*words, one), inner) for one, inner in parser.commands().items()]
 
 
 # No variable is called `words`, `path` or `options`, which zsh has for itself.
@@ -150,15 +143,8 @@ class Backends(
             "version": hushvec.__version__,
             "format_versions": _core.format_versions,
         }
-        return answered(self, report, facts([(name, _text(value)) for name, value in _flat(report)]))
-
-
-def _flat(report: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in report.items():
-        if name == "aes":
-            yield from ((f"aes {inner}", of_inner) for inner, of_inner in value.items())
-        else:
-            yield name, value
+        flat = {**report, **{f"aes {name}": value for name, value in report["aes"].items()}}
+        return answered(self, report, facts([(name, _text(value)) for name, value in flat.items() if name != "aes"]))
 
 
 def _text(value: Any) -> str:

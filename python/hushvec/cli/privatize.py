@@ -112,15 +112,10 @@ def _plan(options: Privatize, source: Source) -> ReleasePlan:
         dimension=source.dimension,
         dtype=source.dtype,
         epsilon=options.epsilon if options.codebook is None else None,
-        delta=options.delta,
-        clip_norm=options.clip_norm,
         mechanism=mechanism,
-        sigma=options.sigma,
-        normalize=options.normalize,
-        renormalize=options.renormalize,
-        per=options.per,
         generator=make_generator(options),
         values_dtype=options.dtype,
+        **options.named("delta", "clip_norm", "sigma", "normalize", "renormalize", "per"),
     )
 
 
@@ -202,7 +197,7 @@ class Codebook(
     def run(self) -> int:
         columns = Columns(vector=self.column, text=self.text_key)
         rows = np.asarray(all_rows(self.input, columns), np.float32)
-        codebook = PublicCodebook.of(rows) if self.codes == ALL else _fitted(self, rows)
+        codebook = _fitted(self, rows)
         fit = None
         if self.check is not None:
             fit = codebook.check(np.asarray(all_rows(self.check, columns), np.float32), epsilon=self.epsilon)
@@ -220,6 +215,8 @@ class Codebook(
 
 
 def _fitted(options: Codebook, rows: NDArray[np.float32]) -> PublicCodebook:
+    if options.codes == ALL:
+        return PublicCodebook.of(rows)
     if options.codes == AUTO:
         return PublicCodebook.fit(rows, epsilon=options.epsilon, purpose=options.purpose)
     try:

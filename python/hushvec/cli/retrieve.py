@@ -229,15 +229,7 @@ def _document_noise(options: Build, budget: PrivacyBudget | None) -> VectorNoise
         return VectorNoise(mechanism=PublicCodebook.load(options.codebook).mechanism(options.epsilon), budget=budget)
     if options.epsilon is None and options.sigma is None:
         return None
-    return VectorNoise(
-        epsilon=options.epsilon,
-        delta=options.delta,
-        mechanism=options.mechanism,
-        sigma=options.sigma,
-        per=options.per,
-        renormalize=options.renormalize,
-        budget=budget,
-    )
+    return VectorNoise(budget=budget, **options.named("epsilon", "delta", "mechanism", "sigma", "per", "renormalize"))
 
 
 def _score_noise(options: Build) -> ScoreNoise | None:

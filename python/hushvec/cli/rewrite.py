@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from hushvec import Generator
 from hushvec._util.display import Progress, announced, plural
@@ -16,7 +17,7 @@ from hushvec._util.publish import published_text, receipt_path
 from hushvec.accounting.composition import COMPOSITIONS
 from hushvec.cli._arguments import BudgetOptions, ForceOption, comma_separated, opened_budget, replaced_release
 from hushvec.cli._files import files_of_folder, mode_of_output, read_utf8, source_name, written
-from hushvec.cli._output import print_json
+from hushvec.cli._output import answered
 from hushvec.cli._parser import argument, number_or_infinity, option
 from hushvec.cli._style import say
 from hushvec.mechanisms import Gaussian
@@ -78,10 +79,8 @@ class Rewrite(
     composition: str = option("of a document's chunks, gaussian only", "joint", choices=COMPOSITIONS)
     level: str | None = option("what is one row (default chunk for additive noise, else document)", choices=LEVELS)
     max_chunks: int | None = option("pad or join to this many chunks; placeholders follow", metavar="K")
-    max_length: int = option("tokens in a chunk", 32, hidden=("--max-len",), metavar="TOKENS")
-    allow_categories: str | None = option(
-        "categories that are rewritten, not redacted", hidden=("--whitelist-categories",), metavar="NAMES"
-    )
+    max_length: int = option("tokens in a chunk", 32, metavar="TOKENS")
+    allow_categories: str | None = option("categories that are rewritten, not redacted", metavar="NAMES")
     inverter: str | None = option("file of public texts, or checkpoint (default: the bundled sentences)", metavar="PATH")
     embedder: str | None = option("folder or hub id (default all-MiniLM-L6-v2, or the inverter's own)", metavar="PATH")
     steps: int = option("corrections by a vec2text checkpoint", 5)
@@ -104,7 +103,14 @@ class Rewrite(
         content = self.text if self.text is not None else read_utf8(self.source)
         if self.lines or self.text_key is not None:
             return _many(self, list(_documents(self, content)), replaced)
-        return _one(self, content, replaced)
+        rewriter = _rewriter(self)
+        with nullcontext() if self.output is None else written(self) as file:
+            with opened_budget(self) as budget:
+                result = _noted(rewriter.rewrite(content, budget=budget), replaced)
+            _write_one(self, content, result, file)
+        if self.output is not None:
+            print(result.dp_line)
+        return 0
 
 
 def _folder(options: Rewrite) -> Path | None:
@@ -129,51 +135,33 @@ def _documents_of_folder(folder: Path, keep: str | None) -> Iterator[tuple[str, 
 def _rewriter(options: Rewrite) -> Rewriter:
     with announced("loading the models"):
         rewriter = Rewriter(
-            epsilon=options.epsilon,
-            delta=options.delta,
-            clip_norm=options.clip_norm,
             num_steps=options.steps,
             allow_categories=comma_separated(options.allow_categories),
-            max_length=options.max_length,
-            device=options.device,
             generator=None if options.unsafe_seed is None else Generator.unsafe_seeded(options.unsafe_seed),
-            embedder=options.embedder,
-            inverter=options.inverter,
-            composition=options.composition,
-            max_chunks=options.max_chunks,
-            mechanism=options.mechanism,
-            level=options.level,
+            **options.named("epsilon", "delta", "clip_norm", "mechanism", "composition", "level", "max_chunks", "max_length"),
+            **options.named("inverter", "embedder", "device"),
         )
     if options.mechanism == AUTO and rewriter.mechanism != CHOICE:
         print(f"{options.prog}: {NOTE_NO_PUBLIC_TEXTS.format(mechanism=rewriter.mechanism)}", file=sys.stderr)
     return rewriter
 
 
-def _one(options: Rewrite, text: str, replaced: tuple[str, ...]) -> int:
-    rewriter = _rewriter(options)
-    if options.output is None:
-        with opened_budget(options) as budget:
-            result = rewriter.rewrite(text, budget=budget)
-        if options.json:
-            print_json(result.to_dict(private=options.show_original))
-        else:
-            original = f"=== ORIGINAL ===\n{text.rstrip()}\n\n" if options.show_original else ""
-            print(f"{original}=== OUTPUT ===\n{result.output}\n\n{result.dp_line}")
-        return 0
-    with written(options) as file:
-        with opened_budget(options) as budget:
-            result = _noted(rewriter.rewrite(text, budget=budget), replaced)
-        if options.json:
-            file.write(json.dumps(result.to_dict(private=False), indent=2, ensure_ascii=False) + "\n")
-        else:
-            file.write(f"{result.output}\n\n{result.dp_line}\n")
-        # The receipt is written before the output; without a release there is none, and an old one is removed.
-        receipt_path(options.output).unlink(missing_ok=True)
-        if result.receipt is not None:
-            with published_text(receipt_path(options.output), mode=mode_of_output(options.source)) as receipt_file:
-                receipt_file.write(result.receipt.to_json() + "\n")
-    print(result.dp_line)
-    return 0
+def _write_one(options: Rewrite, text: str, result: Rewriting, file: TextIO | None) -> None:
+    """Print the result, or write it to a file, with the receipt beside it."""
+    if file is None:
+        original = f"=== ORIGINAL ===\n{text.rstrip()}\n\n" if options.show_original else ""
+        shown = f"{original}=== OUTPUT ===\n{result.output}\n\n{result.dp_line}"
+        answered(options, result.to_dict(private=options.show_original), shown)
+        return
+    if options.json:
+        file.write(json.dumps(result.to_dict(private=False), indent=2, ensure_ascii=False) + "\n")
+    else:
+        file.write(f"{result.output}\n\n{result.dp_line}\n")
+    # The receipt is written before the output; without a release there is none, and an old one is removed.
+    receipt_path(options.output).unlink(missing_ok=True)
+    if result.receipt is not None:
+        with published_text(receipt_path(options.output), mode=mode_of_output(options.source)) as receipt_file:
+            receipt_file.write(result.receipt.to_json() + "\n")
 
 
 def _noted(result: Rewriting, notes: tuple[str, ...]) -> Rewriting:

@@ -159,18 +159,14 @@ def _reasons(found: Verification) -> str:
 
 def _receipts(name: str) -> list[tuple[str, AnyReceipt]]:
     """The receipt of a file, or those of its JSON lines, each with the name by which it is shown."""
-    content = _read(name, LARGEST_LINES, RECEIPT)
+    content, where = _read(name, LARGEST_LINES, RECEIPT), name
     try:
-        lines = receipts_of_lines(content) if len(content) <= LARGEST_LINES else []
-    except ReceiptError as error:
-        raise ReceiptError(f"{name}: {error}") from None
-    found = []
-    for number, text in lines:
-        where = f"{name}, line {number}"
-        try:
+        found = []
+        for number, text in receipts_of_lines(content) if len(content) <= LARGEST_LINES else []:
+            where = f"{name}, line {number}"
             found.append((where, receipt_from_json(text)))
-        except ReceiptError as error:
-            raise ReceiptError(f"{where}: {error}") from None
+    except ReceiptError as error:
+        raise ReceiptError(f"{where}: {error}") from None
     if found:
         return found
     try:
