@@ -103,20 +103,15 @@ def _needed_epsilon(options: AuditMechanism) -> float:
 
 
 def _lines(target: AuditTarget, audit: Audit) -> list[tuple[str, str]]:
+    verdict = "FLAGGED: the claim is refuted" if audit.flagged else "consistent with the claim, which is no proof of it"
+    if audit.suspicious and not audit.flagged:
+        verdict = f"SUSPICIOUS: not refuted, but an estimate is more than {SUSPICIOUS_ERRORS:g} standard errors above the claim"
     return [
         ("mechanism", target.name),
         ("claimed", f"epsilon {target.epsilon!r}, delta {target.delta!r}"),
         *((result.method, _found(result)) for result in audit.results),
-        ("verdict", f"{_verdict(audit)} (confidence {audit.confidence:g})"),
+        ("verdict", f"{verdict} (confidence {audit.confidence:g})"),
     ]
-
-
-def _verdict(audit: Audit) -> str:
-    if audit.flagged:
-        return "FLAGGED: the claim is refuted"
-    if audit.suspicious:
-        return f"SUSPICIOUS: not refuted, but an estimate is more than {SUSPICIOUS_ERRORS:g} standard errors above the claim"
-    return "consistent with the claim, which is no proof of it"
 
 
 def _found(result: AuditResult | RepeatsResult) -> str:

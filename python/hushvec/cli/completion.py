@@ -122,9 +122,6 @@ def _lines_of(command: _Command) -> Iterator[tuple[str, str]]:
         yield seen, f"-l {option[2:]}" + (f" -x -a '{' '.join(values)}'" if values else "")
 
 
-# ---- backends ----
-
-
 class Backends(
     Command,
     name="backends",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hushvec._util.display import Progress
 from hushvec._util.publish import mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
-from hushvec.cli._arguments import BudgetOptions, ForceOption, ReleaseOptions, make_generator, replaced_release
+from hushvec.cli._arguments import BudgetOptions, ForceOption, ReleaseOptions, comma_separated, make_generator, replaced_release
 from hushvec.cli._files import Columns, FileError, Source, all_rows, open_source, rehearse
 from hushvec.cli._output import answered, facts, receipt_lines
 from hushvec.cli._parser import Command, argument, option
@@ -97,7 +97,7 @@ def _check_output(source: Path, output: Path) -> None:
 
 
 def _kept(options: Privatize) -> tuple[str, ...]:
-    kept = tuple(name for name in (options.keep or "").split(",") if name)
+    kept = tuple(comma_separated(options.keep) or ())
     twice = next((name for name in kept if kept.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"--keep must name {twice!r} once")
@@ -160,9 +160,6 @@ def _release(source: Source, plan: ReleasePlan, path: Path, file: BinaryIO) -> i
             done += rows
             progress.advance(rows)
     return done
-
-
-# ---- codebook ----
 
 
 class Codebook(

@@ -69,21 +69,17 @@ class Recommend(
 
 
 def _as_json(found: Recommendation) -> dict[str, Any]:
-    return {
-        "task": found.task,
-        "mechanism": found.options[0].name,
-        "why": found.why,
-        "options": [
-            {
-                "mechanism": option.name,
-                "cost": None if option.mechanism is None else list(option.mechanism.cost),
-                "grade": option.grade,
-                "figures": {name: float(value) for name, value in option.figures.items()},
-                "remark": option.remark,
-            }
-            for option in found.options
-        ],
-    }
+    options = [
+        {
+            "mechanism": option.name,
+            "cost": None if option.mechanism is None else list(option.mechanism.cost),
+            "grade": option.grade,
+            "figures": {name: float(value) for name, value in option.figures.items()},
+            "remark": option.remark,
+        }
+        for option in found.options
+    ]
+    return {"task": found.task, "mechanism": found.options[0].name, "why": found.why, "options": options}
 
 
 def _shown(found: Recommendation, options: Recommend) -> Iterator[str]:
