@@ -22,11 +22,11 @@ Stores share these:
     keep_texts    False stores ids, vectors and metadata alone (`stores_text` for LlamaIndex)
     on_receipt    as above; receipts of documents are in `store.index.receipts` too
 
-They raise TypeError or ValueError for another index, and for noise from both on one side; when documents are added, what the model
-and `PrivateIndex.add` raise: nothing is charged, stored or replaced then. Their guarantees are those of the index, for vectors:
-`store.index.describe()` lists them. Texts and metadata are stored and returned without protection: anyone who can read a found
-document does not need its vector. Filters read only these and cost nothing. One call that adds documents is one release. A known
-id is replaced, which is a new release with a new charge; deleting refunds nothing. Several threads may use one store.
+They raise TypeError or ValueError for another index, and for noise from both on one side; when documents are added, what the
+model and `PrivateIndex.add` raise: nothing is charged, stored or replaced then. Their guarantees are those of the index, for
+vectors: `store.index.describe()` lists them. Texts and metadata are stored and returned without protection: anyone who can read a
+found document does not need its vector. Filters read only these and cost nothing. One call that adds documents is one release. A
+known id is replaced, which is a new release with a new charge; deleting refunds nothing. Several threads may use one store.
 """
 
 from pkgutil import iter_modules

@@ -43,7 +43,7 @@ class Batch(NamedTuple):
 class IndexStore:
     """Documents in a private index. Arguments, errors and guarantees: see `hushvec.integrations`.
 
-    Calls of the index that bypass the store hold its `lock`. The model embeds what comes without a row; None where everything has one.
+    Calls of the index that bypass the store hold its `lock`. The model embeds what comes without a row.
     """
 
     def __init__(self, index: Any, model: Any = None, *, keep_texts: bool = True, on_receipt: OnReceipt | None = None) -> None:
@@ -61,8 +61,6 @@ class IndexStore:
         self._model: WrappedEmbeddingModel | None = model
         self._unstored: dict[bytes, list[str]] = {}  # new ids of batches that met a store that failed
         self.lock = threading.RLock()  # for adapters too, around calls that belong together
-
-    # ---- in ----
 
     def batch(self, texts: Iterable[str], metadata: Sequence[Mapping[str, Any]] | None, ids: Sequence[str | None] | None) -> Batch:
         """New documents but for their rows, checked before a model runs or a budget is charged. Where an id is missing, a new one."""
@@ -113,8 +111,6 @@ class IndexStore:
         with self.lock:
             return self.index.delete(self._known(ids))
 
-    # ---- out ----
-
     def get(self, ids: Iterable[str] | None = None) -> list[StoredDocument]:
         """Documents by their ids, without those that are not there; None for all."""
         with self.lock:
@@ -147,8 +143,6 @@ class IndexStore:
         self._report(answer.score_receipt)
         scores = [None] * len(documents) if answer.scores is None else answer.scores[0].tolist()
         return [Found(document, score) for document, score in zip(documents, scores)]
-
-    # ---- parts ----
 
     @property
     def _required_model(self) -> WrappedEmbeddingModel:

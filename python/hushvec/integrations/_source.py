@@ -21,8 +21,8 @@ _NOISED: dict[str, tuple[Kind, ...]] = {"documents": ("document",), "queries": (
 
 
 class ReleasedList(list[Item]):
-    """A list of rows, or one row as a list of numbers, with the receipts of its release. What is cut from it is a plain list; a host
-    that rebuilds lists as `type(rows)(rows)` gets no receipts."""
+    """A list of rows, or one row as a list of numbers, with the receipts of its release. What is cut from it is a plain list; a
+    host that rebuilds lists as `type(rows)(rows)` gets no receipts."""
 
     receipts: tuple[RowReceipt, ...]
     usage: Mapping[str, Any]
@@ -107,12 +107,6 @@ class PrivateSource:
 
     async def arows(self, texts: Sequence[str], kind: Kind) -> ReleasedList[ReleasedList[float]]:
         return rows_as_lists(await self.aembed(texts, kind))
-
-    def row(self, text: str, kind: Kind) -> ReleasedList[float]:
-        return self.rows([text], kind)[0]
-
-    async def arow(self, text: str, kind: Kind) -> ReleasedList[float]:
-        return (await self.arows([text], kind))[0]
 
     def reported(self, embeddings: Embeddings) -> Embeddings:
         """The same embeddings, after on_receipt has seen their receipts."""

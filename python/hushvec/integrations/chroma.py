@@ -22,7 +22,6 @@ class _Remembered(EmbeddingFunction[Documents]):  # type: ignore[misc]
 
     @staticmethod
     def name() -> str:
-        """The name that a collection remembers."""
         return NAME
 
     def is_legacy(self) -> bool:
@@ -55,7 +54,7 @@ class _NotOpened(_Remembered):
 class PrivateEmbeddingFunction(Adapter, _Remembered):
     """A Chroma embedding function whose rows of documents, queries or both are private releases.
 
-    Arguments, errors and guarantees: see `hushvec.integrations`. A call returns a list of rows, numpy arrays [d], with `receipt`.
+    See `hushvec.integrations`. A call returns a list of rows, numpy arrays [d], with `receipt`.
 
     Edge cases:
         A collection stores documents and metadata as they are: give it ids and embeddings only where the texts must not be kept.

@@ -45,7 +45,7 @@ class _Embedder:
 class PrivateTextEmbedder(_Embedder):
     """A Haystack text embedder, for queries. Its embedding is a private release if noise_on says so.
 
-    Arguments, errors and guarantees: see `hushvec.integrations`; a pipeline puts errors as the cause into its PipelineRuntimeError.
+    See `hushvec.integrations`; a pipeline puts errors as the cause into its PipelineRuntimeError.
     `run` returns "embedding", a list of floats with `receipt`, and "meta" with "receipts" beside what the model reported.
 
     Example:
@@ -79,8 +79,8 @@ class PrivateDocumentEmbedder(_Embedder):
         meta_fields_to_embed: fields of a document's meta that are put before its content.
         embedding_separator: between them.
 
-    `run` takes a list of one or more documents with text content. It returns "documents", copies with embeddings (lists of floats with
-    `receipt`) whose content and meta are as they were, and "meta" with "receipts" beside what the model reported.
+    `run` takes a list of one or more documents with text content. It returns "documents", copies with embeddings (lists of floats
+    with `receipt`) whose content and meta are as they were, and "meta" with "receipts" beside what the model reported.
 
     Example:
         >>> import hushvec as hv

@@ -26,17 +26,17 @@ class PrivateDocumentStore:
     """A Haystack document store over a `PrivateIndex`. The index adds the noise, to the sides that it was made with.
 
     Args:
-        index, keep_texts, on_receipt: see `hushvec.integrations`, which also says what stores raise and guarantee. Documents come with
-            embeddings.
+        index, keep_texts, on_receipt: see `hushvec.integrations`, which also says what stores raise and guarantee. Documents come
+            with embeddings.
         model: embeds the content of documents that come without embedding, if given: anything that `hushvec.wrap_embedding_model`
             takes.
-        return_embedding: whether documents come back with the stored row: what was released, where documents have noise. ValueError
-            with noise on scores alone.
+        return_embedding: whether documents come back with the stored row: what was released, where documents have noise.
+            ValueError with noise on scores alone.
 
     Edge cases:
-        `DuplicatePolicy.NONE` is FAIL, as in Haystack's own store in memory. Refused are documents without text, without embedding
-        where the store has no model, with a blob or a sparse embedding, which nothing would protect, and with nested meta. Filters
-        are evaluated by Haystack. `to_dict` is refused.
+        `DuplicatePolicy.NONE` is FAIL, as in Haystack's own store in memory. Refused are documents without text, without
+        embedding where the store has no model, with a blob or a sparse embedding, which nothing would protect, and with nested
+        meta. Filters are evaluated by Haystack. `to_dict` is refused.
 
     Example:
         >>> from haystack import Document
@@ -82,11 +82,9 @@ class PrivateDocumentStore:
         """Refused, as `to_dict`."""
         raise TypeError("PrivateDocumentStore cannot be read from a dict: load the index (PrivateIndex.load) and make the store of it")
 
-    # ---- documents in ----
-
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
-        """Write documents in one release; how many were written. The policy says what happens to ids that are there or come twice:
-        FAIL (as NONE; DuplicateDocumentError), SKIP, OVERWRITE. After an error nothing is stored, overwritten or charged."""
+        """Write documents in one release; how many were written. The policy is for ids that are there or come twice: FAIL (as NONE;
+        DuplicateDocumentError), SKIP, OVERWRITE. After an error nothing is stored, overwritten or charged."""
         chosen = self._chosen(documents, policy)
         if not chosen:
             return 0
@@ -107,8 +105,6 @@ class PrivateDocumentStore:
             matching = self._matching(filters)
             self.index.update(_ids(matching), metadata=[{**stored.metadata, **meta} for stored in matching])
         return len(matching)
-
-    # ---- documents out ----
 
     def delete_documents(self, document_ids: list[str]) -> None:
         """Delete documents; unknown ids are passed over. No budget gets anything back."""
@@ -141,8 +137,6 @@ class PrivateDocumentStore:
             found = self._store.search(query_embedding, top_k, among=_ids(self._matching(filters)) if filters else None)
             return self._documents([each.document for each in found], [each.score for each in found])
 
-    # ---- coroutines ----
-
     write_documents_async = in_thread(write_documents)
     update_by_filter_async = in_thread(update_by_filter)
     delete_documents_async = in_thread(delete_documents)
@@ -151,8 +145,6 @@ class PrivateDocumentStore:
     count_documents_async = in_thread(count_documents)
     count_documents_by_filter_async = in_thread(count_documents_by_filter)
     filter_documents_async = in_thread(filter_documents)
-
-    # ---- parts ----
 
     def _chosen(self, documents: Any, policy: DuplicatePolicy) -> list[Document]:
         """The documents that a policy writes, each id once."""

@@ -48,8 +48,8 @@ def clip(x: Any, clip_norm: float) -> Any:
     Returns:
         A jax.Array of x's shape and dtype, with the bits of `hushvec.clip`.
 
-    Errors are those of `hushvec.clip`, at once or while the program is traced; for NaN or Inf in x an error of JAX that quotes ours,
-    when the program runs; JAX's own for jax.grad through it.
+    Errors are those of `hushvec.clip`, at once or while the program is traced; for NaN or Inf in x an error of JAX that quotes
+    ours, when the program runs; JAX's own for jax.grad through it.
 
     Example:
         >>> import jax
@@ -73,16 +73,13 @@ def clip_and_noise(
     """`hushvec.clip_and_noise` of a jax.Array: new noise each time the program runs.
 
     Args:
-        x: float32, float64, float16 or bfloat16 [d] (one row) or [n, d].
+        x: as for `clip`.
         clip_norm, sigma, scale, exact: as there; Python numbers, fixed when the program is compiled.
         generator: as there; the process-wide one, keyed by the operating system, if None. A jax.random key is none.
 
-    Returns:
-        A jax.Array of x's shape and dtype.
-
     Raises:
-        TypeError, ValueError: as `clip`. bfloat16 on an accelerator, and a program that draws from a `generator` of another process:
-            as for NaN. jax.export: JAX's error.
+        TypeError, ValueError: as `clip`. bfloat16 on an accelerator, and a program that draws from a `generator` of another
+            process: as for NaN. jax.export: JAX's error.
 
     Guarantees:
         Those of `hushvec.clip_and_noise`, and its bits. Every run of the program draws, so do equal calls within it, every turn of

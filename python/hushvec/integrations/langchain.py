@@ -12,8 +12,8 @@ with needs_extra("hushvec.integrations.langchain", "langchain"):
 class PrivateEmbeddings(Adapter, Embeddings):  # type: ignore[misc]
     """A LangChain embedder whose rows of documents, queries or both are private releases.
 
-    Arguments, errors and guarantees: see `hushvec.integrations`. Rows are lists of floats that also have `receipt` (None for clean
-    ones), and so are lists of such rows. Asynchronous methods use the model's own.
+    See `hushvec.integrations`. Rows are lists of floats that also have `receipt` (None for clean ones), and so are lists of such rows.
+    Asynchronous methods use the model's own.
 
     Edge cases:
         A cache around it (CacheBackedEmbeddings) gives equal texts equal rows, which no release covers: do not use one.
@@ -36,7 +36,7 @@ class PrivateEmbeddings(Adapter, Embeddings):  # type: ignore[misc]
 
     def embed_query(self, text: str) -> ReleasedList[float]:
         """A row for a text that is searched with."""
-        return self._source.row(text, "query")
+        return self._source.rows([text], "query")[0]
 
     async def aembed_documents(self, texts: list[str]) -> ReleasedList[ReleasedList[float]]:
         """`embed_documents` as a coroutine."""
@@ -44,4 +44,4 @@ class PrivateEmbeddings(Adapter, Embeddings):  # type: ignore[misc]
 
     async def aembed_query(self, text: str) -> ReleasedList[float]:
         """`embed_query` as a coroutine."""
-        return await self._source.arow(text, "query")
+        return (await self._source.arows([text], "query"))[0]

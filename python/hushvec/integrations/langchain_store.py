@@ -29,13 +29,13 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
 
     Args:
         embeddings: any LangChain embedder, private or not.
-        index, keep_texts, on_receipt: see `hushvec.integrations`, which also says what stores raise and guarantee. Documents without
-            texts come back with an empty `page_content`.
+        index, keep_texts, on_receipt: see `hushvec.integrations`, which also says what stores raise and guarantee. Documents
+            without texts come back with an empty `page_content`.
 
     Edge cases:
-        `delete()` without ids deletes all. Maximal marginal relevance ranks by stored rows: refused with noise on queries, and with
-        noise on scores alone. A score is an inner product, larger is better; relevance scores need cosines, so documents with noise
-        need `renormalize=True`.
+        `delete()` without ids deletes all. Maximal marginal relevance ranks by stored rows: refused with noise on queries, and
+        with noise on scores alone. A score is an inner product, larger is better; relevance scores need cosines, so documents
+        with noise need `renormalize=True`.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -66,8 +66,6 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
     def index(self) -> PrivateIndex:
         """The index, which holds the documents, their receipts and budgets, and saves them."""
         return self._store.index
-
-    # ---- documents in and out ----
 
     def add_texts(
         self,
@@ -131,8 +129,6 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         store = cls(embedding, _required(index), **options)
         await store.aadd_texts(texts, metadatas, ids=ids)
         return store
-
-    # ---- searches: `filter` is the `where` of PrivateIndex.search ----
 
     def similarity_search(self, query: str, k: int = 4, *, filter: Filter | None = None) -> list[Document]:
         """The k documents nearest to a question; fewer where fewer match the filter."""

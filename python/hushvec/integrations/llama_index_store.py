@@ -33,14 +33,13 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
     """A LlamaIndex vector store over a `PrivateIndex`. The index adds the noise, to the sides that it was made with.
 
     Args:
-        index, stores_text, on_receipt: see `hushvec.integrations`, which also says what stores raise and guarantee. LlamaIndex copies
-            the rows of nodes, so the store cannot tell released ones from others: **put noise on documents into the index or into the
-            model, not both**. Without stores_text, LlamaIndex keeps nodes in its docstore; texts are read there.
+        index, stores_text, on_receipt: see `hushvec.integrations`, which also says what stores raise and guarantee. LlamaIndex
+            copies the rows of nodes, so the store cannot tell released ones from others: **put noise on documents into the index
+            or into the model, not both**. Without stores_text, LlamaIndex keeps nodes in its docstore; texts are read there.
 
     Edge cases:
         Each `add` is one release; LlamaIndex adds `insert_batch_size` nodes at a time, 2,048 if not named. Query modes other than
-        "default" are refused. Filters are those of LlamaIndex, nested ones too. `persist` writes nothing: `store.index.save(folder)`
-        does.
+        "default" are refused. Filters are those of LlamaIndex, nested ones too. `persist` writes nothing: save the index.
 
     Example:
         >>> from llama_index.core.schema import TextNode
@@ -78,8 +77,6 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         """The index, which holds the nodes, their receipts and budgets, and saves them."""
         return self._store.index
 
-    # ---- nodes in and out ----
-
     def add(self, nodes: Sequence[BaseNode], **_: Any) -> list[str]:
         """Add nodes in one release, or replace those with known ids; their ids."""
         texts = [node.get_content(metadata_mode=MetadataMode.NONE) for node in nodes]
@@ -105,8 +102,6 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         """Delete all nodes. No budget gets anything back."""
         self.delete_nodes()
 
-    # ---- searches ----
-
     def query(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
         """The nodes nearest to the row of a question: of those that filters, node_ids and doc_ids all leave.
 
@@ -128,16 +123,12 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
             ids=[str(each.document.id) for each in found],
         )
 
-    # ---- coroutines ----
-
     async_add = in_thread(add)
     adelete = in_thread(delete)
     adelete_nodes = in_thread(delete_nodes)
     aget_nodes = in_thread(get_nodes)
     aclear = in_thread(clear)
     aquery = in_thread(query)
-
-    # ---- parts ----
 
     def _fields(self, node: BaseNode) -> dict[str, Any]:
         fields: dict[str, Any] = node_to_metadata_dict(node, remove_text=True)

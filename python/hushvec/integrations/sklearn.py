@@ -121,8 +121,8 @@ class PrivateTextTransformer(_PrivateOutput):
         model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
         kind: "document" or "query": what the texts are.
 
-    `fit` learns nothing. `transform` takes a list, an array [n] or a data frame's column of texts and answers as PrivateTransformer,
-    with `receipt` None for clean rows.
+    `fit` learns nothing. `transform` takes a list, an array [n] or a data frame's column of texts and answers as
+    PrivateTransformer, with `receipt` None for clean rows.
 
     Example:
         >>> import hushvec as hv

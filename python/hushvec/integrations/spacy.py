@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations.detectors import _require_text, _span_of
-from hushvec.text.pii.categories import require_category_name
+from hushvec.integrations.detectors import _own_categories, _require_text, _span_of
 from hushvec.text.pii.spans import Span
 
 # Labels of the pipelines that spaCy publishes; None: nothing personal.
@@ -53,11 +52,7 @@ class SpacyDetector:
         self._pipeline: Any = pipeline
         if not {"ner", "entity_ruler"}.intersection(self._pipeline.pipe_names):
             raise ValueError(f"pipeline must have a component 'ner' or 'entity_ruler', got {list(self._pipeline.pipe_names)}")
-        own = {
-            label: None if category is None else require_category_name("categories", category)
-            for label, category in (categories or {}).items()
-        }
-        self._categories = {**_CATEGORIES, **own}
+        self._categories = {**_CATEGORIES, **_own_categories(categories)}
 
     def detect(self, text: str) -> list[Span]:
         """The entities as spans, in the order of the text."""

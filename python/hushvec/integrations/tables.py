@@ -71,14 +71,7 @@ def privatize_column(table: Any, column: str = "embedding", *, notes: Sequence[s
 
 
 def vectors_of(name: str, column: Any, *, dtype: str = "float32", first_row: int = 0) -> NDArray[Any]:
-    """The rows [n, d] of an Arrow column of float lists, without a copy where the memory allows it.
-
-    Args:
-        name: of the column, for errors.
-        column: Arrow array.
-        dtype: that the rows get.
-        first_row: number of the column's first row, for errors.
-    """
+    """The rows [n, d] of an Arrow column of float lists, without a copy where the memory allows it; `first_row` is for errors."""
     import pyarrow.compute
 
     kind = columns.storage_type(column.type)
@@ -101,9 +94,6 @@ def vectors_of(name: str, column: Any, *, dtype: str = "float32", first_row: int
 def require_arrow() -> None:
     with needs_extra("columns of tables", "tables"):
         import pyarrow  # noqa: F401
-
-
-# ---- kinds of tables ----
 
 
 class _Kind(NamedTuple):

@@ -57,18 +57,16 @@ def require_private_arguments(arguments: Any) -> None:
 class PrivacyCallback(TrainerCallback):  # type: ignore[misc]
     """Keeps a Trainer to the account of its DPOptimizer.
 
-    It refuses options that break the guarantee, ends the training when the planned steps are spent, puts epsilon into the logs, and
-    writes the receipt. RuntimeError when a step of the Trainer was not exactly one step of the account.
+    It refuses options that break the guarantee, ends the training when the planned steps are spent, puts epsilon into the logs,
+    and writes the receipt. RuntimeError when a step of the Trainer was not exactly one step of the account. It guarantees nothing
+    about gradients and batches, which it does not see, and leaves losses of private batches in the logs: `PrivateTrainer` has
+    this callback and takes care of both.
 
         trainer = MyTrainer(..., optimizers=(optimizer, None), callbacks=[PrivacyCallback(optimizer, receipt="run.receipt.json")])
 
     Args:
         optimizer: the DPOptimizer that the Trainer steps.
-        receipt: file for the receipt of the steps taken, written beside and renamed, with every checkpoint and at the end.
-
-    Guarantees:
-        None about gradients and batches: it sees neither. `PrivateTrainer` makes both, and has this callback.
-        Losses that the Trainer logs come from private batches, and stay in its logs: only `PrivateTrainer` leaves them out.
+        receipt: file for the receipt of the steps taken, written with every checkpoint and at the end.
     """
 
     def __init__(self, optimizer: DPOptimizer, *, receipt: str | PathLike[str] | None = None) -> None:
@@ -130,8 +128,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         **trainer: arguments of Trainer. Of TrainingArguments, max_steps is the number of steps, and per_device_train_batch_size how
             many examples of a step are computed at once: larger samples are computed in parts, and are one step.
 
-    Options of TrainingArguments that would break the guarantee are refused (`require_private_arguments`), and, before the first step,
-    a data_collator that does not make one row of each example, such as DataCollatorWithFlattening.
+    Options of TrainingArguments that would break the guarantee are refused (`require_private_arguments`), and, before the first
+    step, a data_collator that does not make one row of each example, such as DataCollatorWithFlattening.
 
     Guarantees:
         Those of `DPOptimizer`, which `privacy.describe()` states, against anyone who sees weights, checkpoints and logs. The losses,

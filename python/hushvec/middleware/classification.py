@@ -157,12 +157,9 @@ def dp_classification_middleware(
         scores: "uniform": every answer has the score 1/k, and no all_scores. "source": flipped answers have 1/k and no all_scores,
             and kept ones the model's own. NOT private: the score shows whether the label is true, so no epsilon bounds what
             an answer reveals. The receipts say so and claim nothing.
-        budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged for every release before anything is drawn.
-            With scores="source" it must be None: there is no epsilon to charge.
+        budget, generator: as for `hushvec.privatize`. With scores="source" there is no epsilon to charge: no budget.
         per: "record": every input is about another person. "release": all inputs of a call are about one person, and each of n
             answers gets epsilon / n.
-        generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy: the
-            receipts say so, and together with a budget it is refused.
 
     Returns:
         A middleware for `wrap_classification_model`. One may serve any number of models and threads.
@@ -172,9 +169,8 @@ def dp_classification_middleware(
 
     Guarantees:
         With scores="uniform" and a key from the operating system, each answer is (epsilon, 0)-DP under replacement of its input
-        (per="record"), or all answers of a call under replacement of all inputs (per="release"), exact as sampled: what is released
-        is the label and a public number. For per="record" the model must answer each input by itself: one that looks at the
-        whole batch lets one person move several answers. That is the caller's responsibility, and the receipt notes it.
+        (per="record"), or all answers of a call under replacement of all inputs (per="release"), exact as sampled. For
+        per="record" the model must answer each input by itself: that is the caller's responsibility, and the receipt notes it.
         The model's own training data is not protected.
 
     Edge cases:

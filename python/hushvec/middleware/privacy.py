@@ -157,17 +157,15 @@ def dp_embedding_middleware(
             An `EmpiricalSensitivity` (of `calibrate_sensitivity`) is taken as it is, with "gaussian" only, and labeled.
         clip_norm: C, the norm that rows are clipped to, in the unit of the vectors; the sensitivity is then 2 C.
         model_id: name of the model for the table of sensitivities, before the wrapped model's own.
-        budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged for each batch after the model has answered
-            and before anything is released.
-        per: "record": each text of a batch is about another person, and a batch costs as much as one text. "release": all texts of a
-            batch are about one person.
+        budget: as for `privatize`; charged for each batch after the model has answered and before anything is released.
+        per: "record": each text of a batch is about another person. "release": all texts of a batch are about one.
 
     Returns:
         Middleware for `wrap_embedding_model` and `compose_embedding_middleware`.
 
     Raises:
-        TypeError, ValueError: arguments that contradict each other. At `embed` also a model that is not in the table, makes no unit
-            vectors, and got no clip_norm, sensitivity or normalize. Nothing is charged then.
+        TypeError, ValueError: arguments that contradict each other. At `embed` also a model that is not in the table, makes no
+            unit vectors, and got no clip_norm, sensitivity or normalize. Nothing is charged then.
 
     Guarantees:
         Those of `privatize`, for a text replaced by any other. For per="record" the model must embed each text by itself: that is
@@ -178,8 +176,8 @@ def dp_embedding_middleware(
         the larger, actual epsilon for rows clipped to the largest norm seen.
 
     Edge cases:
-        "privunit" releases directions, so it needs no norm. The refusal of a batch with a row off unit norm is visible; clip_norm has
-        no such refusal. `WrappedEmbeddingModel.without_noise()` embeds queries of trusted people at no cost.
+        "privunit" releases directions, so it needs no norm. The refusal of a batch with a row off unit norm is visible; clip_norm
+        has no such refusal. `WrappedEmbeddingModel.without_noise()` embeds queries of trusted people at no cost.
 
     Reference:
         docs/middleware.md; Balle and Wang (2018), theorem 8, for "gaussian".
@@ -346,18 +344,16 @@ def calibrate_sensitivity(model: Any, samples: Sequence[str] | None = None) -> f
 
     Args:
         model: as for `wrap_embedding_model`.
-        samples: at least 2 texts, as different as the ones to come; None for ten built-in ones. They must not be private: nothing
-            protects what the estimate reveals about them.
+        samples: at least 2 public texts, as different as the ones to come; None for ten built-in ones.
 
     Returns:
         2.0 if all embeddings have unit norm; else an `EmpiricalSensitivity`: the largest distance between two of them, plus 10 %.
 
     Raises:
-        TypeError, ValueError: fewer than 2 texts, a model that cannot embed, NaN or Inf in its rows, rows that are all the same.
+        TypeError, ValueError: fewer than 2 texts, a model that cannot embed, rows that are all the same.
 
     Guarantees:
-        None for an `EmpiricalSensitivity`: two texts that were not sampled may be farther apart. `dp_embedding_middleware` labels
-        releases based on one as empirical, and the receipt states the actual epsilon of the noise.
+        None for an `EmpiricalSensitivity`: two texts that were not sampled may be farther apart. Receipts say so.
 
     Edge cases:
         A clip norm needs no estimate: prefer `clip_norm=` for a model that does not make unit vectors.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hushvec._util import validate
@@ -41,10 +42,7 @@ def require_length(name: str, text: str, position: int, max_characters: int) -> 
 
 
 class EmbeddingMiddleware:
-    """One step around an embedding model. A subclass overrides what it needs; both methods must be safe to call from several threads.
-
-    `request` has the texts and `result` the rows as the steps before this one left them; `model` is wrapped, for its `model_id`.
-    """
+    """One step around an embedding model. A subclass overrides what it needs, safe to call from several threads."""
 
     def transform(self, request: EmbeddingRequest) -> EmbeddingRequest:
         """Change texts before they reach the model. Their number must stay the same."""
@@ -75,19 +73,13 @@ class ComposedMiddleware(EmbeddingMiddleware):
         self.steps = tuple(steps)
 
     def transform(self, request: EmbeddingRequest) -> EmbeddingRequest:
-        for step in self.steps:
-            request = step.transform(request)
-        return request
+        return reduce(lambda request, step: step.transform(request), self.steps, request)
 
     def wrap(self, result: EmbeddingResult, model: SourceModel) -> EmbeddingResult:
-        for step in self.steps:
-            result = step.wrap(result, model)
-        return result
+        return reduce(lambda result, step: step.wrap(result, model), self.steps, result)
 
     def output_dimension(self, dimension: int) -> int:
-        for step in self.steps:
-            dimension = step.output_dimension(dimension)
-        return dimension
+        return reduce(lambda dimension, step: step.output_dimension(dimension), self.steps, dimension)
 
     @property
     def adds_noise(self) -> bool:
@@ -221,11 +213,10 @@ def wrap_embedding_model(
         max_characters: >= 1; a longer text is refused. Models silently cut texts off after a few hundred tokens.
 
     Returns:
-        WrappedEmbeddingModel: `embed(texts, kind="document" | "query")`, `aembed`, `embed_batches`, `aembed_batches`. It is an
-        embedding model again, and what the adapters of `hushvec.integrations` take.
+        WrappedEmbeddingModel: an embedding model again, and what the adapters of `hushvec.integrations` take.
 
     Raises:
-        TypeError, ValueError: a model that cannot embed, something other than middleware, max_characters not >= 1.
+        TypeError, ValueError: a model that cannot embed, something other than middleware.
 
     Guarantees:
         Those of the steps. Without a step that adds noise there is none: redaction is a heuristic.
@@ -259,7 +250,7 @@ def compose_embedding_middleware(middleware: Any) -> EmbeddingMiddleware:
     """Several middleware steps as one.
 
     Args:
-        middleware: steps: in this order texts go through their `transform` to the model, and rows through their `wrap` to the caller.
+        middleware: steps: in their order texts go through `transform` to the model, and rows through `wrap` to the caller.
 
     Returns:
         EmbeddingMiddleware.
@@ -324,11 +315,7 @@ def pii_redaction_middleware(
     """Middleware that replaces personal data in texts by placeholders before they are embedded.
 
     Args:
-        patterns: categories to look for, such as ["email", "phone", "ssn"]; None for all of them.
-        replacement: one text for everything found; None for the placeholder of its category, as in "[EMAIL]".
-        replacements: texts for single categories.
-        custom_patterns: name -> regular expression, looked for beside the others.
-        options: further arguments of `hushvec.text.Redactor`: allow lists, a gazetteer, detectors.
+        patterns, replacement, replacements, custom_patterns, options: arguments of `hushvec.text.Redactor`.
 
     Returns:
         Middleware for `wrap_embedding_model` and `compose_embedding_middleware`.

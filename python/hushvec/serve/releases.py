@@ -15,6 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from hushvec._util.publish import PRIVATE, private_folder, unfinished
 from hushvec.budget import PrivacyBudget
 from hushvec.budget.arguments import default_file, default_store, open_store
@@ -23,6 +25,7 @@ from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaus
 from hushvec.release.charging import ChargeOnce
 from hushvec.release.vectors import Release, ReleasePlan, plan_release, release_planned
 from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, fingerprint_of
+from hushvec.serve.bodies import JSON
 from hushvec.serve.failures import ServiceError, invalid, too_large
 from hushvec.serve.metrics import span
 from hushvec.serve.policy import BudgetTerms, Tenant, now_utc
@@ -76,7 +79,7 @@ class Releases:
         try:
             with span("release"):
                 if asked.key is None:
-                    return make(self._ledger(asked, _period(asked)))
+                    return make(self.ledgers.open(asked.tenant, asked.terms, _period(asked)))
                 return self._once(asked, make)
         except PrivacyBudgetExhaustedError as error:
             raise exhausted(error, asked.terms) from None
@@ -116,7 +119,7 @@ class Releases:
         if kept is not None:
             return kept
         try:
-            answer = make(ChargeOnce(self._ledger(asked, claim.period), f"request {name}"))
+            answer = make(ChargeOnce(self.ledgers.open(asked.tenant, asked.terms, claim.period), f"request {name}"))
         except AlreadyChargedError:
             # Perhaps the answer was kept since the claim was read.
             kept = self.find(asked)
@@ -158,11 +161,10 @@ class Releases:
             found = Payload(claim.body, headers.pop("content-type"), headers)
         else:
             name = claim_name(asked.tenant, asked.key or "")
-            held = self._unkept.get(name)
-            if held is None:
+            if name not in self._unkept:
                 return None
-            self._keep(name, held)
-            found = held
+            found = self._unkept[name]
+            self._keep(name, found)
         return Payload(found.body, found.media_type, {**found.headers, "Idempotent-Replayed": "true"})
 
     def _hash_of(self, asked: Asked) -> str:
@@ -180,9 +182,6 @@ class Releases:
                 with suppress(FileExistsError):  # another process was faster, and its file is whole
                     beside.take_free_place()
         return path.read_bytes()
-
-    def _ledger(self, asked: Asked, period: str) -> PrivacyBudget:
-        return self.ledgers.open(asked.tenant, asked.terms, period)
 
     @staticmethod
     def _stored(call: Callable[[], Any]) -> Any:
@@ -345,11 +344,7 @@ def _planned(
         delta=delta,
         clip_norm=clip_norm,
         mechanism=mechanism,
-        sigma=None,
-        normalize=False,
-        renormalize=False,
         per=per,
-        generator=None,
     )
 
 
@@ -367,5 +362,10 @@ HEADER = "Hushvec-Receipt"
 
 
 def receipt_headers(receipt: Any) -> dict[str, str]:
-    """The receipt as one line of ASCII JSON."""
-    return {HEADER: json.dumps(receipt.to_dict(), separators=(",", ":"), ensure_ascii=True)}
+    """The receipt as one line of ASCII JSON; none without one."""
+    return {} if receipt is None else {HEADER: json.dumps(receipt.to_dict(), separators=(",", ":"), ensure_ascii=True)}
+
+
+def json_payload(fields: dict[str, Any], receipt: Any = None) -> Payload:
+    """The fields, which may hold arrays, and the receipt as a header."""
+    return Payload(orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY), JSON, receipt_headers(receipt))

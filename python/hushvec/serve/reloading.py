@@ -141,9 +141,6 @@ def _state_of(path: Path) -> tuple[int, int, int] | str:
 def require_usable(policy: Policy, host: str | None) -> None:
     """Check what a policy needs around it, at the start, in every worker, and whenever the file changes. Models of
     detectors and codebooks are loaded before the first request, and what is missing is said now.
-
-    Raises:
-        ValueError, OSError, MissingExtraError: keys, categories, models, files or libraries that are missing or wrong.
     """
     if host is not None:
         require_keys_beyond_loopback(policy, host)
@@ -152,11 +149,11 @@ def require_usable(policy: Policy, host: str | None) -> None:
             redactor_of(tenant.redact)
         except ValueError as error:
             raise ValueError(f"tenants.{name}.redact: {error}") from None
-        if tenant.codebook is not None:
-            try:
+        try:
+            if tenant.codebook is not None:
                 load_codebook(tenant.codebook)
-            except (ValueError, OSError) as error:
-                raise ValueError(f"tenants.{name}.codebook: {error}") from None
+        except (ValueError, OSError) as error:
+            raise ValueError(f"tenants.{name}.codebook: {error}") from None
 
 
 def redactor_of(settings: bool | Redaction) -> Redactor | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -73,28 +72,11 @@ def rewriter_for(
         raise out_of_range(mechanism) from None
 
 
-@dataclass(frozen=True)
-class Trial:
-    """Variety of answers: TRIAL_RELEASES different public texts, rewritten."""
+def trial_for(epsilon: float, mechanism: str, delta: float) -> dict[str, object]:
+    """Variety of answers, for a response: different public texts, rewritten at the power of sqrt(2) nearest to epsilon.
 
-    epsilon: float
-    different: int  # answers among them that differ
-    most_common: int  # times that the most frequent answer came
-
-    def fields(self) -> dict[str, object]:
-        """For a response; `warning` is None unless one answer came more often than all others together."""
-        warning = None
-        if self.most_common > SHARE_TO_WARN_OF * TRIAL_RELEASES:
-            warning = (
-                f"{self.most_common} of {TRIAL_RELEASES} different public texts got the same answer at epsilon {self.epsilon:.3g}: "
-                "the answer says little about the text"
-            )
-        counts = {"releases": TRIAL_RELEASES, "different": self.different, "most_common": self.most_common}
-        return {"trial": {"epsilon": self.epsilon, **counts}, "warning": warning}
-
-
-def trial_for(epsilon: float, mechanism: str, delta: float) -> Trial:
-    """The trial at the power of sqrt(2) nearest to epsilon, made once: public texts cost no budget."""
+    Made once: public texts cost no budget. "warning" is None unless one answer came more often than all others together.
+    """
     with _building:
         try:
             return _trial(on_grid(epsilon), mechanism, delta)
@@ -106,11 +88,16 @@ def trial_for(epsilon: float, mechanism: str, delta: float) -> Trial:
 
 
 @lru_cache(maxsize=256)
-def _trial(epsilon: float, mechanism: str, delta: float) -> Trial:
+def _trial(epsilon: float, mechanism: str, delta: float) -> dict[str, object]:
     texts = public_sentences()
     texts = texts[:: len(texts) // TRIAL_RELEASES][:TRIAL_RELEASES]
     answers = Counter(one.output for one in _kept_rewriter(epsilon, (), mechanism, delta).rewrite_all(texts))
-    return Trial(epsilon, len(answers), max(answers.values()))
+    most, warning = max(answers.values()), None
+    if most > SHARE_TO_WARN_OF * TRIAL_RELEASES:
+        same = f"{most} of {TRIAL_RELEASES} different public texts got the same answer at epsilon {epsilon:.3g}"
+        warning = f"{same}: the answer says little about the text"
+    trial = {"epsilon": epsilon, "releases": TRIAL_RELEASES, "different": len(answers), "most_common": most}
+    return {"trial": trial, "warning": warning}
 
 
 @lru_cache(maxsize=64)

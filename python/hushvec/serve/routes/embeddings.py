@@ -9,15 +9,14 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-import orjson
 from fastapi import APIRouter, Request, Response
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from hushvec.mechanisms import PublicProjection
-from hushvec.serve.bodies import ARROW, JSON, Fields, Rows, read_vectors, write_vectors
+from hushvec.serve.bodies import ARROW, Fields, Rows, read_vectors, write_vectors
 from hushvec.serve.failures import invalid
-from hushvec.serve.releases import NOTE_OWN_TEXT, Payload, epsilon_of, receipt_headers, release_rows
+from hushvec.serve.releases import NOTE_OWN_TEXT, Payload, epsilon_of, json_payload, receipt_headers, release_rows
 from hushvec.serve.routes import Run, answer, documented
 from hushvec.serve.service import Caller, Service, require_texts
 
@@ -58,9 +57,7 @@ def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Ru
     epsilon = epsilon_of(caller.tenant, asked.epsilon)
     name = service.model_name(caller, asked.model)
     model = service.model(name)
-    redactor = caller.redactor
-    clean = texts if redactor is None else [redaction.text for redaction in redactor.redact_all(texts)]
-    rows = model.embed(clean, caller.name)
+    rows = model.embed(caller.clean(texts), caller.name)
     projection = None if asked.dimensions is None else _projection(rows.shape[1], asked.dimensions)
     if projection is not None:
         rows = projection.transform(rows)
@@ -77,8 +74,7 @@ def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Ru
             "usage": {"prompt_tokens": 0, "total_tokens": 0},
             "hushvec": {"receipt": release.receipt.to_dict()},
         }
-        body = orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY)
-        return Payload(body, "application/json", receipt_headers(release.receipt))
+        return json_payload(fields, release.receipt)
 
     return run(make)
 
@@ -95,9 +91,6 @@ def _projection(dimension: int, wanted: int) -> PublicProjection | None:
     return None if wanted == dimension else PublicProjection.johnson_lindenstrauss(dimension, wanted, _PROJECTION_SEED)
 
 
-# ---- the client's own vectors ----
-
-
 class PrivatizeRequest(Fields):
     """Rows of one length, each about another person unless the policy says otherwise."""
 
@@ -107,7 +100,7 @@ class PrivatizeRequest(Fields):
 
 @dataclass
 class _Stream:
-    """The same as an Arrow stream."""
+    """`PrivatizeRequest` as an Arrow stream."""
 
     vectors: NDArray[Any]
     epsilon: float | None
@@ -133,10 +126,9 @@ def _release_rows(service: Service, caller: Caller, asked: PrivatizeRequest | _S
     def make(budget: Any) -> Payload:
         release = release_rows(rows.pop(), caller.tenant, epsilon, budget)
         service.metrics.released(caller.name, count, epsilon)
-        headers = receipt_headers(release.receipt)
         if isinstance(asked, _Stream):
+            headers = receipt_headers(release.receipt)
             return Payload(write_vectors(release.values, headers), ARROW, headers)
-        fields = {"vectors": release.values, "receipt": release.receipt.to_dict()}
-        return Payload(orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY), JSON, headers)
+        return json_payload({"vectors": release.values, "receipt": release.receipt.to_dict()}, release.receipt)
 
     return run(make)

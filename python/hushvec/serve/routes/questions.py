@@ -13,11 +13,10 @@ from fastapi import APIRouter, Request, Response
 from numpy.typing import NDArray
 from pydantic import Field
 
-from hushvec._native.rowwise import unit_rows
-from hushvec.retrieval.queries.question import Question, candidates, ranked
-from hushvec.serve.bodies import JSON, Fields, Rows, Vector
+from hushvec.retrieval.queries.question import Question, candidates, ranked, unit
+from hushvec.serve.bodies import Fields, Rows, Vector
 from hushvec.serve.failures import ServiceError, invalid
-from hushvec.serve.releases import Payload, epsilon_of, receipt_headers, release_rows
+from hushvec.serve.releases import Payload, epsilon_of, json_payload, release_rows
 from hushvec.serve.routes import Run, answer, documented
 from hushvec.serve.service import Caller, Service, require_texts
 
@@ -29,22 +28,24 @@ MOST_FETCHED = 10_000
 _DIRECTIONS = ("codebook", "privunit")
 
 
-class AskRequest(Fields):
+class _Question(Fields):
     """A question as a text or as a vector."""
 
     text: str | None = None
     vector: Vector | None = None
     model: str | None = None
+
+
+class AskRequest(_Question):
+    """A question as a text or as a vector."""
+
     fetch: int = Field(default=50, ge=1, le=MOST_FETCHED)
     epsilon: float | None = Field(default=None, gt=0, description="at most the policy's")
 
 
-class RankRequest(Fields):
+class RankRequest(_Question):
     """The same question, and what the holder sent back."""
 
-    text: str | None = None
-    vector: Vector | None = None
-    model: str | None = None
     ids: list[int] | list[str]
     vectors: Rows
     k: int = Field(default=10, ge=1, le=MOST_FETCHED)
@@ -71,10 +72,8 @@ def _ask(service: Service, caller: Caller, asked: AskRequest, run: Run) -> Paylo
     def make(budget: Any) -> Payload:
         release = release_rows(row, caller.tenant, epsilon, budget)
         service.metrics.released(caller.name, 1, epsilon)
-        values = np.asarray(release.values, np.float32)
-        question = Question(unit_rows(values, np.empty_like(values))[0], asked.fetch)
-        fields = {"question": json.loads(question.to_json()), "receipt": release.receipt.to_dict()}
-        return Payload(json.dumps(fields).encode(), JSON, receipt_headers(release.receipt))
+        question = Question(unit(np.asarray(release.values, np.float32))[0], asked.fetch)
+        return json_payload({"question": json.loads(question.to_json()), "receipt": release.receipt.to_dict()}, release.receipt)
 
     return run(make)
 
@@ -88,11 +87,10 @@ def _rank(service: Service, caller: Caller, asked: RankRequest, run: Run) -> Pay
     if found.vectors.shape[1] != row.shape[1]:
         raise invalid(f"vectors must have {row.shape[1]} columns, got {found.vectors.shape[1]}", "vectors")
     ids, scores = ranked(row[0], found)
-    fields = {"ids": ids[: asked.k].tolist(), "scores": scores[: asked.k].tolist()}
-    return Payload(json.dumps(fields).encode(), JSON, {})
+    return json_payload({"ids": ids[: asked.k].tolist(), "scores": scores[: asked.k].tolist()})
 
 
-def _row(service: Service, caller: Caller, asked: AskRequest | RankRequest) -> NDArray[np.float32]:
+def _row(service: Service, caller: Caller, asked: _Question) -> NDArray[np.float32]:
     """The question as one row."""
     if (asked.text is None) == (asked.vector is None):
         raise invalid("one of text and vector must be given", "text")
@@ -103,5 +101,4 @@ def _row(service: Service, caller: Caller, asked: AskRequest | RankRequest) -> N
         return row
     assert asked.text is not None
     require_texts([asked.text], caller, "text")
-    text = asked.text if caller.redactor is None else caller.redactor.redact(asked.text).text
-    return service.model(service.model_name(caller, asked.model)).embed([text], caller.name)
+    return service.model(service.model_name(caller, asked.model)).embed(caller.clean([asked.text]), caller.name)

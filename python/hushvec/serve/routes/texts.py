@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from hushvec.serve.bodies import JSON, Fields
+from hushvec.serve.bodies import Fields
 from hushvec.serve.failures import ServiceError
 from hushvec.serve.policy import Redaction
-from hushvec.serve.releases import Payload, epsilon_of, receipt_headers
+from hushvec.serve.releases import Payload, epsilon_of, json_payload
 from hushvec.serve.reloading import redactor_of
 from hushvec.serve.rewriters import (
     DEFAULT_MECHANISM,
@@ -59,8 +58,7 @@ async def rewrite(request: Request) -> Response:
 def _redact(service: Service, caller: Caller, asked: RedactRequest, run: Run) -> Payload:
     require_texts([asked.text], caller, "text")
     redaction = _redactor(caller, asked).redact(asked.text)
-    fields = {**redaction.to_dict(private=False), "is_dp_claim": False}
-    return Payload(json.dumps(fields, ensure_ascii=False).encode(), JSON, {})
+    return json_payload({**redaction.to_dict(private=False), "is_dp_claim": False})
 
 
 def _redactor(caller: Caller, asked: RedactRequest) -> Redactor:
@@ -96,8 +94,6 @@ def _rewrite(service: Service, caller: Caller, asked: RewriteRequest, run: Run) 
         except ValueError:  # before the charge, as every error about arguments
             raise out_of_range(mechanism) from None
         service.metrics.released(caller.name, rewriting.n_chunks, rewriting.epsilon_total)
-        fields = {**rewriting.to_dict(private=False), **trial.fields()}
-        headers = {} if rewriting.receipt is None else receipt_headers(rewriting.receipt)
-        return Payload(json.dumps(fields, ensure_ascii=False).encode(), JSON, headers)
+        return json_payload({**rewriting.to_dict(private=False), **trial}, rewriting.receipt)
 
     return run(make)
