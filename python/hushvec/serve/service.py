@@ -244,7 +244,6 @@ MOST_WAITING = 64    # of its requests, for a thread
 BODIES = 4           # how many times the limit of one body all bodies of a tenant may have
 
 
-
 @dataclass
 class _Share:  # of a tenant
     limiter: anyio.CapacityLimiter
@@ -253,12 +252,7 @@ class _Share:  # of a tenant
 
 
 class Work:
-    """Runs calls in threads; refuses those of a tenant that has too many already. Other tenants do not wait for them.
-
-    Args:
-        gauge: follows how many calls run or wait.
-        threads, most_waiting: bounds for each tenant.
-    """
+    """Runs calls in threads, with bounds for each tenant: other tenants do not wait. The gauge follows how many run or wait."""
 
     def __init__(self, gauge: Gauge, threads: int = THREADS, most_waiting: int = MOST_WAITING) -> None:
         self._gauge = gauge
