@@ -95,15 +95,22 @@ class FileError(HushvecError, ValueError):
         super().__init__(f"{path}: {message}")
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors about what a file holds begin with its name."""
+    try:
+        yield
+    except ValueError as error:
+        raise FileError(path, str(error)) from None
+
+
 def rehearse(path: Path, source: Source) -> None:
     """Read and write the whole file without a result: everything that could be refused is refused here, before a charge."""
     done = 0
     with source.sink(Discarded()) as sink:
         for part in source.parts(rehearsal=True):
-            try:
+            with naming(path):
                 require_finite("x", part.values, first_row=done)
-            except ValueError as error:
-                raise FileError(path, str(error)) from None
             sink(part.values, part.kept)
             done += len(part.values)
 
@@ -114,12 +121,10 @@ def rows_per_part(dimension: int) -> int:
 
 def open_source(path: Path, columns: Columns) -> Source:
     """Open a file by its suffix."""
-    kinds: dict[str, Any] = {".npy": NpySource, ".parquet": ParquetSource, ".jsonl": JsonlSource}
-    kind = kinds.get(path.suffix.lower())
-    if kind is None:
+    kinds: dict[str, Callable[[Path, Columns], Source]] = {".npy": NpySource, ".parquet": ParquetSource, ".jsonl": JsonlSource}
+    if path.suffix.lower() not in kinds:
         raise FileError(path, f"the name must end in {', '.join(kinds)}, got {path.suffix!r}")
-    source: Source = kind(path, columns)
-    return source
+    return kinds[path.suffix.lower()](path, columns)
 
 
 def all_rows(path: Path, columns: Columns) -> NDArray[Any]:
@@ -140,8 +145,8 @@ class NpySource(Source):
         if columns != Columns():
             raise FileError(path, "a .npy file has no columns or keys to name")
         super().__init__(path, columns)
+        readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
         with path.open("rb") as file:
-            readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
             try:
                 version = npy.read_magic(file)
                 if version not in readers:
@@ -175,10 +180,8 @@ class NpySource(Source):
         for first in range(0, len(matrix), step):
             # A copy: what was checked is what is released, even if another program writes to the file meanwhile.
             rows = np.array(matrix[first : first + step], self._stored.newbyteorder("="), order="C")
-            try:
+            with naming(self._path):
                 floats: NDArray[Any] = as_array("the array", rows)
-            except ValueError as error:
-                raise FileError(self._path, str(error)) from None
             yield Part(floats, None)
 
     @contextmanager
@@ -291,10 +294,8 @@ class ParquetSource(Source):
         first_row = 0
         for batch in self._batches(rows_per_part(self.dimension)):
             label = lambda row, first=first_row: f"row {first + row}"
-            try:
+            with naming(self._path):
                 values = columns.vectors_of(f"column {self._vector!r}", batch.column(self._vector), self.dimension, label)
-            except ValueError as error:
-                raise FileError(self._path, str(error)) from None
             yield Part(np.array(values), batch.select(self._keep))
             first_row += batch.num_rows
 
@@ -382,9 +383,8 @@ def files_of_folder(folder: Path) -> list[Path]:
 
 def lines_of_source(source: str) -> list[str]:
     """The lines, without the spaces around them, of a file, of standard input ("-") or of the .txt and .md files of a folder."""
-    path, files = Path(source), [source]
-    if source != "-" and path.is_dir():
-        files = [str(file) for file in files_of_folder(path)]
+    is_folder = source != "-" and Path(source).is_dir()
+    files = map(str, files_of_folder(Path(source))) if is_folder else [source]
     lines = [line.strip() for file in files for _, line in numbered_lines(read_utf8(file), file)]
     if not lines:
         raise ValueError(f"{source_name(source)}: must hold at least one line of text")

@@ -32,7 +32,6 @@ CODEBOOK = "codebook"
 # Rows that each method releases, as multiples of --samples, for the length of the progress bar.
 _ROWS = {"pair": 2, "one-run": 1, "repeats": 4}
 
-
 _EXAMPLE = ("the Gaussian mechanism at epsilon 2", "hushvec audit mechanism --epsilon 2")
 
 

@@ -52,7 +52,7 @@ def _commands() -> Iterator[_Command]:
     for name in COMMANDS:
         subparsers = CommandParser(prog="hushvec").add_subparsers()
         add_own(subparsers, name)
-        below = [((name,), subparsers.choices[name])]
+        below: list[tuple[tuple[str, ...], CommandParser]] = [((name,), subparsers.choices[name])]
         for words, parser in below:  # which grows
             choices = parser.choices()
             yield _Command(words, choices.pop("", ()), tuple(parser.option_names()), choices)
@@ -105,21 +105,20 @@ def _path(command: _Command, *more: str) -> str:
 
 
 def _fish(commands: Sequence[_Command]) -> str:
-    return "".join(f"complete -c hushvec -n '{condition}' {what}\n" for command in commands for condition, what in _lines_of(command))
-
-
-def _lines_of(command: _Command) -> Iterator[tuple[str, str]]:
-    """(where it applies, what is completed) for fish."""
-    seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in command.words) or "__fish_use_subcommand"
-    first = seen
-    if command.words and command.next_words:
-        first += f"; and not __fish_seen_subcommand_from {' '.join(command.next_words)}"
-    for word in command.next_words:
-        about = "" if command.words else " -d '" + COMMANDS[word].replace("'", "\\'") + "'"
-        yield first, f"-f -a {word}{about}"
-    for option in command.options:
-        values = command.choices.get(option)
-        yield seen, f"-l {option[2:]}" + (f" -x -a '{' '.join(values)}'" if values else "")
+    lines = []
+    for command in commands:
+        seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in command.words) or "__fish_use_subcommand"
+        first = seen
+        if command.words and command.next_words:
+            first += f"; and not __fish_seen_subcommand_from {' '.join(command.next_words)}"
+        for word in command.next_words:
+            about = "" if command.words else " -d '" + COMMANDS[word].replace("'", "\\'") + "'"
+            lines.append(f"complete -c hushvec -n '{first}' -f -a {word}{about}\n")
+        for option in command.options:
+            values = command.choices.get(option)
+            taken = f" -x -a '{' '.join(values)}'" if values else ""
+            lines.append(f"complete -c hushvec -n '{seen}' -l {option[2:]}{taken}\n")
+    return "".join(lines)
 
 
 class Backends(

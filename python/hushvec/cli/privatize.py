@@ -13,7 +13,7 @@ from hushvec._util.display import Progress
 from hushvec._util.publish import mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import BudgetOptions, ForceOption, ReleaseOptions, comma_separated, make_generator, replaced_release
-from hushvec.cli._files import Columns, FileError, Source, all_rows, open_source, rehearse
+from hushvec.cli._files import Columns, FileError, Source, all_rows, naming, open_source, rehearse
 from hushvec.cli._output import answered, facts, receipt_lines
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import printable
@@ -69,7 +69,10 @@ class Privatize(
     def run(self) -> int:
         _check_output(self.input, self.output)
         replaced = replaced_release(self)
-        kept = _kept(self)
+        kept = tuple(comma_separated(self.keep) or ())
+        for name in kept:
+            if kept.count(name) > 1:
+                raise ValueError(f"--keep must name {name!r} once")
         source = open_source(self.input, Columns(vector=self.column, text=self.text_key, keep=kept))
         plan = _plan(self, source)
         embedded = ("vectors are all-MiniLM-L6-v2 embeddings of texts, cut after 256 tokens",) if self.text_key is not None else ()
@@ -94,14 +97,6 @@ def _check_output(source: Path, output: Path) -> None:
         raise FileError(output, "must be a plain file")
     if not output.parent.is_dir():
         raise FileError(output, f"the folder {output.parent} must exist")
-
-
-def _kept(options: Privatize) -> tuple[str, ...]:
-    kept = tuple(comma_separated(options.keep) or ())
-    twice = next((name for name in kept if kept.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"--keep must name {twice!r} once")
-    return kept
 
 
 def _plan(options: Privatize, source: Source) -> ReleasePlan:
@@ -150,12 +145,10 @@ def _release(source: Source, plan: ReleasePlan, path: Path, file: BinaryIO) -> i
             rows = len(part.values)
             if plan.per == "release" and done + rows > planned:
                 raise FileError(path, f"the file grew while it was read: {planned} rows were counted")
-            try:
+            with naming(path):
                 if isinstance(plan.mechanism, CodebookResponse):
                     plan.mechanism.codebook.require_other_rows(part.values, first_row=done)
                 values = plan.run(part.values, first_row=done)
-            except ValueError as error:
-                raise FileError(path, str(error)) from None
             sink(values, part.kept)
             done += rows
             progress.advance(rows)

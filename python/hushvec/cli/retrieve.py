@@ -33,7 +33,6 @@ _SEARCH_TEXTS = ("ask it in words", "hushvec retrieve search notes.index --text 
 
 NOTE_TEXT = "the texts of documents are shown as they are: document privacy does not cover them, and ends where one is read"
 
-
 _DOCUMENTS = "noise on documents, before they are stored"
 _QUERIES = "noise on queries, for the asker"
 _SCORES = "noise on scores, the cost of one query"
@@ -178,8 +177,9 @@ class Search(
             else:
                 queries = _vectors(self.queries, self.column, self.text_key)
             found = index.search(queries, k=self.k)
-        scores = np.full(found.ids.shape, None) if found.scores is None else found.scores
-        answers = [[{"id": one, "score": score} for one, score in zip(*hits)] for hits in zip(found.ids.tolist(), scores.tolist())]
+        scores: Any = np.full(found.ids.shape, None) if found.scores is None else found.scores
+        pairs = zip(found.ids.tolist(), scores.tolist())
+        answers = [[{"id": one, "score": score} for one, score in zip(*query)] for query in pairs]
         if texts is not None:
             answers = [[{**hit, "text": texts[hit["id"]]} for hit in hits] for hits in answers]
         receipts = {"query_receipt": found.query_receipt, "score_receipt": found.score_receipt}

@@ -94,12 +94,13 @@ class Rewrite(
             raise ValueError(f"{self.output}: the folder {self.output.parent} must exist")
         if self.output is not None and self.show_original:
             raise ValueError("--show-original must come without --output: OUT is for what may be published")
-        folder = _folder(self)
-        if self.keep is not None and self.text_key is None and folder is None:
+        is_folder = self.text is None and self.source not in (None, "-") and Path(str(self.source)).is_dir()
+        documents = list(_documents_of_folder(self, Path(str(self.source)))) if is_folder else []
+        if self.keep is not None and self.text_key is None and not is_folder:
             raise ValueError("--keep must come with --text-key, whose other keys it names, or with a folder")
         replaced = () if self.output is None else replaced_release(self)
-        if folder is not None:
-            return _many(self, list(_documents_of_folder(folder, self.keep)), replaced)
+        if is_folder:
+            return _many(self, documents, replaced)
         content = self.text if self.text is not None else read_utf8(self.source)
         if self.lines or self.text_key is not None:
             return _many(self, list(_documents(self, content)), replaced)
@@ -113,23 +114,17 @@ class Rewrite(
         return 0
 
 
-def _folder(options: Rewrite) -> Path | None:
-    """FILE, if it is a folder; each of its files is then a document."""
-    if options.text is not None or options.source is None or options.source == "-" or not Path(options.source).is_dir():
-        return None
+def _documents_of_folder(options: Rewrite, folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each of its files is a document."""
     if options.lines or options.text_key is not None:
-        raise ValueError(f"--lines and --text-key must come with a file, got the folder {options.source}")
+        raise ValueError(f"--lines and --text-key must come with a file, got the folder {folder}")
     if options.keep not in (None, FILE_NAME):
         raise ValueError(f"--keep must be {FILE_NAME!r} with a folder, got {options.keep!r}")
-    return Path(options.source)
-
-
-def _documents_of_folder(folder: Path, keep: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
     for file in files_of_folder(folder):
         text = read_utf8(str(file))
         if not text.strip():
             raise ValueError(f"{file}: must not be empty")
-        yield text, {} if keep is None else {FILE_NAME: file.relative_to(folder).as_posix()}
+        yield text, {} if options.keep is None else {FILE_NAME: file.relative_to(folder).as_posix()}
 
 
 def _rewriter(options: Rewrite) -> Rewriter:
@@ -157,6 +152,7 @@ def _write_one(options: Rewrite, text: str, result: Rewriting, file: TextIO | No
         file.write(json.dumps(result.to_dict(private=False), indent=2, ensure_ascii=False) + "\n")
     else:
         file.write(f"{result.output}\n\n{result.dp_line}\n")
+    assert options.output is not None
     # The receipt is written before the output; without a release there is none, and an old one is removed.
     receipt_path(options.output).unlink(missing_ok=True)
     if result.receipt is not None:

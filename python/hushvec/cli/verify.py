@@ -198,7 +198,7 @@ def _text(content: bytes, most: int) -> str:
 
 
 def mistaken(name: str, content: bytes, wanted: str) -> str | None:
-    """Kind of a file, of which this is the content or its beginning, and what to give instead; None if it may be what is wanted."""
+    """Kind of a file with this content (or beginning), and what to give instead of it; None if it may be what is wanted."""
     kind = next((kind for magic, kind in _MAGIC.items() if content.startswith(magic)), None)
     if kind is not None:
         return f"{name}: {kind}, not a {wanted}{_instead(name, kind)}"
@@ -212,7 +212,7 @@ def mistaken(name: str, content: bytes, wanted: str) -> str | None:
 
 
 def receipts_of_lines(content: bytes) -> list[tuple[int, str]]:
-    """(number of the line, JSON of the receipt) in JSON lines of `hushvec rewrite`; none if the first line is not of this kind."""
+    """(line, JSON of the receipt) in JSON lines of `hushvec rewrite`; none if the first line is of another kind."""
     found: list[tuple[int, str]] = []
     for number, line in enumerate(content.splitlines(), 1):
         if not line.strip():

@@ -16,6 +16,7 @@ Item = TypeVar("Item")
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 OnReceipt = Callable[[RowReceipt], Any]
+Steps = EmbeddingMiddleware | Sequence[EmbeddingMiddleware]
 NoiseOn = Literal["documents", "queries", "both"]
 _NOISED: dict[str, tuple[Kind, ...]] = {"documents": ("document",), "queries": ("query",), "both": KINDS}
 
@@ -63,20 +64,13 @@ def in_thread(method: Callable[Arguments, Answer]) -> Callable[Arguments, Corout
 
 
 class PrivateSource:
-    """Private rows for texts, as an adapter hands them on.
+    """Private rows for texts, as an adapter hands them on: arguments and errors are those of `hushvec.integrations`.
 
-    Arguments and errors are those of `hushvec.integrations`. `on_receipt` is called before the rows of a release are handed on;
-    what it raises goes to the caller, and the release stays charged. Clean rows go through everything else that the middleware
-    does. A text of unknown kind is a document.
+    `on_receipt` is called before the rows of a release are handed on; what it raises goes to the caller, and the release stays
+    charged. Clean rows go through everything else that the middleware does.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
-    ) -> None:
+    def __init__(self, model: Any, middleware: Steps | None, on_receipt: OnReceipt | None, noise_on: NoiseOn) -> None:
         noised = _NOISED[validate.choice("noise_on", noise_on, _NOISED)]
         self.wrapped = model if middleware is None else wrap_embedding_model(model, middleware)
         if not isinstance(self.wrapped, WrappedEmbeddingModel):
@@ -120,12 +114,7 @@ class Adapter:
     """The constructor that adapters share."""
 
     def __init__(
-        self,
-        model: Any,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
-        *,
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
+        self, model: Any, middleware: Steps | None = None, *, on_receipt: OnReceipt | None = None, noise_on: NoiseOn = "documents"
     ) -> None:
         self._source = PrivateSource(model, middleware, on_receipt, noise_on)
 

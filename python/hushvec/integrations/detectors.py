@@ -1,7 +1,4 @@
-"""Detectors by name, for a command line or a policy: `presidio`, `spacy=PIPELINE`, `classifier=FOLDER`, `gliner=FOLDER`.
-
-Their adapters share the checks and the making of spans below.
-"""
+"""Detectors by name, for a command line or a policy, and what their adapters share."""
 
 from __future__ import annotations
 

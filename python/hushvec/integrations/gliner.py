@@ -1,7 +1,4 @@
-"""A GLiNER model from a local folder as a `Detector` for `hushvec.text.redact`. Needs `pip install 'hushvec[gliner]'`.
-
-GLiNER finds entities of any label that it is given. It reads a bounded number of words; longer texts are read in windows that overlap.
-"""
+"""A GLiNER model from a local folder as a `Detector` for `hushvec.text.redact`. Needs `pip install 'hushvec[gliner]'`."""
 
 from __future__ import annotations
 

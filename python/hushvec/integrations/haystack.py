@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, rows_as_lists
-from hushvec.middleware import EmbeddingMiddleware, Embeddings
+from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, Steps, rows_as_lists
+from hushvec.middleware import Embeddings
 
 with needs_extra("hushvec.integrations.haystack", "haystack"):
     from haystack import Document, component
@@ -19,11 +19,7 @@ class _Embedder:
     """Shared base. It is called by name: `@component` makes classes anew, which an empty super() does not find."""
 
     def __init__(
-        self,
-        model: Any,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
+        self, model: Any, middleware: Steps | None = None, on_receipt: OnReceipt | None = None, noise_on: NoiseOn = "documents"
     ) -> None:
         self._source = PrivateSource(model, middleware, on_receipt, noise_on)
 
@@ -96,7 +92,7 @@ class PrivateDocumentEmbedder(_Embedder):
     def __init__(
         self,
         model: Any,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
+        middleware: Steps | None = None,
         on_receipt: OnReceipt | None = None,
         meta_fields_to_embed: Sequence[str] = (),
         embedding_separator: str = "\n",

@@ -83,8 +83,8 @@ class PrivateDocumentStore:
         raise TypeError("PrivateDocumentStore cannot be read from a dict: load the index (PrivateIndex.load) and make the store of it")
 
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
-        """Write documents in one release; how many were written. The policy is for ids that are there or come twice: FAIL (as NONE;
-        DuplicateDocumentError), SKIP, OVERWRITE. After an error nothing is stored, overwritten or charged."""
+        """Write documents in one release; how many were written. The policy is for ids that are there or come twice: FAIL (as
+        NONE; DuplicateDocumentError), SKIP, OVERWRITE. After an error nothing is stored, overwritten or charged."""
         chosen = self._chosen(documents, policy)
         if not chosen:
             return 0

@@ -1,15 +1,13 @@
 """hushvec inside JAX programs: `clip` and `clip_and_noise` for jax.Array, also under jax.jit.
 
-On the CPU a compiled program calls the core itself, by XLA's foreign function interface (jax.ffi). On an accelerator rows are
-processed on the host: JAX copies them there and back around a call of Python (jax.pure_callback, jax.experimental.io_callback). So
-are they where JAX has several CPU devices: XLA refuses calls with a side effect in programs that span devices, and JAX sends Python's
-to one of them.
+On the CPU a compiled program calls the core itself (jax.ffi). On an accelerator, and where JAX has several CPU devices, which XLA
+refuses calls with a side effect for, rows are processed on the host: JAX copies them there and back around a call of Python.
 
 XLA may merge equal calls, drop those whose result nobody reads, and compute constants while it compiles. So the call that draws is
 one with a side effect, which XLA makes once for each time that the program comes to it.
 
-A program may outlive the process that compiled it, in JAX's compilation cache or exported. It draws from the process-wide generator of
-whatever process runs it. A Generator that was given is known to the program by a random name that only this process can resolve.
+A program may outlive the process that compiled it. It draws from the process-wide generator of whatever process runs it. A
+Generator that was given is known to the program by a random name that only this process can resolve.
 """
 
 from __future__ import annotations

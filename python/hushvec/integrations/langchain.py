@@ -12,8 +12,8 @@ with needs_extra("hushvec.integrations.langchain", "langchain"):
 class PrivateEmbeddings(Adapter, Embeddings):  # type: ignore[misc]
     """A LangChain embedder whose rows of documents, queries or both are private releases.
 
-    See `hushvec.integrations`. Rows are lists of floats that also have `receipt` (None for clean ones), and so are lists of such rows.
-    Asynchronous methods use the model's own.
+    See `hushvec.integrations`. Rows are lists of floats that also have `receipt` (None for clean ones), and so are lists of such
+    rows. Asynchronous methods use the model's own.
 
     Edge cases:
         A cache around it (CacheBackedEmbeddings) gives equal texts equal rows, which no release covers: do not use one.

@@ -22,6 +22,8 @@ with needs_extra("hushvec.integrations.langchain_store", "langchain"):
     from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 Filter = Mapping[str, Any]
+Metadatas = Sequence[Mapping[str, Any]] | None
+Ids = Sequence[str | None] | None
 
 
 class PrivateVectorStore(VectorStore):  # type: ignore[misc]
@@ -67,25 +69,11 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         """The index, which holds the documents, their receipts and budgets, and saves them."""
         return self._store.index
 
-    def add_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: Sequence[Mapping[str, Any]] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **_: Any,
-    ) -> list[str]:
+    def add_texts(self, texts: Iterable[str], metadatas: Metadatas = None, *, ids: Ids = None, **_: Any) -> list[str]:
         """Add texts in one release, or replace those with known ids; their ids."""
         return self._store.write(self._store.batch(texts, metadatas, ids))
 
-    async def aadd_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: Sequence[Mapping[str, Any]] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **_: Any,
-    ) -> list[str]:
+    async def aadd_texts(self, texts: Iterable[str], metadatas: Metadatas = None, *, ids: Ids = None, **_: Any) -> list[str]:
         """`add_texts` as a coroutine."""
         return await self._store.awrite(self._store.batch(texts, metadatas, ids))
 
@@ -103,9 +91,9 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         cls,
         texts: Iterable[str],
         embedding: Embeddings,
-        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        metadatas: Metadatas = None,
         *,
-        ids: Sequence[str | None] | None = None,
+        ids: Ids = None,
         index: PrivateIndex | None = None,
         **options: Any,
     ) -> PrivateVectorStore:
@@ -119,9 +107,9 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         cls,
         texts: Iterable[str],
         embedding: Embeddings,
-        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        metadatas: Metadatas = None,
         *,
-        ids: Sequence[str | None] | None = None,
+        ids: Ids = None,
         index: PrivateIndex | None = None,
         **options: Any,
     ) -> PrivateVectorStore:
@@ -136,7 +124,8 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
 
     async def asimilarity_search(self, query: str, k: int = 4, *, filter: Filter | None = None) -> list[Document]:
         """`similarity_search` as a coroutine."""
-        return await self.asimilarity_search_by_vector(await self._store.aembed_query(query), k, filter=filter)
+        row = await self._store.aembed_query(query)
+        return await asyncio.to_thread(self.similarity_search_by_vector, row, k, filter=filter)
 
     def similarity_search_by_vector(
         self, embedding: Sequence[float] | NDArray[Any], k: int = 4, *, filter: Filter | None = None

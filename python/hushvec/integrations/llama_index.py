@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, ReleasedList
-from hushvec.middleware import EmbeddingMiddleware
+from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, ReleasedList, Steps
 
 with needs_extra("hushvec.integrations.llama_index", "llama-index"):
     from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -48,7 +46,7 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
     def __init__(
         self,
         model: Any,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
+        middleware: Steps | None = None,
         *,
         on_receipt: OnReceipt | None = None,
         noise_on: NoiseOn = "documents",

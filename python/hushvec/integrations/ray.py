@@ -1,7 +1,6 @@
 """A noise job on Ray Data: `noise_dataset(dataset, job, id_column="id")`, or `noise_function` for your own `map_batches`.
 
-Ray does not say which rows of the data set a batch holds, so an id column is needed. Both forms of batch work: "pyarrow" and "numpy".
-"""
+Ray does not say which rows of the data set a batch holds, so an id column is needed."""
 
 from __future__ import annotations
 

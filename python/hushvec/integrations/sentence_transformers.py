@@ -32,8 +32,8 @@ _FIXED = {
 class PrivateSentenceTransformer(Adapter):
     """A SentenceTransformer's main methods, with rows of documents, queries or both that are private releases.
 
-    See `hushvec.integrations`. Each call of a method is one release, whatever its batch_size. Texts of `encode` count as documents.
-    Nothing else of the model is reachable: tokens and modules would show what the noise hides.
+    See `hushvec.integrations`. Each call of a method is one release, whatever its batch_size. Texts of `encode` count as
+    documents. Nothing else of the model is reachable: tokens and modules would show what the noise hides.
 
     Example:
         >>> import hushvec as hv

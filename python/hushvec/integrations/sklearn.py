@@ -12,9 +12,9 @@ from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
 from hushvec.embedders.protocol import Kind
-from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, require_on_receipt
+from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, Steps, require_on_receipt
 from hushvec.mechanisms import Mechanism
-from hushvec.middleware import EmbeddingMiddleware, EmbeddingResult, Embeddings
+from hushvec.middleware import EmbeddingResult, Embeddings
 from hushvec.release.charging import Budget
 from hushvec.release.vectors import plan_release, privatize, require_chargeable, require_projection
 
@@ -57,9 +57,9 @@ class PrivateTransformer(_PrivateOutput):
     `set_output` a data frame, which has none; its guarantees are those of `privatize`.
 
     Edge cases:
-        Each `transform` is one release with a charge of its own, so `fit_transform` followed by `transform` of the same rows costs
-        twice, and cross-validation charges for each fold. What stands before it in a pipeline must not be fitted on the same rows: a
-        scaler's mean moves all rows when one changes. Labels are not protected.
+        Each `transform` is one release with a charge of its own, so `fit_transform` followed by `transform` of the same rows
+        costs twice, and cross-validation charges for each fold. What stands before it in a pipeline must not be fitted on the
+        same rows. Labels are not protected.
 
     Example:
         >>> import numpy as np
@@ -134,7 +134,7 @@ class PrivateTextTransformer(_PrivateOutput):
     """
 
     model: Any = None
-    middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None
+    middleware: Steps | None = None
     _: KW_ONLY
     kind: Kind = "document"
     on_receipt: OnReceipt | None = None

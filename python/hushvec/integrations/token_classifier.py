@@ -1,7 +1,4 @@
-"""A token classifier of transformers from a local folder, as a `Detector` for `hushvec.text.redact`. Needs `hushvec[text]`.
-
-Word pieces are put together to words and words to spans of characters; long texts are read in windows that overlap.
-"""
+"""A token classifier of transformers from a local folder, as a `Detector` for `hushvec.text.redact`. Needs `hushvec[text]`."""
 
 from __future__ import annotations
 

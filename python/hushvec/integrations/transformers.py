@@ -98,15 +98,11 @@ class PrivacyCallback(TrainerCallback):  # type: ignore[misc]
             logs["epsilon"] = self._optimizer.epsilon()
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._write()
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._write()
-
-    def _write(self) -> None:
         if self._receipt is not None:
             with publish.published_text(self._receipt, mode=publish.SHARED) as file:
                 file.write(self._optimizer.receipt().to_json() + "\n")
+
+    on_train_end = on_save
 
 
 class PrivateTrainer(Trainer):  # type: ignore[misc]
@@ -123,10 +119,12 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         losses: `losses(model, inputs) -> [B]`, one for each example, each depending on its own example alone. Needed for "ghost".
             None: the model's own loss of each example as a batch of one.
         vectorize: as for `per_example_gradients`; the default works with attention masks.
-        adjacency, accountant, budget, journal, allow_buffers: as for `DPOptimizer`.
+        adjacency, accountant, budget, journal, allow_buffers: as for `DPOptimizer`. A resumed run needs a journal to count steps
+            that were lost with their process.
         receipt: as for `PrivacyCallback`.
-        **trainer: arguments of Trainer. Of TrainingArguments, max_steps is the number of steps, and per_device_train_batch_size how
-            many examples of a step are computed at once: larger samples are computed in parts, and are one step.
+        **trainer: arguments of Trainer. Of TrainingArguments, max_steps is the number of steps, and per_device_train_batch_size
+            how many examples of a step are computed at once: larger ones are computed in parts, as one step. max_grad_norm is
+            ignored.
 
     Options of TrainingArguments that would break the guarantee are refused (`require_private_arguments`), and, before the first
     step, a data_collator that does not make one row of each example, such as DataCollatorWithFlattening.
@@ -136,10 +134,6 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         gradient norms and counts that the Trainer makes of private batches are left out of logs and state: `training_loss` is 0.
         Epsilon is in the logs. Times are not hidden, and grow with the size of a batch.
         What `evaluate` logs is about eval_dataset as it is: use public examples, or those of people who are protected otherwise.
-
-    Edge cases:
-        max_grad_norm does nothing: there is no gradient yet when the Trainer clips. A resumed run needs `journal=` to count steps that
-        were lost with their process.
 
     Example:
         trainer = PrivateTrainer(model=model, args=TrainingArguments("out", max_steps=100, per_device_train_batch_size=16),

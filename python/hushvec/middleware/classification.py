@@ -291,7 +291,12 @@ class PrivateClassifier:
         """`classify_batches` for asyncio; batches may come from an asynchronous source."""
         if isinstance(batches, str) or not isinstance(batches, Iterable | AsyncIterable):
             raise TypeError(f"batches must be an iterable of batches, got {validate.kind(batches)}")
-        return (await self.aclassify(batch) async for batch in each(batches))
+
+        async def answered() -> AsyncIterator[Classifications]:
+            async for batch in each(batches):
+                yield await self.aclassify(batch)
+
+        return answered()
 
     def _answers(self, inputs: Any) -> Answers:
         return self._classifier.answers(*checked_inputs(inputs, self.max_characters))
@@ -475,7 +480,7 @@ def _predicted(model: Any, inputs: Any, with_scores: bool) -> Answers:
     if not np.isfinite(scores).all():
         raise ValueError(f"{name} must return finite scores, got NaN or Inf")
     rows = [dict(zip(classes, row)) for row in scores.tolist()]
-    return Answers(labels, [row.get(label) for row, label in zip(rows, labels)], rows)
+    return Answers(labels, [row.get(label) for row, label in zip(rows, labels)], [*rows])
 
 
 def estimator_classes(model: Any) -> list[Any] | None:

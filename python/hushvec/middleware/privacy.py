@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _TRIAL_DIMENSION = 8
 
-
 # Kept by one middleware: one for each model that it is wrapped around, unless per="release" makes one for each batch size.
 MOST_PLANS = 64
 
@@ -235,7 +234,6 @@ MARGIN = 1.1
 
 # How far from 1 a norm may be: rounding of 384 to 4096 squares in the dtype, with a wide margin.
 _UNIT_TOLERANCE = {"float64": 1e-3, "float32": 1e-3, "float16": 1e-2, "bfloat16": 3e-2}
-
 
 # Ten texts that have little in common.
 _SAMPLES = (

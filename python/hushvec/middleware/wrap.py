@@ -92,8 +92,8 @@ class ComposedMiddleware(EmbeddingMiddleware):
 class WrappedEmbeddingModel:
     """An embedding model with middleware around it: an embedding model itself. Made by `wrap_embedding_model`.
 
-    Invalid texts are refused before the model runs, invalid rows of the model before a budget is charged. If a call is interrupted
-    after its charge, the charge stays spent.
+    Invalid texts are refused before the model runs, invalid rows of the model before a budget is charged. An interrupted call may
+    stay charged.
     """
 
     def __init__(self, model: SourceModel, middleware: EmbeddingMiddleware, max_characters: int) -> None:
@@ -166,8 +166,7 @@ class WrappedEmbeddingModel:
 
     def embed_batches(self, batches: Iterable[Sequence[str]], kind: Kind = "document") -> Iterator[Embeddings]:
         """`embed` for one batch of texts after the other. Each is a separate release with its own receipt and charge."""
-        for texts in batches:
-            yield self.embed(texts, kind)
+        return (self.embed(texts, kind) for texts in batches)
 
     async def aembed_batches(
         self, batches: Iterable[Sequence[str]] | AsyncIterable[Sequence[str]], kind: Kind = "document"
@@ -222,7 +221,7 @@ def wrap_embedding_model(
         Those of the steps. Without a step that adds noise there is none: redaction is a heuristic.
 
     Edge cases:
-        Usage and metadata of the model pass through unchanged and are not private: a number of tokens reveals the length of a text.
+        Usage and metadata of the model pass through unchanged and are not private.
 
     Reference:
         docs/middleware.md.
