@@ -73,8 +73,7 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     while len(text) - start > MOST_CHARACTERS:
         limit = start + MOST_CHARACTERS
-        end = max(text.rfind("\n", start, limit), text.rfind(" ", start, limit) if "\n" not in text[start:limit] else -1) + 1
-        end = end if end > start else limit
+        end = text.rfind("\n", start, limit) + 1 or text.rfind(" ", start, limit) + 1 or limit
         yield start, end
         start = end
     if start < len(text):
