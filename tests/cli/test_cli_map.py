@@ -133,7 +133,7 @@ def test_what_was_meant_by_a_choice():
 
 
 def test_short_and_hidden_options_and_values_with_hyphens_are_known():
-    """-o; --max-len is an old name that help does not list; "-- x" is a value, as it has a space."""
+    """-o; --max-len is short for --max-length; "-- x" is a value, as it has a space."""
     options = parser_of("rewrite").parse_args(["rewrite", "--text", "-- x", "--max-len", "3", "-o", "out", "--eps", "2"])
     assert (options.text, options.max_length, options.epsilon) == ("-- x", 3, 2.0)
 

@@ -87,7 +87,7 @@ def test_settings(tmp_path):
         "--text", text, "--patterns", "email, ip", "--allow-list", "10.0.0.2", "--gazetteer", tmp_path / "names.txt",
         "--pattern", r"badge=E-\d+", "--replace", "ip=<ip>",
     ) == "[PROJECT]: [BADGE] by [EMAIL] from <ip> to 10.0.0.2\n"  # fmt: skip
-    assert redacted("--text", "a@b.com 10.0.0.1", "--replacement", "#", "--whitelist-categories", "ip address") == "# 10.0.0.1\n"
+    assert redacted("--text", "a@b.com 10.0.0.1", "--replacement", "#", "--allow-categories", "ip address") == "# 10.0.0.1\n"
 
 
 def test_lines(tmp_path):

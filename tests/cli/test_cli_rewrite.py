@@ -49,7 +49,7 @@ def test_the_published_chain_keeps_its_line():
 
 
 def test_old_names_of_options_still_work():
-    lines = hushvec_here("rewrite", "--max-len", "16", "--whitelist-categories", "email", "--text", CONTACT).out.splitlines()
+    lines = hushvec_here("rewrite", "--max-len", "16", "--allow-categories", "email", "--text", CONTACT).out.splitlines()
     assert lines[0] == "=== OUTPUT ==="
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import hushvec as hv
 from hushvec.embedders.sources import UNIT_NORM_MODELS, as_embedding_model, is_unit_norm_model
-from hushvec.middleware.sensitivity import EmpiricalSensitivity
+from hushvec.middleware import EmpiricalSensitivity
 from middleware.embedders import Answering, Recorder
 
 

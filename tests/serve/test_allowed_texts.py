@@ -2,7 +2,7 @@
 
 import pytest
 
-from hushvec.serve import rewriters
+from hushvec.serve.routes import texts as rewriters
 from serve.services import client_of, policy_fields
 
 TEXT = "Mrs. Edith Varga, born 3 March 1947, or ines.varga@example.org; Edith Varga again."

@@ -25,8 +25,7 @@ from hushvec.serve.keys import hash_of, new_key
 from hushvec.serve.metrics import Metrics
 from hushvec.serve.models import Turns
 from hushvec.serve.routes.accounts import VerifyRequest
-from hushvec.serve.routes.embeddings import EmbeddingsRequest, PrivatizeRequest
-from hushvec.serve.routes.questions import RankRequest
+from hushvec.serve.routes.embeddings import EmbeddingsRequest, PrivatizeRequest, RankRequest
 from hushvec.serve.service import BODIES, THREADS, Work
 from serve import toy_models
 from serve.services import TESTS, client_of, free_port, policy_fields, server, wait_until_ready, write_policy

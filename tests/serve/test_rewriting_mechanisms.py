@@ -7,7 +7,7 @@ from importlib import resources
 import pytest
 
 from hushvec.data import private_notes, public_sentences
-from hushvec.serve.rewriters import rewriter_for
+from hushvec.serve.routes.texts import rewriter_for
 from serve.services import client_of, policy_fields
 
 TEXT = "The invoice for March is overdue. Please pay within ten days."

@@ -91,11 +91,7 @@ def replaced_release(options: argparse.Namespace) -> tuple[str, ...]:
 
 def require_new_output(options: argparse.Namespace) -> None:
     """Refuse an OUT that is one of the files that the command reads or keeps, by whatever name. Where there is --force, it decides
-    about the input (`replaced_release`).
-
-    Raises:
-        ValueError: it is.
-    """
+    about the input (`replaced_release`)."""
     output = Path(getattr(options, "output", None) or ".")
     if output.is_dir():  # a command that writes a folder says itself what may be in it
         return

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -55,29 +55,37 @@ class Part(NamedTuple):
 Sink = Callable[[NDArray[Any], Any], None]
 
 
-class Source(Protocol):
-    """A file of vectors, opened and checked."""
-
-    dtype: str
-    dimension: int
-
-    def count(self) -> int:
-        """Number of rows; may read the file once."""
-
-    def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
-        """The rows in order, a bounded number at a time. In a rehearsal everything is checked, but texts are zeros, not embedded."""
-
-    def sink(self, file: Any, dtype: str | None = None) -> AbstractContextManager[Sink]:
-        """A file of this sort for as many rows, into an empty one that is open for writing bytes; dtype None is the source's."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Columns:
+class Columns(NamedTuple):
     """Which part of a record is the vector, and which parts are copied as they are."""
 
     vector: str | None = None
     text: str | None = None
     keep: tuple[str, ...] = ()
+
+
+class Source(ABC):
+    """A file of vectors, opened and checked."""
+
+    dtype: str
+    dimension: int
+
+    def __init__(self, path: Path, columns: Columns) -> None:
+        self._path, self._keep, self._vector = path, columns.keep, columns.vector or DEFAULT_VECTOR
+        for name in self._keep:
+            if name in (columns.text, self._vector):
+                raise FileError(path, f"keep must not name {name!r}: it is what the noise protects")
+
+    @abstractmethod
+    def count(self) -> int:
+        """Number of rows; may read the file once."""
+
+    @abstractmethod
+    def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
+        """The rows in order, a bounded number at a time. In a rehearsal everything is checked, but texts are zeros, not embedded."""
+
+    @abstractmethod
+    def sink(self, file: Any, dtype: str | None = None) -> AbstractContextManager[Sink]:
+        """A file of this sort for as many rows, into an empty one that is open for writing bytes; dtype None is the source's."""
 
 
 class FileError(HushvecError, ValueError):
@@ -87,15 +95,22 @@ class FileError(HushvecError, ValueError):
         super().__init__(f"{path}: {message}")
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Errors about what a file holds begin with its name."""
+    try:
+        yield
+    except ValueError as error:
+        raise FileError(path, str(error)) from None
+
+
 def rehearse(path: Path, source: Source) -> None:
     """Read and write the whole file without a result: everything that could be refused is refused here, before a charge."""
     done = 0
     with source.sink(Discarded()) as sink:
         for part in source.parts(rehearsal=True):
-            try:
+            with naming(path):
                 require_finite("x", part.values, first_row=done)
-            except ValueError as error:
-                raise FileError(path, str(error)) from None
             sink(part.values, part.kept)
             done += len(part.values)
 
@@ -106,12 +121,10 @@ def rows_per_part(dimension: int) -> int:
 
 def open_source(path: Path, columns: Columns) -> Source:
     """Open a file by its suffix."""
-    kinds: dict[str, Any] = {".npy": NpySource, ".parquet": ParquetSource, ".jsonl": JsonlSource}
-    kind = kinds.get(path.suffix.lower())
-    if kind is None:
+    kinds: dict[str, Callable[[Path, Columns], Source]] = {".npy": NpySource, ".parquet": ParquetSource, ".jsonl": JsonlSource}
+    if path.suffix.lower() not in kinds:
         raise FileError(path, f"the name must end in {', '.join(kinds)}, got {path.suffix!r}")
-    source: Source = kind(path, columns)
-    return source
+    return kinds[path.suffix.lower()](path, columns)
 
 
 def all_rows(path: Path, columns: Columns) -> NDArray[Any]:
@@ -127,13 +140,13 @@ def all_rows(path: Path, columns: Columns) -> NDArray[Any]:
 # ---- .npy: memory-mapped for reading, written plainly ----
 
 
-class NpySource:
+class NpySource(Source):
     def __init__(self, path: Path, columns: Columns) -> None:
         if columns != Columns():
             raise FileError(path, "a .npy file has no columns or keys to name")
-        self._path = path
+        super().__init__(path, columns)
+        readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
         with path.open("rb") as file:
-            readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
             try:
                 version = npy.read_magic(file)
                 if version not in readers:
@@ -143,7 +156,15 @@ class NpySource:
                 raise FileError(path, f"not a .npy file of numbers: {error}") from None
             self._offset = file.tell()
         self.dtype = dtype_after(self._stored)
-        self._check()
+        if len(self._shape) not in (1, 2):
+            raise FileError(path, f"the array must have 1 or 2 dimensions, got {len(self._shape)}")
+        if self.dtype not in NUMPY_DTYPES:
+            raise FileError(path, f"the array must be {' or '.join(NUMPY_DTYPES)}, got {self.dtype}")
+        if self._shape[-1] < 1:
+            raise FileError(path, "the array must have at least 1 column, got 0")
+        expected = self._offset + self._stored.itemsize * int(np.prod(self._shape, dtype=object))
+        if (actual := os.path.getsize(path)) < expected:
+            raise FileError(path, f"the file is cut short: {expected} bytes expected, got {actual}")
         self.dimension = self._shape[-1]
 
     def count(self) -> int:
@@ -159,10 +180,8 @@ class NpySource:
         for first in range(0, len(matrix), step):
             # A copy: what was checked is what is released, even if another program writes to the file meanwhile.
             rows = np.array(matrix[first : first + step], self._stored.newbyteorder("="), order="C")
-            try:
+            with naming(self._path):
                 floats: NDArray[Any] = as_array("the array", rows)
-            except ValueError as error:
-                raise FileError(self._path, str(error)) from None
             yield Part(floats, None)
 
     @contextmanager
@@ -172,18 +191,6 @@ class NpySource:
         npy.write_array_header_1_0(file, header)
         yield lambda values, kept: file.write(values.data)
 
-    def _check(self) -> None:
-        if len(self._shape) not in (1, 2):
-            raise FileError(self._path, f"the array must have 1 or 2 dimensions, got {len(self._shape)}")
-        if self.dtype not in NUMPY_DTYPES:
-            raise FileError(self._path, f"the array must be {' or '.join(NUMPY_DTYPES)}, got {self.dtype}")
-        if self._shape[-1] < 1:
-            raise FileError(self._path, "the array must have at least 1 column, got 0")
-        expected = self._offset + self._stored.itemsize * int(np.prod(self._shape, dtype=object))
-        actual = os.path.getsize(self._path)
-        if actual < expected:
-            raise FileError(self._path, f"the file is cut short: {expected} bytes expected, got {actual}")
-
 
 # ---- .jsonl: a vector under a key, or a text under a key that is embedded first ----
 
@@ -191,17 +198,12 @@ class NpySource:
 _Line = tuple[str, dict[str, Any]]  # where an object of the file stands, and the object
 
 
-class JsonlSource:
+class JsonlSource(Source):
     dtype = "float32"
 
     def __init__(self, path: Path, columns: Columns) -> None:
-        self._path = path
+        super().__init__(path, columns)
         self._text = columns.text
-        self._vector = columns.vector or DEFAULT_VECTOR
-        self._keep = columns.keep
-        for name in self._keep:
-            if name in (self._text, self._vector):
-                raise FileError(path, f"keep must not name {name!r}: it is what the noise protects")
         self.dimension = DIMENSION if self._text else self._first_length()
 
     def count(self) -> int:
@@ -263,18 +265,16 @@ class JsonlSource:
 # ---- .parquet: one column of float lists, streamed by record batches ----
 
 
-class ParquetSource:
+class ParquetSource(Source):
     def __init__(self, path: Path, named: Columns) -> None:
         if named.text is not None:
             raise FileError(path, "texts are embedded from .jsonl files only; name a column of vectors")
+        super().__init__(path, named)
         with needs_extra("reading parquet files", "cli"):
             import pyarrow
             from pyarrow import parquet
         self._arrow: Any = pyarrow
         self._parquet: Any = parquet
-        self._path = path
-        self._vector = named.vector or DEFAULT_VECTOR
-        self._keep = named.keep
         with path.open("rb"):  # an absent or unreadable file raises the system's error
             pass
         try:
@@ -294,10 +294,8 @@ class ParquetSource:
         first_row = 0
         for batch in self._batches(rows_per_part(self.dimension)):
             label = lambda row, first=first_row: f"row {first + row}"
-            try:
+            with naming(self._path):
                 values = columns.vectors_of(f"column {self._vector!r}", batch.column(self._vector), self.dimension, label)
-            except ValueError as error:
-                raise FileError(self._path, str(error)) from None
             yield Part(np.array(values), batch.select(self._keep))
             first_row += batch.num_rows
 
@@ -307,14 +305,7 @@ class ParquetSource:
         schema = arrow.schema([*map(self._schema.field, self._keep), arrow.field(self._vector, kind, nullable=False)])
 
         def write(values: NDArray[Any], kept: Any) -> None:
-            rows, dimension = values.shape
-            if arrow.types.is_fixed_size_list(kind):
-                vectors = columns.fixed_size_lists(values)
-            else:
-                flat = arrow.array(values.reshape(-1), kind.value_type)
-                large = arrow.types.is_large_list(kind)
-                offsets = np.arange(0, rows * dimension + 1, dimension).astype(np.int64 if large else np.int32)
-                vectors = (arrow.LargeListArray if large else arrow.ListArray).from_arrays(offsets, flat)
+            vectors = columns.fixed_size_lists(values).cast(kind)
             writer.write_batch(arrow.RecordBatch.from_arrays([*kept.columns, vectors], schema=schema))
 
         try:
@@ -327,8 +318,6 @@ class ParquetSource:
         for name in (self._vector, *self._keep):
             if self._schema.names.count(name) != 1:
                 raise FileError(self._path, f"must have one column {name!r}, got {', '.join(map(repr, self._schema.names))}")
-        if self._vector in self._keep:
-            raise FileError(self._path, f"keep must not name {self._vector!r}: it is what the noise protects")
         column = self._schema.field(self._vector).type
         if not columns.is_of_floats(column):
             raise FileError(self._path, f"column {self._vector!r} must hold lists of floats, got {column}")
@@ -394,9 +383,8 @@ def files_of_folder(folder: Path) -> list[Path]:
 
 def lines_of_source(source: str) -> list[str]:
     """The lines, without the spaces around them, of a file, of standard input ("-") or of the .txt and .md files of a folder."""
-    path, files = Path(source), [source]
-    if source != "-" and path.is_dir():
-        files = [str(file) for file in files_of_folder(path)]
+    is_folder = source != "-" and Path(source).is_dir()
+    files = map(str, files_of_folder(Path(source))) if is_folder else [source]
     lines = [line.strip() for file in files for _, line in numbered_lines(read_utf8(file), file)]
     if not lines:
         raise ValueError(f"{source_name(source)}: must hold at least one line of text")

@@ -12,6 +12,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Any, ClassVar, NamedTuple, NoReturn, get_args, get_origin, get_type_hints
 
 from hushvec._util.validate import nearest
@@ -53,18 +54,15 @@ class CommandParser(argparse.ArgumentParser):
 
     def _require_known_options(self, given: Sequence[str]) -> None:
         """Name an unknown option before what is missing without it. No value of an option begins with two hyphens."""
-        known = [name for action in self._actions for name in action.option_strings]
-        for word in given:
-            if word == "--":
-                return
+        known = self.option_names()
+        for word in takewhile(lambda word: word != "--", given):
             name = word.partition("=")[0]
             if word.startswith("--") and " " not in word and not any(option.startswith(name) for option in known):
-                self.error(f"unrecognized arguments: {word}{meant_option(name, self.option_names())}")
+                self.error(f"unrecognized arguments: {word}{meant_option(name, known)}")
 
     def option_names(self) -> list[str]:
-        """The long options that help lists."""
-        shown = (action for action in self._actions if action.help != argparse.SUPPRESS)
-        return [name for action in shown for name in action.option_strings if name.startswith("--")]
+        """The long options."""
+        return [name for action in self._actions for name in action.option_strings if name.startswith("--")]
 
     def commands(self) -> dict[str, CommandParser]:
         """The parsers of the commands below this one, by name; none for a command that does something itself."""
@@ -98,17 +96,15 @@ class CommandParser(argparse.ArgumentParser):
 
 def number_or_infinity(text: str) -> float:
     """The type of an option for which infinity means something."""
-    value = float(text)
-    if math.isnan(value):
+    if math.isnan(float(text)):
         raise argparse.ArgumentTypeError(f"must be a number, got {text}")
-    return value
+    return float(text)
 
 
 def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
+    if not math.isfinite(float(text)):
         raise argparse.ArgumentTypeError(f"must be finite, got {text}")
-    return value
+    return float(text)
 
 
 number_or_infinity.__name__ = _finite.__name__ = "float"  # argparse names them where the text is no number
@@ -177,22 +173,18 @@ class Field(NamedTuple):
     """An option or an argument as a class declares it."""
 
     flags: tuple[str, ...] | None  # besides the field's name; None for a positional argument
-    hidden: tuple[str, ...]
     heading: str
     alone: str
     settings: dict[str, Any]
 
 
-def option(
-    help: str, default: Any = None, *flags: str, hidden: Sequence[str] = (), heading: str = "", alone: str = "", **settings: Any
-) -> Any:
+def option(help: str, default: Any = None, *flags: str, heading: str = "", alone: str = "", **settings: Any) -> Any:
     """An option with the name and the type of its field: a flag if that is bool, one that may be repeated if it is a list.
 
     Args:
         help: one line; the default is added unless it says "default".
         default: None, or what the field is if the option is not given.
         flags: further names.
-        hidden: further names that help does not list.
         heading: of the group in which help lists it.
         alone: a name for options of which one may be given.
         settings: further arguments of `add_argument`.
@@ -202,12 +194,12 @@ def option(
     if default not in (None, []) and "default" not in help:
         shown = f"{default:g}".replace("e-0", "e-") if isinstance(default, float) else str(default)
         settings["help"] = f"{help} (default {shown})" if help else f"default {shown}"
-    return Field(flags, tuple(hidden), heading, alone, {"help": help, **settings})
+    return Field(flags, heading, alone, {"help": help, **settings})
 
 
 def argument(help: str, metavar: str, **settings: Any) -> Any:
     """A positional argument with the type of its field."""
-    return Field(None, (), "", "", {"help": help, "metavar": metavar, **settings})
+    return Field(None, "", "", {"help": help, "metavar": metavar, **settings})
 
 
 class Command(argparse.Namespace):
@@ -231,6 +223,10 @@ class Command(argparse.Namespace):
 
     def run(self) -> int:
         raise NotImplementedError
+
+    def named(self, *names: str) -> dict[str, Any]:
+        """The values of these options, for a function whose arguments have the same names."""
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def add_to(cls, subparsers: Subparsers, name: str) -> Any:
@@ -295,8 +291,6 @@ def add_options(parser: argparse.ArgumentParser, kind: type[Command]) -> argpars
                 continue
             flags = [*(["-o"] if name == "output" else []), f"--{name.replace('_', '-')}", *field.flags]
             add(*(field.flags if f"-{name}" in field.flags else flags), **{"dest": name, **settings})
-            if field.hidden:
-                parser.add_argument(*field.hidden, **{**settings, "dest": name, "help": argparse.SUPPRESS})
     return parser
 
 

@@ -32,7 +32,6 @@ CODEBOOK = "codebook"
 # Rows that each method releases, as multiples of --samples, for the length of the progress bar.
 _ROWS = {"pair": 2, "one-run": 1, "repeats": 4}
 
-
 _EXAMPLE = ("the Gaussian mechanism at epsilon 2", "hushvec audit mechanism --epsilon 2")
 
 
@@ -92,44 +91,26 @@ def _target(options: AuditMechanism) -> AuditTarget:
             epsilon=epsilon,
         )
     validate.whole_number("dimension", options.dimension, at_least=1)
-    plan = plan_release(
-        rows=1,
-        dimension=options.dimension,
-        dtype="float32",
-        epsilon=options.epsilon,
-        delta=options.delta,
-        clip_norm=options.clip_norm,
-        mechanism=options.mechanism,
-        sigma=options.sigma,
-        normalize=False,
-        renormalize=False,
-        per="record",
-        generator=None,
-    )
-    return MechanismTarget(plan.mechanism)
+    named = options.named("dimension", "epsilon", "delta", "clip_norm", "mechanism", "sigma")
+    return MechanismTarget(plan_release(rows=1, dtype="float32", **named).mechanism)
 
 
 def _needed_epsilon(options: AuditMechanism) -> float:
     if options.epsilon is None:
         raise TypeError(f"epsilon must be given for mechanism {options.mechanism!r}")
-    return float(options.epsilon)
+    return options.epsilon
 
 
 def _lines(target: AuditTarget, audit: Audit) -> list[tuple[str, str]]:
+    verdict = "FLAGGED: the claim is refuted" if audit.flagged else "consistent with the claim, which is no proof of it"
+    if audit.suspicious and not audit.flagged:
+        verdict = f"SUSPICIOUS: not refuted, but an estimate is more than {SUSPICIOUS_ERRORS:g} standard errors above the claim"
     return [
         ("mechanism", target.name),
         ("claimed", f"epsilon {target.epsilon!r}, delta {target.delta!r}"),
         *((result.method, _found(result)) for result in audit.results),
-        ("verdict", f"{_verdict(audit)} (confidence {audit.confidence:g})"),
+        ("verdict", f"{verdict} (confidence {audit.confidence:g})"),
     ]
-
-
-def _verdict(audit: Audit) -> str:
-    if audit.flagged:
-        return "FLAGGED: the claim is refuted"
-    if audit.suspicious:
-        return f"SUSPICIOUS: not refuted, but an estimate is more than {SUSPICIOUS_ERRORS:g} standard errors above the claim"
-    return "consistent with the claim, which is no proof of it"
 
 
 def _found(result: AuditResult | RepeatsResult) -> str:

@@ -161,13 +161,8 @@ class Verify(
             report = verify_ledger(self.key, store=self.store, heads=heads)
         else:
             report = verify_export(_read(str(self.export)), heads)
-        found = {
-            "holds": report.holds,
-            "rows": report.rows,
-            "first_wrong": report.first_wrong,
-            "reason": report.reason,
-            "entry_hash": None if report.head is None else report.head.entry_hash,
-        }
+        found = {name: getattr(report, name) for name in ("holds", "rows", "first_wrong", "reason")}
+        found["entry_hash"] = None if report.head is None else report.head.entry_hash
         line = f"does not hold: row {report.first_wrong}: {report.reason}"
         if report.head is not None:
             line = f"holds: {report.rows} rows, the last with hash {report.head.entry_hash}"
@@ -209,17 +204,9 @@ class Export(_OfLedger, name="budget export", help="all rows as JSON (docs/budge
 
 
 def _as_json(state: BudgetState) -> dict[str, Any]:
-    return {
-        "key": state.key,
-        "ledger": state.ledger,
-        "currency": state.currency,
-        "on_exhausted": state.on_exhausted,
-        "period": state.period,
-        "limit": state.limit_texts,
-        "consumed": state.consumed_texts,
-        "exhausted": state.exhausted,
-        "head": state.head._asdict(),
-    }
+    settings = {name: getattr(state, name) for name in ("key", "ledger", "currency", "on_exhausted", "period")}
+    spent = {"limit": state.limit_texts, "consumed": state.consumed_texts, "exhausted": state.exhausted}
+    return {**settings, **spent, "head": state.head._asdict()}
 
 
 def _read(name: str) -> Mapping[str, Any]:
@@ -230,9 +217,6 @@ def _read(name: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{name}: must be a budget export")
     return found
-
-
-# ---- charges: who made them, and when ----
 
 
 def by_name(charges: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

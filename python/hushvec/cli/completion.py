@@ -52,18 +52,11 @@ def _commands() -> Iterator[_Command]:
     for name in COMMANDS:
         subparsers = CommandParser(prog="hushvec").add_subparsers()
         add_own(subparsers, name)
-        yield from _below((name,), subparsers.choices[name])
-
-
-def _below(words: tuple[str, ...], parser: CommandParser) -> Iterator[_Command]:
-    inner = parser.commands()
-    if inner:
-        yield _Command(words, tuple(inner), ("--help",), {})
-        for name, below in inner.items():
-            yield from _below((*words, name), below)
-        return
-    choices = parser.choices()
-    yield _Command(words, choices.pop("", ()), tuple(parser.option_names()), choices)
+        below: list[tuple[tuple[str, ...], CommandParser]] = [((name,), subparsers.choices[name])]
+        for words, parser in below:  # which grows
+            choices = parser.choices()
+            yield _Command(words, choices.pop("", ()), tuple(parser.option_names()), choices)
+            below += [((*words, one), inner) for one, inner in parser.commands().items()]
 
 
 # No variable is called `words`, `path` or `options`, which zsh has for itself.
@@ -112,24 +105,20 @@ def _path(command: _Command, *more: str) -> str:
 
 
 def _fish(commands: Sequence[_Command]) -> str:
-    return "".join(f"complete -c hushvec -n '{condition}' {what}\n" for command in commands for condition, what in _lines_of(command))
-
-
-def _lines_of(command: _Command) -> Iterator[tuple[str, str]]:
-    """(where it applies, what is completed) for fish."""
-    seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in command.words) or "__fish_use_subcommand"
-    first = seen
-    if command.words and command.next_words:
-        first += f"; and not __fish_seen_subcommand_from {' '.join(command.next_words)}"
-    for word in command.next_words:
-        about = "" if command.words else " -d '" + COMMANDS[word].replace("'", "\\'") + "'"
-        yield first, f"-f -a {word}{about}"
-    for option in command.options:
-        values = command.choices.get(option)
-        yield seen, f"-l {option[2:]}" + (f" -x -a '{' '.join(values)}'" if values else "")
-
-
-# ---- backends ----
+    lines = []
+    for command in commands:
+        seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in command.words) or "__fish_use_subcommand"
+        first = seen
+        if command.words and command.next_words:
+            first += f"; and not __fish_seen_subcommand_from {' '.join(command.next_words)}"
+        for word in command.next_words:
+            about = "" if command.words else " -d '" + COMMANDS[word].replace("'", "\\'") + "'"
+            lines.append(f"complete -c hushvec -n '{first}' -f -a {word}{about}\n")
+        for option in command.options:
+            values = command.choices.get(option)
+            taken = f" -x -a '{' '.join(values)}'" if values else ""
+            lines.append(f"complete -c hushvec -n '{seen}' -l {option[2:]}{taken}\n")
+    return "".join(lines)
 
 
 class Backends(
@@ -150,15 +139,8 @@ class Backends(
             "version": hushvec.__version__,
             "format_versions": _core.format_versions,
         }
-        return answered(self, report, facts([(name, _text(value)) for name, value in _flat(report)]))
-
-
-def _flat(report: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in report.items():
-        if name == "aes":
-            yield from ((f"aes {inner}", of_inner) for inner, of_inner in value.items())
-        else:
-            yield name, value
+        flat = {**report, **{f"aes {name}": value for name, value in report["aes"].items()}}
+        return answered(self, report, facts([(name, _text(value)) for name, value in flat.items() if name != "aes"]))
 
 
 def _text(value: Any) -> str:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hushvec._util.display import Progress
 from hushvec._util.publish import mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
-from hushvec.cli._arguments import BudgetOptions, ForceOption, ReleaseOptions, make_generator, replaced_release
-from hushvec.cli._files import Columns, FileError, Source, all_rows, open_source, rehearse
+from hushvec.cli._arguments import BudgetOptions, ForceOption, ReleaseOptions, comma_separated, make_generator, replaced_release
+from hushvec.cli._files import Columns, FileError, Source, all_rows, naming, open_source, rehearse
 from hushvec.cli._output import answered, facts, receipt_lines
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import printable
@@ -69,7 +69,10 @@ class Privatize(
     def run(self) -> int:
         _check_output(self.input, self.output)
         replaced = replaced_release(self)
-        kept = _kept(self)
+        kept = tuple(comma_separated(self.keep) or ())
+        for name in kept:
+            if kept.count(name) > 1:
+                raise ValueError(f"--keep must name {name!r} once")
         source = open_source(self.input, Columns(vector=self.column, text=self.text_key, keep=kept))
         plan = _plan(self, source)
         embedded = ("vectors are all-MiniLM-L6-v2 embeddings of texts, cut after 256 tokens",) if self.text_key is not None else ()
@@ -96,14 +99,6 @@ def _check_output(source: Path, output: Path) -> None:
         raise FileError(output, f"the folder {output.parent} must exist")
 
 
-def _kept(options: Privatize) -> tuple[str, ...]:
-    kept = tuple(name for name in (options.keep or "").split(",") if name)
-    twice = next((name for name in kept if kept.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"--keep must name {twice!r} once")
-    return kept
-
-
 def _plan(options: Privatize, source: Source) -> ReleasePlan:
     rows = source.count() if options.per == "release" else 1
     mechanism = options.mechanism if options.codebook is None else _response(options, source, rows)
@@ -112,15 +107,10 @@ def _plan(options: Privatize, source: Source) -> ReleasePlan:
         dimension=source.dimension,
         dtype=source.dtype,
         epsilon=options.epsilon if options.codebook is None else None,
-        delta=options.delta,
-        clip_norm=options.clip_norm,
         mechanism=mechanism,
-        sigma=options.sigma,
-        normalize=options.normalize,
-        renormalize=options.renormalize,
-        per=options.per,
         generator=make_generator(options),
         values_dtype=options.dtype,
+        **options.named("delta", "clip_norm", "sigma", "normalize", "renormalize", "per"),
     )
 
 
@@ -155,19 +145,14 @@ def _release(source: Source, plan: ReleasePlan, path: Path, file: BinaryIO) -> i
             rows = len(part.values)
             if plan.per == "release" and done + rows > planned:
                 raise FileError(path, f"the file grew while it was read: {planned} rows were counted")
-            try:
+            with naming(path):
                 if isinstance(plan.mechanism, CodebookResponse):
                     plan.mechanism.codebook.require_other_rows(part.values, first_row=done)
                 values = plan.run(part.values, first_row=done)
-            except ValueError as error:
-                raise FileError(path, str(error)) from None
             sink(values, part.kept)
             done += rows
             progress.advance(rows)
     return done
-
-
-# ---- codebook ----
 
 
 class Codebook(
@@ -202,7 +187,7 @@ class Codebook(
     def run(self) -> int:
         columns = Columns(vector=self.column, text=self.text_key)
         rows = np.asarray(all_rows(self.input, columns), np.float32)
-        codebook = PublicCodebook.of(rows) if self.codes == ALL else _fitted(self, rows)
+        codebook = _fitted(self, rows)
         fit = None
         if self.check is not None:
             fit = codebook.check(np.asarray(all_rows(self.check, columns), np.float32), epsilon=self.epsilon)
@@ -220,6 +205,8 @@ class Codebook(
 
 
 def _fitted(options: Codebook, rows: NDArray[np.float32]) -> PublicCodebook:
+    if options.codes == ALL:
+        return PublicCodebook.of(rows)
     if options.codes == AUTO:
         return PublicCodebook.fit(rows, epsilon=options.epsilon, purpose=options.purpose)
     try:

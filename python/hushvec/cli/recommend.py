@@ -59,39 +59,27 @@ class Recommend(
             sample = np.asarray(all_rows(self.public_sample, Columns()), np.float32)
         found = recommend(
             1 if self.dimension is None else self.dimension,
-            self.epsilon,
-            self.delta,
-            task=self.task,
-            clip_norm=self.clip_norm,
             unit_rows=not self.any_length,
-            rows_per_person=self.rows_per_person,
-            n=self.n,
-            labels=self.labels,
-            k=self.k,
-            sensitivity=self.sensitivity,
             codebook=None if self.codebook is None else PublicCodebook.load(self.codebook),
             projection=None if self.projection is None else PublicProjection.load(self.projection),
             public_sample=sample,
+            **self.named("epsilon", "delta", "task", "clip_norm", "rows_per_person", "n", "labels", "k", "sensitivity"),
         )
         return answered(self, _as_json(found), *_shown(found, self))
 
 
 def _as_json(found: Recommendation) -> dict[str, Any]:
-    return {
-        "task": found.task,
-        "mechanism": found.options[0].name,
-        "why": found.why,
-        "options": [
-            {
-                "mechanism": option.name,
-                "cost": None if option.mechanism is None else list(option.mechanism.cost),
-                "grade": option.grade,
-                "figures": {name: float(value) for name, value in option.figures.items()},
-                "remark": option.remark,
-            }
-            for option in found.options
-        ],
-    }
+    options = [
+        {
+            "mechanism": option.name,
+            "cost": None if option.mechanism is None else list(option.mechanism.cost),
+            "grade": option.grade,
+            "figures": {name: float(value) for name, value in option.figures.items()},
+            "remark": option.remark,
+        }
+        for option in found.options
+    ]
+    return {"task": found.task, "mechanism": found.options[0].name, "why": found.why, "options": options}
 
 
 def _shown(found: Recommendation, options: Recommend) -> Iterator[str]:

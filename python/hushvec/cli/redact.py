@@ -63,10 +63,8 @@ class Redact(
     show_original: bool = option("with --json: print what was redacted too; private")
     list_rules: bool = option("print the rules that the other arguments choose, and stop")
     patterns: str | None = option("categories or rules to look for, separated by commas (default all)", metavar="NAMES")
-    allow_categories: str | None = option(
-        "categories that stay, separated by commas", hidden=("--whitelist-categories",), metavar="NAMES"
-    )
-    allow_list: list[str] | None = option("exact text that stays; may be repeated", hidden=("--whitelist",), metavar="TEXT")
+    allow_categories: str | None = option("categories that stay, separated by commas", metavar="NAMES")
+    allow_list: list[str] | None = option("exact text that stays; may be repeated", metavar="TEXT")
     replacement: str | None = option("one text for every find", metavar="TEXT")
     replace: list[str] = option("text for a category; may be repeated", [], metavar="CATEGORY=TEXT")
     pattern: list[str] = option("a custom pattern; may be repeated", [], metavar="NAME=REGEX")
@@ -89,14 +87,20 @@ class Redact(
     scope: str = option("a value has one pseudonym in a document, or in all", "collection", choices=SCOPES)
 
     def run(self) -> int:
-        redactor = _redactor(self)
+        redactor = Redactor(
+            patterns=comma_separated(self.patterns),
+            replacements=named_values("--replace", self.replace, "TEXT") or None,
+            custom_patterns=named_values("--pattern", self.pattern, "TEXT") or None,
+            allow_categories=comma_separated(self.allow_categories),
+            detectors=[detector(entry) for entry in self.detector] or None,
+            **self.named("replacement", "allow_list", "gazetteer"),
+        )
         if self.list_rules:
             return _list_rules(self, redactor)
         self._check()
         work = _work(self, redactor)
-        if self.lines or self.text_key is not None or self.format == "jsonl":
-            return _many(self, work)
-        return _one(self, work)
+        many = self.lines or self.text_key is not None or self.format == "jsonl"
+        return (_many if many else _one)(self, work, self.text if self.text is not None else read_utf8(self.source))
 
     def _check(self) -> None:
         if self.text is not None and self.source is not None:
@@ -118,17 +122,11 @@ class Redact(
 
 @dataclass(frozen=True)
 class _Work:
-    """A way to change a text, and to keep what that needs.
+    """A way to change a text, and to keep what that needs."""
 
-    Args:
-        find: of a document: what finds spans in its parts.
-        placeholder: of a document: what stands for a value of a category in it.
-        save: keeps what the results need to be undone; called before a file of results takes its place.
-    """
-
-    find: Callable[[str], Find]
-    placeholder: Callable[[str], StandIn]
-    save: Callable[[], None] = lambda: None
+    find: Callable[[str], Find]  # of a document: what finds spans in its parts
+    placeholder: Callable[[str], StandIn]  # of a document: what stands for a value of a category in it
+    save: Callable[[], None] = lambda: None  # keeps what undoes the results; called before a file of them takes its place
 
     def redact(self, text: str) -> Redaction:
         spans = tuple(self.find(text)(text))
@@ -143,16 +141,15 @@ def _work(options: Redact, redactor: Redactor) -> _Work:
     if options.pseudonyms is None:
         return _Work(lambda document: redactor.detect, lambda document: redactor.placeholder)
     vault = options.pseudonyms
-    key, known = _opened(vault, options.key_file)
+    is_new = not vault.exists() and not options.key_file.exists()
+    key = new_key(options.key_file) if is_new else read_key(options.key_file)
+    known = read_vault(vault, key) if vault.exists() else Known({})
     names = Pseudonymizer(key, redactor=redactor, scope=options.scope, known=known)
-
-    def find(document: str) -> Find:
-        return lambda text: names.spans(text, document=_digest(document))
-
-    def placeholder(document: str) -> StandIn:
-        return lambda category, value: names.placeholder(category, value, document=_digest(document))
-
-    return _Work(find, placeholder, lambda: write_vault(vault, _with_document(options, known, names.known), key))
+    return _Work(
+        lambda document: lambda text: names.spans(text, document=_digest(document)),
+        lambda document: lambda category, value: names.placeholder(category, value, document=_digest(document)),
+        lambda: write_vault(vault, _with_document(options, known, names.known), key),
+    )
 
 
 def _restorable(options: Redact, known: Known) -> Mapping[str, str]:
@@ -185,27 +182,6 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _opened(vault: Path, key_file: Path) -> tuple[bytes, Known]:
-    """The key and what the vault holds: both new if neither is there."""
-    if not vault.exists() and not key_file.exists():
-        return new_key(key_file), Known({})
-    key = read_key(key_file)
-    return key, read_vault(vault, key) if vault.exists() else Known({})
-
-
-def _redactor(options: Redact) -> Redactor:
-    return Redactor(
-        patterns=comma_separated(options.patterns),
-        replacement=options.replacement,
-        replacements=named_values("--replace", options.replace, "TEXT") or None,
-        custom_patterns=named_values("--pattern", options.pattern, "TEXT") or None,
-        allow_categories=comma_separated(options.allow_categories),
-        allow_list=options.allow_list,
-        gazetteer=options.gazetteer,
-        detectors=[detector(entry) for entry in options.detector] or None,
-    )
-
-
 def _list_rules(options: Redact, redactor: Redactor) -> int:
     listed = redactor.rules()
     rows = [(rule.name, rule.category, rule.placeholder, f"{rule.score:g}", rule.summary) for rule in listed]
@@ -214,8 +190,7 @@ def _list_rules(options: Redact, redactor: Redactor) -> int:
     return answered(options, [rule.to_dict() for rule in listed], *map(printable, lines))
 
 
-def _one(options: Redact, work: _Work) -> int:
-    text = options.text if options.text is not None else read_utf8(options.source)
+def _one(options: Redact, work: _Work, text: str) -> int:
     redaction = _structured(options, work, text)
     work.save()
     if options.output is not None:
@@ -240,8 +215,7 @@ def _structured(options: Redact, work: _Work, text: str) -> Redaction:
     return work.redact(text)
 
 
-def _many(options: Redact, work: _Work) -> int:
-    content = options.text if options.text is not None else read_utf8(options.source)
+def _many(options: Redact, work: _Work, content: str) -> int:
     lines = lines_with_ends(content)
     name = source_name(options.source)
     counts: Counter[str] = Counter()

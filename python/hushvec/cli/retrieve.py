@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.display import announced, plural
@@ -32,7 +32,6 @@ _BUILD_TEXTS = ("texts, one per line, with noise on their vectors", "hushvec ret
 _SEARCH_TEXTS = ("ask it in words", "hushvec retrieve search notes.index --text 'heart problems'")
 
 NOTE_TEXT = "the texts of documents are shown as they are: document privacy does not cover them, and ends where one is read"
-
 
 _DOCUMENTS = "noise on documents, before they are stored"
 _QUERIES = "noise on queries, for the asker"
@@ -178,8 +177,11 @@ class Search(
             else:
                 queries = _vectors(self.queries, self.column, self.text_key)
             found = index.search(queries, k=self.k)
-        scores = [None] * len(found.ids) if found.scores is None else found.scores.tolist()
-        answers = [list(_hits(ids, these, texts)) for ids, these in zip(found.ids.tolist(), scores, strict=True)]
+        scores: Any = np.full(found.ids.shape, None) if found.scores is None else found.scores
+        pairs = zip(found.ids.tolist(), scores.tolist())
+        answers = [[{"id": one, "score": score} for one, score in zip(*query)] for query in pairs]
+        if texts is not None:
+            answers = [[{**hit, "text": texts[hit["id"]]} for hit in hits] for hits in answers]
         receipts = {"query_receipt": found.query_receipt, "score_receipt": found.score_receipt}
         shown = {name: None if receipt is None else receipt.to_dict() for name, receipt in receipts.items()}
         lines = [_table_of(answers)]
@@ -206,9 +208,6 @@ class Show(
         return _print_index(self, PrivateIndex.load(self.folder, without_budgets=True), self.queries)
 
 
-# ---- build ----
-
-
 def _require_new(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder}: must be empty or not exist, so that nothing in it is overwritten")
@@ -229,15 +228,7 @@ def _document_noise(options: Build, budget: PrivacyBudget | None) -> VectorNoise
         return VectorNoise(mechanism=PublicCodebook.load(options.codebook).mechanism(options.epsilon), budget=budget)
     if options.epsilon is None and options.sigma is None:
         return None
-    return VectorNoise(
-        epsilon=options.epsilon,
-        delta=options.delta,
-        mechanism=options.mechanism,
-        sigma=options.sigma,
-        per=options.per,
-        renormalize=options.renormalize,
-        budget=budget,
-    )
+    return VectorNoise(budget=budget, **options.named("epsilon", "delta", "mechanism", "sigma", "per", "renormalize"))
 
 
 def _score_noise(options: Build) -> ScoreNoise | None:
@@ -252,18 +243,12 @@ def _score_noise(options: Build) -> ScoreNoise | None:
     )
 
 
-def _hits(ids: list[Any], scores: list[float] | None, texts: Mapping[Any, str] | None) -> Iterator[dict[str, Any]]:
-    for place, one in enumerate(ids):
-        hit: dict[str, Any] = {"id": one, "score": None if scores is None else scores[place]}
-        yield hit if texts is None else {**hit, "text": texts[one]}
-
-
 def _table_of(answers: list[list[dict[str, Any]]]) -> str:
-    rows = []
-    for query, hits in enumerate(answers):
-        for rank, hit in enumerate(hits, 1):
-            score = "" if hit["score"] is None else f"{hit['score']:.4f}"
-            rows.append((str(query), str(rank), str(hit["id"]), score, hit.get("text", "")))
+    rows = [
+        (str(query), str(rank), str(hit["id"]), "" if hit["score"] is None else f"{hit['score']:.4f}", hit.get("text", ""))
+        for query, hits in enumerate(answers)
+        for rank, hit in enumerate(hits, 1)
+    ]
     return table(("query", "rank", "id", "score", "text"), rows)
 
 
@@ -281,9 +266,6 @@ def _print_index(options: Build | Show, index: PrivateIndex, queries: int) -> in
     if index.settings.scores is not None:
         lines.append(f"{plural(queries, 'query', 'queries')}: {index.document_guarantee(queries)}")
     return answered(options, value, *map(printable, lines), *(f"\n{receipt_lines(receipt)}" for receipt in index.receipts))
-
-
-# ---- what comes in ----
 
 
 def _vectors(path: Path, column: str | None, text_key: str | None) -> NDArray[Any]:

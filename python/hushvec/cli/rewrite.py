@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from hushvec import Generator
 from hushvec._util.display import Progress, announced, plural
@@ -16,7 +17,7 @@ from hushvec._util.publish import published_text, receipt_path
 from hushvec.accounting.composition import COMPOSITIONS
 from hushvec.cli._arguments import BudgetOptions, ForceOption, comma_separated, opened_budget, replaced_release
 from hushvec.cli._files import files_of_folder, mode_of_output, read_utf8, source_name, written
-from hushvec.cli._output import print_json
+from hushvec.cli._output import answered
 from hushvec.cli._parser import argument, number_or_infinity, option
 from hushvec.cli._style import say
 from hushvec.mechanisms import Gaussian
@@ -78,10 +79,8 @@ class Rewrite(
     composition: str = option("of a document's chunks, gaussian only", "joint", choices=COMPOSITIONS)
     level: str | None = option("what is one row (default chunk for additive noise, else document)", choices=LEVELS)
     max_chunks: int | None = option("pad or join to this many chunks; placeholders follow", metavar="K")
-    max_length: int = option("tokens in a chunk", 32, hidden=("--max-len",), metavar="TOKENS")
-    allow_categories: str | None = option(
-        "categories that are rewritten, not redacted", hidden=("--whitelist-categories",), metavar="NAMES"
-    )
+    max_length: int = option("tokens in a chunk", 32, metavar="TOKENS")
+    allow_categories: str | None = option("categories that are rewritten, not redacted", metavar="NAMES")
     inverter: str | None = option("file of public texts, or checkpoint (default: the bundled sentences)", metavar="PATH")
     embedder: str | None = option("folder or hub id (default all-MiniLM-L6-v2, or the inverter's own)", metavar="PATH")
     steps: int = option("corrections by a vec2text checkpoint", 5)
@@ -95,85 +94,70 @@ class Rewrite(
             raise ValueError(f"{self.output}: the folder {self.output.parent} must exist")
         if self.output is not None and self.show_original:
             raise ValueError("--show-original must come without --output: OUT is for what may be published")
-        folder = _folder(self)
-        if self.keep is not None and self.text_key is None and folder is None:
+        is_folder = self.text is None and self.source not in (None, "-") and Path(str(self.source)).is_dir()
+        documents = list(_documents_of_folder(self, Path(str(self.source)))) if is_folder else []
+        if self.keep is not None and self.text_key is None and not is_folder:
             raise ValueError("--keep must come with --text-key, whose other keys it names, or with a folder")
         replaced = () if self.output is None else replaced_release(self)
-        if folder is not None:
-            return _many(self, list(_documents_of_folder(folder, self.keep)), replaced)
+        if is_folder:
+            return _many(self, documents, replaced)
         content = self.text if self.text is not None else read_utf8(self.source)
         if self.lines or self.text_key is not None:
             return _many(self, list(_documents(self, content)), replaced)
-        return _one(self, content, replaced)
+        rewriter = _rewriter(self)
+        with nullcontext() if self.output is None else written(self) as file:
+            with opened_budget(self) as budget:
+                result = _noted(rewriter.rewrite(content, budget=budget), replaced)
+            _write_one(self, content, result, file)
+        if self.output is not None:
+            print(result.dp_line)
+        return 0
 
 
-def _folder(options: Rewrite) -> Path | None:
-    """FILE, if it is a folder; each of its files is then a document."""
-    if options.text is not None or options.source is None or options.source == "-" or not Path(options.source).is_dir():
-        return None
+def _documents_of_folder(options: Rewrite, folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each of its files is a document."""
     if options.lines or options.text_key is not None:
-        raise ValueError(f"--lines and --text-key must come with a file, got the folder {options.source}")
+        raise ValueError(f"--lines and --text-key must come with a file, got the folder {folder}")
     if options.keep not in (None, FILE_NAME):
         raise ValueError(f"--keep must be {FILE_NAME!r} with a folder, got {options.keep!r}")
-    return Path(options.source)
-
-
-def _documents_of_folder(folder: Path, keep: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
     for file in files_of_folder(folder):
         text = read_utf8(str(file))
         if not text.strip():
             raise ValueError(f"{file}: must not be empty")
-        yield text, {} if keep is None else {FILE_NAME: file.relative_to(folder).as_posix()}
+        yield text, {} if options.keep is None else {FILE_NAME: file.relative_to(folder).as_posix()}
 
 
 def _rewriter(options: Rewrite) -> Rewriter:
     with announced("loading the models"):
         rewriter = Rewriter(
-            epsilon=options.epsilon,
-            delta=options.delta,
-            clip_norm=options.clip_norm,
             num_steps=options.steps,
             allow_categories=comma_separated(options.allow_categories),
-            max_length=options.max_length,
-            device=options.device,
             generator=None if options.unsafe_seed is None else Generator.unsafe_seeded(options.unsafe_seed),
-            embedder=options.embedder,
-            inverter=options.inverter,
-            composition=options.composition,
-            max_chunks=options.max_chunks,
-            mechanism=options.mechanism,
-            level=options.level,
+            **options.named("epsilon", "delta", "clip_norm", "mechanism", "composition", "level", "max_chunks", "max_length"),
+            **options.named("inverter", "embedder", "device"),
         )
     if options.mechanism == AUTO and rewriter.mechanism != CHOICE:
         print(f"{options.prog}: {NOTE_NO_PUBLIC_TEXTS.format(mechanism=rewriter.mechanism)}", file=sys.stderr)
     return rewriter
 
 
-def _one(options: Rewrite, text: str, replaced: tuple[str, ...]) -> int:
-    rewriter = _rewriter(options)
-    if options.output is None:
-        with opened_budget(options) as budget:
-            result = rewriter.rewrite(text, budget=budget)
-        if options.json:
-            print_json(result.to_dict(private=options.show_original))
-        else:
-            original = f"=== ORIGINAL ===\n{text.rstrip()}\n\n" if options.show_original else ""
-            print(f"{original}=== OUTPUT ===\n{result.output}\n\n{result.dp_line}")
-        return 0
-    with written(options) as file:
-        with opened_budget(options) as budget:
-            result = _noted(rewriter.rewrite(text, budget=budget), replaced)
-        if options.json:
-            file.write(json.dumps(result.to_dict(private=False), indent=2, ensure_ascii=False) + "\n")
-        else:
-            file.write(f"{result.output}\n\n{result.dp_line}\n")
-        # The receipt is written before the output; without a release there is none, and an old one is removed.
-        receipt_path(options.output).unlink(missing_ok=True)
-        if result.receipt is not None:
-            with published_text(receipt_path(options.output), mode=mode_of_output(options.source)) as receipt_file:
-                receipt_file.write(result.receipt.to_json() + "\n")
-    print(result.dp_line)
-    return 0
+def _write_one(options: Rewrite, text: str, result: Rewriting, file: TextIO | None) -> None:
+    """Print the result, or write it to a file, with the receipt beside it."""
+    if file is None:
+        original = f"=== ORIGINAL ===\n{text.rstrip()}\n\n" if options.show_original else ""
+        shown = f"{original}=== OUTPUT ===\n{result.output}\n\n{result.dp_line}"
+        answered(options, result.to_dict(private=options.show_original), shown)
+        return
+    if options.json:
+        file.write(json.dumps(result.to_dict(private=False), indent=2, ensure_ascii=False) + "\n")
+    else:
+        file.write(f"{result.output}\n\n{result.dp_line}\n")
+    assert options.output is not None
+    # The receipt is written before the output; without a release there is none, and an old one is removed.
+    receipt_path(options.output).unlink(missing_ok=True)
+    if result.receipt is not None:
+        with published_text(receipt_path(options.output), mode=mode_of_output(options.source)) as receipt_file:
+            receipt_file.write(result.receipt.to_json() + "\n")
 
 
 def _noted(result: Rewriting, notes: tuple[str, ...]) -> Rewriting:

@@ -44,13 +44,7 @@ class Sigma(
             clip_norm = validate.positive("clip_norm", 1.0 if self.clip_norm is None else self.clip_norm)
             sensitivity = 2 * clip_norm
         computed, epsilon, delta, sigma = _solve(self.epsilon, self.delta, self.sigma, sensitivity)
-        answer: dict[str, Any] = {
-            "epsilon": epsilon,
-            "delta": delta,
-            "sigma": sigma,
-            "sensitivity": sensitivity,
-            "clip_norm": clip_norm,
-        }
+        answer: dict[str, Any] = dict(epsilon=epsilon, delta=delta, sigma=sigma, sensitivity=sensitivity, clip_norm=clip_norm)
         if self.dimension is not None:
             validate.whole_number("dimension", self.dimension, at_least=1)
             answer["dimension"] = self.dimension

@@ -159,18 +159,14 @@ def _reasons(found: Verification) -> str:
 
 def _receipts(name: str) -> list[tuple[str, AnyReceipt]]:
     """The receipt of a file, or those of its JSON lines, each with the name by which it is shown."""
-    content = _read(name, LARGEST_LINES, RECEIPT)
+    content, where = _read(name, LARGEST_LINES, RECEIPT), name
     try:
-        lines = receipts_of_lines(content) if len(content) <= LARGEST_LINES else []
-    except ReceiptError as error:
-        raise ReceiptError(f"{name}: {error}") from None
-    found = []
-    for number, text in lines:
-        where = f"{name}, line {number}"
-        try:
+        found = []
+        for number, text in receipts_of_lines(content) if len(content) <= LARGEST_LINES else []:
+            where = f"{name}, line {number}"
             found.append((where, receipt_from_json(text)))
-        except ReceiptError as error:
-            raise ReceiptError(f"{where}: {error}") from None
+    except ReceiptError as error:
+        raise ReceiptError(f"{where}: {error}") from None
     if found:
         return found
     try:
@@ -184,7 +180,10 @@ def _read(name: str, most: int, wanted: str) -> bytes:
     if name == "-":
         return sys.stdin.buffer.read(most + 1)
     if Path(name).is_dir():
-        raise ReceiptError(mistaken_folder(name, wanted))
+        found = sorted(path.name for path in Path(name).glob("*.receipt.json")) if wanted == RECEIPT else []
+        more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+        instead = f"; pass a receipt in it: {', '.join(found[:_LISTED])}{more}" if found else ""
+        raise ReceiptError(f"{name}: a folder, not a {wanted}{instead}")
     with Path(name).open("rb") as file:
         return file.read(most + 1)
 
@@ -199,13 +198,7 @@ def _text(content: bytes, most: int) -> str:
 
 
 def mistaken(name: str, content: bytes, wanted: str) -> str | None:
-    """Kind of a file, and what to give instead of it; None if it may be meant as what is wanted.
-
-    Args:
-        name: as it was given.
-        content: of the file, or its beginning.
-        wanted: `RECEIPT` or `EXPORT`.
-    """
+    """Kind of a file with this content (or beginning), and what to give instead of it; None if it may be what is wanted."""
     kind = next((kind for magic, kind in _MAGIC.items() if content.startswith(magic)), None)
     if kind is not None:
         return f"{name}: {kind}, not a {wanted}{_instead(name, kind)}"
@@ -219,17 +212,11 @@ def mistaken(name: str, content: bytes, wanted: str) -> str | None:
 
 
 def receipts_of_lines(content: bytes) -> list[tuple[int, str]]:
-    """The receipts in JSON lines, as `hushvec rewrite` writes them for many documents.
-
-    Returns:
-        Number of the line and JSON of the receipt; empty if the first line is not of this kind.
-
-    Raises:
-        ReceiptError: a later line is not, or a document has no receipt; it names the line.
-    """
-    lines = [(number, line) for number, line in enumerate(content.splitlines(), 1) if line.strip()]
+    """(line, JSON of the receipt) in JSON lines of `hushvec rewrite`; none if the first line is of another kind."""
     found: list[tuple[int, str]] = []
-    for number, line in lines:
+    for number, line in enumerate(content.splitlines(), 1):
+        if not line.strip():
+            continue
         try:
             value = json_object(line.decode("utf-8"))
         except (ReceiptError, UnicodeDecodeError):
@@ -242,14 +229,6 @@ def receipts_of_lines(content: bytes) -> list[tuple[int, str]]:
             raise ReceiptError(f"line {number} has no receipt: its output was made without a release, or without noise")
         found.append((number, json.dumps(value["receipt"])))
     return found
-
-
-def mistaken_folder(name: str, wanted: str) -> str:
-    found = sorted(path.name for path in Path(name).glob("*.receipt.json"))
-    if not found or wanted != RECEIPT:
-        return f"{name}: a folder, not a {wanted}"
-    more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-    return f"{name}: a folder, not a receipt; pass a receipt in it: {', '.join(found[:_LISTED])}{more}"
 
 
 def _instead(name: str, kind: str = "") -> str:
@@ -278,7 +257,7 @@ def _json_lines(content: bytes) -> int:
     """Number of lines, if the first two are JSON objects."""
     lines = [line for line in content.splitlines() if line.strip()]
     try:
-        both = [json.loads(line) for line in lines[:2]]
+        both = len(lines) > 1 and all(isinstance(json.loads(line), dict) for line in lines[:2])
     except (ValueError, RecursionError):
         return 0
-    return len(lines) if len(both) == 2 and all(isinstance(one, dict) for one in both) else 0
+    return len(lines) if both else 0

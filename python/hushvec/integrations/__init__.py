@@ -11,7 +11,22 @@ Adapters that embed texts share these arguments:
                   documents are embedded clean. "both": protects both, and little is found then.
 
 They raise TypeError for a model that is neither wrapped nor comes with middleware, and ValueError for an unknown noise_on or where no
-step adds noise. At embedding they raise what the wrapped model raises, and nothing is charged for a refusal.
+step adds noise. At embedding they raise what the wrapped model raises, and nothing is charged for a refusal. Their guarantees are
+those of the middleware, for the rows that noise_on names: each call of a method, or each batch of the host, is one release.
+
+Stores share these:
+
+    index         a PrivateIndex that is empty or has strings as ids. It adds the noise, to the sides that it was made with: clean
+                  rows of documents go into `PrivateIndex(384, documents=VectorNoise(epsilon=16.0))`, rows of a private embedder
+                  into an index without. Questions stay clean, unless the index has `queries=` or the embedder noise on them.
+    keep_texts    False stores ids, vectors and metadata alone (`stores_text` for LlamaIndex)
+    on_receipt    as above; receipts of documents are in `store.index.receipts` too
+
+They raise TypeError or ValueError for another index, and for noise from both on one side; when documents are added, what the
+model and `PrivateIndex.add` raise: nothing is charged, stored or replaced then. Their guarantees are those of the index, for
+vectors: `store.index.describe()` lists them. Texts and metadata are stored and returned without protection: anyone who can read a
+found document does not need its vector. Filters read only these and cost nothing. One call that adds documents is one release. A
+known id is replaced, which is a new release with a new charge; deleting refunds nothing. Several threads may use one store.
 """
 
 from pkgutil import iter_modules

@@ -41,17 +41,9 @@ class Batch(NamedTuple):
 
 
 class IndexStore:
-    """Documents in a private index.
+    """Documents in a private index. Arguments, errors and guarantees: see `hushvec.integrations`.
 
-    Args:
-        index: empty, or with strings as ids. Calls of it that bypass the store must not run at the same time as others.
-        model: embeds what comes without a row; None where everything has one.
-        keep_texts: whether texts are stored beside the rows.
-        on_receipt: called with each receipt, of documents, queries and scores, and of what the model released. What it raises goes
-            to the caller; what was charged stays charged.
-
-    Raises:
-        TypeError, ValueError: no index, or one with integers as ids; a model that cannot embed; noise from both on one side.
+    Calls of the index that bypass the store hold its `lock`. The model embeds what comes without a row.
     """
 
     def __init__(self, index: Any, model: Any = None, *, keep_texts: bool = True, on_receipt: OnReceipt | None = None) -> None:
@@ -69,8 +61,6 @@ class IndexStore:
         self._model: WrappedEmbeddingModel | None = model
         self._unstored: dict[bytes, list[str]] = {}  # new ids of batches that met a store that failed
         self.lock = threading.RLock()  # for adapters too, around calls that belong together
-
-    # ---- in ----
 
     def batch(self, texts: Iterable[str], metadata: Sequence[Mapping[str, Any]] | None, ids: Sequence[str | None] | None) -> Batch:
         """New documents but for their rows, checked before a model runs or a budget is charged. Where an id is missing, a new one."""
@@ -121,24 +111,10 @@ class IndexStore:
         with self.lock:
             return self.index.delete(self._known(ids))
 
-    # ---- out ----
-
     def get(self, ids: Iterable[str] | None = None) -> list[StoredDocument]:
         """Documents by their ids, without those that are not there; None for all."""
         with self.lock:
             return self.index.get(None if ids is None else self._known(ids))
-
-    def find(self, where: Mapping[str, Any]) -> list[str]:
-        with self.lock:
-            return [str(one) for one in self.index.find(where)]
-
-    def vectors(self, ids: Sequence[str]) -> NDArray[np.float32]:
-        with self.lock:
-            return self.index.vectors(ids)
-
-    def update(self, ids: Sequence[str], metadata: Sequence[Mapping[str, Any]]) -> None:
-        with self.lock:
-            self.index.update(ids, metadata=metadata)
 
     def embed(self, texts: Sequence[str]) -> NDArray[Any]:
         return self._noised_once(self._required_model.embed(texts, "document"), "document")
@@ -167,8 +143,6 @@ class IndexStore:
         self._report(answer.score_receipt)
         scores = [None] * len(documents) if answer.scores is None else answer.scores[0].tolist()
         return [Found(document, score) for document, score in zip(documents, scores)]
-
-    # ---- parts ----
 
     @property
     def _required_model(self) -> WrappedEmbeddingModel:

@@ -16,17 +16,14 @@ Item = TypeVar("Item")
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 OnReceipt = Callable[[RowReceipt], Any]
+Steps = EmbeddingMiddleware | Sequence[EmbeddingMiddleware]
 NoiseOn = Literal["documents", "queries", "both"]
 _NOISED: dict[str, tuple[Kind, ...]] = {"documents": ("document",), "queries": ("query",), "both": KINDS}
 
 
 class ReleasedList(list[Item]):
-    """A list of rows, or one row as a list of numbers, with the receipts of its release. What is cut from it is a plain list.
-
-    Args:
-        items: rows, or the numbers of one.
-        source: the embeddings that they are from. None, as for a host that rebuilds lists as `type(rows)(rows)`: no receipts.
-    """
+    """A list of rows, or one row as a list of numbers, with the receipts of its release. What is cut from it is a plain list; a
+    host that rebuilds lists as `type(rows)(rows)` gets no receipts."""
 
     receipts: tuple[RowReceipt, ...]
     usage: Mapping[str, Any]
@@ -67,22 +64,19 @@ def in_thread(method: Callable[Arguments, Answer]) -> Callable[Arguments, Corout
 
 
 class PrivateSource:
-    """Private rows for texts, as an adapter hands them on.
+    """Private rows for texts, as an adapter hands them on: arguments and errors are those of `hushvec.integrations`.
 
-    Arguments and errors are those of `hushvec.integrations`. `on_receipt` is called before the rows of a release are handed on;
-    what it raises goes to the caller, and the release stays charged. Clean rows go through everything else that the middleware
-    does. A text of unknown kind is a document.
+    `on_receipt` is called before the rows of a release are handed on; what it raises goes to the caller, and the release stays
+    charged. Clean rows go through everything else that the middleware does.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
-    ) -> None:
+    def __init__(self, model: Any, middleware: Steps | None, on_receipt: OnReceipt | None, noise_on: NoiseOn) -> None:
         noised = _NOISED[validate.choice("noise_on", noise_on, _NOISED)]
-        self.wrapped = wrapped_model(model, middleware)
+        self.wrapped = model if middleware is None else wrap_embedding_model(model, middleware)
+        if not isinstance(self.wrapped, WrappedEmbeddingModel):
+            raise TypeError(
+                f"model must be a wrapped model (hushvec.wrap_embedding_model) or come with middleware, got {validate.kind(model)}"
+            )
         self.on_receipt = require_on_receipt(on_receipt)
         if not self.wrapped.adds_noise:
             raise ValueError(
@@ -108,12 +102,6 @@ class PrivateSource:
     async def arows(self, texts: Sequence[str], kind: Kind) -> ReleasedList[ReleasedList[float]]:
         return rows_as_lists(await self.aembed(texts, kind))
 
-    def row(self, text: str, kind: Kind) -> ReleasedList[float]:
-        return self.rows([text], kind)[0]
-
-    async def arow(self, text: str, kind: Kind) -> ReleasedList[float]:
-        return (await self.arows([text], kind))[0]
-
     def reported(self, embeddings: Embeddings) -> Embeddings:
         """The same embeddings, after on_receipt has seen their receipts."""
         if self.on_receipt is not None:
@@ -126,25 +114,9 @@ class Adapter:
     """The constructor that adapters share."""
 
     def __init__(
-        self,
-        model: Any,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
-        *,
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
+        self, model: Any, middleware: Steps | None = None, *, on_receipt: OnReceipt | None = None, noise_on: NoiseOn = "documents"
     ) -> None:
         self._source = PrivateSource(model, middleware, on_receipt, noise_on)
-
-
-def wrapped_model(model: Any, middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None) -> WrappedEmbeddingModel:
-    """The wrapped model, or the model with the middleware around it."""
-    if middleware is not None:
-        return wrap_embedding_model(model, middleware)
-    if not isinstance(model, WrappedEmbeddingModel):
-        raise TypeError(
-            f"model must be a wrapped model (hushvec.wrap_embedding_model) or come with middleware, got {validate.kind(model)}"
-        )
-    return model
 
 
 def require_on_receipt(value: Any) -> OnReceipt | None:

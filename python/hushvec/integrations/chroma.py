@@ -22,7 +22,6 @@ class _Remembered(EmbeddingFunction[Documents]):  # type: ignore[misc]
 
     @staticmethod
     def name() -> str:
-        """The name that a collection remembers."""
         return NAME
 
     def is_legacy(self) -> bool:
@@ -55,19 +54,12 @@ class _NotOpened(_Remembered):
 class PrivateEmbeddingFunction(Adapter, _Remembered):
     """A Chroma embedding function whose rows of documents, queries or both are private releases.
 
-    Args:
-        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
-
-    Returns:
-        From a call: a list of rows, numpy arrays [d], with `receipt`.
-
-    Guarantees:
-        Those of the middleware, for the rows that noise_on names. A collection stores documents and metadata beside them as they
-        are: give it ids and embeddings only where the texts must not be kept.
+    See `hushvec.integrations`. A call returns a list of rows, numpy arrays [d], with `receipt`.
 
     Edge cases:
-        A collection remembers by name that it is private, not the model. Opened again without a function it refuses to embed, and
-        with a function of another name to open: a text would be stored without noise.
+        A collection stores documents and metadata as they are: give it ids and embeddings only where the texts must not be kept.
+        It remembers by name that it is private, not the model. Opened again without a function it refuses to embed, and with a
+        function of another name to open: a text would be stored without noise.
 
     Example:
         >>> import hushvec as hv

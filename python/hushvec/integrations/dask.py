@@ -20,7 +20,6 @@ def noise_block(
         block: rows [n, d] in full width.
         job: travels to the workers in the task graph, its secret key included.
         partition: number of this array in a data set of several.
-        block_info: Dask's.
     """
     if block_info is None:
         raise ValueError("block_info must be given: Dask does so in map_blocks")
@@ -38,11 +37,8 @@ def noise_array(array: Any, job: NoiseJob, *, partition: int = 0) -> Any:
         array: dask.array [n, d] of the job's dtype, in blocks of whole rows (`array.rechunk({1: -1})` makes them) of known sizes.
         job, partition: as for `noise_block`.
 
-    Guarantees:
-        Rows are named by their number in the array. Blocks, workers and repeated tasks do not change a bit of the result.
-
-    Raises:
-        TypeError, ValueError: the array is not as described; at once. NaN or Inf in a row, when the array is computed.
+    Rows are named by their number in the array. Blocks, workers and repeated tasks do not change a bit of the result. An array
+    that is not as described is refused at once, NaN or Inf in a row when the array is computed.
     """
     with needs_extra("noise jobs on Dask arrays", "dask"):
         import dask.array

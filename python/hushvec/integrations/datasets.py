@@ -66,16 +66,9 @@ def noise_function(
             None: rows are named by `partition` and their number in the data set, so that a shuffled or filtered one is another.
         partition: number of this data set in a collection of several.
 
-    Returns:
-        A function of a batch (a dict or a pyarrow Table) and its indices. Of a dict it returns the released column, of a Table the
-        whole Table with that column replaced.
-
-    Raises:
-        TypeError, ValueError: when it is called, as `noise_dataset`.
-
-    Guarantees:
-        Batch sizes, processes and repeated runs do not change a bit of the result. datasets names cache files after a short hash of
-        the function, key included; `noise_dataset` names them after the job's public id instead.
+    Of a dict the function returns the released column, of a pyarrow Table the whole Table with that column replaced. Batch sizes,
+    processes and repeated runs do not change a bit of the result. datasets names cache files after a short hash of the function,
+    key included; `noise_dataset` names them after the job's public id instead.
     """
     _require_datasets()
     if not isinstance(job, NoiseJob):
@@ -98,9 +91,7 @@ def noise_dataset(
         A Dataset with the same columns in the same format; the vectors are lists of the job's dtype and of one length. Other columns
         are passed on as they are and have no protection.
 
-    Raises:
-        TypeError, ValueError: another option; as `hushvec.jobs.noise_batch`, the row named by its number in the data set. The job's
-            charge stands then, and the same job may run on the corrected data.
+    Errors are those of `hushvec.jobs.noise_batch`. The job's charge stands then, and the same job may run on the corrected data.
     """
     datasets = _require_datasets()
     function = noise_function(job, column=column, id_column=id_column, partition=partition)

@@ -1,16 +1,14 @@
-"""Detectors by name, for a command line or a policy: `presidio`, `spacy=PIPELINE`, `classifier=FOLDER`, `gliner=FOLDER`.
-
-Their adapters share the checks and the making of spans below.
-"""
+"""Detectors by name, for a command line or a policy, and what their adapters share."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import cast
 
-from hushvec.text.pii.categories import default_placeholder
+from hushvec.text.pii.categories import default_placeholder, require_category_name
 from hushvec.text.pii.spans import Detector, Span
 
 # kind -> (module, class, what stands behind the sign of equality; "" for nothing)
@@ -25,17 +23,8 @@ FORMS = tuple(f"{kind}={where}" if where else kind for kind, (_, _, where) in _K
 
 @cache
 def detector(entry: str) -> Detector:
-    """The detector of an entry, loaded once in a process; nothing is downloaded.
-
-    Args:
-        entry: `presidio` (pattern recognizers without a model), `spacy=PIPELINE` (a folder or an installed package),
-            `classifier=FOLDER` (a token classification model of transformers) or `gliner=FOLDER`.
-
-    Raises:
-        ValueError: the entry has none of these forms.
-        MissingExtraError: its library is not installed.
-        OSError: there is no such model.
-    """
+    """The detector of an entry, loaded once in a process, nothing downloaded: `presidio` (pattern recognizers without a model),
+    `spacy=PIPELINE` (a folder or an installed package), `classifier=FOLDER` (of a token classifier) or `gliner=FOLDER`."""
     kind, sign, where = entry.partition("=")
     module, name, wanted = _KINDS.get(kind, ("", "", ""))
     if not module or bool(sign and where) != bool(wanted):
@@ -53,6 +42,14 @@ def _require_threshold(score_threshold: float) -> float:
 def _require_text(text: object) -> None:
     if not isinstance(text, str):
         raise TypeError(f"text must be a string, got {type(text).__name__}")
+
+
+def _own_categories(categories: Mapping[str, str | None] | None) -> dict[str, str | None]:
+    """A caller's table from labels of a model to categories; None leaves a label out."""
+    if not isinstance(categories, Mapping | None):
+        raise TypeError(f"categories must be a mapping from labels to categories, got {type(categories).__name__}")
+    named = (categories or {}).items()
+    return {label: None if name is None else require_category_name("categories", name) for label, name in named}
 
 
 def _require_folder(folder: Path) -> None:

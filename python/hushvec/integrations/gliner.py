@@ -1,7 +1,4 @@
-"""A GLiNER model from a local folder as a `Detector` for `hushvec.text.redact`. Needs `pip install 'hushvec[gliner]'`.
-
-GLiNER finds entities of any label that it is given. It reads a bounded number of words; longer texts are read in windows that overlap.
-"""
+"""A GLiNER model from a local folder as a `Detector` for `hushvec.text.redact`. Needs `pip install 'hushvec[gliner]'`."""
 
 from __future__ import annotations
 
@@ -40,10 +37,6 @@ class GlinerDetector:
         model: a folder with the weights and the configuration, or a loaded model; nothing is downloaded.
         labels: what the model is asked for -> category of such finds; None: `hushvec.integrations.gliner.LABELS`.
         score_threshold: finds below this score, 0 to 1, are left out.
-
-    Raises:
-        FileNotFoundError: there is no such folder.
-        ValueError: score_threshold is not in [0, 1], or there are no labels.
 
     Example:
         >>> from hushvec.integrations.gliner import GlinerDetector

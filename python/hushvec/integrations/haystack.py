@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, rows_as_lists
-from hushvec.middleware import EmbeddingMiddleware, Embeddings
+from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, Steps, rows_as_lists
+from hushvec.middleware import Embeddings
 
 with needs_extra("hushvec.integrations.haystack", "haystack"):
     from haystack import Document, component
@@ -19,11 +19,7 @@ class _Embedder:
     """Shared base. It is called by name: `@component` makes classes anew, which an empty super() does not find."""
 
     def __init__(
-        self,
-        model: Any,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
+        self, model: Any, middleware: Steps | None = None, on_receipt: OnReceipt | None = None, noise_on: NoiseOn = "documents"
     ) -> None:
         self._source = PrivateSource(model, middleware, on_receipt, noise_on)
 
@@ -45,18 +41,8 @@ class _Embedder:
 class PrivateTextEmbedder(_Embedder):
     """A Haystack text embedder, for queries. Its embedding is a private release if noise_on says so.
 
-    Args:
-        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
-
-    Returns:
-        From `run`: "embedding", a list of floats with `receipt`, and "meta" with "receipts" beside what the model reported.
-
-    Raises:
-        TypeError, ValueError: see `hushvec.integrations`. From `run` what the wrapped model raises; a pipeline puts it as the cause
-            into its PipelineRuntimeError.
-
-    Guarantees:
-        Those of the middleware, with noise_on="queries" or "both": each `run` is one release then.
+    See `hushvec.integrations`; a pipeline puts errors as the cause into its PipelineRuntimeError.
+    `run` returns "embedding", a list of floats with `receipt`, and "meta" with "receipts" beside what the model reported.
 
     Example:
         >>> import hushvec as hv
@@ -85,21 +71,12 @@ class PrivateDocumentEmbedder(_Embedder):
     """A Haystack document embedder whose embeddings are one private release.
 
     Args:
-        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
+        model, middleware, on_receipt, noise_on: see `hushvec.integrations`, and PrivateTextEmbedder.
         meta_fields_to_embed: fields of a document's meta that are put before its content.
         embedding_separator: between them.
 
-    Returns:
-        From `run`: "documents", copies of the documents with embeddings (lists of floats with `receipt`), and "meta" with "receipts"
-        beside what the model reported.
-
-    Raises:
-        TypeError: from `run`, anything but a list of documents with text content; otherwise as PrivateTextEmbedder.
-        ValueError: from `run`, no documents.
-
-    Guarantees:
-        Those of the middleware, for the embeddings, unless noise_on is "queries". Content and meta of the documents pass through as
-        they are.
+    `run` takes a list of one or more documents with text content. It returns "documents", copies with embeddings (lists of floats
+    with `receipt`) whose content and meta are as they were, and "meta" with "receipts" beside what the model reported.
 
     Example:
         >>> import hushvec as hv
@@ -115,7 +92,7 @@ class PrivateDocumentEmbedder(_Embedder):
     def __init__(
         self,
         model: Any,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
+        middleware: Steps | None = None,
         on_receipt: OnReceipt | None = None,
         meta_fields_to_embed: Sequence[str] = (),
         embedding_separator: str = "\n",

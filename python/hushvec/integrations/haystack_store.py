@@ -26,29 +26,17 @@ class PrivateDocumentStore:
     """A Haystack document store over a `PrivateIndex`. The index adds the noise, to the sides that it was made with.
 
     Args:
-        index: empty, or with strings as ids. Documents come with embeddings: clean ones from any document embedder get the index's
-            noise (`PrivateIndex(384, documents=VectorNoise(epsilon=16.0))`), those of a PrivateDocumentEmbedder go into an index
-            without. Questions stay clean, unless the index has `queries=` or the text embedder noise on them.
+        index, keep_texts, on_receipt: see `hushvec.integrations`, which also says what stores raise and guarantee. Documents come
+            with embeddings.
         model: embeds the content of documents that come without embedding, if given: anything that `hushvec.wrap_embedding_model`
             takes.
-        keep_texts: False stores ids, vectors and meta alone: documents come back without content.
         return_embedding: whether documents come back with the stored row: what was released, where documents have noise.
-        on_receipt: called with each receipt. Those of documents are in `store.index.receipts` too.
-
-    Raises:
-        TypeError, ValueError: no index, or one with integers as ids; a model that cannot embed; noise from both on one side;
-            return_embedding with noise on scores alone.
-
-    Guarantees:
-        Those of the index, for vectors: `store.index.describe()` lists them. Content and meta are stored and returned without
-        protection: anyone who can read a found document does not need its vector. A filter reads only content and meta and costs
-        nothing.
+            ValueError with noise on scores alone.
 
     Edge cases:
-        `DuplicatePolicy.NONE` is FAIL, as in Haystack's own store in memory. OVERWRITE replaces the document with a known id, which
-        is a new release with a new charge. Each `write_documents` is one release. Refused are documents without text, without
+        `DuplicatePolicy.NONE` is FAIL, as in Haystack's own store in memory. Refused are documents without text, without
         embedding where the store has no model, with a blob or a sparse embedding, which nothing would protect, and with nested
-        meta. Filters are evaluated by Haystack. `to_dict` is refused. Several threads may use one store.
+        meta. Filters are evaluated by Haystack. `to_dict` is refused.
 
     Example:
         >>> from haystack import Document
@@ -94,22 +82,9 @@ class PrivateDocumentStore:
         """Refused, as `to_dict`."""
         raise TypeError("PrivateDocumentStore cannot be read from a dict: load the index (PrivateIndex.load) and make the store of it")
 
-    # ---- documents in ----
-
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
-        """Write documents in one release.
-
-        Args:
-            documents: with text content, and embeddings unless the store has a model.
-            policy: what happens to ids that are there: FAIL (as NONE), SKIP, OVERWRITE.
-
-        Returns:
-            How many were written.
-
-        Raises:
-            ValueError, DuplicateDocumentError (an id twice, or there with FAIL), PrivacyBudgetExhaustedError: nothing is stored,
-                overwritten or charged.
-        """
+        """Write documents in one release; how many were written. The policy is for ids that are there or come twice: FAIL (as
+        NONE; DuplicateDocumentError), SKIP, OVERWRITE. After an error nothing is stored, overwritten or charged."""
         chosen = self._chosen(documents, policy)
         if not chosen:
             return 0
@@ -128,10 +103,8 @@ class PrivateDocumentStore:
         """Merge fields into the meta of the documents that match. Their vectors stay: nothing is released or charged."""
         with self._store.lock:
             matching = self._matching(filters)
-            self._store.update([str(stored.id) for stored in matching], [{**stored.metadata, **meta} for stored in matching])
+            self.index.update(_ids(matching), metadata=[{**stored.metadata, **meta} for stored in matching])
         return len(matching)
-
-    # ---- documents out ----
 
     def delete_documents(self, document_ids: list[str]) -> None:
         """Delete documents; unknown ids are passed over. No budget gets anything back."""
@@ -143,7 +116,7 @@ class PrivateDocumentStore:
 
     def delete_by_filter(self, filters: Filters) -> int:
         """Delete the documents that match; how many they were."""
-        return self._store.delete([str(stored.id) for stored in self._matching(filters)])
+        return self._store.delete(_ids(self._matching(filters)))
 
     def count_documents(self) -> int:
         """How many documents there are."""
@@ -161,11 +134,8 @@ class PrivateDocumentStore:
     def embedding_retrieval(self, query_embedding: list[float], *, filters: Filters | None = None, top_k: int = 10) -> list[Document]:
         """The documents nearest to the row of a question, with their inner products as score (None with "gumbel")."""
         with self._store.lock:
-            among = [str(stored.id) for stored in self._matching(filters)] if filters else None
-            found = self._store.search(query_embedding, top_k, among=among)
+            found = self._store.search(query_embedding, top_k, among=_ids(self._matching(filters)) if filters else None)
             return self._documents([each.document for each in found], [each.score for each in found])
-
-    # ---- coroutines ----
 
     write_documents_async = in_thread(write_documents)
     update_by_filter_async = in_thread(update_by_filter)
@@ -176,8 +146,6 @@ class PrivateDocumentStore:
     count_documents_by_filter_async = in_thread(count_documents_by_filter)
     filter_documents_async = in_thread(filter_documents)
 
-    # ---- parts ----
-
     def _chosen(self, documents: Any, policy: DuplicatePolicy) -> list[Document]:
         """The documents that a policy writes, each id once."""
         if isinstance(documents, (str, Mapping)) or not isinstance(documents, Iterable):
@@ -186,7 +154,7 @@ class PrivateDocumentStore:
         listed = list(documents)
         for place, document in enumerate(listed):
             _require_storable(place, document)
-        known = {str(stored.id) for stored in self._store.get([document.id for document in listed])}
+        known = set(_ids(self._store.get([document.id for document in listed])))
         for document in listed:
             if policy != DuplicatePolicy.OVERWRITE and (document.id in known or document.id in chosen):
                 if policy == DuplicatePolicy.SKIP:
@@ -202,10 +170,9 @@ class PrivateDocumentStore:
         return [each for each in stored if document_matches_filter(filters, _document(each))]
 
     def _documents(self, stored: list[StoredDocument], scores: list[float | None] | None = None) -> list[Document]:
-        rows: Any = [None] * len(stored)
-        if self.return_embedding and stored:
-            rows = self._store.vectors([str(each.id) for each in stored]).tolist()
-        return [_document(each, embedding=row, score=score) for each, row, score in zip(stored, rows, scores or [None] * len(stored))]
+        nothing: list[Any] = [None] * len(stored)
+        rows = self.index.vectors(_ids(stored)).tolist() if self.return_embedding and stored else nothing
+        return [_document(each, embedding=row, score=score) for each, row, score in zip(stored, rows, scores or nothing)]
 
 
 @component
@@ -213,16 +180,12 @@ class PrivateEmbeddingRetriever:
     """A Haystack retriever over a `PrivateDocumentStore`: by the embedding of a question.
 
     Args:
-        document_store: the store.
+        document_store: the store. A search is charged only where its index has noise on queries or scores.
         filters: of every search.
         top_k: most documents of an answer.
         filter_policy: whether filters of a run replace those above or are merged with them.
 
-    Returns:
-        From `run`: "documents". It raises what `PrivateIndex.search` does, in a pipeline as the cause of a PipelineRuntimeError.
-
-    Guarantees:
-        Those of the store's index. A search is charged only where the index has noise on queries or scores.
+    `run` raises what `PrivateIndex.search` does, in a pipeline as the cause of a PipelineRuntimeError.
     """
 
     def __init__(
@@ -266,6 +229,10 @@ def _require_storable(place: int, document: Any) -> None:
     for name in ("blob", "sparse_embedding"):
         if getattr(document, name) is not None:
             raise ValueError(f"documents must have no {name}, which nothing here protects, got one at position {place}")
+
+
+def _ids(documents: list[StoredDocument]) -> list[str]:
+    return [str(each.id) for each in documents]
 
 
 def _document(stored: StoredDocument, **fields: Any) -> Document:

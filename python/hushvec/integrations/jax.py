@@ -1,15 +1,13 @@
 """hushvec inside JAX programs: `clip` and `clip_and_noise` for jax.Array, also under jax.jit.
 
-On the CPU a compiled program calls the core itself, by XLA's foreign function interface (jax.ffi). On an accelerator rows are
-processed on the host: JAX copies them there and back around a call of Python (jax.pure_callback, jax.experimental.io_callback). So
-are they where JAX has several CPU devices: XLA refuses calls with a side effect in programs that span devices, and JAX sends Python's
-to one of them.
+On the CPU a compiled program calls the core itself (jax.ffi). On an accelerator, and where JAX has several CPU devices, which XLA
+refuses calls with a side effect for, rows are processed on the host: JAX copies them there and back around a call of Python.
 
 XLA may merge equal calls, drop those whose result nobody reads, and compute constants while it compiles. So the call that draws is
 one with a side effect, which XLA makes once for each time that the program comes to it.
 
-A program may outlive the process that compiled it, in JAX's compilation cache or exported. It draws from the process-wide generator of
-whatever process runs it. A Generator that was given is known to the program by a random name that only this process can resolve.
+A program may outlive the process that compiled it. It draws from the process-wide generator of whatever process runs it. A
+Generator that was given is known to the program by a random name that only this process can resolve.
 """
 
 from __future__ import annotations
@@ -48,9 +46,8 @@ def clip(x: Any, clip_norm: float) -> Any:
     Returns:
         A jax.Array of x's shape and dtype, with the bits of `hushvec.clip`.
 
-    Raises:
-        TypeError, ValueError: as `hushvec.clip`, at once or while the program is traced. NaN or Inf in x: an error of JAX that quotes
-            ours, when the program runs. jax.grad through it: JAX's error.
+    Errors are those of `hushvec.clip`, at once or while the program is traced; for NaN or Inf in x an error of JAX that quotes
+    ours, when the program runs; JAX's own for jax.grad through it.
 
     Example:
         >>> import jax
@@ -74,30 +71,22 @@ def clip_and_noise(
     """`hushvec.clip_and_noise` of a jax.Array: new noise each time the program runs.
 
     Args:
-        x: float32, float64, float16 or bfloat16 [d] (one row) or [n, d].
+        x: as for `clip`.
         clip_norm, sigma, scale, exact: as there; Python numbers, fixed when the program is compiled.
         generator: as there; the process-wide one, keyed by the operating system, if None. A jax.random key is none.
 
-    Returns:
-        A jax.Array of x's shape and dtype.
-
     Raises:
-        TypeError, ValueError: as `hushvec.clip_and_noise`, at once or while the program is traced. NaN or Inf in x, bfloat16 on an
-            accelerator, and a program that draws from a `generator` of another process: an error of JAX that quotes ours, when the
-            program runs. jax.grad through it, and jax.export: JAX's errors.
+        TypeError, ValueError: as `clip`. bfloat16 on an accelerator, and a program that draws from a `generator` of another
+            process: as for NaN. jax.export: JAX's error.
 
     Guarantees:
         Those of `hushvec.clip_and_noise`, and its bits. Every run of the program draws, so do equal calls within it, every turn of
-        jax.lax.scan and every row of jax.vmap. A call is neither merged with another nor left out. A program from JAX's compilation
-        cache draws from the process-wide generator of the process that runs it; one with a `generator` is compiled anew there.
+        jax.lax.scan and every row of jax.vmap. A call is neither merged with another nor left out.
 
     Edge cases:
         XLA does not fix the order of several calls in one program: with a seeded generator, which of them draws first may change.
         Under jax.vmap all rows are one release, with the bits of one matrix. An x that does not depend on the mapped axis is released
-        once, and the result repeated. A `generator` that was given lives as long as the process.
-
-    Reference:
-        docs/performance.md, "JAX".
+        once, and the result repeated. A `generator` that was given lives as long as the process (docs/performance.md, "JAX").
 
     Example:
         >>> import jax

@@ -12,16 +12,8 @@ with needs_extra("hushvec.integrations.langchain", "langchain"):
 class PrivateEmbeddings(Adapter, Embeddings):  # type: ignore[misc]
     """A LangChain embedder whose rows of documents, queries or both are private releases.
 
-    Its asynchronous methods use the model's own.
-
-    Args:
-        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
-
-    Returns:
-        Rows as lists of floats, which also have `receipt` (None for clean ones), and lists of such rows, which have it as well.
-
-    Guarantees:
-        Those of the middleware, for the rows that noise_on names. Each call of a method for such rows is one release.
+    See `hushvec.integrations`. Rows are lists of floats that also have `receipt` (None for clean ones), and so are lists of such
+    rows. Asynchronous methods use the model's own.
 
     Edge cases:
         A cache around it (CacheBackedEmbeddings) gives equal texts equal rows, which no release covers: do not use one.
@@ -44,7 +36,7 @@ class PrivateEmbeddings(Adapter, Embeddings):  # type: ignore[misc]
 
     def embed_query(self, text: str) -> ReleasedList[float]:
         """A row for a text that is searched with."""
-        return self._source.row(text, "query")
+        return self._source.rows([text], "query")[0]
 
     async def aembed_documents(self, texts: list[str]) -> ReleasedList[ReleasedList[float]]:
         """`embed_documents` as a coroutine."""
@@ -52,4 +44,4 @@ class PrivateEmbeddings(Adapter, Embeddings):  # type: ignore[misc]
 
     async def aembed_query(self, text: str) -> ReleasedList[float]:
         """`embed_query` as a coroutine."""
-        return await self._source.arow(text, "query")
+        return (await self._source.arows([text], "query"))[0]

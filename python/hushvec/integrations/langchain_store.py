@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hushvec._util.lazy import needs_extra
 from hushvec.integrations._index_store import Found, IndexStore, as_array
-from hushvec.integrations._source import OnReceipt, in_thread
+from hushvec.integrations._source import OnReceipt
 from hushvec.retrieval.index.content import StoredDocument
 from hushvec.retrieval.index.private_index import PrivateIndex
 
@@ -22,35 +22,22 @@ with needs_extra("hushvec.integrations.langchain_store", "langchain"):
     from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 Filter = Mapping[str, Any]
+Metadatas = Sequence[Mapping[str, Any]] | None
+Ids = Sequence[str | None] | None
 
 
 class PrivateVectorStore(VectorStore):  # type: ignore[misc]
     """A LangChain vector store over a `PrivateIndex`. The index adds the noise, to the sides that it was made with.
 
     Args:
-        embeddings: any LangChain embedder. Documents go from it into the index clean and get the index's noise
-            (`PrivateIndex(384, documents=VectorNoise(epsilon=16.0))`); or it is a PrivateEmbeddings and the index has none. Questions
-            stay clean, unless the index has `queries=` or the embedder noise on them.
-        index: empty, or with strings as ids.
-        keep_texts: False stores ids, vectors and metadata alone: documents come back with an empty `page_content`, and anyone who may
-            read the texts looks them up by id.
-        on_receipt: called with each receipt, such as the `append` of a list. Those of documents are in `store.index.receipts` too.
-
-    Raises:
-        TypeError, ValueError: no index, or one with integers as ids; embeddings that cannot embed; noise from both on one side. When
-            documents are added, what the model and `PrivateIndex.add` raise; nothing is charged, stored or replaced then.
-
-    Guarantees:
-        Those of the index, for vectors: `store.index.describe()` lists them. Texts and metadata are stored and returned without
-        protection, also in a saved index: noise on documents protects against people who see vectors or scores but not the texts. A
-        filter reads only metadata and costs nothing.
+        embeddings: any LangChain embedder, private or not.
+        index, keep_texts, on_receipt: see `hushvec.integrations`, which also says what stores raise and guarantee. Documents
+            without texts come back with an empty `page_content`.
 
     Edge cases:
-        Adding a known id replaces its document, which is a new release with a new charge. Each `add_documents` is one release,
-        whatever the number of documents. `delete()` without ids deletes all; nothing is given back. A store may be used by several
-        threads and coroutines at once. Maximal marginal relevance ranks by stored rows: refused with noise on queries, and with
-        noise on scores alone. A score is an inner product, larger is better; relevance scores need cosines, so documents with noise
-        need `renormalize=True`.
+        `delete()` without ids deletes all. Maximal marginal relevance ranks by stored rows: refused with noise on queries, and
+        with noise on scores alone. A score is an inner product, larger is better; relevance scores need cosines, so documents
+        with noise need `renormalize=True`.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -82,27 +69,11 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         """The index, which holds the documents, their receipts and budgets, and saves them."""
         return self._store.index
 
-    # ---- documents in and out ----
-
-    def add_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: Sequence[Mapping[str, Any]] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **_: Any,
-    ) -> list[str]:
+    def add_texts(self, texts: Iterable[str], metadatas: Metadatas = None, *, ids: Ids = None, **_: Any) -> list[str]:
         """Add texts in one release, or replace those with known ids; their ids."""
         return self._store.write(self._store.batch(texts, metadatas, ids))
 
-    async def aadd_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: Sequence[Mapping[str, Any]] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **_: Any,
-    ) -> list[str]:
+    async def aadd_texts(self, texts: Iterable[str], metadatas: Metadatas = None, *, ids: Ids = None, **_: Any) -> list[str]:
         """`add_texts` as a coroutine."""
         return await self._store.awrite(self._store.batch(texts, metadatas, ids))
 
@@ -120,9 +91,9 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         cls,
         texts: Iterable[str],
         embedding: Embeddings,
-        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        metadatas: Metadatas = None,
         *,
-        ids: Sequence[str | None] | None = None,
+        ids: Ids = None,
         index: PrivateIndex | None = None,
         **options: Any,
     ) -> PrivateVectorStore:
@@ -136,9 +107,9 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         cls,
         texts: Iterable[str],
         embedding: Embeddings,
-        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        metadatas: Metadatas = None,
         *,
-        ids: Sequence[str | None] | None = None,
+        ids: Ids = None,
         index: PrivateIndex | None = None,
         **options: Any,
     ) -> PrivateVectorStore:
@@ -147,15 +118,14 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         await store.aadd_texts(texts, metadatas, ids=ids)
         return store
 
-    # ---- searches: `filter` is the `where` of PrivateIndex.search ----
-
     def similarity_search(self, query: str, k: int = 4, *, filter: Filter | None = None) -> list[Document]:
         """The k documents nearest to a question; fewer where fewer match the filter."""
         return self.similarity_search_by_vector(self._store.embed_query(query), k, filter=filter)
 
     async def asimilarity_search(self, query: str, k: int = 4, *, filter: Filter | None = None) -> list[Document]:
         """`similarity_search` as a coroutine."""
-        return await self.asimilarity_search_by_vector(await self._store.aembed_query(query), k, filter=filter)
+        row = await self._store.aembed_query(query)
+        return await asyncio.to_thread(self.similarity_search_by_vector, row, k, filter=filter)
 
     def similarity_search_by_vector(
         self, embedding: Sequence[float] | NDArray[Any], k: int = 4, *, filter: Filter | None = None
@@ -175,8 +145,6 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         self._require_scores()
         row = await self._store.aembed_query(query)
         return _with_scores(await asyncio.to_thread(self._store.search, row, k, where=filter))
-
-    asimilarity_search_by_vector = in_thread(similarity_search_by_vector)
 
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, *, filter: Filter | None = None
@@ -202,7 +170,7 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
             raise ValueError("maximal marginal relevance needs rows of the question's dimension: the index has a projection")
         with self._store.lock:
             found = [each.document for each in self._store.search(embedding, fetch_k, where=filter)]
-            rows = self._store.vectors([str(document.id) for document in found])
+            rows = self.index.vectors([document.id for document in found])
         if not found:
             return []
         chosen = maximal_marginal_relevance(as_array("query", embedding, 1).astype(np.float32), list(rows), lambda_mult, k)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, ReleasedList
-from hushvec.middleware import EmbeddingMiddleware
+from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, ReleasedList, Steps
 
 with needs_extra("hushvec.integrations.llama_index", "llama-index"):
     from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -24,17 +22,10 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
     Args:
         model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
         embed_batch_size: most texts of one release.
-        options: further fields of BaseEmbedding, such as callback_manager. No embeddings_cache.
+        options: further fields of BaseEmbedding, such as callback_manager. An embeddings_cache is refused: it gives equal texts
+            the same row, and so tells everyone who sees rows that the texts are equal, which no guarantee of a release covers.
 
-    Returns:
-        Rows as lists of floats, which also have `receipt`. LlamaIndex copies them into its nodes, where they are plain lists.
-
-    Raises:
-        TypeError, ValueError: see `hushvec.integrations`; an embeddings_cache, which gives equal texts the same row and so tells
-            everyone who sees rows that the texts are equal: no guarantee of a release covers that.
-
-    Guarantees:
-        Those of the middleware, for the rows that noise_on names. Each batch of such rows is one release.
+    Rows are lists of floats that also have `receipt`. LlamaIndex copies them into its nodes, where they are plain lists.
 
     Edge cases:
         No texts: LlamaIndex answers with no rows by itself, and nothing is charged. An IngestionPipeline finds nothing in its cache
@@ -55,7 +46,7 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
     def __init__(
         self,
         model: Any,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
+        middleware: Steps | None = None,
         *,
         on_receipt: OnReceipt | None = None,
         noise_on: NoiseOn = "documents",
@@ -66,7 +57,7 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
         named = {"model_name": source.wrapped.model_id or "unknown", **options}
         super().__init__(embed_batch_size=embed_batch_size, **named)
         self._source = source
-        self._require_no_cache()
+        _ = self._uncached
 
     @classmethod
     def class_name(cls) -> str:
@@ -78,16 +69,16 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
         return {**super().to_dict(**options), "release": secrets.token_hex(16)}
 
     def _get_query_embedding(self, query: str) -> ReleasedList[float]:
-        return self._uncached.row(query, "query")
+        return self._uncached.rows([query], "query")[0]
 
     async def _aget_query_embedding(self, query: str) -> ReleasedList[float]:
-        return await self._uncached.arow(query, "query")
+        return (await self._uncached.arows([query], "query"))[0]
 
     def _get_text_embedding(self, text: str) -> ReleasedList[float]:
-        return self._uncached.row(text, "document")
+        return self._uncached.rows([text], "document")[0]
 
     async def _aget_text_embedding(self, text: str) -> ReleasedList[float]:
-        return await self._uncached.arow(text, "document")
+        return (await self._uncached.arows([text], "document"))[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> ReleasedList[ReleasedList[float]]:
         return self._uncached.rows(texts, "document")
@@ -98,11 +89,8 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
     @property
     def _uncached(self) -> PrivateSource:
         """The source. Every call looks for a cache: the field can be set at any time, and a cache is empty before the first one."""
-        self._require_no_cache()
-        return self._source
-
-    def _require_no_cache(self) -> None:
         if self.embeddings_cache is not None:
             raise ValueError(
                 "embeddings_cache must be None, got a cache: equal texts would get the same row, which shows that they are equal"
             )
+        return self._source

@@ -33,25 +33,13 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
     """A LlamaIndex vector store over a `PrivateIndex`. The index adds the noise, to the sides that it was made with.
 
     Args:
-        index: empty, or with strings as ids. Nodes come with rows: clean ones from any embed_model get the index's noise
-            (`PrivateIndex(384, documents=VectorNoise(epsilon=16.0))`); rows of a PrivateEmbedding with noise on documents go into an
-            index without. LlamaIndex copies rows, so the store cannot tell them apart: **name only one of the two**. Questions stay
-            clean, unless the index has `queries=` or the model noise on them.
-        stores_text: False stores ids, vectors and metadata alone. LlamaIndex then keeps nodes in its docstore; texts are read there.
-        on_receipt: called with each receipt, such as the `append` of a list. Those of documents are in `store.index.receipts` too.
-
-    Raises:
-        TypeError: no index, or one with integers as ids. When nodes are added, what `PrivateIndex.add` raises; nothing is charged,
-            stored or replaced then.
-
-    Guarantees:
-        Those of the index, for vectors: `store.index.describe()` lists them. Texts and metadata are stored and returned without
-        protection: anyone who can read a found node does not need its vector. A filter reads only metadata and costs nothing.
+        index, stores_text, on_receipt: see `hushvec.integrations`, which also says what stores raise and guarantee. LlamaIndex
+            copies the rows of nodes, so the store cannot tell released ones from others: **put noise on documents into the index
+            or into the model, not both**. Without stores_text, LlamaIndex keeps nodes in its docstore; texts are read there.
 
     Edge cases:
-        Adding a known node id replaces its node, which is a new release with a new charge. Each `add` is one release; LlamaIndex adds
-        `insert_batch_size` nodes at a time, 2,048 if not named. Query modes other than "default" are refused. Filters are those of
-        LlamaIndex, nested ones too. `persist` writes nothing: `store.index.save(folder)` does.
+        Each `add` is one release; LlamaIndex adds `insert_batch_size` nodes at a time, 2,048 if not named. Query modes other than
+        "default" are refused. Filters are those of LlamaIndex, nested ones too. `persist` writes nothing: save the index.
 
     Example:
         >>> from llama_index.core.schema import TextNode
@@ -89,8 +77,6 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         """The index, which holds the nodes, their receipts and budgets, and saves them."""
         return self._store.index
 
-    # ---- nodes in and out ----
-
     def add(self, nodes: Sequence[BaseNode], **_: Any) -> list[str]:
         """Add nodes in one release, or replace those with known ids; their ids."""
         texts = [node.get_content(metadata_mode=MetadataMode.NONE) for node in nodes]
@@ -99,7 +85,8 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
 
     def delete(self, ref_doc_id: str, **_: Any) -> None:
         """Delete the nodes of a document. No budget gets anything back."""
-        self._store.delete(self._store.find({_DOCUMENT: ref_doc_id}))
+        with self._store.lock:
+            self._store.delete(map(str, self.index.find({_DOCUMENT: ref_doc_id})))
 
     def delete_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_: Any) -> None:
         """Delete the nodes that have one of these ids and match the filters; all without either."""
@@ -114,8 +101,6 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
     def clear(self) -> None:
         """Delete all nodes. No budget gets anything back."""
         self.delete_nodes()
-
-    # ---- searches ----
 
     def query(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
         """The nodes nearest to the row of a question: of those that filters, node_ids and doc_ids all leave.
@@ -138,16 +123,12 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
             ids=[str(each.document.id) for each in found],
         )
 
-    # ---- coroutines ----
-
     async_add = in_thread(add)
     adelete = in_thread(delete)
     adelete_nodes = in_thread(delete_nodes)
     aget_nodes = in_thread(get_nodes)
     aclear = in_thread(clear)
     aquery = in_thread(query)
-
-    # ---- parts ----
 
     def _fields(self, node: BaseNode) -> dict[str, Any]:
         fields: dict[str, Any] = node_to_metadata_dict(node, remove_text=True)

@@ -21,12 +21,9 @@ class OpenAIEmbeddings:
         model: the model's name.
         options: further arguments of `create`, such as dimensions=256.
 
-    Returns:
-        From `embed`: the service's response as it is. Its usage and model name stay with the private rows.
-
-    Guarantees:
-        None: the service sees the texts. Redaction and noise are the business of the middleware around this model. The client's own
-        retries happen before anything is charged.
+    `embed` returns the service's response as it is; its usage and model name stay with the private rows. There is no guarantee:
+    the service sees the texts, and redaction and noise come from the middleware around this model. The client's own retries
+    happen before anything is charged.
 
     Example:
         >>> import hushvec as hv
@@ -68,19 +65,11 @@ class OpenAIEmbeddings:
 
 
 def embeddings_response(embeddings: Embeddings, *, model: str | None = None) -> dict[str, Any]:
-    """Private rows as the JSON of an OpenAI-style embeddings endpoint.
-
-    Args:
-        embeddings: rows of a wrapped model.
-        model: the name to answer with; None for what the model reported.
+    """Private rows of a wrapped model as the JSON of an OpenAI-style embeddings endpoint; model None is what the model reported.
 
     Returns:
         A dict of plain numbers, strings, lists and dicts: object, data (object, index and embedding of each row), model, usage as the
-        model reported it, and receipts, one dict each.
-
-    Guarantees:
-        Rows and receipts as they are: `Receipt.from_dict(response["receipts"][0])`. Usage is not private: a number of tokens tells the
-        length of a text.
+        model reported it, which is not private, and receipts: `Receipt.from_dict(response["receipts"][0])`.
     """
     if not isinstance(embeddings, Embeddings):
         raise TypeError(f"embeddings must be Embeddings of a wrapped model, got {validate.kind(embeddings)}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
@@ -44,9 +43,6 @@ class PresidioDetector:
             recognizers for English, without a model.
         language: of the texts.
         score_threshold: finds below this score, 0 to 1, are left out.
-
-    Raises:
-        ValueError: score_threshold is not in [0, 1].
 
     Example:
         >>> from hushvec.integrations.presidio import PresidioDetector
@@ -86,8 +82,13 @@ def pattern_analyzer(language: str = "en") -> Any:
         from tldextract import TLDExtract
     engine = _word_engine(language)
     registry = RecognizerRegistry(supported_languages=[language])
-    with _without_warnings():
+    log = logging.getLogger("presidio-analyzer")
+    level = log.level
+    log.setLevel(logging.ERROR)  # it warns of each of its recognizers that is for another language
+    try:
         registry.load_predefined_recognizers(languages=[language], nlp_engine=engine)
+    finally:
+        log.setLevel(level)
     registry.recognizers = [one for one in registry.recognizers if not isinstance(one, SpacyRecognizer)]
     # Its e-mail recognizer would fetch the list of domain endings from the web; the list that the package brings does as well.
     extract = TLDExtract(cache_dir=None, suffix_list_urls=())
@@ -97,29 +98,18 @@ def pattern_analyzer(language: str = "en") -> Any:
     return AnalyzerEngine(registry=registry, nlp_engine=engine, supported_languages=[language])
 
 
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    """Presidio warns of each of its recognizers that is for another language."""
-    log = logging.getLogger("presidio-analyzer")
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
-
-
 def _word_engine(language: str) -> Any:
     from presidio_analyzer.nlp_engine import NlpArtifacts, NlpEngine
 
     class WordEngine(NlpEngine):  # type: ignore[misc]
         """Splits words and knows nothing else."""
 
-        def load(self) -> None:
-            return None
-
-        def is_loaded(self) -> bool:
-            return True
+        load = lambda self: None
+        is_loaded = lambda self: True
+        get_supported_entities: Any = lambda self: []
+        is_stopword = lambda self, word, language: False
+        is_punct = lambda self, word, language: not word.isalnum()
+        get_supported_languages = lambda self: [language]
 
         def process_text(self, text: str, language: str) -> Any:
             words = list(_WORD.finditer(text))
@@ -135,17 +125,5 @@ def _word_engine(language: str) -> Any:
 
         def process_batch(self, texts: Iterable[str], language: str, *_: Any, **options: Any) -> Iterator[tuple[str, Any]]:
             return ((text, self.process_text(text, language)) for text in texts)
-
-        def is_stopword(self, word: str, language: str) -> bool:
-            return False
-
-        def is_punct(self, word: str, language: str) -> bool:
-            return not word.isalnum()
-
-        def get_supported_entities(self) -> list[str]:
-            return []
-
-        def get_supported_languages(self) -> list[str]:
-            return [language]
 
     return WordEngine()

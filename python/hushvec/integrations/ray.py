@@ -1,7 +1,6 @@
 """A noise job on Ray Data: `noise_dataset(dataset, job, id_column="id")`, or `noise_function` for your own `map_batches`.
 
-Ray does not say which rows of the data set a batch holds, so an id column is needed. Both forms of batch work: "pyarrow" and "numpy".
-"""
+Ray does not say which rows of the data set a batch holds, so an id column is needed."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ def noise_function(job: NoiseJob, *, id_column: str, column: str = "embedding") 
         id_column: whole numbers or strings, unique in the data set and the same in every attempt.
         column: of the vectors.
 
-    Guarantees:
-        Blocks, batch sizes, workers and retried tasks do not change a bit of the result.
+    Blocks, batch sizes, workers and retried tasks do not change a bit of the result.
     """
     with needs_extra("noise jobs on Ray Data", "ray"):
         import ray.data  # noqa: F401
@@ -39,11 +37,8 @@ def noise_dataset(dataset: Any, job: NoiseJob, *, id_column: str, column: str = 
         job, id_column, column: as for `noise_function`.
         options: for `map_batches`, such as batch_size or concurrency. batch_format is "pyarrow" unless named here.
 
-    Returns:
-        A Dataset with the same columns; the vectors are fixed-size lists (with "numpy": Ray's tensors).
-
-    Raises:
-        TypeError, ValueError: as `hushvec.jobs.noise_batch`, when the data set is computed.
+    The vectors become fixed-size lists (with "numpy": Ray's tensors). Errors are those of `hushvec.jobs.noise_batch`, when the
+    data set is computed.
     """
     function = noise_function(job, id_column=id_column, column=column)
     return dataset.map_batches(function, **{"batch_format": "pyarrow", **options})

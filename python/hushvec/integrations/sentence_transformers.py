@@ -32,15 +32,8 @@ _FIXED = {
 class PrivateSentenceTransformer(Adapter):
     """A SentenceTransformer's main methods, with rows of documents, queries or both that are private releases.
 
-    Args:
-        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
-
-    Guarantees:
-        Those of the middleware, for the rows that noise_on names. Each call of a method for such rows is one release, whatever its
-        batch_size. Texts of `encode` count as documents.
-
-    Edge cases:
-        Nothing else of the model is reachable through this object: tokens and modules would show what the noise hides.
+    See `hushvec.integrations`. Each call of a method is one release, whatever its batch_size. Texts of `encode` count as
+    documents. Nothing else of the model is reachable: tokens and modules would show what the noise hides.
 
     Example:
         >>> import hushvec as hv
@@ -58,15 +51,11 @@ class PrivateSentenceTransformer(Adapter):
             inputs: one text, or a list of them.
             prompt_name, prompt: as for the SentenceTransformer; only with one.
             options: batch_size, show_progress_bar and device for the model; normalize_embeddings: unit rows after the noise, which is
-                post-processing; convert_to_numpy, convert_to_tensor: as for the SentenceTransformer.
+                post-processing; convert_to_numpy, convert_to_tensor: as for the SentenceTransformer. Others are refused.
 
         Returns:
             Embeddings [n, d], [d] for one text: numpy arrays with `receipt`. With convert_to_tensor a tensor, with
             convert_to_numpy=False a list of tensors; both have `receipt` as well.
-
-        Raises:
-            TypeError, ValueError: an argument that is not among these, a prompt for another model than a SentenceTransformer; what the
-                wrapped model raises. Nothing is charged then.
         """
         return self._encode("encode", "document", inputs, prompt_name=prompt_name, prompt=prompt, **options)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
 from hushvec.embedders.protocol import Kind
-from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, require_on_receipt
+from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, Steps, require_on_receipt
 from hushvec.mechanisms import Mechanism
-from hushvec.middleware import EmbeddingMiddleware, EmbeddingResult, Embeddings
+from hushvec.middleware import EmbeddingResult, Embeddings
 from hushvec.release.charging import Budget
 from hushvec.release.vectors import plan_release, privatize, require_chargeable, require_projection
 
@@ -43,6 +44,7 @@ class _PrivateOutput(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class PrivateTransformer(_PrivateOutput):
     """A scikit-learn transformer that releases rows of numbers with differential privacy.
 
@@ -51,16 +53,13 @@ class PrivateTransformer(_PrivateOutput):
             `hushvec.privatize`. Checked by `fit`.
         on_receipt: called with each receipt, such as the `append` of a list.
 
-    Returns:
-        From `transform`: Embeddings [n, d], an array with `receipt`; after `set_output` a data frame, which has none.
-
-    Guarantees:
-        Those of `privatize` for the rows that `transform` gets. `fit` learns the number of columns and nothing else.
+    `fit` learns the number of columns and nothing else. `transform` returns Embeddings [n, d], an array with `receipt`, or after
+    `set_output` a data frame, which has none; its guarantees are those of `privatize`.
 
     Edge cases:
-        Each `transform` is one release with a charge of its own, so `fit_transform` followed by `transform` of the same rows costs
-        twice, and cross-validation charges for each fold. What stands before it in a pipeline must not be fitted on the same rows: a
-        scaler's mean moves all rows when one changes. Labels are not protected.
+        Each `transform` is one release with a charge of its own, so `fit_transform` followed by `transform` of the same rows
+        costs twice, and cross-validation charges for each fold. What stands before it in a pipeline must not be fitted on the
+        same rows. Labels are not protected.
 
     Example:
         >>> import numpy as np
@@ -70,34 +69,19 @@ class PrivateTransformer(_PrivateOutput):
         ((4, 4), 8.0)
     """
 
-    def __init__(
-        self,
-        epsilon: float | None = None,
-        delta: float = 1e-5,
-        *,
-        clip_norm: float = 1.0,
-        mechanism: str | Mechanism = "gaussian",
-        sigma: float | None = None,
-        normalize: bool = False,
-        renormalize: bool = False,
-        budget: Budget | None = None,
-        per: str = "record",
-        generator: _core.Generator | None = None,
-        projection: PublicProjection | None = None,
-        on_receipt: OnReceipt | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.clip_norm = clip_norm
-        self.mechanism = mechanism
-        self.sigma = sigma
-        self.normalize = normalize
-        self.renormalize = renormalize
-        self.budget = budget
-        self.per = per
-        self.generator = generator
-        self.projection = projection
-        self.on_receipt = on_receipt
+    epsilon: float | None = None
+    delta: float = 1e-5
+    _: KW_ONLY
+    clip_norm: float = 1.0
+    mechanism: str | Mechanism = "gaussian"
+    sigma: float | None = None
+    normalize: bool = False
+    renormalize: bool = False
+    budget: Budget | None = None
+    per: str = "record"
+    generator: _core.Generator | None = None
+    projection: PublicProjection | None = None
+    on_receipt: OnReceipt | None = None
 
     def fit(self, X: Any, y: Any = None) -> PrivateTransformer:  # noqa: N803
         """Learn the number of columns, and check the parameters for it. Nothing is released or charged."""
@@ -129,6 +113,7 @@ class PrivateTransformer(_PrivateOutput):
         return {name: value for name, value in parameters.items() if name not in ("budget", "projection", "on_receipt")}
 
 
+@dataclass(eq=False, repr=False)
 class PrivateTextTransformer(_PrivateOutput):
     """A scikit-learn transformer from texts to rows of an embedding model, which are private releases where noise_on names their kind.
 
@@ -136,16 +121,8 @@ class PrivateTextTransformer(_PrivateOutput):
         model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
         kind: "document" or "query": what the texts are.
 
-    Returns:
-        From `transform`: Embeddings [n, d], an array with `receipt` (None for clean rows); after `set_output` a data frame, which has
-        none.
-
-    Guarantees:
-        Those of the middleware, for texts of the kind that noise_on names. `fit` learns nothing.
-
-    Edge cases:
-        As for PrivateTransformer: every `transform` of such texts is charged. X may be a list, an array [n] or a data frame's column
-        of texts.
+    `fit` learns nothing. `transform` takes a list, an array [n] or a data frame's column of texts and answers as
+    PrivateTransformer, with `receipt` None for clean rows.
 
     Example:
         >>> import hushvec as hv
@@ -156,20 +133,12 @@ class PrivateTextTransformer(_PrivateOutput):
         ((2, 2), 8.0)
     """
 
-    def __init__(
-        self,
-        model: Any = None,
-        middleware: EmbeddingMiddleware | Sequence[EmbeddingMiddleware] | None = None,
-        *,
-        kind: Kind = "document",
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
-    ) -> None:
-        self.model = model
-        self.middleware = middleware
-        self.kind = kind
-        self.on_receipt = on_receipt
-        self.noise_on = noise_on
+    model: Any = None
+    middleware: Steps | None = None
+    _: KW_ONLY
+    kind: Kind = "document"
+    on_receipt: OnReceipt | None = None
+    noise_on: NoiseOn = "documents"
 
     def fit(self, X: Any, y: Any = None) -> PrivateTextTransformer:  # noqa: N803
         """Check the parameters. Nothing is learned, released or charged."""

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations.detectors import _require_text, _span_of
-from hushvec.text.pii.categories import require_category_name
+from hushvec.integrations.detectors import _own_categories, _require_text, _span_of
 from hushvec.text.pii.spans import Span
 
 # Labels of the pipelines that spaCy publishes; None: nothing personal.
@@ -40,10 +39,6 @@ class SpacyDetector:
         categories: label of the pipeline -> category, in place of the usual one; None leaves the label out. A label without an
             entry in either table becomes a category of its own, in lower case.
 
-    Raises:
-        OSError: there is no such pipeline.
-        ValueError: the pipeline has no component that finds entities, or a category is no name.
-
     Example:
         >>> from hushvec.integrations.spacy import SpacyDetector
         >>> SpacyDetector("models/en_core_web_sm").detect("Ada Lovelace wrote it.")  # doctest: +SKIP
@@ -57,11 +52,7 @@ class SpacyDetector:
         self._pipeline: Any = pipeline
         if not {"ner", "entity_ruler"}.intersection(self._pipeline.pipe_names):
             raise ValueError(f"pipeline must have a component 'ner' or 'entity_ruler', got {list(self._pipeline.pipe_names)}")
-        own = {
-            label: None if category is None else require_category_name("categories", category)
-            for label, category in (categories or {}).items()
-        }
-        self._categories = {**_CATEGORIES, **own}
+        self._categories = {**_CATEGORIES, **_own_categories(categories)}
 
     def detect(self, text: str) -> list[Span]:
         """The entities as spans, in the order of the text."""
@@ -82,8 +73,7 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     while len(text) - start > MOST_CHARACTERS:
         limit = start + MOST_CHARACTERS
-        end = max(text.rfind("\n", start, limit), text.rfind(" ", start, limit) if "\n" not in text[start:limit] else -1) + 1
-        end = end if end > start else limit
+        end = text.rfind("\n", start, limit) + 1 or text.rfind(" ", start, limit) + 1 or limit
         yield start, end
         start = end
     if start < len(text):

@@ -21,9 +21,7 @@ def noise_function(
             number of the partition and their place in it, which a retried task must find unchanged: as it does behind a file or
             a sort by unique keys, and does not behind a shuffle alone.
 
-    Guarantees:
-        Arrow batch sizes, executors, retried and speculative tasks do not change a bit of the result, as long as rows keep
-        their names.
+    Batch sizes, executors, retried and speculative tasks do not change a bit of the result, as long as rows keep their names.
     """
     with needs_extra("noise jobs on Spark", "spark"):
         import pyspark.sql  # noqa: F401
@@ -50,9 +48,7 @@ def noise_dataframe(frame: Any, job: NoiseJob, *, column: str = "embedding", id_
     """The data frame with its vectors released and its schema as it was; lazy, as everything in Spark.
 
     Caching or checkpointing it is wise where rows have no ids: what is computed twice from other partitions is released twice.
-
-    Raises:
-        TypeError, ValueError: as `hushvec.jobs.noise_batch`, when the frame is computed; wrapped in Spark's own error.
+    Errors are those of `hushvec.jobs.noise_batch`, when the frame is computed, wrapped in Spark's own.
     """
     function = noise_function(job, column=column, id_column=id_column)
     return frame.mapInArrow(function, schema=frame.schema)

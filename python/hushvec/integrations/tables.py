@@ -1,8 +1,6 @@
 """A column of vectors in a table: `privatize_column(table, "embedding", epsilon=...)`, for Arrow, pandas, polars and datasets.
 
-Whatever the kind of table, its column goes through Arrow, where everything odd is refused with its row, and comes back in the form
-that the kind has for vectors of one length.
-"""
+The column goes through Arrow, where everything odd is refused with its row."""
 
 from __future__ import annotations
 
@@ -31,29 +29,22 @@ class ReleasedTable(NamedTuple):
 
 
 def privatize_column(table: Any, column: str = "embedding", *, notes: Sequence[str] = (), **release: Any) -> ReleasedTable:
-    """Release one column of a table as `hushvec.privatize` releases an array; every row is another person unless `per` says otherwise.
+    """Release one column of a table as `hushvec.privatize` releases an array.
 
     Args:
         table: a pyarrow Table or RecordBatch, a pandas DataFrame, a polars DataFrame or a datasets.Dataset. Not changed.
         column: of the vectors: lists, fixed-size lists or arrays of floats, all of one length. They are taken as float32.
-        notes: for the receipt.
-        release: arguments of `hushvec.privatize`: epsilon, mechanism, clip_norm, budget and so on.
+        notes, release: arguments of `hushvec.privatize`: epsilon, mechanism, clip_norm, budget and so on.
 
     Returns:
         ReleasedTable(table, receipt). The column is float32: fixed-size lists in Arrow, `Array` in polars, `List` with a length in
         datasets; in pandas fixed-size lists where it was of an Arrow type, else an array per row. Everything else in the table is
-        passed on as it is, has no protection and is named in the receipt.
+        passed on as it is, has no protection and is named in the receipt. A datasets.Dataset comes back in memory;
+        `hushvec.integrations.datasets` releases one that does not fit there.
 
     Raises:
         TypeError, ValueError: another kind of table or column; a null, another length, NaN or Inf (the row is named, counted from 0);
             as `privatize`. Nothing is charged then.
-
-    Edge cases:
-        float64 becomes float32 before the release. A datasets.Dataset comes back in memory; `hushvec.integrations.datasets` releases
-        one that does not fit there.
-
-    Reference:
-        docs/scale-out.md, "Tables".
 
     Example:
         >>> import numpy as np, pyarrow as pa
@@ -77,14 +68,7 @@ def privatize_column(table: Any, column: str = "embedding", *, notes: Sequence[s
 
 
 def vectors_of(name: str, column: Any, *, dtype: str = "float32", first_row: int = 0) -> NDArray[Any]:
-    """The rows [n, d] of an Arrow column of float lists, without a copy where the memory allows it.
-
-    Args:
-        name: of the column, for errors.
-        column: Arrow array.
-        dtype: that the rows get.
-        first_row: number of the column's first row, for errors.
-    """
+    """The rows [n, d] of an Arrow column of float lists, without a copy where the memory allows it; `first_row` is for errors."""
     import pyarrow.compute
 
     kind = columns.storage_type(column.type)
@@ -109,7 +93,8 @@ def require_arrow() -> None:
         import pyarrow  # noqa: F401
 
 
-# ---- kinds of tables ----
+def _arrow_with(table: Any, column: str, values: NDArray[np.float32]) -> Any:
+    return columns.with_column(table, column, columns.fixed_size_lists(values))
 
 
 class _Kind(NamedTuple):
@@ -134,10 +119,6 @@ def _kind_of(table: Any) -> _Kind:
     if datasets is not None and isinstance(table, datasets.Dataset):
         return _Kind(list(table.column_names), _dataset_column, _dataset_with)
     raise TypeError(f"table must be {ACCEPTED}, got {validate.kind(table)}")
-
-
-def _arrow_with(table: Any, column: str, values: NDArray[np.float32]) -> Any:
-    return columns.with_column(table, column, columns.fixed_size_lists(values))
 
 
 def _pandas_column(frame: Any, column: str) -> Any:

@@ -1,7 +1,4 @@
-"""A token classifier of transformers from a local folder, as a `Detector` for `hushvec.text.redact`. Needs `hushvec[text]`.
-
-Word pieces are put together to words and words to spans of characters; long texts are read in windows that overlap.
-"""
+"""A token classifier of transformers from a local folder, as a `Detector` for `hushvec.text.redact`. Needs `hushvec[text]`."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations.detectors import _require_folder, _require_text, _require_threshold, _span_of
-from hushvec.text.pii.categories import canonical, require_category_name
+from hushvec.integrations.detectors import _own_categories, _require_folder, _require_text, _require_threshold, _span_of
+from hushvec.text.pii.categories import canonical
 from hushvec.text.pii.spans import Span
 
 DEFAULT_THRESHOLD = 0.5
@@ -42,12 +39,7 @@ class TokenClassifierDetector:
         stride: tokens that neighboring windows share; None: a quarter of the window.
         device: of torch.
 
-    Raises:
-        OSError: there is no such model in the folder.
-        ValueError: the tokenizer cannot tell offsets, or a number is out of range.
-
-    Guarantees:
-        Spans lie within the text and on whole words. The same text gives the same spans on the same machine.
+    Spans lie within the text and on whole words. The same text gives the same spans on the same machine.
 
     Example:
         >>> from hushvec.integrations.token_classifier import TokenClassifierDetector
@@ -77,7 +69,7 @@ class TokenClassifierDetector:
         if not 0 <= self._stride < self._window - special:
             raise ValueError(f"stride must be >= 0 and below {self._window - special}, got {stride!r}")
         self._labels = {int(number): str(label) for number, label in self._model.config.id2label.items()}
-        self._categories = _checked(categories)
+        self._categories = _own_categories(categories)
 
     def detect(self, text: str) -> list[Span]:
         """Spans of the model, in the order of the text."""
@@ -110,12 +102,10 @@ class TokenClassifierDetector:
                     input_ids=encoded["input_ids"][part].to(self._device),
                     attention_mask=encoded["attention_mask"][part].to(self._device),
                 ).logits
-            probabilities = logits.float().softmax(-1).cpu()
-            for row in range(len(probabilities)):
-                words = list(self._words_of(encoded, first + row, probabilities[row]))
+            for row, probabilities in enumerate(logits.float().softmax(-1).cpu(), first):
+                words = list(self._words_of(encoded, row, probabilities))
                 for place, word in enumerate(words):
-                    context = min(place, len(words) - 1 - place)
-                    key = (word.start, word.end)
+                    context, key = min(place, len(words) - 1 - place), (word.start, word.end)
                     if key not in best or best[key][0] < context:
                         best[key] = (context, word)
         return sorted(word for _, word in best.values())
@@ -135,27 +125,23 @@ class TokenClassifierDetector:
                 yield _Word(start, end, label, begins, float(score))
 
     def _spans(self, text: str, words: list[_Word]) -> Iterator[Span]:
-        run: list[_Word] = []
+        runs: list[list[_Word]] = []
+        last: _Word | None = None
         for word in words:
-            joins = run and word.label == run[-1].label and not word.begins and not text[run[-1].end : word.start].strip()
-            if run and not joins:
-                yield from self._span(text, run)
-                run = []
-            if word.label.lower() not in OUTSIDE:
-                run.append(word)
-        if run:
-            yield from self._span(text, run)
-
-    def _span(self, text: str, run: list[_Word]) -> Iterator[Span]:
-        label = run[0].label
-        category = self._categories.get(label, canonical(label.replace("_", " ")))
-        if category is None:
-            return
-        start, end = run[0].start, run[-1].end
-        while start < end and text[start].isspace():
-            start += 1
-        score = sum(word.score for word in run) / len(run)
-        yield _span_of(text, start, end, category, f"{self._name}:{label}", score)
+            joins = last and word.label == last.label and not word.begins and not text[last.end : word.start].strip()
+            if joins:
+                runs[-1].append(word)
+            else:
+                runs.append([word])
+            last = word
+        for run in runs:
+            label = run[0].label
+            category = self._categories.get(label, canonical(label.replace("_", " ")))
+            if category is not None and label.lower() not in OUTSIDE:
+                start, end = run[0].start, run[-1].end
+                start = end - len(text[start:end].lstrip())
+                score = sum(word.score for word in run) / len(run)
+                yield _span_of(text, start, end, category, f"{self._name}:{label}", score)
 
 
 def _loaded(folder: Path) -> tuple[Any, Any]:
@@ -177,14 +163,6 @@ def _window(window: int | None, model: Any, tokenizer: Any) -> int:
     if not 3 < window <= takes:
         raise ValueError(f"window must be above 3 and at most {takes}, which the model takes, got {window!r}")
     return window
-
-
-def _checked(categories: Mapping[str, str | None] | None) -> dict[str, str | None]:
-    if categories is None:
-        return {}
-    if not isinstance(categories, Mapping):
-        raise TypeError(f"categories must be a mapping from labels to categories, got {type(categories).__name__}")
-    return {label: None if name is None else require_category_name("categories", name) for label, name in categories.items()}
 
 
 def _plain(label: str) -> tuple[str, bool]:

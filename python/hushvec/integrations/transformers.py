@@ -40,11 +40,7 @@ _REQUIRED = (
 
 
 def require_private_arguments(arguments: Any) -> None:
-    """Refuse options of a Trainer that break the guarantee, or that would be ignored.
-
-    Args:
-        arguments: transformers.TrainingArguments. The ValueError says what to do instead.
-    """
+    """Refuse transformers.TrainingArguments that break the guarantee or would be ignored. The error says what to do instead."""
     for name, allowed, reason in _REQUIRED:
         value = getattr(arguments, name, allowed[0])
         if value not in allowed:
@@ -61,18 +57,16 @@ def require_private_arguments(arguments: Any) -> None:
 class PrivacyCallback(TrainerCallback):  # type: ignore[misc]
     """Keeps a Trainer to the account of its DPOptimizer.
 
-    It refuses options that break the guarantee, ends the training when the planned steps are spent, puts epsilon into the logs, and
-    writes the receipt. RuntimeError when a step of the Trainer was not exactly one step of the account.
+    It refuses options that break the guarantee, ends the training when the planned steps are spent, puts epsilon into the logs,
+    and writes the receipt. RuntimeError when a step of the Trainer was not exactly one step of the account. It guarantees nothing
+    about gradients and batches, which it does not see, and leaves losses of private batches in the logs: `PrivateTrainer` has
+    this callback and takes care of both.
 
         trainer = MyTrainer(..., optimizers=(optimizer, None), callbacks=[PrivacyCallback(optimizer, receipt="run.receipt.json")])
 
     Args:
         optimizer: the DPOptimizer that the Trainer steps.
-        receipt: file for the receipt of the steps taken, written beside and renamed, with every checkpoint and at the end.
-
-    Guarantees:
-        None about gradients and batches: it sees neither. `PrivateTrainer` makes both, and has this callback.
-        Losses that the Trainer logs come from private batches, and stay in its logs: only `PrivateTrainer` leaves them out.
+        receipt: file for the receipt of the steps taken, written with every checkpoint and at the end.
     """
 
     def __init__(self, optimizer: DPOptimizer, *, receipt: str | PathLike[str] | None = None) -> None:
@@ -104,15 +98,11 @@ class PrivacyCallback(TrainerCallback):  # type: ignore[misc]
             logs["epsilon"] = self._optimizer.epsilon()
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._write()
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._write()
-
-    def _write(self) -> None:
         if self._receipt is not None:
             with publish.published_text(self._receipt, mode=publish.SHARED) as file:
                 file.write(self._optimizer.receipt().to_json() + "\n")
+
+    on_train_end = on_save
 
 
 class PrivateTrainer(Trainer):  # type: ignore[misc]
@@ -129,24 +119,21 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         losses: `losses(model, inputs) -> [B]`, one for each example, each depending on its own example alone. Needed for "ghost".
             None: the model's own loss of each example as a batch of one.
         vectorize: as for `per_example_gradients`; the default works with attention masks.
-        adjacency, accountant, budget, journal, allow_buffers: as for `DPOptimizer`.
+        adjacency, accountant, budget, journal, allow_buffers: as for `DPOptimizer`. A resumed run needs a journal to count steps
+            that were lost with their process.
         receipt: as for `PrivacyCallback`.
-        **trainer: arguments of Trainer. Of TrainingArguments, max_steps is the number of steps, and per_device_train_batch_size how
-            many examples of a step are computed at once: larger samples are computed in parts, and are one step.
+        **trainer: arguments of Trainer. Of TrainingArguments, max_steps is the number of steps, and per_device_train_batch_size
+            how many examples of a step are computed at once: larger ones are computed in parts, as one step. max_grad_norm is
+            ignored.
 
-    Raises:
-        ValueError: an option of TrainingArguments that would break the guarantee (`require_private_arguments`); from `train`, before
-            the first step, a data_collator that does not make one row of each example, such as DataCollatorWithFlattening.
+    Options of TrainingArguments that would break the guarantee are refused (`require_private_arguments`), and, before the first
+    step, a data_collator that does not make one row of each example, such as DataCollatorWithFlattening.
 
     Guarantees:
         Those of `DPOptimizer`, which `privacy.describe()` states, against anyone who sees weights, checkpoints and logs. The losses,
         gradient norms and counts that the Trainer makes of private batches are left out of logs and state: `training_loss` is 0.
         Epsilon is in the logs. Times are not hidden, and grow with the size of a batch.
         What `evaluate` logs is about eval_dataset as it is: use public examples, or those of people who are protected otherwise.
-
-    Edge cases:
-        max_grad_norm does nothing: there is no gradient yet when the Trainer clips. A resumed run needs `journal=` to count steps that
-        were lost with their process.
 
     Example:
         trainer = PrivateTrainer(model=model, args=TrainingArguments("out", max_steps=100, per_device_train_batch_size=16),

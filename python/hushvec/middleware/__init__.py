@@ -15,8 +15,13 @@ from hushvec.middleware.classification import (
     dp_classification_middleware,
     wrap_classification_model,
 )
-from hushvec.middleware.privacy import dp_embedding_middleware
-from hushvec.middleware.sensitivity import EmpiricalSensitivity, calibrate_sensitivity, get_sensitivity, lookup_sensitivity
+from hushvec.middleware.privacy import (
+    EmpiricalSensitivity,
+    calibrate_sensitivity,
+    dp_embedding_middleware,
+    get_sensitivity,
+    lookup_sensitivity,
+)
 from hushvec.middleware.wrap import (
     EmbeddingMiddleware,
     WrappedEmbeddingModel,

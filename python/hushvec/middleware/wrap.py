@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hushvec._util import validate
@@ -41,10 +42,7 @@ def require_length(name: str, text: str, position: int, max_characters: int) -> 
 
 
 class EmbeddingMiddleware:
-    """One step around an embedding model. A subclass overrides what it needs; both methods must be safe to call from several threads.
-
-    `request` has the texts and `result` the rows as the steps before this one left them; `model` is wrapped, for its `model_id`.
-    """
+    """One step around an embedding model. A subclass overrides what it needs, safe to call from several threads."""
 
     def transform(self, request: EmbeddingRequest) -> EmbeddingRequest:
         """Change texts before they reach the model. Their number must stay the same."""
@@ -75,19 +73,13 @@ class ComposedMiddleware(EmbeddingMiddleware):
         self.steps = tuple(steps)
 
     def transform(self, request: EmbeddingRequest) -> EmbeddingRequest:
-        for step in self.steps:
-            request = step.transform(request)
-        return request
+        return reduce(lambda request, step: step.transform(request), self.steps, request)
 
     def wrap(self, result: EmbeddingResult, model: SourceModel) -> EmbeddingResult:
-        for step in self.steps:
-            result = step.wrap(result, model)
-        return result
+        return reduce(lambda result, step: step.wrap(result, model), self.steps, result)
 
     def output_dimension(self, dimension: int) -> int:
-        for step in self.steps:
-            dimension = step.output_dimension(dimension)
-        return dimension
+        return reduce(lambda dimension, step: step.output_dimension(dimension), self.steps, dimension)
 
     @property
     def adds_noise(self) -> bool:
@@ -100,8 +92,8 @@ class ComposedMiddleware(EmbeddingMiddleware):
 class WrappedEmbeddingModel:
     """An embedding model with middleware around it: an embedding model itself. Made by `wrap_embedding_model`.
 
-    Invalid texts are refused before the model runs, invalid rows of the model before a budget is charged. If a call is interrupted
-    after its charge, the charge stays spent.
+    Invalid texts are refused before the model runs, invalid rows of the model before a budget is charged. An interrupted call may
+    stay charged.
     """
 
     def __init__(self, model: SourceModel, middleware: EmbeddingMiddleware, max_characters: int) -> None:
@@ -144,11 +136,7 @@ class WrappedEmbeddingModel:
         return WrappedEmbeddingModel(source, self.middleware.without_noise(), self.max_characters)
 
     def embed(self, texts: Sequence[str], kind: Kind = "document") -> Embeddings:
-        """Rows for texts, through the middleware.
-
-        Args:
-            texts: one or more strings of at most `max_characters`.
-            kind: "document" or "query".
+        """Rows for texts (one or more strings of at most `max_characters`), through the middleware.
 
         Returns:
             Embeddings [n, d]: a numpy array with `receipts`, `receipt` (the last of them), `usage` and `metadata`.
@@ -156,7 +144,6 @@ class WrappedEmbeddingModel:
         Raises:
             TypeError, ValueError: bad texts; rows of the model that are not finite, not as many as texts, or of another dimension than
                 before; what a step refuses. Nothing is charged then.
-            PrivacyBudgetExhaustedError, BudgetError: a step's budget refuses.
         """
         return Embeddings(self.run(texts, kind))
 
@@ -179,8 +166,7 @@ class WrappedEmbeddingModel:
 
     def embed_batches(self, batches: Iterable[Sequence[str]], kind: Kind = "document") -> Iterator[Embeddings]:
         """`embed` for one batch of texts after the other. Each is a separate release with its own receipt and charge."""
-        for texts in batches:
-            yield self.embed(texts, kind)
+        return (self.embed(texts, kind) for texts in batches)
 
     async def aembed_batches(
         self, batches: Iterable[Sequence[str]] | AsyncIterable[Sequence[str]], kind: Kind = "document"
@@ -226,17 +212,16 @@ def wrap_embedding_model(
         max_characters: >= 1; a longer text is refused. Models silently cut texts off after a few hundred tokens.
 
     Returns:
-        WrappedEmbeddingModel: `embed(texts, kind="document" | "query")`, `aembed`, `embed_batches`, `aembed_batches`. It is an
-        embedding model again, and what the adapters of `hushvec.integrations` take.
+        WrappedEmbeddingModel: an embedding model again, and what the adapters of `hushvec.integrations` take.
 
     Raises:
-        TypeError, ValueError: a model that cannot embed, something other than middleware, max_characters not >= 1.
+        TypeError, ValueError: a model that cannot embed, something other than middleware.
 
     Guarantees:
         Those of the steps. Without a step that adds noise there is none: redaction is a heuristic.
 
     Edge cases:
-        Usage and metadata of the model pass through unchanged and are not private: a number of tokens reveals the length of a text.
+        Usage and metadata of the model pass through unchanged and are not private.
 
     Reference:
         docs/middleware.md.
@@ -264,15 +249,13 @@ def compose_embedding_middleware(middleware: Any) -> EmbeddingMiddleware:
     """Several middleware steps as one.
 
     Args:
-        middleware: steps, in order.
+        middleware: steps: in their order texts go through `transform` to the model, and rows through `wrap` to the caller.
 
     Returns:
-        EmbeddingMiddleware: texts go through the `transform` of the first step, then of the second, and so on to the model; rows go
-        through the `wrap` of the first step, then of the second, and so on to the caller.
+        EmbeddingMiddleware.
 
     Raises:
-        TypeError: not a sequence of middleware.
-        ValueError: no steps.
+        TypeError, ValueError: not a sequence of middleware, or an empty one.
 
     Guarantees:
         What comes after a step that adds noise sees only its output: post-processing, which costs no privacy.
@@ -331,11 +314,7 @@ def pii_redaction_middleware(
     """Middleware that replaces personal data in texts by placeholders before they are embedded.
 
     Args:
-        patterns: categories to look for, such as ["email", "phone", "ssn"]; None for all of them.
-        replacement: one text for everything found; None for the placeholder of its category, as in "[EMAIL]".
-        replacements: texts for single categories.
-        custom_patterns: name -> regular expression, looked for beside the others.
-        options: further arguments of `hushvec.text.Redactor`: allow lists, a gazetteer, detectors.
+        patterns, replacement, replacements, custom_patterns, options: arguments of `hushvec.text.Redactor`.
 
     Returns:
         Middleware for `wrap_embedding_model` and `compose_embedding_middleware`.
@@ -347,8 +326,7 @@ def pii_redaction_middleware(
         None: rules miss things. What they miss is protected only by the noise of a `dp_embedding_middleware` beside it.
 
     Edge cases:
-        A vector store keeps the texts and metadata that it is given: redact those before they are added.
-        What was found is not kept: results do not mention it, since even the number of finds reveals something about the text.
+        A vector store keeps the texts and metadata that it is given: redact those before. Results do not mention what was found.
 
     Reference:
         docs/redaction.md.

@@ -187,11 +187,11 @@ def plan_release(
     delta: float,
     clip_norm: float,
     mechanism: str | Mechanism,
-    sigma: float | None,
-    normalize: bool,
-    renormalize: bool,
-    per: str,
-    generator: _core.Generator | None,
+    sigma: float | None = None,
+    normalize: bool = False,
+    renormalize: bool = False,
+    per: str = "record",
+    generator: _core.Generator | None = None,
     values_dtype: str | None = None,
 ) -> ReleasePlan:
     """Check every argument of `privatize` but the rows themselves. `rows` counts all of them; only per="release" uses it.

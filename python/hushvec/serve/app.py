@@ -27,7 +27,7 @@ from hushvec.serve.failures import ServiceError
 from hushvec.serve.metrics import request_span, start_exporting
 from hushvec.serve.policy import Policy, local_policy, read_policy
 from hushvec.serve.reloading import kept_policy, watch
-from hushvec.serve.routes import accounts, embeddings, explore, page, questions, texts
+from hushvec.serve.routes import accounts, embeddings, explore, page, texts
 from hushvec.serve.service import Service
 
 _log = logging.getLogger("hushvec.serve")
@@ -51,8 +51,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-# FastAPI's own spans and logs hold addresses as sent and messages of exceptions; hushvec.serve.tracing makes ours. Releases of FastAPI
-# without them ignore this.
+# FastAPI's own spans and logs hold addresses as sent and messages of exceptions; ours are in `metrics`.
 _NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 _LOOPBACK_NAMES = frozenset({"127.0.0.1", "::1", "[::1]", "localhost"})
@@ -72,10 +71,6 @@ def create_app(
         path: the policy's file, which is read again when it changes.
         host: where it listens. A policy without keys is refused where that is not loopback; None: the caller sees to that.
         kept: the file by which workers of one service share the policy in force.
-
-    Raises:
-        ValueError, OSError: the file is no policy.
-        MissingExtraError: packages of the extra "serve" are not installed.
     """
     file = None if path is None else Path(path)
     if policy is None:
@@ -105,7 +100,7 @@ def create_app(
     app.add_middleware(_Around, service=service)
     app.add_exception_handler(ServiceError, _service_error)
     app.add_exception_handler(HTTPException, _http_error)
-    for module in (embeddings, texts, questions, accounts, explore, page):
+    for module in (embeddings, texts, accounts, explore, page):
         app.include_router(module.router)
     return app
 
@@ -166,7 +161,9 @@ class _Around:
         method = request.method if request.method in _METHODS else "OTHER"  # a client may send any word as one
         with request_span(method, request.headers.get("traceparent", "")) as finish_span:
             try:
-                if not self._service.policy.needs_keys and _host_of(request) not in _LOOPBACK_NAMES:
+                host = request.headers.get("host", "")
+                name = host if host.endswith("]") else host.rpartition(":")[0] or host
+                if not self._service.policy.needs_keys and name not in _LOOPBACK_NAMES:
                     raise ServiceError(421, "wrong_host", "without keys, the service answers to loopback names only")
                 await self._app(scope, receive, send_with_headers)
             except Exception as error:
@@ -184,11 +181,6 @@ class _Around:
                 self._service.metrics.seconds.labels(route).observe(seconds)
                 _log.info("%s %s %d %.1f ms %s", method, route, status, 1e3 * seconds, tenant or "-")
                 finish_span(route, status, tenant)
-
-
-def _host_of(request: Request) -> str:
-    host = request.headers.get("host", "")
-    return host if host.endswith("]") else host.rpartition(":")[0] or host
 
 
 def _route_of(request: Request) -> str:
@@ -211,9 +203,11 @@ async def _service_error(request: Request, error: Exception) -> Response:
 async def _http_error(request: Request, error: Exception) -> Response:
     """No such address, or no such method."""
     assert isinstance(error, HTTPException)
-    code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "http_error")
-    known = {404: "there is no such address", 405: "the address does not take this method"}
-    message = known.get(error.status_code, "the request cannot be answered")
+    known = {
+        404: ("not_found", "there is no such address"),
+        405: ("method_not_allowed", "the address does not take this method"),
+    }
+    code, message = known.get(error.status_code, ("http_error", "the request cannot be answered"))
     return await _service_error(request, ServiceError(error.status_code, code, message))
 
 

@@ -8,16 +8,8 @@ from hushvec.errors import HushvecError
 
 
 class ServiceError(HushvecError):
-    """An answer other than 200.
-
-    Args:
-        status: HTTP status.
-        code: what programs read, such as "PRIVACY_BUDGET_EXHAUSTED".
-        message: what people read. No texts, vectors or keys.
-        param: the field of the request that is wrong.
-        retry_after: seconds after which the same request may succeed.
-        more: further fields of the error.
-    """
+    """An answer other than 200: a code that programs read, a message for people without texts, vectors or keys, the field of the
+    request that is wrong, and the seconds after which the same request may succeed."""
 
     def __init__(
         self, status: int, code: str, message: str, *, param: str | None = None, retry_after: int | None = None, **more: Any

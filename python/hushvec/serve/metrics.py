@@ -1,13 +1,12 @@
 """Counters for Prometheus and spans for OpenTelemetry. Nothing that a request says is in them.
 
-Counters are requests, times, rows and charges per tenant. Workers of one service share their numbers through files in the folder
-that SHARED_FOLDER names: a scrape reaches one worker, and must count for all. prometheus_client reads the variable when it is
-imported, so it is set before workers start.
+Workers of one service share their counters through files in the folder that SHARED_FOLDER names: a scrape reaches one worker, and
+must count for all. prometheus_client reads the variable when it is imported, so it is set before workers start.
 
-Where OpenTelemetry's API is installed, a request has a span, and in it one for the model and one for the release. Spans hold what
-the log holds: method, template of the address, status and tenant, and how many texts were embedded. Errors are recorded by their
-status, since the message of an exception may quote a text. Of what a client sends, only the ids in `traceparent` are taken:
-`tracestate` and baggage are free text. Spans go where OTEL_EXPORTER_OTLP_ENDPOINT says, or to the host program's provider.
+Where OpenTelemetry's API is installed, a request has a span, and in it one for the model and one for the release. Errors are
+recorded by their status, since the message of an exception may quote a text. Of what a client sends, only the ids in
+`traceparent` are taken: the rest is free text. Spans go where OTEL_EXPORTER_OTLP_ENDPOINT says, or to the host program's
+provider.
 """
 
 from __future__ import annotations
@@ -36,18 +35,14 @@ class Metrics:
     media_type = CONTENT_TYPE_LATEST
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        self.requests = Counter(
-            "hushvec_requests", "Requests that were answered.", ("route", "status", "tenant"), registry=self._registry
-        )
-        self.seconds = Histogram(
-            "hushvec_request_seconds", "Seconds from the request to its answer.", ("route",), buckets=_SECONDS, registry=self._registry
-        )
-        self.rows = Counter("hushvec_released_rows", "Rows that were released.", ("tenant",), registry=self._registry)
-        self.epsilon = Counter("hushvec_charged_epsilon", "Epsilon that releases were charged.", ("tenant",), registry=self._registry)
-        self.waiting = Gauge(
-            "hushvec_requests_inside", "Requests that run or wait for a thread.", registry=self._registry, multiprocess_mode="livesum"
-        )
+        self._registry = own = CollectorRegistry()
+        self.requests = Counter("hushvec_requests", "Requests that were answered.", ("route", "status", "tenant"), registry=own)
+        seconds = "Seconds from the request to its answer."
+        self.seconds = Histogram("hushvec_request_seconds", seconds, ("route",), buckets=_SECONDS, registry=own)
+        self.rows = Counter("hushvec_released_rows", "Rows that were released.", ("tenant",), registry=own)
+        self.epsilon = Counter("hushvec_charged_epsilon", "Epsilon that releases were charged.", ("tenant",), registry=own)
+        inside = "Requests that run or wait for a thread."
+        self.waiting = Gauge("hushvec_requests_inside", inside, registry=own, multiprocess_mode="livesum")
 
     def released(self, tenant: str, rows: int, epsilon: float) -> None:
         self.rows.labels(tenant).inc(rows)
@@ -65,9 +60,6 @@ class Metrics:
         """Leave what this process has counted to the others; nothing waits in it anymore."""
         if os.environ.get(SHARED_FOLDER):
             mark_process_dead(os.getpid())  # type: ignore[no-untyped-call]
-
-
-# ---- spans ----
 
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")

@@ -103,7 +103,7 @@ class RemoteModel:
             key = os.environ.get(settings.api_key_env)
             if not key:
                 raise ValueError(f"the environment variable {settings.api_key_env} must hold the key of {settings.base_url}")
-        self._errors = (httpx.TimeoutException, httpx.HTTPError)
+        self._httpx = httpx
         self._client = httpx.Client(
             base_url=settings.base_url.rstrip("/") + "/",
             timeout=settings.timeout,
@@ -111,19 +111,17 @@ class RemoteModel:
         )
 
     def embed(self, texts: Sequence[str]) -> Any:
-        timeout, any_error = self._errors
         try:
             answer = self._client.post("embeddings", json={"model": self.model_id, "input": list(texts), "encoding_format": "float"})
-        except timeout:
+        except self._httpx.TimeoutException:
             raise ServiceError(504, "upstream_timeout", "the embedding model did not answer in time", retry_after=1) from None
-        except any_error:
+        except self._httpx.HTTPError:
             raise ServiceError(502, "upstream_unreachable", "the embedding model cannot be reached", retry_after=1) from None
         if answer.status_code == 429:
             raise ServiceError(503, "upstream_busy", "the embedding model takes no more requests now", retry_after=1)
         if answer.status_code != 200:
             raise ServiceError(502, "upstream_failed", f"the embedding model answered with status {answer.status_code}")
-        fields = answer.json()
-        return {"data": fields["data"]}
+        return {"data": answer.json()["data"]}
 
     def close(self) -> None:
         self._client.close()

@@ -163,20 +163,13 @@ class Policy(_Strict):
         return tenants
 
     @model_validator(mode="after")
-    def _models_exist(self) -> Policy:
+    def _tenants_fit(self) -> Policy:
         for name, tenant in self.tenants.items():
             if unknown := [model for model in tenant.models if model not in self.models]:
                 raise ValueError(f"tenants.{name}.models must be among {', '.join(self.models)}, got {unknown[0]}")
-        return self
-
-    @model_validator(mode="after")
-    def _operators_stand_apart(self) -> Policy:
-        if self.operators is None:
-            return self
-        for name, tenant in self.tenants.items():
-            if not tenant.keys:
+            if self.operators is not None and not tenant.keys:
                 raise ValueError(f"tenants.{name}.keys must not be empty with operators, because anybody could release for it")
-            if not set(tenant.keys).isdisjoint(self.operators.keys):
+            if self.operators is not None and not set(tenant.keys).isdisjoint(self.operators.keys):
                 raise ValueError(f"operators and tenants.{name} must not share a key")
         return self
 
@@ -187,10 +180,8 @@ class Policy(_Strict):
 
     def owners_of_keys(self) -> Iterator[tuple[str, str]]:
         """(who, hash) for every key that is known; operators are OPERATOR, which no tenant can be called."""
-        for name, tenant in self.tenants.items():
-            yield from ((name, known) for known in tenant.keys)
-        if self.operators is not None:
-            yield from ((OPERATOR, known) for known in self.operators.keys)
+        owners: dict[str, Tenant | Operators] = {**self.tenants, **({OPERATOR: self.operators} if self.operators else {})}
+        return ((name, known) for name, owner in owners.items() for known in owner.keys)
 
     def tenants_without_keys(self) -> list[str]:
         return [name for name, tenant in self.tenants.items() if not tenant.keys]
@@ -207,13 +198,7 @@ def local_policy(store: str | None = None) -> Policy:
 
 
 def read_policy(path: str | os.PathLike[str]) -> Policy:
-    """The policy of a file.
-
-    Raises:
-        ValueError: not YAML, a key that stands twice in one mapping, or not a policy; the message names every place that is wrong,
-            and no value.
-        OSError: the file cannot be read.
-    """
+    """The policy of a file. A ValueError names every place that is wrong, and no value. No key may stand twice in a mapping."""
     return policy_of_text(Path(path).read_bytes(), os.fspath(path))
 
 

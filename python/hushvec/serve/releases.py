@@ -15,6 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from hushvec._util.publish import PRIVATE, private_folder, unfinished
 from hushvec.budget import PrivacyBudget
 from hushvec.budget.arguments import default_file, default_store, open_store
@@ -23,6 +25,7 @@ from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaus
 from hushvec.release.charging import ChargeOnce
 from hushvec.release.vectors import Release, ReleasePlan, plan_release, release_planned
 from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, fingerprint_of
+from hushvec.serve.bodies import JSON
 from hushvec.serve.failures import ServiceError, invalid, too_large
 from hushvec.serve.metrics import span
 from hushvec.serve.policy import BudgetTerms, Tenant, now_utc
@@ -57,6 +60,14 @@ class Asked:
     body: bytes | bytearray  # empty without a key
     key: str | None  # the Idempotency-Key
 
+    @property
+    def name(self) -> str:
+        return claim_name(self.tenant, self.key or "")
+
+    @property
+    def period(self) -> str:
+        return self.terms.period(now_utc())
+
 
 class Releases:
     """Charges and answers of one store."""
@@ -76,7 +87,7 @@ class Releases:
         try:
             with span("release"):
                 if asked.key is None:
-                    return make(self._ledger(asked, _period(asked)))
+                    return make(self.ledgers.open(asked.tenant, asked.terms, asked.period))
                 return self._once(asked, make)
         except PrivacyBudgetExhaustedError as error:
             raise exhausted(error, asked.terms) from None
@@ -92,11 +103,11 @@ class Releases:
         """The kept answer, looked up before any work is done."""
         if asked.key is None:
             return None
-        require_key(asked.key)
+        if not 1 <= len(asked.key) <= LONGEST_KEY or not asked.key.isprintable():
+            raise invalid(f"Idempotency-Key must be 1 to {LONGEST_KEY} printable characters", "Idempotency-Key")
         if len(asked.body) > MOST_KEPT_BYTES:
             raise too_large(f"the body must have at most {MOST_KEPT_BYTES:,} bytes with an Idempotency-Key", "Idempotency-Key")
-        name = claim_name(asked.tenant, asked.key)
-        claim = self._stored(lambda: self.answers.find(name))
+        claim = self._stored(lambda: self.answers.find(asked.name))
         return None if claim is None else self._answer(asked, claim)
 
     def can_be_kept(self) -> bool:
@@ -108,15 +119,13 @@ class Releases:
         return True
 
     def _once(self, asked: Asked, make: Callable[[PrivacyBudget | ChargeOnce], Payload]) -> Payload:
-        assert asked.key is not None
-        name = claim_name(asked.tenant, require_key(asked.key))
         fingerprint = self._hash_of(asked)
-        claim = self._stored(lambda: self.answers.claim(name, _period(asked), fingerprint))
+        claim = self._stored(lambda: self.answers.claim(asked.name, asked.period, fingerprint))
         kept = self._answer(asked, claim)
         if kept is not None:
             return kept
         try:
-            answer = make(ChargeOnce(self._ledger(asked, claim.period), f"request {name}"))
+            answer = make(ChargeOnce(self.ledgers.open(asked.tenant, asked.terms, claim.period), f"request {asked.name}"))
         except AlreadyChargedError:
             # Perhaps the answer was kept since the claim was read.
             kept = self.find(asked)
@@ -125,11 +134,11 @@ class Releases:
             return kept
         except PrivacyBudgetExhaustedError:
             # The ledger of that period has not paid for the key and will not: its total only grows.
-            self._stored(lambda: self.answers.drop(name, claim.period))
-            if claim.period == _period(asked):
+            self._stored(lambda: self.answers.drop(asked.name, claim.period))
+            if claim.period == asked.period:
                 raise
             return self._once(asked, make)
-        self._keep(name, answer)
+        self._keep(asked.name, answer)
         return answer
 
     def _keep(self, name: str, answer: Payload) -> None:
@@ -157,11 +166,10 @@ class Releases:
             headers = dict(claim.headers)
             found = Payload(claim.body, headers.pop("content-type"), headers)
         else:
-            name = claim_name(asked.tenant, asked.key or "")
-            held = self._unkept.get(name)
+            held = self._unkept.get(asked.name)
             if held is None:
                 return None
-            self._keep(name, held)
+            self._keep(asked.name, held)
             found = held
         return Payload(found.body, found.media_type, {**found.headers, "Idempotent-Replayed": "true"})
 
@@ -181,9 +189,6 @@ class Releases:
                     beside.take_free_place()
         return path.read_bytes()
 
-    def _ledger(self, asked: Asked, period: str) -> PrivacyBudget:
-        return self.ledgers.open(asked.tenant, asked.terms, period)
-
     @staticmethod
     def _stored(call: Callable[[], Any]) -> Any:
         from sqlalchemy.exc import SQLAlchemyError
@@ -193,17 +198,6 @@ class Releases:
         except (SQLAlchemyError, OSError) as error:
             _log.error("the store of answers cannot be used: %s", type(error).__name__)
             raise _no_store(may_be_charged=True) from None
-
-
-def _period(asked: Asked) -> str:
-    return asked.terms.period(now_utc())
-
-
-def require_key(key: str) -> str:
-    """An Idempotency-Key of the right length."""
-    if not 1 <= len(key) <= LONGEST_KEY or not key.isprintable():
-        raise invalid(f"Idempotency-Key must be 1 to {LONGEST_KEY} printable characters", "Idempotency-Key")
-    return key
 
 
 def exhausted(error: PrivacyBudgetExhaustedError, terms: BudgetTerms) -> ServiceError:
@@ -345,11 +339,7 @@ def _planned(
         delta=delta,
         clip_norm=clip_norm,
         mechanism=mechanism,
-        sigma=None,
-        normalize=False,
-        renormalize=False,
         per=per,
-        generator=None,
     )
 
 
@@ -367,5 +357,10 @@ HEADER = "Hushvec-Receipt"
 
 
 def receipt_headers(receipt: Any) -> dict[str, str]:
-    """The receipt as one line of ASCII JSON."""
-    return {HEADER: json.dumps(receipt.to_dict(), separators=(",", ":"), ensure_ascii=True)}
+    """The receipt as one line of ASCII JSON; none without one."""
+    return {} if receipt is None else {HEADER: json.dumps(receipt.to_dict(), separators=(",", ":"), ensure_ascii=True)}
+
+
+def json_payload(fields: dict[str, Any], receipt: Any = None) -> Payload:
+    """The fields, which may hold arrays, and the receipt as a header."""
+    return Payload(orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY), JSON, receipt_headers(receipt))

@@ -34,8 +34,8 @@ class PolicyInForce:
     Args:
         policy: what is in force at first.
         path: of its file, for `reload`; None without one.
-        host: where the service listens; None if that is somebody else's business.
-        kept: a file with the policy that is in force in this process's siblings. A worker that starts later begins with it, and then
+        host: where the service listens; None if the caller sees to that.
+        kept: a file with the policy in force in this process's siblings. A worker that starts later begins with it, and then
             reads the policy's file as they did, so that it never takes what they refused.
     """
 
@@ -58,12 +58,8 @@ class PolicyInForce:
         return [(who, known) for who, known in policy.owners_of_keys() if now < self._refused_from.get(known, never)]
 
     def reload(self, *, seconds_until_refused: float = SECONDS_UNTIL_REFUSED) -> bool:
-        """Put the file's policy in force; returns whether it is another one. A file that is wrong leaves the policy as it is, but for
-        keys whose hashes are no longer in the file outside of comments: they are refused when `seconds_until_refused` have passed.
-
-        Raises:
-            ValueError, OSError: the file is no policy, names another store, leaves a tenant without keys, or is not usable.
-        """
+        """Put the file's policy in force; returns whether it is another one. A file that is wrong leaves the policy as it is, but
+        keys whose hashes are gone from it, outside of comments, are refused when `seconds_until_refused` have passed."""
         if self._path is None:
             raise ValueError("there is no policy file to read again")
         text = self._path.read_bytes()
@@ -141,9 +137,6 @@ def _state_of(path: Path) -> tuple[int, int, int] | str:
 def require_usable(policy: Policy, host: str | None) -> None:
     """Check what a policy needs around it, at the start, in every worker, and whenever the file changes. Models of
     detectors and codebooks are loaded before the first request, and what is missing is said now.
-
-    Raises:
-        ValueError, OSError, MissingExtraError: keys, categories, models, files or libraries that are missing or wrong.
     """
     if host is not None:
         require_keys_beyond_loopback(policy, host)
@@ -152,11 +145,11 @@ def require_usable(policy: Policy, host: str | None) -> None:
             redactor_of(tenant.redact)
         except ValueError as error:
             raise ValueError(f"tenants.{name}.redact: {error}") from None
-        if tenant.codebook is not None:
-            try:
+        try:
+            if tenant.codebook is not None:
                 load_codebook(tenant.codebook)
-            except (ValueError, OSError) as error:
-                raise ValueError(f"tenants.{name}.codebook: {error}") from None
+        except (ValueError, OSError) as error:
+            raise ValueError(f"tenants.{name}.codebook: {error}") from None
 
 
 def redactor_of(settings: bool | Redaction) -> Redactor | None:

@@ -49,12 +49,7 @@ class Listening:
 
 
 def run(policy: Policy, path: Path | None, listening: Listening, *, log_level: str = "info") -> None:
-    """Serve until SIGINT or SIGTERM; requests at hand are answered first.
-
-    Raises:
-        ValueError, OSError: without keys, the service may listen on loopback only; a file for TLS cannot be used.
-        BudgetError: the stores cannot be used.
-    """
+    """Serve until SIGINT or SIGTERM; requests at hand are answered first. Without keys, on loopback only."""
     with needs_extra("serving", "serve"):
         import uvicorn
     require_keys_beyond_loopback(policy, listening.host)
@@ -128,7 +123,7 @@ def run_here(policy: Policy, path: Path | None, listening: Listening, *, ready: 
         import uvicorn
 
         from hushvec.serve.app import create_app
-        from hushvec.serve.rewriters import rewriter_for
+        from hushvec.serve.routes.texts import rewriter_for
     require_keys_beyond_loopback(policy, listening.host)
     app = create_app(policy, path=path, host=listening.host)
 

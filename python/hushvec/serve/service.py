@@ -60,6 +60,10 @@ class Caller(Account):
         """Redactor of personal data in this tenant's texts; None where the policy asks for none."""
         return redactor_of(self.tenant.redact)
 
+    def clean(self, texts: list[str]) -> list[str]:
+        """The texts that a model may see."""
+        return texts if self.redactor is None else [redaction.text for redaction in self.redactor.redact_all(texts)]
+
 
 @dataclass(frozen=True)
 class Operator:
@@ -88,8 +92,6 @@ class Service:
     def policy(self) -> Policy:
         return self.in_force.policy
 
-    # ---- who ----
-
     def sender(self, request: Request) -> Caller | Operator:
         """The sender of a request; a missing, a wrong and a revoked key are the same error 401."""
         policy = self.policy
@@ -104,8 +106,6 @@ class Service:
             return Operator(tuple(Account(name, tenant) for name, tenant in policy.tenants.items()))
         return Caller(owner, policy.tenants[owner], key.strip())
 
-    # ---- budgets ----
-
     def ledger(self, account: Account) -> PrivacyBudget:
         """The ledger that pays for a tenant in the present period."""
         terms = account.tenant.budget
@@ -117,8 +117,6 @@ class Service:
         budget = self.ledger(account)
         with readable_ledger():
             return budget.state()
-
-    # ---- models ----
 
     def model_name(self, caller: Caller, asked: str | None) -> str:
         """The model that a request means; the tenant's first one if it names none."""
@@ -162,8 +160,6 @@ class Service:
             return False
         return True
 
-    # ---- readiness ----
-
     def is_ready(self) -> bool:
         """Whether a release would succeed: the stores can be written to, and at least one tenant has a ledger that can be read, a
         model that is open, and its codebook. The log says what fails. Asked more than once a second, the answer is the last one."""
@@ -183,8 +179,6 @@ class Service:
             _log.error("tenant %s: releases fail: %s", account.name, error)
             return False
         return any(map(self._opens, account.tenant.models))
-
-    # ---- the policy ----
 
     def reload(self) -> bool:
         """`PolicyInForce.reload`, and the models opened."""
@@ -250,21 +244,15 @@ MOST_WAITING = 64    # of its requests, for a thread
 BODIES = 4           # how many times the limit of one body all bodies of a tenant may have
 
 
-
 @dataclass
-class _Share:
+class _Share:  # of a tenant
     limiter: anyio.CapacityLimiter
     inside: int = 0
     bytes: int = 0
 
 
 class Work:
-    """Runs calls in threads; refuses those of a tenant that has too many already. Other tenants do not wait for them.
-
-    Args:
-        gauge: follows how many calls run or wait.
-        threads, most_waiting: bounds for each tenant.
-    """
+    """Runs calls in threads, with bounds for each tenant: other tenants do not wait. The gauge follows how many run or wait."""
 
     def __init__(self, gauge: Gauge, threads: int = THREADS, most_waiting: int = MOST_WAITING) -> None:
         self._gauge = gauge

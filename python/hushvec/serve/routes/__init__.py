@@ -25,14 +25,10 @@ async def answer(
     *,
     arrow: Callable[[bytearray, int], Any] | None = None,
 ) -> Response:
-    """The response to a request.
+    """The response to a request, whose body is JSON of these fields, or an Arrow stream where `arrow` reads one.
 
-    Args:
-        request: with a body of JSON, or an Arrow stream where `arrow` reads one.
-        fields: of the JSON.
-        work: checks everything and calls its last argument once, with a function that charges a budget and releases. What `work` does
-            without that call, it does without a charge.
-        arrow: from the body and the limit of its bytes to what is asked.
+    `work` checks everything and calls its last argument once, with a function that charges a budget and releases. What it does
+    without that call, it does without a charge. `arrow` gets the body and the limit of its bytes.
     """
     service = service_of(request)
     caller = identified(request)

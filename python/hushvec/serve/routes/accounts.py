@@ -12,8 +12,8 @@ from hushvec.receipts.verify import verify_receipt
 from hushvec.serve.bodies import JSON, Fields, json_fields, read_body, require_type
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.policy import Limits, now_utc
-from hushvec.serve.rewriters import offers
 from hushvec.serve.routes import documented, identified, reader
+from hushvec.serve.routes.texts import offers
 from hushvec.serve.service import Account, Caller, Operator, Service, readable_ledger, service_of
 
 router = APIRouter(tags=["accounts"])

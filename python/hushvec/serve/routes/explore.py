@@ -6,9 +6,8 @@ Nobody is in these texts, so nothing is charged.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from fastapi import APIRouter, Request
@@ -32,20 +31,14 @@ _DECIMALS = 4  # of coordinates
 _ABOUT = "The texts are invented and ship with hushvec. Nobody is in them, so nothing is charged."
 
 
-@dataclass(frozen=True)
-class _Scene:
-    """The bundled texts, and the plane in which the public sentences vary most."""
+class _Plane(NamedTuple):
+    """The plane in which the public sentences vary most."""
 
-    notes: list[str]
-    sentences: list[str]
-    note_rows: NDArray[np.float32]
-    sentence_rows: NDArray[np.float32]
     center: NDArray[np.float32]
     axes: NDArray[np.float32]
     explained: float
 
     def points(self, rows: NDArray[np.float32]) -> list[list[float]]:
-        """The rows in the plane."""
         points: list[list[float]] = np.round(((rows - self.center) @ self.axes.T).astype(np.float64), _DECIMALS).tolist()
         return points
 
@@ -60,52 +53,44 @@ async def explore(request: Request, note: str = "0", epsilon: str = "8") -> dict
 
 @lru_cache(maxsize=1024)
 def _explored(note: int, epsilon: float) -> dict[str, Any]:
-    scene = _scene()
-    copies = np.repeat(scene.note_rows[note : note + 1], RELEASES, axis=0)
+    plane, notes, note_rows, sentence_rows = _plane(), private_notes(), private_note_vectors(), public_sentence_vectors()
+    copies = np.repeat(note_rows[note : note + 1], RELEASES, axis=0)
     rows = np.asarray(privatize(copies, epsilon=epsilon, mechanism=MECHANISM).values, np.float32)
-    guesses = (rows @ scene.note_rows.T).argmax(1)
-    nearest = (rows @ scene.sentence_rows.T).argmax(1)
+    guesses = (rows @ note_rows.T).argmax(1)
+    nearest = (rows @ sentence_rows.T).argmax(1)
     releases = [
         {"x": x, "y": y, "note": int(guess), "sentence": int(sentence), "right": bool(guess == note)}
-        for (x, y), guess, sentence in zip(scene.points(rows), guesses, nearest)
+        for (x, y), guess, sentence in zip(plane.points(rows), guesses, nearest)
     ]
-    x, y = scene.points(scene.note_rows[note : note + 1])[0]
+    x, y = plane.points(note_rows[note : note + 1])[0]
     return {
         "about": _ABOUT,
         "charged": False,
         "mechanism": MECHANISM,
         "epsilon": epsilon,
-        "note": {"number": note, "text": scene.notes[note], "x": x, "y": y},
-        "notes": scene.notes,
-        "sentences": [{"text": text, "x": x, "y": y} for text, (x, y) in zip(scene.sentences, scene.points(scene.sentence_rows))],
-        "explained": scene.explained,
+        "note": {"number": note, "text": notes[note], "x": x, "y": y},
+        "notes": notes,
+        "sentences": [{"text": text, "x": x, "y": y} for text, (x, y) in zip(public_sentences(), plane.points(sentence_rows))],
+        "explained": plane.explained,
         "releases": releases,
         "attack": {
-            "candidates": len(scene.notes),
+            "candidates": len(notes),
             "right": int((guesses == note).sum()),
             "share": float((guesses == note).mean()),
-            "bound": bound_among(len(scene.notes), epsilon),
-            "chance": 1 / len(scene.notes),
+            "bound": bound_among(len(notes), epsilon),
+            "chance": 1 / len(notes),
         },
     }
 
 
 @cache
-def _scene() -> _Scene:
-    sentence_rows = public_sentence_vectors()
-    center = sentence_rows.mean(axis=0)
-    _, spread, axes = np.linalg.svd(sentence_rows - center, full_matrices=False)
+def _plane() -> _Plane:
+    rows = public_sentence_vectors()
+    center = rows.mean(axis=0)
+    _, spread, axes = np.linalg.svd(rows - center, full_matrices=False)
     axes = axes[:2]
     axes *= np.sign(axes[np.arange(2), np.abs(axes).argmax(1)])[:, None]  # the same picture whatever the BLAS
-    return _Scene(
-        notes=private_notes(),
-        sentences=public_sentences(),
-        note_rows=private_note_vectors(),
-        sentence_rows=sentence_rows,
-        center=center,
-        axes=axes,
-        explained=float((spread[:2] ** 2).sum() / (spread**2).sum()),
-    )
+    return _Plane(center, axes, float((spread[:2] ** 2).sum() / (spread**2).sum()))
 
 
 def bound_among(candidates: int, epsilon: float) -> float:
@@ -114,7 +99,7 @@ def bound_among(candidates: int, epsilon: float) -> float:
 
 
 def _note(asked: str) -> int:
-    count = len(_scene().notes)
+    count = len(private_notes())
     if not (asked.isascii() and asked.isdigit() and len(asked) < 4 and int(asked) < count):
         raise invalid(f"note must be a whole number from 0 to {count - 1}", "note")
     return int(asked)

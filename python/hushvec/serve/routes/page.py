@@ -62,9 +62,6 @@ def _content(name: str) -> bytes:
     return _FOLDER.joinpath(name).read_bytes()
 
 
-# ---- health, readiness, metrics, models ----
-
-
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
     """The process answers."""

@@ -1,33 +1,46 @@
-"""`POST /v1/redact` and `POST /v1/rewrite`: texts without personal data, and texts as public ones."""
+"""`POST /v1/redact` and `POST /v1/rewrite`: texts without personal data, and texts as public ones; the mechanisms of rewritings,
+their costs, and rewriters kept for the next request."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
+import threading
+from collections import Counter
+from functools import lru_cache
+from typing import Any, Literal, get_args
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from hushvec.serve.bodies import JSON, Fields
-from hushvec.serve.failures import ServiceError
-from hushvec.serve.policy import Redaction
-from hushvec.serve.releases import Payload, epsilon_of, receipt_headers
+from hushvec.budget import BudgetState
+from hushvec.data import public_sentences
+from hushvec.serve.bodies import Fields
+from hushvec.serve.failures import ServiceError, invalid
+from hushvec.serve.policy import Redaction, Tenant
+from hushvec.serve.releases import Payload, epsilon_of, json_payload
 from hushvec.serve.reloading import redactor_of
-from hushvec.serve.rewriters import (
-    DEFAULT_MECHANISM,
-    RewritingMechanism,
-    delta_of,
-    is_offered,
-    out_of_range,
-    rewriter_for,
-    trial_for,
-    unknown_category,
-)
 from hushvec.serve.routes import Run, answer, documented
 from hushvec.serve.service import Caller, Service, require_texts
+from hushvec.text.inverters.public import on_grid
 from hushvec.text.pii.redactor import Redactor
+from hushvec.text.rewriting.rewriter import Rewriter
 
 router = APIRouter(tags=["texts"])
+
+# Not here: "l2_laplace", whose releases are no DP claim, and "laplacian", whose guarantee is that of "privunit", which keeps the
+# subject of more texts. "gaussian" hardly ever keeps it; it is here because people ask for it, and the page says what to expect.
+RewritingMechanism = Literal["randomized_response", "privunit", "gaussian"]
+DEFAULT_MECHANISM: RewritingMechanism = "randomized_response"
+
+# Everything in the output follows from one release. Chunks would show where finds stood among them, without a guarantee.
+_LEVEL = "document"
+
+# At a low epsilon the best guess from a release is nearly always the same public text. A trial on public texts shows it.
+TRIAL_RELEASES = 60
+SHARE_TO_WARN_OF = 0.5
+
+# The first rewriter loads a model and embeds the public texts. Requests that come meanwhile wait for it.
+_building = threading.Lock()
+
 
 class RedactRequest(Fields):
     """A text, and what stays in it."""
@@ -59,8 +72,7 @@ async def rewrite(request: Request) -> Response:
 def _redact(service: Service, caller: Caller, asked: RedactRequest, run: Run) -> Payload:
     require_texts([asked.text], caller, "text")
     redaction = _redactor(caller, asked).redact(asked.text)
-    fields = {**redaction.to_dict(private=False), "is_dp_claim": False}
-    return Payload(json.dumps(fields, ensure_ascii=False).encode(), JSON, {})
+    return json_payload({**redaction.to_dict(private=False), "is_dp_claim": False})
 
 
 def _redactor(caller: Caller, asked: RedactRequest) -> Redactor:
@@ -96,8 +108,88 @@ def _rewrite(service: Service, caller: Caller, asked: RewriteRequest, run: Run) 
         except ValueError:  # before the charge, as every error about arguments
             raise out_of_range(mechanism) from None
         service.metrics.released(caller.name, rewriting.n_chunks, rewriting.epsilon_total)
-        fields = {**rewriting.to_dict(private=False), **trial.fields()}
-        headers = {} if rewriting.receipt is None else receipt_headers(rewriting.receipt)
-        return Payload(json.dumps(fields, ensure_ascii=False).encode(), JSON, headers)
+        return json_payload({**rewriting.to_dict(private=False), **trial}, rewriting.receipt)
 
     return run(make)
+
+
+def delta_of(tenant: Tenant, mechanism: str) -> float:
+    """Delta of a rewriting."""
+    return tenant.delta if mechanism == "gaussian" else 0.0
+
+
+def is_offered(tenant: Tenant, mechanism: str, state: BudgetState) -> bool:
+    """Whether the whole budget of a period has room for one such release."""
+    delta = delta_of(tenant, mechanism)
+    return delta == 0 or delta <= (state.max_delta or 0.0)
+
+
+def offers(tenant: Tenant, state: BudgetState) -> list[dict[str, str | float]]:
+    """The mechanisms that a tenant may ask for, the default first, with their delta."""
+    names = get_args(RewritingMechanism)
+    return [{"mechanism": name, "delta": delta_of(tenant, name)} for name in names if is_offered(tenant, name, state)]
+
+
+def rewriter_for(
+    epsilon: float,
+    allow_categories: list[str] | None = None,
+    allow_list: list[str] | None = None,
+    *,
+    mechanism: str = DEFAULT_MECHANISM,
+    delta: float = 0.0,
+) -> Rewriter:
+    """A rewriter at this epsilon. Those with an `allow_list` are made anew: its texts are private and must not be kept."""
+    categories = tuple(sorted(set(allow_categories or ())))
+    try:
+        with _building:
+            if not allow_list:
+                return _kept_rewriter(epsilon, categories, mechanism, delta)
+            redactor = Redactor(allow_categories=categories or None, allow_list=allow_list)
+            return Rewriter(epsilon=epsilon, delta=delta, mechanism=mechanism, level=_LEVEL, redactor=redactor)
+    except ValueError:
+        try:
+            Redactor(allow_categories=categories or None)
+        except ValueError:
+            raise unknown_category() from None
+        raise out_of_range(mechanism) from None
+
+
+def trial_for(epsilon: float, mechanism: str, delta: float) -> dict[str, object]:
+    """Variety of answers, for a response: different public texts, rewritten at the power of sqrt(2) nearest to epsilon.
+
+    Made once: public texts cost no budget. "warning" is None unless one answer came more often than all others together.
+    """
+    with _building:
+        try:
+            return _trial(on_grid(epsilon), mechanism, delta)
+        except ValueError:  # at the end of the mechanism's range
+            try:
+                return _trial(epsilon, mechanism, delta)
+            except ValueError:
+                raise out_of_range(mechanism) from None
+
+
+@lru_cache(maxsize=256)
+def _trial(epsilon: float, mechanism: str, delta: float) -> dict[str, object]:
+    texts = public_sentences()
+    texts = texts[:: len(texts) // TRIAL_RELEASES][:TRIAL_RELEASES]
+    answers = Counter(one.output for one in _kept_rewriter(epsilon, (), mechanism, delta).rewrite_all(texts))
+    most, warning = max(answers.values()), None
+    if most > SHARE_TO_WARN_OF * TRIAL_RELEASES:
+        same = f"{most} of {TRIAL_RELEASES} different public texts got the same answer at epsilon {epsilon:.3g}"
+        warning = f"{same}: the answer says little about the text"
+    trial = {"epsilon": epsilon, "releases": TRIAL_RELEASES, "different": len(answers), "most_common": most}
+    return {"trial": trial, "warning": warning}
+
+
+@lru_cache(maxsize=64)
+def _kept_rewriter(epsilon: float, allow_categories: tuple[str, ...], mechanism: str, delta: float) -> Rewriter:
+    return Rewriter(epsilon=epsilon, delta=delta, mechanism=mechanism, level=_LEVEL, allow_categories=allow_categories or None)
+
+
+def unknown_category() -> ServiceError:
+    return invalid("allow_categories must name categories of personal data", "allow_categories")
+
+
+def out_of_range(mechanism: str) -> ServiceError:
+    return invalid(f"epsilon must be in the range of mechanism {mechanism}", "epsilon")
