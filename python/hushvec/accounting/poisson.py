@@ -34,7 +34,7 @@ def dp_accounting(feature: str) -> ModuleType:
     """The package dp_accounting with its rdp and pld parts loaded."""
     with needs_extra(feature, EXTRA):
         package = importlib.import_module("dp_accounting")
-        for part in ("pld.privacy_loss_distribution", "pld.common", "rdp"):
+        for part in ("pld.privacy_loss_mechanism", "rdp"):
             importlib.import_module(f"dp_accounting.{part}")
     return package
 
@@ -180,9 +180,10 @@ def crossings(
         return _replace_crossing(square, probability, epsilons), np.ones(epsilons.shape, bool)
     # Densities cross where e^x (or e^-x) is 1 - q + q e^((2c - 1)/(2 z^2)): at no point where `odds` is not positive.
     sign = 1.0 if direction == "remove" else -1.0
-    odds = (np.expm1(sign * epsilons) + probability) / probability
+    odds = (np.expm1(np.minimum(sign * epsilons, 600.0)) + probability) / probability
     there = odds > 0
-    return np.where(there, sign * (square * np.log(np.maximum(odds, 1e-300)) + 0.5), 0.0), there
+    log_odds = np.log(np.maximum(odds, 1e-300)) + np.maximum(sign * epsilons - 600.0, 0.0)  # beyond e^600 nothing else counts
+    return np.where(there, sign * (square * log_odds + 0.5), 0.0), there
 
 
 def _replace_crossing(square: float, q: float, epsilons: _Floats) -> _Floats:
@@ -191,7 +192,8 @@ def _replace_crossing(square: float, q: float, epsilons: _Floats) -> _Floats:
     if q == 1:
         return square * epsilons / 2
     with np.errstate(divide="ignore"):
-        log_b = math.log1p(-q) + np.log(np.expm1(size)) - math.log(2 * q) + 0.5 / square
+        grown = np.log(np.expm1(np.minimum(size, 600.0))) + np.maximum(size - 600.0, 0.0)
+        log_b = math.log1p(-q) + grown - math.log(2 * q) + 0.5 / square
     reach = log_b - size / 2
     near = size / 2 + np.arcsinh(np.exp(np.minimum(reach, 300.0)))
     return np.sign(epsilons) * square * np.where(reach > 300, log_b + math.log(2), near)
