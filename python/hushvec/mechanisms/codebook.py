@@ -380,8 +380,8 @@ class CodebookResponse(Mechanism):
         dimension: d, that of the codebook.
 
     Guarantees:
-        (epsilon, 0)-DP under replace-one of one person's rows, exact as sampled: the code is a function of the row and of public
-        data, whatever floating point makes of it; it is released by `RandomizedResponse`, and decoding sees the answer alone.
+        (epsilon, 0)-DP, exact as sampled: the code is a function of the row and of public data, whatever floating point makes of
+        it; it is released by `RandomizedResponse`, and decoding sees the answer alone.
 
     Edge cases:
         Rows are directions: their length has no influence, and what is released has unit length.
@@ -423,10 +423,6 @@ class CodebookResponse(Mechanism):
         table = self.codebook.decoded_codes(self.response)
         table.flags.writeable = False
         return table
-
-    @property
-    def cost(self) -> tuple[float, float]:
-        return self.epsilon, 0.0
 
     def shuffled(self, n: int) -> Shuffled:
         """Cost of one person's releases against an observer who sees only the shuffled releases of n people.
