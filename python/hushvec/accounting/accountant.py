@@ -130,7 +130,12 @@ class Accountant:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Accountant:
         """The accountant that `to_dict` described."""
-        _require_fields("accountant", stored, {"accountant_version", "adjacency", "releases"})
+        expected = ["accountant_version", "adjacency", "releases"]
+        if not isinstance(stored, Mapping):
+            raise TypeError(f"accountant must be a mapping, got {validate.kind(stored)}")
+        found = sorted(map(str, stored))
+        if found != expected:
+            raise ValueError(f"accountant must have the fields {', '.join(expected)}, got {', '.join(found)}")
         if stored["accountant_version"] != VERSION:
             raise ValueError(f"accountant_version must be {VERSION}, got {stored['accountant_version']!r}")
         if not isinstance(stored["releases"], list):
@@ -158,10 +163,3 @@ def _from_entry(entry: Any, adjacency: str | None) -> tuple[PrivacyLoss, int]:
         return kind(**{**arguments, "adjacency": adjacency}), validate.whole_number("count", count, at_least=1)
     except TypeError as mistake:
         raise TypeError(f"a release of loss {kind.name!r} cannot be read: {mistake}") from None
-
-
-def _require_fields(what: str, stored: Any, expected: set[str]) -> None:
-    if not isinstance(stored, Mapping):
-        raise TypeError(f"{what} must be a mapping, got {validate.kind(stored)}")
-    if set(stored) != expected:
-        raise ValueError(f"{what} must have the fields {', '.join(sorted(expected))}, got {', '.join(sorted(map(str, stored)))}")

@@ -73,7 +73,6 @@ def unamplified_epsilon(sampling_probability: float, epsilon: float) -> float:
 def replace_one_delta(noise_multiplier: float, sampling_probability: float, epsilon: float) -> float:
     """P(X > x) - e^epsilon Q(X > x), where x is the point from which on P's density exceeds e^epsilon times Q's.
 
-    With w = e^(x/s'^2), c = q e^(-1/(2 s'^2)) and r = 1 - q, that point solves c w^2 - r (e^epsilon - 1) w - c e^epsilon = 0.
     It maximizes the difference, so its own rounding matters in the second order only. A tail falls by more than any rounding of
     x could undo where e^epsilon overflows; there the profile at 700 is the answer, as it falls with epsilon.
     """
@@ -81,15 +80,7 @@ def replace_one_delta(noise_multiplier: float, sampling_probability: float, epsi
     deviation = 2 * noise_multiplier
     if q == 1:
         return float(gaussian_delta(epsilon, noise_multiplier))
-    square = deviation * deviation
-    # In units of c: w = b + sqrt(b^2 + e^epsilon), b = r (e^epsilon - 1)/(2 c); logarithms, because c may underflow.
-    if epsilon > 0:
-        log_b = math.log1p(-q) + math.log(math.expm1(epsilon)) - math.log(2 * q) + 0.5 / square
-        crossing = square * (epsilon / 2 + math.asinh(math.exp(min(log_b - epsilon / 2, 700.0))))
-        if log_b - epsilon / 2 > 300:   # asinh(z) = ln(2 z) long before e^z overflows
-            crossing = square * (log_b + math.log(2))
-    else:
-        crossing = 0.0
+    crossing = float(_replace_crossing(deviation * deviation, q, np.array([epsilon]))[0])
     truth = q * norm_sf((crossing - 1) / deviation)
     other = q * math.exp(epsilon) * norm_sf((crossing + 1) / deviation)
     middle = (1 - q) * math.expm1(epsilon) * norm_sf(crossing / deviation)
@@ -187,7 +178,11 @@ def crossings(
 
 
 def _replace_crossing(square: float, q: float, epsilons: _Floats) -> _Floats:
-    """As in `poisson.replace_one_delta`, for epsilons of either sign: the point is odd in epsilon."""
+    """The point from which on the first density exceeds e^epsilon times the second, for epsilons of either sign: it is odd in epsilon.
+
+    With w = e^(x/s'^2), c = q e^(-1/(2 s'^2)) and r = 1 - q, it solves c w^2 - r (e^epsilon - 1) w - c e^epsilon = 0. In units of c:
+    w = b + sqrt(b^2 + e^epsilon), b = r (e^epsilon - 1)/(2 c); logarithms, because c may underflow.
+    """
     size = np.abs(epsilons)
     if q == 1:
         return square * epsilons / 2

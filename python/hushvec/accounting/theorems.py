@@ -61,19 +61,20 @@ class CoreTheorem(Theorem):
     """A theorem about the core losses alone; failures are added here."""
 
     def epsilon(self, releases: Releases, delta: float) -> float:
-        left = left_for_core(releases.failure, delta)
-        return math.inf if left is None else self.core_epsilon(releases.core, left)
+        failure = releases.failure
+        if failure > delta:
+            return math.inf
+        left = max(0.0, down((delta - failure) / (1 - failure), units=16)) if failure else delta
+        return self.core_epsilon(releases.core, left)
 
     def delta(self, releases: Releases, epsilon: float) -> float:
         return with_failure(self.core_delta(releases.core, epsilon), releases.failure)
 
     @abstractmethod
-    def core_epsilon(self, core: Releases, delta: float) -> float:
-        """`epsilon` of losses that do not fail."""
+    def core_epsilon(self, core: Releases, delta: float) -> float: ...
 
     @abstractmethod
-    def core_delta(self, core: Releases, epsilon: float) -> float:
-        """`delta` of losses that do not fail."""
+    def core_delta(self, core: Releases, epsilon: float) -> float: ...
 
 
 class Single(Theorem):
@@ -323,22 +324,5 @@ def _few(core: Releases) -> Releases:
 
 
 # In the order in which equal bounds are preferred.
-THEOREMS: tuple[Theorem, ...] = (
-    Single(),
-    Basic(),
-    Advanced(),
-    Optimal(),
-    GaussianExact(),
-    Concentrated(),
-    Renyi(),
-    LossDistributions(),
-)
-
-
-def left_for_core(failure: float, delta: float) -> float | None:
-    """The delta that is left for the core losses, rounded down; None if failures take more than all of it."""
-    if failure > delta:
-        return None
-    if failure == 0:
-        return delta
-    return max(0.0, down((delta - failure) / (1 - failure), units=16))
+_ALL = (Single, Basic, Advanced, Optimal, GaussianExact, Concentrated, Renyi, LossDistributions)
+THEOREMS: tuple[Theorem, ...] = tuple(theorem() for theorem in _ALL)
