@@ -1,11 +1,8 @@
 """Rows as one of k public rows: randomized response over a public codebook.
 
-A noisy vector spends epsilon on every direction in which a row could differ. Where public rows of the same kind exist, most of those
-directions never occur: a row is close to one of k codes, and randomized response releases which one. It tells the truth with
-probability e^epsilon / (e^epsilon + k - 1), so that from epsilon = 2 + ln k on nearly every release is the best code there is.
-
-The codebook must be **public**: fitted on rows that nobody needs protection from. docs/proofs/codebook.md says why such a release is
-exactly epsilon-DP, and docs/retrieval.md has measured figures.
+A row is close to one of k codes, and randomized response releases which one: the truth with probability
+e^epsilon / (e^epsilon + k - 1). The codebook must be **public**: fitted on rows that nobody needs protection from.
+docs/proofs/codebook.md says why such a release is exactly epsilon-DP, and docs/retrieval.md has measured figures.
 """
 
 from __future__ import annotations
@@ -171,9 +168,8 @@ class PublicCodebook(PublicArrays):
         fitted_rows: digests of those rows; None if unknown.
 
     Guarantees:
-        `codebook.mechanism(epsilon)` is epsilon-DP for rows that the codebook was not made from. Fitted on the private rows the codes
-        are themselves a release of them, without any noise: nothing that a receipt says is true then. So a release of one of its
-        rows is refused; that catches a mistake, not every misuse (`PublicProjection.require_other_rows`).
+        `codebook.mechanism(epsilon)` is epsilon-DP for rows that the codebook was not made from. A release of one of its rows is
+        refused; that catches a mistake, not every misuse (`PublicProjection.require_other_rows`).
 
     Edge cases:
         Cosines only: the length of a row has no influence. A row of zeros is nearest to the first code.
@@ -236,9 +232,8 @@ class PublicCodebook(PublicArrays):
             seed: of the initial centers and of the rows held out, in [0, 2^31). Not secret.
 
         Edge cases:
-            The same rows may give another codebook on another machine: its linear algebra rounds differently. To use the same
-            one, copy the file (`save`) and compare digests. Cells that stay empty are dropped, so there may be fewer codes than
-            asked for.
+            The same rows may give another codebook on another machine: copy the file (`save`) and compare digests. Cells that stay
+            empty are dropped, so there may be fewer codes than asked for.
         """
         rows = unit_public_rows(public_rows)
         start = validate.whole_number("seed", seed, at_least=0)
@@ -300,7 +295,7 @@ class PublicCodebook(PublicArrays):
         Guarantees:
             A row's code depends on the row and the codes alone, and is the same under every instruction set but the portable one,
             and on CUDA. Of codes with equal scores the first. float64 rows are brought to unit length first, which a device
-            rounds by docs/format.md section 10: where two codes are almost equally near, its code may be the other one.
+            rounds by docs/format.md section 10.
 
         Raises:
             ValueError: another dimension, NaN or Inf.
@@ -496,18 +491,15 @@ def _best_count(rows: Rows, epsilon: float, purpose: str, seed: int) -> int:
     def score(count: int) -> float:
         given = PublicCodebook.of(seen) if count == len(seen) else PublicCodebook._of_cells(_centers(seen, count, seed), seen, seen)
         if purpose == SEARCH:
-            return _found_share(given, held_out[:_MOST_SEARCHED], epsilon, seed)
+            searched = held_out[:_MOST_SEARCHED]
+            released = np.empty_like(searched)
+            # the rows are public, so the seed is not secret
+            given.mechanism(epsilon).apply(searched, released, _core.Generator.unsafe_seeded(seed))
+            return found_share(searched, searched, released)
         return _expected_cosine(given, held_out, nearest_codes(held_out, given.codes), epsilon)
 
     count = best(tried_until_past(counts_up_to(len(seen)), score)).codes
     return count_for(len(rows), count, tried_on=len(seen))
-
-
-def _found_share(codebook: PublicCodebook, rows: Rows, epsilon: float, seed: int) -> float:
-    """Score one release of each row. The rows are public, so the seed is not secret."""
-    released = np.empty_like(rows)
-    codebook.mechanism(epsilon).apply(rows, released, _core.Generator.unsafe_seeded(seed))
-    return found_share(rows, rows, released)
 
 
 def _expected_cosine(codebook: PublicCodebook, rows: Rows, cells: NDArray[np.int32], epsilon: float) -> float:

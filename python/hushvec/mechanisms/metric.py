@@ -37,8 +37,7 @@ class MetricEpsilon:
         value: > 0 and finite, in 1/distance; a plain number.
 
     Raises:
-        TypeError: an attempt to add it to or compare it with anything but another metric epsilon: a float is a plain epsilon, and a
-            pair is (epsilon, delta). Both have other units.
+        TypeError: it is added to or compared with anything but another metric epsilon: a float or a pair has another unit.
 
     Guarantees:
         Sums are rounded up, so that a composition is never stated too small.
@@ -124,12 +123,11 @@ class MetricLaplace:
 
     Guarantees:
         In real arithmetic the output densities at x and x' differ by a factor of at most exp(epsilon |x - x'|_2), for **all** pairs:
-        nothing is clipped. Rows released together with a row x_i each have exp(epsilon sum_i |x_i - x'_i|_2). The scale is rounded up
-        to float32. The noise is computed in floating point (grade "float"), so what is released carries no claim of privacy.
+        nothing is clipped. Rows released together have exp(epsilon sum_i |x_i - x'_i|_2). The scale is rounded up to float32. The
+        noise is computed in floating point (grade "float"), so what is released carries no claim of privacy.
 
     Edge cases:
-        The output can lie anywhere, and a row far from all others is only as private as its distance says: at distance D of its
-        nearest neighbor, exp(epsilon D). Without a bound on D there is no epsilon of local differential privacy.
+        A row far from all others is only as private as its distance says: at distance D of its nearest neighbor, exp(epsilon D).
 
     Reference:
         Chatzikokolakis et al. (2013), d-privacy; Fernandes, Dras, McIver, "Generalised differential privacy for text document
@@ -205,7 +203,6 @@ class MetricLaplace:
 
         Raises:
             ValueError: another dimension; NaN or Inf in x. Nothing is drawn.
-            RuntimeError: an array on CUDA without the backend or a driver, or in a graph capture.
         """
         source = require_generator(generator)
         x = as_array("x", x)

@@ -1,9 +1,8 @@
 """A public linear map in front of a mechanism: it spreads rows apart, so that the same noise does less harm.
 
-Embeddings share a mean and crowd into a few directions. Noise of a given size hides the small differences between such rows first;
-a map that removes what they share and stretches what they differ in moves them apart before the noise comes. The map must be
-**public**: random, or fitted on data that nobody needs protection from. docs/proofs/projection.md says why such a map costs nothing
-and why one fitted on the private rows costs everything; docs/mechanisms.md has measured gains.
+Embeddings share a mean and crowd into a few directions. The map must be **public**: random, or fitted on data that nobody needs
+protection from. docs/proofs/projection.md says why such a map costs nothing and one fitted on the private rows costs everything;
+docs/mechanisms.md has measured gains.
 """
 
 from __future__ import annotations
@@ -93,15 +92,13 @@ class PublicProjection(PublicArrays):
         Followed by a mechanism that clips or normalizes **after** it, a release keeps exactly that mechanism's guarantee: if M is
         (epsilon, delta)-DP for all pairs of inputs, so is M(f(.)) for every fixed f. The map itself may be published; so may its
         `digest`, which lets a receipt name it.
-        This holds only if the map does not depend on the private rows. Fitted on them, one person's row turns the axes under
-        everybody else's: all released rows move at once, the sensitivity is that of all rows together and not 2 clip_norm, and the
-        components, once published, show the row that turned them. Then nothing that a receipt says is true. So a release of a row
-        that it was fitted on is refused (`require_other_rows`, which says what that cannot see).
+        This holds only if the map does not depend on the private rows: fitted on them, one person's row moves all released rows, and
+        nothing that a receipt says is true. So a release of a row that it was fitted on is refused (`require_other_rows`, which says
+        what that cannot see).
 
     Edge cases:
-        Lengths change: orthonormal components shorten x - mean, scales stretch it. Normalize after the map
-        (`privatize(..., normalize=True)`) rather than leave short rows to the same noise, or long ones to the clip. A row equal to
-        the mean becomes zeros. Cosines change too, most with scales: queries on released rows have to be transformed as well.
+        Lengths change: normalize after the map (`privatize(..., normalize=True)`). A row equal to the mean becomes zeros. Cosines
+        change too: queries on released rows have to be transformed as well.
 
     Reference:
         Johnson and Lindenstrauss, "Extensions of Lipschitz mappings into a Hilbert space" (1984), lemma 1; Kenthapadi, Korolova,
@@ -133,7 +130,11 @@ class PublicProjection(PublicArrays):
             self._require_orthonormal()
         if self.scales is not None:
             object.__setattr__(self, "scales", frozen("scales", self.scales, 1))
-            self._require_scales()
+            count = 0 if self.components is None else len(self.components)
+            if self.components is None or self.scales.shape != (count,):
+                raise ValueError(f"scales must be one for each of {count} components, got shape {self.scales.shape}")
+            if not (self.scales > 0).all():
+                raise ValueError(f"scales must be > 0, got {float(self.scales.min())!r}")
 
     # ---- where a public map comes from ----
 
@@ -176,8 +177,8 @@ class PublicProjection(PublicArrays):
 
         Guarantees:
             Distances shrink by about sqrt(m / d), all alike up to a factor 1 +- epsilon for n rows once m is about 8 ln(n) /
-            epsilon^2. The same seed gives the same law everywhere, and nearly always the same bits; the linear algebra of two
-            machines may differ in the last one. To have the same map elsewhere, copy it (`save`) and compare digests.
+            epsilon^2. The linear algebra of two machines may differ in the last bit: to have the same map elsewhere, copy it
+            (`save`) and compare digests.
         """
         size = validate.whole_number("dimension", dimension, at_least=1)
         count = _components(components, size)
@@ -241,10 +242,8 @@ class PublicProjection(PublicArrays):
         The error names the row, so whoever sees the refusal learns of it.
 
         Edge cases:
-            Found by digests of its float32 numbers: in another dtype that holds the same ones, layout or library too. Not found:
-            a row that was scaled, normalized, rounded or changed anywhere; rows of zeros; some of more than 2^20 fitted rows; any
-            row where the map was not made by `fit` or `mean_only`. So this catches mistakes, and the absence of a refusal proves
-            nothing.
+            Found by digests of its float32 numbers, as `FittedRows` says, and not where the map was not made by `fit` or `mean_only`.
+            So this catches mistakes, and the absence of a refusal proves nothing.
         """
         require_other_rows("projection", self.fitted_rows, as_array(name, x), name)
 
@@ -317,14 +316,6 @@ class PublicProjection(PublicArrays):
         error = float(np.abs(wide @ wide.T - np.eye(count)).max())
         if error > _ORTHONORMAL_WITHIN:
             raise ValueError(f"components must be orthonormal within {_ORTHONORMAL_WITHIN}, got an error of {error:.3g}")
-
-    def _require_scales(self) -> None:
-        assert self.scales is not None
-        if self.components is None or self.scales.shape != (len(self.components),):
-            count = 0 if self.components is None else len(self.components)
-            raise ValueError(f"scales must be one for each of {count} components, got shape {self.scales.shape}")
-        if not (self.scales > 0).all():
-            raise ValueError(f"scales must be > 0, got {float(self.scales.min())!r}")
 
 
 def _share(centered: _Rows, components: _Rows) -> float:

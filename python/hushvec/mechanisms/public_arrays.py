@@ -44,7 +44,13 @@ def load_npz(
     """What `make` makes of the fields of a file of `save_npz`, which must have these and no others. Nothing is unpickled."""
     with open(path, "rb") as file:
         try:
-            stored = _fields_of(file, ("format", "digest", *fields), version)
+            with np.load(file, allow_pickle=False) as archive:
+                expected = ("format", "digest", *fields)
+                if sorted(archive.files) != sorted(expected):
+                    raise ValueError(f"fields must be {', '.join(expected)}, got {', '.join(archive.files)}")
+                stored = {name: archive[name] for name in archive.files}
+            if stored["format"].shape != () or int(stored["format"]) != version:
+                raise ValueError(f"format must be {version}, got {stored['format']}")
             made = make(stored)
         # whatever the reader raises for a damaged archive: zip, zlib and numpy each have their own errors
         except Exception as mistake:
@@ -52,16 +58,6 @@ def load_npz(
     if made.digest != str(stored["digest"]):
         raise ValueError(f"{os.fspath(path)} has digest {made.digest}, but says {stored['digest']}")
     return made
-
-
-def _fields_of(file: Any, fields: Collection[str], version: int) -> dict[str, Any]:
-    with np.load(file, allow_pickle=False) as archive:
-        if sorted(archive.files) != sorted(fields):
-            raise ValueError(f"fields must be {', '.join(fields)}, got {', '.join(archive.files)}")
-        stored = {name: archive[name] for name in archive.files}
-    if stored["format"].shape != () or int(stored["format"]) != version:
-        raise ValueError(f"format must be {version}, got {stored['format']}")
-    return stored
 
 
 Words = NDArray[np.uint64]

@@ -33,8 +33,7 @@ class FrequencyEstimate:
 
     Attributes:
         frequencies: one per label, unbiased; they sum to 1, and rare labels may come out below 0.
-        standard_errors: one per label, of the noise that the mechanism added. If the people who answer are a sample of a
-            larger population, add that sampling error, sqrt(f (1 - f) / answers), in quadrature.
+        standard_errors: one per label, of the noise that the mechanism added; the sampling error of a larger population is not in it.
         answers: how many answers there were.
     """
 
@@ -62,8 +61,7 @@ class RandomizedResponse:
 
     Edge cases:
         epsilon = 700 does not overflow: the truth then has all 2^64 values but k - 1. Answers are always the objects in `labels`, so
-        that equal labels of other types (1 and 1.0) do not tell the truth from a random answer. In a batch every answer costs
-        epsilon; a person who gives several pays for each.
+        that equal labels of other types (1 and 1.0) do not tell the truth from a random answer. Every answer costs epsilon.
 
     Reference:
         Warner, "Randomized response" (1965), for two labels; Kairouz, Bonawitz, Ramage, "Discrete distribution estimation under local
@@ -96,8 +94,6 @@ class RandomizedResponse:
             store("labels", _distinct(self.labels))
             store("k", len(self.labels))
         _law(self.epsilon, self.k)  # refuses epsilon now rather than at the first answer
-
-    # ---- what it costs and what it gives, before anything is spent ----
 
     @property
     def cost(self) -> tuple[float, float]:
@@ -148,8 +144,6 @@ class RandomizedResponse:
             f"each other label has {self.probability_of_each_other:.3g}",
             f"from 1,000 answers, a frequency of 0.1 has the standard error {self.standard_error(0.1, 1000):.2g}",
         )
-
-    # ---- answers ----
 
     def respond(self, true_label: Any, *, generator: _core.Generator | None = None) -> Any:
         """One randomized answer, or one for each of many true labels.
@@ -243,8 +237,6 @@ class RandomizedResponse:
         objects = np.empty(self.k, dtype=object)
         objects[:] = self.labels
         return objects
-
-    # ---- what the answers say together ----
 
     def count(self, answers: Iterable[Any]) -> NDArray[np.int64]:
         """How often each label was answered, in the order of `labels`: answers of `respond`, of one batch or several joined."""

@@ -1,7 +1,4 @@
-"""`recommend`: which mechanism gives the most at a price, with the figures of all that were looked at.
-
-First the candidates for each task, their arguments and the figures that rank them; then the sentences of `why` and the table's rows.
-"""
+"""`recommend`: which mechanism gives the most at a price, with the figures of all that were looked at."""
 
 from __future__ import annotations
 
@@ -386,7 +383,7 @@ def recommend(
         sensitivity: for "top_k", the most that one score moves; 2 clip_norm, that of a product with a unit query, if None.
 
     Returns:
-        A `Recommendation`: mechanism, why, options, table; `print` shows them.
+        A `Recommendation`.
 
     Raises:
         TypeError: an argument that the task needs is missing.
@@ -395,12 +392,11 @@ def recommend(
     Guarantees:
         A mechanism whose released bits carry the guarantee (grade "exact") comes before one that is computed in floating point;
         if the latter would give more, `why` says so. Every mechanism costs at most (epsilon, delta) under replace-one. Nothing is
-        drawn, charged or released. Figures are expectations of the mechanism, not of what your data will show: "ideal top-1" is
-        that of rows without near neighbors, and real rows have some.
+        drawn, charged or released. Figures are expectations of the mechanism: "ideal top-1" is that of rows without near neighbors.
 
     Edge cases:
-        A codebook or a map that does not fit the sample gives a `UtilityWarning`. Metric differential privacy has another price
-        (1/distance) and is never among the options. Noise of a sigma chosen freely ("empirical") has no price to compare at.
+        A codebook or a map that does not fit the sample gives a `UtilityWarning`. Metric differential privacy and noise of a sigma
+        chosen freely ("empirical") have no price to compare at and are never among the options.
 
     Reference:
         docs/mechanisms.md, with what was measured on real text.

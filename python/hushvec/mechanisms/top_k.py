@@ -56,10 +56,8 @@ class GumbelTopK:
     Guarantees:
         For one row of scores, under the adjacency that `sensitivity` is stated for: (k eps0, 0)-DP, and rho-zCDP with rho = k
         eps0^2 / 8, as each pick is eps0-bounded-range. What is released is the ordered list of k candidates. It is exact: the
-        selection is that of Gumbel noise over the reals, decided by brackets that hold for all further bits of each uniform, and
-        scores and factor are taken as the exact numbers that their doubles are. The scores themselves are **not** covered:
-        releasing those of the selected candidates, or anything that depends on them (a threshold, the documents' raw text), costs
-        extra.
+        selection is that of Gumbel noise over the reals, on scores taken as the exact numbers that their doubles are. The scores
+        themselves are **not** covered: releasing anything that depends on them (a threshold, raw text) costs extra.
 
     Edge cases:
         Equal scores share a place at random. The number of candidates is public. k may be all of them: a random ranking.
@@ -99,8 +97,6 @@ class GumbelTopK:
         object.__setattr__(self, "epsilon", total)
         object.__setattr__(self, "epsilon_per_pick", _in_range("epsilon_per_pick", per_pick))
 
-    # ---- what it costs and what it gives, before anything is spent ----
-
     @property
     def cost(self) -> tuple[float, float]:
         """(epsilon, delta) of one selection."""
@@ -122,7 +118,7 @@ class GumbelTopK:
         """One selection for `hushvec.accounting.compose`: its k picks, each of bounded range eps0."""
         from hushvec.accounting import BoundedRangeDP
 
-        return (BoundedRangeDP(epsilon=float(self._eps0)),) * self.k
+        return (BoundedRangeDP(epsilon=self.per_pick),) * self.k
 
     @property
     def noise_deviation(self) -> float:
@@ -136,8 +132,6 @@ class GumbelTopK:
             f"one selection costs epsilon = {self.cost[0]:g}, delta = 0, or rho = {self.rho:g}",
             f"the noise has the standard deviation {self.noise_deviation:.3g} in units of a score",
         )
-
-    # ---- the selection ----
 
     def select(self, scores: Any, *, generator: _core.Generator | None = None) -> NDArray[np.int64]:
         """The indices of the k selected candidates, the largest noisy score first: int64 (k,), or (rows, k) for rows.
