@@ -21,11 +21,11 @@ class Accountant:
 
     Guarantees:
         Every answer is `compose` of all that was added: valid also where later releases depended on earlier ones. The losses
-        themselves have to be fixed before the first release; an accountant that stops when a budget is reached and lets the
-        data decide about the next *loss* is a filter, and only sums of epsilons, of deltas and of rho are valid for that.
+        themselves have to be fixed before the first release: where data decide about the next *loss* (a filter), only sums of
+        epsilons, of deltas and of rho are valid.
 
     Edge cases:
-        Without releases epsilon and delta are 0.0. An accountant is not safe for use by several threads at once; it is not a ledger.
+        Without releases epsilon and delta are 0.0. Not safe for use by several threads at once, and not a ledger.
 
     Example:
         >>> from hushvec.accounting import Accountant, GaussianDP

@@ -8,7 +8,7 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec._util.display import Sheet, at_least, plural, shown
-from hushvec._util.rounding import quotient_down, sum_up, up
+from hushvec._util.rounding import quotient_down, up
 from hushvec.accounting.losses import ApproximateDP, GaussianDP, PoissonSampledGaussianDP, PrivacyLoss, PureDP, ZeroConcentratedDP
 from hushvec.accounting.poisson import EXTRA, has_dp_accounting
 from hushvec.accounting.releases import Releases, collect, one
@@ -42,9 +42,8 @@ class Composition:
     Args:
         epsilon, delta: all releases together are (epsilon, delta)-DP.
         theorem: the short name of the theorem that says so.
-        adjacency: of all the releases.
+        adjacency, releases: of all of them, and how many there are.
         candidates: what every theorem says, smallest first, those without a bound last.
-        releases: how many there are.
         unamplified: how many items of the list count without amplification, as they may rest on one sample.
     """
 
@@ -134,7 +133,12 @@ def compose_collected(releases: Releases, *, delta: float | None, epsilon: float
         raise MissingExtraError("composition of Poisson-sampled releases", EXTRA)
     if epsilon is not None:
         return _by_all_theorems(releases, delta=1.0, epsilon=validate.positive("epsilon", epsilon))
-    stated = _default_delta(releases) if delta is None else validate.number("delta", delta)
+    if delta is None and not releases.are_pure:
+        kinds = _kinds_without_epsilon(releases)
+        raise ValueError(f"delta must be given: {kinds} has an epsilon for each delta > 0, and none for delta = 0")
+    if delta is None and releases.spent >= 1:
+        raise ValueError(f"delta must be < 1, and the deltas of the releases add up to {releases.spent!r}")
+    stated = releases.spent if delta is None else validate.number("delta", delta)
     if not 0 <= stated < 1:
         raise ValueError(f"delta must be >= 0 and < 1, got {stated!r}")
     if releases.failure > stated:
@@ -171,17 +175,6 @@ def _by_all_theorems(releases: Releases, *, delta: float, epsilon: float | None)
 
 def _kinds_without_epsilon(releases: Releases) -> str:
     return ", ".join(sorted({type(loss).__name__ for loss, _ in releases.counts if loss.pure_epsilon == math.inf}))
-
-
-def _default_delta(releases: Releases) -> float:
-    """The sum of the releases' own deltas."""
-    if not releases.are_pure:
-        kinds = _kinds_without_epsilon(releases)
-        raise ValueError(f"delta must be given: {kinds} has an epsilon for each delta > 0, and none for delta = 0")
-    spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
-    if spent >= 1:
-        raise ValueError(f"delta must be < 1, and the deltas of the releases add up to {spent!r}")
-    return spent
 
 
 COMPOSITIONS = ("joint", "basic")

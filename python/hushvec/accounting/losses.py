@@ -414,8 +414,8 @@ class PoissonSampledGaussianDP(NoiseLoss):
 
     Args:
         noise_multiplier: sigma divided by the L2 sensitivity **under this adjacency**, > 0. For vectors of norm at most C that is
-            sigma/C under add-remove and sigma/(2 C) under replace-one. With sampling_probability = 1 it is `GaussianDP`.
-        sampling_probability: in (0, 1].
+            sigma/C under add-remove and sigma/(2 C) under replace-one.
+        sampling_probability: in (0, 1]; with 1 it is `GaussianDP`.
         adjacency: "add-remove" unless said otherwise, which is what noise multipliers of DP-SGD refer to.
 
     Guarantees:
@@ -482,9 +482,8 @@ class Shuffled(OneEpsilonLoss):
         docs/proofs/shuffling.md. delta = 0, rho and rdp are those of one report.
 
     Edge cases:
-        Under add-remove it is refused: the number of reports is seen, and tells whether a person is there. Where absent people
-        send the report of a fixed input, leaving is being replaced by that input, and this loss covers it. n = 1 costs what
-        one report does. Above n = 2^30, n counts in the closed form alone, and as 2^30 otherwise.
+        Under add-remove it is refused: the number of reports tells whether a person is there. Where absent people send the report of
+        a fixed input, this loss covers leaving. Above n = 2^30, n counts in the closed form alone, and as 2^30 otherwise.
 
     Reference:
         Feldman, McMillan, Talwar, "Hiding Among the Clones" (2021); docs/proofs/shuffling.md, whose claim 1 is the pair used here.

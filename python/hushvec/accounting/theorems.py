@@ -108,13 +108,12 @@ class Basic(Theorem):
         return f"more than {MOST_INVERTED} different sampled losses" if many else ""
 
     def epsilon(self, releases: Releases, delta: float) -> float:
-        spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
-        if spent > delta:
+        if releases.spent > delta:
             return math.inf
-        alone = self._shared(releases, delta, spent, ())
-        return min(alone, self._shared(releases, delta, spent, (Shuffled,))) if _shuffled_share(releases) else alone
+        alone = self._shared(releases, delta, ())
+        return min(alone, self._shared(releases, delta, (Shuffled,))) if _shuffled_share(releases) else alone
 
-    def _shared(self, releases: Releases, delta: float, spent: float, also: tuple[type[PrivacyLoss], ...]) -> float:
+    def _shared(self, releases: Releases, delta: float, also: tuple[type[PrivacyLoss], ...]) -> float:
         """`epsilon` where losses of the kinds `also` share delta, although they have an epsilon without it."""
         sharing, fixed = [], []
         for loss, count in releases.counts:
@@ -124,16 +123,15 @@ class Basic(Theorem):
                 fixed.append((loss.pure_epsilon, count))
         if not sharing:
             return sum_up(fixed)
-        share = down((delta - spent) / sum(count for _, count in sharing))
+        share = down((delta - releases.spent) / sum(count for _, count in sharing))
         if share <= 0:
             return math.inf
         return sum_up([*fixed, *_epsilons(sharing, share)])
 
     def delta(self, releases: Releases, epsilon: float) -> float:
         if releases.are_pure:
-            spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
             if sum_up((loss.pure_epsilon, count) for loss, count in releases.counts) <= epsilon:
-                return min(1.0, spent)
+                return min(1.0, releases.spent)
             if not _shuffled_share(releases):
                 return 1.0
         # Shares are sought on a scale of logarithms, as the smallest deltas are far below 1.
@@ -166,17 +164,15 @@ class Advanced(Theorem):
         return "" if releases.are_pure else "needs an epsilon of every release"
 
     def epsilon(self, releases: Releases, delta: float) -> float:
-        spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
-        slack = down(delta - spent, of=delta) if spent else delta
+        slack = down(delta - releases.spent, of=delta) if releases.spent else delta
         return advanced_epsilon(*_moments(releases), slack) if slack > 0 else math.inf
 
     def delta(self, releases: Releases, epsilon: float) -> float:
-        spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
         squares, drift = _moments(releases)
         distance = down(epsilon - drift, of=epsilon)
         if distance <= 0:
             return 1.0
-        return min(1.0, up(spent + up(math.exp(-down(distance * distance / (2 * squares), units=16)))))
+        return min(1.0, up(releases.spent + up(math.exp(-down(distance * distance / (2 * squares), units=16)))))
 
 
 def advanced_epsilon(squares: float, drift: float, slack: float) -> float:
