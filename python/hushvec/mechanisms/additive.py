@@ -93,11 +93,6 @@ class Gaussian(_GaussianNoise):
     epsilon: float
     delta: float = 1e-5
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
-        self._keep("delta", validate.delta(self.delta))
-
     @cached_property
     def sigma(self) -> float:
         return as_used("sigma", float(gaussian_sigma(self.epsilon, self.delta, self.sensitivity)), self.clip_norm)
@@ -132,7 +127,6 @@ class EmpiricalGaussian(_GaussianNoise):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._keep("chosen_sigma", validate.positive("sigma", self.chosen_sigma))
-        self._keep("delta", validate.delta(self.delta))
 
     @cached_property
     def sigma(self) -> float:
@@ -150,10 +144,6 @@ class EmpiricalGaussian(_GaussianNoise):
 class _LaplaceNoise(AdditiveNoise):
     parameter_name = "scale"
     epsilon: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
 
     @cached_property
     def scale(self) -> float:

@@ -56,6 +56,11 @@ class Mechanism(ABC):
         self._keep("dimension", validate.whole_number("dimension", self.dimension, at_least=1))
         self._keep("clip_norm", validate.clip_norm(self.clip_norm))
         self._keep("rows_per_person", validate.whole_number("rows_per_person", self.rows_per_person, at_least=1))
+        given = vars(self)
+        if "epsilon" in given:
+            self._keep("epsilon", validate.positive("epsilon", given["epsilon"]))
+        if "delta" in given:
+            self._keep("delta", validate.delta(given["delta"]))
 
     def _keep(self, name: str, value: float) -> None:
         """The checked form of an argument in its place: 8 and numpy's 8 are the float 8.0 in receipts, jobs and files alike."""

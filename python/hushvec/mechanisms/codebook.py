@@ -396,7 +396,6 @@ class CodebookResponse(Mechanism):
         super().__post_init__()
         if not isinstance(self.codebook, PublicCodebook):
             raise TypeError(f"codebook must be a PublicCodebook, got {validate.kind(self.codebook)}")
-        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
         if self.dimension != self.codebook.dimension:
             raise ValueError(f"dimension must be {self.codebook.dimension}, that of the codebook, got {self.dimension}")
         if self.clip_norm != 1:

@@ -73,7 +73,6 @@ class PrivUnit(VectorMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
         if self.corpus_size is not None:
             self._keep("corpus_size", validate.whole_number("corpus_size", self.corpus_size, at_least=1))
         if not SMALLEST_EPSILON <= self.epsilon_per_row <= LARGEST_EPSILON:
