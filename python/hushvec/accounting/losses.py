@@ -532,3 +532,5 @@ class Shuffled(OneEpsilonLoss):
 
 _KINDS = (PureDP, ApproximateDP, BoundedRangeDP, ZeroConcentratedDP, GaussianDP, LaplaceDP, PoissonSampledGaussianDP, Shuffled)
 LOSSES: dict[str, type[PrivacyLoss]] = {loss.name: loss for loss in _KINDS}
+
+__all__ = ["ADJACENCIES", "LOSSES", "PrivacyLoss", *(kind.__name__ for kind in _KINDS)]

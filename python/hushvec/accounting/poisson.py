@@ -116,13 +116,9 @@ def replace_one_rdp(noise_multiplier: float, sampling_probability: float, orders
 def _log_moments(noise_multiplier: float, sampling_probability: float) -> NDArray[np.float64]:
     """(a - 1) D(a) at a = 1 and at WHOLE_ORDERS, rounded up."""
     accounting = dp_accounting("the Renyi curve of a Poisson-sampled Gaussian")
-    whole = WHOLE_ORDERS
-    accountant = accounting.rdp.RdpAccountant(
-        orders=whole, neighboring_relation=accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
-    )
-    accountant.compose(
-        accounting.PoissonSampledDpEvent(sampling_probability, accounting.GaussianDpEvent(noise_multiplier))
-    )
+    whole, relation = WHOLE_ORDERS, accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
+    accountant = accounting.rdp.RdpAccountant(orders=whole, neighboring_relation=relation)
+    accountant.compose(accounting.PoissonSampledDpEvent(sampling_probability, accounting.GaussianDpEvent(noise_multiplier)))
     moments = (whole - 1) * accountant.rdp
     # Each of a + 1 terms of the moment carries the rounding of three ln(a!), of logarithms of q and 1 - q, and of the exponent.
     magnitude = 3 * whole * np.log(whole) + whole * (abs(math.log(sampling_probability)) + 1) + np.abs(moments)
