@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import Callable
+
+import numpy as np
 
 import laws
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from workloads import Workload
+from workloads import CLIP_NORM, SCALE, SIGMA, Workload
 
 OPERATIONS = ("gaussian", "laplace", "clip_and_noise", "calibrate")
 
@@ -82,6 +80,29 @@ class Contestant:
         """Bytes of user data that must be read and written for each item."""
         return {"gaussian": 4, "laplace": 4, "clip_and_noise": 8, "calibrate": 24}[operation]
 
+    def rows_of(self, workload: Workload) -> int:
+        """How many rows (or samples of a flat shape) one call makes."""
+        if self.sample_limit is None:
+            return workload.shape[0]
+        return min(workload.shape[0], max(1, self.sample_limit // workload.row_length))
+
+    def items_of(self, workload: Workload) -> int:
+        return self.rows_of(workload) * workload.row_length
+
+    def bind(self, workload: Workload) -> Callable[[], np.ndarray]:
+        """The call to time, with every argument in place."""
+        rows = self.rows_of(workload)
+        if workload.operation == "calibrate":
+            epsilon, delta = (values[:rows] for values in workload.pairs)
+            return lambda: self.calibrate(epsilon, delta)
+        out = workload.out[:rows]
+        if workload.operation == "gaussian":
+            return lambda: self.gaussian(out, SIGMA)
+        if workload.operation == "laplace":
+            return lambda: self.laplace(out, SCALE)
+        x = workload.x[:rows]
+        return lambda: self.clip_and_noise(x, CLIP_NORM, SIGMA, out)
+
     def enter_turn(self) -> None:
         """Untimed: sets what other contestants may have changed, such as threads."""
 
@@ -92,7 +113,7 @@ class Contestant:
         predecessor's, be in the caches when the clock starts.
         """
         self.enter_turn()
-        call = workload.bind(self)
+        call = self.bind(workload)
         call()
         start = time.perf_counter_ns()
         for _ in range(calls):
@@ -102,6 +123,6 @@ class Contestant:
     def complaint(self, workload: Workload) -> str:
         """Why the output is not what the workload asks for, or an empty string."""
         self.enter_turn()
-        call = workload.bind(self)
+        call = self.bind(workload)
         first = call().copy()
-        return laws.complaint(workload, self, first, call())
+        return laws.complaint(workload, self.rows_of(workload), first, call())

@@ -140,41 +140,24 @@ def machines() -> str:
     return "\n".join(_machine_line(machine) for machine in MACHINES) + "\n"
 
 
-def _bound(claim: dict[str, Any]) -> str:
-    return f"{'<=' if claim['at_most'] else '>='} {claim['bound']:g}"
-
-
-def _judged() -> dict[str, dict[str, dict[str, Any]]]:
-    """By machine whose run has claims about AES-256, and by text: the claim that the machine could judge."""
-    found = {}
-    for machine in MACHINES:
-        claims = [claim for claim in machine.record()["claims"] if "aes256" in claim["text"]]
-        if claims:
-            found[machine.name] = {claim["text"]: claim for claim in claims if claim["verdict"] != "not judged here"}
-    return found
-
-
-def _bounds() -> dict[str, dict[str, str]]:
-    """By text, the bound for each maker of CPUs, which every run has."""
-    found: dict[str, dict[str, str]] = {}
-    for claim in AMD.record()["claims"]:
-        if "aes256" in claim["text"]:
-            found.setdefault(claim["text"], {})[claim["stated_for"]] = _bound(claim)
-    return found
-
-
 def claims() -> str:
-    """The claims about AES-256, the bounds for both makers of CPUs, and what each run says that has them."""
-    judged = _judged()
+    """The claims about AES-256, their bounds by generation of CPUs, and what each run says that has them."""
+    judged = {}
+    for machine in MACHINES:
+        found = {claim["text"]: claim for claim in machine.record()["claims"] if "aes256" in claim["text"]}
+        if found:
+            judged[machine.name] = found
+    listed = next(iter(judged.values())).values()
+    generations = list(dict.fromkeys(name for claim in listed for name in claim["bounds"]))
     lines = []
-    for text, bounds in _bounds().items():
-        line = [text, *(bounds.get(maker, bounds.get("any", "")) for maker in ("AMD", "Intel"))]
-        for verdicts in judged.values():
-            claim = verdicts[text]
-            line += ["-" if claim["measured"] is None else f"{claim['measured']:.2f}", claim["verdict"]]
+    for claim in listed:
+        sign = "<=" if claim["at_most"] else ">="
+        line = [claim["text"], *(f"{sign} {claim['bounds'][name]:g}" if name in claim["bounds"] else "" for name in generations)]
+        for found in judged.values():
+            own = found[claim["text"]]
+            line += ["-" if own["measured"] is None else f"{own['measured']:.2f}", own["verdict"]]
         lines.append(line)
-    header = ["target", "AMD", "Intel", *(cell for name in judged for cell in (f"measured on {name}", ""))]
-    return markdown(header, lines)
+    return markdown(["claim", *generations, *(cell for name in judged for cell in (f"measured on {name}", ""))], lines)
 
 
 def speed() -> str:

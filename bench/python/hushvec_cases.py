@@ -156,7 +156,7 @@ class HushvecPrivUnit(HushvecCase):
 
     def complaint(self, workload: workloads.Workload) -> str:
         self.enter_turn()
-        call = workload.bind(self)
+        call = self.bind(workload)
         first = call().copy()
         return laws.privunit_complaint(workload.x, first, call(), self._law(workload.row_length).sigma)
 
@@ -192,9 +192,9 @@ class HushvecJobs(HushvecCase):
     def complaint(self, workload: workloads.Workload) -> str:
         """A job gives the same rows the same noise, so each of the two calls is another job's."""
         self.enter_turn()
-        first = workload.bind(self)()
+        first = self.bind(workload)()
         self.enter_turn()
-        return laws.complaint(workload, self, first, workload.bind(self)())
+        return laws.complaint(workload, self.rows_of(workload), first, self.bind(workload)())
 
 
 class HushvecSigma(HushvecCase):

@@ -36,12 +36,12 @@ def time_and_check(benchmark: Any, contestant: Contestant, work: Workload) -> No
         assert contestant.complaint(work) == ""
         benchmark.group = work.operation
         benchmark.extra_info.update(
-            items_per_call=work.items_for(contestant),
+            items_per_call=contestant.items_of(work),
             bytes_per_item=contestant.bytes_per_item(work.operation),
             secure_key_stream=contestant.secure_key_stream,
             exact=contestant.exact,
         )
         contestant.enter_turn()
-        benchmark(work.bind(contestant))
+        benchmark(contestant.bind(work))
     finally:
         contestant.close()

@@ -19,13 +19,13 @@ ABSENT = "-"
 BUSY_SPREAD = 0.05
 
 
-def align(rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Columns padded to equal width; the first `left` to the left, the others to the right."""
+def align(rows: Sequence[Sequence[str]]) -> str:
+    """Columns padded to equal width; the first to the left, the others to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
     for row in rows:
         cells = [
-            cell.ljust(width) if column < left else cell.rjust(width)
+            cell.rjust(width) if column else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths))
         ]
         lines.append("  ".join(cells).rstrip())
@@ -80,21 +80,20 @@ def workload_table(outcome: Outcome) -> str:
 
 
 def claims_table(verdicts: Sequence[Verdict]) -> str:
-    rows = [["claim", "for", "claimed", "measured", "verdict"]]
+    rows = [["claim", "claimed", "measured", "verdict"]]
     for verdict in verdicts:
         claim = verdict.claim
         show = _ratio if claim.below is not None else lambda ns: f"{_number(ns)} ns"
         rows.append([
             claim.text,
-            claim.stated_for,
-            ("<= " if claim.at_most else ">= ") + show(claim.bound),
+            ABSENT if verdict.bound is None else ("<= " if claim.at_most else ">= ") + show(verdict.bound),
             ABSENT if verdict.measured is None else show(verdict.measured),
             verdict.word + (f" ({verdict.reason})" if verdict.reason else ""),
         ])
     verdict_width = max(len(row[-1]) for row in rows)
     for row in rows:
         row[-1] = row[-1].ljust(verdict_width)
-    return align(rows, left=2)
+    return align(rows)
 
 
 def _series_record(series: Series) -> dict[str, Any]:
@@ -145,8 +144,8 @@ def results_record(
             {
                 "text": verdict.claim.text,
                 "workload": verdict.claim.workload,
-                "stated_for": verdict.claim.stated_for,
-                "bound": verdict.claim.bound,
+                "bounds": dict(verdict.claim.bounds),
+                "bound": verdict.bound,
                 "at_most": verdict.claim.at_most,
                 "measured": verdict.measured,
                 "verdict": verdict.word,

@@ -102,7 +102,7 @@ def run_rounds(
             continue
         outcome.series[contestant.name] = Series(
             contestant,
-            workload.items_for(contestant),
+            contestant.items_of(workload),
             contestant.bytes_per_item(workload.operation),
             calls_per_turn(contestant.measure(workload, 1)),
         )

@@ -123,12 +123,12 @@ def main(arguments: Sequence[str]) -> int:
         for contestant in contestants:
             contestant.close()
 
-    host = claims.Host(facts["machine"]["vendor"], *hushvec_cases.in_use())
-    verdicts = [claims.judge(claim, outcomes, host) for claim in claims.CLAIMS
+    generation = claims.generation_of(facts["machine"], *hushvec_cases.in_use())
+    verdicts = [claims.judge(claim, outcomes, generation) for claim in claims.CLAIMS
                 if claim.workload in outcomes]
     note = "; a quick run: the sizes are not those of the claims" if options.quick else ""
-    print(f"\nClaims (AVX-512, one thread, float32, unless a line says otherwise{note}; "
-          f"this CPU: {host.name}, hushvec uses {host.backend}, AES-256 by {host.aes})")
+    print(f"\nClaims for {generation} (one thread, float32, unless a line says otherwise{note})")
+    print(f"Its ports allow, in cycles for 32 samples: {claims.GENERATIONS.get(generation, 'not counted')}")
     print(report.claims_table(verdicts))
     print(claims.summary(verdicts))
 

@@ -67,7 +67,7 @@ class ThreadedCopy(Contestant):
         return out
 
     def complaint(self, workload: Workload) -> str:
-        released = workload.bind(self)()
+        released = self.bind(workload)()
         source = self._source if workload.operation == "gaussian" else workload.x
         return "" if np.array_equal(released, source) else "the copy differs from its source"
 

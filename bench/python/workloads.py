@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from contestant import Contestant
 
 SIGMA = 0.6
 SCALE = 0.6
@@ -83,30 +80,6 @@ class Workload:
     def spec(self) -> dict[str, Any]:
         """What `workload_from_spec` needs to build the same workload in another process."""
         return asdict(self)
-
-    def rows_for(self, contestant: Contestant) -> int:
-        """How many rows (or samples of a flat shape) one call of `contestant` makes."""
-        if contestant.sample_limit is None:
-            return self.shape[0]
-        return min(self.shape[0], max(1, contestant.sample_limit // self.row_length))
-
-    def items_for(self, contestant: Contestant) -> int:
-        return self.rows_for(contestant) * self.row_length
-
-    def bind(self, contestant: Contestant) -> Callable[[], np.ndarray]:
-        """The call to time, with every argument in place."""
-        rows = self.rows_for(contestant)
-        if self.operation == "gaussian":
-            out = self.out[:rows]
-            return lambda: contestant.gaussian(out, SIGMA)
-        if self.operation == "laplace":
-            out = self.out[:rows]
-            return lambda: contestant.laplace(out, SCALE)
-        if self.operation == "clip_and_noise":
-            x, out = self.x[:rows], self.out[:rows]
-            return lambda: contestant.clip_and_noise(x, CLIP_NORM, SIGMA, out)
-        epsilon, delta = (values[:rows] for values in self.pairs)
-        return lambda: contestant.calibrate(epsilon, delta)
 
 
 def workload_from_spec(spec: dict[str, Any]) -> Workload:

@@ -2,19 +2,18 @@
 
 import math
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from hushvec.accounting import GaussianDP, LaplaceDP, PoissonSampledGaussianDP, compose, pld
+from hushvec.accounting import GaussianDP, LaplaceDP, PoissonSampledGaussianDP, PureDP, compose, pld
 from hushvec.accounting import pld as grids
 from hushvec.accounting import poisson as curves
-from hushvec.accounting import poisson as extra
 from hushvec.accounting.tilted import shortfall
 
 pytest.importorskip("dp_accounting")
-accounting = extra.dp_accounting("tests")
+from dp_accounting import NeighboringRelation  # noqa: E402
+from dp_accounting.pld import common, privacy_loss_distribution  # noqa: E402
 
 # loss, direction, grid step
 RELEASES = [
@@ -30,33 +29,51 @@ RELEASES = [
 @pytest.mark.parametrize("loss, direction, step", RELEASES)
 def test_grids_are_those_of_dp_accounting(loss, direction, step):
     """The same cells, and masses up to the rounding of the points: differences of deltas near 1, divided by the step."""
-    theirs = grids.grid_law(getattr(pld._one(accounting, loss, step), f"_pmf_{direction}"))
-    ours = grids.sampled_gaussian_law(accounting, *pld._gaussian_curve(loss, direction), step)
-    assert (ours.first, len(ours.masses)) == (theirs.first, len(theirs.masses))
-    assert np.abs(ours.masses - theirs.masses).max() < 8 * 2.0**-53 / step
-    assert ours.unbounded == pytest.approx(theirs.unbounded, rel=1e-6)
-    assert math.fsum(ours.masses) == pytest.approx(math.fsum(theirs.masses), abs=1e-11)
+    deviation, probability, way = pld._gaussian_curve(loss, direction)
+    relation = NeighboringRelation.REPLACE_ONE if way == "replace" else NeighboringRelation.ADD_OR_REMOVE_ONE
+    made = privacy_loss_distribution.from_gaussian_mechanism(
+        deviation, value_discretization_interval=step, sampling_prob=probability, neighboring_relation=relation
+    )
+    require_equal(grids.sampled_gaussian_law(deviation, probability, way, step), getattr(made, f"_pmf_{direction}"), step)
+
+
+@pytest.mark.parametrize("loss", [LaplaceDP(noise_multiplier=2.0), LaplaceDP(noise_multiplier=0.5), PureDP(epsilon=0.3)])
+def test_grids_of_other_noise_are_those_of_dp_accounting(loss):
+    if isinstance(loss, LaplaceDP):
+        made = privacy_loss_distribution.from_laplace_mechanism(loss.noise_multiplier, value_discretization_interval=1e-3)
+    else:
+        parameters = common.DifferentialPrivacyParameters(loss.pure_epsilon, 0.0)
+        made = privacy_loss_distribution.from_privacy_parameters(parameters, value_discretization_interval=1e-3)
+    require_equal(pld._law(loss, "remove", 1e-3), made._pmf_remove, 1e-3)
+
+
+def require_equal(ours, theirs, step):
+    theirs = theirs.to_dense_pmf()
+    assert (ours.first, len(ours.masses)) == (theirs._lower_loss, len(theirs._probs))
+    assert np.abs(ours.masses - theirs._probs).max() < 8 * 2.0**-53 / step
+    assert ours.unbounded == pytest.approx(theirs._infinity_mass, rel=1e-6, abs=1e-16)
+    assert math.fsum(ours.masses) == pytest.approx(math.fsum(theirs._probs), abs=1e-11)
 
 
 @pytest.mark.parametrize("loss, direction, step", RELEASES)
 def test_points_off_by_a_little_are_noticed_and_paid_for(loss, direction, step, monkeypatch):
     """Deltas at any other point than the crossing are too small; the comparison with the curve adds what they are short of."""
-    assert pld._law(accounting, loss, direction, step).short.max() < 1e-12
+    assert pld._law(loss, direction, step).short.max() < 1e-12
     curve, crossings = pld._gaussian_curve(loss, direction), curves.crossings
     at_crossings = partial(curves.sampled_gaussian, *curve)
     monkeypatch.setattr(pld, "crossings", lambda *at: (crossings(*at)[0] + 0.1 * loss.noise_multiplier, crossings(*at)[1]))
-    wrong = grids.sampled_gaussian_law(accounting, *curve, step)
+    wrong = grids.sampled_gaussian_law(*curve, step)
     monkeypatch.undo()
     assert shortfall(wrong, step, at_crossings).max() > 1e-9
 
 
-def test_losses_beyond_the_floats_are_left_to_dp_accounting():
+def test_losses_beyond_the_floats_have_a_grid_that_is_not_compared():
     """Next to no noise: e^loss overflows."""
     loss = PoissonSampledGaussianDP(noise_multiplier=0.025, sampling_probability=0.5)
-    assert grids.sampled_gaussian_law(accounting, 0.025, 0.5, "remove", 0.1) is None
-    law = pld._law(accounting, loss, "remove", 0.1)
-    assert law.short is None and (law.first + len(law.masses)) * 0.1 > grids.LARGEST_LOSS
-    assert math.fsum([law.unbounded, *law.masses]) == pytest.approx(1.0, abs=1e-9)
+    for direction in ("remove", "add"):
+        law = pld._law(loss, direction, 0.1)
+        assert law.short is None and max(-law.first, law.first + len(law.masses)) * 0.1 > grids.LARGEST_LOSS
+        assert math.fsum([law.unbounded, *law.masses]) == pytest.approx(1.0, abs=1e-9)
 
 
 def test_a_mixture_of_kinds_has_all_of_them():
@@ -65,11 +82,6 @@ def test_a_mixture_of_kinds_has_all_of_them():
     alone = compose([(step, 50)], delta=1e-5)
     both = compose([(step, 50), (LaplaceDP(noise_multiplier=10.0, adjacency="add-remove"), 5)], delta=1e-5)
     assert both.theorem == "pld" and alone.epsilon < both.epsilon < alone.epsilon + 0.5
-
-
-def test_a_release_without_the_names_of_a_grid_is_refused():
-    with pytest.raises(RuntimeError, match=r"dp-accounting must be 0.6.0, as the extra accounting has it, got \d"):
-        grids.grid_law(SimpleNamespace(to_dense_pmf=lambda: SimpleNamespace(_probs=[1.0])))
 
 
 @pytest.mark.parametrize("of", [curves.sampled_gaussian, curves.crossings])

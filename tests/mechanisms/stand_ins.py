@@ -22,16 +22,3 @@ class StandIn:
     @property
     def noise_norm(self):
         return self.norm
-
-
-class StandInResponse:
-    def __init__(self, *, epsilon, k=0, labels=()):
-        self.k = k or len(labels)
-        if len(set(labels)) < len(labels):
-            raise ValueError("labels must be all different")
-        self.cost = (epsilon, 0.0)
-
-
-class StandInTopK:
-    def __init__(self, *, k, epsilon, sensitivity):
-        self.k, self.sensitivity, self.cost = k, sensitivity, (epsilon, 0.0)

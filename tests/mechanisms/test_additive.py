@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.mechanisms import MECHANISMS, EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, root_up, rounded_up, sensitivity
-from hushvec.mechanisms.by_name import element_variance
+from hushvec.mechanisms import (
+    MECHANISMS,
+    EmpiricalGaussian,
+    Gaussian,
+    L2Laplace,
+    Laplacian,
+    element_variance,
+    root_up,
+    rounded_up,
+    sensitivity,
+)
 
 EPSILONS = [0.01, 1.0, 8.0, 100.0]
 SIZES = [1, 2, 3, 384, 1920]

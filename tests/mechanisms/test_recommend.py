@@ -14,17 +14,15 @@ from scipy import stats
 from hushvec import mechanisms
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian
 from hushvec.mechanisms.recommend import recommend
-from mechanisms.stand_ins import StandIn, StandInResponse, StandInTopK
+from mechanisms.stand_ins import StandIn
 
 ALPHA = 1e-6
 
 
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch):
-    """Known figures in place of PrivUnit's; the discrete mechanisms have figures of their own formula."""
+    """Known figures in place of PrivUnit's."""
     monkeypatch.setattr(mechanisms, "PrivUnit", StandIn, raising=False)
-    monkeypatch.setattr(mechanisms, "RandomizedResponse", StandInResponse, raising=False)
-    monkeypatch.setattr(mechanisms, "GumbelTopK", StandInTopK, raising=False)
 
 
 def option(recommendation, name):

@@ -13,9 +13,6 @@ KNOWN = {
     "_util/torch_recording.py": dict.fromkeys(
         ("_C", "_len_torch_dispatch_stack", "_functorch"), "public means find the same, a few microseconds slower"
     ),
-    "accounting/pld.py": dict.fromkeys(
-        ("_lower_loss", "_probs", "_infinity_mass"), "an error that names the release of the extra, which has them"
-    ),
     "cli/_parser.py": {"_actions": "Python's own; no public name"},
     "embedders/checkpoints.py": {"_orig_mod": "an error that names the missing weights"},
     "integrations/datasets.py": {"_fingerprint": "results are computed again, not read from the cache"},
@@ -32,7 +29,7 @@ KNOWN = {
     ),
 }
 # Parts of names of our own, and methods that Python and notebooks document.
-OURS = {"_asdict", "_core", "_cuda", "_repr_html_", "_row_of", "_pmf_", "_ci_lower", "_ci_upper", "_hnsw", "_token_id"}
+OURS = {"_asdict", "_core", "_cuda", "_repr_html_", "_row_of", "_ci_lower", "_ci_upper", "_hnsw", "_token_id"}
 _PRIVATE = re.compile(r"_[A-Za-z]\w*")
 
 

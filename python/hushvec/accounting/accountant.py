@@ -21,11 +21,11 @@ class Accountant:
 
     Guarantees:
         Every answer is `compose` of all that was added: valid also where later releases depended on earlier ones. The losses
-        themselves have to be fixed before the first release; an accountant that stops when a budget is reached and lets the
-        data decide about the next *loss* is a filter, and only sums of epsilons, of deltas and of rho are valid for that.
+        themselves have to be fixed before the first release: where data decide about the next *loss* (a filter), only sums of
+        epsilons, of deltas and of rho are valid.
 
     Edge cases:
-        Without releases epsilon and delta are 0.0. An accountant is not safe for use by several threads at once; it is not a ledger.
+        Without releases epsilon and delta are 0.0. Not safe for use by several threads at once, and not a ledger.
 
     Example:
         >>> from hushvec.accounting import Accountant, GaussianDP
@@ -130,7 +130,12 @@ class Accountant:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Accountant:
         """The accountant that `to_dict` described."""
-        _require_fields("accountant", stored, {"accountant_version", "adjacency", "releases"})
+        expected = ["accountant_version", "adjacency", "releases"]
+        if not isinstance(stored, Mapping):
+            raise TypeError(f"accountant must be a mapping, got {validate.kind(stored)}")
+        found = sorted(map(str, stored))
+        if found != expected:
+            raise ValueError(f"accountant must have the fields {', '.join(expected)}, got {', '.join(found)}")
         if stored["accountant_version"] != VERSION:
             raise ValueError(f"accountant_version must be {VERSION}, got {stored['accountant_version']!r}")
         if not isinstance(stored["releases"], list):
@@ -158,10 +163,3 @@ def _from_entry(entry: Any, adjacency: str | None) -> tuple[PrivacyLoss, int]:
         return kind(**{**arguments, "adjacency": adjacency}), validate.whole_number("count", count, at_least=1)
     except TypeError as mistake:
         raise TypeError(f"a release of loss {kind.name!r} cannot be read: {mistake}") from None
-
-
-def _require_fields(what: str, stored: Any, expected: set[str]) -> None:
-    if not isinstance(stored, Mapping):
-        raise TypeError(f"{what} must be a mapping, got {validate.kind(stored)}")
-    if set(stored) != expected:
-        raise ValueError(f"{what} must have the fields {', '.join(sorted(expected))}, got {', '.join(sorted(map(str, stored)))}")

@@ -8,13 +8,15 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec._util.display import Sheet, at_least, plural, shown
-from hushvec._util.rounding import quotient_down, sum_up, up
+from hushvec._util.rounding import quotient_down, up
 from hushvec.accounting.losses import ApproximateDP, GaussianDP, PoissonSampledGaussianDP, PrivacyLoss, PureDP, ZeroConcentratedDP
 from hushvec.accounting.poisson import EXTRA, has_dp_accounting
 from hushvec.accounting.releases import Releases, collect, one
 from hushvec.accounting.theorems import THEOREMS
 from hushvec.errors import MissingExtraError
 from hushvec.noise.calibration import gaussian_sigma
+
+_WHY_UNAMPLIFIED = "count without amplification: their samples are the same, or not known to be independent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +42,8 @@ class Composition:
     Args:
         epsilon, delta: all releases together are (epsilon, delta)-DP.
         theorem: the short name of the theorem that says so.
-        adjacency: of all the releases.
+        adjacency, releases: of all of them, and how many there are.
         candidates: what every theorem says, smallest first, those without a bound last.
-        releases: how many there are.
         unamplified: how many items of the list count without amplification, as they may rest on one sample.
     """
 
@@ -68,13 +69,9 @@ class Composition:
             ),
             (
                 *(("delta is 1, so this guarantees nothing",) if self.delta >= 1 else ()),
-                *((self._why_unamplified,) if self.unamplified else ()),
+                *((f"{self.unamplified} items {_WHY_UNAMPLIFIED}",) if self.unamplified else ()),
             ),
         )
-
-    @property
-    def _why_unamplified(self) -> str:
-        return f"{self.unamplified} items count without amplification: their samples are the same, or not known to be independent"
 
 
 def _price(epsilon: float, delta: float) -> str:
@@ -95,14 +92,10 @@ def compose(
         epsilon: > 0, the epsilon to state; the smallest delta is looked for. Not together with delta.
         independent_samples: your word that receipts of training rest on samples of their own where they do not show it.
 
-    Returns:
-        A Composition, with every theorem's answer in `candidates`.
-
     Raises:
         ValueError: the list is empty; adjacencies are mixed; no theorem gives a bound, such as for delta = 0 with Gaussian noise, or a
             delta below that of the releases; delta is needed and not given, as where all are Gaussian.
         MissingExtraError: releases are Poisson-sampled and hushvec[accounting] is not installed.
-        RuntimeError: floating-point numbers are not rounded to nearest in this thread.
 
     Guarantees:
         Valid for releases chosen adaptively, each with a loss fixed in advance, and never below what its theorem gives in real
@@ -139,39 +132,35 @@ def compose_collected(releases: Releases, *, delta: float | None, epsilon: float
     if releases.of_kind(PoissonSampledGaussianDP) and not releases.only and not has_dp_accounting():
         raise MissingExtraError("composition of Poisson-sampled releases", EXTRA)
     if epsilon is not None:
-        return _smallest_delta(releases, validate.positive("epsilon", epsilon))
-    stated = _default_delta(releases) if delta is None else validate.number("delta", delta)
+        return _by_all_theorems(releases, delta=1.0, epsilon=validate.positive("epsilon", epsilon))
+    if delta is None and not releases.are_pure:
+        kinds = _kinds_without_epsilon(releases)
+        raise ValueError(f"delta must be given: {kinds} has an epsilon for each delta > 0, and none for delta = 0")
+    if delta is None and releases.spent >= 1:
+        raise ValueError(f"delta must be < 1, and the deltas of the releases add up to {releases.spent!r}")
+    stated = releases.spent if delta is None else validate.number("delta", delta)
     if not 0 <= stated < 1:
         raise ValueError(f"delta must be >= 0 and < 1, got {stated!r}")
-    return _smallest_epsilon(releases, stated)
+    if releases.failure > stated:
+        raise ValueError(f"delta must be >= {releases.failure!r}, which the releases spend themselves, got {stated!r}")
+    if stated <= releases.failure and not releases.are_pure:
+        raise ValueError(f"delta must be > {releases.failure!r} for {_kinds_without_epsilon(releases)}, got {stated!r}")
+    return _by_all_theorems(releases, delta=stated, epsilon=None)
 
 
-def _smallest_epsilon(releases: Releases, delta: float) -> Composition:
-    if releases.failure > delta:
-        raise ValueError(f"delta must be >= {releases.failure!r}, which the releases spend themselves, got {delta!r}")
-    if delta <= releases.failure and not releases.are_pure:
-        kinds = ", ".join(sorted({type(loss).__name__ for loss, _ in releases.counts if loss.pure_epsilon == math.inf}))
-        raise ValueError(f"delta must be > {releases.failure!r} for {kinds}, got {delta!r}")
+def _by_all_theorems(releases: Releases, *, delta: float, epsilon: float | None) -> Composition:
+    """What every theorem says: epsilon at delta, or delta at epsilon if that is given."""
     candidates = []
     for theorem in THEOREMS:
-        note = theorem.obstacle(releases)
-        bound = math.inf if note else theorem.epsilon(releases, delta)
-        note = note or ("" if bound < math.inf else "no finite epsilon at this delta")
-        candidates.append(Candidate(theorem=theorem.name, epsilon=bound, delta=delta, reference=theorem.reference, note=note))
-    return _composition(releases, sorted(candidates, key=lambda one: (one.epsilon, one.note != "")))
-
-
-def _smallest_delta(releases: Releases, epsilon: float) -> Composition:
-    candidates = []
-    for theorem in THEOREMS:
-        note = theorem.obstacle(releases)
-        bound = 1.0 if note else theorem.delta(releases, epsilon)
-        note = note or ("" if bound < 1 else "no delta below 1 at this epsilon")
-        candidates.append(Candidate(theorem=theorem.name, epsilon=epsilon, delta=bound, reference=theorem.reference, note=note))
-    return _composition(releases, sorted(candidates, key=lambda one: (one.delta, one.note != "")))
-
-
-def _composition(releases: Releases, candidates: list[Candidate]) -> Composition:
+        note, found, spent = theorem.obstacle(releases), math.inf, 1.0
+        if epsilon is None:
+            found, spent = found if note else theorem.epsilon(releases, delta), delta
+            note = note or ("" if found < math.inf else "no finite epsilon at this delta")
+        else:
+            found, spent = epsilon, spent if note else theorem.delta(releases, epsilon)
+            note = note or ("" if spent < 1 else "no delta below 1 at this epsilon")
+        candidates.append(Candidate(theorem=theorem.name, epsilon=found, delta=spent, reference=theorem.reference, note=note))
+    candidates.sort(key=lambda one: (one.epsilon, one.delta, one.note != ""))
     best = candidates[0]
     return Composition(
         epsilon=best.epsilon,
@@ -184,15 +173,8 @@ def _composition(releases: Releases, candidates: list[Candidate]) -> Composition
     )
 
 
-def _default_delta(releases: Releases) -> float:
-    """The sum of the releases' own deltas."""
-    if not releases.are_pure:
-        kinds = ", ".join(sorted({type(loss).__name__ for loss, _ in releases.counts if loss.pure_epsilon == math.inf}))
-        raise ValueError(f"delta must be given: {kinds} has an epsilon for each delta > 0, and none for delta = 0")
-    spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
-    if spent >= 1:
-        raise ValueError(f"delta must be < 1, and the deltas of the releases add up to {spent!r}")
-    return spent
+def _kinds_without_epsilon(releases: Releases) -> str:
+    return ", ".join(sorted({type(loss).__name__ for loss, _ in releases.counts if loss.pure_epsilon == math.inf}))
 
 
 COMPOSITIONS = ("joint", "basic")
@@ -241,14 +223,11 @@ def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> Pr
 
     Returns:
         PureDP(ln(1 + q (e^epsilon - 1))) for what is epsilon-DP, ApproximateDP with that epsilon and q delta for what is
-        (epsilon, delta)-DP, PoissonSampledGaussianDP for GaussianDP. q = 1 returns an equal guarantee.
+        (epsilon, delta)-DP, PoissonSampledGaussianDP for GaussianDP, rounded up. q = 1 returns an equal guarantee.
 
     Raises:
-        ValueError: the adjacency is replace-one, for which this theorem does not hold; a value breaks its rule.
+        ValueError: the adjacency is replace-one, for which this theorem does not hold.
         TypeError: a loss for which no theorem is implemented.
-
-    Guarantees:
-        Under add-remove, rounded up. Nothing is claimed for shuffling, fixed-size samples or replace-one.
 
     Reference:
         Balle, Barthe, Gaboardi, "Privacy Amplification by Subsampling" (2018), theorem 8.

@@ -61,7 +61,7 @@ def _arguments(kind: type[PrivacyLoss]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PrivacyLoss(ABC):
-    """Base of all losses. `adjacency` is "replace-one" or "add-remove"; see the module for what it means."""
+    """Base of all losses. All take `adjacency`, "replace-one" or "add-remove"; see the module for what it means."""
 
     name: ClassVar[str]
 
@@ -99,9 +99,7 @@ class PrivacyLoss(ABC):
         return math.inf
 
     def rdp(self, order: float) -> float:
-        """The Renyi divergence bound of an order > 1; math.inf if there is none. PoissonSampledGaussianDP needs
-        hushvec[accounting].
-        """
+        """The Renyi divergence bound of an order > 1; math.inf if there is none. Sampled losses need hushvec[accounting]."""
         checked = validate.number("order", order)
         if checked <= 1:
             raise ValueError(f"order must be > 1, got {checked!r}")
@@ -133,16 +131,11 @@ class PrivacyLoss(ABC):
         return 0.0
 
     def _store(self, **fields: Any) -> None:
-        """For constructors whose arguments are named unlike their fields."""
-        self._store_checked(**fields)
-        self.__post_init__()
-
-    def _store_checked(self, **fields: Any) -> None:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     def _store_positive(self, *names: str) -> None:
-        self._store_checked(**{name: validate.positive(name.removesuffix(_BOUND), getattr(self, name)) for name in names})
+        self._store(**{name: validate.positive(name.removesuffix(_BOUND), getattr(self, name)) for name in names})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
@@ -153,6 +146,7 @@ class OneEpsilonLoss(PrivacyLoss):
 
     def __init__(self, *, epsilon: float, adjacency: str = "replace-one") -> None:
         self._store(epsilon_bound=epsilon, adjacency=adjacency)
+        self.__post_init__()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -176,12 +170,10 @@ class PureDP(OneEpsilonLoss):
 
     Args:
         epsilon: > 0.
-        adjacency: as in `PrivacyLoss`.
 
     Guarantees:
-        The worst epsilon-DP mechanism is randomized response on one bit (Kairouz, Oh, Viswanath 2015), so with t = epsilon:
-        delta(x) = (e^t - e^x)/(1 + e^t), rdp(a) = ln(cosh((a - 1/2) t)/cosh(t/2))/(a - 1), and rho = t tanh(t/2), which is below
-        the usual t^2/2 (docs/proofs/zcdp.md).
+        Those of the worst epsilon-DP mechanism, randomized response on one bit (Kairouz, Oh, Viswanath 2015), with t = epsilon:
+        delta(x) = (e^t - e^x)/(1 + e^t) and rho = t tanh(t/2), which is below the usual t^2/2 (docs/proofs/zcdp.md).
 
     Example:
         >>> from hushvec.accounting import PureDP
@@ -203,7 +195,6 @@ class ApproximateDP(PrivacyLoss):
     Args:
         epsilon: > 0.
         delta: in [0, 1).
-        adjacency: as in `PrivacyLoss`.
 
     Guarantees:
         The worst such mechanism gives everything away with probability delta and is randomized response otherwise
@@ -222,11 +213,12 @@ class ApproximateDP(PrivacyLoss):
 
     def __init__(self, *, epsilon: float, delta: float, adjacency: str = "replace-one") -> None:
         self._store(epsilon_bound=epsilon, delta_bound=delta, adjacency=adjacency)
+        self.__post_init__()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._store_positive("epsilon_bound")
-        self._store_checked(delta_bound=validate.delta(self.delta_bound, zero_allowed=True))
+        self._store(delta_bound=validate.delta(self.delta_bound, zero_allowed=True))
 
     def _delta(self, epsilon: float) -> float:
         if epsilon >= self.epsilon_bound:
@@ -248,7 +240,6 @@ class BoundedRangeDP(OneEpsilonLoss):
 
     Args:
         epsilon: > 0, the length of the interval.
-        adjacency: as in `PrivacyLoss`.
 
     Guarantees:
         It is epsilon-DP, and better: delta(x) = (1 - e^((x - epsilon)/2))^2/(1 - e^-epsilon), rho = epsilon^2/8
@@ -285,7 +276,6 @@ class ZeroConcentratedDP(PrivacyLoss):
 
     Args:
         rho: > 0.
-        adjacency: as in `PrivacyLoss`.
 
     Guarantees:
         delta(x) is the infimum over a > 1 of e^((a - 1)(rho a - x)) (1 - 1/a)^a/(a - 1): smaller than what
@@ -305,6 +295,7 @@ class ZeroConcentratedDP(PrivacyLoss):
 
     def __init__(self, *, rho: float, adjacency: str = "replace-one") -> None:
         self._store(rho_bound=rho, adjacency=adjacency)
+        self.__post_init__()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -325,12 +316,22 @@ class ZeroConcentratedDP(PrivacyLoss):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class GaussianDP(PrivacyLoss):
+class NoiseLoss(PrivacyLoss):
+    """Losses of noise on something of bounded sensitivity."""
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._store_positive("noise_multiplier")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GaussianDP(NoiseLoss):
     """Gaussian noise on something of bounded L2 sensitivity, in any dimension.
 
     Args:
         noise_multiplier: sigma divided by the L2 sensitivity under this adjacency; > 0.
-        adjacency: as in `PrivacyLoss`.
 
     Guarantees:
         delta and epsilon are the exact profile, never below it (`hushvec.noise.calibration`). rho = 1/(2 noise_multiplier^2).
@@ -346,11 +347,6 @@ class GaussianDP(PrivacyLoss):
     """
 
     name = "gaussian"
-    noise_multiplier: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._store_positive("noise_multiplier")
 
     def _delta(self, epsilon: float) -> float:
         return float(gaussian_delta(epsilon, self.noise_multiplier))
@@ -367,12 +363,11 @@ class GaussianDP(PrivacyLoss):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LaplaceDP(PrivacyLoss):
+class LaplaceDP(NoiseLoss):
     """Laplace noise on **one** number of bounded sensitivity.
 
     Args:
         noise_multiplier: scale divided by the sensitivity under this adjacency; > 0. The pure epsilon is its inverse.
-        adjacency: as in `PrivacyLoss`.
 
     Guarantees:
         With t = 1/noise_multiplier: delta(x) = 1 - e^((x - t)/2) for x < t. For noise on several coordinates of
@@ -389,11 +384,9 @@ class LaplaceDP(PrivacyLoss):
     """
 
     name = "laplace"
-    noise_multiplier: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._store_positive("noise_multiplier")
         if not math.isfinite(self.pure_epsilon):
             raise ValueError(f"noise_multiplier must be large enough for a finite epsilon, got {self.noise_multiplier!r}")
 
@@ -416,13 +409,13 @@ class LaplaceDP(PrivacyLoss):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PoissonSampledGaussianDP(PrivacyLoss):
+class PoissonSampledGaussianDP(NoiseLoss):
     """Gaussian noise on a sum over a random subset that includes each person with the same probability, independently (DP-SGD).
 
     Args:
         noise_multiplier: sigma divided by the L2 sensitivity **under this adjacency**, > 0. For vectors of norm at most C that is
-            sigma/C under add-remove and sigma/(2 C) under replace-one. With sampling_probability = 1 it is `GaussianDP`.
-        sampling_probability: in (0, 1].
+            sigma/C under add-remove and sigma/(2 C) under replace-one.
+        sampling_probability: in (0, 1]; with 1 it is `GaussianDP`.
         adjacency: "add-remove" unless said otherwise, which is what noise multipliers of DP-SGD refer to.
 
     Guarantees:
@@ -441,13 +434,12 @@ class PoissonSampledGaussianDP(PrivacyLoss):
     """
 
     name = "poisson-gaussian"
-    noise_multiplier: float
     sampling_probability: float
     adjacency: str = "add-remove"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._store_positive("noise_multiplier", "sampling_probability")
+        self._store_positive("sampling_probability")
         if self.sampling_probability > 1:
             raise ValueError(f"sampling_probability must be > 0 and <= 1, got {self.sampling_probability!r}")
 
@@ -483,17 +475,15 @@ class Shuffled(OneEpsilonLoss):
 
     Guarantees:
         delta and epsilon hold against an observer who sees only the output of an honest shuffler: the reports in uniformly random
-        order, without names, times or anything else that tells them apart. Against the shuffler itself, and anyone who sees a
-        report on its way to it, only the local guarantee holds. Several batches compose only with fresh reports of everyone and a
-        fresh order for each. All n people use the same local randomizer, which may be any of this epsilon; or they are asked in
-        random order, each by a randomizer that may depend on the answers so far but not on who is asked. Both numbers are never
-        below the exact profile of the pair in docs/proofs/shuffling.md. delta = 0, rho and rdp are those of one report, which
-        shuffling cannot make worse.
+        order, without names, times or anything else that tells them apart; before the shuffler only the local guarantee holds.
+        Several batches compose only with fresh reports of everyone and a fresh order for each. All n people use the same local
+        randomizer, which may be any of this epsilon; or they are asked in random order, each by a randomizer that may depend on the
+        answers so far but not on who is asked. Both numbers are never below the exact profile of the pair in
+        docs/proofs/shuffling.md. delta = 0, rho and rdp are those of one report.
 
     Edge cases:
-        Under add-remove it is refused: the number of reports is seen, and tells whether a person is there. Where absent people
-        send the report of a fixed input, leaving is being replaced by that input, and this loss covers it. n = 1 costs what
-        one report does. Above n = 2^30, n counts in the closed form alone, and as 2^30 otherwise.
+        Under add-remove it is refused: the number of reports tells whether a person is there. Where absent people send the report of
+        a fixed input, this loss covers leaving. Above n = 2^30, n counts in the closed form alone, and as 2^30 otherwise.
 
     Reference:
         Feldman, McMillan, Talwar, "Hiding Among the Clones" (2021); docs/proofs/shuffling.md, whose claim 1 is the pair used here.
@@ -521,6 +511,7 @@ class Shuffled(OneEpsilonLoss):
                 raise ValueError(f"adjacency must be that of the loss, {report.adjacency!r}, got {adjacency!r}")
             epsilon, adjacency = report.epsilon_bound, report.adjacency
         self._store(epsilon_bound=epsilon, n=n, adjacency=ADJACENCIES[0] if adjacency is None else adjacency)
+        self.__post_init__()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -528,7 +519,7 @@ class Shuffled(OneEpsilonLoss):
             raise ValueError(
                 f"adjacency must be 'replace-one' for Shuffled, as the number of shuffled reports is public, got {self.adjacency!r}"
             )
-        self._store_checked(n=validate.whole_number("n", self.n, at_least=1))
+        self._store(n=validate.whole_number("n", self.n, at_least=1))
 
     @property
     def unamplified(self) -> PureDP:
@@ -539,30 +530,7 @@ class Shuffled(OneEpsilonLoss):
         return min(local, shuffling.shuffled_delta(self.epsilon_bound, self.n, epsilon)) if local else local
 
 
-__all__ = [
-    "ADJACENCIES",
-    "LOSSES",
-    "ApproximateDP",
-    "BoundedRangeDP",
-    "GaussianDP",
-    "LaplaceDP",
-    "PoissonSampledGaussianDP",
-    "PrivacyLoss",
-    "PureDP",
-    "Shuffled",
-    "ZeroConcentratedDP",
-]
+_KINDS = (PureDP, ApproximateDP, BoundedRangeDP, ZeroConcentratedDP, GaussianDP, LaplaceDP, PoissonSampledGaussianDP, Shuffled)
+LOSSES: dict[str, type[PrivacyLoss]] = {loss.name: loss for loss in _KINDS}
 
-LOSSES: dict[str, type[PrivacyLoss]] = {
-    loss.name: loss
-    for loss in (
-        PureDP,
-        ApproximateDP,
-        BoundedRangeDP,
-        ZeroConcentratedDP,
-        GaussianDP,
-        LaplaceDP,
-        PoissonSampledGaussianDP,
-        Shuffled,
-    )
-}
+__all__ = ["ADJACENCIES", "LOSSES", "PrivacyLoss", *(kind.__name__ for kind in _KINDS)]

@@ -1,70 +1,64 @@
-"""Privacy loss distributions: discretized by dp-accounting, composed here.
+"""Privacy loss distributions: discretized by Connect the Dots (Doroshenko et al. 2022), composed by `tilted`.
 
-dp-accounting's grid overstates each loss (Connect the Dots). Its constructor asks for the point at which the loss has a value cell by
-cell, a loop that takes most of the time of a composition. Here the points are `poisson.crossings`; the probabilities beyond them and
-the masses are dp-accounting's, so the grid is the same up to the rounding of the points.
-
-It composes grids by fast Fourier transforms whose rounding it does not count: after 10,000 steps its delta can be some 1e-13 below
-the exact one, and even negative. `tilted` composes the same grids with an error that is small relative to delta, proved, and part of
-every answer.
+The grid of a release overstates its loss: masses are such that the grid's delta curve goes through that of the release at every cell.
+Ends and distribution functions of sampled Gaussians are dp-accounting's, and the points at which the loss has a value are
+`poisson.crossings`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache, partial
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.rounding import down
+from hushvec._util.rounding import UNIT, down
 from hushvec.accounting import shuffling
 from hushvec.accounting.losses import GaussianDP, LaplaceDP, PoissonSampledGaussianDP, PrivacyLoss, Shuffled
 from hushvec.accounting.poisson import crossings, dp_accounting, sampled_gaussian
 from hushvec.accounting.releases import Releases, gaussian_part
 from hushvec.accounting.tilted import GridLaw, Sum, shortfall
 
-# Losses beyond which e^loss overflows.
+# Losses beyond which e^loss overflows, so that a grid is not compared with the curve of its release.
 LARGEST_LOSS = 600.0
 
+_Floats = NDArray[np.float64]
 
-def sampled_gaussian_law(accounting: Any, deviation: float, probability: float, direction: str, step: float) -> GridLaw | None:
-    """The loss of `sampled_gaussian_law` on a grid; None where it goes beyond LARGEST_LOSS."""
-    mechanisms = accounting.pld.privacy_loss_mechanism
-    kinds = mechanisms.AdjacencyType
-    kind = {"remove": kinds.REMOVE, "add": kinds.ADD, "replace": kinds.REPLACE}[direction]
+
+def connect_the_dots(first: int, deltas: _Floats, step: float) -> GridLaw:
+    """The law on cells first, first + 1, ... whose delta curve goes through these points (algorithm 1 of the paper)."""
+    deltas = np.minimum.accumulate(np.clip(deltas, 0.0, 1.0))
+    falls = np.diff(deltas)
+    masses = np.empty_like(deltas)
+    masses[0] = 1 - deltas[0] + falls[0] / math.expm1(step)
+    masses[1:-1] = (falls[1:] - falls[:-1] * math.exp(step)) / math.expm1(step)
+    masses[-1] = falls[-1] / math.expm1(-step)
+    return GridLaw(first, np.maximum(masses, 0.0), float(deltas[-1]))
+
+
+@np.errstate(over="ignore")
+def sampled_gaussian_law(deviation: float, probability: float, direction: str, step: float) -> GridLaw:
+    """The loss of `sampled_gaussian` on a grid."""
+    mechanisms: Any = dp_accounting("composition of privacy loss distributions").pld.privacy_loss_mechanism
+    kind = mechanisms.AdjacencyType[direction.upper()]
     mechanism = mechanisms.GaussianPrivacyLoss(deviation, sampling_prob=probability, adjacency_type=kind)
     ends = mechanism.connect_dots_bounds()
-    if max(abs(ends.epsilon_lower), abs(ends.epsilon_upper)) > LARGEST_LOSS:
-        return None
     first, last = math.floor(ends.epsilon_lower / step), math.ceil(ends.epsilon_upper / step)
     epsilons = np.arange(first, last + 1) * step
     crossing, there = crossings(deviation, probability, direction, epsilons)
     # Losses of its laws fall with x.
     deltas = mechanism.mu_upper_cdf(-crossing) - np.exp(epsilons + mechanism.mu_lower_log_cdf(-crossing))
-    deltas = np.where(there, deltas, -np.expm1(epsilons))
-    return grid_law(
-        accounting.pld.pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, first, last, np.clip(deltas, 0.0, 1.0))
-    )
+    return connect_the_dots(first, np.where(there, deltas, -np.expm1(epsilons)), step)
 
 
-def symmetric_law(accounting: Any, curve: Callable[[NDArray[np.float64]], NDArray[np.float64]], end: float, step: float) -> GridLaw:
-    """The loss of a pair that is its own mirror image, by its delta curve, on a grid between -end and end."""
-    last = max(1, math.ceil(end / step))
-    deltas = np.minimum.accumulate(np.clip(curve(np.arange(-last, last + 1, dtype=np.float64) * step), 0.0, 1.0))
-    return grid_law(accounting.pld.pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -last, last, deltas))
-
-
-def grid_law(masses: Any) -> GridLaw:
-    """dp-accounting's masses. The package has no public name for them; the extra pins the version."""
-    dense = masses.to_dense_pmf()
-    try:
-        return GridLaw(int(dense._lower_loss), np.asarray(dense._probs, np.float64), float(dense._infinity_mass))
-    except AttributeError:
-        raise RuntimeError(f"dp-accounting must be 0.6.0, as the extra accounting has it, got {version('dp-accounting')}") from None
+def _symmetric_curve(loss: Any, at: _Floats) -> _Floats:
+    """delta at each epsilon, rounded up, for Laplace noise and for reports that shuffling amplifies."""
+    if isinstance(loss, LaplaceDP):
+        half = np.minimum(at - loss.pure_epsilon, 0.0) / 2
+        return np.where(at > -loss.pure_epsilon, -np.expm1(half), -np.expm1(np.minimum(at, 0.0))) * (1 + 8 * UNIT)
+    return shuffling.shuffled_curve(*_batch(loss), at)
 
 
 # The widest and the finest grid step; finer steps take longer, coarser ones give looser bounds; all are valid.
@@ -121,21 +115,20 @@ def _composed(core: Releases, coarsening: int) -> tuple[Sum, ...]:
 
 def _sums(core: Releases, coarsening: int) -> tuple[Sum, ...]:
     """The sum of all losses: of removing, and where that is not the same, of adding. On a grid so many times coarser than usual."""
-    accounting = dp_accounting("composition of privacy loss distributions")
     step = coarsening * _step(core)
     parts = [(loss, count) for loss, count in core.counts if not isinstance(loss, GaussianDP)]
     squares = gaussian_part(core)
     if squares:
         parts.append((GaussianDP(noise_multiplier=down(1 / math.sqrt(squares)), adjacency=core.adjacency), 1))
-    laws = [(_laws(accounting, loss, step), count) for loss, count in parts]
+    laws = [(_laws(loss, step), count) for loss, count in parts]
     directions = 1 if all(_is_symmetric(loss) for loss, _ in parts) else 2
     return tuple(Sum([(both[direction], count) for both, count in laws], step) for direction in range(directions))
 
 
-def _laws(accounting: Any, loss: PrivacyLoss, step: float) -> tuple[GridLaw, GridLaw]:
+def _laws(loss: PrivacyLoss, step: float) -> tuple[GridLaw, GridLaw]:
     """The loss of one release on the grid: of removing, and of adding."""
-    removing = _law(accounting, loss, "remove", step)
-    return removing, removing if _is_symmetric(loss) else _law(accounting, loss, "add", step)
+    removing = _law(loss, "remove", step)
+    return removing, removing if _is_symmetric(loss) else _law(loss, "add", step)
 
 
 def _is_symmetric(loss: PrivacyLoss) -> bool:
@@ -143,17 +136,30 @@ def _is_symmetric(loss: PrivacyLoss) -> bool:
     return not isinstance(loss, PoissonSampledGaussianDP) or loss.adjacency == "replace-one" or loss.sampling_probability == 1
 
 
-def _law(accounting: Any, loss: Any, direction: str, step: float) -> GridLaw:
+def _law(loss: Any, direction: str, step: float) -> GridLaw:
     """The loss of one release on the grid, and how far it falls short of its exact curve where that is known."""
-    if _is_amplified(loss):
-        shuffled = partial(shuffling.shuffled_curve, *_batch(loss))
-        batch = symmetric_law(accounting, shuffled, shuffling.far_end(*_batch(loss)), step)
-        return batch._replace(short=shortfall(batch, step, shuffled))
-    curve = _gaussian_curve(loss, direction)
-    law = sampled_gaussian_law(accounting, *curve, step) if curve else None
-    if curve is None or law is None:
-        return grid_law(getattr(_one(accounting, loss, step), f"_pmf_{direction}"))
-    return law._replace(short=shortfall(law, step, partial(sampled_gaussian, *curve)))
+    gaussian = _gaussian_curve(loss, direction)
+    if gaussian:
+        curve, law = partial(sampled_gaussian, *gaussian), sampled_gaussian_law(*gaussian, step)
+    elif isinstance(loss, LaplaceDP) or _is_amplified(loss):
+        curve = partial(_symmetric_curve, loss)
+        end = loss.pure_epsilon if isinstance(loss, LaplaceDP) else shuffling.far_end(*_batch(loss))
+        last = max(1, math.ceil(end / step))
+        law = connect_the_dots(-last, curve(np.arange(-last, last + 1, dtype=np.float64) * step), step)
+    else:
+        return _two_points(loss.pure_epsilon, step)
+    furthest = max(-law.first, law.first + len(law.masses)) * step
+    is_compared = furthest <= LARGEST_LOSS and not isinstance(loss, LaplaceDP)
+    return law._replace(short=shortfall(law, step, curve)) if is_compared else law
+
+
+def _two_points(epsilon: float, step: float) -> GridLaw:
+    """Randomized response, the worst mechanism of this epsilon, each of its two losses rounded up."""
+    first, last = math.ceil(-epsilon / step), math.ceil(epsilon / step)
+    masses = np.zeros(last - first + 1)
+    masses[-1] = 1 / (1 + math.exp(-epsilon))
+    masses[0] += math.exp(-epsilon) / (1 + math.exp(-epsilon))
+    return GridLaw(first, masses, 0.0)
 
 
 def _is_amplified(loss: Any) -> bool:
@@ -176,25 +182,6 @@ def _gaussian_curve(loss: Any, direction: str) -> tuple[float, float, str] | Non
         # The curve's deviation is in units of one vector's norm, which is half the sensitivity under replace-one.
         return 2 * loss.noise_multiplier, loss.sampling_probability, "replace"
     return loss.noise_multiplier, loss.sampling_probability, direction
-
-
-def _one(accounting: Any, loss: Any, step: float) -> Any:
-    """dp-accounting's distribution of one release."""
-    distributions = accounting.pld.privacy_loss_distribution
-    if isinstance(loss, LaplaceDP):
-        return distributions.from_laplace_mechanism(loss.noise_multiplier, value_discretization_interval=step)
-    curve = _gaussian_curve(loss, "remove")
-    if curve:
-        deviation, probability, direction = curve
-        relations = accounting.NeighboringRelation
-        return distributions.from_gaussian_mechanism(
-            deviation,
-            value_discretization_interval=step,
-            sampling_prob=probability,
-            neighboring_relation=relations.REPLACE_ONE if direction == "replace" else relations.ADD_OR_REMOVE_ONE,
-        )
-    parameters = accounting.pld.common.DifferentialPrivacyParameters(loss.pure_epsilon, 0.0)
-    return distributions.from_privacy_parameters(parameters, value_discretization_interval=step)
 
 
 def _step(core: Releases) -> float:

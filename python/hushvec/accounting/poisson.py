@@ -34,7 +34,7 @@ def dp_accounting(feature: str) -> ModuleType:
     """The package dp_accounting with its rdp and pld parts loaded."""
     with needs_extra(feature, EXTRA):
         package = importlib.import_module("dp_accounting")
-        for part in ("pld.privacy_loss_distribution", "pld.common", "rdp"):
+        for part in ("pld.privacy_loss_mechanism", "rdp"):
             importlib.import_module(f"dp_accounting.{part}")
     return package
 
@@ -73,7 +73,6 @@ def unamplified_epsilon(sampling_probability: float, epsilon: float) -> float:
 def replace_one_delta(noise_multiplier: float, sampling_probability: float, epsilon: float) -> float:
     """P(X > x) - e^epsilon Q(X > x), where x is the point from which on P's density exceeds e^epsilon times Q's.
 
-    With w = e^(x/s'^2), c = q e^(-1/(2 s'^2)) and r = 1 - q, that point solves c w^2 - r (e^epsilon - 1) w - c e^epsilon = 0.
     It maximizes the difference, so its own rounding matters in the second order only. A tail falls by more than any rounding of
     x could undo where e^epsilon overflows; there the profile at 700 is the answer, as it falls with epsilon.
     """
@@ -81,15 +80,7 @@ def replace_one_delta(noise_multiplier: float, sampling_probability: float, epsi
     deviation = 2 * noise_multiplier
     if q == 1:
         return float(gaussian_delta(epsilon, noise_multiplier))
-    square = deviation * deviation
-    # In units of c: w = b + sqrt(b^2 + e^epsilon), b = r (e^epsilon - 1)/(2 c); logarithms, because c may underflow.
-    if epsilon > 0:
-        log_b = math.log1p(-q) + math.log(math.expm1(epsilon)) - math.log(2 * q) + 0.5 / square
-        crossing = square * (epsilon / 2 + math.asinh(math.exp(min(log_b - epsilon / 2, 700.0))))
-        if log_b - epsilon / 2 > 300:   # asinh(z) = ln(2 z) long before e^z overflows
-            crossing = square * (log_b + math.log(2))
-    else:
-        crossing = 0.0
+    crossing = float(_replace_crossing(deviation * deviation, q, np.array([epsilon]))[0])
     truth = q * norm_sf((crossing - 1) / deviation)
     other = q * math.exp(epsilon) * norm_sf((crossing + 1) / deviation)
     middle = (1 - q) * math.expm1(epsilon) * norm_sf(crossing / deviation)
@@ -125,13 +116,9 @@ def replace_one_rdp(noise_multiplier: float, sampling_probability: float, orders
 def _log_moments(noise_multiplier: float, sampling_probability: float) -> NDArray[np.float64]:
     """(a - 1) D(a) at a = 1 and at WHOLE_ORDERS, rounded up."""
     accounting = dp_accounting("the Renyi curve of a Poisson-sampled Gaussian")
-    whole = WHOLE_ORDERS
-    accountant = accounting.rdp.RdpAccountant(
-        orders=whole, neighboring_relation=accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
-    )
-    accountant.compose(
-        accounting.PoissonSampledDpEvent(sampling_probability, accounting.GaussianDpEvent(noise_multiplier))
-    )
+    whole, relation = WHOLE_ORDERS, accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
+    accountant = accounting.rdp.RdpAccountant(orders=whole, neighboring_relation=relation)
+    accountant.compose(accounting.PoissonSampledDpEvent(sampling_probability, accounting.GaussianDpEvent(noise_multiplier)))
     moments = (whole - 1) * accountant.rdp
     # Each of a + 1 terms of the moment carries the rounding of three ln(a!), of logarithms of q and 1 - q, and of the exponent.
     magnitude = 3 * whole * np.log(whole) + whole * (abs(math.log(sampling_probability)) + 1) + np.abs(moments)
@@ -180,18 +167,24 @@ def crossings(
         return _replace_crossing(square, probability, epsilons), np.ones(epsilons.shape, bool)
     # Densities cross where e^x (or e^-x) is 1 - q + q e^((2c - 1)/(2 z^2)): at no point where `odds` is not positive.
     sign = 1.0 if direction == "remove" else -1.0
-    odds = (np.expm1(sign * epsilons) + probability) / probability
+    odds = (np.expm1(np.minimum(sign * epsilons, 600.0)) + probability) / probability
     there = odds > 0
-    return np.where(there, sign * (square * np.log(np.maximum(odds, 1e-300)) + 0.5), 0.0), there
+    log_odds = np.log(np.maximum(odds, 1e-300)) + np.maximum(sign * epsilons - 600.0, 0.0)  # beyond e^600 nothing else counts
+    return np.where(there, sign * (square * log_odds + 0.5), 0.0), there
 
 
 def _replace_crossing(square: float, q: float, epsilons: _Floats) -> _Floats:
-    """As in `poisson.replace_one_delta`, for epsilons of either sign: the point is odd in epsilon."""
+    """The point from which on the first density exceeds e^epsilon times the second, for epsilons of either sign: it is odd in epsilon.
+
+    With w = e^(x/s'^2), c = q e^(-1/(2 s'^2)) and r = 1 - q, it solves c w^2 - r (e^epsilon - 1) w - c e^epsilon = 0. In units of c:
+    w = b + sqrt(b^2 + e^epsilon), b = r (e^epsilon - 1)/(2 c); logarithms, because c may underflow.
+    """
     size = np.abs(epsilons)
     if q == 1:
         return square * epsilons / 2
     with np.errstate(divide="ignore"):
-        log_b = math.log1p(-q) + np.log(np.expm1(size)) - math.log(2 * q) + 0.5 / square
+        grown = np.log(np.expm1(np.minimum(size, 600.0))) + np.maximum(size - 600.0, 0.0)
+        log_b = math.log1p(-q) + grown - math.log(2 * q) + 0.5 / square
     reach = log_b - size / 2
     near = size / 2 + np.arcsinh(np.exp(np.minimum(reach, 300.0)))
     return np.sign(epsilons) * square * np.where(reach > 300, log_b + math.log(2), near)

@@ -105,6 +105,11 @@ class Releases:
         return Releases.of(counts, self.adjacency)
 
     @cached_property
+    def spent(self) -> float:
+        """Sum of the deltas that the losses spend themselves, rounded up."""
+        return sum_up((loss.failure_delta, count) for loss, count in self.counts)
+
+    @cached_property
     def are_pure(self) -> bool:
         """Whether every loss has an epsilon at delta = 0."""
         return all(loss.pure_epsilon < math.inf for loss, _ in self.counts)

@@ -61,19 +61,20 @@ class CoreTheorem(Theorem):
     """A theorem about the core losses alone; failures are added here."""
 
     def epsilon(self, releases: Releases, delta: float) -> float:
-        left = left_for_core(releases.failure, delta)
-        return math.inf if left is None else self.core_epsilon(releases.core, left)
+        failure = releases.failure
+        if failure > delta:
+            return math.inf
+        left = max(0.0, down((delta - failure) / (1 - failure), units=16)) if failure else delta
+        return self.core_epsilon(releases.core, left)
 
     def delta(self, releases: Releases, epsilon: float) -> float:
         return with_failure(self.core_delta(releases.core, epsilon), releases.failure)
 
     @abstractmethod
-    def core_epsilon(self, core: Releases, delta: float) -> float:
-        """`epsilon` of losses that do not fail."""
+    def core_epsilon(self, core: Releases, delta: float) -> float: ...
 
     @abstractmethod
-    def core_delta(self, core: Releases, epsilon: float) -> float:
-        """`delta` of losses that do not fail."""
+    def core_delta(self, core: Releases, epsilon: float) -> float: ...
 
 
 class Single(Theorem):
@@ -107,13 +108,12 @@ class Basic(Theorem):
         return f"more than {MOST_INVERTED} different sampled losses" if many else ""
 
     def epsilon(self, releases: Releases, delta: float) -> float:
-        spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
-        if spent > delta:
+        if releases.spent > delta:
             return math.inf
-        alone = self._shared(releases, delta, spent, ())
-        return min(alone, self._shared(releases, delta, spent, (Shuffled,))) if _shuffled_share(releases) else alone
+        alone = self._shared(releases, delta, ())
+        return min(alone, self._shared(releases, delta, (Shuffled,))) if _shuffled_share(releases) else alone
 
-    def _shared(self, releases: Releases, delta: float, spent: float, also: tuple[type[PrivacyLoss], ...]) -> float:
+    def _shared(self, releases: Releases, delta: float, also: tuple[type[PrivacyLoss], ...]) -> float:
         """`epsilon` where losses of the kinds `also` share delta, although they have an epsilon without it."""
         sharing, fixed = [], []
         for loss, count in releases.counts:
@@ -123,16 +123,15 @@ class Basic(Theorem):
                 fixed.append((loss.pure_epsilon, count))
         if not sharing:
             return sum_up(fixed)
-        share = down((delta - spent) / sum(count for _, count in sharing))
+        share = down((delta - releases.spent) / sum(count for _, count in sharing))
         if share <= 0:
             return math.inf
         return sum_up([*fixed, *_epsilons(sharing, share)])
 
     def delta(self, releases: Releases, epsilon: float) -> float:
         if releases.are_pure:
-            spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
             if sum_up((loss.pure_epsilon, count) for loss, count in releases.counts) <= epsilon:
-                return min(1.0, spent)
+                return min(1.0, releases.spent)
             if not _shuffled_share(releases):
                 return 1.0
         # Shares are sought on a scale of logarithms, as the smallest deltas are far below 1.
@@ -165,17 +164,15 @@ class Advanced(Theorem):
         return "" if releases.are_pure else "needs an epsilon of every release"
 
     def epsilon(self, releases: Releases, delta: float) -> float:
-        spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
-        slack = down(delta - spent, of=delta) if spent else delta
+        slack = down(delta - releases.spent, of=delta) if releases.spent else delta
         return advanced_epsilon(*_moments(releases), slack) if slack > 0 else math.inf
 
     def delta(self, releases: Releases, epsilon: float) -> float:
-        spent = sum_up((loss.failure_delta, count) for loss, count in releases.counts)
         squares, drift = _moments(releases)
         distance = down(epsilon - drift, of=epsilon)
         if distance <= 0:
             return 1.0
-        return min(1.0, up(spent + up(math.exp(-down(distance * distance / (2 * squares), units=16)))))
+        return min(1.0, up(releases.spent + up(math.exp(-down(distance * distance / (2 * squares), units=16)))))
 
 
 def advanced_epsilon(squares: float, drift: float, slack: float) -> float:
@@ -323,22 +320,5 @@ def _few(core: Releases) -> Releases:
 
 
 # In the order in which equal bounds are preferred.
-THEOREMS: tuple[Theorem, ...] = (
-    Single(),
-    Basic(),
-    Advanced(),
-    Optimal(),
-    GaussianExact(),
-    Concentrated(),
-    Renyi(),
-    LossDistributions(),
-)
-
-
-def left_for_core(failure: float, delta: float) -> float | None:
-    """The delta that is left for the core losses, rounded down; None if failures take more than all of it."""
-    if failure > delta:
-        return None
-    if failure == 0:
-        return delta
-    return max(0.0, down((delta - failure) / (1 - failure), units=16))
+_ALL = (Single, Basic, Advanced, Optimal, GaussianExact, Concentrated, Renyi, LossDistributions)
+THEOREMS: tuple[Theorem, ...] = tuple(theorem() for theorem in _ALL)

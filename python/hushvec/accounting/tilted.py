@@ -112,7 +112,6 @@ class Sum:
         return weights, (math.log(total) + tilt * largest) if total > 0 else math.inf
 
     def _best(self, cost: Callable[[float], float]) -> float:
-        """Roughly the best tilt. Any tilt is valid."""
         return LOWERED * _minimizer(cost, SMALLEST_TILT, LARGEST_TILT, 1.01)
 
     def _tilted(self, tilt: float) -> Tilted | None:

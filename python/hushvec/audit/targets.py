@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.mechanisms import CodebookResponse
-from hushvec.mechanisms.by_name import releases_directions
+from hushvec.mechanisms import CodebookResponse, releases_directions
 
 Rows = NDArray[Any]
 Scores = NDArray[np.float64]

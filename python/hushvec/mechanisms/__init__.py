@@ -1,6 +1,6 @@
 """Mechanisms: from a privacy parameter to noise, with the cost and the expected harm known before anything is spent.
 
-Setting of all of them. Each person contributes `rows_per_person` rows of `dimension` elements. Adjacency is replace-one: two
+Setting of all guarantees. Each person contributes `rows_per_person` rows of `dimension` elements. Adjacency is replace-one: two
 neighboring inputs differ in all rows of one person, and in nothing else. Every row is clipped to clip_norm = C, so one row
 moves by at most 2C in L2. With r = rows_per_person and d = dimension:
 
@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hushvec._util import validate
 from hushvec._util.lazy import at_first_use
 from hushvec._util.rounding import product_up, quotient_down, root_up, rounded_up
-from hushvec.mechanisms.additive import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian
-from hushvec.mechanisms.base import ADJACENCY, Mechanism, VectorMechanism
-from hushvec.mechanisms.by_name import MECHANISMS, sensitivity
+from hushvec.mechanisms.additive import AdditiveNoise, EmpiricalGaussian, Gaussian, L2Laplace, Laplacian
+from hushvec.mechanisms.base import ADJACENCY, Mechanism, VectorMechanism, sensitivity_of
 from hushvec.mechanisms.privunit import PrivUnit
 
 if TYPE_CHECKING:
@@ -66,19 +66,36 @@ __all__ = [
 ]
 
 # Imported at first use: `import hushvec` needs none of them, and they would make it take a fifth longer.
-__getattr__, __dir__ = at_first_use(
-    globals(),
-    {
-        "CodebookFit": "codebook",
-        "CodebookResponse": "codebook",
-        "FrequencyEstimate": "randomized_response",
-        "GumbelTopK": "top_k",
-        "MetricEpsilon": "metric",
-        "MetricLaplace": "metric",
-        "ProjectionFit": "projection",
-        "PublicCodebook": "codebook",
-        "PublicProjection": "projection",
-        "RandomizedResponse": "randomized_response",
-        "top_1_bound": "top_1",
-    },
-)
+_LATER = {
+    "codebook": ("CodebookFit", "CodebookResponse", "PublicCodebook"),
+    "metric": ("MetricEpsilon", "MetricLaplace"),
+    "projection": ("ProjectionFit", "PublicProjection"),
+    "randomized_response": ("FrequencyEstimate", "RandomizedResponse"),
+    "top_1": ("top_1_bound",),
+    "top_k": ("GumbelTopK",),
+}
+__getattr__, __dir__ = at_first_use(globals(), {name: module for module, names in _LATER.items() for name in names})
+
+_ADDITIVE: dict[str, type[AdditiveNoise]] = {
+    mechanism.name: mechanism for mechanism in (Gaussian, Laplacian, L2Laplace, EmpiricalGaussian)
+}
+# Those that `privatize` knows by name.
+MECHANISMS: dict[str, type[VectorMechanism]] = {**_ADDITIVE, PrivUnit.name: PrivUnit}
+
+
+def sensitivity(mechanism: str, *, clip_norm: float, rows_per_person: int, dimension: int) -> float:
+    """The sensitivity column of the table above, for a mechanism by name; rounded up to a double."""
+    kind = MECHANISMS[validate.choice("mechanism", mechanism, MECHANISMS)]
+    return sensitivity_of(kind, clip_norm, rows_per_person, dimension)
+
+
+def element_variance(mechanism: str, dimension: int) -> int:
+    """Variance of the additive noise of one element, in units of sigma^2 or scale^2."""
+    return _ADDITIVE[validate.choice("mechanism", mechanism, _ADDITIVE)]._element_variance(dimension)
+
+
+def releases_directions(mechanism: object) -> bool:
+    """Whether the length of a row has no influence on its release, for a mechanism or its name; False for anything else."""
+    if isinstance(mechanism, str):
+        return mechanism in MECHANISMS and MECHANISMS[mechanism].directions_only
+    return isinstance(mechanism, Mechanism) and mechanism.directions_only

@@ -43,15 +43,6 @@ class _GaussianNoise(AdditiveNoise):
     parameter_name = "sigma"
 
     @property
-    @abstractmethod
-    def sigma(self) -> float:
-        """As used: a float32."""
-
-    @property
-    def noise_parameter(self) -> float:
-        return self.sigma
-
-    @property
     def loss(self) -> GaussianDP:
         """`GaussianDP` of sigma / sensitivity, the quotient rounded down. The whole profile, not one point of it."""
         from hushvec.accounting import GaussianDP
@@ -60,11 +51,11 @@ class _GaussianNoise(AdditiveNoise):
 
     @property
     def int8_grid(self) -> float:
-        return _core.int8_grid(self.sigma, self.clip_norm)[1]
+        return _core.int8_grid(self.noise_parameter, self.clip_norm)[1]
 
     @property
     def int8_saturation(self) -> float:
-        return stated(gaussian_saturation(self.sigma, self.clip_norm, self.int8_grid, self.dimension))
+        return stated(gaussian_saturation(self.noise_parameter, self.clip_norm, self.int8_grid, self.dimension))
 
     @classmethod
     def _element_variance(cls, dimension: int) -> int:
@@ -83,10 +74,10 @@ class Gaussian(_GaussianNoise):
     Args:
         epsilon: > 0.
         delta: in (0, 1).
-        dimension: d; as in `Mechanism`, like clip_norm and rows_per_person.
+        dimension, clip_norm, rows_per_person: as in `Mechanism`.
 
     Guarantees:
-        (epsilon, delta)-DP under replace-one of one person's rows, exact in real arithmetic and as released.
+        (epsilon, delta)-DP, exact in real arithmetic and as released.
 
     Reference:
         Balle and Wang, "Improving the Gaussian mechanism for differential privacy" (2018), theorem 8.
@@ -102,18 +93,9 @@ class Gaussian(_GaussianNoise):
     epsilon: float
     delta: float = 1e-5
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
-        self._keep("delta", validate.delta(self.delta))
-
     @cached_property
     def sigma(self) -> float:
         return as_used("sigma", float(gaussian_sigma(self.epsilon, self.delta, self.sensitivity)), self.clip_norm)
-
-    @property
-    def cost(self) -> tuple[float, float]:
-        return self.epsilon, self.delta
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +105,7 @@ class EmpiricalGaussian(_GaussianNoise):
     Args:
         chosen_sigma: the caller's sigma; rounded up to float32 for use.
         delta: in (0, 1).
-        dimension: d; as in `Mechanism`, like clip_norm and rows_per_person.
+        dimension, clip_norm, rows_per_person: as in `Mechanism`.
 
     Guarantees:
         (epsilon, delta)-DP for the computed epsilon, which is rounded up to ten digits. The guarantee is as formal as that of
@@ -145,7 +127,6 @@ class EmpiricalGaussian(_GaussianNoise):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._keep("chosen_sigma", validate.positive("sigma", self.chosen_sigma))
-        self._keep("delta", validate.delta(self.delta))
 
     @cached_property
     def sigma(self) -> float:
@@ -158,31 +139,15 @@ class EmpiricalGaussian(_GaussianNoise):
             raise ValueError(f"sigma must be large enough for a finite epsilon, got {self.chosen_sigma!r}")
         return rounded_up(epsilon, EPSILON_DIGITS)
 
-    @property
-    def cost(self) -> tuple[float, float]:
-        return self.epsilon, self.delta
-
 
 @dataclass(frozen=True, kw_only=True)
 class _LaplaceNoise(AdditiveNoise):
     parameter_name = "scale"
     epsilon: float
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
-
     @cached_property
     def scale(self) -> float:
         return as_used("scale", float(laplace_scale(self.epsilon, self.sensitivity)), self.clip_norm)
-
-    @property
-    def noise_parameter(self) -> float:
-        return self.scale
-
-    @property
-    def cost(self) -> tuple[float, float]:
-        return self.epsilon, 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,12 +156,11 @@ class Laplacian(_LaplaceNoise):
 
     Args:
         epsilon: > 0.
-        dimension: d; as in `Mechanism`, like clip_norm and rows_per_person.
+        dimension, clip_norm, rows_per_person: as in `Mechanism`.
 
     Guarantees:
-        (epsilon, 0)-DP under replace-one of one person's rows, exact in real arithmetic and as released. The L2 clip bounds
-        the L1 distance by sqrt(d) times 2C only, so scale = 2C sqrt(d) / epsilon; without the sqrt(d) it would be
-        (sqrt(d) epsilon)-DP.
+        (epsilon, 0)-DP, exact in real arithmetic and as released. The L2 clip bounds the L1 distance by sqrt(d) times 2C only, so
+        scale = 2C sqrt(d) / epsilon; without the sqrt(d) it would be (sqrt(d) epsilon)-DP.
 
     Reference:
         Dwork, McSherry, Nissim, Smith, "Calibrating noise to sensitivity in private data analysis" (2006), proposition 1.
@@ -223,11 +187,11 @@ class L2Laplace(_LaplaceNoise):
 
     Args:
         epsilon: > 0.
-        dimension: d; as in `Mechanism`, like clip_norm and rows_per_person.
+        dimension, clip_norm, rows_per_person: as in `Mechanism`.
 
     Guarantees:
-        In real arithmetic (epsilon, 0)-DP under replace-one of one person's rows, with about sqrt(2) less noise than
-        `Laplacian`. It is computed in floating point (grade "float"), so what is released carries no DP claim.
+        In real arithmetic (epsilon, 0)-DP, with about sqrt(2) less noise than `Laplacian`. It is computed in floating point (grade
+        "float"), so what is released carries no DP claim.
 
     Reference:
         Chaudhuri, Monteleoni, Sarwate, "Differentially private empirical risk minimization" (2011), section 3.2.

@@ -33,7 +33,7 @@ _GRADES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism(ABC):
-    """Base of all mechanisms. See hushvec.mechanisms for the setting.
+    """Base of all mechanisms. Guarantees are under replace-one of all rows of one person: hushvec.mechanisms has the setting.
 
     Args:
         dimension: d, elements in a row.
@@ -56,15 +56,25 @@ class Mechanism(ABC):
         self._keep("dimension", validate.whole_number("dimension", self.dimension, at_least=1))
         self._keep("clip_norm", validate.clip_norm(self.clip_norm))
         self._keep("rows_per_person", validate.whole_number("rows_per_person", self.rows_per_person, at_least=1))
+        given = vars(self)
+        if "epsilon" in given:
+            self._keep("epsilon", validate.positive("epsilon", given["epsilon"]))
+        if "delta" in given:
+            self._keep("delta", validate.delta(given["delta"]))
 
     def _keep(self, name: str, value: float) -> None:
         """The checked form of an argument in its place: 8 and numpy's 8 are the float 8.0 in receipts, jobs and files alike."""
         object.__setattr__(self, name, value)
 
+    if TYPE_CHECKING:
+
+        @property
+        def epsilon(self) -> float: ...
+
     @property
-    @abstractmethod
     def cost(self) -> tuple[float, float]:
-        """(epsilon, delta) that one release costs each person in it."""
+        """(epsilon, delta) that one release costs each person in it: its own epsilon, and its delta if it has one."""
+        return self.epsilon, getattr(self, "delta", 0.0)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -83,16 +93,13 @@ class Mechanism(ABC):
     @property
     def int8_grid(self) -> float:
         """The power of two that int8 values are multiplied by: docs/format.md, section 14. ValueError where there are none."""
-        raise self._no_int8()
+        known = "int8 values are those of 'gaussian', 'empirical' and 'privunit'"
+        raise ValueError(f"dtype must be None for mechanism {self.name!r}: {known}")
 
     @property
     def int8_saturation(self) -> float:
         """At most this share of the int8 values of a clipped row is expected to saturate: docs/proofs/saturation.md."""
-        raise self._no_int8()
-
-    def _no_int8(self) -> ValueError:
-        known = "int8 values are those of 'gaussian', 'empirical' and 'privunit'"
-        return ValueError(f"dtype must be None for mechanism {self.name!r}: {known}")
+        return self.int8_grid  # which raises
 
     @abstractmethod
     def expected_cosine(self, norm: float | None = None) -> float:
@@ -128,13 +135,13 @@ class VectorMechanism(Mechanism):
     """Mechanisms whose releases are noisy vectors: noise of one size, on a grid where the grade is exact."""
 
     sensitivity_norm: ClassVar[str]
-    # What receipts call `noise_parameter`: "sigma" or "scale".
+    # "sigma" or "scale": the attribute that is `noise_parameter`, and its name in receipts.
     parameter_name: ClassVar[str]
 
     @property
-    @abstractmethod
     def noise_parameter(self) -> float:
         """sigma or scale, as used: a float32."""
+        return float(getattr(self, self.parameter_name))
 
     @property
     @abstractmethod
@@ -157,12 +164,11 @@ class VectorMechanism(Mechanism):
         return _core.exact_grid(self.noise_parameter, self.clip_norm)[1] if self.grade == "exact" else None
 
     def expected_cosine(self, norm: float | None = None) -> float:
-        """About the cosine between a row and its noisy version: norm / sqrt(norm^2 + noise_norm^2)."""
+        """norm / sqrt(norm^2 + noise_norm^2)."""
         signal = self.clip_norm if norm is None else validate.positive("norm", norm)
         return signal / math.hypot(signal, self.noise_norm)
 
     def describe(self) -> tuple[str, ...]:
-        """Lines that say what a release costs in every currency and what it leaves of a row, before anything is spent."""
         epsilon, delta = self.cost
         loss = self.loss
         renyi = ", ".join(f"{_stated(loss.rdp(order))} (order {order})" for order in _ORDERS)

@@ -1,11 +1,8 @@
 """Rows as one of k public rows: randomized response over a public codebook.
 
-A noisy vector spends epsilon on every direction in which a row could differ. Where public rows of the same kind exist, most of those
-directions never occur: a row is close to one of k codes, and randomized response releases which one. It tells the truth with
-probability e^epsilon / (e^epsilon + k - 1), so that from epsilon = 2 + ln k on nearly every release is the best code there is.
-
-The codebook must be **public**: fitted on rows that nobody needs protection from. docs/proofs/codebook.md says why such a release is
-exactly epsilon-DP, and docs/retrieval.md has measured figures.
+A row is close to one of k codes, and randomized response releases which one: the truth with probability
+e^epsilon / (e^epsilon + k - 1). The codebook must be **public**: fitted on rows that nobody needs protection from.
+docs/proofs/codebook.md says why such a release is exactly epsilon-DP, and docs/retrieval.md has measured figures.
 """
 
 from __future__ import annotations
@@ -32,21 +29,20 @@ from hushvec.mechanisms.base import Mechanism
 from hushvec.mechanisms.privunit import PrivUnit
 from hushvec.mechanisms.public_arrays import (
     FITTED_ROWS,
+    FORMAT,
     FittedRows,
+    PublicArrays,
     Rows,
     as_float32,
     as_narrow_rows,
     checked_public_rows,
     copy_on_device,
-    digest_of,
     frozen,
     load_npz,
     nearest_codes,
     require_other_rows,
-    save_npz,
     unit_public_rows,
     unit_rows,
-    words_of,
 )
 from hushvec.mechanisms.randomized_response import RandomizedResponse
 
@@ -64,7 +60,6 @@ _ROUNDS = 20  # of k-means
 FEWEST = 8
 NEIGHBORS = 10
 
-FORMAT = 1
 _ARRAYS = ("codes", "sums")
 _MOST_CODES = 2**24
 
@@ -161,7 +156,7 @@ class CodebookFit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PublicCodebook:
+class PublicCodebook(PublicArrays):
     """k public unit rows, the codes, and the sums of the public rows that are nearest to each.
 
     Made by `fit`, `of` or `load`; two codebooks are equal if their arrays are.
@@ -173,9 +168,8 @@ class PublicCodebook:
         fitted_rows: digests of those rows; None if unknown.
 
     Guarantees:
-        `codebook.mechanism(epsilon)` is epsilon-DP for rows that the codebook was not made from. Fitted on the private rows the codes
-        are themselves a release of them, without any noise: nothing that a receipt says is true then. So a release of one of its
-        rows is refused; that catches a mistake, not every misuse (`PublicProjection.require_other_rows`).
+        `codebook.mechanism(epsilon)` is epsilon-DP for rows that the codebook was not made from. A release of one of its rows is
+        refused; that catches a mistake, not every misuse (`PublicProjection.require_other_rows`).
 
     Edge cases:
         Cosines only: the length of a row has no influence. A row of zeros is nearest to the first code.
@@ -195,6 +189,7 @@ class PublicCodebook:
         ((3, 16), 8.0, True)
     """
 
+    kind = "codebook"
     codes: Rows
     sums: Rows
     rows: int
@@ -237,9 +232,8 @@ class PublicCodebook:
             seed: of the initial centers and of the rows held out, in [0, 2^31). Not secret.
 
         Edge cases:
-            The same rows may give another codebook on another machine: its linear algebra rounds differently. To use the same
-            one, copy the file (`save`) and compare digests. Cells that stay empty are dropped, so there may be fewer codes than
-            asked for.
+            The same rows may give another codebook on another machine: copy the file (`save`) and compare digests. Cells that stay
+            empty are dropped, so there may be fewer codes than asked for.
         """
         rows = unit_public_rows(public_rows)
         start = validate.whole_number("seed", seed, at_least=0)
@@ -257,9 +251,7 @@ class PublicCodebook:
 
     @classmethod
     def of(cls, public_rows: Any) -> PublicCodebook:
-        """Every public row is a code: for a public index that is searched, or where there are few rows, as in `fit`; at least
-        two.
-        """
+        """Every one of at least two public rows is a code: for a public index that is searched, or where there are few rows."""
         rows = unit_public_rows(public_rows)
         return cls(rows, rows, len(rows), FittedRows.of(checked_public_rows("public_rows", public_rows)))
 
@@ -272,9 +264,7 @@ class PublicCodebook:
         return cls(unit_rows(sums), sums.astype(np.float32), len(rows), FittedRows.of(checked_public_rows("public_rows", given)))
 
     def mechanism(self, epsilon: float, *, rows_per_person: int = 1) -> CodebookResponse:
-        """Randomized response over the codes, for `hushvec.privatize(mechanism=)`; epsilon > 0 is of all rows of a person
-        together.
-        """
+        """Randomized response over the codes, for `hushvec.privatize`; epsilon > 0 is of all rows of a person together."""
         return CodebookResponse(codebook=self, epsilon=epsilon, dimension=self.dimension, rows_per_person=rows_per_person)
 
     def check(self, public_sample: Any, *, epsilon: float) -> CodebookFit:
@@ -297,8 +287,7 @@ class PublicCodebook:
         )
 
     def encode(self, x: Any) -> Any:
-        """The number of the nearest code of each row, int32 [n]: private, not to be released. On a device an array of x's kind
-        there.
+        """The number of the nearest code of each row, int32 [n], on x's device: private, not to be released.
 
         Args:
             x: float array [d] or [n, d], numpy, torch (CPU, CUDA) or CuPy, or a list, as in `hushvec.privatize`. Not changed.
@@ -306,11 +295,11 @@ class PublicCodebook:
         Guarantees:
             A row's code depends on the row and the codes alone, and is the same under every instruction set but the portable one,
             and on CUDA. Of codes with equal scores the first. float64 rows are brought to unit length first, which a device
-            rounds by docs/format.md section 10: where two codes are almost equally near, its code may be the other one.
+            rounds by docs/format.md section 10.
 
         Raises:
             ValueError: another dimension, NaN or Inf.
-            RuntimeError: an x on CUDA without the backend or a driver, or in a graph capture, which cannot wait for the check of x.
+            RuntimeError: an x on CUDA without the backend, or in a graph capture.
         """
         x = as_array("x", x)
         arrays.require_array("x", x)
@@ -318,21 +307,15 @@ class PublicCodebook:
         if dimension != self.dimension:
             raise ValueError(f"x must have {self.dimension} columns, got {dimension}")
         if arrays.on_cuda(x):
-            return self._encode_on_device(x)
+            kernels.require_device(x)
+            x = arrays.in_order(x)
         rowwise.require_finite("x", x)
+        if arrays.on_cuda(x):
+            return kernels.nearest_codes(as_narrow_rows(x), copy_on_device(self, "codes", self.codes, x))
         return nearest_codes(as_float32(x).reshape(count, dimension), self.codes)
 
-    def _encode_on_device(self, x: Any) -> Any:
-        kernels.require_device(x)
-        x = arrays.in_order(x)
-        rowwise.require_finite("x", x)
-        return kernels.nearest_codes(as_narrow_rows(x), copy_on_device(self, "codes", self.codes, x))
-
     def decode(self, codes: Any, epsilon: float) -> Rows:
-        """A unit row, float32 [n, d], for each released code: the direction of the posterior mean of a public row, given the
-        code.
-
-        Post-processing, so it costs nothing.
+        """A unit row, float32 [n, d], for each released code: the direction of a public row's posterior mean. Costs nothing.
 
         Args:
             codes: whole numbers in [0, k), released by randomized response with this epsilon for each.
@@ -354,46 +337,27 @@ class PublicCodebook:
         return unit_rows((truth - other) * sums + other * sums.sum(axis=0))
 
     def require_other_rows(self, x: Any, *, first_row: int = 0) -> None:
-        """Refuse rows that the codebook was made from, as far as `PublicProjection.require_other_rows` can see. Every release
-        asks.
-
-        Errors count rows from `first_row`, the number of x's first row in the whole input. Whoever sees the refusal learns of the
-        row.
-        """
+        """As `PublicProjection.require_other_rows`. Errors count from `first_row`, the number of x's first row in the input."""
         require_other_rows("codebook", self.fitted_rows, x, first_row=first_row)
 
     def for_any_row(self) -> PublicCodebook:
-        """The same codebook without digests of its rows, for rows that may well be among them, such as questions to a public
-        index.
-        """
+        """The codebook without digests of its rows, for rows that may be among them, such as questions to a public index."""
         found = copy(self)
         object.__setattr__(found, "fitted_rows", None)
         return found
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256, in hexadecimal, of the codebook: format, shapes, and every float32 of codes and sums, little-endian."""
-        return digest_of("codebook", FORMAT, self._stored())
-
     def _stored(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _ARRAYS}
 
-    def __eq__(self, other: object) -> bool:
-        return self.digest == other.digest if isinstance(other, PublicCodebook) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
+    def _counts(self) -> dict[str, int]:
+        return {"rows": self.rows}
 
     def __repr__(self) -> str:
         return f"PublicCodebook({len(self)} codes, dimension {self.dimension}, digest {self.digest[:12]})"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the codebook as an .npz file: beside `path` first, then in one step onto it. With the digests of its public rows."""
-        save_npz(path, FORMAT, self.digest, {FITTED_ROWS: words_of(self.fitted_rows), "rows": self.rows, **self._stored()})
-
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PublicCodebook:
-        """The codebook that `save` wrote; ValueError where the file is none, or its digest is not that of its contents."""
+        """The codebook that `save` wrote; ValueError where it is not such a file, or its digest is not that of its contents."""
 
         def made(stored: dict[str, Any]) -> PublicCodebook:
             return cls(stored["codes"], stored["sums"], int(stored["rows"]), FittedRows.stored(stored[FITTED_ROWS]))
@@ -411,8 +375,8 @@ class CodebookResponse(Mechanism):
         dimension: d, that of the codebook.
 
     Guarantees:
-        (epsilon, 0)-DP under replace-one of one person's rows, exact as sampled: the code is a function of the row and of public
-        data, whatever floating point makes of it; it is released by `RandomizedResponse`, and decoding sees the answer alone.
+        (epsilon, 0)-DP, exact as sampled: the code is a function of the row and of public data, whatever floating point makes of
+        it; it is released by `RandomizedResponse`, and decoding sees the answer alone.
 
     Edge cases:
         Rows are directions: their length has no influence, and what is released has unit length.
@@ -432,7 +396,6 @@ class CodebookResponse(Mechanism):
         super().__post_init__()
         if not isinstance(self.codebook, PublicCodebook):
             raise TypeError(f"codebook must be a PublicCodebook, got {validate.kind(self.codebook)}")
-        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
         if self.dimension != self.codebook.dimension:
             raise ValueError(f"dimension must be {self.codebook.dimension}, that of the codebook, got {self.dimension}")
         if self.clip_norm != 1:
@@ -455,24 +418,15 @@ class CodebookResponse(Mechanism):
         table.flags.writeable = False
         return table
 
-    @property
-    def cost(self) -> tuple[float, float]:
-        return self.epsilon, 0.0
-
     def shuffled(self, n: int) -> Shuffled:
         """Cost of one person's releases against an observer who sees only the shuffled releases of n people.
 
         Args:
             n: >= 1, how many people release by this mechanism in the batch. Only those count who follow the protocol.
 
-        Returns:
-            A loss for `hushvec.accounting.compose`: ``codebook.mechanism(8.0).shuffled(10**6).epsilon(1e-6)``.
-
         Guarantees:
-            For one batch to which every person sends `rows_per_person` rows, under replacement of all rows of one person, by
-            `epsilon` and n, as `Shuffled` says; docs/proofs/shuffling.md. It takes an honest shuffler that puts all released rows
-            in random order and removes names, times and whatever else tells people apart. Before the shuffler only `epsilon`
-            holds.
+            Those of `hushvec.accounting.Shuffled`, for one batch to which every person sends `rows_per_person` rows, under
+            replacement of all rows of one person.
 
         Example:
             >>> import numpy as np
@@ -486,9 +440,7 @@ class CodebookResponse(Mechanism):
         return Shuffled(epsilon=self.epsilon, n=n)
 
     def expected_cosine(self, norm: float | None = None) -> float:
-        """About the cosine between a public row and its release, over the rows that the codebook was made from, whatever the
-        norm.
-        """
+        """About the cosine between a row that the codebook was made from and its release, whatever the norm."""
         if norm is not None:
             validate.positive("norm", norm)
         sums = self.codebook.sums.astype(np.float64)
@@ -538,18 +490,15 @@ def _best_count(rows: Rows, epsilon: float, purpose: str, seed: int) -> int:
     def score(count: int) -> float:
         given = PublicCodebook.of(seen) if count == len(seen) else PublicCodebook._of_cells(_centers(seen, count, seed), seen, seen)
         if purpose == SEARCH:
-            return _found_share(given, held_out[:_MOST_SEARCHED], epsilon, seed)
+            searched = held_out[:_MOST_SEARCHED]
+            released = np.empty_like(searched)
+            # the rows are public, so the seed is not secret
+            given.mechanism(epsilon).apply(searched, released, _core.Generator.unsafe_seeded(seed))
+            return found_share(searched, searched, released)
         return _expected_cosine(given, held_out, nearest_codes(held_out, given.codes), epsilon)
 
     count = best(tried_until_past(counts_up_to(len(seen)), score)).codes
     return count_for(len(rows), count, tried_on=len(seen))
-
-
-def _found_share(codebook: PublicCodebook, rows: Rows, epsilon: float, seed: int) -> float:
-    """Score one release of each row. The rows are public, so the seed is not secret."""
-    released = np.empty_like(rows)
-    codebook.mechanism(epsilon).apply(rows, released, _core.Generator.unsafe_seeded(seed))
-    return found_share(rows, rows, released)
 
 
 def _expected_cosine(codebook: PublicCodebook, rows: Rows, cells: NDArray[np.int32], epsilon: float) -> float:

@@ -29,6 +29,7 @@ _NO_COMPARISON = "a metric epsilon (unit 1/distance) cannot be compared with {ot
 
 
 @total_ordering
+@dataclass(frozen=True, eq=False, repr=False)
 class MetricEpsilon:
     """How fast the privacy loss grows with the L2 distance of two inputs, per unit of that distance. It cannot be changed.
 
@@ -36,8 +37,7 @@ class MetricEpsilon:
         value: > 0 and finite, in 1/distance; a plain number.
 
     Raises:
-        TypeError: an attempt to add it to or compare it with anything but another metric epsilon: a float is a plain epsilon, and a
-            pair is (epsilon, delta). Both have other units.
+        TypeError: it is added to or compared with anything but another metric epsilon: a float or a pair has another unit.
 
     Guarantees:
         Sums are rounded up, so that a composition is never stated too small.
@@ -56,19 +56,13 @@ class MetricEpsilon:
         (MetricEpsilon(6.0), (12.0, 0.0))
     """
 
-    __slots__ = ("_value",)
     # numpy would take the object apart and add elements; this makes it leave the operators to the ones below.
     __array_ufunc__ = None
 
-    _value: float
+    value: float
 
-    def __init__(self, value: float) -> None:
-        object.__setattr__(self, "_value", validate.positive("metric epsilon", value))
-
-    @property
-    def value(self) -> float:
-        """The number, in 1/distance."""
-        return self._value
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", validate.positive("metric epsilon", self.value))
 
     def on_diameter(self, diameter: float) -> tuple[float, float]:
         """The (epsilon, 0) of local differential privacy for inputs from a set of this diameter: value * diameter, rounded up.
@@ -76,7 +70,7 @@ class MetricEpsilon:
         Args:
             diameter: largest L2 distance between two possible inputs, > 0, in the unit of the inputs. Rows clipped to norm C: 2 C.
         """
-        product = Fraction(self._value) * Fraction(validate.positive("diameter", diameter))
+        product = Fraction(self.value) * Fraction(validate.positive("diameter", diameter))
         return _up("metric epsilon * diameter", product), 0.0
 
     @classmethod
@@ -98,28 +92,19 @@ class MetricEpsilon:
     __radd__ = __add__
 
     def __eq__(self, other: object) -> bool:
-        return self._value == self._comparable(other)
+        return self.value == self._comparable(other)
 
     def __lt__(self, other: object) -> bool:
-        return self._value < self._comparable(other)
+        return self.value < self._comparable(other)
 
     def __hash__(self) -> int:
-        return hash((MetricEpsilon, self._value))
+        return hash((MetricEpsilon, self.value))
 
     def __repr__(self) -> str:
-        return f"MetricEpsilon({self._value!r})"
+        return f"MetricEpsilon({self.value!r})"
 
     def __str__(self) -> str:
-        return f"{self._value:g} per unit distance"
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("a MetricEpsilon cannot be changed")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError("a MetricEpsilon cannot be changed")
-
-    def __reduce__(self) -> tuple[type[MetricEpsilon], tuple[float]]:
-        return MetricEpsilon, (self._value,)
+        return f"{self.value:g} per unit distance"
 
     @staticmethod
     def _comparable(other: object) -> float:
@@ -138,12 +123,11 @@ class MetricLaplace:
 
     Guarantees:
         In real arithmetic the output densities at x and x' differ by a factor of at most exp(epsilon |x - x'|_2), for **all** pairs:
-        nothing is clipped. Rows released together with a row x_i each have exp(epsilon sum_i |x_i - x'_i|_2). The scale is rounded up
-        to float32. The noise is computed in floating point (grade "float"), so what is released carries no claim of privacy.
+        nothing is clipped. Rows released together have exp(epsilon sum_i |x_i - x'_i|_2). The scale is rounded up to float32. The
+        noise is computed in floating point (grade "float"), so what is released carries no claim of privacy.
 
     Edge cases:
-        The output can lie anywhere, and a row far from all others is only as private as its distance says: at distance D of its
-        nearest neighbor, exp(epsilon D). Without a bound on D there is no epsilon of local differential privacy.
+        A row far from all others is only as private as its distance says: at distance D of its nearest neighbor, exp(epsilon D).
 
     Reference:
         Chatzikokolakis et al. (2013), d-privacy; Fernandes, Dras, McIver, "Generalised differential privacy for text document
@@ -219,7 +203,6 @@ class MetricLaplace:
 
         Raises:
             ValueError: another dimension; NaN or Inf in x. Nothing is drawn.
-            RuntimeError: an array on CUDA without the backend or a driver, or in a graph capture.
         """
         source = require_generator(generator)
         x = as_array("x", x)

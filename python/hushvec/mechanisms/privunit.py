@@ -41,10 +41,9 @@ class PrivUnit(VectorMechanism):
             the right one is nearest, instead of making the inner product largest. Public.
 
     Guarantees:
-        (epsilon, 0)-DP under replace-one of one person's rows, exact in real arithmetic and as released: the values are the exact
-        rounding of the real-number mechanism's to a public grid. Lengths of rows do not enter. A row of norm below 2^-100 has no
-        direction and is released as pure noise, which the same bound covers. epsilon is confirmed with its rounding errors on the
-        safe side before a law is used.
+        (epsilon, 0)-DP, exact in real arithmetic and as released: values are rounded exactly to a public grid. Lengths of rows do
+        not enter. A row of norm below 2^-100 has no direction and is released as pure noise, which the same bound covers. epsilon is
+        confirmed with its rounding errors on the safe side before a law is used.
 
     Edge cases:
         The mean is C * u up to 2^-21 of direction (rows become integers) and 2^-24 of scale (sigma is a float32, in [2^-100,
@@ -74,7 +73,6 @@ class PrivUnit(VectorMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._keep("epsilon", validate.positive("epsilon", self.epsilon))
         if self.corpus_size is not None:
             self._keep("corpus_size", validate.whole_number("corpus_size", self.corpus_size, at_least=1))
         if not SMALLEST_EPSILON <= self.epsilon_per_row <= LARGEST_EPSILON:
@@ -113,10 +111,6 @@ class PrivUnit(VectorMechanism):
         return as_used("sigma", self.clip_norm / self.mean_inner_product, self.clip_norm)
 
     @property
-    def noise_parameter(self) -> float:
-        return self.sigma
-
-    @property
     def grid(self) -> float:
         return _core.privunit_grid(self.sigma)[1]
 
@@ -126,8 +120,7 @@ class PrivUnit(VectorMechanism):
 
     @property
     def int8_saturation(self) -> float:
-        law = self.cap_probability, self.threshold
-        return stated(privunit_saturation(self.sigma, *law, self.int8_grid, self.dimension))
+        return stated(privunit_saturation(self.sigma, *self._split, self.int8_grid, self.dimension))
 
     @property
     def noise_norm(self) -> float:
@@ -140,10 +133,6 @@ class PrivUnit(VectorMechanism):
         if norm is not None:
             validate.positive("norm", norm)
         return self.mean_inner_product / math.sqrt(self.dimension + self.threshold * self.mean_inner_product)
-
-    @property
-    def cost(self) -> tuple[float, float]:
-        return self.epsilon, 0.0
 
     def describe(self) -> tuple[str, ...]:
         lines = super().describe()

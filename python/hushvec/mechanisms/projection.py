@@ -1,9 +1,8 @@
 """A public linear map in front of a mechanism: it spreads rows apart, so that the same noise does less harm.
 
-Embeddings share a mean and crowd into a few directions. Noise of a given size hides the small differences between such rows first;
-a map that removes what they share and stretches what they differ in moves them apart before the noise comes. The map must be
-**public**: random, or fitted on data that nobody needs protection from. docs/proofs/projection.md says why such a map costs nothing
-and why one fitted on the private rows costs everything; docs/mechanisms.md has measured gains.
+Embeddings share a mean and crowd into a few directions. The map must be **public**: random, or fitted on data that nobody needs
+protection from. docs/proofs/projection.md says why such a map costs nothing and one fitted on the private rows costs everything;
+docs/mechanisms.md has measured gains.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,15 +22,14 @@ from hushvec._util import validate
 from hushvec.mechanisms.codebook import NEIGHBORS, nearest_others
 from hushvec.mechanisms.public_arrays import (
     FITTED_ROWS,
+    FORMAT,
     FittedRows,
+    PublicArrays,
     checked_public_rows,
-    digest_of,
     frozen,
     load_npz,
     require_other_rows,
-    save_npz,
     unit_rows,
-    words_of,
 )
 
 _FEWEST_ROWS = 32
@@ -68,46 +65,6 @@ class ProjectionFit(NamedTuple):
         )
 
 
-def projection_fit(projection: PublicProjection, public_sample: Any) -> ProjectionFit:
-    """`PublicProjection.check`."""
-    public_sample = checked_public_rows("public_sample", public_sample)
-    count, dimension = public_sample.shape
-    if dimension != projection.dimension:
-        raise ValueError(f"public_sample must have {projection.dimension} columns, got {dimension}")
-    if count < _FEWEST_ROWS:
-        raise ValueError(f"public_sample must have at least {_FEWEST_ROWS} rows, got {count}")
-    values = public_sample.detach().double().cpu().numpy() if arrays.is_torch(public_sample) else public_sample
-    rows = np.asarray(values, np.float64)[np.random.default_rng(0).permutation(count)[:_MOST_ROWS]]
-    axes = projection.components
-    return ProjectionFit(
-        kept_length=1.0 if axes is None else _share(rows - rows.mean(axis=0), axes.astype(np.float64)),
-        possible_length=_possible(rows, projection.output_dimension),
-        kept_neighbors=_kept_neighbors(rows, np.asarray(projection.transform(rows), np.float64)),
-    )
-
-
-def _share(centered: _Rows, components: _Rows) -> float:
-    whole = float(np.square(centered).sum())
-    return min(1.0, float(np.square(centered @ components.T).sum()) / whole) if whole > 0 else 1.0
-
-
-def _possible(rows: _Rows, count: int) -> float:
-    seen, held_out = rows[::2] - rows[::2].mean(axis=0), rows[1::2] - rows[1::2].mean(axis=0)
-    axes = np.linalg.svd(seen, full_matrices=False)[2][:count]
-    return _share(held_out, axes)
-
-
-def _kept_neighbors(before: _Rows, after: _Rows) -> float:
-    near = [_nearest(rows) for rows in (before, after)]
-    return float(np.mean([len(set(one) & set(other)) / NEIGHBORS for one, other in zip(*(side.tolist() for side in near))]))
-
-
-def _nearest(rows: _Rows) -> NDArray[np.int64]:
-    unit = unit_rows(rows)
-    return nearest_others(unit, unit, np.arange(len(unit)))
-
-
-FORMAT = 1
 ALL = "all"
 
 # Components are stored as float32: their products with each other then differ from 0 and 1 by at most about sqrt(d) 2^-24.
@@ -120,7 +77,7 @@ _LARGEST_SEED = 2**32 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class PublicProjection:
+class PublicProjection(PublicArrays):
     """x -> scales * (components (x - mean)), a map that is fixed before any private row is seen.
 
     Made by `fit`, `mean_only`, `johnson_lindenstrauss` or `load`; two projections are equal if they are the same map.
@@ -135,15 +92,13 @@ class PublicProjection:
         Followed by a mechanism that clips or normalizes **after** it, a release keeps exactly that mechanism's guarantee: if M is
         (epsilon, delta)-DP for all pairs of inputs, so is M(f(.)) for every fixed f. The map itself may be published; so may its
         `digest`, which lets a receipt name it.
-        This holds only if the map does not depend on the private rows. Fitted on them, one person's row turns the axes under
-        everybody else's: all released rows move at once, the sensitivity is that of all rows together and not 2 clip_norm, and the
-        components, once published, show the row that turned them. Then nothing that a receipt says is true. So a release of a row
-        that it was fitted on is refused (`require_other_rows`, which says what that cannot see).
+        This holds only if the map does not depend on the private rows: fitted on them, one person's row moves all released rows, and
+        nothing that a receipt says is true. So a release of a row that it was fitted on is refused (`require_other_rows`, which says
+        what that cannot see).
 
     Edge cases:
-        Lengths change: orthonormal components shorten x - mean, scales stretch it. Normalize after the map
-        (`privatize(..., normalize=True)`) rather than leave short rows to the same noise, or long ones to the clip. A row equal to
-        the mean becomes zeros. Cosines change too, most with scales: queries on released rows have to be transformed as well.
+        Lengths change: normalize after the map (`privatize(..., normalize=True)`). A row equal to the mean becomes zeros. Cosines
+        change too: queries on released rows have to be transformed as well.
 
     Reference:
         Johnson and Lindenstrauss, "Extensions of Lipschitz mappings into a Hilbert space" (1984), lemma 1; Kenthapadi, Korolova,
@@ -162,6 +117,7 @@ class PublicProjection:
         (3, 16)
     """
 
+    kind = "projection"
     mean: NDArray[np.float32]
     components: NDArray[np.float32] | None = None
     scales: NDArray[np.float32] | None = None
@@ -174,7 +130,11 @@ class PublicProjection:
             self._require_orthonormal()
         if self.scales is not None:
             object.__setattr__(self, "scales", frozen("scales", self.scales, 1))
-            self._require_scales()
+            count = 0 if self.components is None else len(self.components)
+            if self.components is None or self.scales.shape != (count,):
+                raise ValueError(f"scales must be one for each of {count} components, got shape {self.scales.shape}")
+            if not (self.scales > 0).all():
+                raise ValueError(f"scales must be > 0, got {float(self.scales.min())!r}")
 
     # ---- where a public map comes from ----
 
@@ -217,8 +177,8 @@ class PublicProjection:
 
         Guarantees:
             Distances shrink by about sqrt(m / d), all alike up to a factor 1 +- epsilon for n rows once m is about 8 ln(n) /
-            epsilon^2. The same seed gives the same law everywhere, and nearly always the same bits; the linear algebra of two
-            machines may differ in the last one. To have the same map elsewhere, copy it (`save`) and compare digests.
+            epsilon^2. The linear algebra of two machines may differ in the last bit: to have the same map elsewhere, copy it
+            (`save`) and compare digests.
         """
         size = validate.whole_number("dimension", dimension, at_least=1)
         count = _components(components, size)
@@ -260,8 +220,7 @@ class PublicProjection:
         return _narrowed("x", wide if self.scales is None else wide * _like(x, self.scales))
 
     def lift(self, y: Any) -> Any:
-        """Rows of the public coordinates back in the original space: mean + components^T (y / scales), a new float32 array [d] or
-        [n, d].
+        """Rows of the public coordinates back in the original space: mean + components^T (y / scales), float32 [d] or [n, d].
 
         Post-processing, hence free. `lift(transform(x))` is x without what the components leave out.
 
@@ -283,10 +242,8 @@ class PublicProjection:
         The error names the row, so whoever sees the refusal learns of it.
 
         Edge cases:
-            Found by digests of its float32 numbers: in another dtype that holds the same ones, layout or library too. Not found:
-            a row that was scaled, normalized, rounded or changed anywhere; rows of zeros; some of more than 2^20 fitted rows; any
-            row where the map was not made by `fit` or `mean_only`. So this catches mistakes, and the absence of a refusal proves
-            nothing.
+            Found by digests of its float32 numbers, as `FittedRows` says, and not where the map was not made by `fit` or `mean_only`.
+            So this catches mistakes, and the absence of a refusal proves nothing.
         """
         require_other_rows("projection", self.fitted_rows, as_array(name, x), name)
 
@@ -300,7 +257,22 @@ class PublicProjection:
         Edge cases:
             Lengths are measured without the map's scales and mean, neighbors with them: whitening moves neighbors on purpose.
         """
-        return projection_fit(self, public_sample)
+        public_sample = checked_public_rows("public_sample", public_sample)
+        count, dimension = public_sample.shape
+        if dimension != self.dimension:
+            raise ValueError(f"public_sample must have {self.dimension} columns, got {dimension}")
+        if count < _FEWEST_ROWS:
+            raise ValueError(f"public_sample must have at least {_FEWEST_ROWS} rows, got {count}")
+        values = public_sample.detach().double().cpu().numpy() if arrays.is_torch(public_sample) else public_sample
+        rows = np.asarray(values, np.float64)[np.random.default_rng(0).permutation(count)[:_MOST_ROWS]]
+        seen, held_out = (half - half.mean(axis=0) for half in (rows[::2], rows[1::2]))
+        best_axes = np.linalg.svd(seen, full_matrices=False)[2][: self.output_dimension]
+        before, after = (_neighbors(side) for side in (rows, np.asarray(self.transform(rows), np.float64)))
+        return ProjectionFit(
+            kept_length=1.0 if self.components is None else _share(rows - rows.mean(axis=0), self.components.astype(np.float64)),
+            possible_length=_share(held_out, best_axes),
+            kept_neighbors=float(np.mean([len(set(one) & set(other)) / NEIGHBORS for one, other in zip(before, after)])),
+        )
 
     def _checked(self, name: str, x: Any, dimension: int) -> Any:
         """x in float64, of its own kind."""
@@ -313,24 +285,11 @@ class PublicProjection:
         rowwise.require_finite(name, x)
         return x.double() if arrays.is_torch(x) else x.astype(np.float64)
 
-    # ---- which map it is ----
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256, in hexadecimal, of the map: format, shapes, and every float32 of mean, components, scales, little-endian."""
-        return digest_of("projection", FORMAT, self._stored())
-
-    def __eq__(self, other: object) -> bool:
-        return self.digest == other.digest if isinstance(other, PublicProjection) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
     def __repr__(self) -> str:
         return f"PublicProjection({self.dimension} -> {self.output_dimension}, digest {self.digest[:12]})"
 
     def _stored(self) -> dict[str, NDArray[np.float32]]:
-        """The map as arrays. What is None is an empty one: a map onto no components does not exist, so that means nothing else."""
+        """What is None is an empty array: a map onto no components does not exist."""
         nothing = np.zeros((0,), np.float32)
         return {
             "mean": self.mean,
@@ -338,19 +297,9 @@ class PublicProjection:
             "scales": nothing if self.scales is None else self.scales,
         }
 
-    # ---- on disk ----
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the map as an .npz file of its arrays, format and digest: beside `path` first, then in one step onto it.
-
-        With 16 bytes for each of at most 2^20 rows it was fitted on: whoever has a row and the file can tell whether it is among
-        them.
-        """
-        save_npz(path, FORMAT, self.digest, {**self._stored(), FITTED_ROWS: words_of(self.fitted_rows)})
-
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PublicProjection:
-        """The map that `save` wrote; ValueError where the file is none, or its digest is not that of its contents."""
+        """The map that `save` wrote; ValueError where it is not such a file, or its digest is not that of its contents."""
 
         def made(stored: dict[str, Any]) -> PublicProjection:
             components, scales = (stored[name] if len(stored[name]) else None for name in ("components", "scales"))
@@ -368,13 +317,16 @@ class PublicProjection:
         if error > _ORTHONORMAL_WITHIN:
             raise ValueError(f"components must be orthonormal within {_ORTHONORMAL_WITHIN}, got an error of {error:.3g}")
 
-    def _require_scales(self) -> None:
-        assert self.scales is not None
-        if self.components is None or self.scales.shape != (len(self.components),):
-            count = 0 if self.components is None else len(self.components)
-            raise ValueError(f"scales must be one for each of {count} components, got shape {self.scales.shape}")
-        if not (self.scales > 0).all():
-            raise ValueError(f"scales must be > 0, got {float(self.scales.min())!r}")
+
+def _share(centered: _Rows, components: _Rows) -> float:
+    whole = float(np.square(centered).sum())
+    return min(1.0, float(np.square(centered @ components.T).sum()) / whole) if whole > 0 else 1.0
+
+
+def _neighbors(rows: _Rows) -> list[list[int]]:
+    unit = unit_rows(rows)
+    found: list[list[int]] = nearest_others(unit, unit, np.arange(len(unit))).tolist()
+    return found
 
 
 def _public_rows(public_embeddings: Any) -> NDArray[np.float64]:

@@ -9,9 +9,9 @@ import hashlib
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,8 +25,6 @@ from hushvec._util.publish import SHARED, published_bytes
 
 
 class Digested(Protocol):
-    """An object with a digest of its contents."""
-
     @property
     def digest(self) -> str: ...
 
@@ -35,7 +33,7 @@ Made = TypeVar("Made", bound=Digested)
 
 
 def save_npz(path: str | os.PathLike[str], version: int, digest: str, fields: Mapping[str, Any]) -> None:
-    """Write fields with their format's version and the digest: beside `path` first, then in one step onto it."""
+    """Write fields with their format's version and the digest, atomically."""
     with published_bytes(Path(path), mode=SHARED) as file:
         np.savez(file, format=version, digest=digest, **fields)
 
@@ -43,12 +41,16 @@ def save_npz(path: str | os.PathLike[str], version: int, digest: str, fields: Ma
 def load_npz(
     path: str | os.PathLike[str], what: str, version: int, fields: Collection[str], make: Callable[[dict[str, Any]], Made]
 ) -> Made:
-    """The object that `make` makes of the fields of a file of `save_npz`, which must have these and no others. Nothing is
-    unpickled.
-    """
+    """What `make` makes of the fields of a file of `save_npz`, which must have these and no others. Nothing is unpickled."""
     with open(path, "rb") as file:
         try:
-            stored = _fields_of(file, ("format", "digest", *fields), version)
+            with np.load(file, allow_pickle=False) as archive:
+                expected = ("format", "digest", *fields)
+                if sorted(archive.files) != sorted(expected):
+                    raise ValueError(f"fields must be {', '.join(expected)}, got {', '.join(archive.files)}")
+                stored = {name: archive[name] for name in archive.files}
+            if stored["format"].shape != () or int(stored["format"]) != version:
+                raise ValueError(f"format must be {version}, got {stored['format']}")
             made = make(stored)
         # whatever the reader raises for a damaged archive: zip, zlib and numpy each have their own errors
         except Exception as mistake:
@@ -58,19 +60,10 @@ def load_npz(
     return made
 
 
-def _fields_of(file: Any, fields: Collection[str], version: int) -> dict[str, Any]:
-    with np.load(file, allow_pickle=False) as archive:
-        if sorted(archive.files) != sorted(fields):
-            raise ValueError(f"fields must be {', '.join(fields)}, got {', '.join(archive.files)}")
-        stored = {name: archive[name] for name in archive.files}
-    if stored["format"].shape != () or int(stored["format"]) != version:
-        raise ValueError(f"format must be {version}, got {stored['format']}")
-    return stored
-
-
 Words = NDArray[np.uint64]
 
-# The field of files.
+# The format of files, and a field of them.
+FORMAT = 1
 FITTED_ROWS = "fitted_rows"
 
 # Of more rows those with the smallest digests are kept: 16 MiB.
@@ -118,7 +111,7 @@ class FittedRows:
 
     @classmethod
     def stored(cls, words: Words) -> FittedRows | None:
-        """The inverse of `words_of`."""
+        """As files have them: none where no row is known."""
         return cls(words) if words.size else None
 
     def first_in(self, x: Any) -> int | None:
@@ -131,15 +124,8 @@ class FittedRows:
         return None
 
 
-def words_of(fitted: FittedRows | None) -> Words:
-    """As files have them: none where no row is known."""
-    return np.empty((2, 0), np.uint64) if fitted is None else fitted.words
-
-
 def require_other_rows(what: str, fitted: FittedRows | None, x: Any, name: str = "x", first_row: int = 0) -> None:
-    """Refuse rows [d] or [n, d] that `what`, a "projection" or "codebook", was fitted on. `first_row` is x's first in the whole
-    input.
-    """
+    """Refuse rows [d] or [n, d] that a projection or codebook was fitted on. `first_row` is x's first in the whole input."""
     place = None if fitted is None else fitted.first_in(arrays.as_matrix(x))
     if place is not None:
         raise ValueError(
@@ -194,6 +180,41 @@ def digest_of(kind: str, version: int, arrays: Mapping[str, Rows]) -> str:
         content.update(f"{name} {array.shape}\n".encode())
         content.update(np.ascontiguousarray(array, "<f4").tobytes())
     return content.hexdigest()
+
+
+class PublicArrays:
+    """Base of what is fitted on public rows: named by a digest, equal if its arrays are, kept in .npz files."""
+
+    kind: ClassVar[str]  # "codebook", in files and errors
+    fitted_rows: FittedRows | None
+
+    def _stored(self) -> dict[str, Any]:
+        """The arrays that the digest is of."""
+        raise NotImplementedError
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256, in hexadecimal: format, shapes, and every float32 of the arrays, little-endian."""
+        return digest_of(self.kind, FORMAT, self._stored())
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == other.digest if isinstance(other, type(self)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an .npz file of its arrays, format and digest, atomically.
+
+        With 16 bytes for each of at most 2^20 rows it was fitted on: whoever has a row and the file can tell whether it is among
+        them.
+        """
+        words = np.empty((2, 0), np.uint64) if self.fitted_rows is None else self.fitted_rows.words
+        save_npz(path, FORMAT, self.digest, {FITTED_ROWS: words, **self._counts(), **self._stored()})
+
+    def _counts(self) -> dict[str, int]:
+        """What a file has beside the arrays."""
+        return {}
 
 
 def frozen(name: str, array: Any, dimensions: int) -> Rows:

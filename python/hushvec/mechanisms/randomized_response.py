@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,8 +33,7 @@ class FrequencyEstimate:
 
     Attributes:
         frequencies: one per label, unbiased; they sum to 1, and rare labels may come out below 0.
-        standard_errors: one per label, of the noise that the mechanism added. If the people who answer are a sample of a
-            larger population, add that sampling error, sqrt(f (1 - f) / answers), in quadrature.
+        standard_errors: one per label, of the noise that the mechanism added; the sampling error of a larger population is not in it.
         answers: how many answers there were.
     """
 
@@ -62,8 +61,7 @@ class RandomizedResponse:
 
     Edge cases:
         epsilon = 700 does not overflow: the truth then has all 2^64 values but k - 1. Answers are always the objects in `labels`, so
-        that equal labels of other types (1 and 1.0) do not tell the truth from a random answer. In a batch every answer costs
-        epsilon; a person who gives several pays for each.
+        that equal labels of other types (1 and 1.0) do not tell the truth from a random answer. Every answer costs epsilon.
 
     Reference:
         Warner, "Randomized response" (1965), for two labels; Kairouz, Bonawitz, Ramage, "Discrete distribution estimation under local
@@ -85,18 +83,17 @@ class RandomizedResponse:
     k: int = 0
 
     def __post_init__(self) -> None:
-        _store(self, "epsilon", validate.positive("epsilon", self.epsilon))
+        store = partial(object.__setattr__, self)
+        store("epsilon", validate.positive("epsilon", self.epsilon))
         if self.k != 0 or isinstance(self.k, bool):
             if len(self.labels) > 0:
                 raise TypeError("give labels or k, not both")
-            _store(self, "k", _checked_count(validate.whole_number("k", self.k, at_least=2)))
-            _store(self, "labels", range(self.k))
+            store("k", _checked_count(validate.whole_number("k", self.k, at_least=2)))
+            store("labels", range(self.k))
         else:
-            _store(self, "labels", _distinct(self.labels))
-            _store(self, "k", len(self.labels))
+            store("labels", _distinct(self.labels))
+            store("k", len(self.labels))
         _law(self.epsilon, self.k)  # refuses epsilon now rather than at the first answer
-
-    # ---- what it costs and what it gives, before anything is spent ----
 
     @property
     def cost(self) -> tuple[float, float]:
@@ -148,8 +145,6 @@ class RandomizedResponse:
             f"from 1,000 answers, a frequency of 0.1 has the standard error {self.standard_error(0.1, 1000):.2g}",
         )
 
-    # ---- answers ----
-
     def respond(self, true_label: Any, *, generator: _core.Generator | None = None) -> Any:
         """One randomized answer, or one for each of many true labels.
 
@@ -165,8 +160,7 @@ class RandomizedResponse:
         Raises:
             ValueError: a true label that is not among the labels; codes in an integer array too narrow for k - 1; a tensor where the
                 labels are not 0 .. k - 1; a generator with AES-256 for an array on a device. Nothing is drawn then.
-            RuntimeError: an array on CUDA without the backend or a driver, or in a graph capture, which cannot wait for the check of
-                the codes; a caller that is being recorded into a program.
+            RuntimeError: an array on CUDA without the backend, or in a graph capture; a caller that is being recorded.
 
         Guarantees:
             On a device the answers are those that the CPU gives from the same stream of ChaCha. An empty batch gives an empty
@@ -176,7 +170,11 @@ class RandomizedResponse:
         if isinstance(true_label, np.ndarray):
             return self._respond_array(true_label, source)
         if arrays.is_torch(true_label) or arrays.is_cupy(true_label):
-            return self._respond_tensor(true_label, source)
+            if not self._labels_are_codes:
+                kind = arrays.array_kind(true_label)
+                raise ValueError(f"labels must be 0 .. k - 1 (k=) for a {kind}, got {self.labels[0]!r:.80} among them")
+            arrays.require_integers("true_label", true_label)
+            return self._drawn(true_label, source)
         if self._is_batch(true_label):
             return [self.labels[code] for code in self._drawn(self._codes(true_label), source).tolist()]
         return self.labels[int(self._drawn(self._codes([true_label]), source)[0])]
@@ -197,12 +195,6 @@ class RandomizedResponse:
         codes = self._codes(true_labels.ravel().tolist()).reshape(true_labels.shape)
         answers: NDArray[Any] = self.labels_in_numpy[self._drawn(codes, source)]
         return answers
-
-    def _respond_tensor(self, codes: Any, source: _core.Generator) -> Any:
-        if not self._labels_are_codes:
-            raise ValueError(f"labels must be 0 .. k - 1 (k=) for a {arrays.array_kind(codes)}, got {self.labels[0]!r:.80} among them")
-        arrays.require_integers("true_label", codes)
-        return self._drawn(codes, source)
 
     def _drawn(self, codes: Any, source: _core.Generator) -> Any:
         return kernels.randomized_response(codes, self.k, self.law, source)
@@ -245,8 +237,6 @@ class RandomizedResponse:
         objects = np.empty(self.k, dtype=object)
         objects[:] = self.labels
         return objects
-
-    # ---- what the answers say together ----
 
     def count(self, answers: Iterable[Any]) -> NDArray[np.int64]:
         """How often each label was answered, in the order of `labels`: answers of `respond`, of one batch or several joined."""
@@ -304,10 +294,6 @@ class RandomizedResponse:
 _law = lru_cache(maxsize=64)(_core.response_law)
 
 
-def _store(instance: RandomizedResponse, name: str, value: Any) -> None:
-    object.__setattr__(instance, name, value)
-
-
 def _checked_count(count: int) -> int:
     if count < 2:
         raise ValueError(f"labels must be at least 2, got {count}")
@@ -351,25 +337,21 @@ def randomized_response(
 
     Args:
         true_label: one label, or many; as in `RandomizedResponse.respond`.
-        labels: the k possible labels, hashable and all different; public. `range(k)` for codes.
-        epsilon: > 0, of each answer.
+        labels, epsilon: as in `RandomizedResponse`; `range(k)` for codes.
         generator: a `Generator`; None for the one of the process.
 
     Returns:
         A label for a label, a list for a list or tuple, an array of the same kind and shape for an array.
 
     Raises:
-        ValueError: a true label that is not in labels, duplicate labels, fewer than 2 or more than 2^24 of them, epsilon not > 0 and
-            finite or below about k^2 / 2^64; a tensor with labels other than `range(k)`. Nothing is drawn then.
+        ValueError: as `RandomizedResponse` and its `respond`. Nothing is drawn then.
 
     Guarantees:
-        (epsilon, 0)-DP for each answer under replace-one of that person's label, exact as sampled: the ratio of two probabilities
-        is a ratio of whole numbers and at most e^epsilon (docs/proofs/randomized_response.md). Drawing an answer takes the same
-        steps for the truth and for another label.
+        (epsilon, 0)-DP for each answer under replace-one of that person's label, exact as sampled
+        (docs/proofs/randomized_response.md). Drawing an answer takes the same steps for the truth and for another label.
 
     Edge cases:
-        Large epsilon (700 and more) is fine. An empty batch gives an empty one. Answers are the objects in `labels`, never the
-        caller's.
+        An empty batch gives an empty one. Answers are the objects in `labels`, never the caller's.
 
     Reference:
         Warner (1965), for two labels; Kairouz, Bonawitz, Ramage (2016), for k.

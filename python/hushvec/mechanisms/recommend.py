@@ -1,7 +1,4 @@
-"""`recommend`: which mechanism gives the most at a price, with the figures of all that were looked at.
-
-First the candidates for each task, their arguments and the figures that rank them; then the sentences of `why` and the table's rows.
-"""
+"""`recommend`: which mechanism gives the most at a price, with the figures of all that were looked at."""
 
 from __future__ import annotations
 
@@ -72,7 +69,20 @@ class Request:
 
     @property
     def row_setting(self) -> dict[str, Any]:
-        return {"dimension": self.dimension, "clip_norm": self.clip_norm, "rows_per_person": self.rows_per_person}
+        return {
+            "epsilon": self.epsilon,
+            "dimension": self.dimension,
+            "clip_norm": self.clip_norm,
+            "rows_per_person": self.rows_per_person,
+        }
+
+    @property
+    def has_corpus(self) -> bool:
+        return self.task == "retrieval" and self.n is not None
+
+    @property
+    def ranked_by(self) -> str:
+        return TOP_1 if self.has_corpus else TASKS[self.task].ranked_by
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +93,6 @@ class Entry:
     class_name: str
     arguments: Callable[[Request], dict[str, Any]]
     figures: Callable[[Any, Request], dict[str, float]]
-    grade: Callable[[Any], str] = lambda mechanism: str(mechanism.grade)
     obstacle: Callable[[Request], str] = lambda request: ""
     remark: Callable[[Request], str] = lambda request: ""
 
@@ -94,35 +103,18 @@ class Task:
 
     entries: tuple[Entry, ...]
     ranked_by: str
-    larger_is_better: bool
+    larger_is_better: bool = False
     needs: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
 
 
 def _row_figures(mechanism: Any, request: Request) -> dict[str, float]:
-    figures = {"expected cosine": float(mechanism.expected_cosine()), "noise norm": float(mechanism.noise_norm)}
+    noise = float(mechanism.noise_norm)
+    figures = {"expected cosine": float(mechanism.expected_cosine()), "noise norm": noise}
     if request.task == "mean":
         assert request.n is not None
-        figures["standard error"] = figures["noise norm"] / math.sqrt(request.n * request.rows_per_person)
-    return figures
-
-
-def _noise_figures(mechanism: Any, request: Request) -> dict[str, float]:
-    figures = _row_figures(mechanism, request)
-    return figures if not has_corpus(request) else {TOP_1: _ideal_top_1(mechanism, request.n or 0), **figures}
-
-
-def _direction_figures(mechanism: Any, request: Request) -> dict[str, float]:
-    figures = _row_figures(mechanism, request)
-    if not has_corpus(request):
-        return figures
-    from hushvec.mechanisms.privunit import top_1_probability
-
-    return {TOP_1: top_1_probability(mechanism.cap_probability, mechanism.threshold, request.n or 0), **figures}
-
-
-def has_corpus(request: Request) -> bool:
-    return request.task == "retrieval" and request.n is not None
+        figures["standard error"] = noise / math.sqrt(request.n * request.rows_per_person)
+    return {TOP_1: _ideal_top_1(mechanism, request.n or 0), **figures} if request.has_corpus else figures
 
 
 def _ideal_top_1(mechanism: Any, others: int) -> float:
@@ -131,90 +123,74 @@ def _ideal_top_1(mechanism: Any, others: int) -> float:
     Along unit vectors, in units of the noise of an element, the others' scores are nearly independent N(0, 1). A mechanism that adds
     noise has the own score N(s, 1), s = C / noise; the answer is the mean of Phi(score)^n, a sum over a fine grid.
     """
+    if hasattr(mechanism, "cap_probability"):
+        from hushvec.mechanisms.privunit import top_1_probability
+
+        return top_1_probability(mechanism.cap_probability, mechanism.threshold, others)
     signal = mechanism.clip_norm * math.sqrt(mechanism.dimension) / mechanism.noise_norm
     noise = [-_TAIL + step * _STEP for step in range(round(2 * _TAIL / _STEP) + 1)]
     wins = (norm_sf(-(signal + value)) ** others for value in noise)
     return math.fsum(win * math.exp(-value * value / 2) for win, value in zip(wins, noise)) * _STEP / math.sqrt(2 * math.pi)
 
 
-def _needs_delta(request: Request) -> str:
-    return "" if request.delta > 0 else "needs delta > 0"
-
-
-def _drops_the_length(request: Request) -> str:
-    return "" if request.unit_rows or request.task == "retrieval" else "releases directions only, and unit_rows is False"
-
-
-def _pure(request: Request) -> dict[str, Any]:
-    return {"epsilon": request.epsilon, **request.row_setting}
-
-
-def _approximate(request: Request) -> dict[str, Any]:
-    return {"delta": request.delta, **_pure(request)}
-
-
-def _pure_with_corpus(request: Request) -> dict[str, Any]:
-    return {"corpus_size": request.n, **_pure(request)} if has_corpus(request) else _pure(request)
-
-
-def entries_for(request: Request) -> tuple[Entry, ...]:
-    entries = TASKS[request.task].entries
-    return entries if request.codebook is None else (*entries, _CODEBOOK)
-
-
-def _response_figures(mechanism: Any, request: Request) -> dict[str, float]:
+def _codebook_figures(mechanism: Any, request: Request) -> dict[str, float]:
     fit = request.codebook_fit
     return {"expected cosine": float(mechanism.expected_cosine()) if fit is None else fit.expected_cosine}
 
 
-def _public_kind(request: Request) -> str:
+def _codebook_remark(request: Request) -> str:
     if request.codebook_fit is not None:
         return "measured on the public sample"
     return "for rows like the public ones: codebook.check(public_sample, epsilon=...) says whether yours are"
 
 
+def _codebook_arguments(request: Request) -> dict[str, Any]:
+    return {**{name: value for name, value in request.row_setting.items() if name != "clip_norm"}, "codebook": request.codebook}
+
+
+def _privunit_arguments(request: Request) -> dict[str, Any]:
+    return {"corpus_size": request.n if request.has_corpus else None, **request.row_setting}
+
+
+def _privunit_obstacle(request: Request) -> str:
+    return "" if request.unit_rows or request.task == "retrieval" else "releases directions only, and unit_rows is False"
+
+
 _CODEBOOK = Entry(
     name="codebook",
     class_name="CodebookResponse",
-    arguments=lambda request: dict(
-        codebook=request.codebook, epsilon=request.epsilon, dimension=request.dimension, rows_per_person=request.rows_per_person
-    ),
-    figures=_response_figures,
-    obstacle=lambda request: "a public code does not tell one row from others near it" if has_corpus(request) else "",
-    remark=_public_kind,
+    arguments=_codebook_arguments,
+    figures=_codebook_figures,
+    obstacle=lambda request: "a public code does not tell one row from others near it" if request.has_corpus else "",
+    remark=_codebook_remark,
 )
 _ROWS = (
     Entry(
         name="privunit",
         class_name="PrivUnit",
-        arguments=_pure_with_corpus,
-        figures=_direction_figures,
-        obstacle=_drops_the_length,
+        arguments=_privunit_arguments,
+        figures=_row_figures,
+        obstacle=_privunit_obstacle,
     ),
-    Entry(name="gaussian", class_name="Gaussian", arguments=_approximate, figures=_noise_figures, obstacle=_needs_delta),
-    Entry(name="laplacian", class_name="Laplacian", arguments=_pure, figures=_noise_figures),
-    Entry(name="l2_laplace", class_name="L2Laplace", arguments=_pure, figures=_noise_figures),
+    Entry(
+        name="gaussian",
+        class_name="Gaussian",
+        arguments=lambda request: {"delta": request.delta, **request.row_setting},
+        figures=_row_figures,
+        obstacle=lambda request: "" if request.delta > 0 else "needs delta > 0",
+    ),
+    Entry(name="laplacian", class_name="Laplacian", arguments=lambda request: request.row_setting, figures=_row_figures),
+    Entry(name="l2_laplace", class_name="L2Laplace", arguments=lambda request: request.row_setting, figures=_row_figures),
 )
 
 
-def _always_exact(mechanism: Any) -> str:
-    """Laws of whole numbers and decided comparisons: the discrete mechanisms have no other grade."""
-    return "exact"
-
-
 def _label_arguments(request: Request) -> dict[str, Any]:
-    key = "k" if isinstance(request.labels, int) else "labels"
-    return {"epsilon": request.epsilon, key: request.labels}
+    return {"epsilon": request.epsilon, "k" if isinstance(request.labels, int) else "labels": request.labels}
 
 
 def _label_figures(mechanism: Any, request: Request) -> dict[str, float]:
-    """Standard error at n answers, or at one, of the frequency of a label that nobody holds: sqrt(q (1 - q) / n) / (p - q)."""
-    count = int(mechanism.k)
-    others = math.exp(-request.epsilon) * (count - 1)
-    truth = 1 / (1 + others)
-    other = math.exp(-request.epsilon) * truth
-    answers = 1 if request.n is None else request.n
-    return {"truth": truth, "standard error": math.sqrt(other * (1 - other) / answers) / (truth - other)}
+    """Standard error at n answers, or at one, of the frequency of a label that nobody holds."""
+    return {"truth": mechanism.probability_of_truth, "standard error": mechanism.standard_error(0.0, request.n or 1)}
 
 
 def _label_remark(request: Request) -> str:
@@ -229,80 +205,50 @@ def _top_k_arguments(request: Request) -> dict[str, Any]:
     return {"k": request.k, "epsilon": request.epsilon, "sensitivity": moves}
 
 
-def _top_k_figures(mechanism: Any, request: Request) -> dict[str, float]:
-    """Standard deviation of the Gumbel noise, in the unit of the scores: pi / sqrt(6) * 2 D k / epsilon."""
-    assert request.k is not None
-    return {"score noise": math.pi / math.sqrt(6) * 2 * float(mechanism.sensitivity) * request.k / request.epsilon}
-
-
+_LABELS = Entry(
+    name="randomized_response",
+    class_name="RandomizedResponse",
+    arguments=_label_arguments,
+    figures=_label_figures,
+    remark=_label_remark,
+)
+_TOP_K = Entry(
+    name="gumbel_top_k",
+    class_name="GumbelTopK",
+    arguments=_top_k_arguments,
+    figures=lambda mechanism, request: {"score noise": mechanism.noise_deviation},
+)
 TASKS: dict[str, Task] = {
     "retrieval": Task(entries=_ROWS, ranked_by="expected cosine", larger_is_better=True, takes=("n", "codebook")),
-    "release": Task(entries=_ROWS, ranked_by="noise norm", larger_is_better=False),
-    "mean": Task(entries=_ROWS, ranked_by="standard error", larger_is_better=False, needs=("n",)),
-    "labels": Task(
-        entries=(
-            Entry(
-                name="randomized_response",
-                class_name="RandomizedResponse",
-                arguments=_label_arguments,
-                figures=_label_figures,
-                grade=_always_exact,
-                remark=_label_remark,
-            ),
-        ),
-        ranked_by="standard error",
-        larger_is_better=False,
-        needs=("labels",),
-        takes=("n",),
-    ),
-    "top_k": Task(
-        entries=(
-            Entry(
-                name="gumbel_top_k",
-                class_name="GumbelTopK",
-                arguments=_top_k_arguments,
-                figures=_top_k_figures,
-                grade=_always_exact,
-            ),
-        ),
-        ranked_by="score noise",
-        larger_is_better=False,
-        needs=("k",),
-        takes=("sensitivity",),
-    ),
+    "release": Task(entries=_ROWS, ranked_by="noise norm"),
+    "mean": Task(entries=_ROWS, ranked_by="standard error", needs=("n",)),
+    "labels": Task(entries=(_LABELS,), ranked_by="standard error", needs=("labels",), takes=("n",)),
+    "top_k": Task(entries=(_TOP_K,), ranked_by="score noise", needs=("k",), takes=("sensitivity",)),
 }
 
 
-def ranked_by(request: Request) -> str:
-    return TOP_1 if has_corpus(request) else TASKS[request.task].ranked_by
-
-
 def option_of(entry: Entry, request: Request) -> Option:
-    obstacle = entry.obstacle(request)
-    if obstacle:
-        return _not_to_be_had(entry, obstacle)
     from hushvec import mechanisms
 
-    try:
-        mechanism = getattr(mechanisms, entry.class_name)(**entry.arguments(request))
-        figures = entry.figures(mechanism, request)
-    except ValueError as refusal:   # a price that this mechanism cannot be had at, such as noise beyond float32
-        return _not_to_be_had(entry, str(refusal))
-    asked = TASKS[request.task]
-    value = figures[ranked_by(request)]
-    grade = entry.grade(mechanism)
+    obstacle = entry.obstacle(request)
+    if not obstacle:
+        try:
+            mechanism = getattr(mechanisms, entry.class_name)(**entry.arguments(request))
+            figures = entry.figures(mechanism, request)
+        except ValueError as refusal:   # a price that this mechanism cannot be had at, such as noise beyond float32
+            obstacle = str(refusal)
+    if obstacle:
+        return Option(name=entry.name, mechanism=None, grade="", figures={}, merit=-math.inf, remark=obstacle)
+    value = figures[request.ranked_by]
+    grade = str(getattr(mechanism, "grade", "exact"))  # the discrete mechanisms have no other grade
     return Option(
         name=entry.name,
         mechanism=mechanism,
         grade=grade,
         figures=figures,
-        merit=value if asked.larger_is_better else -value,
+        merit=value if TASKS[request.task].larger_is_better else -value,
         remark=entry.remark(request) if grade == "exact" else "no claim: computed in floating point",
     )
-
-
-def _not_to_be_had(entry: Entry, reason: str) -> Option:
-    return Option(name=entry.name, mechanism=None, grade="", figures={}, merit=-math.inf, remark=reason)
 
 
 _ARE_THERE_PUBLIC_ROWS = (
@@ -318,7 +264,8 @@ _WHITEN_FIRST = (
 
 def why(options: tuple[Option, ...], request: Request) -> str:
     best = options[0]
-    sentences = [f"{best.name}: {_told(best, request)} at {_price(best.mechanism.cost)}{_next_best(options, request)}."]
+    epsilon, delta = map(_exact, best.mechanism.cost)
+    sentences = [f"{best.name}: {_told(best, request)} at epsilon = {epsilon}, delta = {delta}{_next_best(options, request)}."]
     better = [option for option in options[1:] if option.mechanism is not None and option.merit > best.merit]
     if not best.claims_privacy:
         sentences.append("No option carries a claim: all are computed in floating point.")
@@ -327,22 +274,17 @@ def why(options: tuple[Option, ...], request: Request) -> str:
         sentences.append(f"{told}, but is computed in floating point and carries no claim.")
     elif best.remark:
         sentences.append(f"{best.remark[0].upper()}{best.remark[1:]}.")
-    if "codebook" in TASKS[request.task].takes and request.codebook is None and not has_corpus(request):
+    if "codebook" in TASKS[request.task].takes and request.codebook is None and not request.has_corpus:
         sentences.append(_ARE_THERE_PUBLIC_ROWS)
-    if has_corpus(request):
-        sentences.append(_best_of_all(request))
-    if has_corpus(request) and best.name == "privunit":
-        sentences.append(_WHITEN_FIRST.format(epsilon=request.epsilon, n=request.n))
+    if request.has_corpus:
+        from hushvec.mechanisms.top_1 import top_1_sentence
+
+        assert request.n is not None
+        bound = top_1_sentence(request.epsilon / request.rows_per_person, request.n + 1)
+        sentences.append(f"{bound[0].upper()}{bound[1:]}.")
+        if best.name == "privunit":
+            sentences.append(_WHITEN_FIRST.format(epsilon=request.epsilon, n=request.n))
     return " ".join(sentences)
-
-
-def _best_of_all(request: Request) -> str:
-    """The bound for every mechanism."""
-    from hushvec.mechanisms.top_1 import top_1_sentence
-
-    assert request.n is not None
-    bound = top_1_sentence(request.epsilon / request.rows_per_person, request.n + 1)
-    return f"{bound[0].upper()}{bound[1:]}."
 
 
 def _next_best(options: tuple[Option, ...], request: Request) -> str:
@@ -351,23 +293,12 @@ def _next_best(options: tuple[Option, ...], request: Request) -> str:
 
 
 def _told(option: Option, request: Request) -> str:
-    figure = ranked_by(request)
-    return f"{figure} {option.figures[figure]:.3g}"
-
-
-def _price(cost: tuple[float, float]) -> str:
-    return f"epsilon = {_exact(cost[0])}, delta = {_exact(cost[1])}"
+    return f"{request.ranked_by} {option.figures[request.ranked_by]:.3g}"
 
 
 def _exact(cost: float) -> str:
     """All digits: a price is not rounded down."""
     return repr(float(cost)).removesuffix(".0")
-
-
-def table_row(option: Option, figures: tuple[str, ...]) -> tuple[str, ...]:
-    cost = ("", "") if option.mechanism is None else tuple(_exact(part) for part in option.mechanism.cost)
-    values = (f"{option.figures[name]:.4g}" if name in option.figures else "" for name in figures)
-    return (option.name, *cost, option.grade, *values, option.remark)
 
 
 @shown
@@ -392,7 +323,12 @@ class Recommendation:
         """Rows for printing, a header first: mechanism, epsilon, delta, grade, the figures, a remark."""
         figures = tuple(dict.fromkeys(name for option in self.options for name in option.figures))
         header = ("mechanism", "epsilon", "delta", "grade", *figures, "remark")
-        return (header, *(table_row(option, figures) for option in self.options))
+        rows = []
+        for option in self.options:
+            cost = ("", "") if option.mechanism is None else tuple(map(_exact, option.mechanism.cost))
+            values = (f"{option.figures[name]:.4g}" if name in option.figures else "" for name in figures)
+            rows.append((option.name, *cost, option.grade, *values, option.remark))
+        return (header, *rows)
 
     def _sheet(self) -> Sheet:
         remarks = ((option.name, option.remark) for option in self.options if option.remark)
@@ -447,7 +383,7 @@ def recommend(
         sensitivity: for "top_k", the most that one score moves; 2 clip_norm, that of a product with a unit query, if None.
 
     Returns:
-        A `Recommendation`: mechanism, why, options, table; `print` shows them.
+        A `Recommendation`.
 
     Raises:
         TypeError: an argument that the task needs is missing.
@@ -456,12 +392,11 @@ def recommend(
     Guarantees:
         A mechanism whose released bits carry the guarantee (grade "exact") comes before one that is computed in floating point;
         if the latter would give more, `why` says so. Every mechanism costs at most (epsilon, delta) under replace-one. Nothing is
-        drawn, charged or released. Figures are expectations of the mechanism, not of what your data will show: "ideal top-1" is
-        that of rows without near neighbors, and real rows have some.
+        drawn, charged or released. Figures are expectations of the mechanism: "ideal top-1" is that of rows without near neighbors.
 
     Edge cases:
-        A codebook or a map that does not fit the sample gives a `UtilityWarning`. Metric differential privacy has another price
-        (1/distance) and is never among the options. Noise of a sigma chosen freely ("empirical") has no price to compare at.
+        A codebook or a map that does not fit the sample gives a `UtilityWarning`. Metric differential privacy and noise of a sigma
+        chosen freely ("empirical") have no price to compare at and are never among the options.
 
     Reference:
         docs/mechanisms.md, with what was measured on real text.
@@ -496,7 +431,8 @@ def recommend(
             raise TypeError(f"{name} must be given for task {task!r}")
         if getattr(request, name) is not None and name not in asked.needs + asked.takes:
             raise ValueError(f"{name} must be None for task {task!r}, got {getattr(request, name)!r}")
-    found = (option_of(entry, request) for entry in entries_for(request))
+    entries = asked.entries if codebook is None else (*asked.entries, _CODEBOOK)
+    found = (option_of(entry, request) for entry in entries)
     options = tuple(sorted(found, key=lambda option: (option.mechanism is None, not option.claims_privacy, -option.merit)))
     if options[0].mechanism is None:
         reasons = "; ".join(f"{option.name}: {option.remark}" for option in options)

@@ -1,8 +1,6 @@
 """How often any mechanism at all can let a row be found again among n: bounds that no choice of noise gets past.
 
-An epsilon that is too small for a corpus cannot be saved by a better mechanism, and the bound says so before it is spent. It is one
-for pure epsilon, for rows that are independent of each other, and for a mechanism that does not know them. docs/proofs/top_1_bound.md
-has the proofs.
+For pure epsilon, rows that are independent of each other, and a mechanism that does not know them: docs/proofs/top_1_bound.md.
 """
 
 from __future__ import annotations
@@ -29,8 +27,7 @@ _CELLS, _STEPS, _NEAR_ENOUGH = 1024, 400, 1e-3
 
 
 def top_1_bound(epsilon: float, corpus_size: int, *, noise_on: str = "queries") -> float:
-    """The largest probability with which the right one of n rows can be found, over all mechanisms with (epsilon, 0)-DP for a
-    row.
+    """The largest probability with which any mechanism with (epsilon, 0)-DP for a row lets the right one of n be found.
 
     Args:
         epsilon: > 0, of one released row.
@@ -43,10 +40,9 @@ def top_1_bound(epsilon: float, corpus_size: int, *, noise_on: str = "queries") 
         mechanism is not known in closed form.
 
     Guarantees:
-        With rows drawn independently of each other from any one law, a mechanism that was fixed without seeing them, and one of
-        them chosen at random, no rule that sees what was released names the right one more often; not even one that knows the law
-        and the mechanism. The same holds for rows that are independent given something unknown (a topic, say).
-        docs/proofs/top_1_bound.md.
+        With rows drawn independently of each other from any one law (or independent given something unknown), a mechanism that was
+        fixed without seeing them, and one of them chosen at random, no rule that sees what was released names the right one more
+        often; not even one that knows the law and the mechanism. docs/proofs/top_1_bound.md.
 
     Edge cases:
         Not covered: a mechanism that was made from the n rows, such as randomized response over a public index

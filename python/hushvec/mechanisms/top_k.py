@@ -7,9 +7,11 @@ the law of k exponential mechanisms one after the other, each on the candidates 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,6 @@ from hushvec._native import _core
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import fraction_up, product_up, quotient_down
-from hushvec.mechanisms import _gumbel_order
 
 if TYPE_CHECKING:
     from hushvec.accounting import BoundedRangeDP
@@ -30,6 +31,13 @@ _WORD_BITS = 32
 _GROUP_SAMPLES, _LANES = 256, 16
 # Further bits of a sample have 2^16 steps, and AES-256 has 2^54 blocks for them: docs/format.md sections 9 and 13.
 _MOST_SAMPLES = {"aes256": 2**38, "chacha20": 2**40, "chacha12": 2**40, "chacha8": 2**40}
+
+# First step and what each further one adds: docs/format.md section 9.
+FIRST_BITS = 64
+STEP_BITS = 512
+LAST_STEP = 2**16
+
+_GUARD_DIGITS = 30
 
 # Whole numbers up to here are float64.
 _LARGEST_WHOLE = 2**53
@@ -48,10 +56,8 @@ class GumbelTopK:
     Guarantees:
         For one row of scores, under the adjacency that `sensitivity` is stated for: (k eps0, 0)-DP, and rho-zCDP with rho = k
         eps0^2 / 8, as each pick is eps0-bounded-range. What is released is the ordered list of k candidates. It is exact: the
-        selection is that of Gumbel noise over the reals, decided by brackets that hold for all further bits of each uniform, and
-        scores and factor are taken as the exact numbers that their doubles are. The scores themselves are **not** covered:
-        releasing those of the selected candidates, or anything that depends on them (a threshold, the documents' raw text), costs
-        extra.
+        selection is that of Gumbel noise over the reals, on scores taken as the exact numbers that their doubles are. The scores
+        themselves are **not** covered: releasing anything that depends on them (a threshold, raw text) costs extra.
 
     Edge cases:
         Equal scores share a place at random. The number of candidates is public. k may be all of them: a random ranking.
@@ -91,8 +97,6 @@ class GumbelTopK:
         object.__setattr__(self, "epsilon", total)
         object.__setattr__(self, "epsilon_per_pick", _in_range("epsilon_per_pick", per_pick))
 
-    # ---- what it costs and what it gives, before anything is spent ----
-
     @property
     def cost(self) -> tuple[float, float]:
         """(epsilon, delta) of one selection."""
@@ -114,7 +118,7 @@ class GumbelTopK:
         """One selection for `hushvec.accounting.compose`: its k picks, each of bounded range eps0."""
         from hushvec.accounting import BoundedRangeDP
 
-        return (BoundedRangeDP(epsilon=float(self._eps0)),) * self.k
+        return (BoundedRangeDP(epsilon=self.per_pick),) * self.k
 
     @property
     def noise_deviation(self) -> float:
@@ -128,8 +132,6 @@ class GumbelTopK:
             f"one selection costs epsilon = {self.cost[0]:g}, delta = 0, or rho = {self.rho:g}",
             f"the noise has the standard deviation {self.noise_deviation:.3g} in units of a score",
         )
-
-    # ---- the selection ----
 
     def select(self, scores: Any, *, generator: _core.Generator | None = None) -> NDArray[np.int64]:
         """The indices of the k selected candidates, the largest noisy score first: int64 (k,), or (rows, k) for rows.
@@ -162,7 +164,7 @@ class GumbelTopK:
     def _settled(self, rows: NDArray[Any], row: int, candidates: list[int], stream: object) -> list[int]:
         signals = {candidate: self._factor * Fraction(float(rows[row, candidate])) for candidate in candidates}
         first = row * rows.shape[1]
-        return _gumbel_order.best(signals, self.k, lambda candidate, step: _known_bits(stream, first + candidate, step))
+        return best(signals, self.k, lambda candidate, step: _known_bits(stream, first + candidate, step))
 
     @property
     def _eps0(self) -> Fraction:
@@ -205,3 +207,60 @@ def _in_range(name: str, value: Any) -> float:
     if not validate.SMALLEST_NORM <= converted <= validate.LARGEST_NORM:
         raise ValueError(f"{name} must be in [2^-100, 2^100], got {converted!r}")
     return converted
+
+
+# Which noisy scores are the largest, exactly: with more and more bits of each uniform until nothing can change the order. The
+# float64 brackets of the core decide nearly every row; this is for the rest.
+
+
+class Bracket(NamedTuple):
+    """A noisy score lies in [low, high]; an end may be infinite."""
+
+    low: Fraction | float
+    high: Fraction | float
+
+
+def noisy_bracket(signal: Fraction, prefix: int, bits: int) -> Bracket:
+    """signal - ln(-ln u) for every u in [prefix, prefix + 1] / 2^bits.
+
+    With P digits, e = -ln u is in [2^-bits, bits ln 2] and has a relative error of at most 10^(1-P); -ln e takes that over and rounds
+    by 10^(1-P) of itself. Together (1.1 + bits ln 2) 10^(1-P), below bits 10^(1-P). u itself is exact: it has at most `bits` digits.
+    """
+    context = Context(prec=bits + _GUARD_DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN)
+    margin = Fraction(bits, 10 ** (context.prec - 1))
+
+    def at(numerator: int) -> Fraction:
+        u = context.divide(Decimal(numerator), Decimal(1 << bits))
+        return signal - Fraction(context.ln(context.minus(context.ln(u))))
+
+    low = at(prefix) - margin if prefix > 0 else -math.inf
+    high = at(prefix + 1) + margin if prefix + 1 < 1 << bits else math.inf
+    return Bracket(low, high)
+
+
+def best(signals: Mapping[int, Fraction], picks: int, known_bits: Callable[[int, int], int]) -> list[int]:
+    """The `picks` candidates with the largest signal + Gumbel noise, the largest first.
+
+    `signals` has the score times its factor by candidate; known_bits(candidate, step) are the first 64 + 512 step bits of its
+    uniform.
+    """
+    contest = dict(signals)
+    for step in range(LAST_STEP + 1):
+        bits = FIRST_BITS + STEP_BITS * step
+        brackets = {candidate: noisy_bracket(signal, known_bits(candidate, step), bits) for candidate, signal in contest.items()}
+        lowest_best = sorted((bracket.low for bracket in brackets.values()), reverse=True)[picks - 1]
+        contest = {candidate: signal for candidate, signal in contest.items() if brackets[candidate].high >= lowest_best}
+        ranked = sorted(contest, key=lambda candidate: brackets[candidate].low, reverse=True)
+        if _is_decided([brackets[candidate] for candidate in ranked], picks):
+            return ranked[:picks]
+    raise RuntimeError("65,536 steps of 512 bits did not decide an order: the key stream repeats itself")
+
+
+def _is_decided(ranked: list[Bracket], picks: int) -> bool:
+    """Each of the first `picks` brackets lies above all that follow it."""
+    highest_behind: Fraction | float = -math.inf
+    for place in range(len(ranked) - 1, -1, -1):
+        if place < picks and not (place == len(ranked) - 1 or ranked[place].low > highest_behind):
+            return False
+        highest_behind = max(highest_behind, ranked[place].high)
+    return True

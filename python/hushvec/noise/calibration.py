@@ -7,9 +7,8 @@ With s = sigma/sensitivity and Phi the standard normal distribution function, th
 
 Every answer is on the safe side of the exact one for the float64 numbers that were passed: sigma, scale, epsilon and delta are never
 too small. Arguments are scalars or arrays, which are broadcast against each other: scalars give a float, and if any argument is an
-array or a sequence, the result is a float64 array of the broadcast shape. A broken rule is a ValueError that names the argument, and
-in an array the element, counted in C order after broadcasting: ``epsilon[3] must be > 0 and finite, got -1.0``. bool, str, complex
-and other kinds are a TypeError.
+array or a sequence, the result is a float64 array of the broadcast shape. A ValueError names the argument, and in an array the
+element, counted in C order after broadcasting: ``epsilon[3] must be > 0 and finite, got -1.0``.
 """
 
 import math
@@ -40,27 +39,24 @@ def gaussian_sigma(
     Args:
         epsilon: > 0 and finite; scalar or array, like delta and sensitivity.
         delta: > 0 and < 1. Subnormal numbers keep full accuracy.
-        sensitivity: L2 sensitivity of what the noise is added to, > 0 and finite, in the unit of sigma. A vector clipped to norm C and
-            replaced by another one has 2 C.
+        sensitivity: L2 sensitivity, > 0 and finite, in the unit of sigma. A vector clipped to norm C and replaced has 2 C.
         method: "analytic" is exact. "classical" is sensitivity * sqrt(2 ln(1.25/delta))/epsilon, for comparison with published
             numbers; it is proved for epsilon < 1 only, and above epsilon of about 8 it adds **too little** noise.
         allow_unproven: with "classical", accept epsilon >= 1. Then report the actual delta, ``gaussian_delta(epsilon, sigma,
             sensitivity)``, instead of the requested one.
 
     Returns:
-        sigma, the standard deviation in the unit of sensitivity: a float, or a float64 array of the broadcast shape.
+        sigma, the standard deviation in the unit of sensitivity.
 
     Raises:
-        ValueError: a value breaks its rule; sigma would exceed the largest float64; the shapes do not broadcast.
+        ValueError: a value breaks its rule; sigma would exceed the largest float64.
 
     Guarantees:
-        ``gaussian_delta(epsilon, gaussian_sigma(epsilon, delta, D), D) <= delta``, checked for every element before it is returned
-        ("analytic"). At most 4e-14 above the exact value, relative; never below it. Monotone in each argument up to that excess.
-        To use sigma in float32, round it up: rounding to nearest puts half of them below the exact value.
+        ``gaussian_delta(epsilon, gaussian_sigma(epsilon, delta, D), D) <= delta``, checked for every element ("analytic"). At most
+        4e-14 above the exact value, relative; never below it. To use sigma in float32, round it up.
 
     Edge cases:
-        epsilon = 0, NaN, inf or negative, delta = 0, 1 or NaN (pure DP has no Gaussian sigma): ValueError. As accurate for
-        delta = 5e-324 and for epsilon = 1e4 and beyond, where sigma is about 1/sqrt(2 epsilon).
+        As accurate for delta = 5e-324 and for epsilon = 1e4 and beyond. Pure DP (delta = 0) has no Gaussian sigma.
 
     Reference:
         Analytic: Balle and Wang, "Improving the Gaussian Mechanism for Differential Privacy" (2018), theorem 8. Classical: Dwork and
@@ -100,18 +96,18 @@ def gaussian_sigma(
 def gaussian_delta(
     epsilon: ArrayLike, sigma: ArrayLike, sensitivity: ArrayLike = 1.0
 ) -> float | NDArray[np.float64]:
-    """Smallest delta for which noise of standard deviation sigma is (epsilon, delta)-DP. Arguments are as in `gaussian_sigma`.
+    """Smallest delta for which noise of standard deviation sigma is (epsilon, delta)-DP.
 
     Args:
         epsilon: >= 0 and finite.
         sigma: standard deviation per coordinate, > 0 and finite.
-        sensitivity: L2 sensitivity, > 0 and finite, in the unit of sigma.
+        sensitivity: as in `gaussian_sigma`.
 
     Returns:
-        delta in (0, 1]; a float, or a float64 array of the broadcast shape.
+        delta in (0, 1].
 
     Raises:
-        ValueError: a value breaks its rule, or the shapes do not broadcast.
+        ValueError: a value breaks its rule.
 
     Guarantees:
         Never below the exact value, and at most 2.5e-14 above it, relative (or one unit of the smallest float64, where that is more).
@@ -136,23 +132,21 @@ def gaussian_delta(
 def gaussian_epsilon(
     delta: ArrayLike, sigma: ArrayLike, sensitivity: ArrayLike = 1.0
 ) -> float | NDArray[np.float64]:
-    """Smallest epsilon for which noise of standard deviation sigma is (epsilon, delta)-DP. Arguments are as in `gaussian_sigma`.
+    """Smallest epsilon for which noise of standard deviation sigma is (epsilon, delta)-DP.
 
     Args:
         delta: > 0 and < 1.
-        sigma: standard deviation per coordinate, > 0 and finite.
-        sensitivity: L2 sensitivity, > 0 and finite, in the unit of sigma.
+        sigma, sensitivity: as in `gaussian_delta`.
 
     Returns:
-        epsilon >= 0; a float, or a float64 array of the broadcast shape.
+        epsilon >= 0.
 
     Raises:
-        ValueError: a value breaks its rule, or the shapes do not broadcast.
+        ValueError: a value breaks its rule.
 
     Guarantees:
-        ``gaussian_delta(gaussian_epsilon(delta, sigma, D), sigma, D) <= delta``, checked for every element before it is returned
-        (where epsilon is finite). Never below the exact value, and above it by at most 1e-13 of epsilon + min(1, sensitivity/sigma):
-        near epsilon = 0 the error is absolute.
+        ``gaussian_delta(gaussian_epsilon(delta, sigma, D), sigma, D) <= delta``, checked for every element where epsilon is finite.
+        Never below the exact value, and above it by at most 1e-13 of epsilon + min(1, sensitivity/sigma).
 
     Edge cases:
         delta >= 2 Phi(1/(2 s)) - 1: 0.0, any epsilon will do. sigma/sensitivity < about 5e-155: inf, no float64 is large enough.
@@ -175,14 +169,13 @@ def laplace_scale(epsilon: ArrayLike, sensitivity: ArrayLike) -> float | NDArray
 
     Args:
         epsilon: > 0 and finite; scalar or array.
-        sensitivity: **L1** sensitivity, > 0 and finite, in the unit of scale. With only an L2 bound D on vectors of dimension d it is
-            sqrt(d) D; passing D itself gives sqrt(d) epsilon.
+        sensitivity: **L1** sensitivity, > 0 and finite, in the unit of scale. With an L2 bound D in dimension d it is sqrt(d) D.
 
     Returns:
-        scale, per coordinate (the standard deviation is sqrt(2) times it); a float, or a float64 array of the broadcast shape.
+        scale, per coordinate (the standard deviation is sqrt(2) times it).
 
     Raises:
-        ValueError: a value breaks its rule, the scale would exceed the largest float64, or the shapes do not broadcast.
+        ValueError: a value breaks its rule, or the scale would exceed the largest float64.
 
     Guarantees:
         The quotient rounded up to float64: scale * epsilon >= sensitivity in real arithmetic.
@@ -204,18 +197,10 @@ def laplace_scale(epsilon: ArrayLike, sensitivity: ArrayLike) -> float | NDArray
 def expected_cosine(sigma: ArrayLike, dimension: ArrayLike, norm: ArrayLike = 1.0) -> float | NDArray[np.float64]:
     """Mean cosine between a vector and itself with Gaussian noise, for large dimensions: 1/sqrt(1 + dimension (sigma/norm)**2).
 
-    It predicts what a sigma does to an embedding, and says nothing about privacy.
-
     Args:
         sigma: standard deviation per coordinate, >= 0 and finite; scalar or array, like the others.
         dimension: number of coordinates, an integer >= 1.
         norm: L2 norm of the vector before the noise, > 0 and finite, in the unit of sigma.
-
-    Returns:
-        A cosine in [0, 1]; a float, or a float64 array of the broadcast shape.
-
-    Raises:
-        ValueError: a value breaks its rule, or the shapes do not broadcast.
 
     Guarantees:
         Within 1 % of the true mean for 100 dimensions or more: the norm of the noisy vector is replaced by the root of its mean

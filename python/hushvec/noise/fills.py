@@ -42,21 +42,17 @@ def clip(x: ArrayT, clip_norm: float, *, out: ArrayT | None = None) -> ArrayT:
 
     Raises:
         ValueError: clip_norm out of range; NaN or Inf in x (the row is named); `out` of another form, read-only, or overlapping x
-            without being x; a tensor that requires grad. Nothing is written then, but for NaN or Inf on CUDA, where `out` holds a
-            result in which such rows are zero.
-        RuntimeError: no CUDA backend or driver for an x on CUDA; a caller that torch.func transforms or torch.fx.symbolic_trace
-            records, which would not see that rows are clipped.
+            without being x; a tensor that requires grad. Nothing is written then, except that on CUDA rows with NaN or Inf are zero.
+        RuntimeError: no CUDA backend or driver for an x on CUDA; a caller that torch.func or torch.fx.symbolic_trace records.
 
     Guarantees:
-        |row|_2 <= clip_norm in real arithmetic, not only up to rounding. Rows of norm up to clip_norm (1 - 2^-20) come back
-        bit for bit. The same bits on every backend and for any number of threads. On the CPU this holds even while another
-        thread writes to x: norm and values of a row come from one read.
+        |row|_2 <= clip_norm in real arithmetic, on the CPU even while another thread writes to x. Rows of norm up to
+        clip_norm (1 - 2^-20) come back bit for bit. The same bits on every backend and for any number of threads.
 
     Edge cases:
-        A zero row stays zero. No rows or no columns: an empty array. On CUDA the work runs on the caller's current stream,
-        which is waited for; not so inside a CUDA graph capture, where rows with NaN or Inf become zero rows without an error.
-        torch.compile, torch.export, torch.jit.trace and make_fx record the operator `hushvec::clip` (`hushvec::clip_` with `out`),
-        which a process that runs the program has once it has imported hushvec.integrations.torch_ops.
+        On CUDA the work runs on the caller's current stream, which is waited for; not so inside a CUDA graph capture, where rows
+        with NaN or Inf become zero rows without an error. torch.compile, torch.export, torch.jit.trace and make_fx record the
+        operator `hushvec::clip` (`hushvec::clip_` with `out`) of hushvec.integrations.torch_ops.
 
     Reference:
         docs/format.md section 4.
@@ -95,8 +91,7 @@ def clip_and_noise(
     Args:
         x: as in `clip`; so are clip_norm and out.
         sigma: standard deviation of the noise, in the unit of x. `gaussian_sigma(epsilon, delta, 2 * clip_norm)` gives it.
-        scale: in place of sigma: that of Laplace noise, the mean of |z|. `laplace_scale(epsilon, 2 * clip_norm * sqrt(d))` gives it:
-            an L2 clip bounds the L1 distance by sqrt(d) times as much.
+        scale: in place of sigma: that of Laplace noise, the mean of |z|. `laplace_scale(epsilon, 2 * clip_norm * sqrt(d))` gives it.
         exact: True releases the exact rounding of the ideal mechanism; False adds in floating point, for comparison only.
         generator: key stream to draw from; the process-wide one, keyed by the operating system, if None.
 
@@ -106,8 +101,7 @@ def clip_and_noise(
     Raises:
         TypeError: both sigma and scale, or neither.
         ValueError: as `clip`; sigma or scale out of range; clip_norm / sigma outside [2^-60, 2^30] where exact.
-        RuntimeError: as `clip`; a captured graph without an ordinary call before; a caller that is being exported, traced,
-            transformed by torch.func or run on fake tensors.
+        RuntimeError: as `gaussian_noise`.
 
     Guarantees:
         Adjacency: replace one row; unit of privacy: one row; L2 sensitivity 2 clip_norm. With exact=True every output is
@@ -115,13 +109,12 @@ def clip_and_noise(
         Gaussian mechanism: (epsilon, gaussian_delta(epsilon, sigma, 2 clip_norm)) for every epsilon, for as long as the key
         stream cannot be told from random bits. With a scale the same holds of the Laplace mechanism: (2 clip_norm sqrt(d) / scale, 0).
         sigma is rounded up to float32 first. The same bits on every CPU and CUDA device. With exact=False, or a seeded generator,
-        there is no such guarantee. On the CPU a row is clipped even while another thread writes to x; on CUDA x must not change
-        during the call.
+        there is no such guarantee. On CUDA x must not change during the call.
 
     Edge cases:
-        No rows or no columns: an empty array. sigma = 0 is accepted only with exact=False and clips alone. Values saturate
-        at 2^24 g, float16 and bfloat16 results at their largest finite value. CUDA streams, graphs and torch.compile: as
-        `gaussian_noise`; in a graph, rows with NaN or Inf are released as zero rows without an error.
+        sigma = 0 is accepted only with exact=False and clips alone. Values saturate at 2^24 g, float16 and bfloat16 results at their
+        largest finite value. CUDA streams, graphs and torch.compile: as `gaussian_noise`; in a graph, rows with NaN or Inf are
+        released as zero rows without an error.
 
     Reference:
         Balle and Wang, "Improving the Gaussian mechanism for differential privacy" (2018), theorem 8; docs/format.md
@@ -187,7 +180,7 @@ def gaussian_noise(
         ValueError: sigma < 0, NaN or above 2^100; a shape that is not 1-D or 2-D or differs from that of `out`; read-only `out`;
             a tensor that requires grad.
         RuntimeError: no CUDA backend or driver for an array on CUDA; a captured graph without an ordinary call before; a caller that
-            is being exported, traced, transformed by torch.func or run on fake tensors, whatever array it asks for.
+            is being exported, traced, transformed by torch.func or run on fake tensors.
 
     Guarantees:
         The stream is cryptographic (AES-256 or ChaCha) and never repeats. float64 samples use 64 bits per uniform, the others
@@ -223,9 +216,8 @@ def laplacian_noise(
     """Draw independent Laplace noise, density exp(-|z|/scale) / (2 scale). All else is as in `gaussian_noise`.
 
     Args:
-        shape: a length, or (rows, columns).
         scale: mean of |z|; the standard deviation is sqrt(2) times as large.
-        dtype: as in `gaussian_noise`; so are like, out and generator.
+        shape, dtype, like, out, generator: as in `gaussian_noise`.
 
     Returns:
         The filled array.
@@ -237,7 +229,7 @@ def laplacian_noise(
         A building block without a privacy claim.
 
     Edge cases:
-        A length of 0 gives an empty array; scale = 0 gives zeros.
+        scale = 0 gives zeros.
 
     Reference:
         Inverse distribution function, -scale ln u with a random sign; docs/format.md section 3.
@@ -264,7 +256,7 @@ def l2_laplace_noise(
     Args:
         shape: a length d (one row), or (rows, d).
         scale: the row's norm is Gamma(d, scale), so its mean is d * scale; the direction is uniform.
-        dtype: as in `gaussian_noise`; so are like, out and generator.
+        dtype, like, out, generator: as in `gaussian_noise`.
 
     Returns:
         The filled array.
@@ -277,8 +269,7 @@ def l2_laplace_noise(
         A building block without a privacy claim.
 
     Edge cases:
-        A length of 0 gives an empty array; scale = 0 gives zeros. In one dimension the law is that of `laplacian_noise`. A call on a
-        device takes memory for as many normals as the array has elements.
+        In one dimension the law is that of `laplacian_noise`. On a device it takes memory for as many normals as there are elements.
 
     Reference:
         Marsaglia and Tsang, "A simple method for generating gamma variables" (2000); docs/format.md section 1.

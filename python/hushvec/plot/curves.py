@@ -12,7 +12,7 @@ from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
 from hushvec._util.statistics import Estimate
 from hushvec.budget import PrivacyBudget, verify_export
-from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, Mechanism, PrivUnit, PublicCodebook
+from hushvec.mechanisms import MECHANISMS, Mechanism, PublicCodebook
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +75,6 @@ def _reach(values: Sequence[Any]) -> Any:
 
 
 NAMED = ("gaussian", "laplacian", "l2_laplace", "privunit")
-_PURE: dict[str, type[Laplacian | L2Laplace | PrivUnit]] = {"laplacian": Laplacian, "l2_laplace": L2Laplace, "privunit": PrivUnit}
 _LOW, _HIGH, _COUNT = 1.0, 128.0, 57
 
 def cosine(
@@ -100,13 +99,6 @@ def cosine(
         rows_per_person: r, how many rows share the epsilon of one person.
         measured: pairs (epsilon, what was measured there): an `Evaluation` with mean_cosine, an `Estimate`, or a number.
         ax: matplotlib axes to draw on; new ones if None.
-
-    Returns:
-        The axes.
-
-    Raises:
-        TypeError, ValueError: wrong kinds or ranges, a codebook for another dimension, an evaluation without clean rows.
-        MissingExtraError: matplotlib is not installed: hushvec[plot].
 
     Guarantees:
         Curves are `Mechanism.expected_cosine` of mechanisms that cost at most (epsilon, delta); nothing is drawn or charged. The curve
@@ -149,11 +141,10 @@ def _series(given: Any, delta: float, setting: dict[str, Any]) -> tuple[str, Cal
         rows = setting["rows_per_person"]
         return f"public codebook of {len(given):,}", lambda epsilon: given.mechanism(epsilon=epsilon, rows_per_person=rows)
     name = validate.choice("mechanisms", given, NAMED)
-    if name == "gaussian":
-        return f"{name}, delta = {delta:g}", lambda epsilon: Gaussian(epsilon=epsilon, delta=delta, **setting)
-    kind = _PURE[name]
-    label = f"{name} (float: no claim)" if kind.grade == "float" else name
-    return label, lambda epsilon: kind(epsilon=epsilon, **setting)
+    kind: Any = MECHANISMS[name]
+    price = {"delta": delta} if name == "gaussian" else {}
+    told = f", delta = {delta:g}" if price else " (float: no claim)" if kind.grade == "float" else ""
+    return f"{name}{told}", lambda epsilon: kind(epsilon=epsilon, **price, **setting)
 
 
 def _measured(value: Any) -> Estimate | float:
@@ -179,15 +170,9 @@ def budget_over_time(budget: PrivacyBudget | Mapping[str, Any], *, amount: str |
         amount: "epsilon", "delta" or "rho", one that the ledger counts; epsilon or rho if None.
         ax: matplotlib axes to draw on; new ones if None.
 
-    Returns:
-        The axes. Times are in UTC, as the ledger's clock had them.
-
-    Raises:
-        TypeError, ValueError: not an export; a ledger that does not hold; an amount that it does not count.
-        MissingExtraError: matplotlib is not installed: hushvec[plot].
-
     Guarantees:
-        Sums are those of the rows. A reset begins a new period at 0; what was spent before it still counts, and the picture says so.
+        Sums are those of the rows, times in UTC as the ledger's clock had them. A ledger that does not hold is refused. A reset
+        begins a new period at 0; what was spent before it still counts, and the picture says so.
 
     Example:
         >>> import hushvec as hv
@@ -209,7 +194,12 @@ def budget_over_time(budget: PrivacyBudget | Mapping[str, Any], *, amount: str |
     spent = [float(row[f"total_{name}"]) for row in rows]
     limit = float(rows[0][name])
     ax = axes_or_new(ax)
-    times = _on_time_axis(ax, rows)
+    from matplotlib import dates
+
+    locator = dates.AutoDateLocator(maxticks=7)
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+    times = [float(dates.date2num(datetime.fromtimestamp(row["time_us"] * 1e-6, timezone.utc))) for row in rows]
     ax.plot(times, spent, drawstyle="steps-post", color=COLORS[0], marker="o", markersize=3, label=f"{name} spent")
     unless = "" if rows[0]["policy"] == "block" else ", which is not enforced (on_exhausted='warn')"
     ax.axhline(limit, color=COLORS[1], linestyle="--", label=f"limit {limit:g}{unless}")
@@ -218,13 +208,3 @@ def budget_over_time(budget: PrivacyBudget | Mapping[str, Any], *, amount: str |
     ax.set_ylim(0, 1.08 * max(limit, *spent) or 1.0)
     charges = sum(row["kind"] == "charge" for row in rows)
     return finished(ax, x="time (UTC)", y=f"{name} spent", title=f"Budget {export['budget_key']!r}, {charges:,} charges")
-
-
-def _on_time_axis(ax: Axes, rows: list[dict[str, Any]]) -> list[float]:
-    """The times of rows as matplotlib counts them, on an axis that is labeled with dates."""
-    from matplotlib import dates
-
-    locator = dates.AutoDateLocator(maxticks=7)
-    ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
-    return [float(dates.date2num(datetime.fromtimestamp(row["time_us"] * 1e-6, timezone.utc))) for row in rows]

@@ -50,13 +50,6 @@ def utility_over_attack(
         by: column of rows that splits them into series, such as "noise"; None for one.
         ax: matplotlib axes to draw on; new ones if None.
 
-    Returns:
-        The axes.
-
-    Raises:
-        TypeError, ValueError: no points; something that is none of these; a metric or column that is not there.
-        MissingExtraError: matplotlib is not installed: hushvec[plot].
-
     Guarantees:
         None: that these attacks fail says nothing about the next one, and the figures are as private as what they were measured on.
         Rows without one of the two numbers are left out.
@@ -111,7 +104,7 @@ def _point(one: Any, utility: str, attack: str | float, label: str, by: str | No
 
 def _utility(value: Any, metric: str) -> Estimate | float:
     if not isinstance(value, Evaluation):
-        return _figure("utility", value)
+        return value if isinstance(value, Estimate) else validate.number("utility", value)
     if metric not in value.metrics:
         raise ValueError(f"utility must be one of {', '.join(map(repr, value.metrics))}, got {metric!r}")
     return value.metrics[metric]
@@ -127,11 +120,7 @@ def _attack(value: Any, measure: str | float) -> Estimate | float:
         if measure != "identified" or 1 not in value.identified:
             raise ValueError(f"attack must be 'identified' for an inversion attack whose list has the true vectors, got {measure!r}")
         return value.identified[1]
-    return _figure("attack", value)
-
-
-def _figure(name: str, value: Any) -> Estimate | float:
-    return value if isinstance(value, Estimate) else validate.number(name, value)
+    return value if isinstance(value, Estimate) else validate.number("attack", value)
 
 
 def _column(row: Mapping[str, Any], name: str) -> Any:

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.mechanisms import Mechanism, PrivUnit
-from hushvec.mechanisms.by_name import element_variance
+from hushvec.mechanisms import Mechanism, PrivUnit, element_variance
 
 if TYPE_CHECKING:
     from hushvec.receipts.vectors import Receipt

@@ -13,8 +13,7 @@ import numpy as np
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.rounding import float32_down, product_up, quotient_down, root_up
-from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, Mechanism, VectorMechanism
-from hushvec.mechanisms.by_name import releases_directions
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, Mechanism, VectorMechanism, releases_directions
 from hushvec.receipts.base import PER
 from hushvec.release.charging import Budget, require_budget
 from hushvec.release.vectors import ReleasePlan, plan_release

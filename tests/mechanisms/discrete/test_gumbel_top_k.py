@@ -13,7 +13,7 @@ import hushvec as hv
 from evidence.reference import chacha, stream
 from evidence.reference.sizes import scaled
 from hushvec._native import _core
-from hushvec.mechanisms import _gumbel_order
+from hushvec.mechanisms import top_k
 from hushvec.mechanisms.top_k import GumbelTopK
 from mechanisms.discrete import discrete_reference as reference
 from mechanisms.discrete.laws import ALPHA, p_value
@@ -165,13 +165,13 @@ def test_settling_brackets_hold(bits):
     """Decimal against mpmath with other arithmetic: both ends inside, the width that of the unknown bits."""
     rng = np.random.default_rng(7)
     for prefix in [1, 2, 2**bits - 2, *(int.from_bytes(rng.bytes(bits // 8), "big") for _ in range(6))]:
-        low, high = _gumbel_order.noisy_bracket(Fraction(3, 7), prefix, bits)
+        low, high = top_k.noisy_bracket(Fraction(3, 7), prefix, bits)
         with mpmath.workdps(bits + 80):
             for end in (prefix, prefix + 1):
                 value = mpmath.mpf(3) / 7 + (-mpmath.log(-mpmath.log(mpmath.mpf(end) / mpmath.mpf(2) ** bits)))
                 assert mpmath.mpf(low.numerator) / low.denominator <= value <= mpmath.mpf(high.numerator) / high.denominator
-    assert _gumbel_order.noisy_bracket(Fraction(0), 0, bits).low == -math.inf
-    assert _gumbel_order.noisy_bracket(Fraction(0), 2**bits - 1, bits).high == math.inf
+    assert top_k.noisy_bracket(Fraction(0), 0, bits).low == -math.inf
+    assert top_k.noisy_bracket(Fraction(0), 2**bits - 1, bits).high == math.inf
 
 
 # ---- known answers ----
@@ -324,7 +324,7 @@ def test_settling_takes_as_many_steps_as_it_needs():
         whole = common << 512 | ends[candidate] << 500
         return whole >> 512 * (2 - step)
 
-    assert _gumbel_order.best({0: Fraction(1), 1: Fraction(1)}, 2, known_bits) == [1, 0]
+    assert top_k.best({0: Fraction(1), 1: Fraction(1)}, 2, known_bits) == [1, 0]
     assert max(asked) == 2
 
 
@@ -335,7 +335,7 @@ def test_uniforms_at_both_ends_are_settled():
     def known_bits(candidate, step):
         return bits[candidate] << 512 * step | (1 << 512 * step) // 3
 
-    assert _gumbel_order.best(dict.fromkeys(bits, Fraction(0)), 3, known_bits) == [1, 2, 0]
+    assert top_k.best(dict.fromkeys(bits, Fraction(0)), 3, known_bits) == [1, 2, 0]
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e8, 1e17, 1e300, 1.7e308])

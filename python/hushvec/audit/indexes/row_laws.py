@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
 from hushvec.audit.indexes.features import unit
-from hushvec.mechanisms.by_name import element_variance
+from hushvec.mechanisms import element_variance
 from hushvec.receipts.vectors import Receipt
 
 Rows = NDArray[np.float32]
