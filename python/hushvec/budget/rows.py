@@ -78,8 +78,8 @@ def entry_hash(fields: tuple[Any, ...]) -> str:
 
 def _sealed(terms: Terms, amounts: tuple[str, str, str], total: Spend, **fields: Any) -> Row:
     """The row with these fields and the hash that follows from them."""
-    amounts_and_total = zip(_AMOUNTS, (*amounts, *amount_texts(terms.currency, total)))
-    row = Row(budget_key=terms.budget_key, entry_hash="", **dict(amounts_and_total), **fields)
+    fields.update(zip(_AMOUNTS, (*amounts, *amount_texts(terms.currency, total))))
+    row = Row(budget_key=terms.budget_key, entry_hash="", **fields)
     return row._replace(entry_hash=entry_hash(row))
 
 
