@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from hushvec._util.display import Sheet, at_least, at_most, plural, share
-from hushvec.budget.amounts import EPSILON_DELTA, RHO, Amounts, Spend, float_down, float_up, text_of
+from hushvec.budget.amounts import RHO, Amounts, Spend, float_down, float_up, text_of
 from hushvec.budget.chain import Head
 from hushvec.budget.rows import WARN, Row, Terms, implied_epsilon, is_exhausted, left
 
@@ -153,16 +153,15 @@ class BudgetState:
 
 
 def state_of(terms: Terms, total: Spend, *, ledger: str, period: int, head: Head) -> BudgetState:
-    rest, rho = left(total, terms.limit), terms.currency == RHO
-
-    def main(units: int, *, of: str, up: bool = False) -> float | None:
-        if of != terms.currency:
-            return None
-        return float_up(units) if up else float_down(units)
-
-    def texts(spend: Spend) -> dict[str, str]:
-        return {"rho": text_of(spend.main)} if rho else {"epsilon": text_of(spend.main), "delta": text_of(spend.delta)}
-
+    names = ("rho",) if terms.currency == RHO else ("epsilon", "delta")
+    parts = {
+        "max": (terms.limit, float_down),
+        "consumed": (total, float_up),
+        "remaining": (left(total, terms.limit), float_down),
+    }
+    floats: dict[str, Any] = {f"{part}_{name}": None for part in parts for name in _NAMES}
+    for part, (spend, rounded) in parts.items():
+        floats.update((f"{part}_{name}", rounded(units)) for name, units in zip(names, spend))
     return BudgetState(
         key=terms.budget_key,
         ledger=ledger,
@@ -171,17 +170,9 @@ def state_of(terms: Terms, total: Spend, *, ledger: str, period: int, head: Head
         period=period,
         rows=head.rows,
         entry_hash=head.entry_hash,
-        max_epsilon=main(terms.limit.main, of=EPSILON_DELTA),
-        max_delta=main(terms.limit.delta, of=EPSILON_DELTA),
-        max_rho=main(terms.limit.main, of=RHO),
-        consumed_epsilon=main(total.main, of=EPSILON_DELTA, up=True),
-        consumed_delta=main(total.delta, of=EPSILON_DELTA, up=True),
-        consumed_rho=main(total.main, of=RHO, up=True),
-        remaining_epsilon=main(rest.main, of=EPSILON_DELTA),
-        remaining_delta=main(rest.delta, of=EPSILON_DELTA),
-        remaining_rho=main(rest.main, of=RHO),
-        limit_texts=texts(terms.limit),
-        consumed_texts=texts(total),
+        **floats,
+        limit_texts=dict(zip(names, map(text_of, terms.limit))),
+        consumed_texts=dict(zip(names, map(text_of, total))),
         exhausted=is_exhausted(total, terms.limit),
     )
 

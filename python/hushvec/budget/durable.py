@@ -9,6 +9,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from typing import Generic, Protocol, TypeVar
 
@@ -30,7 +31,7 @@ from hushvec.budget.rows import (
     total_of,
     warn_if_over,
 )
-from hushvec.budget.store import Fields, Store, StoreFailure, Transaction, watch
+from hushvec.budget.store import Fields, Forkable, Store, StoreFailure, Transaction, watch
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 
 
@@ -96,18 +97,18 @@ class GroupCommit(Generic[Request]):
                 request.is_settled = True
 
 
+@dataclass(eq=False)
 class _Request:
     """One charge or reset on its way through a batch."""
 
-    def __init__(self, amounts: Amounts | None, charge_id: str, purpose: str, *, is_named: bool) -> None:
-        self.amounts = amounts  # None for a reset
-        self.charge_id = charge_id
-        self.purpose = purpose
-        self.is_named = is_named
-        self.charge: Charge | None = None
-        self.total: Spend | None = None
-        self.error: BaseException | None = None
-        self.is_settled = False  # by the group commit, when the transaction is over
+    amounts: Amounts | None  # None for a reset
+    charge_id: str
+    purpose: str
+    is_named: bool = False
+    charge: Charge | None = None
+    total: Spend | None = None
+    error: BaseException | None = None
+    is_settled: bool = False  # by the group commit, when the transaction is over
 
     def answer(self, charge: Charge | None, total: Spend) -> None:
         self.charge, self.total, self.error = charge, total, None
@@ -116,7 +117,7 @@ class _Request:
         self.charge, self.total, self.error = None, None, error
 
 
-class DurableLedger:
+class DurableLedger(Forkable):
     """One ledger of a store.
 
     A new ledger gets `terms` and an existing one must have them; None: an existing one, as it is. With `keeps_own_delta` an
@@ -152,7 +153,7 @@ class DurableLedger:
         return request.charge
 
     def reset(self, purpose: str) -> None:
-        self._carried_out(_Request(None, self._next_id(), purpose, is_named=False))
+        self._carried_out(_Request(None, self._next_id(), purpose))
 
     def total(self) -> Spend:
         return total_of(self._last(), self.terms)
@@ -274,9 +275,9 @@ class DurableLedger:
 
     def _carry_out(self, transaction: Transaction, head: Row, request: _Request) -> Row:
         """Append what the request asks for, or settle it without. Returns the new end of the chain."""
-        amounts = request.amounts
+        amounts, given = request.amounts, dict(time_us=_now(), charge_id=request.charge_id, purpose=request.purpose)
         if amounts is None:
-            row = reset_row(head, self.terms, time_us=_now(), charge_id=request.charge_id, purpose=request.purpose)
+            row = reset_row(head, self.terms, **given)
             transaction.append(row)
             request.answer(None, Spend(0, 0))
             return row
@@ -292,9 +293,7 @@ class DurableLedger:
         except (ValueError, PrivacyBudgetExhaustedError) as error:
             request.fail(error)
             return head
-        row = charge_row(
-            head, self.terms, amounts, total, time_us=_now(), charge_id=request.charge_id, purpose=request.purpose
-        )
+        row = charge_row(head, self.terms, amounts, total, **given)
         transaction.append(row)
         request.answer(charge_of_row(row, self.ledger, repeated=False), total)
         return row
@@ -303,8 +302,7 @@ class DurableLedger:
         """The row of the same charge id in this period. An id that was just made up has none."""
         if not request.is_named:
             return None
-        found = transaction.find(head.period, request.charge_id)
-        if found is None:
+        if (found := transaction.find(head.period, request.charge_id)) is None:
             return None
         row = self._trusted(found)
         require_same_amounts(row, amounts)

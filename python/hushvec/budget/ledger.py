@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial, wraps
 from os import PathLike
 from types import TracebackType
@@ -25,7 +26,7 @@ from hushvec.budget.charge import BudgetState, Charge, budget_sheet
 from hushvec.budget.durable import DurableLedger
 from hushvec.budget.memory import MemoryLedger
 from hushvec.budget.rows import BLOCK, is_exhausted, left
-from hushvec.budget.store import StoreFailure
+from hushvec.budget.store import Store, StoreFailure
 from hushvec.errors import BudgetError
 
 Arguments = ParamSpec("Arguments")
@@ -298,15 +299,21 @@ class _Closed:
 _CLOSED = _Closed()
 
 
-def budget_keys(store: str | PathLike[str] | None = None) -> list[str]:
-    """The names of all ledgers in a store, as for `PrivacyBudget`; None is the default file. BudgetError if it cannot be used."""
+@contextmanager
+def _opened(store: str | PathLike[str] | None) -> Iterator[Store]:
     opened = open_store(store, create=False)
     try:
-        return opened.keys()
+        yield opened
     except StoreFailure as failure:
         raise BudgetError(failure.reason) from failure
     finally:
         opened.close()
+
+
+def budget_keys(store: str | PathLike[str] | None = None) -> list[str]:
+    """The names of all ledgers in a store, as for `PrivacyBudget`; None is the default file. BudgetError if it cannot be used."""
+    with _opened(store) as opened:
+        return opened.keys()
 
 
 def verify_ledger(
@@ -317,13 +324,8 @@ def verify_ledger(
 ) -> ChainReport:
     """`PrivacyBudget.verify` for a ledger that may be too damaged to be opened. BudgetError if there is none, or no store."""
     key = key_of(persist_key)
-    opened = open_store(store, create=False)
-    try:
+    with _opened(store) as opened:
         report = check_chain(opened.rows(key), [Head(*head) for head in heads])
-    except StoreFailure as failure:
-        raise BudgetError(failure.reason) from failure
-    finally:
-        opened.close()
     if report.rows == 0 and not report.holds and report.first_wrong == 1:
         raise BudgetError(f"{opened.name}: there is no budget with key {key!r}")
     return report

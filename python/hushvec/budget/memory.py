@@ -16,11 +16,11 @@ from hushvec.budget.amounts import ZERO, Amounts, Spend
 from hushvec.budget.chain import ChainReport, Head, check_chain
 from hushvec.budget.charge import BudgetState, Charge, charge_without_row, require_same_amounts, state_of
 from hushvec.budget.rows import BLOCK, Row, Terms, after, charge_row, open_row, refusal, reset_row, total_of, warn_if_over
-from hushvec.budget.store import Fields, watch
+from hushvec.budget.store import Fields, Forkable, watch
 from hushvec.errors import BudgetError
 
 
-class MemoryLedger:
+class MemoryLedger(Forkable):
     """A ledger in memory, atomic over the threads of its process. It refuses to work in a forked child, which has a copy."""
 
     name = "memory"
@@ -48,22 +48,19 @@ class MemoryLedger:
     def charge(self, amounts: Amounts, charge_id: str | None, purpose: str) -> Charge:
         with self._lock:
             if self._is_copy:
-                raise self._copy_error(charge_id)
-            if charge_id is not None:
-                earlier = self._earlier(charge_id)
-                if earlier is not None:
-                    return self._repeated(earlier, amounts)
+                self._require_original(charge_id)
+            if charge_id is not None and (earlier := self._earlier(charge_id)) is not None:
+                require_same_amounts(self._written(earlier), amounts)
+                return charge_without_row(self.ledger, earlier, amounts, True, self._row)
             main, delta = self._main + amounts.main_units, self._delta + amounts.delta_units
             over = main > self._max_main or delta > self._max_delta
             if over and self._blocks:
                 raise refusal(self.terms, Spend(self._main, self._delta), amounts)
             self._main, self._delta = main, delta
-            sequence = self._note(amounts)
+            sequence = self._note(amounts, purpose)
             if charge_id is not None:
                 self._given_ids[sequence] = charge_id
                 self._sequence_of[charge_id] = sequence
-            if purpose:
-                self._purposes[sequence] = purpose
         if over:
             warn_if_over(self.terms, Spend(main, delta))
         return charge_without_row(self.ledger, sequence, amounts, False, self._row)
@@ -71,9 +68,7 @@ class MemoryLedger:
     def reset(self, purpose: str) -> None:
         with self._lock:
             self._require_original()
-            sequence = self._note(None)
-            if purpose:
-                self._purposes[sequence] = purpose
+            sequence = self._note(None, purpose)
             self._main, self._delta = ZERO
             self._period += 1
             self._first_of_period = sequence + 1
@@ -103,21 +98,18 @@ class MemoryLedger:
     def close(self) -> None:
         """Nothing to give back."""
 
-    def before_fork(self) -> None:
-        """Nothing has to be closed."""
-
-    def after_fork_in_parent(self) -> None:
-        """Nothing has changed here."""
-
     def after_fork_in_child(self) -> None:
         self._lock = threading.Lock()
         self._is_copy = True
 
-    def _note(self, amounts: Amounts | None) -> int:
+    def _note(self, amounts: Amounts | None, purpose: str) -> int:
         """Add an entry. Returns its sequence."""
         self._times_ns.append(time_ns())
         self._amounts.append(amounts)
-        return len(self._amounts) + 1
+        sequence = len(self._amounts) + 1
+        if purpose:
+            self._purposes[sequence] = purpose
+        return sequence
 
     def _earlier(self, charge_id: str) -> int | None:
         """Sequence of the charge with this id in this period."""
@@ -128,18 +120,12 @@ class MemoryLedger:
                 return sequence
         return self._sequence_of.get(charge_id)
 
-    def _repeated(self, sequence: int, amounts: Amounts) -> Charge:
-        self._written()
-        require_same_amounts(self._rows[sequence - 1], amounts)
-        return charge_without_row(self.ledger, sequence, amounts, True, self._row)
-
     def _row(self, sequence: int) -> Row:
         with self._lock:
-            self._written()
-            return self._rows[sequence - 1]
+            return self._written(sequence)
 
-    def _written(self) -> Row:
-        """Build the rows that are still missing. Returns the last."""
+    def _written(self, wanted: int = 0) -> Row:
+        """The row of this sequence, or the last, once the rows that are still missing are built."""
         row = self._rows[-1]
         total = total_of(row, self.terms)
         for sequence in range(row.sequence + 1, len(self._amounts) + 2):
@@ -153,13 +139,10 @@ class MemoryLedger:
                 total = after(total, amounts)
                 row = charge_row(row, self.terms, amounts, total, time_us=time_us, charge_id=charge_id, purpose=purpose)
             self._rows.append(row)
-        return row
+        return self._rows[wanted - 1]
 
-    def _require_original(self) -> None:
+    def _require_original(self, charge_id: str | None = None) -> None:
         if self._is_copy:
-            raise self._copy_error(None)
-
-    def _copy_error(self, charge_id: str | None) -> BudgetError:
-        return BudgetError(
-            "a memory ledger cannot be used in a forked process, which has a copy of it: name a persist_key or a store", charge_id
-        )
+            raise BudgetError(
+                "a memory ledger cannot be used in a forked process, which has a copy of it: name a persist_key or a store", charge_id
+            )

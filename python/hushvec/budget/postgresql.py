@@ -9,23 +9,15 @@ from typing import Any
 
 from hushvec._util.lazy import needs_extra
 from hushvec.budget.rows import FIELDS
-from hushvec.budget.store import COLUMNS, TABLE, WAIT_SECONDS, Fields, StoreFailure
+from hushvec.budget.store import COLUMNS, ROWS_AT_ONCE, TABLE, WAIT_SECONDS, Fields, StoreFailure, create_table
 
 # A server that disappears without closing the connection is detected after about these times. libpq's names; the address may
 # set its own.
 PATIENCE = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "tcp_user_timeout": "30000"}
-ROWS_AT_ONCE = 1000
 SCHEMA_LOCK = 0x6875736876656300  # any number that nobody else locks: "hushvec" in ASCII
 
 _SCHEMA = (
-    f"""CREATE TABLE IF NOT EXISTS {TABLE} (
-        budget_key TEXT NOT NULL, sequence BIGINT NOT NULL, period BIGINT NOT NULL, kind TEXT NOT NULL,
-        time_us BIGINT NOT NULL, charge_id TEXT NOT NULL, purpose TEXT NOT NULL, policy TEXT NOT NULL,
-        epsilon TEXT NOT NULL, delta TEXT NOT NULL, rho TEXT NOT NULL,
-        total_epsilon TEXT NOT NULL, total_delta TEXT NOT NULL, total_rho TEXT NOT NULL,
-        previous_hash TEXT NOT NULL, entry_hash TEXT NOT NULL,
-        PRIMARY KEY (budget_key, sequence), UNIQUE (budget_key, period, charge_id)
-    )""",
+    create_table("BIGINT"),
     f"""CREATE OR REPLACE FUNCTION {TABLE}_refuse() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'a budget ledger is append-only'; END $$""",
     f"""CREATE TRIGGER {TABLE}_append_only BEFORE UPDATE OR DELETE ON {TABLE}

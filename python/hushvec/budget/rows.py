@@ -48,6 +48,7 @@ class Row(NamedTuple):
 
 FIELDS = Row._fields
 NUMBERS = ("sequence", "period", "time_us")
+_AMOUNTS = ("epsilon", "delta", "rho", "total_epsilon", "total_delta", "total_rho")
 
 
 class Terms(NamedTuple):
@@ -77,19 +78,8 @@ def entry_hash(fields: tuple[Any, ...]) -> str:
 
 def _sealed(terms: Terms, amounts: tuple[str, str, str], total: Spend, **fields: Any) -> Row:
     """The row with these fields and the hash that follows from them."""
-    epsilon, delta, rho = amounts
-    total_epsilon, total_delta, total_rho = amount_texts(terms.currency, total)
-    row = Row(
-        budget_key=terms.budget_key,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        total_epsilon=total_epsilon,
-        total_delta=total_delta,
-        total_rho=total_rho,
-        entry_hash="",
-        **fields,
-    )
+    fields.update(zip(_AMOUNTS, (*amounts, *amount_texts(terms.currency, total))))
+    row = Row(budget_key=terms.budget_key, entry_hash="", **fields)
     return row._replace(entry_hash=entry_hash(row))
 
 

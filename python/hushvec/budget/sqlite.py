@@ -16,7 +16,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from hushvec._util.publish import PRIVATE, PRIVATE_FOLDER, fault_of_place, sync_folder
-from hushvec.budget.store import COLUMNS, TABLE, WAIT_SECONDS, Fields, StoreFailure
+from hushvec.budget.store import COLUMNS, ROWS_AT_ONCE, TABLE, WAIT_SECONDS, Fields, StoreFailure, create_table
 
 MOUNTINFO = Path("/proc/self/mountinfo")
 
@@ -61,8 +61,6 @@ def _text(field: bytes) -> str:
     return os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), field))
 
 
-ROWS_AT_ONCE = 1000
-
 # SQLite puts a ledger's log and the index of the log beside the path that it is opened by. They are part of the ledger: a
 # process that opens the file by a path with other logs beside it does not see its charges.
 LOGS = ("-wal", "-shm")
@@ -79,14 +77,7 @@ _INSERT = f"INSERT INTO {TABLE} ({COLUMNS}) VALUES ({_PLACES})"
 _OF_KEY = f"SELECT {COLUMNS} FROM {TABLE} WHERE budget_key = ?"
 
 _SCHEMA = (
-    f"""CREATE TABLE IF NOT EXISTS {TABLE} (
-        budget_key TEXT NOT NULL, sequence INTEGER NOT NULL, period INTEGER NOT NULL, kind TEXT NOT NULL,
-        time_us INTEGER NOT NULL, charge_id TEXT NOT NULL, purpose TEXT NOT NULL, policy TEXT NOT NULL,
-        epsilon TEXT NOT NULL, delta TEXT NOT NULL, rho TEXT NOT NULL,
-        total_epsilon TEXT NOT NULL, total_delta TEXT NOT NULL, total_rho TEXT NOT NULL,
-        previous_hash TEXT NOT NULL, entry_hash TEXT NOT NULL,
-        PRIMARY KEY (budget_key, sequence), UNIQUE (budget_key, period, charge_id)
-    ) WITHOUT ROWID""",
+    f"{create_table('INTEGER')} WITHOUT ROWID",
     f"""CREATE TRIGGER IF NOT EXISTS {TABLE}_no_update BEFORE UPDATE ON {TABLE}
         BEGIN SELECT RAISE(ABORT, 'a budget ledger is append-only'); END""",
     f"""CREATE TRIGGER IF NOT EXISTS {TABLE}_no_delete BEFORE DELETE ON {TABLE}
@@ -148,10 +139,7 @@ class SQLiteStore:
     def close(self) -> None:
         if self._in_use:
             return  # a signal handler forks in the middle of a call: the connection stays with this process
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(sqlite3.Error):
-                connection.close()
+        self._give_up()
 
     @contextlib.contextmanager
     def _transaction(self, begin: str, key: str) -> Iterator[_Transaction]:

@@ -9,14 +9,22 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from hushvec.budget.rows import FIELDS
+from hushvec.budget.rows import FIELDS, NUMBERS
 from hushvec.errors import HushvecError
 
 TABLE = "hushvec_budget_rows_v1"
 COLUMNS = ", ".join(FIELDS)
 WAIT_SECONDS = 30.0  # for other writers, before a call gives up
+ROWS_AT_ONCE = 1000
 
 Fields = tuple[Any, ...]
+
+
+def create_table(integer: str) -> str:
+    """The statement that makes the table; `integer` is the database's type for 64 bits."""
+    columns = ", ".join(f"{name} {integer if name in NUMBERS else 'TEXT'} NOT NULL" for name in FIELDS)
+    keys = "PRIMARY KEY (budget_key, sequence), UNIQUE (budget_key, period, charge_id)"
+    return f"CREATE TABLE IF NOT EXISTS {TABLE} ({columns}, {keys})"
 
 
 class StoreFailure(HushvecError):
@@ -77,7 +85,9 @@ class Store(Protocol):
         """Close the connection. The next call opens another one."""
 
 
-class Forkable(Protocol):
+class Forkable:
+    """A ledger around a fork of its process."""
+
     def before_fork(self) -> None:
         """Let calls of other threads finish, block new ones, close connections."""
 

@@ -18,12 +18,12 @@ from hushvec.collect.estimate import WordFrequencies
 from hushvec.collect.memo import Memo
 from hushvec.collect.oracles import bit_rows
 from hushvec.collect.release import Collection, require_words
-from hushvec.collect.sketch_bytes import BLOOM, Contents, SketchError, exact_sum, packed, require_room, require_sound, unpacked
+from hushvec.collect.sketch_bytes import BLOOM, Contents, ReportSketch, exact_sum
 
 METHODS = ("least_squares", "lasso")
 
 
-class BloomSketch:
+class BloomSketch(ReportSketch):
     """Sums of reports over one Bloom filter. Its size does not grow with the reports.
 
     Sums are exact and do not depend on the order of reports, merges or threads; several threads may add to one sketch. All of it is
@@ -42,10 +42,12 @@ class BloomSketch:
         ['insulin', 'statin']
     """
 
+    _kind, _of_what = BLOOM, "filter"
+
     def __init__(self, filter_: BloomParameters) -> None:
         if not isinstance(filter_, BloomParameters):
             raise TypeError(f"filter_ must be a BloomFilter, got {validate.kind(filter_)}")
-        self.filter = filter_
+        self.filter = self._collection = filter_
         self.reports_of_cohorts = np.zeros(filter_.cohorts, np.int64)
         self.ones = np.zeros((filter_.cohorts, filter_.bits), np.int64)
         self._lock = threading.Lock()
@@ -66,59 +68,40 @@ class BloomSketch:
             _core.count_bits_by_group(rows, self.filter.bits, cohorts, self.ones)
             self.reports_of_cohorts += np.bincount(cohorts, minlength=self.filter.cohorts)
 
-    def merge(self, other: BloomSketch) -> None:
-        """Add the reports of another sketch. If it raises, nothing was added.
-
-        Raises:
-            SketchError: its filter has other parameters; counts that no reports can have, or more than 2^62 reports together.
-        """
-        if not isinstance(other, BloomSketch):
-            raise TypeError(f"other must be a BloomSketch, got {validate.kind(other)}")
-        if other.filter.digest != self.filter.digest:
-            raise SketchError(f"other must be a sketch of a filter with the same parameters; {_difference(self.filter, other.filter)}")
-        contents = other._contents()
-        of_cohorts, ones = self._parts("other", contents)
-        with self._lock:
-            require_room(self.reports, contents.reports)
-            self.ones += ones
-            self.reports_of_cohorts += of_cohorts
+    def _difference(self, other: BloomParameters) -> str:
+        names = ("bits", "hashes", "cohorts", "words_per_person", "salt", "permanent_law", "instantaneous_law")  # of the digest
+        ours, theirs = ({name: getattr(filter_, name) for name in names} for filter_ in (self.filter, other))
+        name = next(name for name in names if ours[name] != theirs[name])
+        why = f"{name} is {ours[name]!r} here and {theirs[name]!r} there"
+        return f"other must be a sketch of a filter with the same parameters; {why}"
 
     def _contents(self) -> Contents:
-        of_cohorts, ones = self._numbers()
+        with self._lock:
+            of_cohorts, ones = self.reports_of_cohorts.copy(), self.ones.copy()
         return Contents(bytes.fromhex(self.filter.digest), exact_sum(of_cohorts), np.concatenate((of_cohorts, ones.ravel())))
 
-    def _parts(self, name: str, contents: Contents) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Reports and ones of each cohort, which contradict neither each other nor the number of reports."""
+    def _split(self, contents: Contents) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Reports and ones of each cohort."""
         size = self.reports_of_cohorts.size
-        of_cohorts, ones = contents.numbers[:size], contents.numbers[size:].reshape(self.ones.shape)
+        return contents.numbers[:size], contents.numbers[size:].reshape(self.ones.shape)
 
-        def fault() -> str | None:
-            if exact_sum(of_cohorts) != contents.reports:
-                return f"its cohorts do not add up to its {contents.reports} reports"
-            return "it counts more ones than reports" if (ones > of_cohorts[:, None]).any() else None
+    def _fault(self, contents: Contents) -> str | None:
+        of_cohorts, ones = self._split(contents)
+        if exact_sum(of_cohorts) != contents.reports:
+            return f"its cohorts do not add up to its {contents.reports} reports"
+        return "it counts more ones than reports" if (ones > of_cohorts[:, None]).any() else None
 
-        require_sound(name, contents, fault)
-        return of_cohorts, ones
-
-    def _numbers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """A copy of everything, as of one moment."""
-        with self._lock:
-            return self.reports_of_cohorts.copy(), self.ones.copy()
-
-    def to_bytes(self) -> bytes:
-        """The sketch as bytes, with a version and a checksum. The checksum detects accidents; it does not authenticate."""
-        return packed(BLOOM, self._contents())
+    def _add(self, contents: Contents) -> None:
+        of_cohorts, ones = self._split(contents)
+        self.ones += ones
+        self.reports_of_cohorts += of_cohorts
 
     @classmethod
     def from_bytes(cls, data: bytes, filter_: BloomParameters) -> BloomSketch:
         """The sketch that `to_bytes` wrote; SketchError where it is damaged, of another filter, or counts what no reports can
         have.
         """
-        sketch = cls(filter_)
-        numbers = sketch.reports_of_cohorts.size + sketch.ones.size
-        contents = unpacked(BLOOM, data, digest=bytes.fromhex(filter_.digest), numbers=numbers, of_what="filter")
-        sketch.reports_of_cohorts, sketch.ones = sketch._parts("data", contents)
-        return sketch
+        return cls._read(data, cls(filter_))
 
     def decode(self, candidates: Sequence[str], *, method: str = "least_squares", unknown: bool = True) -> WordFrequencies:
         """How common each of these words is among the reports.
@@ -151,7 +134,7 @@ class BloomSketch:
             raise ValueError(f"candidates must be at least one and all different, got {len(listed)}, {len(set(listed))} different")
         validate.choice("method", method, METHODS)
         validate.flag("unknown", unknown)
-        of_cohorts, ones = self._numbers()
+        of_cohorts, ones = self._split(self._contents())
         if not of_cohorts.any():
             raise ValueError("sketch must hold at least one report, got 0")
         return decoded(self.filter, of_cohorts, ones, listed, lasso=method == "lasso", unknown=unknown)
@@ -164,15 +147,6 @@ def _cohorts(given: Any) -> NDArray[np.uint32]:
     if array.size and (int(array.min()) < 0 or int(array.max()) >= 2**32):
         raise ValueError(f"cohorts must be in [0, 2^32), got {array.min()} to {array.max()}")
     return np.ascontiguousarray(array, np.uint32)
-
-
-def _difference(ours: BloomParameters, theirs: BloomParameters) -> str:
-    """The first parameter in which two filters differ."""
-    for name in ("bits", "hashes", "cohorts", "words_per_person", "salt", "permanent_law", "instantaneous_law"):
-        one, other = getattr(ours, name), getattr(theirs, name)
-        if one != other:
-            return f"{name} is {one!r} here and {other!r} there"
-    return "they differ"
 
 
 class BloomReports(NamedTuple):
@@ -302,12 +276,5 @@ class BloomFilter(BloomParameters, Collection):
     def _receipt_law(self) -> dict[str, Any]:
         kept, flipped = self.permanent_law
         one, zero = self.instantaneous_law
-        return dict(
-            mechanism="bloom",
-            cells=2,
-            truth_values=kept,
-            other_values=flipped,
-            hashes=self.hashes,
-            one_values=one,
-            zero_values=zero,
-        )
+        law = dict(truth_values=kept, other_values=flipped, hashes=self.hashes, one_values=one, zero_values=zero)
+        return dict(mechanism="bloom", cells=2, **law)

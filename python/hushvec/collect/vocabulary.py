@@ -21,7 +21,7 @@ from hushvec.collect.estimate import WordFrequencies, binomial_p_values
 from hushvec.collect.memo import Memo
 from hushvec.collect.oracles import MOST_WORDS, Oracle, oracle_for
 from hushvec.collect.release import Collection, require_words
-from hushvec.collect.sketch_bytes import VOCABULARY, Contents, SketchError, packed, require_room, require_sound, unpacked
+from hushvec.collect.sketch_bytes import VOCABULARY, Contents, ReportSketch
 
 OTHER = "<other>"
 
@@ -205,7 +205,7 @@ def _dictionary(words: Any, *, with_other: bool) -> tuple[str, ...]:
     return complete
 
 
-class Sketch:
+class Sketch(ReportSketch):
     """Sums of reports over one vocabulary. Its size does not grow with the reports.
 
     Sums are exact and do not depend on the order of reports, merges or threads; several threads may add to one sketch. All of it is
@@ -225,10 +225,12 @@ class Sketch:
         4
     """
 
+    _kind, _of_what = VOCABULARY, "vocabulary"
+
     def __init__(self, vocabulary: Vocabulary) -> None:
         if not isinstance(vocabulary, Vocabulary):
             raise TypeError(f"vocabulary must be a Vocabulary, got {validate.kind(vocabulary)}")
-        self.vocabulary = vocabulary
+        self.vocabulary = self._collection = vocabulary
         self.reports = 0
         self._tallies = np.zeros(vocabulary.oracle.tallies, np.int64)
         self._lock = threading.Lock()
@@ -241,52 +243,26 @@ class Sketch:
         with self._lock:
             self.reports += self.vocabulary.oracle.add(reports, self._tallies)
 
-    def merge(self, other: Sketch) -> None:
-        """Add the reports of another sketch. If it raises, nothing was added.
+    def _difference(self, other: Vocabulary) -> str:
+        return "other must be a sketch of this vocabulary, with its words, epsilon and mechanism; got one of another"
 
-        Raises:
-            SketchError: it belongs to another vocabulary, epsilon or mechanism; counts that no reports can have, or more than 2^62
-                reports together.
-        """
-        if not isinstance(other, Sketch):
-            raise TypeError(f"other must be a Sketch, got {validate.kind(other)}")
-        if other.vocabulary.digest != self.vocabulary.digest:
-            raise SketchError("other must be a sketch of this vocabulary, with its words, epsilon and mechanism; got one of another")
-        contents = other._contents()
-        self._require_sound("other", contents)
-        with self._lock:
-            require_room(self.reports, contents.reports)
-            self._tallies += contents.numbers
-            self.reports += contents.reports
+    def _fault(self, contents: Contents) -> str | None:
+        return self.vocabulary.oracle.tallies_fault(contents.numbers, contents.reports)
 
-    def _require_sound(self, name: str, contents: Contents) -> None:
-        require_sound(name, contents, lambda: self.vocabulary.oracle.tallies_fault(contents.numbers, contents.reports))
+    def _add(self, contents: Contents) -> None:
+        self._tallies += contents.numbers
+        self.reports += contents.reports
 
     def _contents(self) -> Contents:
-        """A copy of everything, as of one moment."""
         with self._lock:
             return Contents(bytes.fromhex(self.vocabulary.digest), self.reports, self._tallies.copy())
-
-    def to_bytes(self) -> bytes:
-        """The sketch as bytes, with a version and a checksum. The checksum detects accidents; it does not authenticate."""
-        return packed(VOCABULARY, self._contents())
 
     @classmethod
     def from_bytes(cls, data: bytes, vocabulary: Vocabulary) -> Sketch:
         """The sketch that `to_bytes` wrote; SketchError where it is damaged, of another vocabulary, or counts what no reports can
         have.
         """
-        sketch = cls(vocabulary)
-        contents = unpacked(
-            VOCABULARY,
-            data,
-            digest=bytes.fromhex(vocabulary.digest),
-            numbers=vocabulary.oracle.tallies,
-            of_what="vocabulary",
-        )
-        sketch._require_sound("data", contents)
-        sketch.reports, sketch._tallies = contents.reports, contents.numbers
-        return sketch
+        return cls._read(data, cls(vocabulary))
 
     def estimate(self) -> WordFrequencies:
         """Unbiased frequencies, with standard errors of the noise that the mechanism added, for the people who reported.

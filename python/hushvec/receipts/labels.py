@@ -1,7 +1,4 @@
-"""Receipts of private labels: what randomized response did, what it guarantees, and whether the guarantee follows.
-
-docs/receipts.md describes every field. The field receipt_kind names the kind; receipts of vectors do not have it.
-"""
+"""Receipts of private labels: what randomized response did, what it guarantees, and whether the guarantee follows."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from hushvec._util import validate
 from hushvec._util.display import share
@@ -19,6 +16,9 @@ from hushvec._util.rounding import decimal_up, log_ratio_up
 from hushvec.receipts import base
 from hushvec.receipts.base import HOLDS, WORDS, Facts, OneOf, ReceiptFields, WholeNumber, all_of, rows_per_person, short
 from hushvec.receipts.vectors import Receipt
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 LABELS_KIND = "labels"
 MECHANISM = "randomized_response"
@@ -35,8 +35,49 @@ _MOST_LABELS = 2**24
 _LABELS_AT_ONCE = 1 << 16
 
 
+class Shufflable(ReceiptFields):
+    """A receipt of answers that people may send through a shuffler."""
+
+    _shuffled: ClassVar[str]
+
+    def with_shuffling(self, n: int, delta: float) -> Self:
+        """The same receipt, with a note on the guarantee after shuffling and its assumptions.
+
+        Args:
+            n: >= 1, how many people's answers or reports are shuffled in one batch: equally many of each, all by this law over these
+                labels or to this collection.
+            delta: in (0, 1), for which the note states the epsilon.
+
+        Returns:
+            A copy with one note more. No other field changes: `epsilon` is still the guarantee against everyone, and the only one
+            verified.
+
+        Raises:
+            ValueError: the receipt does not hold or makes no claim; reports that are memoized, so other batches may contain them too.
+
+        Guarantees:
+            As `hushvec.accounting.Shuffled`, for the epsilon of this receipt; the number in the note is rounded up. Rows that were
+            decoded from codes of a public codebook have it too: decoding is post-processing.
+
+        Example:
+            >>> from hushvec.release.labels import privatize_labels
+            >>> receipt = privatize_labels(["yes"], ["no", "yes"], epsilon=8.0).receipt
+            >>> print(receipt.with_shuffling(1_000_000, 1e-6).notes[-1][:53])
+            (0.303695, 1e-06)-DP if shuffled in one batch of 1000
+        """
+        from hushvec.accounting import Shuffled
+
+        if (status := self._verified().status) != HOLDS:
+            raise ValueError(f"receipt must hold for a note on shuffling, got one that is found {status!r}")
+        checked = validate.delta(delta)
+        shuffled = Shuffled(self.loss, n)
+        batch = f"one batch of {shuffled.n} people's {self._shuffled}, equally many of each"
+        note = f"({decimal_up(shuffled.epsilon(checked), 6)}, {checked!r})-DP if shuffled in {batch}: {NOTE_SHUFFLER}"
+        return replace(self, notes=(*self.notes, note))
+
+
 @dataclass(frozen=True, kw_only=True)
-class LabelReceipt(ReceiptFields):
+class LabelReceipt(Shufflable):
     """The record of one release of labels: the law as used, and the guarantee that it gives.
 
     Fields that are not listed mean what they do in every receipt: `hushvec.receipts.base.ReceiptFields`.
@@ -89,6 +130,7 @@ class LabelReceipt(ReceiptFields):
     receipt_kind: Annotated[str, OneOf(LABELS_KIND)] = LABELS_KIND
 
     _text_numbers = ("truth_values", "other_values")
+    _shuffled = "answers by this law over these labels"
 
     def _otherwise(self) -> str:
         return "with a secret key if the labels alone were released" if self.scores == "source" else "with a secret key"
@@ -130,45 +172,6 @@ class LabelReceipt(ReceiptFields):
         if self.codebook is not None:
             facts.append(("public codebook", f"SHA-256 {short(self.codebook)}"))
         return "Receipt of private labels", unit, facts
-
-    def with_shuffling(self, n: int, delta: float) -> LabelReceipt:
-        """The same receipt, with a note on the guarantee after shuffling and its assumptions.
-
-        Args:
-            n: >= 1, how many people's answers are shuffled in one batch: equally many of each, all by this law over these labels.
-            delta: in (0, 1), for which the note states the epsilon.
-
-        Returns:
-            A copy with one note more. No other field changes: `epsilon` is still the guarantee against everyone, and the only one
-            verified.
-
-        Raises:
-            ValueError: the receipt does not hold or makes no claim.
-
-        Guarantees:
-            As `hushvec.accounting.Shuffled`, for the epsilon of this receipt; the number in the note is rounded up. Rows that were
-            decoded from codes of a public codebook have it too: decoding is post-processing.
-
-        Example:
-            >>> from hushvec.release.labels import privatize_labels
-            >>> receipt = privatize_labels(["yes"], ["no", "yes"], epsilon=8.0).receipt
-            >>> print(receipt.with_shuffling(1_000_000, 1e-6).notes[-1][:53])
-            (0.303695, 1e-06)-DP if shuffled in one batch of 1000
-        """
-        note = shuffling_note(self, n, delta, "answers by this law over these labels")
-        return replace(self, notes=(*self.notes, note))
-
-
-def shuffling_note(receipt: ReceiptFields, n: int, delta: float, what: str) -> str:
-    """The note on the guarantee of a receipt after shuffling. Raises what `LabelReceipt.with_shuffling` does."""
-    from hushvec.accounting import Shuffled
-
-    if (status := receipt._verified().status) != HOLDS:
-        raise ValueError(f"receipt must hold for a note on shuffling, got one that is found {status!r}")
-    checked = validate.delta(delta)
-    shuffled = Shuffled(receipt.loss, n)
-    batch = f"one batch of {shuffled.n} people's {what}, equally many of each"
-    return f"({decimal_up(shuffled.epsilon(checked), 6)}, {checked!r})-DP if shuffled in {batch}: {NOTE_SHUFFLER}"
 
 
 RowReceipt = Receipt | LabelReceipt

@@ -1,12 +1,9 @@
-"""Receipts of reports to a collector: the guarantee of a person's reports, and whether it follows from their distribution.
-
-docs/receipts.md describes every field. The field receipt_kind names the kind; receipts of vectors do not have it.
-"""
+"""Receipts of reports to a collector: the guarantee of a person's reports, and whether it follows from their distribution."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated
 
@@ -14,8 +11,8 @@ from hushvec._util.display import plural, share
 from hushvec._util.rounding import DECIMAL_UP, log_ratio_up
 from hushvec.mechanisms import ADJACENCY
 from hushvec.receipts import base
-from hushvec.receipts.base import WORDS, Facts, OneOf, ReceiptFields, WholeNumber, short
-from hushvec.receipts.labels import shuffling_note
+from hushvec.receipts.base import WORDS, Facts, OneOf, WholeNumber, short
+from hushvec.receipts.labels import Shufflable
 
 REPORTS_KIND = "reports"
 
@@ -32,7 +29,7 @@ MECHANISMS = tuple(_CELLS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportReceipt(ReceiptFields):
+class ReportReceipt(Shufflable):
     """The record of reports to a collector, and the guarantee that they give each person.
 
     Fields that are not listed mean what they do in every receipt: `hushvec.receipts.base.ReceiptFields`.
@@ -92,6 +89,7 @@ class ReportReceipt(ReceiptFields):
     receipt_kind: Annotated[str, OneOf(REPORTS_KIND)] = REPORTS_KIND
 
     _text_numbers = ("truth_values", "other_values", "one_values", "zero_values")
+    _shuffled = "reports to this collection"
 
     def _faults(self) -> list[str]:
         faults = self._delta_faults()
@@ -153,32 +151,10 @@ class ReportReceipt(ReceiptFields):
         return "Receipt of reports to a collector", unit, facts
 
     def with_shuffling(self, n: int, delta: float) -> ReportReceipt:
-        """The same receipt, with a note on the guarantee after shuffling and its assumptions.
-
-        Args:
-            n: >= 1, how many people's reports to this collection are shuffled in one batch, equally many of each.
-            delta: in (0, 1), for which the note states the epsilon.
-
-        Returns:
-            A copy with one note more. No other field changes: `epsilon` is still the guarantee against everyone, and the only one
-            verified.
-
-        Raises:
-            ValueError: the receipt does not hold or makes no claim; the reports are memoized, so other batches may contain them too.
-
-        Guarantees:
-            As `hushvec.accounting.Shuffled`, for the epsilon of this receipt; the number in the note is rounded up.
-
-        Example:
-            >>> from hushvec.collect import Vocabulary
-            >>> receipt = Vocabulary(["a", "b"], epsilon=8.0).release("a", per="release").receipt
-            >>> print(receipt.with_shuffling(1_000_000, 1e-6).notes[-1][:53])
-            (0.303695, 1e-06)-DP if shuffled in one batch of 1000
-        """
+        """As `LabelReceipt.with_shuffling`, for reports to this collection."""
         if self.memoised:
             raise ValueError("memoised must be False for a note on shuffling, as other batches may hold the same reports; got True")
-        note = shuffling_note(self, n, delta, "reports to this collection")
-        return replace(self, notes=(*self.notes, note))
+        return super().with_shuffling(n, delta)
 
 
 def permanent_epsilon(hashes: int, truth: int, other: int) -> Decimal:

@@ -1,7 +1,4 @@
-"""Receipts of private selections: what Gumbel top-k selected, what it guarantees, and whether the guarantee follows.
-
-docs/receipts.md describes every field. The field receipt_kind names the kind; receipts of vectors do not have it.
-"""
+"""Receipts of private selections: what Gumbel top-k selected, what it guarantees, and whether the guarantee follows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Receipts of private training: the guarantee of the steps taken so far, and whether it follows from their parameters.
-
-docs/receipts.md describes every field. The field receipt_kind names the kind; receipts of vectors do not have it.
-"""
+"""Receipts of private training: the guarantee of the steps taken so far, and whether it follows from their parameters."""
 
 from __future__ import annotations
 

@@ -93,13 +93,11 @@ def trainable(groups: Iterable[dict[str, Any]]) -> Named:
 def clear(parameters: Named) -> None:
     """Clear per-example gradients, so that none is used twice."""
     for _, parameter in parameters:
-        if getattr(parameter, "grad_sample", None) is not None:
-            parameter.grad_sample = None  # type: ignore[attr-defined]
         if getattr(parameter, "clipped_sum", None) is not None:
-            parameter.clipped_sum = None  # type: ignore[attr-defined]
             parameter.clipped_rows = 0  # type: ignore[attr-defined]
-        if getattr(parameter, "grad_batch", None) is not None:
-            parameter.grad_batch = None  # type: ignore[attr-defined]
+        for name in ("grad_sample", "clipped_sum", "grad_batch"):
+            if getattr(parameter, name, None) is not None:
+                setattr(parameter, name, None)
 
 
 def of_examples(parameters: Named, clip_norm: float) -> Rows | Sums | None:

@@ -118,34 +118,6 @@ def require_no_batch_divisor(module: Any, given: tuple[Any, ...], named: dict[st
         )
 
 
-def require_own_losses(model: Any, losses_of: Callable[..., Any], batch: tuple[Any, ...]) -> None:
-    """As `GhostClipping.require_own_losses`."""
-    size = batch_size(batch)
-    if size < 2:
-        raise ValueError(f"batch must have at least 2 examples, got {size}")
-    halves = [slice(0, size // 2), slice(size // 2, size)]
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with torch.no_grad():
-            whole = _losses_of_examples(losses_of(*batch), size)
-            parts = [
-                _losses_of_examples(losses_of(*map_tensors(batch, itemgetter(cut))), cut.stop - cut.start) for cut in halves
-            ]
-    finally:
-        for module, training in modes:  # one by one: a layer that was in eval mode before must stay in it
-            module.training = training
-    alone = torch.cat(parts).double()
-    off = (whole.double() - alone).abs() / (whole.double().abs() + alone.abs()).clamp_min(torch.finfo(torch.float64).tiny)
-    worst = int(off.argmax())
-    if not float(off[worst]) <= _LOSS_TOLERANCE:
-        raise GhostClippingError(
-            "the loss of an example must not depend on the rest of the batch, got "
-            f"{float(whole[worst]):.6g} in a batch of {size} and {float(alone[worst]):.6g} in half of it: divide by public "
-            "constants or by the example's own number of tokens"
-        )
-
-
 def require_separate(losses: Any, uses: list[tuple[str, Any, Any]], edges: list[Any]) -> None:
     """One example's loss must ask nothing of the rows of others."""
     one = len(losses) // 2
@@ -292,7 +264,30 @@ class GhostClipping:
             ...         print("divided by a number of the batch")
             divided by a number of the batch
         """
-        require_own_losses(self._model, losses_of, batch)
+        size = batch_size(batch)
+        if size < 2:
+            raise ValueError(f"batch must have at least 2 examples, got {size}")
+        halves = [slice(0, size // 2), slice(size // 2, size)]
+        modes = [(module, module.training) for module in self._model.modules()]
+        self._model.eval()
+        try:
+            with torch.no_grad():
+                whole = _losses_of_examples(losses_of(*batch), size)
+                parts = [
+                    _losses_of_examples(losses_of(*map_tensors(batch, itemgetter(cut))), cut.stop - cut.start) for cut in halves
+                ]
+        finally:
+            for module, training in modes:  # one by one: a layer that was in eval mode before must stay in it
+                module.training = training
+        alone = torch.cat(parts).double()
+        off = (whole.double() - alone).abs() / (whole.double().abs() + alone.abs()).clamp_min(torch.finfo(torch.float64).tiny)
+        worst = int(off.argmax())
+        if not float(off[worst]) <= _LOSS_TOLERANCE:
+            raise GhostClippingError(
+                "the loss of an example must not depend on the rest of the batch, got "
+                f"{float(whole[worst]):.6g} in a batch of {size} and {float(alone[worst]):.6g} in half of it: divide by public "
+                "constants or by the example's own number of tokens"
+            )
 
     @property
     def parameters(self) -> dict[str, Any]:

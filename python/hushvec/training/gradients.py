@@ -12,9 +12,7 @@ from hushvec._native.arrays import DEFAULT_DTYPE, TORCH_DTYPES, dtype_name, is_t
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import product_up
-from hushvec.training.clipped_sums import ClippedSum
-
-CLIPPINGS = ("auto", "exact", "estimated")
+from hushvec.training.clipped_sums import CLIPPINGS, ClippedSum
 
 # Sums are held in units of clip_norm 2^-25 (docs/format.md section 7), and what is below a unit is dropped. Up to here a unit is at
 # most 2^-5; above, gradients of the usual size vanish one and all, which "clip at 1e9, that is not at all" would not say.

@@ -125,17 +125,11 @@ def guarantee_of(
     return TrainingGuarantee(
         epsilon=composition.epsilon if composition else (math.inf if record.noise_free else 0.0),
         delta=checked,
-        adjacency=settings.adjacency,
+        **{name: getattr(settings, name) for name in _SETTINGS},
         theorem=composition.theorem if composition else "",
         steps=record.steps,
         planned_steps=settings.steps,
-        noise_multiplier=settings.noise_multiplier,
         sensitivity=account.schedule.sensitivity_factor * settings.clip_norm,
-        sigma=settings.sigma,
-        clip_norm=settings.clip_norm,
-        clipping=settings.clipping,
-        sampling_probability=settings.sampling_probability,
-        expected_batch_size=settings.expected_batch_size,
         grade="float" if record.float_sums else "exact",
         key_source="seed" if seeded else "os",
         resumed=record.resumed,
@@ -145,11 +139,9 @@ def guarantee_of(
     )
 
 
-# The fields that a receipt copies from the guarantee.
-_SAME = (
-    "adjacency", "delta", "steps", "planned_steps", "sampling_probability", "noise_multiplier", "clip_norm", "clipping",
-    "sensitivity", "sigma", "expected_batch_size", "resumed", "grade", "key_source", "is_dp_claim", "notes",
-)  # fmt: skip
+# The fields that the guarantee copies from the settings, and the receipt from the guarantee.
+_SETTINGS = ("adjacency", "sampling_probability", "noise_multiplier", "clip_norm", "clipping", "sigma", "expected_batch_size")
+_SAME = (*_SETTINGS, "delta", "steps", "planned_steps", "sensitivity", "resumed", "grade", "key_source", "is_dp_claim", "notes")
 
 
 def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, cipher: str) -> TrainingReceipt:

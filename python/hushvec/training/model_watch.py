@@ -11,12 +11,13 @@ trained goes unnoticed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from itertools import accumulate
-from typing import Any, Generic, TypeVar
+from typing import Any
 from weakref import WeakSet, ref
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from hushvec._util import validate
 from hushvec.errors import HushvecError
@@ -268,34 +269,12 @@ def _is_exact(steps: int) -> bool:
 
 # ---- what is known about models and parameters in this process ----
 
-Value = TypeVar("Value")
-
-
-class ByIdentity(Generic[Value]):
-    """A weak mapping for objects that compare by their elements, or not at all."""
-
-    def __init__(self) -> None:
-        self._held: dict[int, tuple[ref[Any], Value]] = {}
-
-    def get(self, key: object) -> Value | None:
-        known = self._held.get(id(key))
-        return known[1] if known is not None and known[0]() is key else None
-
-    def __setitem__(self, key: object, value: Value) -> None:
-        number = id(key)
-        known = self._held.get(number)
-        holder = known[0] if known is not None and known[0]() is key else ref(key, lambda gone: self._forget(number, gone))
-        self._held[number] = holder, value
-
-    def _forget(self, number: int, gone: ref[Any]) -> None:
-        if self._held[number][0] is gone:
-            del self._held[number]
-
-
-_models: ByIdentity[ref[torch.nn.Module]] = ByIdentity()  # parameter -> the model that gradients of it came from
-_allowed: ByIdentity[frozenset[str]] = ByIdentity()  # model -> names of buffers that forward passes may write
+# Weak mappings for objects that compare by their elements, or not at all.
+_by_identity: Any = WeakIdKeyDictionary
+_models: MutableMapping[Any, ref[torch.nn.Module]] = _by_identity()  # parameter -> the model that gradients of it came from
+_allowed: MutableMapping[Any, frozenset[str]] = _by_identity()  # model -> names of buffers that forward passes may write
 _of_frozen: WeakSet[ModelWatch] = WeakSet()  # those that sources of gradients have
-_left: ByIdentity[tuple[int, int, ref[Any]]] = ByIdentity()  # parameter -> address, version, run of its last private step
+_left: MutableMapping[Any, tuple[int, int, ref[Any]]] = _by_identity()  # parameter -> address, version, run of its last private step
 
 
 def announce(model: torch.nn.Module, allowed: frozenset[str] = frozenset()) -> None:

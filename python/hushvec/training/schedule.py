@@ -13,7 +13,8 @@ from hushvec._util import validate
 from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, PrivacyLoss, compose
 from hushvec.receipts.training import CLIPPED, sensitivity_factor, step_loss
-from hushvec.training.gradients import CLIPPINGS, require_scales, sigma_of
+from hushvec.training.clipped_sums import CLIPPINGS
+from hushvec.training.gradients import require_scales, sigma_of
 
 
 @dataclass(frozen=True, kw_only=True)
