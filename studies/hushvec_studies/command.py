@@ -18,6 +18,7 @@ from hushvec_studies.evaluation.command import DESCRIPTION as EVALUATION
 from hushvec_studies.evaluation.command import add_arguments as add_evaluation_arguments
 from hushvec_studies.evaluation.command import run_evaluation
 from hushvec_studies.harness.logs import logged_to, stage
+from hushvec_studies.inverters.command import TrainInverter
 from hushvec_studies.personalize.command import DESCRIPTION as PERSONALIZE
 from hushvec_studies.personalize.command import add_arguments as add_personalize_arguments
 from hushvec_studies.personalize.command import run_personalize
@@ -71,6 +72,7 @@ def add_to(subparsers: Subparsers) -> None:
             commands, "personalize", run_personalize, help="a language model that learns private notes", description=PERSONALIZE
         )
     )
+    TrainInverter.add_to(commands, "train-inverter")
 
 
 def _add_plan(commands: Subparsers, name: str, plan: Callable[[Configuration], list[Run]], does: str) -> None:

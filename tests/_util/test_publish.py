@@ -127,7 +127,6 @@ def test_what_fails_leaves_what_was_there(tmp_path, failure):
 WRITERS_OF_THEIR_OWN = {
     "budget/sqlite.py": "an empty file of mode 0600 that SQLite fills, made with O_EXCL",
     "retrieval/index/saved.py": "files of random names that `private_file` has made",
-    "text/inverters/trained/corpus.py": "an unfinished file that a later run goes on with, by `private_opener`",
 }
 
 

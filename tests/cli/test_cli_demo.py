@@ -14,8 +14,7 @@ from cli.command import assert_one_line, hushvec, hushvec_here
 from evidence.reference.sizes import scaled
 from hushvec._util.display import Progress, announced
 from hushvec._util.lines import SHIPPED_NOTES, SHIPPED_SENTENCES, shipped_texts
-from hushvec.cli._nearest import cosines, nearest
-from hushvec.cli._thief import TOPIC_OF, TOPICS
+from hushvec.cli._thief import TOPIC_OF, TOPICS, cosines, nearest
 from hushvec.mechanisms import PrivUnit
 from hushvec.text.corpus import PublicCorpus
 

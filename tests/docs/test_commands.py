@@ -20,7 +20,6 @@ NOT_HERE = {
     "hushvec serve": "it runs until it is stopped, or needs a policy; tests/serve runs it",
     "hushvec ui": "it runs until it is stopped; tests/serve runs it",
     "hushvec study": "it takes minutes to hours; studies/tests runs the studies on little data",
-    "hushvec train-inverter": "it takes minutes; tests/text trains decoders on little data",
     "spacy=en_core_web_sm": "the pipeline is a package of its own; tests/integrations/test_detectors.py has one of rules",
     "jxm/gtr__nq__32": "it downloads checkpoints",
 }

@@ -10,7 +10,7 @@ from hushvec.audit.indexes.features import Returned, features_of
 from hushvec.audit.indexes.inversion import embedding_inversion
 from hushvec.audit.indexes.row_laws import log_densities
 from hushvec.audit.indexes.statistics import Logistic
-from hushvec.cli._nearest import nearest
+from hushvec.cli._thief import nearest
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
 from hushvec.retrieval import PrivateIndex
 from hushvec.retrieval.stores import faiss_indexes

@@ -34,7 +34,6 @@ PURPOSES = {
         "codebook": "a public codebook, to release rows as public ones",
         "rewrite": "texts, as public texts or by noise on their vectors",
         "redact": "texts with placeholders for personal data (not DP)",
-        "train-inverter": "a decoder from vectors to text, from public texts",
     },
     "Serve": {
         "serve": "private embeddings over HTTP, in the shape of OpenAI's endpoint",

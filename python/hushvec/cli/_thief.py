@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from hushvec._native._core import Generator
 from hushvec._native.products import inner_products
 from hushvec._util.display import Progress
-from hushvec.cli._nearest import cosines, nearest
 from hushvec.mechanisms import Laplacian, RandomizedResponse
 from hushvec.noise.fills import clip
 from hushvec.receipts.labels import LabelReceipt, RowReceipt
@@ -38,6 +37,7 @@ SWEEP_EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0)
 # Releases of all texts for a line of the table: enough for about this many rows.
 _SWEEP_ROWS = 800
 _ROWS_AT_ONCE = 64
+_VECTORS_AT_ONCE = 4096
 
 # The shipped sentences by topic, in their order in the file, and how many there are of each.
 TOPICS = {"health": 64, "money": 56, "customers": 48, "work": 40, "law": 40, "travel": 24, "school": 24, "home": 24}
@@ -45,6 +45,19 @@ TOPIC_OF = np.repeat(np.arange(len(TOPICS)), list(TOPICS.values()))
 AGGREGATE_EPSILON = 1.0
 AGGREGATE_PEOPLE = 8000
 _LARGEST_ERROR = 0.15
+
+
+def nearest(vectors: NDArray[np.float32], corpus: NDArray[np.float32]) -> NDArray[np.intp]:
+    """Index of the corpus row with the largest cosine, for every vector; corpus rows have unit length."""
+    runs = [vectors[first : first + _VECTORS_AT_ONCE] for first in range(0, len(vectors), _VECTORS_AT_ONCE)]
+    return np.concatenate([inner_products(run, corpus).argmax(axis=1) for run in runs])
+
+
+def cosines(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Cosine of every row of a with the same row of b; 0 where a row is zero."""
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    norms = np.linalg.norm(wide_a, axis=1) * np.linalg.norm(wide_b, axis=1)
+    return np.asarray((wide_a * wide_b).sum(axis=1) / np.where(norms == 0, 1.0, norms))
 
 
 @dataclass(frozen=True, eq=False)

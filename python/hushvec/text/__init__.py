@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from hushvec.embedders.minilm import MiniLMEmbedder
     from hushvec.text.corpus import PublicCorpus
     from hushvec.text.inverters.public import PublicInverter
-    from hushvec.text.inverters.trained.inverter import TrainedInverter
-    from hushvec.text.inverters.trained.training import train_inverter
+    from hushvec.text.inverters.trained import TrainedInverter
     from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
     from hushvec.text.pii.pseudonyms import Pseudonymizer, new_key, read_key, read_vault, restore, write_vault
     from hushvec.text.pii.redactor import Redaction, Redactor, RuleInfo, detect, redact, rules
@@ -49,7 +48,6 @@ __all__ = [
     "restore",
     "rewrite",
     "rules",
-    "train_inverter",
     "write_vault",
 ]
 
@@ -69,7 +67,7 @@ __getattr__, __dir__ = at_first_use(
         "RewrittenSpan": "rewriting.results",
         "RuleInfo": "pii.redactor",
         "Span": "pii.spans",
-        "TrainedInverter": "inverters.trained.inverter",
+        "TrainedInverter": "inverters.trained",
         "Vec2TextInverter": "inverters.vec2text.inverter",
         "detect": "pii.redactor",
         "new_key": "pii.pseudonyms",
@@ -82,7 +80,6 @@ __getattr__, __dir__ = at_first_use(
         "restore": "pii.pseudonyms",
         "rewrite": "rewriting.rewriter",
         "rules": "pii.redactor",
-        "train_inverter": "inverters.trained.training",
         "write_vault": "pii.pseudonyms",
     },
 )

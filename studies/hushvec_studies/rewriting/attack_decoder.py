@@ -3,7 +3,7 @@
     python -m hushvec_studies.rewriting.attack_decoder --decoders FOLDER
 
 Private are synthetic sentences whose template_id is odd. The adversary is strong: it knows their templates and lists of the
-values in them, makes 40 other sentences of each template, and trains decoders (`hushvec train-inverter`) on their embeddings.
+values in them, makes 40 other sentences of each template, and trains decoders (`hushvec study train-inverter`) on their embeddings.
 The sentences are released whole, without redaction: this is about what the noise alone keeps back.
 
     decoder, clean       trained on embeddings as they are, given released ones
@@ -28,10 +28,11 @@ from pydantic import AfterValidator, Field
 
 import hushvec as hv
 from hushvec.mechanisms import PublicProjection
-from hushvec.text.inverters.trained import DecoderSize, TrainedInverter, train_inverter
+from hushvec.text.inverters.trained import TrainedInverter
 from hushvec_studies.harness.charts import Panel
 from hushvec_studies.harness.settings import DistinctOrNone
 from hushvec_studies.harness.tables import Estimate
+from hushvec_studies.inverters import DecoderSize, train_inverter
 from hushvec_studies.rewriting import (
     documents,
     figures,

@@ -9,8 +9,8 @@ there is no default; train_pair.py trains a small pair, whose held-out sentences
 
 Private are the documents of --texts, or synthetic sentences whose template_id is odd, rewritten in chunks of 32 tokens, clip_norm
 1.5, delta = 1e-3, epsilons composed jointly. The vectors that are noised are GTR's: both judges, MiniLM and WordLlama, are other
-embedders; for a pair of train_pair.py they are MiniLM's, and WordLlama alone is independent. A decoder of `hushvec train-inverter`
-works too, but has no corrector: all steps are the same then.
+embedders; for a pair of train_pair.py they are MiniLM's, and WordLlama alone is independent. A decoder of `hushvec study
+train-inverter` works too, but has no corrector: all steps are the same then.
 """
 
 import math

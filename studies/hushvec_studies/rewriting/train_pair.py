@@ -4,7 +4,7 @@
     python -m hushvec_studies.rewriting.normalization --inverter FOLDER/inverter
     python -m hushvec_studies.rewriting.steps_sweep --inverter FOLDER/inverter
 
-FOLDER/inverter            the inversion model (`hushvec train-inverter`, trained on the first half of the texts)
+FOLDER/inverter            the inversion model (`hushvec study train-inverter`, trained on the first half of the texts)
 FOLDER/inverter__correct   its corrector, trained on the second half: from what the inverter makes of those texts to the texts
 FOLDER/held_out.jsonl      sentences that neither saw, each with the name in it
 FOLDER/trained.json        settings, losses, seconds; written last
@@ -25,13 +25,13 @@ import numpy as np
 from pydantic import Field
 
 from hushvec._util.display import Progress
-from hushvec.text.inverters.trained import train_inverter
-from hushvec.text.inverters.trained.corpus import Batches, labels_of
-from hushvec.text.inverters.trained.settings import RATE_TIMES_WIDTH, SIZES
 from hushvec.text.inverters.vec2text.loading import ENDING, load_inversion, save_checkpoint
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.outputs import write_study
 from hushvec_studies.harness.settings import Seed, add_options, checked, given
+from hushvec_studies.inverters import SIZES, train_inverter
+from hushvec_studies.inverters.corpus import Batches, labels_of
+from hushvec_studies.inverters.settings import RATE_TIMES_WIDTH
 from hushvec_studies.rewriting.pair_texts import shipped_texts, write_documents
 from hushvec_studies.rewriting.pooled import PooledMiniLM
 
@@ -164,7 +164,7 @@ def padded(rows):
 
 
 def new_corrector(model, size):
-    """Small first elements of its tables, as for the inverter (hushvec.text.inverters.trained.network says why)."""
+    """Small first elements of its tables, as for the inverter (hushvec_studies.inverters.network says why)."""
     from torch import nn
 
     nn.init.normal_(model.encoder_decoder.shared.weight, std=0.05)

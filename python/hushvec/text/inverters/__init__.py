@@ -7,7 +7,7 @@ from hushvec._util.lazy import at_first_use
 if TYPE_CHECKING:
     from hushvec.text.inverters.protocol import Inverter, LawInverter
     from hushvec.text.inverters.public import PublicInverter
-    from hushvec.text.inverters.trained.inverter import TrainedInverter
+    from hushvec.text.inverters.trained import TrainedInverter
     from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
 
 __all__ = ["Inverter", "LawInverter", "PublicInverter", "TrainedInverter", "Vec2TextInverter"]
@@ -18,7 +18,7 @@ __getattr__, __dir__ = at_first_use(
         "Inverter": "protocol",
         "LawInverter": "protocol",
         "PublicInverter": "public",
-        "TrainedInverter": "trained.inverter",
+        "TrainedInverter": "trained",
         "Vec2TextInverter": "vec2text.inverter",
     },
 )

@@ -45,7 +45,7 @@ def best_mechanism(inverter: Any) -> str:
     _require_file_of_texts(inverter)
     if _is_public(inverter) or isinstance(inverter, ChoosingInverter):
         return CHOICE
-    from hushvec.text.inverters.trained.inverter import TrainedInverter
+    from hushvec.text.inverters.trained import TrainedInverter
 
     trained = inverter.mechanism if isinstance(inverter, TrainedInverter) else None
     if _is_name(inverter) and TrainedInverter.is_run(inverter):
@@ -91,8 +91,8 @@ def _shipped(embedder: MiniLMEmbedder) -> Inverter:
 
 
 def _checkpoint(name: str, embedder: SourceModel | None, *, num_steps: int, device: str | None) -> Inverter:
-    """A vec2text checkpoint, or a decoder trained by `hushvec train-inverter`."""
-    from hushvec.text.inverters.trained.inverter import TrainedInverter
+    """A vec2text checkpoint, or a decoder trained by `hushvec study train-inverter`."""
+    from hushvec.text.inverters.trained import TrainedInverter
     from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
 
     if TrainedInverter.is_run(name):

@@ -338,7 +338,7 @@ def rewrite(
         embedder: None: all-MiniLM-L6-v2 from its wheel, or the one that the inverter was made for. A folder or hub id (T5 encoders
             such as GTR are mean-pooled and not normalized), or an object with `embed(texts)`, or a model of a known library.
         inverter: None: the public sentences that ship with hushvec, by their posterior. A file: the same with its lines, JSON lines or
-            saved corpus (.npz) as public texts. A folder or hub id: a vec2text checkpoint or a decoder of `hushvec
+            saved corpus (.npz) as public texts. A folder or hub id: a vec2text checkpoint or a decoder of `hushvec study
             train-inverter`. Or an object with `invert(embeddings) -> texts`.
         composition: for "gaussian". "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for
             each chunk, as older receipts have it; more noise.

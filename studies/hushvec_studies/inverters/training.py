@@ -17,9 +17,11 @@ from hushvec.embedders.answers import embedded_rows
 from hushvec.embedders.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES, Tokens, chosen_device
 from hushvec.embedders.sources import SourceModel, as_embedding_model, default_clip_norm
 from hushvec.mechanisms import Mechanism, PublicProjection
-from hushvec.text.inverters.trained.corpus import Corpus, kept_embeddings, learned_tokens, portable, read_corpus, split_corpus
-from hushvec.text.inverters.trained.loop import Examples, StopRequest, TrainingLoop, draw_curve
-from hushvec.text.inverters.trained.network import (
+from hushvec.text.inverters.trained import PROJECTION_FILE, RUN_FILE, RUN_FORMAT, read_run
+from hushvec.text.inverters.vec2text.config import INVERSION
+from hushvec_studies.inverters.corpus import Corpus, kept_embeddings, learned_tokens, portable, read_corpus, split_corpus
+from hushvec_studies.inverters.loop import Examples, StopRequest, TrainingLoop, draw_curve
+from hushvec_studies.inverters.network import (
     ReleaseLaw,
     mechanism_as_json,
     mechanism_of,
@@ -27,20 +29,15 @@ from hushvec.text.inverters.trained.network import (
     new_network,
     published_weights,
 )
-from hushvec.text.inverters.trained.settings import (
-    PROJECTION_FILE,
+from hushvec_studies.inverters.settings import (
     RATE_TIMES_WIDTH,
-    RUN_FILE,
-    RUN_FORMAT,
     SIZES,
     DecoderSize,
     Settings,
-    read_run,
     require_new,
     require_same_run,
     write_file,
 )
-from hushvec.text.inverters.vec2text.config import INVERSION
 
 if TYPE_CHECKING:
     from hushvec.text.inverters.vec2text.model import InversionModel
@@ -161,7 +158,8 @@ def train_inverter(
         corrections.
 
     Example:
-        >>> from hushvec.text.inverters.trained import TrainedInverter, train_inverter
+        >>> from hushvec.text import TrainedInverter
+        >>> from hushvec_studies.inverters import train_inverter
         >>> summary = train_inverter("public.txt", "decoder", mechanism="gaussian", epsilon=64.0)  # doctest: +SKIP
         >>> TrainedInverter.from_folder("decoder").invert(released_rows)  # doctest: +SKIP
     """

@@ -1,7 +1,8 @@
-"""TrainedInverter: texts from embeddings by a decoder that `train_inverter` wrote to a folder."""
+"""TrainedInverter: texts from embeddings by a decoder that `hushvec study train-inverter` wrote to a folder."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,10 +16,27 @@ from hushvec.embedders.checkpoints import CONFIG_FILE, chosen_device
 from hushvec.mechanisms import Mechanism, PublicProjection
 from hushvec.text.corpus import checked_rows
 from hushvec.text.inverters.protocol import Inverter, Lifted
-from hushvec.text.inverters.trained.settings import PROJECTION_FILE, RUN_FILE, read_run
 from hushvec.text.inverters.vec2text.loading import Checkpoint, load_inversion
 
 ROWS_AT_ONCE = 64
+
+RUN_FILE = "run.json"  # what the run is: its settings, and digests of the corpus and of the projection
+PROJECTION_FILE = "projection.npz"  # the public map, if the mechanism has one before it
+RUN_FORMAT = 1
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """The content of run.json."""
+    path = folder / RUN_FILE
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no training run: {RUN_FILE} is missing")
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} cannot be read as JSON: {error}") from None
+    if not isinstance(said, dict) or said.get("run_format") != RUN_FORMAT:
+        raise ValueError(f"{path} must be a run of format {RUN_FORMAT}")
+    return said
 
 
 class TrainedInverter:
@@ -41,7 +59,7 @@ class TrainedInverter:
 
     @classmethod
     def from_folder(cls, path: str | os.PathLike[str], device: str | None = None, beams: int = 1) -> TrainedInverter:
-        """Load what `train_inverter` wrote.
+        """Load what `hushvec study train-inverter` wrote.
 
         Args:
             path: the folder. If the run in it has not ended, this is the best decoder so far.
@@ -64,7 +82,7 @@ class TrainedInverter:
 
     @staticmethod
     def is_run(path: str | os.PathLike[str]) -> bool:
-        """Whether the folder is a run of `train_inverter`."""
+        """Whether the folder is a run of `hushvec study train-inverter`."""
         return (Path(path) / RUN_FILE).is_file()
 
     @staticmethod

@@ -7,16 +7,17 @@ import signal
 
 import numpy as np
 import pytest
+from inverters.toy_decoder import DIMENSION, SMALL, TEXTS, ToyEmbedder, interrupt, send
 
 from hushvec.embedders.checkpoints import Tokens
 from hushvec.mechanisms import Gaussian, PrivUnit, PublicProjection
 from hushvec.text.inverters.protocol import LawInverter
-from hushvec.text.inverters.trained import SIZES, DecoderSize, TrainedInverter, network, train_inverter, training
-from hushvec.text.inverters.trained.corpus import END_ID, IGNORED, Batches, labels_of, learned_tokens, split_corpus
-from hushvec.text.inverters.trained.network import ReleaseLaw, public_generator
+from hushvec.text.inverters.trained import TrainedInverter
 from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
 from hushvec.text.inverters.vec2text.loading import load_inversion
-from text.toy_decoder import DIMENSION, SMALL, TEXTS, ToyEmbedder, interrupt, send
+from hushvec_studies.inverters import SIZES, DecoderSize, network, train_inverter, training
+from hushvec_studies.inverters.corpus import END_ID, IGNORED, Batches, labels_of, learned_tokens, split_corpus
+from hushvec_studies.inverters.network import ReleaseLaw, public_generator
 
 pytest.importorskip("tokenizers")
 torch = pytest.importorskip("torch")
@@ -175,7 +176,7 @@ def test_embedding_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
                 raise KeyboardInterrupt
             return super().embed(texts)
 
-    monkeypatch.setattr("hushvec.text.inverters.trained.corpus.TEXTS_AT_ONCE", 32)
+    monkeypatch.setattr("hushvec_studies.inverters.corpus.TEXTS_AT_ONCE", 32)
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "run", embedder=Interrupted())
     partial = tmp_path / "run" / "embeddings.npy.partial"
@@ -218,7 +219,7 @@ def test_published_weights_read_embeddings_as_they_are(uninterrupted, tmp_path):
 
 @pytest.mark.parametrize("name, millions", [("tiny", 1.85), ("small", 6.3), ("base", 54.8)])
 def test_sizes_have_the_parameters_that_the_documentation_says(name, millions):
-    from hushvec.text.inverters.trained.settings import Settings
+    from hushvec_studies.inverters.settings import Settings
 
     numbers = {key: SMALL[key] for key in ("max_tokens", "epochs", "batch_size", "checkpoint_every")}
     settings = Settings(size=SIZES[name], vocabulary=4096, learning_rate=1e-3, dropout=0.1, validation=0.1, seed=0, **numbers)

