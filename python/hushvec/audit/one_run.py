@@ -105,13 +105,9 @@ def result_of_guesses(
     details: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> AuditResult:
-    """The result for the best of several numbers of guesses, each at its share of what confidence leaves.
+    """The result for the best of several (guesses, how many of them were right), each at its share of what confidence leaves.
 
-    Args:
-        tried: (guesses, how many of them were right).
-        threshold_of: the value of the statistic that so many guesses were split at.
-        delta, confidence, samples, fields: of the result.
-        details: more of them.
+    `threshold_of` is the value of the statistic that so many guesses were split at; the other arguments are fields of the result.
     """
     bounds, place, ceiling = bounds_of_guesses(samples, tried, delta, confidence)
     best, right = tried[place]
@@ -149,10 +145,8 @@ def one_run_p_value(records: int, guesses: int, right: int, epsilon: float, delt
 
     Args:
         records: m, each one of two values by a fair coin.
-        guesses: r, as many as were made; abstentions do not count.
-        right: v, of the guesses.
-        epsilon: >= 0.
-        delta: in [0, 1).
+        guesses, right: r, as many as were made, without abstentions; v of them were right.
+        epsilon, delta: >= 0; in [0, 1).
 
     Returns:
         The larger one of the two bounds above, at most 1.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -26,6 +27,7 @@ from hushvec.audit.targets import (
     FEWEST_SAMPLES,
     AuditTarget,
     Progress,
+    Release,
     Rows,
     Scores,
     Statistic,
@@ -106,12 +108,14 @@ def audit_pair(
     choosing_rows = samples // 2 - training_rows
     judging_rows = samples - training_rows - choosing_rows
 
-    draws = _Draws(target, progress)
-    statistics = trained(target, *(np.concatenate(outputs) for outputs in zip(*draws.of(training_rows))))
+    draws = partial(_drawn, target, target.stream(), progress)
+    statistics = trained(target, *(np.concatenate(outputs) for outputs in zip(*draws(training_rows))))
     alpha = (1 - confidence) / (2 * len(statistics))
-    events = _chosen(statistics, draws.of(choosing_rows), target.delta, alpha)
+    runs = [[[statistic.of(side) for side in outputs] for statistic in statistics] for outputs in draws(choosing_rows)]
+    columns = [[np.concatenate(scores) for scores in zip(*of_one)] for of_one in zip(*runs)]
+    events = [_best_event(statistic, *both, target.delta, alpha) for statistic, both in zip(statistics, columns)]
     sign = Event(statistics[0], 0.0, above=True, likelier=0)
-    *counts, (hits, alarms) = _counted([*events, sign], draws.of(judging_rows))
+    *counts, (hits, alarms) = _counted([*events, sign], draws(judging_rows))
 
     found = [
         (epsilon_bound(count[event.likelier], count[1 - event.likelier], judging_rows, target.delta, alpha), event, count)
@@ -159,24 +163,12 @@ def epsilon_bound(likelier: int, other: int, rows: int, delta: float, alpha: flo
     return max(0.0, next_down(math.log(a / b))) if a > 0 else 0.0
 
 
-class _Draws:
+def _drawn(target: AuditTarget, release: Release, progress: Progress | None, rows: int) -> Iterator[list[Rows]]:
     """Outputs of both inputs from one key stream, run by run."""
-
-    def __init__(self, target: AuditTarget, progress: Progress | None) -> None:
-        self._target, self._progress, self._release = target, progress, target.stream()
-
-    def of(self, rows: int) -> Iterator[list[Rows]]:
-        for part in parts(rows, len(self._target.pair[0])):
-            yield [as_numbers(self._target, self._release(np.tile(x, (part, 1)))) for x in self._target.pair]
-            if self._progress is not None:
-                self._progress(2 * part)
-
-
-def _chosen(statistics: list[Statistic], draws: Iterator[list[Rows]], delta: float, alpha: float) -> list[Event]:
-    """For every statistic the event that promises most on these outputs."""
-    runs = [[[statistic.of(side) for side in outputs] for statistic in statistics] for outputs in draws]
-    columns = [[np.concatenate(scores) for scores in zip(*of_one)] for of_one in zip(*runs)]
-    return [_best_event(statistic, first, second, delta, alpha) for statistic, (first, second) in zip(statistics, columns)]
+    for part in parts(rows, len(target.pair[0])):
+        yield [as_numbers(target, release(np.tile(x, (part, 1)))) for x in target.pair]
+        if progress is not None:
+            progress(2 * part)
 
 
 def _counted(events: list[Event], draws: Iterator[list[Rows]]) -> list[list[int]]:

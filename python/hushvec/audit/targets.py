@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core
+from hushvec._native.products import product
 from hushvec._util import validate
 from hushvec.mechanisms import CodebookResponse
 from hushvec.mechanisms.by_name import releases_directions
@@ -40,8 +41,7 @@ class AuditTarget(Protocol):
 
     Attributes:
         name: for messages.
-        epsilon: claimed.
-        delta: claimed.
+        epsilon, delta: claimed.
         categorical: whether outputs are label numbers and not vectors.
         pair: the two neighboring inputs, arrays [width].
         collision: at least the probability that two independent outputs for one input are equal; None if it is not known.
@@ -364,8 +364,6 @@ def parts(rows: int, width: int) -> Iterator[int]:
 
 # Above this many numbers in an output the classifier sees only the numbers, below it also their squares.
 SQUARES_UP_TO = 64
-_NEWTON_STEPS = 5
-_LARGEST_LOGIT = 30.0
 
 
 @dataclass(frozen=True)
@@ -418,21 +416,10 @@ def _frequencies(first: Rows, second: Rows) -> Callable[[Rows], Scores]:
 
 
 def _classifier(first: Rows, second: Rows) -> Callable[[Rows], Scores]:
-    """Logistic regression with a unit normal prior on the weights of standardized features, by Newton's method."""
     features = np.concatenate([_features(first), _features(second)])
-    mean, spread = features.mean(axis=0), features.std(axis=0)
-    spread[spread == 0] = 1.0
-    design = (features - mean) / spread
-    truth = np.repeat([1.0, 0.0], [len(first), len(second)])
-    weights = np.zeros(design.shape[1])
-    for _ in range(_NEWTON_STEPS):
-        logits = np.clip(design @ weights, -_LARGEST_LOGIT, _LARGEST_LOGIT)
-        chance = 1 / (1 + np.exp(-logits))
-        gradient = design.T @ (truth - chance) - weights
-        curvature = (design * (chance * (1 - chance))[:, None]).T @ design + np.eye(len(weights))
-        weights += np.linalg.solve(curvature, gradient)
-    scaled: NDArray[np.float64] = weights / spread
-    offset = mean @ scaled
+    fitted = fit_logistic(features, np.repeat([True, False], [len(first), len(second)]))
+    scaled: Scores = fitted.weights / fitted.spread
+    offset = fitted.mean @ scaled - fitted.intercept
     return lambda outputs: _times(_features(outputs), scaled) - offset
 
 
@@ -444,3 +431,68 @@ def _times(outputs: Scores, vector: Scores) -> Scores:
 
 def _features(outputs: Scores) -> Scores:
     return np.hstack([outputs, outputs * outputs]) if outputs.shape[1] <= SQUARES_UP_TO else outputs
+
+
+# ---- logistic regression ----
+
+RIDGE = 1.0
+_STEPS = 50
+_LARGEST_LOGIT = 30.0
+_ENOUGH = 1e-10
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """A fitted model: logit = (features - mean) / spread @ weights + intercept, with a spread of 1 where a feature never varied."""
+
+    mean: Scores
+    spread: Scores
+    weights: Scores
+    intercept: float
+
+    def logits(self, features: Scores) -> Scores:
+        """Log odds of each row."""
+        scaled = self.weights / self.spread
+        found: Scores = product(features - self.mean, scaled) + self.intercept
+        return found
+
+
+def fit_logistic(features: Scores, truth: NDArray[np.bool_], *, ridge: float = RIDGE) -> Logistic:
+    """The weights that minimize the negative log likelihood + ridge/2 times their squared length; the intercept is not penalized.
+
+    `ridge` is C = 1 / ridge of scikit-learn's LogisticRegression. Both values of `truth` must occur.
+    """
+    mean, spread = features.mean(axis=0), features.std(axis=0)
+    spread = np.where(spread > 1e-12 * np.maximum(1.0, np.abs(mean)), spread, 1.0)
+    design = np.concatenate([(features - mean) / spread, np.ones((len(features), 1))], axis=1)
+    penalty = np.append(np.full(features.shape[1], ridge), 0.0)
+    weights = np.zeros(design.shape[1])
+    loss = _loss(design, truth, penalty, weights)
+    for _ in range(_STEPS):
+        chance = 1 / (1 + np.exp(-np.clip(product(design, weights), -_LARGEST_LOGIT, _LARGEST_LOGIT)))
+        gradient = product(design.T, chance - truth) + penalty * weights
+        curvature = product((design * (chance * (1 - chance))[:, None]).T, design) + np.diag(penalty + 1e-9)
+        step = np.linalg.solve(curvature, gradient)
+        weights, loss, gained = _shortened(design, truth, penalty, weights, step, loss)
+        if gained <= _ENOUGH * max(1.0, abs(loss)):
+            break
+    return Logistic(mean, spread, weights[:-1], float(weights[-1]))
+
+
+def _shortened(
+    design: Scores, truth: NDArray[np.bool_], penalty: Scores, weights: Scores, step: Scores, loss: float
+) -> tuple[Scores, float, float]:
+    """Newton's step, halved until the loss falls: (weights, loss, what was gained)."""
+    length = 1.0
+    while length > 1e-6:
+        further = weights - length * step
+        reached = _loss(design, truth, penalty, further)
+        if reached <= loss:
+            return further, reached, loss - reached
+        length /= 2
+    return weights, loss, 0.0
+
+
+def _loss(design: Scores, truth: NDArray[np.bool_], penalty: Scores, weights: Scores) -> float:
+    logits = product(design, weights)
+    return float(np.logaddexp(0.0, logits).sum() - logits[truth].sum() + 0.5 * (penalty * weights) @ weights)

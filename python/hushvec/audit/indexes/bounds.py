@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 from hushvec._util import validate
 
@@ -33,10 +34,12 @@ def membership_bound(epsilon: float, delta: float, fpr: float) -> float:
         >>> round(membership_bound(1.0, 1e-5, 0.01), 5)
         0.02719
     """
-    epsilon, delta = _promise(epsilon, delta)
+    epsilon, delta, growth = *_promise(epsilon, delta), math.inf
     if not 0 <= (fpr := validate.number("fpr", fpr)) <= 1:
         raise ValueError(f"fpr must be in [0, 1], got {fpr!r}")
-    left = fpr * _exp(epsilon) + delta if fpr > 0 else delta
+    with suppress(OverflowError):
+        growth = math.exp(epsilon)
+    left = fpr * growth + delta if fpr > 0 else delta
     right = 1 - math.exp(-epsilon) * (1 - delta - fpr)
     return min(1.0, left * _UP, right * _UP)
 
@@ -103,10 +106,3 @@ def epsilon_for(target_tpr: float, fpr: float, delta: float) -> float:
 
 def _promise(epsilon: float, delta: float) -> tuple[float, float]:
     return validate.not_negative("epsilon", epsilon), validate.delta(delta, zero_allowed=True)
-
-
-def _exp(value: float) -> float:
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.inf
