@@ -189,17 +189,13 @@ def _in_pairs(documents: str, query: str) -> Callable[[Any], SourceModel]:
 
 
 def _chroma(model: Any) -> SourceModel:
-    def embed(texts: Sequence[str], kind: Kind) -> Any:
-        return model(list(texts)) if kind == "document" else model.embed_query(list(texts))
-
-    return SourceModel(model, embed)
+    return SourceModel(model, lambda texts, kind: (model if kind == "document" else model.embed_query)(list(texts)))
 
 
 def _sentence_transformers(model: Any) -> SourceModel:
-    def embed(texts: Sequence[str], kind: Kind) -> Any:
-        return getattr(model, f"encode_{kind}", model.encode)(list(texts), show_progress_bar=False)
-
-    return SourceModel(model, embed)
+    return SourceModel(
+        model, lambda texts, kind: getattr(model, f"encode_{kind}", model.encode)(list(texts), show_progress_bar=False)
+    )
 
 
 def _haystack(model: Any) -> SourceModel:

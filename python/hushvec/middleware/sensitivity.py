@@ -10,8 +10,7 @@ import numpy as np
 
 from hushvec._native import arrays
 from hushvec._util import validate
-from hushvec.embedders.answers import read_answer
-from hushvec.embedders.protocol import on_host
+from hushvec.embedders.protocol import on_host, read_answer
 from hushvec.embedders.sources import as_embedding_model, is_unit_norm_model
 
 UNIT_SENSITIVITY = 2.0
