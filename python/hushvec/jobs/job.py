@@ -244,14 +244,7 @@ class NoiseJob:
         """
         cipher = self.cipher
         generator = _core.Generator.unsafe_seeded(0, cipher=cipher) if self.seeded else _core.Generator(cipher=cipher)
-        plan = ReleasePlan(
-            mechanism=self.mechanism,
-            per="record",
-            dtype=self.dtype,
-            normalize=self.normalize,
-            renormalize=self.renormalize,
-            generator=require_generator(generator),
-        )
+        plan = ReleasePlan(self.mechanism, "record", self.dtype, self.normalize, self.renormalize, require_generator(generator))
         receipt = plan.receipt(validate.whole_number("rows", rows, at_least=0), notes=(self.note, *notes))
         return replace(receipt, charge=self.entry)
 
@@ -323,9 +316,9 @@ class NoiseJob:
             "renormalize": self.renormalize,
             **({"codebook": mechanism.codebook.digest} if isinstance(mechanism, CodebookResponse) else {}),
         }
-        versions = derivation.versions(self.cipher)
         charge = None if self.entry is None else asdict(self.entry)
-        fields = dict(zip(_FIELDS, (*versions, self.id, self._key.hex(), arguments, charge), strict=True))
+        values = (*derivation.versions(self.cipher), self.id, self._key.hex(), arguments, charge)
+        fields = dict(zip(_FIELDS, values, strict=True))
         with unfinished(path) as beside:
             beside.file.write((json.dumps(fields, indent=2, allow_nan=False) + "\n").encode())
             beside.complete()
