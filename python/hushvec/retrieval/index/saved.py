@@ -35,7 +35,7 @@ from hushvec.receipts.labels import row_receipt
 from hushvec.release.charging import Budget
 from hushvec.retrieval.index.content import Content, Documents, RowIds
 from hushvec.retrieval.index.settings import SIDES, IndexSettings
-from hushvec.retrieval.stores import ON_DISK, DiskStore, open_store, shown
+from hushvec.retrieval.stores import ON_DISK, KeyedStore, open_store, shown
 
 INDEX_FORMAT = 1
 MANIFEST = "index.json"
@@ -58,7 +58,7 @@ def save(folder: Path, content: Content) -> None:
         with (folder / name).open("rb+") as file:
             os.fsync(file.fileno())
         files[kind] = {"name": name, "bytes": (folder / name).stat().st_size, "sha256": _digest(folder / name)}
-    place = content.store.folder if isinstance(content.store, DiskStore) else None
+    place = content.store.folder
     manifest = {
         "index_format": INDEX_FORMAT,
         "library_version": _core.__version__,
@@ -126,7 +126,7 @@ def _parts(content: Content) -> dict[str, tuple[str, Callable[[Path], None]]]:
     if any(content.documents.counts):
         parts["documents"] = (".jsonl", partial(_write_text, content.documents.lines()))
     store = content.store
-    if isinstance(store, DiskStore) and store.outlives:
+    if isinstance(store, KeyedStore) and store.outlives:
         parts["keys"] = (".npy", partial(np.save, arr=store.keys.values))
     else:
         parts["rows"] = (store.suffix, store.write)

@@ -18,7 +18,7 @@ from hushvec.mechanisms import PrivUnit, PublicCodebook
 from hushvec.mechanisms.codebook import Tried
 from hushvec.release.charging import Budget, require_budget, require_secret_key
 from hushvec.release.vectors import privatize
-from hushvec.retrieval.index.prepared import as_rows
+from hushvec.retrieval.index.prepared import as_rows, require_rows
 from hushvec.retrieval.queries.choice import best_of
 from hushvec.retrieval.queries.question import (
     Answer,
@@ -267,13 +267,12 @@ class PrivateQuery:
     def _row(self, query: Any) -> Rows:
         query = as_array("query", query)
         arrays.require_array("query", query)
-        count, dimension = arrays.rows_and_dimension(query)
+        count, _ = arrays.rows_and_dimension(query)
         if count != 1:
             raise ValueError(f"query must be one row, got {count}: each question is asked by itself")
-        if dimension != self.dimension:
-            raise ValueError(f"query must have {self.dimension} columns, got {dimension}")
+        query = require_rows("query", query, self.dimension)
         rowwise.require_finite("query", query)
-        row: Rows = as_rows(query).reshape(dimension)
+        row: Rows = as_rows(query)[0]
         rowwise.require_finite("query in the range of float32", row)
         return row
 
