@@ -225,7 +225,10 @@ def noise_target(shape: Any, dtype: Any, like: Any, out: Any) -> Any:
     `out` decides everything where it is given, then `like`, then `dtype`. A dtype other than the default that `out` or
     `like` contradicts is refused: what the caller wrote is never silently ignored.
     """
-    wanted_shape = _shape(shape)
+    lengths = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if len(lengths) not in (1, 2):
+        raise ValueError(f"shape must have 1 or 2 dimensions, got {len(lengths)}")
+    wanted_shape = tuple([whole_number("shape", length, at_least=0) for length in lengths])
     wanted_dtype = _dtype(dtype)
     model = out if out is not None else like
     if model is None:
@@ -238,13 +241,6 @@ def noise_target(shape: Any, dtype: Any, like: Any, out: Any) -> Any:
         require_output(out, wanted_shape, dtype_name(out))
         return out
     return new_array(like, wanted_shape)
-
-
-def _shape(shape: Any) -> tuple[int, ...]:
-    lengths = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    if len(lengths) not in (1, 2):
-        raise ValueError(f"shape must have 1 or 2 dimensions, got {len(lengths)}")
-    return tuple([whole_number("shape", length, at_least=0) for length in lengths])
 
 
 def _dtype(dtype: Any) -> str:

@@ -73,10 +73,6 @@ def stream_state(device: Any = "cpu", *, rounds: int = 20, seed: int | None = No
     Returns:
         An int64 tensor of 8 words: key (4), next nonce, rounds, token (2). Without a seed the key and the nonce are zeros.
 
-    Raises:
-        ValueError: rounds or seed out of range.
-        RuntimeError: called while a program is recorded (torch.export, torch.jit.trace, fake tensors, ...).
-
     Guarantees:
         Without a seed the tensor holds no key. It names the generators of this process, whose calls never share a nonce: it may be
         cloned, deep-copied, moved, saved and used from several threads, and no two calls draw the same noise. Another process

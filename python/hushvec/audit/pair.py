@@ -71,14 +71,11 @@ class Event:
 def audit_pair(
     audited: Any, *, samples: int = 100_000, confidence: float = 0.999, progress: Progress | None = None
 ) -> AuditResult:
-    """Bound epsilon from below by telling two neighboring inputs apart.
+    """Bound epsilon from below by telling two neighboring inputs apart; `details` has counts and the bound of every statistic.
 
     Args:
         audited, confidence, progress: as for `audit_mechanism`.
         samples: outputs drawn for each of the two inputs; at least 1000.
-
-    Returns:
-        An AuditResult. `details` holds the counts, the bound of every statistic, and for Gaussian noise also mu.
 
     Guarantees:
         If outputs are independent and the mechanism is (epsilon, delta)-DP at its claim, then it is flagged with probability
@@ -113,9 +110,12 @@ def audit_pair(
     alpha = (1 - confidence) / (2 * len(statistics))
     runs = [[[statistic.of(side) for side in outputs] for statistic in statistics] for outputs in draws(choosing_rows)]
     columns = [[np.concatenate(scores) for scores in zip(*of_one)] for of_one in zip(*runs)]
-    events = [_best_event(statistic, *both, target.delta, alpha) for statistic, both in zip(statistics, columns)]
+    events = [_best_event(statistic, first, second, target.delta, alpha) for statistic, (first, second) in zip(statistics, columns)]
     sign = Event(statistics[0], 0.0, above=True, likelier=0)
-    *counts, (hits, alarms) = _counted([*events, sign], draws(judging_rows))
+    counted = np.zeros((len(events) + 1, 2), np.int64)  # how many outputs of the one and of the other input are in each event
+    for outputs in draws(judging_rows):
+        counted += [[event.count(event.statistic.of(side)) for side in outputs] for event in (*events, sign)]
+    *counts, (hits, alarms) = counted.tolist()
 
     found = [
         (epsilon_bound(count[event.likelier], count[1 - event.likelier], judging_rows, target.delta, alpha), event, count)
@@ -169,14 +169,6 @@ def _drawn(target: AuditTarget, release: Release, progress: Progress | None, row
         yield [as_numbers(target, release(np.tile(x, (part, 1)))) for x in target.pair]
         if progress is not None:
             progress(2 * part)
-
-
-def _counted(events: list[Event], draws: Iterator[list[Rows]]) -> list[list[int]]:
-    """For every event, how many outputs of the one and of the other input are in it."""
-    counts = np.zeros((len(events), 2), np.int64)
-    for outputs in draws:
-        counts += [[event.count(event.statistic.of(side)) for side in outputs] for event in events]
-    return [[int(side) for side in both] for both in counts]
 
 
 def _best_event(statistic: Statistic, first: Scores, second: Scores, delta: float, alpha: float) -> Event:

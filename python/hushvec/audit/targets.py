@@ -133,13 +133,11 @@ class MechanismTarget:
 
 
 class LabelTarget:
-    """Randomized response over the labels 0, ..., k - 1, at the pair (0, k - 1).
+    """Randomized response over the labels 0, ..., k - 1, at the pair (0, k - 1), with the claimed epsilon.
 
     Args:
         answer: takes an array of true labels, one per person, and the Generator to draw from; returns as many noisy labels.
         labels: k, at least 2.
-        epsilon: claimed.
-        name: for messages.
         new_generator: opens a key stream; as in `MechanismTarget`.
 
     Example:
@@ -182,33 +180,29 @@ class LabelTarget:
         return ratio
 
 
-def _gaussian(mechanism: Any, y: Scores, element: float) -> Scores:
-    ratio: Scores = y.sum(axis=1) * (2 * element / mechanism.noise_parameter**2)
-    return ratio
+def _gaussian(mechanism: Any, y: Scores, element: float) -> Any:
+    return y.sum(axis=1) * (2 * element / mechanism.noise_parameter**2)
 
 
-def _laplacian(mechanism: Any, y: Scores, element: float) -> Scores:
-    ratio: Scores = (np.abs(y + element) - np.abs(y - element)).sum(axis=1) / mechanism.noise_parameter
-    return ratio
+def _laplacian(mechanism: Any, y: Scores, element: float) -> Any:
+    return (np.abs(y + element) - np.abs(y - element)).sum(axis=1) / mechanism.noise_parameter
 
 
-def _l2_laplace(mechanism: Any, y: Scores, element: float) -> Scores:
+def _l2_laplace(mechanism: Any, y: Scores, element: float) -> Any:
     rows = y.reshape(len(y), -1, mechanism.dimension)
     longer = np.linalg.norm(rows + element, axis=2) - np.linalg.norm(rows - element, axis=2)
-    ratio: Scores = longer.sum(axis=1) / mechanism.noise_parameter
-    return ratio
+    return longer.sum(axis=1) / mechanism.noise_parameter
 
 
-def _privunit(mechanism: Any, y: Scores, element: float) -> Scores:
+def _privunit(mechanism: Any, y: Scores, element: float) -> Any:
     """Only two things about an output matter: is it in the cap around u, is it in the one around -u?"""
     rows = y.reshape(len(y), -1, mechanism.dimension)
     along = rows.sum(axis=2) / (mechanism.noise_parameter * math.sqrt(mechanism.dimension))
     caps = (along >= mechanism.threshold).astype(np.float64) - (-along >= mechanism.threshold)
-    ratio: Scores = caps.sum(axis=1) * mechanism.cost[0]
-    return ratio
+    return caps.sum(axis=1) * mechanism.cost[0]
 
 
-_LOG_RATIOS: dict[str, Callable[[Any, Scores, float], Scores]] = {
+_LOG_RATIOS: dict[str, Callable[[Any, Scores, float], Any]] = {
     "gaussian": _gaussian,
     "empirical": _gaussian,
     "laplacian": _laplacian,
@@ -232,7 +226,7 @@ class CodebookTarget:
             itself if None. What prepares the release belongs inside: a procedure that fits its codebook on the rows that it
             releases fits it here.
         pair: the two neighboring rows; two codes of the codebook if None.
-        new_generator: opens a key stream; Generator, keyed by the operating system, is what users get.
+        new_generator: opens a key stream; as in `MechanismTarget`.
 
     Guarantees:
         A released row that the published codebook cannot give is a label of its own. Under the claim it never comes, so that a
@@ -272,7 +266,8 @@ class CodebookTarget:
         self.epsilon = mechanism.response.epsilon
         self._answer = self._released if answer is None else answer
         self._new_generator = new_generator
-        self._label_of = _labels(mechanism.table)
+        # the first code that is released as a row, by the row's bytes
+        self._label_of: dict[bytes, int] = {row.tobytes(): code for code, row in reversed(list(enumerate(mechanism.table)))}
         self.pair = _far_codes(mechanism) if pair is None else _checked(pair, mechanism.dimension)
         self._truths = [self._label_of[mechanism.table[code].tobytes()] for code in mechanism.codebook.encode(np.stack(self.pair))]
 
@@ -309,14 +304,6 @@ class CodebookTarget:
             return known
         digest = hashlib.blake2b(content, digest_size=_FOREIGN_BYTES).digest()
         return len(self.mechanism.table) + int.from_bytes(digest, "little")
-
-
-def _labels(table: NDArray[np.float32]) -> dict[bytes, int]:
-    """The first code that is released as a row, by the row's bytes."""
-    found: dict[bytes, int] = {}
-    for code, row in enumerate(table):
-        found.setdefault(row.tobytes(), code)
-    return found
 
 
 def _far_codes(mechanism: CodebookResponse) -> tuple[Rows, Rows]:

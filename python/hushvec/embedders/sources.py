@@ -188,10 +188,6 @@ def _in_pairs(documents: str, query: str) -> Callable[[Any], SourceModel]:
     return adapt
 
 
-def _chroma(model: Any) -> SourceModel:
-    return SourceModel(model, lambda texts, kind: (model if kind == "document" else model.embed_query)(list(texts)))
-
-
 def _sentence_transformers(model: Any) -> SourceModel:
     return SourceModel(
         model, lambda texts, kind: getattr(model, f"encode_{kind}", model.encode)(list(texts), show_progress_bar=False)
@@ -252,7 +248,9 @@ _ADAPTERS: dict[str, Callable[[Any], SourceModel]] = {
     "embed": _own,
     "embed_documents": _in_pairs("embed_documents", "embed_query"),  # LangChain
     "get_text_embedding_batch": _in_pairs("get_text_embedding_batch", "get_query_embedding"),  # LlamaIndex
-    "embed_query": _chroma,
+    "embed_query": lambda model: SourceModel(  # Chroma
+        model, lambda texts, kind: (model if kind == "document" else model.embed_query)(list(texts))
+    ),
     "encode": _sentence_transformers,
     "run": _haystack,
 }

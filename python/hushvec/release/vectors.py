@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -166,13 +167,9 @@ class ReleasePlan:
         )
 
     def _notes(self) -> tuple[str, ...]:
-        applies = {
-            NOTE_FLOAT: self.mechanism.grade == "float",
-            NOTE_SEED: self.generator.seeded,
-            NOTE_EMPIRICAL: isinstance(self.mechanism, EmpiricalGaussian),
-            NOTE_RELEASE: self.per == "release",
-        }
-        return tuple(note for note, holds in applies.items() if holds)
+        empirical = isinstance(self.mechanism, EmpiricalGaussian)
+        conditions = (self.mechanism.grade == "float", self.generator.seeded, empirical, self.per == "release")
+        return tuple(itertools.compress((NOTE_FLOAT, NOTE_SEED, NOTE_EMPIRICAL, NOTE_RELEASE), conditions))
 
 
 _digest_of_codes = lru_cache(maxsize=64)(lambda count: labels_digest(range(count)))
@@ -218,18 +215,13 @@ def plan_release(
         chosen = _by_name(mechanism, epsilon, delta, sigma, setting)
     if validate.flag("normalize", normalize) and chosen.clip_norm != 1:
         raise ValueError(f"clip_norm must be 1.0 with normalize=True, got {chosen.clip_norm!r}")
-    released_dtype = dtype if values_dtype is None else _int8(values_dtype, chosen, renormalize)
-    return ReleasePlan(chosen, per, released_dtype, normalize, validate.flag("renormalize", renormalize), source)
-
-
-def _int8(dtype: str, mechanism: Mechanism, renormalize: bool) -> str:
-    """The dtype of released integers, after a check that the mechanism makes them."""
-    if dtype != INT8:
-        raise ValueError(f"dtype must be None or 'int8', got {dtype!r}")
-    if renormalize:
-        raise ValueError("renormalize must be False with dtype='int8': unit rows are no multiples of a grid")
-    _ = mechanism.int8_grid  # raises where there is none
-    return INT8
+    if values_dtype is not None:
+        if values_dtype != INT8:
+            raise ValueError(f"dtype must be None or 'int8', got {values_dtype!r}")
+        if renormalize:
+            raise ValueError("renormalize must be False with dtype='int8': unit rows are no multiples of a grid")
+        _ = chosen.int8_grid  # raises where there is none
+    return ReleasePlan(chosen, per, values_dtype or dtype, normalize, validate.flag("renormalize", renormalize), source)
 
 
 def _needed(name: str, value: float | None, mechanism: str) -> float:

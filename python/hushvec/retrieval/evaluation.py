@@ -62,12 +62,10 @@ def compare(first: Evaluation, second: Evaluation, metric: str) -> PairedTest:
         first, second: of the same queries in the same order, with the same groups: what `evaluate` returned.
         metric: a name that both have in `per_query`, or "mean_cosine", where the pairs are documents.
 
-    Returns:
-        A `PairedTest` of first - second, resampled with the confidence, resamples and seed of `first`.
-
     Guarantees:
-        Those of `paired_test`. It compares these two indexes with the noise that they drew: queries are resampled, noise is not.
-        Compare several draws (seeds) of one mechanism as several evaluations.
+        Those of `paired_test`, of first - second, with the confidence, resamples and seed of `first`. It compares these two indexes
+        with the noise that they drew: queries are resampled, noise is not. Compare several draws (seeds) of one mechanism as several
+        evaluations.
 
     Example:
         >>> from hushvec.retrieval import compare
@@ -276,7 +274,7 @@ def evaluate(
     latency_queries: int = 200,
     baseline: Evaluation | None = None,
 ) -> Evaluation:
-    """Run every query once and measure the quality of the answers.
+    """Run every query once and measure the quality of the answers, by the formulas of `measures` and `hushvec.audit.bootstrap`.
 
     Args:
         index: a `PrivateIndex`, or any object with `search(queries, k)` whose answer has `ids` [m, k], the best first.
@@ -304,9 +302,6 @@ def evaluate(
     Edge cases:
         An id in `relevant` that the index does not have is never found. Documents with the same vector: the index's order decides.
 
-    Reference:
-        hushvec.retrieval.measures and hushvec.audit.bootstrap, for the formulas.
-
     Example:
         >>> import numpy as np
         >>> from types import SimpleNamespace
@@ -328,7 +323,13 @@ def evaluate(
         _require_baseline(baseline, len(queries), numbers)
     require_settings(confidence=confidence, resamples=resamples, seed=seed)
     timed = validate.whole_number("latency_queries", latency_queries, at_least=0)
-    row_cosines = None if clean is None else _document_cosines(index, clean)
+    row_cosines = None
+    if clean is not None:  # with the stored rows, behind the index's public map
+        vectors = getattr(index, "vectors", None)
+        if not callable(vectors):
+            raise TypeError(f"index must have vectors() where clean is given, got {validate.kind(index)}")
+        projection = getattr(getattr(index, "settings", None), "projection", None)
+        row_cosines = cosines(clean if projection is None else projection.transform(clean), vectors())
     answers, latency = _searched(index, queries, depths[-1], timed)
     settings: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed, "groups": groups}
     ids = np.concatenate([np.asarray(answer.ids) for answer in answers])
@@ -411,15 +412,6 @@ def _searched(index: Index, queries: Any, depth: int, timed: int) -> tuple[list[
         return answers, None
     singles, latency = time_each(lambda query: index.search(query, depth), queries[len(batch) :])
     return answers + singles, latency
-
-
-def _document_cosines(index: Any, clean: Any) -> NDArray[np.float64]:
-    """The cosine of each document with its stored row, behind the index's public map."""
-    vectors = getattr(index, "vectors", None)
-    if not callable(vectors):
-        raise TypeError(f"index must have vectors() where clean is given, got {validate.kind(index)}")
-    projection = getattr(getattr(index, "settings", None), "projection", None)
-    return cosines(clean if projection is None else projection.transform(clean), vectors())
 
 
 def _theory_of_documents(index: Any, norm: float | None) -> float | None:

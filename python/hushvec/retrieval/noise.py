@@ -60,9 +60,6 @@ class VectorNoise:
         A person with rows in several `add` calls, or who searches several times, pays for each: add the costs up. Together m queries
         cost m epsilon, those of the Gaussian kinds less (the exact composition).
 
-    Reference:
-        docs/retrieval.md: sides, and who is protected from whom.
-
     Example:
         >>> from hushvec.retrieval import VectorNoise
         >>> VectorNoise(epsilon=16.0).cost(384)

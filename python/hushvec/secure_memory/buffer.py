@@ -89,10 +89,8 @@ class SecureBuffer:
 
     Args:
         nbytes: size in bytes, >= 1. Whole pages are taken, with a guard page before and after them.
-        strict: True raises where the operating system refuses any part of the protection; False warns, once for each reason.
-
-    Raises:
-        SecureMemoryError: `strict`, and a protection was refused. Nothing has been written.
+        strict: True raises SecureMemoryError where the operating system refuses any part of the protection, before anything is
+            written; False warns, once for each reason.
 
     Guarantees:
         The pages are zeroed by `scrub`, `release`, the end of a `with` block, when the last of the buffer and its views goes, and when
@@ -158,7 +156,6 @@ class SecureBuffer:
             dtype: of the elements; object dtypes are refused.
             shape: of the view; None takes all whole elements after `offset`.
             offset: where the view begins, in bytes; a multiple of an element's.
-
         """
         element = np.dtype(dtype)
         if element.hasobject:

@@ -297,14 +297,12 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
     """A cache that `generate` and models take as `past_key_values`, whose keys and values lie in SecureBuffers.
 
     Args:
-        config: of the model, which says what kind each layer is; None makes every layer attend to all positions.
+        config: of the model, which says what kind each layer is: full or sliding-window attention, others are refused. None makes
+            every layer attend to all positions.
         capacity: positions to make room for at first. It doubles as needed; the old pages are zeroed. Enough for a whole conversation
             saves the copies.
         strict: True raises where the operating system refuses a part of the protection, before a state is written.
         model_id: names the weights; files are saved and loaded under it. `for_model` takes `model_digest(model)`.
-
-    Raises:
-        ValueError: the model has layers that are neither full nor sliding-window attention.
 
     Guarantees:
         What the cache itself holds is protected as `SecureBuffer` says, never exists in two places, and is zeroed by `scrub`, `reset`,
@@ -457,7 +455,11 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
             header = sealed.header
             self._require_fit(header, model_id, path)
             expected = None if tokens is None else _digest_of(tokens, header.batch, header.positions)
-            fresh = [self._room_for(layer, header) for layer in header.layers]
+            capacity, fresh = max(self.capacity, header.positions), []
+            for layer in header.layers:
+                shape, dtype = (header.batch, layer.heads, 0), _DTYPES[header.dtype]
+                like = torch.empty((*shape, layer.key_width), dtype=dtype), torch.empty((*shape, layer.value_width), dtype=dtype)
+                fresh.append(KeysAndValues(like, header.batch, capacity, strict=self.strict))
             digest = bytearray(_DIGEST_BYTES)
 
             def pieces() -> Iterator[memoryview]:
@@ -500,11 +502,6 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
             or header.plain_bytes != _plain_bytes(header.layers, dtype, header.batch, header.positions)
         ):
             raise CacheFileError(f"{path}: its header contradicts itself")
-
-    def _room_for(self, layer: Layer, header: Header) -> KeysAndValues:
-        widths, dtype = (layer.key_width, layer.value_width), _DTYPES[header.dtype]
-        keys, values = (torch.empty((header.batch, layer.heads, 0, width), dtype=dtype) for width in widths)
-        return KeysAndValues((keys, values), header.batch, max(self.capacity, header.positions), strict=self.strict)
 
 
 def _windows(config: Any) -> list[int | None]:

@@ -18,12 +18,10 @@ def membership_bound(epsilon: float, delta: float, fpr: float) -> float:
         delta: in [0, 1).
         fpr: in [0, 1], share of non-members that the attack calls members.
 
-    Returns:
-        min(e^epsilon fpr + delta, 1 - e^-epsilon (1 - delta - fpr), 1), rounded up.
-
     Guarantees:
-        Holds for expected rates, over the choice of members, the noise, and candidates drawn from the pool, whatever else the attack
-        knows: all other documents, both vectors of a replaced pair, the mechanism. A measured rate scatters around it.
+        min(e^epsilon fpr + delta, 1 - e^-epsilon (1 - delta - fpr), 1), rounded up. It holds for expected rates, over the choice of
+        members, the noise, and candidates drawn from the pool, whatever else the attack knows: all other documents, both vectors of a
+        replaced pair, the mechanism. A measured rate scatters around it.
 
     Reference:
         Wasserman and Zhou, "A statistical framework for differential privacy" (2010), theorem 2.4; Kairouz, Oh, Viswanath,
@@ -68,11 +66,9 @@ def identification_bound(epsilon: float, delta: float, candidates: int) -> float
         epsilon, delta: of one row.
         candidates: c >= 1, vectors in the list, each equally likely to be behind a row.
 
-    Returns:
-        (e^epsilon + (c - 1) delta) / (e^epsilon + c - 1), at most 1, rounded up.
-
     Guarantees:
-        For any adversary that names one vector for a row, from that row and what it knows of the list:
+        (e^epsilon + (c - 1) delta) / (e^epsilon + c - 1), at most 1, rounded up.
+        It holds for any adversary that names one vector for a row, from that row and what it knows of the list:
         docs/proofs/membership_bound.md, claim 5.
 
     Example:

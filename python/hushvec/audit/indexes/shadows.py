@@ -124,7 +124,8 @@ def play(
 
     def model(kind: int, number: int) -> Model:
         drawn = _drawn(chosen, len(pool), root, kind, number)
-        index = make_index(_core.Generator() if seed is None else _seeded(root, kind, number))
+        words = np.random.SeedSequence([root, _NOISE, kind, number]).generate_state(1, np.uint64)
+        index = make_index(_core.Generator() if seed is None else _core.Generator.unsafe_seeded(int(words[0])))
         if not (callable(getattr(index, "add", None)) and callable(getattr(index, "search", None))):
             raise TypeError(f"make_index must return an index with add and search, got {validate.kind(index)}")
         searched = _searched(index, pool, asked, drawn, k, keep=kind == _TARGET or number < KEPT_SHADOWS)
@@ -214,8 +215,3 @@ def _answered(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     if array.shape != shape:
         raise ValueError(f"{name} of a search must be {list(shape)}, got {list(array.shape)}")
     return array
-
-
-def _seeded(root: int, kind: int, number: int) -> _core.Generator:
-    words = np.random.SeedSequence([root, _NOISE, kind, number]).generate_state(1, np.uint64)
-    return _core.Generator.unsafe_seeded(int(words[0]))

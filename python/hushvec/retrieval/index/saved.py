@@ -47,7 +47,12 @@ _HASHED_AT_ONCE = 1 << 22
 
 def save(folder: Path, content: Content) -> None:
     """Write an index; the previous one stays until this one is complete."""
-    _require_place(folder)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder}: must be a folder or not exist")
+    if folder.is_dir() and not (folder / MANIFEST).exists():
+        foreign = [path.name for path in folder.iterdir() if not _is_ours(path.name)]
+        if foreign:
+            raise ValueError(f"{folder}: must be empty, hold an index or not exist, got {foreign[0]!r} in it")
     private_folder(folder)
     tag = secrets.token_hex(8)
     files: dict[str, dict[str, Any]] = {}
@@ -112,16 +117,24 @@ def load(
         _take_up(store, np.load(parts["keys"], allow_pickle=False), ids, documents)
     if not len(store) == len(ids):
         raise ValueError(f"{folder} must have as many rows as ids, got {len(store)} and {len(ids)}")
-    return Content(_with_budgets(settings, budgets, budgeted, without_budgets), store, ids, receipts, documents)
+    for side, (name, budget) in budgets.items():
+        if budget is not None and getattr(settings, side) is None:
+            raise ValueError(f"{name} must be None: the index has no noise on {side}")
+        if budget is None and side in budgeted and not validate.flag("without_budgets", without_budgets):
+            raise ValueError(f"{name} must be given: the index was saved with one (without_budgets=True goes on without)")
+    settings = settings.with_budgets({side: budget for side, (_, budget) in budgets.items()})
+    return Content(settings, store, ids, receipts, documents)
 
 
 def _parts(content: Content) -> dict[str, tuple[str, Callable[[Path], None]]]:
     """Suffix and writer of every file."""
-    ids = {"next_default": content.ids.next_default, "ids": content.ids.values.tolist()}
-    receipts = [receipt.to_dict() for receipt in content.receipts]
+    listed = {
+        "ids": {"next_default": content.ids.next_default, "ids": content.ids.values.tolist()},
+        "receipts": [receipt.to_dict() for receipt in content.receipts],
+    }
     parts: dict[str, tuple[str, Callable[[Path], None]]] = {
-        "ids": (".json", partial(_write_text, json.dumps(ids, ensure_ascii=False, allow_nan=False))),
-        "receipts": (".json", partial(_write_text, json.dumps(receipts, ensure_ascii=False, allow_nan=False))),
+        kind: (".json", partial(_write_text, json.dumps(values, ensure_ascii=False, allow_nan=False)))
+        for kind, values in listed.items()
     }
     if any(content.documents.counts):
         parts["documents"] = (".jsonl", partial(_write_text, content.documents.lines()))
@@ -137,17 +150,6 @@ def _parts(content: Content) -> dict[str, tuple[str, Callable[[Path], None]]]:
     return parts
 
 
-def _with_budgets(
-    settings: IndexSettings, budgets: Mapping[str, tuple[str, Budget | None]], budgeted: set[str], without_budgets: bool
-) -> IndexSettings:
-    for side, (name, budget) in budgets.items():
-        if budget is not None and getattr(settings, side) is None:
-            raise ValueError(f"{name} must be None: the index has no noise on {side}")
-        if budget is None and side in budgeted and not validate.flag("without_budgets", without_budgets):
-            raise ValueError(f"{name} must be given: the index was saved with one (without_budgets=True goes on without)")
-    return settings.with_budgets({side: budget for side, (_, budget) in budgets.items()})
-
-
 def _take_up(store: Any, saved: Any, ids: RowIds, documents: Documents) -> None:
     """Make a store on disk agree with the ids: drop rows added after the save, delete rows deleted after it."""
     added = np.flatnonzero(~np.isin(store.keys.values, saved))
@@ -158,15 +160,6 @@ def _take_up(store: Any, saved: Any, ids: RowIds, documents: Documents) -> None:
         warnings.warn(f"{len(gone)} rows of the saved index are no longer in its store: they count as deleted", stacklevel=4)
         ids.remove(gone)
         documents.remove(gone)
-
-
-def _require_place(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder}: must be a folder or not exist")
-    if folder.is_dir() and not (folder / MANIFEST).exists():
-        foreign = [path.name for path in folder.iterdir() if not _is_ours(path.name)]
-        if foreign:
-            raise ValueError(f"{folder}: must be empty, hold an index or not exist, got {foreign[0]!r} in it")
 
 
 def _is_ours(name: str) -> bool:

@@ -57,10 +57,7 @@ class PrivateQuery:
             the questions; only its owner can read it. For one process at a time: what another one adds later is not seen.
         generator: key stream; the process-wide one if None. A seeded one gives no privacy: receipts say so, and together with a
             budget it is refused.
-        seed: of the codebook and its choice; not secret.
-
-    Raises:
-        MissingExtraError: FAISS (extra `faiss`) is not installed and `public` is not a codebook.
+        seed: of the codebook and its choice; not secret. Both need FAISS (extra `faiss`).
 
     Guarantees:
         Each released row is (epsilon, 0)-DP under replace-one of the question (local model: only the client sees the question);
@@ -291,13 +288,14 @@ def _require_holder(holder: Any, dimension: int) -> None:
         if not callable(holder):
             raise TypeError(f"holder must be a PrivateIndex or a function (row, count) -> (ids, vectors), got {validate.kind(holder)}")
         return
-    settings = holder.settings
-    if settings.queries is not None:
-        raise ValueError("holder must have no noise on queries: a question has its noise already")
-    if settings.scores is not None:
-        raise ValueError("holder must have no noise on scores: it sends stored rows, which that noise does not protect")
-    if settings.projection is not None:
-        raise ValueError("holder must have no projection: it sends stored rows, and the question that ranks them is as it was asked")
+    refused = {
+        "queries": "noise on queries: a question has its noise already",
+        "scores": "noise on scores: it sends stored rows, which that noise does not protect",
+        "projection": "projection: it sends stored rows, and the question that ranks them is as it was asked",
+    }
+    for name, reason in refused.items():
+        if getattr(holder.settings, name) is not None:
+            raise ValueError(f"holder must have no {reason}")
     if holder.dimension != dimension:
         raise ValueError(f"holder must have rows of {dimension} elements like the question, got {holder.dimension}")
     if not len(holder):
