@@ -134,9 +134,6 @@ def read_answer(answer: Any, texts: int, *, first_row: int = 0) -> EmbeddingResu
             rows of the last two may be objects with an `embedding`, and an `index` that orders them.
         texts: n, how many rows there must be.
         first_row: number of the first row, for errors.
-
-    Raises:
-        TypeError, ValueError: no vectors in it, not n of them, not of one length, NaN or Inf (the row is named).
     """
     result = answer if isinstance(answer, EmbeddingResult) else _result_of(answer)
     values = _as_rows(result.values)

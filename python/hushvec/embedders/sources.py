@@ -106,9 +106,6 @@ def as_embedding_model(model: Any) -> SourceModel:
     Args:
         model: an object with `embed(texts)` or `embed(texts, kind)`; a sentence-transformers model; an embedder of LangChain,
             LlamaIndex, Haystack or Chroma; or a function of a list of texts.
-
-    Raises:
-        TypeError: it has no method that embeds texts.
     """
     if isinstance(model, SourceModel):
         return model

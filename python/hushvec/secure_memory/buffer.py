@@ -142,8 +142,7 @@ class SecureBuffer:
     def memory(self) -> memoryview:
         """A view as bytes; writing to it writes to the buffer: ``source.readinto(key.memory())`` makes no copy in between.
 
-        Raises:
-            SecureMemoryError: the buffer was released; or it is strict and lost its protection in a forked child.
+        SecureMemoryError: the buffer was released; or it is strict and lost its protection in a forked child.
         """
         pages = self._open()
         accept_or_raise(pages.refusals, strict=self._strict)   # a child asks for its own locks, which may be refused
@@ -352,10 +351,8 @@ def overwrite_freed_memory(on: bool = True) -> None:
     """Let free() overwrite what it frees, in the whole process, from now on (glibc's M_PERTURB).
 
     A model computes keys, values and hidden states in ordinary memory, and the C library leaves them there when torch frees them.
-    It has to be on before the memory in question is freed; `on=False` ends it.
-
-    Raises:
-        SecureMemoryError: the C library has no such setting (musl, for example).
+    It has to be on before the memory in question is freed; `on=False` ends it. A C library without such a setting (musl, for example)
+    raises SecureMemoryError.
 
     Guarantees:
         None on its own: blocks of up to about a kilobyte that a thread keeps for its next request are not overwritten, memory in

@@ -397,11 +397,6 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
             tokens: [batch, at least `positions`] token ids that the positions were computed from; a digest of them is saved inside
                 the encryption, and `load` can compare it.
 
-        Raises:
-            TypeError, ValueError: a bad key, more positions than there are, tokens of another shape, no model_id, or a pass that went
-                on behind the positions.
-            SecureMemoryError: the contents were lost to a fork.
-
         Guarantees:
             Without the key the file shows only the model_id, the shapes and the number of positions; a changed file is refused. With
             the key it shows nothing of what came after the positions. One key is good for 2^32 files (NIST SP 800-38D, section 8.3).
@@ -437,16 +432,11 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         """Replace what the cache holds by a file's positions.
 
         Args:
-            path: of a file that `save` wrote.
-            key: the 32 bytes it was saved under.
+            path, key: of a file that `save` wrote, and the 32 bytes it was saved under.
             tokens: [batch, at least as many as the file's positions] token ids; refused if their digest is not the file's.
 
-        Returns:
-            The number of positions that the cache now holds.
-
-        Raises:
-            CacheFileError: another key, another model, other tokens, a changed or truncated file, no such kind of file. After every
-                error the cache is as it was before.
+        Returns the number of positions that the cache now holds. CacheFileError for another key, model or tokens and for a changed or
+        truncated file; after every error the cache is as it was before.
         """
         secret = key_bytes(key)
         model_id = self._named()
@@ -537,13 +527,10 @@ def model_digest(model: Any) -> str:
     Two trainings of one architecture, an adapter before and after a step, two precisions of one checkpoint, and one model with
     another PEFT adapter active, disabled, merged or scaled: each has its own digest. Every weight is read, inactive adapters too.
 
-    Raises:
-        TypeError: model has weights that are not plain tensors (packed ones of torch's own quantization).
-
     Edge cases:
-        Adapters count as they are at the call: ask again after switching them. Hooks, replaced methods and the attention kernel are
-        not seen. Another release of transformers may write a configuration with other fields: the digest then differs, and a cache
-        saved before is refused.
+        Weights that are not plain tensors (packed ones of torch's own quantization) are refused. Adapters count as they are at the
+        call: ask again after switching them. Hooks, replaced methods and the attention kernel are not seen. Another release of
+        transformers may write a configuration with other fields: the digest then differs, and a cache saved before is refused.
     """
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model must be a torch module, got {type(model).__name__}")
