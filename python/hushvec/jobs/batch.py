@@ -39,7 +39,7 @@ def noise_batch(
     partition: int = 0,
     first_row: int = 0,
 ) -> Any:
-    """The released version of some rows of a job.
+    """The released version of some rows of a job, with its guarantees.
 
     Args:
         batch: numpy array [n, d] or one row [d]; a pyarrow RecordBatch or Table, or a dict of numpy arrays (Ray's batches), with
@@ -59,9 +59,6 @@ def noise_batch(
     Raises:
         TypeError, ValueError: another dtype or dimension than the job's, a missing column, a null, NaN or Inf (the row is named), a
             repeated id.
-
-    Guarantees:
-        Those of `NoiseJob`.
 
     Edge cases:
         The same place must not be used for two rows of a data set: equal rows would have equal noise and be seen to be equal. Only
@@ -96,15 +93,15 @@ def noise_batch(
         raise TypeError("ids must be None for a batch with columns; name an id_column")
     is_arrow = columns.is_arrow(batch)
     if is_arrow:
-        rows: Any = columns.column_of(batch, column)
-        columns.require_vectors(column, rows.type, job.dtype)
+        values: Any = columns.column_of(batch, column)
+        columns.require_vectors(column, values.type, job.dtype)
     elif isinstance(batch, Mapping):
         for name in (column, *(() if id_column is None else (id_column,))):
             if name not in batch:
                 raise ValueError(f"batch must have a column {name!r}, got {', '.join(map(repr, batch)) or 'none'}")
-        rows = batch[column]
-        if not isinstance(rows, np.ndarray) or rows.ndim != (1 if rows.dtype.kind == "O" else 2):
-            shape = f"{rows.ndim} of {rows.dtype}" if isinstance(rows, np.ndarray) else validate.kind(rows)
+        values = batch[column]
+        if not isinstance(values, np.ndarray) or values.ndim != (1 if values.dtype.kind == "O" else 2):
+            shape = f"{values.ndim} of {values.dtype}" if isinstance(values, np.ndarray) else validate.kind(values)
             raise TypeError(f"{column} must be a numpy array with 2 dimensions, got {shape}")
     else:
         raise TypeError(
@@ -112,13 +109,13 @@ def noise_batch(
         )
     if id_column is not None:
         ids = columns.column_of(batch, id_column) if is_arrow else batch[id_column]
-    places, label = _places(id_column or "", ids, len(rows), partition, first_row)
+    places, label = _places(id_column or "", ids, len(values), partition, first_row)
     if is_arrow:
-        rows = columns.vectors_of(column, rows, job.dimension, label)
-    elif rows.dtype.kind == "O":
-        rows = _stacked(column, rows, job, label)
-    _require_fit(column, rows, job)
-    noisy = job.noise(column, rows, places, label)
+        values = columns.vectors_of(column, values, job.dimension, label)
+    elif values.dtype.kind == "O":
+        values = _stacked(column, values, job, label)
+    _require_fit(column, values, job)
+    noisy = job.noise(column, values, places, label)
     return columns.with_column(batch, column, columns.fixed_size_lists(noisy)) if is_arrow else {**batch, column: noisy}
 
 
@@ -170,7 +167,7 @@ def noise_file(
     progress: Report | None = None,
     overwrite: bool = False,
 ) -> RowReceipt:
-    """Release the vectors of a Parquet or Arrow IPC file into another; the receipt goes to TARGET.receipt.json.
+    """Release the vectors of a Parquet or Arrow IPC file into another; the receipt is returned, and goes to TARGET.receipt.json.
 
     Args:
         source, target: names that end in .parquet, .arrow or .feather (the last two are one format); the two may differ in kind.
@@ -183,11 +180,7 @@ def noise_file(
         progress: called with (rows done, rows in all) after every part. None: a bar on standard error, at a terminal.
         overwrite: replace a target, or a receipt beside it, that another job wrote. Both releases count: their losses add up.
 
-    Returns:
-        The receipt, for this file's rows.
-
     Raises:
-        TypeError, ValueError: as `noise_batch`; an unknown suffix; a column missing or named twice.
         PrivacyBudgetExhaustedError, BudgetError: as `NoiseJob.charge`.
         FileExistsError: the target or its receipt exists and is not from this job; nothing was charged.
 

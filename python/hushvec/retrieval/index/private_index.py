@@ -64,9 +64,6 @@ class PrivateIndex:
         generator: key stream of all noise; the process-wide one if None. A seeded one gives no privacy: receipts say so, and
             together with a budget it is refused.
 
-    Raises:
-        StoreError: what lies at `path` cannot be used.
-
     Guarantees:
         Those of `VectorNoise` and `ScoreNoise`; `document_guarantee` and `query_guarantee` give the numbers. Adjacency: replace the
         vector of one row; ids, texts, metadata and the number of rows are public, stored and returned without protection. Anyone
@@ -175,11 +172,7 @@ class PrivateIndex:
         return Sheet(repr(self), tuple((label, text) for label, _, text in labeled), tuple(self._caveats()))
 
     def vectors(self, ids: Any = None) -> NDArray[np.float32]:
-        """Stored rows, float32 [n, columns]: released rows if documents have noise, else the rows themselves.
-
-        Args:
-            ids: of rows that are there, in any order; None for all rows in the order of `ids`.
-        """
+        """Stored rows, float32 [n, columns], of some ids in any order, or of all: released rows if documents have noise."""
         content = self._content
         return content.store.vectors() if ids is None else content.store.rows(content.ids.found(ids))
 
@@ -205,11 +198,9 @@ class PrivateIndex:
         return self._content.ids.known(ids)
 
     def update(self, ids: Any, *, metadata: Any = None, texts: Any = None) -> None:
-        """Replace texts or metadata of rows. Their vectors stay, so nothing is released or charged.
+        """Replace texts or metadata of rows, each id once; None leaves what is there.
 
-        Args:
-            ids: of rows that are there, each once.
-            metadata, texts: as in `add`, in the order of the ids; None leaves what is there.
+        Their vectors stay, so nothing is released or charged.
         """
         self._content.documents.update(self._content.ids.found(ids, once=True), metadata, texts)
 
@@ -265,13 +256,9 @@ class PrivateIndex:
         return receipt
 
     def delete(self, ids: Any) -> int:
-        """Delete rows, with their texts and metadata. A release cannot be undone, so no budget is refunded.
+        """Delete rows, with their texts and metadata; returns how many. A release cannot be undone, so no budget is refunded.
 
-        Args:
-            ids: of rows that are there, each once.
-
-        Returns:
-            How many rows were deleted. After a StoreError the rows stay in the index until the same call succeeds.
+        After a StoreError the rows stay in the index until the same call succeeds.
         """
         content = self._content
         places = np.sort(content.ids.found(ids, once=True))
@@ -372,11 +359,10 @@ class PrivateIndex:
         return min(bounds, default=None)
 
     def query_guarantee(self, queries: int = 1) -> tuple[float, float] | None:
-        """(epsilon, delta) of one search for each person who asks; None without noise on queries.
+        """(epsilon, delta) of one search of so many queries for each person who asks; None without noise on queries.
 
-        Args:
-            queries: of the search. They add up with per="query", the default: one person asks them all. With per="record" each is
-                another person's; with per="release" a search has one price.
+        Queries add up with per="query", the default: one person asks them all. With per="record" each is another person's; with
+        per="release" a search has one price.
         """
         noise, count = self.settings.queries, validate.whole_number("queries", queries, at_least=1)
         return None if noise is None else noise.cost(self.columns, rows=count)
@@ -436,12 +422,9 @@ class PrivateIndex:
             yield "grade float: not protected against floating-point attacks, NOT a DP claim"
 
     def fresh(self, generator: _core.Generator | None = None) -> PrivateIndex:
-        """An empty index with the same settings and no budgets, in memory: for shadow models and studies.
+        """An empty index with the same settings, a key stream of its own and no budgets, in memory: for shadow models and studies.
 
         A store behind an address becomes "flat".
-
-        Args:
-            generator: its key stream; the process-wide one if None.
         """
         settings = self._content.settings.with_budgets({})
         if settings.store in BEHIND_AN_ADDRESS:
@@ -456,11 +439,9 @@ class PrivateIndex:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write rows, ids, texts, metadata, receipts and settings into a folder, atomically.
 
-        Budgets and the generator are not saved. A store on disk keeps its rows where they are; the folder says which of them belong
-        to the index, so that rows added after the last save are not in it. Only the owner may read the files (mode 600).
-
-        Args:
-            folder: new, empty, or with an index that is replaced; after an error the old one is still there.
+        The folder is new, empty, or has an index that is replaced; after an error the old one is still there. Budgets and the
+        generator are not saved. A store on disk keeps its rows where they are; the folder says which of them belong to the index, so
+        that rows added after the last save are not in it. Only the owner may read the files (mode 600).
         """
         saved.save(Path(folder), self._content)
 
@@ -479,7 +460,6 @@ class PrivateIndex:
         """The index that `save` wrote.
 
         Args:
-            folder: as given to `save`.
             document_budget, query_budget, score_budget: of the sides, as in their noise. A side that had one when it was saved needs
                 one again.
             without_budgets: continue without the budgets that the index had.

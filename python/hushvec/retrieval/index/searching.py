@@ -19,7 +19,7 @@ from hushvec.receipts.vectors import Receipt
 from hushvec.release.charging import entry_of_charge
 from hushvec.release.vectors import ReleasePlan, charge
 from hushvec.retrieval.noise import ScoreNoise
-from hushvec.retrieval.stores import Store
+from hushvec.retrieval.stores import StoreBase
 from hushvec.retrieval.stores.numpy_flat import Rows, Scores, WholeMatrix, best_of_matrix, score_blocks
 
 if TYPE_CHECKING:
@@ -39,19 +39,12 @@ NOTE_SCORES = "the released rows are scores: one row a document, one column a qu
 
 @shown
 class SearchResult(NamedTuple):
-    """The answer to m queries. `print` shows the best rows of the first ones.
+    """The answer to m queries. `print` shows the best rows of the first ones."""
 
-    Args:
-        ids: [m, k], best first: int64, or object (str) where the index has strings.
-        scores: float32 [m, k], noisy and in that order where scores have noise; None for "gumbel", which releases the order alone.
-        query_receipt: of the noise on the queries; None without it.
-        score_receipt: of the noise on the scores, a SelectionReceipt for "gumbel"; None without it.
-    """
-
-    ids: NDArray[Any]
-    scores: NDArray[Any] | None
-    query_receipt: RowReceipt | None = None
-    score_receipt: RowReceipt | SelectionReceipt | None = None
+    ids: NDArray[Any]  # [m, k], best first: int64, or object (str) where the index has strings
+    scores: NDArray[Any] | None  # float32 [m, k], noisy where scores have noise; None for "gumbel", which releases the order alone
+    query_receipt: RowReceipt | None = None  # of the noise on the queries
+    score_receipt: RowReceipt | SelectionReceipt | None = None  # of the noise on the scores; a SelectionReceipt for "gumbel"
 
     def _sheet(self) -> Sheet:
         queries, most = self.ids.shape
@@ -92,7 +85,7 @@ class Chosen:
         return self._matrix[self._places[part]]
 
 
-def best_of_some(store: Store, queries: Scores, k: int, places: Places) -> tuple[Places, Scores]:
+def best_of_some(store: StoreBase, queries: Scores, k: int, places: Places) -> tuple[Places, Scores]:
     """Places and scores [m, k], best first, among the rows at some places, which are ascending and distinct.
 
     Exact with a store that looks at every row. An approximate one is asked for more rows than k where many belong to the subset; where

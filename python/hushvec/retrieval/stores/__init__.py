@@ -18,15 +18,29 @@ import importlib
 import os
 import re
 import weakref
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
+
+__all__ = [
+    "BEHIND_AN_ADDRESS",
+    "CELLS",
+    "ON_DISK",
+    "STORES",
+    "WITH_A_MATRIX",
+    "DiskStore",
+    "MatrixStore",
+    "RowStore",
+    "Store",
+    "open_store",
+    "shown",
+]
 
 _GRAPH = ("neighbors", "ef_construction", "ef_search")
 # Stores whose rows are one array in memory: noise on scores needs it.
@@ -81,53 +95,84 @@ def when_gone(store: object, close: Callable[[], Any]) -> None:
     weakref.finalize(store, closed)
 
 
-class Store(ABC):
+class Store(Protocol):
     """Rows in the order in which they came. A place is a row's number in that order, among the rows that are there."""
 
-    suffix = ".npy"  # of the file that `write` makes
+    suffix: str  # of the file that `write` makes
+
+    def __len__(self) -> int: ...
+
+    def require_room(self, rows: int) -> None:
+        """Raise what would keep so many rows from being added, before anything is charged for them."""
+
+    def add(self, rows: NDArray[np.float32]) -> None:
+        """Append rows, float32 [n, columns] in C order, finite."""
+
+    def delete(self, places: NDArray[np.int64]) -> None:
+        """Delete rows; places are ascending and distinct."""
+
+    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Places and inner products, [m, k], largest first; 1 <= k <= len."""
+
+    def vectors(self) -> NDArray[np.float32]:
+        """All rows in order, a new array."""
+
+    def write(self, path: Path) -> None:
+        """All rows into a new file."""
+
+    def read(self, path: Path) -> None:
+        """The rows that `write` wrote, into a store without rows."""
+
+
+@runtime_checkable
+class MatrixStore(Protocol):
+    """A store that has all its rows in one array: what noise on scores needs."""
+
+    def matrix(self) -> NDArray[np.float32]:
+        """The rows themselves, float32 [n, columns] in C order, not a copy; valid until the next add or delete."""
+
+
+@runtime_checkable
+class RowStore(Protocol):
+    """A store that can read some of its rows without the others."""
+
+    def rows(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The rows at these places, in their order, a new array; a place may come several times."""
+
+
+@runtime_checkable
+class DiskStore(Protocol):
+    """A store whose rows may lie in a folder or a database and outlive it."""
+
+    folder: Path | None
+    keys: Keys
+
+    @property
+    def outlives(self) -> bool:
+        """Whether the rows are still there when the store is opened again."""
+
+
+class StoreBase(Store, RowStore):
+    """Shared base of the stores here. Its file is the array of the rows."""
+
+    suffix = ".npy"
     folder: Path | None = None
 
     @property
     def outlives(self) -> bool:
-        """Whether the rows lie in a folder or a database and are still there when the store is opened again."""
         return self.folder is not None
 
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    def require_room(self, rows: int) -> None:  # noqa: B027  (nothing to check is intended)
-        """Raise what would keep so many rows from being added, before anything is charged for them."""
-
-    @abstractmethod
-    def add(self, rows: NDArray[np.float32]) -> None:
-        """Append rows, float32 [n, columns] in C order, finite."""
-
-    @abstractmethod
-    def delete(self, places: NDArray[np.int64]) -> None:
-        """Delete rows; places are ascending and distinct."""
-
-    @abstractmethod
-    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Places and inner products, [m, k], largest first; 1 <= k <= len."""
-
-    @abstractmethod
-    def vectors(self) -> NDArray[np.float32]:
-        """All rows in order, a new array."""
-
-    @abstractmethod
-    def rows(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The rows at these places, in their order, a new array; a place may come several times."""
+    def require_room(self, rows: int) -> None:
+        """Nothing to check: most stores grow with their rows."""
 
     def write(self, path: Path) -> None:
-        """All rows into a new file."""
         np.save(path, self.vectors())
 
     def read(self, path: Path) -> None:
-        """The rows that `write` wrote, into a store without rows."""
         self.add(np.load(path, allow_pickle=False))
 
 
-class KeyedStore(Store):
+class KeyedStore(StoreBase):
     """The part of a store whose rows have keys that does not depend on what holds the rows."""
 
     keys: Keys
@@ -188,16 +233,11 @@ BEHIND_AN_ADDRESS = tuple(name for name, kind in _KINDS.items() if kind.place ==
 
 def open_store(
     name: str, columns: int, *, options: Mapping[str, Any] | None = None, path: str | os.PathLike[str] | None = None
-) -> Store:
+) -> StoreBase:
     """The store of that name for rows of so many elements, empty, or with what lies at `path`.
 
-    Args:
-        options: of that store; docs/retrieval.md lists them.
-        path: folder of a store on disk, None keeps such a store in memory; or address of a database.
-
-    Raises:
-        StoreError: what lies at `path` cannot be used.
-        MissingExtraError: the store's package is not installed.
+    `options` are of that store: docs/retrieval.md lists them. `path` is the folder of a store on disk, None keeps it in memory; or the
+    address of a database. StoreError: what lies there cannot be used.
     """
     kind = _KINDS[validate.choice("store", name, STORES)]
     if not isinstance(options, Mapping | None):

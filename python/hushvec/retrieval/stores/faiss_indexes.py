@@ -100,6 +100,8 @@ class GraphStore(_ApproximateStore):
         ef_search: candidates while it is searched, >= 1; at least k are used.
     """
 
+    _selector: Any = None  # of nodes that are not deleted, made when a search first needs it
+
     def __init__(self, columns: int, *, neighbors: int = 32, ef_construction: int = 200, ef_search: int = 64) -> None:
         super().__init__("hnsw", columns)
         self._neighbors = validate.whole_number("neighbors", neighbors, at_least=2)
@@ -153,7 +155,7 @@ class GraphStore(_ApproximateStore):
         self._index.hnsw.efConstruction = self._ef_construction
         self._index.add(rows)
         self.keys = Keys(np.arange(len(rows), dtype=np.int64))
-        self._selector: Any = None  # of nodes that are not deleted, made when a search first needs it
+        self._selector = None
 
 
 class CellStore(_ApproximateStore):
@@ -227,8 +229,10 @@ class CellStore(_ApproximateStore):
 
     def _cells_keys(self) -> list[NDArray[np.int64]]:
         """The keys in each cell."""
-        lists = None if self._index is None else self._index.invlists
-        sizes = [] if lists is None else [int(lists.list_size(cell)) for cell in range(int(self._index.nlist))]
+        if self._index is None:
+            return []
+        lists = self._index.invlists
+        sizes = (int(lists.list_size(cell)) for cell in range(int(self._index.nlist)))
         return [
             self._faiss.rev_swig_ptr(lists.get_ids(cell), size).copy() if size else np.empty(0, np.int64)
             for cell, size in enumerate(sizes)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
-from hushvec.retrieval.stores import Store
+from hushvec.retrieval.stores import StoreBase
 
 # Of that many scores only the largest is looked at first. 16 to 64 take the same time.
 _GROUP = 32
@@ -117,7 +117,7 @@ def score_blocks(rows: Rows, queries: Scores) -> Iterator[tuple[int, Scores]]:
         yield first, inner_products(rows[first : first + step], queries)
 
 
-class WholeMatrix(Store):
+class WholeMatrix(StoreBase):
     """A store of one array, which noise on scores needs: every row is compared with every query.
 
     Exact; equal scores come in the order of the rows.

@@ -48,7 +48,6 @@ class PgVectorStore(KeyedStore):
     """A table of (key, embedding). Exact unless it has an index.
 
     Args:
-        columns: elements in a row.
         address: postgresql://user:password@host:port/database, with libpq's parameters behind a question mark. What it leaves out
             comes from libpq's environment and password file. It is kept in memory only.
         table: its name, with a schema and a dot before it where it is not on the search path.
@@ -57,9 +56,6 @@ class PgVectorStore(KeyedStore):
         ef_construction: candidates while it is built, in [2 neighbors, 1000].
         ef_search: candidates while it is searched, in [1, 1000].
 
-    Raises:
-        ValueError: a table of that name with other columns.
-        StoreError: the database cannot be reached, or lacks the extension or the right to make it.
     """
 
     def __init__(
