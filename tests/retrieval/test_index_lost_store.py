@@ -142,7 +142,7 @@ def test_askers_who_give_up_do_not_fill_the_memory(monkeypatch):
     for number in range(300):
         with pytest.raises(StoreError):
             index.search(np.full(16, number + 1.0, np.float32), k=1)
-    assert len(index._searching.unanswered) == 256
+    assert len(index._unanswered) == 256
 
 
 def test_a_store_that_fails_to_delete(monkeypatch):
@@ -173,7 +173,7 @@ def test_a_collection_of_qdrant_has_no_half_of_the_rows(monkeypatch):
     if reason := why_missing("qdrant"):
         pytest.skip(reason)
     index, documents, _ = private("qdrant")
-    monkeypatch.setattr("hushvec.retrieval.stores.qdrant_store._AT_ONCE", 8)
+    monkeypatch.setattr("hushvec.retrieval.stores.folders._AT_ONCE", 8)
     upsert, calls = index._content.store._client.upsert, []
 
     def second_fails(*arguments, **options):

@@ -148,14 +148,9 @@ def _require_values(name: str, x: Any) -> None:
     if hasattr(x, "placements"):
         ways = f"{name}.to_local(), this process's part, or {name}.full_tensor()"
         raise TypeError(f"{name} must be a plain tensor, got DTensor (pass {ways})")
-    if _is_fake(x):
+    if x.untyped_storage().device.type == "meta":  # a stand-in from the recording of a program; its mode may have ended
         require_no_recorder()
         raise recording_error("noise", "FakeTensorMode")
-
-
-def _is_fake(x: Any) -> bool:
-    """Whether a tensor is a stand-in from the recording of a program. The mode that made it may have ended."""
-    return bool(x.untyped_storage().device.type == "meta")  # _require_values has refused a device "meta" that x itself names
 
 
 def _require_dtype(name: str, x: Any, accepted: tuple[str, ...]) -> None:
@@ -230,7 +225,10 @@ def noise_target(shape: Any, dtype: Any, like: Any, out: Any) -> Any:
     `out` decides everything where it is given, then `like`, then `dtype`. A dtype other than the default that `out` or
     `like` contradicts is refused: what the caller wrote is never silently ignored.
     """
-    wanted_shape = _shape(shape)
+    lengths = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if len(lengths) not in (1, 2):
+        raise ValueError(f"shape must have 1 or 2 dimensions, got {len(lengths)}")
+    wanted_shape = tuple([whole_number("shape", length, at_least=0) for length in lengths])
     wanted_dtype = _dtype(dtype)
     model = out if out is not None else like
     if model is None:
@@ -243,13 +241,6 @@ def noise_target(shape: Any, dtype: Any, like: Any, out: Any) -> Any:
         require_output(out, wanted_shape, dtype_name(out))
         return out
     return new_array(like, wanted_shape)
-
-
-def _shape(shape: Any) -> tuple[int, ...]:
-    lengths = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    if len(lengths) not in (1, 2):
-        raise ValueError(f"shape must have 1 or 2 dimensions, got {len(lengths)}")
-    return tuple([whole_number("shape", length, at_least=0) for length in lengths])
 
 
 def _dtype(dtype: Any) -> str:

@@ -59,7 +59,7 @@ def state() -> str:
 
 def require_release(x: Any, law: str) -> None:
     """Refuse here what a release of x would be refused for later, when its budget is charged."""
-    cuda = _backend("x", x)
+    cuda = backend("x", x)
     size = cuda.privunit_workspace_bytes if law == "privunit" else cuda.workspace_bytes
     size(x)  # refuses what the kernels cannot take
     if cuda.is_capturing(_current_stream(cuda, x), _index(x)):
@@ -67,7 +67,7 @@ def require_release(x: Any, law: str) -> None:
 
 
 def fill(out: Any, law: str, scale: float, source: Any) -> None:
-    cuda = _backend("out", out)
+    cuda = backend("out", out)
     stream = _current_stream(cuda, out)
     drawn = _stream_or_state(cuda, source, out, stream)
     is_state = hasattr(drawn, "shape")  # and not the capsule of a stream
@@ -80,27 +80,24 @@ def fill(out: Any, law: str, scale: float, source: Any) -> None:
 
 
 def clip(x: Any, clip_norm: float, out: Any) -> None:
-    cuda = _backend("x", x)
-    workspace = _workspace(cuda, x)
-    bad_row = cuda.clip(x, clip_norm, out, workspace, _current_stream(cuda, x))
-    _refuse_bad_row(x, bad_row)
+    cuda = backend("x", x)
+    stream = _current_stream(cuda, x)
+    _finish(cuda, x, cuda.clip(x, clip_norm, out, _workspace(cuda, x), stream), out, out, stream)
 
 
 def clip_and_noise(x: Any, clip_norm: float, noise: float, out: Any, source: Any, law: str, exact: bool) -> None:
-    cuda = _backend("x", x)
+    cuda = backend("x", x)
     workspace = _workspace(cuda, x, law)
     stream = _current_stream(cuda, x)
     drawn = _stream_or_state(cuda, source, x, stream)
     values = _float_values(cuda, x, out)
     bad_row = cuda.clip_and_noise(x, clip_norm, noise, values, drawn, law, exact, workspace, stream, values is not out)
-    _refuse_bad_row(x, bad_row)
-    if values is not out:
-        cuda.int8_values(values, out, stream)
+    _finish(cuda, x, bad_row, values, out, stream)
 
 
 def privunit(x: Any, cap_probability: float, threshold: float, sigma: float, out: Any, source: _core.Generator) -> None:
     """out = sigma * W for the direction of every row of x. Waits: what float64 cannot decide is settled on the host."""
-    cuda = _backend("x", x)
+    cuda = backend("x", x)
     stream = _current_stream(cuda, x)
     if cuda.is_capturing(stream, _index(x)):
         raise RuntimeError("privunit cannot be captured in a CUDA graph: the host settles what float64 cannot decide")
@@ -108,9 +105,7 @@ def privunit(x: Any, cap_probability: float, threshold: float, sigma: float, out
     drawn = source._reserve_for_device()
     values = _float_values(cuda, x, out)
     bad_row = cuda.privunit(x, cap_probability, threshold, sigma, values, drawn, workspace, stream, values is not out)
-    _refuse_bad_row(x, bad_row)
-    if values is not out:
-        cuda.int8_values(values, out, stream)
+    _finish(cuda, x, bad_row, values, out, stream)
 
 
 def takes(*arrays: Any) -> bool:
@@ -120,40 +115,40 @@ def takes(*arrays: Any) -> bool:
 
 def find_bad_row(x: Any) -> int | None:
     """The first row with NaN or Inf."""
-    cuda = _backend("x", x)
+    cuda = backend("x", x)
     row: int | None = cuda.find_bad_row(x, _report(cuda, x), _current_stream(cuda, x))
     return row
 
 
 def unit_rows(x: Any, out: Any, *, check: bool) -> int | None:
     """out = x with rows of unit length. With `check` the call waits for the device and returns the first row with NaN or Inf."""
-    cuda = _backend("x", x)
+    cuda = backend("x", x)
     row: int | None = cuda.unit_rows(x, out, _report(cuda, x) if check else None, _current_stream(cuda, x))
     return row
 
 
 def most_rows_of_sum(x: Any, clip_norm: float, sigma: float) -> int:
     """The most rows like x in a sum: exact rounding on a device takes sums of at most 2^21 grids."""
-    most: int = _backend("parts", x).most_rows_of_sum(clip_norm, sigma)
+    most: int = backend("parts", x).most_rows_of_sum(clip_norm, sigma)
     return most
 
 
 def sum_scales(parts: Sequence[Any], clip_norm: float) -> tuple[Any, int | None]:
     """The scales that `add_to_sum` reads, and the first row with NaN or Inf: docs/format.md section 7."""
-    cuda = _backend("parts", parts[0])
+    cuda = backend("parts", parts[0])
     workspace = new_array(parts[0], (cuda.sum_workspace_bytes(parts),), dtype="uint8")
     return workspace, cuda.sum_scales(parts, clip_norm, workspace, _current_stream(cuda, parts[0]))
 
 
 def add_to_sum(part: Any, scales: Any, sums: Any) -> None:
     """sums[d] += the whole units of part[n, d]."""
-    cuda = _backend("parts", part)
+    cuda = backend("parts", part)
     cuda.add_to_sum(part, scales, sums, _current_stream(cuda, part))
 
 
 def release_sums(sums: Sequence[Any], clip_norm: float, sigma: float, out: Sequence[Any], source: _core.Generator) -> None:
     """out[i][d] = sums[i][d] + N(0, sigma^2), exactly rounded, with a nonce for each part."""
-    cuda = _backend("out", out[0])
+    cuda = backend("out", out[0])
     size = cuda.release_workspace_bytes([part.shape[0] for part in out])
     workspace = new_array(out[0], (size,), dtype="uint8")
     drawn = source._reserve_for_device(len(sums))
@@ -162,7 +157,7 @@ def release_sums(sums: Sequence[Any], clip_norm: float, sigma: float, out: Seque
 
 def randomized_response(codes: Any, labels: int, law: tuple[int, int], source: _core.Generator) -> Any:
     """Answers for codes, in a new array. `law`: what `_core.response_law` returned."""
-    cuda = _backend("true_label", codes)
+    cuda = backend("true_label", codes)
     stream = _current_stream(cuda, codes)
     answers = new_array(codes, tuple(codes.shape))
     place = cuda.copy_codes(codes, answers, labels, _report(cuda, codes), stream)
@@ -172,20 +167,16 @@ def randomized_response(codes: Any, labels: int, law: tuple[int, int], source: _
     return answers
 
 
-def require_backend(name: str, x: Any) -> None:
-    """Raise where there is no backend that can be used."""
-    _backend(name, x)
-
-
 def nearest_codes(x: Any, codes: Any) -> Any:
     """For each row of x, int32[n], the code of the largest inner product, of equal ones the first. x is finite and not float64."""
-    cuda = _backend("x", x)
+    cuda = backend("x", x)
     nearest = new_array(x, (x.shape[0],), dtype="int32")
     cuda.nearest_codes(x, codes, nearest, _current_stream(cuda, x))
     return nearest
 
 
-def _backend(name: str, array: Any) -> ModuleType:
+def backend(name: str, array: Any) -> ModuleType:
+    """The compiled backend; raises where there is none that can be used."""
     cuda, ours = _installed(), _core.__version__
     if cuda is None:
         raise RuntimeError(
@@ -268,7 +259,7 @@ def prepare_capture(generator: _core.Generator, array: Any) -> None:
     """Make the state that a graph captured on the device of `array` draws from, unless it exists. Not inside a capture."""
     states, place = _states_of(generator, array)
     if place not in states:
-        cuda, index = _backend("the array", array), _index(array)
+        cuda, index = backend("the array", array), _index(array)
         _load_kernels(place[0], cuda, index)
         state = new_array(array, (6,), dtype="int64")
         cuda.write_state(state, generator._apart(index), index, _current_stream(cuda, array))
@@ -285,6 +276,9 @@ def _load_kernels(process: int, cuda: ModuleType, index: int) -> None:
     cuda.load_kernels(index)
 
 
-def _refuse_bad_row(x: Any, row: int | None) -> None:
-    if row is not None:
-        raise nonfinite_error("x", x, row)
+def _finish(cuda: ModuleType, x: Any, bad_row: int | None, values: Any, out: Any, stream: int) -> None:
+    """Refuse NaN and Inf; for int8 turn the whole numbers into integers."""
+    if bad_row is not None:
+        raise nonfinite_error("x", x, bad_row)
+    if values is not out:
+        cuda.int8_values(values, out, stream)

@@ -139,7 +139,10 @@ def as_array(name: str, x: Any) -> Any:
     """An array as it is. Lists, tuples and integers in CPU memory as a new float array."""
     if type(x) is np.ndarray and x.dtype.kind == "f":  # as nearly always
         return x
-    return _converted(name, x) if isinstance(x, (list, tuple)) or _is_whole(x) else x  # torch 2.8 cannot follow list | tuple
+    if not (isinstance(x, (list, tuple)) or _is_whole(x)):  # torch 2.8 cannot follow list | tuple
+        return x
+    require_no_recorder()  # values that are traced cannot be looked at
+    return _of_sequence(name, x) if isinstance(x, (list, tuple)) else _of_integers(name, x)
 
 
 def dtype_after(dtype: np.dtype[Any]) -> str:
@@ -150,11 +153,6 @@ def dtype_after(dtype: np.dtype[Any]) -> str:
 def given_rows(name: str, x: Any, *, finite: bool) -> CheckedRows:
     """`checked_rows` of what a user gave: `as_array` comes first."""
     return checked_rows(name, as_array(name, x), finite=finite)
-
-
-def _converted(name: str, x: Any) -> Any:
-    require_no_recorder()  # values that are traced cannot be looked at
-    return _of_sequence(name, x) if isinstance(x, list | tuple) else _of_integers(name, x)
 
 
 def _of_sequence(name: str, x: Sequence[Any]) -> Any:
@@ -171,12 +169,21 @@ def _of_sequence(name: str, x: Sequence[Any]) -> Any:
         raise TypeError(f"{name} must hold numbers or arrays of one library in CPU memory, got a mixture") from None
     if array.dtype.kind in "iu":
         return _of_integers(name, array)
-    if array.dtype.kind != "f":
-        raise _not_numbers(name, x, array)
+    if array.dtype.kind != "f":  # numpy found no numbers in it
+        large = _first_large(x, "float32")
+        if large is not None:
+            raise _too_large(name, large)
+        raise TypeError(f"{name} must hold numbers, got {_odd_kind(x) or array.dtype.name} in it")
     if array.dtype.name in NUMPY_DTYPES and any(isinstance(row, np.ndarray) for row in x):
         _refuse_rounded_integers(name, x, array, array.dtype.name)
         return array
-    return _narrowed(name, x, array)
+    with np.errstate(over="ignore"):  # NaN and Inf are the caller's to refuse
+        narrow = array.astype(np.float32)
+    lost = np.isinf(narrow) & np.isfinite(array)
+    if lost.any():
+        raise ValueError(f"{name} must be in the range of float32, got {float(array[lost][0])!r} (a float64 array keeps its range)")
+    _refuse_rounded_integers(name, x, array, "float32")
+    return narrow
 
 
 def _stacked(name: str, x: Sequence[Any], library: Any) -> Any:
@@ -202,25 +209,6 @@ def _of_integers(name: str, x: Any) -> Any:
         values = np.asarray(x).reshape(-1)
         raise _too_large(name, int(values[(values > _LARGEST_WHOLE) | (values < -_LARGEST_WHOLE)][0]))
     return x.float() if is_torch(x) else x.astype(np.float32)
-
-
-def _narrowed(name: str, x: Sequence[Any], array: NDArray[Any]) -> NDArray[np.float32]:
-    """Numbers of a sequence in float32; NaN and Inf are the caller's to refuse."""
-    with np.errstate(over="ignore"):
-        narrow = array.astype(np.float32)
-    lost = np.isinf(narrow) & np.isfinite(array)
-    if lost.any():
-        raise ValueError(f"{name} must be in the range of float32, got {float(array[lost][0])!r} (a float64 array keeps its range)")
-    _refuse_rounded_integers(name, x, array, "float32")
-    return narrow
-
-
-def _not_numbers(name: str, x: Sequence[Any], array: NDArray[Any]) -> Exception:
-    """Why numpy found no numbers in a sequence."""
-    large = _first_large(x, "float32")
-    if large is not None:
-        return _too_large(name, large)
-    return TypeError(f"{name} must hold numbers, got {_odd_kind(x) or array.dtype.name} in it")
 
 
 def _refuse_rounded_integers(name: str, x: Sequence[Any], array: NDArray[Any], dtype: str) -> None:

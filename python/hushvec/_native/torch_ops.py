@@ -73,10 +73,6 @@ def stream_state(device: Any = "cpu", *, rounds: int = 20, seed: int | None = No
     Returns:
         An int64 tensor of 8 words: key (4), next nonce, rounds, token (2). Without a seed the key and the nonce are zeros.
 
-    Raises:
-        ValueError: rounds or seed out of range.
-        RuntimeError: called while a program is recorded (torch.export, torch.jit.trace, fake tensors, ...).
-
     Guarantees:
         Without a seed the tensor holds no key. It names the generators of this process, whose calls never share a nonce: it may be
         cloned, deep-copied, moved, saved and used from several threads, and no two calls draw the same noise. Another process
@@ -195,14 +191,16 @@ def clip_(out: torch.Tensor, x: torch.Tensor | None, clip_norm: float) -> None:
     _clipped(out if x is None else x, clip_norm, out)
 
 
-@gaussian_noise_.register_fake
-def _(out: torch.Tensor, sigma: float, state: torch.Tensor) -> None:
-    _refuse_export()
+def _refuse_export(*arguments: Any) -> None:
+    """torch.compile, make_fx and the caller's fake tensors may also call an operator's stand-in."""
+    if is_exporting():
+        raise recording_error("noise", "torch.export")
 
 
-@laplacian_noise_.register_fake
-def _(out: torch.Tensor, scale: float, state: torch.Tensor) -> None:
-    _refuse_export()
+for _operator in (gaussian_noise_, laplacian_noise_, clip_and_noise_):
+    _operator.register_fake(_refuse_export)
+clip_.register_fake(lambda out, x, clip_norm: None)
+clip.register_fake(lambda x, clip_norm: x.new_empty(x.shape))
 
 
 @clip_and_noise.register_fake
@@ -210,27 +208,6 @@ def _(out: torch.Tensor, scale: float, state: torch.Tensor) -> None:
 def _(x: torch.Tensor, clip_norm: float, noise: float, exact: bool, state: torch.Tensor) -> torch.Tensor:
     _refuse_export()
     return x.new_empty(x.shape)
-
-
-@clip_and_noise_.register_fake
-def _(out: torch.Tensor, x: torch.Tensor | None, clip_norm: float, law: str, noise: float, exact: bool, state: torch.Tensor) -> None:
-    _refuse_export()
-
-
-@clip.register_fake
-def _(x: torch.Tensor, clip_norm: float) -> torch.Tensor:
-    return x.new_empty(x.shape)
-
-
-@clip_.register_fake
-def _(out: torch.Tensor, x: torch.Tensor | None, clip_norm: float) -> None:
-    pass
-
-
-def _refuse_export() -> None:
-    """torch.compile, make_fx and the caller's fake tensors may also call an operator's stand-in."""
-    if is_exporting():
-        raise recording_error("noise", "torch.export")
 
 
 def _noisy(
@@ -263,32 +240,28 @@ def _fill(out: torch.Tensor, law: str, scale: float, state: torch.Tensor) -> Non
 
 
 def traced_noise(law: str, out: torch.Tensor, scale: float, generator: Any) -> torch.Tensor:
-    _refuse_export()
-    _no_generator(generator)
+    _require_traceable(generator)
     _no_gradient("out", out)
-    fills = {"gaussian": gaussian_noise_, "laplacian": laplacian_noise_}
-    fills[law](out, float(scale), _default_state(device_of(out)))
+    fill = gaussian_noise_ if law == "gaussian" else laplacian_noise_
+    fill(out, float(scale), _default_state(device_of(out)))
     return out
 
 
 def traced_clip_and_noise(
     x: torch.Tensor, clip_norm: float, law: str, noise: float, exact: bool, out: torch.Tensor | None, generator: Any
 ) -> torch.Tensor:
-    _refuse_export()
-    _no_generator(generator)
-    _no_gradient("x", x)
+    _require_traceable(generator)
     _require_fitting(out, x)
     state = _default_state(device_of(x))
     if out is not None:
         clip_and_noise_(out, None if out is x else x, float(clip_norm), law, float(noise), exact, state)
         return out
-    release = {"gaussian": clip_and_noise, "laplacian": clip_and_laplacian_noise}
-    noisy: torch.Tensor = release[law](x, float(clip_norm), float(noise), exact, state)
+    release = clip_and_noise if law == "gaussian" else clip_and_laplacian_noise
+    noisy: torch.Tensor = release(x, float(clip_norm), float(noise), exact, state)
     return noisy
 
 
 def traced_clip(x: torch.Tensor, clip_norm: float, out: torch.Tensor | None) -> torch.Tensor:
-    _no_gradient("x", x)
     _require_fitting(out, x)
     if out is not None:
         clip_(out, None if out is x else x, float(clip_norm))
@@ -298,15 +271,16 @@ def traced_clip(x: torch.Tensor, clip_norm: float, out: torch.Tensor | None) -> 
 
 
 def _require_fitting(out: torch.Tensor | None, x: torch.Tensor) -> None:
-    """Check `out` as the eager functions do, while the program is recorded."""
-    if out is None:
-        return
-    require_form(out, tuple(x.shape), dtype_name(x))
-    require_same_kind("out", out, "x", x)
-    _no_gradient("out", out)
+    """Check `x` and `out` as the eager functions do, while the program is recorded."""
+    _no_gradient("x", x)
+    if out is not None:
+        require_form(out, tuple(x.shape), dtype_name(x))
+        require_same_kind("out", out, "x", x)
+        _no_gradient("out", out)
 
 
-def _no_generator(generator: Any) -> None:
+def _require_traceable(generator: Any) -> None:
+    _refuse_export()
     if generator is not None:
         raise ValueError("generator must be None under torch.compile: use the hushvec:: operators with a stream_state")
 

@@ -10,7 +10,7 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NamedTuple, TextIO, TypeVar
@@ -40,12 +40,9 @@ class Sheet(NamedTuple):
 
 def shown(cls: Class) -> Class:
     """Give a class with a method `_sheet` the text of `print` and the table of notebooks."""
-    methods: dict[str, Callable[[Any], str]] = {
-        "__str__": lambda self: as_text(self._sheet()),
-        "_repr_html_": lambda self: as_html(self._sheet()),
-    }
-    for name, method in methods.items():
-        setattr(cls, name, method)
+    changed: Any = cls
+    changed.__str__ = lambda self: as_text(self._sheet())
+    changed._repr_html_ = lambda self: as_html(self._sheet())
     return cls
 
 

@@ -67,8 +67,7 @@ def float32_up(exact: Fraction) -> np.float32:
 
 def float32_down(exact: Fraction) -> np.float32:
     """The largest float32 that is at most exact, which has to be within their range."""
-    nearest = np.float32(float(exact))
-    return nearest if Fraction(float(nearest)) <= exact else np.nextafter(nearest, np.float32(-math.inf))
+    return -float32_up(-exact)
 
 
 def tensor_to_float32_down(values: Any) -> Any:

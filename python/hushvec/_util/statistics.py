@@ -96,7 +96,8 @@ def binom_logpmf_down(k: int, n: int, p: float, q: float) -> Iterator[_Floats]:
     first, top, size = _log_probability(k, n, p, q), k, _FIRST_BLOCK
     while top >= 0:
         j = np.arange(top, max(top - size, -1), -1, dtype=np.float64)
-        to_next = np.log(j * q) - np.log((n - j + 1) * p) if j[-1] > 0 else _last_ratios(j, n, p, q)
+        inner = j[j > 0]  # from 0 there is no next
+        to_next = np.append(np.log(inner * q) - np.log((n - inner + 1) * p), np.zeros(len(j) - len(inner)))
         block = first + np.concatenate(([0.0], np.cumsum(to_next[:-1])))
         yield block
         first, top = float(block[-1] + to_next[-1]), top - len(j)
@@ -169,28 +170,11 @@ def fisher_p_value(both: int, first: int, second: int, n: int) -> float:
     return float(min(1.0, 2 * (1 + MARGIN) * min(tails)))
 
 
-def _holm(p: _Floats) -> _Floats:
-    order = np.argsort(p, kind="stable")
-    stepped = p[order] * np.arange(len(p), 0, -1)
-    return _in_place(order, np.maximum.accumulate(stepped))
-
-
-def _benjamini_hochberg(p: _Floats) -> _Floats:
-    order = np.argsort(p, kind="stable")
-    stepped = p[order] * len(p) / np.arange(1, len(p) + 1)
-    return _in_place(order, np.minimum.accumulate(stepped[::-1])[::-1])
-
-
-def _in_place(order: NDArray[np.intp], values: _Floats) -> _Floats:
-    result = np.empty_like(values)
-    result[order] = values
-    return result
-
-
+# Of p-values in rising order.
 _CORRECTIONS: dict[str, Callable[[_Floats], _Floats]] = {
-    "holm": _holm,
+    "holm": lambda p: np.maximum.accumulate(p * np.arange(len(p), 0, -1)),
     "bonferroni": lambda p: p * len(p),
-    "benjamini-hochberg": _benjamini_hochberg,
+    "benjamini-hochberg": lambda p: np.minimum.accumulate((p * len(p) / np.arange(1, len(p) + 1))[::-1])[::-1],
 }
 CORRECTIONS = tuple(_CORRECTIONS)
 
@@ -202,7 +186,10 @@ def adjusted(p_values: _Floats, correction: str) -> _Floats:
     the dependence; "benjamini-hochberg" (1995) keeps the expected share of false ones among all rejections at most alpha where
     the tests are independent.
     """
-    return np.minimum(_CORRECTIONS[correction](p_values), 1.0)
+    order = np.argsort(p_values, kind="stable")
+    result = np.empty_like(p_values)
+    result[order] = np.minimum(_CORRECTIONS[correction](p_values[order]), 1.0)
+    return result
 
 
 # ---- how binomial probabilities are computed ----
@@ -230,13 +217,6 @@ def _falling_sum(k: int, n: int, p: float, q: float) -> float:
         if terms[-1] <= _NEGLIGIBLE * total:
             break
     return min(total, 1.0)
-
-
-def _last_ratios(j: _Floats, n: int, p: float, q: float) -> _Floats:
-    """The block that ends at j = 0, from which there is no next."""
-    ratios = np.zeros_like(j)
-    ratios[:-1] = np.log(j[:-1] * q) - np.log((n - j[:-1] + 1) * p)
-    return ratios
 
 
 def _log_probability(k: int, n: int, p: float, q: float) -> float:

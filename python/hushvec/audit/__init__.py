@@ -74,15 +74,12 @@ def audit_mechanism(
         estimate stands more than 3 standard errors above it.
 
     Guarantees:
-        A mechanism that keeps its claim is flagged with probability at most 1 - confidence. A mechanism that is not flagged
-        was not refuted: no audit can show more.
+        A mechanism that keeps its claim is flagged with probability at most 1 - confidence (docs/proofs/audit.md). A mechanism that
+        is not flagged was not refuted: no audit can show more.
 
     Edge cases:
         An epsilon above about ln(samples) cannot be refuted, and a small excess of epsilon needs many samples: `suspicious` sees
         more of those, and calls a correct mechanism suspicious in about two audits of a thousand (docs/audit.md).
-
-    Reference:
-        docs/proofs/audit.md.
 
     Example:
         >>> from hushvec.audit import audit_mechanism

@@ -73,7 +73,10 @@ def bootstrap(
     estimates = {}
     for number, name in enumerate(names):
         if limits is not None and len(np.unique(sums[:, number] / sizes)) == 1:
-            estimates[name] = _constant(float(means[number]), len(sums), level, limits)
+            value, units = float(means[number]), len(sums)
+            share = clopper_pearson_lower(units, units, (1 - level) / 2)
+            bottom, top = (value * share + limit * (1 - share) for limit in limits)
+            estimates[name] = Estimate(value, min(bottom, value), max(top, value), level)
         else:
             estimates[name] = Estimate(float(means[number]), float(low[number]), float(high[number]), level)
     return estimates
@@ -165,10 +168,3 @@ def _kinds(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
             break  # too many kinds to be of use; what is told apart so far is not looked at
     _, first, counts = np.unique(kind, return_index=True, return_counts=True)
     return table[first], counts
-
-
-def _constant(value: float, units: int, level: float, limits: tuple[float, float]) -> Estimate:
-    """The interval of a column that is the same for all units."""
-    share = clopper_pearson_lower(units, units, (1 - level) / 2)
-    low, high = (value * share + limit * (1 - share) for limit in limits)
-    return Estimate(value, min(low, value), max(high, value), level)

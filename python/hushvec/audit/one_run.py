@@ -37,15 +37,12 @@ def audit_one_run(
     progress: Progress | None = None,
     coins: np.random.Generator | None = None,
 ) -> AuditResult:
-    """Bound epsilon from below by guessing the coins behind one release.
+    """Bound epsilon from below by guessing the coins behind one release; `details` has the guesses and the right ones.
 
     Args:
         audited, confidence, progress: as for `audit_mechanism`.
         samples: m, the records of the release; at least 1000.
         coins: where the coins come from; the operating system if None.
-
-    Returns:
-        An AuditResult; `details` has the guesses and the right ones for every number of guesses.
 
     Guarantees:
         If the mechanism is (epsilon, delta)-DP for every record at its claim, it is flagged with probability at most
@@ -105,13 +102,9 @@ def result_of_guesses(
     details: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> AuditResult:
-    """The result for the best of several numbers of guesses, each at its share of what confidence leaves.
+    """The result for the best of several (guesses, how many of them were right), each at its share of what confidence leaves.
 
-    Args:
-        tried: (guesses, how many of them were right).
-        threshold_of: the value of the statistic that so many guesses were split at.
-        delta, confidence, samples, fields: of the result.
-        details: more of them.
+    `threshold_of` is the value of the statistic that so many guesses were split at; the other arguments are fields of the result.
     """
     bounds, place, ceiling = bounds_of_guesses(samples, tried, delta, confidence)
     best, right = tried[place]
@@ -145,17 +138,12 @@ def bounds_of_guesses(
 
 
 def one_run_p_value(records: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
-    """A bound on the probability of so many right guesses, or more, under (epsilon, delta)-DP.
+    """The larger one of the two bounds above on the probability of so many right guesses, or more, under (epsilon, delta)-DP.
 
     Args:
         records: m, each one of two values by a fair coin.
-        guesses: r, as many as were made; abstentions do not count.
-        right: v, of the guesses.
-        epsilon: >= 0.
-        delta: in [0, 1).
-
-    Returns:
-        The larger one of the two bounds above, at most 1.
+        guesses, right: r, as many as were made, without abstentions; v of them were right.
+        epsilon, delta: >= 0; in [0, 1).
 
     Example:
         >>> from hushvec.audit import one_run_p_value

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -26,6 +27,7 @@ from hushvec.audit.targets import (
     FEWEST_SAMPLES,
     AuditTarget,
     Progress,
+    Release,
     Rows,
     Scores,
     Statistic,
@@ -69,14 +71,11 @@ class Event:
 def audit_pair(
     audited: Any, *, samples: int = 100_000, confidence: float = 0.999, progress: Progress | None = None
 ) -> AuditResult:
-    """Bound epsilon from below by telling two neighboring inputs apart.
+    """Bound epsilon from below by telling two neighboring inputs apart; `details` has counts and the bound of every statistic.
 
     Args:
         audited, confidence, progress: as for `audit_mechanism`.
         samples: outputs drawn for each of the two inputs; at least 1000.
-
-    Returns:
-        An AuditResult. `details` holds the counts, the bound of every statistic, and for Gaussian noise also mu.
 
     Guarantees:
         If outputs are independent and the mechanism is (epsilon, delta)-DP at its claim, then it is flagged with probability
@@ -106,12 +105,17 @@ def audit_pair(
     choosing_rows = samples // 2 - training_rows
     judging_rows = samples - training_rows - choosing_rows
 
-    draws = _Draws(target, progress)
-    statistics = trained(target, *(np.concatenate(outputs) for outputs in zip(*draws.of(training_rows))))
+    draws = partial(_drawn, target, target.stream(), progress)
+    statistics = trained(target, *(np.concatenate(outputs) for outputs in zip(*draws(training_rows))))
     alpha = (1 - confidence) / (2 * len(statistics))
-    events = _chosen(statistics, draws.of(choosing_rows), target.delta, alpha)
+    runs = [[[statistic.of(side) for side in outputs] for statistic in statistics] for outputs in draws(choosing_rows)]
+    columns = [[np.concatenate(scores) for scores in zip(*of_one)] for of_one in zip(*runs)]
+    events = [_best_event(statistic, first, second, target.delta, alpha) for statistic, (first, second) in zip(statistics, columns)]
     sign = Event(statistics[0], 0.0, above=True, likelier=0)
-    *counts, (hits, alarms) = _counted([*events, sign], draws.of(judging_rows))
+    counted = np.zeros((len(events) + 1, 2), np.int64)  # how many outputs of the one and of the other input are in each event
+    for outputs in draws(judging_rows):
+        counted += [[event.count(event.statistic.of(side)) for side in outputs] for event in (*events, sign)]
+    *counts, (hits, alarms) = counted.tolist()
 
     found = [
         (epsilon_bound(count[event.likelier], count[1 - event.likelier], judging_rows, target.delta, alpha), event, count)
@@ -159,32 +163,12 @@ def epsilon_bound(likelier: int, other: int, rows: int, delta: float, alpha: flo
     return max(0.0, next_down(math.log(a / b))) if a > 0 else 0.0
 
 
-class _Draws:
+def _drawn(target: AuditTarget, release: Release, progress: Progress | None, rows: int) -> Iterator[list[Rows]]:
     """Outputs of both inputs from one key stream, run by run."""
-
-    def __init__(self, target: AuditTarget, progress: Progress | None) -> None:
-        self._target, self._progress, self._release = target, progress, target.stream()
-
-    def of(self, rows: int) -> Iterator[list[Rows]]:
-        for part in parts(rows, len(self._target.pair[0])):
-            yield [as_numbers(self._target, self._release(np.tile(x, (part, 1)))) for x in self._target.pair]
-            if self._progress is not None:
-                self._progress(2 * part)
-
-
-def _chosen(statistics: list[Statistic], draws: Iterator[list[Rows]], delta: float, alpha: float) -> list[Event]:
-    """For every statistic the event that promises most on these outputs."""
-    runs = [[[statistic.of(side) for side in outputs] for statistic in statistics] for outputs in draws]
-    columns = [[np.concatenate(scores) for scores in zip(*of_one)] for of_one in zip(*runs)]
-    return [_best_event(statistic, first, second, delta, alpha) for statistic, (first, second) in zip(statistics, columns)]
-
-
-def _counted(events: list[Event], draws: Iterator[list[Rows]]) -> list[list[int]]:
-    """For every event, how many outputs of the one and of the other input are in it."""
-    counts = np.zeros((len(events), 2), np.int64)
-    for outputs in draws:
-        counts += [[event.count(event.statistic.of(side)) for side in outputs] for event in events]
-    return [[int(side) for side in both] for both in counts]
+    for part in parts(rows, len(target.pair[0])):
+        yield [as_numbers(target, release(np.tile(x, (part, 1)))) for x in target.pair]
+        if progress is not None:
+            progress(2 * part)
 
 
 def _best_event(statistic: Statistic, first: Scores, second: Scores, delta: float, alpha: float) -> Event:

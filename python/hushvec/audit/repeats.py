@@ -37,15 +37,12 @@ _DIRECTION_SEED = 1
 def audit_repeats(
     audited: Any, *, samples: int = 100_000, confidence: float = 0.999, progress: Progress | None = None
 ) -> RepeatsResult:
-    """Look for noise of one release in another one, and in the other rows of the same release.
+    """Look for noise of one release in another one, and in the other rows of the same release; `details` has all p-values.
 
     Args:
         audited, confidence, progress: as for `audit_mechanism`.
         samples: rows of each of four releases: two from one key stream, one from a stream opened afterwards, and one of the
             other input of the pair from yet another stream; at least 1000, and not more than fit 8 MB is used.
-
-    Returns:
-        A RepeatsResult; `details` has the p-value of every test.
 
     Guarantees:
         If the rows of all releases are independent and follow the claimed law, noise is said to repeat with probability at

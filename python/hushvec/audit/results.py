@@ -18,17 +18,11 @@ SUSPICIOUS_ERRORS = 3.0
 
 @dataclass(frozen=True, kw_only=True)
 class EpsilonEstimate:
-    """An estimate of the epsilon that the code really has, at the claimed delta.
+    """An estimate of the epsilon that the code really has, at the claimed delta."""
 
-    Args:
-        of: what it was made from: a statistic, the Gaussian curve, or a number of guesses.
-        epsilon: the estimate, >= 0.
-        standard_error: its standard deviation over the randomness of the samples, from a normal approximation.
-    """
-
-    of: str
-    epsilon: float
-    standard_error: float
+    of: str  # what it was made from: a statistic, the Gaussian curve, or a number of guesses
+    epsilon: float  # the estimate, >= 0
+    standard_error: float  # its standard deviation over the randomness of the samples, from a normal approximation
 
     @property
     def low(self) -> float:
@@ -122,10 +116,8 @@ class AuditResult:
     """A lower bound on the epsilon that the code really has. `print` shows it beside the claim.
 
     Args:
-        mechanism: what was audited.
-        method: "pair" or "one-run".
-        epsilon_claimed: what the mechanism says it costs.
-        delta: the delta that goes with it.
+        mechanism, method: what was audited, and how: "pair" or "one-run".
+        epsilon_claimed, delta: what the mechanism says it costs.
         epsilon_lower: with probability at least `confidence`, the true epsilon at this delta is no smaller.
         epsilon_ceiling: the largest epsilon_lower that this many samples could have given.
         estimate: of what was tried, the estimate of epsilon whose lower end, 3 standard errors down, is highest; None without one.
@@ -228,9 +220,7 @@ class RepeatsResult:
 class Audit:
     """The results of several methods. `print` shows each verdict.
 
-    Args:
-        results: one for each method.
-        confidence: with at least this probability no method flags a mechanism that keeps its claim.
+    With a probability of at least `confidence` no method flags a mechanism that keeps its claim.
     """
 
     results: tuple[AuditResult | RepeatsResult, ...]

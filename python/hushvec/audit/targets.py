@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core
+from hushvec._native.products import product
 from hushvec._util import validate
 from hushvec.mechanisms import CodebookResponse, releases_directions
 
@@ -39,8 +40,7 @@ class AuditTarget(Protocol):
 
     Attributes:
         name: for messages.
-        epsilon: claimed.
-        delta: claimed.
+        epsilon, delta: claimed.
         categorical: whether outputs are label numbers and not vectors.
         pair: the two neighboring inputs, arrays [width].
         collision: at least the probability that two independent outputs for one input are equal; None if it is not known.
@@ -132,13 +132,11 @@ class MechanismTarget:
 
 
 class LabelTarget:
-    """Randomized response over the labels 0, ..., k - 1, at the pair (0, k - 1).
+    """Randomized response over the labels 0, ..., k - 1, at the pair (0, k - 1), with the claimed epsilon.
 
     Args:
         answer: takes an array of true labels, one per person, and the Generator to draw from; returns as many noisy labels.
         labels: k, at least 2.
-        epsilon: claimed.
-        name: for messages.
         new_generator: opens a key stream; as in `MechanismTarget`.
 
     Example:
@@ -181,33 +179,29 @@ class LabelTarget:
         return ratio
 
 
-def _gaussian(mechanism: Any, y: Scores, element: float) -> Scores:
-    ratio: Scores = y.sum(axis=1) * (2 * element / mechanism.noise_parameter**2)
-    return ratio
+def _gaussian(mechanism: Any, y: Scores, element: float) -> Any:
+    return y.sum(axis=1) * (2 * element / mechanism.noise_parameter**2)
 
 
-def _laplacian(mechanism: Any, y: Scores, element: float) -> Scores:
-    ratio: Scores = (np.abs(y + element) - np.abs(y - element)).sum(axis=1) / mechanism.noise_parameter
-    return ratio
+def _laplacian(mechanism: Any, y: Scores, element: float) -> Any:
+    return (np.abs(y + element) - np.abs(y - element)).sum(axis=1) / mechanism.noise_parameter
 
 
-def _l2_laplace(mechanism: Any, y: Scores, element: float) -> Scores:
+def _l2_laplace(mechanism: Any, y: Scores, element: float) -> Any:
     rows = y.reshape(len(y), -1, mechanism.dimension)
     longer = np.linalg.norm(rows + element, axis=2) - np.linalg.norm(rows - element, axis=2)
-    ratio: Scores = longer.sum(axis=1) / mechanism.noise_parameter
-    return ratio
+    return longer.sum(axis=1) / mechanism.noise_parameter
 
 
-def _privunit(mechanism: Any, y: Scores, element: float) -> Scores:
+def _privunit(mechanism: Any, y: Scores, element: float) -> Any:
     """Only two things about an output matter: is it in the cap around u, is it in the one around -u?"""
     rows = y.reshape(len(y), -1, mechanism.dimension)
     along = rows.sum(axis=2) / (mechanism.noise_parameter * math.sqrt(mechanism.dimension))
     caps = (along >= mechanism.threshold).astype(np.float64) - (-along >= mechanism.threshold)
-    ratio: Scores = caps.sum(axis=1) * mechanism.cost[0]
-    return ratio
+    return caps.sum(axis=1) * mechanism.cost[0]
 
 
-_LOG_RATIOS: dict[str, Callable[[Any, Scores, float], Scores]] = {
+_LOG_RATIOS: dict[str, Callable[[Any, Scores, float], Any]] = {
     "gaussian": _gaussian,
     "empirical": _gaussian,
     "laplacian": _laplacian,
@@ -231,7 +225,7 @@ class CodebookTarget:
             itself if None. What prepares the release belongs inside: a procedure that fits its codebook on the rows that it
             releases fits it here.
         pair: the two neighboring rows; two codes of the codebook if None.
-        new_generator: opens a key stream; Generator, keyed by the operating system, is what users get.
+        new_generator: opens a key stream; as in `MechanismTarget`.
 
     Guarantees:
         A released row that the published codebook cannot give is a label of its own. Under the claim it never comes, so that a
@@ -271,7 +265,8 @@ class CodebookTarget:
         self.epsilon = mechanism.response.epsilon
         self._answer = self._released if answer is None else answer
         self._new_generator = new_generator
-        self._label_of = _labels(mechanism.table)
+        # the first code that is released as a row, by the row's bytes
+        self._label_of: dict[bytes, int] = {row.tobytes(): code for code, row in reversed(list(enumerate(mechanism.table)))}
         self.pair = _far_codes(mechanism) if pair is None else _checked(pair, mechanism.dimension)
         self._truths = [self._label_of[mechanism.table[code].tobytes()] for code in mechanism.codebook.encode(np.stack(self.pair))]
 
@@ -308,14 +303,6 @@ class CodebookTarget:
             return known
         digest = hashlib.blake2b(content, digest_size=_FOREIGN_BYTES).digest()
         return len(self.mechanism.table) + int.from_bytes(digest, "little")
-
-
-def _labels(table: NDArray[np.float32]) -> dict[bytes, int]:
-    """The first code that is released as a row, by the row's bytes."""
-    found: dict[bytes, int] = {}
-    for code, row in enumerate(table):
-        found.setdefault(row.tobytes(), code)
-    return found
 
 
 def _far_codes(mechanism: CodebookResponse) -> tuple[Rows, Rows]:
@@ -363,8 +350,6 @@ def parts(rows: int, width: int) -> Iterator[int]:
 
 # Above this many numbers in an output the classifier sees only the numbers, below it also their squares.
 SQUARES_UP_TO = 64
-_NEWTON_STEPS = 5
-_LARGEST_LOGIT = 30.0
 
 
 @dataclass(frozen=True)
@@ -417,21 +402,10 @@ def _frequencies(first: Rows, second: Rows) -> Callable[[Rows], Scores]:
 
 
 def _classifier(first: Rows, second: Rows) -> Callable[[Rows], Scores]:
-    """Logistic regression with a unit normal prior on the weights of standardized features, by Newton's method."""
     features = np.concatenate([_features(first), _features(second)])
-    mean, spread = features.mean(axis=0), features.std(axis=0)
-    spread[spread == 0] = 1.0
-    design = (features - mean) / spread
-    truth = np.repeat([1.0, 0.0], [len(first), len(second)])
-    weights = np.zeros(design.shape[1])
-    for _ in range(_NEWTON_STEPS):
-        logits = np.clip(design @ weights, -_LARGEST_LOGIT, _LARGEST_LOGIT)
-        chance = 1 / (1 + np.exp(-logits))
-        gradient = design.T @ (truth - chance) - weights
-        curvature = (design * (chance * (1 - chance))[:, None]).T @ design + np.eye(len(weights))
-        weights += np.linalg.solve(curvature, gradient)
-    scaled: NDArray[np.float64] = weights / spread
-    offset = mean @ scaled
+    fitted = fit_logistic(features, np.repeat([True, False], [len(first), len(second)]))
+    scaled: Scores = fitted.weights / fitted.spread
+    offset = fitted.mean @ scaled - fitted.intercept
     return lambda outputs: _times(_features(outputs), scaled) - offset
 
 
@@ -443,3 +417,68 @@ def _times(outputs: Scores, vector: Scores) -> Scores:
 
 def _features(outputs: Scores) -> Scores:
     return np.hstack([outputs, outputs * outputs]) if outputs.shape[1] <= SQUARES_UP_TO else outputs
+
+
+# ---- logistic regression ----
+
+RIDGE = 1.0
+_STEPS = 50
+_LARGEST_LOGIT = 30.0
+_ENOUGH = 1e-10
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """A fitted model: logit = (features - mean) / spread @ weights + intercept, with a spread of 1 where a feature never varied."""
+
+    mean: Scores
+    spread: Scores
+    weights: Scores
+    intercept: float
+
+    def logits(self, features: Scores) -> Scores:
+        """Log odds of each row."""
+        scaled = self.weights / self.spread
+        found: Scores = product(features - self.mean, scaled) + self.intercept
+        return found
+
+
+def fit_logistic(features: Scores, truth: NDArray[np.bool_], *, ridge: float = RIDGE) -> Logistic:
+    """The weights that minimize the negative log likelihood + ridge/2 times their squared length; the intercept is not penalized.
+
+    `ridge` is C = 1 / ridge of scikit-learn's LogisticRegression. Both values of `truth` must occur.
+    """
+    mean, spread = features.mean(axis=0), features.std(axis=0)
+    spread = np.where(spread > 1e-12 * np.maximum(1.0, np.abs(mean)), spread, 1.0)
+    design = np.concatenate([(features - mean) / spread, np.ones((len(features), 1))], axis=1)
+    penalty = np.append(np.full(features.shape[1], ridge), 0.0)
+    weights = np.zeros(design.shape[1])
+    loss = _loss(design, truth, penalty, weights)
+    for _ in range(_STEPS):
+        chance = 1 / (1 + np.exp(-np.clip(product(design, weights), -_LARGEST_LOGIT, _LARGEST_LOGIT)))
+        gradient = product(design.T, chance - truth) + penalty * weights
+        curvature = product((design * (chance * (1 - chance))[:, None]).T, design) + np.diag(penalty + 1e-9)
+        step = np.linalg.solve(curvature, gradient)
+        weights, loss, gained = _shortened(design, truth, penalty, weights, step, loss)
+        if gained <= _ENOUGH * max(1.0, abs(loss)):
+            break
+    return Logistic(mean, spread, weights[:-1], float(weights[-1]))
+
+
+def _shortened(
+    design: Scores, truth: NDArray[np.bool_], penalty: Scores, weights: Scores, step: Scores, loss: float
+) -> tuple[Scores, float, float]:
+    """Newton's step, halved until the loss falls: (weights, loss, what was gained)."""
+    length = 1.0
+    while length > 1e-6:
+        further = weights - length * step
+        reached = _loss(design, truth, penalty, further)
+        if reached <= loss:
+            return further, reached, loss - reached
+        length /= 2
+    return weights, loss, 0.0
+
+
+def _loss(design: Scores, truth: NDArray[np.bool_], penalty: Scores, weights: Scores) -> float:
+    logits = product(design, weights)
+    return float(np.logaddexp(0.0, logits).sum() - logits[truth].sum() + 0.5 * (penalty * weights) @ weights)

@@ -1,20 +1,14 @@
 """Embedding models: anything that embeds texts behind one protocol, and what it answers as rows with usage and metadata.
 
-    protocol     what an embedding model is, and what goes in and out of it
+    protocol     what an embedding model is, what goes in and out of it, and its answers as finite rows
     sources      models of other libraries, by the methods that they have, and by their names; bounds on norms
-    answers      whatever a model answers -> finite rows
     minilm, gtr  the two that hushvec brings code for, with `checkpoints` below them
 """
 
-from typing import TYPE_CHECKING
-
-from hushvec._util.lazy import at_first_use
-
-if TYPE_CHECKING:
-    from hushvec.embedders.gtr import GTREmbedder
-    from hushvec.embedders.minilm import MiniLMEmbedder
-    from hushvec.embedders.protocol import EmbeddingModel, EmbeddingRequest, EmbeddingResult, Embeddings
-    from hushvec.embedders.sources import as_embedding_model
+from hushvec.embedders.gtr import GTREmbedder
+from hushvec.embedders.minilm import MiniLMEmbedder
+from hushvec.embedders.protocol import EmbeddingModel, EmbeddingRequest, EmbeddingResult, Embeddings
+from hushvec.embedders.sources import as_embedding_model
 
 __all__ = [
     "EmbeddingModel",
@@ -25,16 +19,3 @@ __all__ = [
     "MiniLMEmbedder",
     "as_embedding_model",
 ]
-
-__getattr__, __dir__ = at_first_use(
-    globals(),
-    {
-        "EmbeddingModel": "protocol",
-        "EmbeddingRequest": "protocol",
-        "EmbeddingResult": "protocol",
-        "Embeddings": "protocol",
-        "GTREmbedder": "gtr",
-        "MiniLMEmbedder": "minilm",
-        "as_embedding_model": "sources",
-    },
-)

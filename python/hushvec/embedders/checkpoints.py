@@ -57,15 +57,14 @@ def _from_hub(name: str, expected: str, weights: bool) -> Path:
         from huggingface_hub import snapshot_download
     offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
-    def download(*patterns: str) -> Path:
-        return Path(snapshot_download(name, allow_patterns=list(patterns), local_files_only=offline))
-
     try:
-        if not weights:
-            return download("*.json")
-        folder = download("*.json", "*.safetensors")
-        # The older format only where the newer one is not there: a repository often has both.
-        return folder if any((folder / file).exists() for file in WEIGHT_FILES[:2]) else download("*.json", "*.bin")
+        # The older format of weights only where the newer one is not there: a repository often has both.
+        for kind in ("*.safetensors", "*.bin"):
+            patterns = ["*.json", kind] if weights else ["*.json"]
+            folder = Path(snapshot_download(name, allow_patterns=patterns, local_files_only=offline))
+            if not weights or any((folder / file).exists() for file in WEIGHT_FILES[:2]):
+                break
+        return folder
     except Exception as error:  # the hub's client raises classes of its own, of requests and of httpx, by version
         reason = "HF_HUB_OFFLINE is set and it is not in the cache" if offline else _first_line(error)
         raise CheckpointError(

@@ -40,13 +40,9 @@ class GTREmbedder:
 
     Args:
         path_or_id: a folder with config.json, tokenizer.json and weights, or a hub id.
-        max_length: tokens of a text that are read, the end token included.
+        max_length, batch_size: tokens of a text that are read, the end token included; texts that are embedded at once.
         device: a torch device; None for CUDA if there is one, else the CPU.
-        batch_size: texts that are embedded at once.
         model_id: its name in receipts; None for path_or_id.
-
-    Raises:
-        CheckpointError: a folder or file is missing or does not fit; the message says what is expected where.
 
     Example:
         >>> from hushvec.embedders.gtr import GTREmbedder

@@ -1,4 +1,7 @@
-"""The protocol of an embedding model, and what goes into it and comes out: request, result, and the array that users get."""
+"""The protocol of an embedding model, and what goes into it and comes out: request, result, and the array that users get.
+
+Whatever a model answers becomes a finite float array [n, d] for n texts, with usage and metadata.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,11 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hushvec._native import arrays
+from hushvec._native import arrays, rowwise
+from hushvec._native.rowwise import as_array
+from hushvec._util import validate
 from hushvec.receipts.labels import RowReceipt
 
 Kind = Literal["document", "query"]
@@ -20,7 +26,7 @@ KINDS: tuple[Kind, ...] = ("document", "query")
 class EmbeddingModel(Protocol):
     """The methods of a wrapped model, and of the one that it wraps.
 
-    `embed` answers texts [n] with rows [n, d]: an array, or anything that hushvec.embedders.answers reads. It may leave `kind` out.
+    `embed` answers texts [n] with rows [n, d]: an array, or anything that `read_answer` reads. It may leave `kind` out.
     Optional attributes: `model_id` (str), `dimension` (int), `norm_bound` (float: no row is longer, in L2; None if there is no such
     bound), `aembed` (the same as `embed`, a coroutine).
     """
@@ -111,3 +117,124 @@ def on_host(values: Any) -> Any:
         values = values.detach().cpu()
         return (values.float() if arrays.dtype_name(values) == "bfloat16" else values).numpy()
     return values.get() if arrays.is_cupy(values) else np.asarray(values)
+
+
+# ---- answers of a model, brought into one form ----
+
+# The names that models give to their vectors, in the order in which they are looked for.
+_VECTOR_NAMES = ("embeddings", "values", "data", "results")
+
+
+def read_answer(answer: Any, texts: int, *, first_row: int = 0) -> EmbeddingResult:
+    """The result in a model's answer.
+
+    Args:
+        answer: an array or tensor [n, d]; a sequence or an iterator of rows; an EmbeddingResult or Embeddings; a mapping or object
+            with `embeddings`, `values`, `results` or (as OpenAI-style services answer) `data`, and perhaps `usage` and others. The
+            rows of the last two may be objects with an `embedding`, and an `index` that orders them.
+        texts: n, how many rows there must be.
+        first_row: number of the first row, for errors.
+    """
+    result = answer if isinstance(answer, EmbeddingResult) else _result_of(answer)
+    values = _as_rows(result.values)
+    if values.ndim != 2:
+        raise ValueError(f"model output must be {texts} rows, one for each text, got an array of shape {tuple(values.shape)}")
+    rows, dimension = tuple(values.shape)
+    if rows != texts:
+        raise ValueError(f"model output must have {texts} rows, one for each text, got {rows}")
+    if dimension < 1:
+        raise ValueError("model output must have at least 1 column, got 0")
+    arrays.require_array("model output", values)
+    rowwise.require_finite("model output", values, first_row=first_row)
+    return EmbeddingResult(values, result.receipts, result.usage, result.metadata)
+
+
+def embedded_rows(model: EmbeddingModel, texts: Sequence[str], *, first_row: int = 0) -> NDArray[np.float32]:
+    """The rows of texts in the memory of the CPU, one for each text; errors as `read_answer`, also beyond the range of float32."""
+    values = on_host(read_answer(model.embed(texts), len(texts), first_row=first_row).values)
+    with np.errstate(over="ignore"):
+        rows = np.ascontiguousarray(values, np.float32)
+    if values.dtype.itemsize > rows.itemsize:
+        rowwise.require_finite("model output in the range of float32", rows, first_row=first_row)
+    return rows
+
+
+def _result_of(answer: Any) -> EmbeddingResult:
+    if answer is None:
+        raise TypeError("model output must be rows of numbers, got None")
+    if _is_array(answer):
+        return EmbeddingResult(answer, _receipts_of(answer), **_reported_by(answer, ()))
+    name = next((name for name in _VECTOR_NAMES if _has(answer, name)), None)
+    if name is None:
+        return EmbeddingResult(answer, _receipts_of(answer))
+    vectors = _vectors(_get(answer, name))
+    return EmbeddingResult(vectors, _receipts_of(answer) or _receipts_of(vectors), **_reported_by(answer, _VECTOR_NAMES))
+
+
+def _receipts_of(answer: Any) -> tuple[RowReceipt, ...]:
+    """The receipts of an answer that is private already: its own, or those of rows that were released one by one.
+
+    Rows of one release share one object. Equal receipts may be those of two releases: a charge alone tells them apart.
+    """
+    if hasattr(answer, "receipts"):
+        return tuple(answer.receipts)
+    rows = answer if isinstance(answer, list) else ()
+    return tuple({id(receipt): receipt for row in rows for receipt in getattr(row, "receipts", ())}.values())
+
+
+def _reported_by(answer: Any, vectors: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """usage and metadata of an answer; what is neither is metadata."""
+    usage = _plain(_get(answer, "usage")) if _has(answer, "usage") else {}
+    if isinstance(answer, Mapping):
+        metadata = {key: value for key, value in answer.items() if key not in (*vectors, "usage", "metadata")}
+    else:
+        metadata = {"model": answer.model} if isinstance(getattr(answer, "model", None), str) else {}
+    if _has(answer, "metadata"):
+        metadata |= _plain(_get(answer, "metadata"))
+    return {"usage": usage, "metadata": metadata}
+
+
+def _vectors(found: Any) -> Any:
+    """Rows themselves, or the items of `data` and `results`: objects with an `embedding` and the `index` of its text."""
+    if _is_array(found):
+        return found
+    items = list(found)
+    if not items or not _has(items[0], "embedding"):
+        return items
+    if all(_has(item, "index") for item in items):
+        items.sort(key=lambda item: _get(item, "index"))
+    return [_get(item, "embedding") for item in items]
+
+
+def _as_rows(values: Any) -> Any:
+    """A float array as it is; anything else as numpy rows, float32 unless its own rows are float arrays of another dtype."""
+    if _is_array(values):
+        plain = values.view(np.ndarray) if isinstance(values, np.ndarray) and type(values) is not np.ma.MaskedArray else values
+        return as_array("model output", plain)
+    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__iter__"):
+        raise TypeError(f"model output must be rows of numbers, got {validate.kind(values)}")
+    return as_array("model output", [row.detach().cpu().numpy() if arrays.is_torch(row) else row for row in values])
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or arrays.is_torch(value) or arrays.is_cupy(value)
+
+
+def _has(answer: Any, name: str) -> bool:
+    if isinstance(answer, Mapping):
+        return name in answer
+    value = getattr(answer, name, None)
+    return value is not None and not callable(value)
+
+
+def _get(answer: Any, name: str) -> Any:
+    return answer[name] if isinstance(answer, Mapping) else getattr(answer, name)
+
+
+def _plain(reported: Any) -> dict[str, Any]:
+    """A mapping, or an object's own fields as one."""
+    if reported is None:
+        return {}
+    if isinstance(reported, Mapping):
+        return dict(reported)
+    return dict(reported.model_dump() if hasattr(reported, "model_dump") else vars(reported))

@@ -106,9 +106,6 @@ def as_embedding_model(model: Any) -> SourceModel:
     Args:
         model: an object with `embed(texts)` or `embed(texts, kind)`; a sentence-transformers model; an embedder of LangChain,
             LlamaIndex, Haystack or Chroma; or a function of a list of texts.
-
-    Raises:
-        TypeError: it has no method that embeds texts.
     """
     if isinstance(model, SourceModel):
         return model
@@ -188,18 +185,10 @@ def _in_pairs(documents: str, query: str) -> Callable[[Any], SourceModel]:
     return adapt
 
 
-def _chroma(model: Any) -> SourceModel:
-    def embed(texts: Sequence[str], kind: Kind) -> Any:
-        return model(list(texts)) if kind == "document" else model.embed_query(list(texts))
-
-    return SourceModel(model, embed)
-
-
 def _sentence_transformers(model: Any) -> SourceModel:
-    def embed(texts: Sequence[str], kind: Kind) -> Any:
-        return getattr(model, f"encode_{kind}", model.encode)(list(texts), show_progress_bar=False)
-
-    return SourceModel(model, embed)
+    return SourceModel(
+        model, lambda texts, kind: getattr(model, f"encode_{kind}", model.encode)(list(texts), show_progress_bar=False)
+    )
 
 
 def _haystack(model: Any) -> SourceModel:
@@ -256,7 +245,9 @@ _ADAPTERS: dict[str, Callable[[Any], SourceModel]] = {
     "embed": _own,
     "embed_documents": _in_pairs("embed_documents", "embed_query"),  # LangChain
     "get_text_embedding_batch": _in_pairs("get_text_embedding_batch", "get_query_embedding"),  # LlamaIndex
-    "embed_query": _chroma,
+    "embed_query": lambda model: SourceModel(  # Chroma
+        model, lambda texts, kind: (model if kind == "document" else model.embed_query)(list(texts))
+    ),
     "encode": _sentence_transformers,
     "run": _haystack,
 }

@@ -39,7 +39,7 @@ def noise_batch(
     partition: int = 0,
     first_row: int = 0,
 ) -> Any:
-    """The released version of some rows of a job.
+    """The released version of some rows of a job, with its guarantees.
 
     Args:
         batch: numpy array [n, d] or one row [d]; a pyarrow RecordBatch or Table, or a dict of numpy arrays (Ray's batches), with
@@ -59,9 +59,6 @@ def noise_batch(
     Raises:
         TypeError, ValueError: another dtype or dimension than the job's, a missing column, a null, NaN or Inf (the row is named), a
             repeated id.
-
-    Guarantees:
-        Those of `NoiseJob`.
 
     Edge cases:
         The same place must not be used for two rows of a data set: equal rows would have equal noise and be seen to be equal. Only
@@ -94,31 +91,32 @@ def noise_batch(
         return job.noise("batch", rows, places, label).reshape(batch.shape)
     if ids is not None:
         raise TypeError("ids must be None for a batch with columns; name an id_column")
-    if columns.is_arrow(batch):
-        return _noised_arrow(batch, job, column, id_column, partition, first_row)
-    if isinstance(batch, Mapping):
-        return _noised_mapping(batch, job, column, id_column, partition, first_row)
-    raise TypeError(
-        f"batch must be a numpy array, a pyarrow RecordBatch or Table, or a dict of arrays, got {validate.kind(batch)}"
-    )
-
-
-def _noised_mapping(
-    batch: Mapping[str, Any], job: NoiseJob, column: str, id_column: str | None, partition: int, first_row: int
-) -> dict[str, Any]:
-    for name in (column, *(() if id_column is None else (id_column,))):
-        if name not in batch:
-            raise ValueError(f"batch must have a column {name!r}, got {', '.join(map(repr, batch)) or 'none'}")
-    rows = batch[column]
-    if not isinstance(rows, np.ndarray) or rows.ndim != (1 if rows.dtype.kind == "O" else 2):
-        shape = f"{rows.ndim} of {rows.dtype}" if isinstance(rows, np.ndarray) else validate.kind(rows)
-        raise TypeError(f"{column} must be a numpy array with 2 dimensions, got {shape}")
-    ids = None if id_column is None else batch[id_column]
-    places, label = _places(id_column or "", ids, len(rows), partition, first_row)
-    if rows.dtype.kind == "O":
-        rows = _stacked(column, rows, job, label)
-    _require_fit(column, rows, job)
-    return {**batch, column: job.noise(column, rows, places, label)}
+    is_arrow = columns.is_arrow(batch)
+    if is_arrow:
+        values: Any = columns.column_of(batch, column)
+        columns.require_vectors(column, values.type, job.dtype)
+    elif isinstance(batch, Mapping):
+        for name in (column, *(() if id_column is None else (id_column,))):
+            if name not in batch:
+                raise ValueError(f"batch must have a column {name!r}, got {', '.join(map(repr, batch)) or 'none'}")
+        values = batch[column]
+        if not isinstance(values, np.ndarray) or values.ndim != (1 if values.dtype.kind == "O" else 2):
+            shape = f"{values.ndim} of {values.dtype}" if isinstance(values, np.ndarray) else validate.kind(values)
+            raise TypeError(f"{column} must be a numpy array with 2 dimensions, got {shape}")
+    else:
+        raise TypeError(
+            f"batch must be a numpy array, a pyarrow RecordBatch or Table, or a dict of arrays, got {validate.kind(batch)}"
+        )
+    if id_column is not None:
+        ids = columns.column_of(batch, id_column) if is_arrow else batch[id_column]
+    places, label = _places(id_column or "", ids, len(values), partition, first_row)
+    if is_arrow:
+        values = columns.vectors_of(column, values, job.dimension, label)
+    elif values.dtype.kind == "O":
+        values = _stacked(column, values, job, label)
+    _require_fit(column, values, job)
+    noisy = job.noise(column, values, places, label)
+    return columns.with_column(batch, column, columns.fixed_size_lists(noisy)) if is_arrow else {**batch, column: noisy}
 
 
 def _stacked(name: str, rows: NDArray[Any], job: NoiseJob, label: columns.Label) -> NDArray[Any]:
@@ -130,17 +128,6 @@ def _stacked(name: str, rows: NDArray[Any], job: NoiseJob, label: columns.Label)
         if row.shape != (job.dimension,):
             raise ValueError(f"{name} must hold {job.dimension} numbers, got {row.size} numbers in {label(place)}")
     return np.stack(list(rows)) if len(rows) else np.empty((0, job.dimension), job.dtype)
-
-
-def _noised_arrow(batch: Any, job: NoiseJob, column: str, id_column: str | None, partition: int, first_row: int) -> Any:
-    vectors = columns.column_of(batch, column)
-    columns.require_vectors(column, vectors.type, job.dtype)
-    ids = None if id_column is None else columns.column_of(batch, id_column)
-    places, label = _places(id_column or "", ids, batch.num_rows, partition, first_row)
-    rows = columns.vectors_of(column, vectors, job.dimension, label)
-    _require_fit(column, rows, job)
-    noisy = job.noise(column, rows, places, label)
-    return columns.with_column(batch, column, columns.fixed_size_lists(noisy))
 
 
 def _places(name: str, ids: Any, rows: int, partition: int, first_row: int) -> tuple[derivation.Places, columns.Label]:
@@ -180,7 +167,7 @@ def noise_file(
     progress: Report | None = None,
     overwrite: bool = False,
 ) -> RowReceipt:
-    """Release the vectors of a Parquet or Arrow IPC file into another; the receipt goes to TARGET.receipt.json.
+    """Release the vectors of a Parquet or Arrow IPC file into another; the receipt is returned, and goes to TARGET.receipt.json.
 
     Args:
         source, target: names that end in .parquet, .arrow or .feather (the last two are one format); the two may differ in kind.
@@ -193,11 +180,7 @@ def noise_file(
         progress: called with (rows done, rows in all) after every part. None: a bar on standard error, at a terminal.
         overwrite: replace a target, or a receipt beside it, that another job wrote. Both releases count: their losses add up.
 
-    Returns:
-        The receipt, for this file's rows.
-
     Raises:
-        TypeError, ValueError: as `noise_batch`; an unknown suffix; a column missing or named twice.
         PrivacyBudgetExhaustedError, BudgetError: as `NoiseJob.charge`.
         FileExistsError: the target or its receipt exists and is not from this job; nothing was charged.
 

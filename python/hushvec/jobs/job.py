@@ -104,9 +104,8 @@ class NoiseJob:
                 Delete the file when the job is done.
 
         Raises:
-            TypeError, ValueError: as `privatize`; a path with a job of other parameters or another cipher. Nothing was charged.
+            ValueError: a path with a job of other parameters or another cipher. Nothing was charged.
             PrivacyBudgetExhaustedError, BudgetError: the budget refused; nothing may be released.
-            OSError: others than its owner may read the file.
 
         Example:
             >>> import numpy as np
@@ -134,15 +133,9 @@ class NoiseJob:
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, codebook: PublicCodebook | None = None) -> NoiseJob:
-        """The job of a file that `start` or `save` wrote.
+        """The job of a file that `start` or `save` wrote, with the codebook that it was started with: the file has only its digest.
 
-        Args:
-            path: of the file.
-            codebook: that the job was started with, if it answers with codes: the file has only its digest.
-
-        Raises:
-            ValueError: not a job file, or one whose noise this version of hushvec would compute differently; another codebook.
-            OSError: others than its owner may read the file.
+        ValueError for one whose noise this version of hushvec would compute differently; OSError if others may read the file.
         """
         return _read(Path(path), codebook)
 
@@ -210,10 +203,8 @@ class NoiseJob:
     def charge(self, budget: PrivacyBudget) -> NoiseJob:
         """The same job, paid for: the budget is charged unless this job already was.
 
-        It must be a `PrivacyBudget`, whose ledger recognizes the job: PostgreSQL for several machines, SQLite for one.
-
-        Raises:
-            PrivacyBudgetExhaustedError, BudgetError: the budget refused; nothing may be released.
+        It must be a `PrivacyBudget`, whose ledger recognizes the job: PostgreSQL for several machines, SQLite for one. If it refuses,
+        nothing may be released.
         """
         if not isinstance(budget, PrivacyBudget):
             raise TypeError(f"budget must be a PrivacyBudget, whose ledger knows a job again, got {validate.kind(budget)}")
@@ -236,22 +227,13 @@ class NoiseJob:
             sync_folder(Path(path).parent)
 
     def receipt(self, rows: int, *, notes: tuple[str, ...] = ()) -> RowReceipt:
-        """The receipt of the whole job; one of labels, with the codebook's digest, if it answers with codes.
+        """The receipt of the whole job for the rows that all workers released together.
 
-        Args:
-            rows: how many rows were released, by all workers together.
-            notes: further notes.
+        It is one of labels, with the codebook's digest, if the job answers with codes.
         """
         cipher = self.cipher
         generator = _core.Generator.unsafe_seeded(0, cipher=cipher) if self.seeded else _core.Generator(cipher=cipher)
-        plan = ReleasePlan(
-            mechanism=self.mechanism,
-            per="record",
-            dtype=self.dtype,
-            normalize=self.normalize,
-            renormalize=self.renormalize,
-            generator=require_generator(generator),
-        )
+        plan = ReleasePlan(self.mechanism, "record", self.dtype, self.normalize, self.renormalize, require_generator(generator))
         receipt = plan.receipt(validate.whole_number("rows", rows, at_least=0), notes=(self.note, *notes))
         return replace(receipt, charge=self.entry)
 
@@ -323,9 +305,9 @@ class NoiseJob:
             "renormalize": self.renormalize,
             **({"codebook": mechanism.codebook.digest} if isinstance(mechanism, CodebookResponse) else {}),
         }
-        versions = derivation.versions(self.cipher)
         charge = None if self.entry is None else asdict(self.entry)
-        fields = dict(zip(_FIELDS, (*versions, self.id, self._key.hex(), arguments, charge), strict=True))
+        values = (*derivation.versions(self.cipher), self.id, self._key.hex(), arguments, charge)
+        fields = dict(zip(_FIELDS, values, strict=True))
         with unfinished(path) as beside:
             beside.file.write((json.dumps(fields, indent=2, allow_nan=False) + "\n").encode())
             beside.complete()

@@ -9,8 +9,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hushvec._util import validate
-from hushvec.embedders.answers import read_answer
-from hushvec.embedders.protocol import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind
+from hushvec.embedders.protocol import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind, read_answer
 from hushvec.embedders.sources import SourceModel, as_embedding_model
 
 if TYPE_CHECKING:

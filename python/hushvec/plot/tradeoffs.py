@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hushvec._util import validate
 from hushvec._util.statistics import Estimate
 from hushvec.audit.indexes.inversion import InversionResult
-from hushvec.audit.indexes.membership import MembershipResult
-from hushvec.audit.indexes.tuning import TunedEpsilon
+from hushvec.audit.indexes.membership import MembershipResult, TunedEpsilon
 from hushvec.plot.curves import axes_or_new, finished, number_of, points
 from hushvec.retrieval.evaluation import Evaluation
 

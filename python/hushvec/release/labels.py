@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -173,15 +174,11 @@ class LabelPlan:
         flags = set() if bool in self._kinds else {bool, np.bool_}
         if None not in found and flags.isdisjoint(map(type, given)):
             return
+        shown = ", ".join(f"{label!r:.40}" for label in self.labels[:_LABELS_SHOWN])
+        listed = f"{len(self.labels)} labels [{shown}{', ...' if len(self.labels) > _LABELS_SHOWN else ''}]"
         for place, (label, code) in enumerate(zip(given, found)):
             if code is None or type(label) in flags:
-                raise ValueError(
-                    f"{name} must be among the {len(self.labels)} labels {self._labels_shown()}, got {label!r:.80} at position {place}"
-                )
-
-    def _labels_shown(self) -> str:
-        shown = ", ".join(f"{label!r:.40}" for label in self.labels[:_LABELS_SHOWN])
-        return f"[{shown}{', ...' if len(self.labels) > _LABELS_SHOWN else ''}]"
+                raise ValueError(f"{name} must be among the {listed}, got {label!r:.80} at position {place}")
 
     def _answering(self, answers: int) -> RandomizedResponse:
         """The mechanism over codes, for one answer of as many."""
@@ -199,6 +196,8 @@ class LabelPlan:
 
     def _receipt(self, answering: RandomizedResponse, answers: int) -> LabelReceipt:
         truth, other = answering.law
+        conditions = (self.scores == "source", self.generator.seeded, self.per == "release")
+        notes = itertools.compress((NOTE_SOURCE, NOTE_SEED, NOTE_ONE_PERSON), conditions)
         return LabelReceipt(
             mechanism=MECHANISM,
             adjacency=ADJACENCY,
@@ -215,16 +214,8 @@ class LabelPlan:
             **key_fields(self.generator),
             is_dp_claim=self.is_dp_claim,
             library_version=_core.__version__,
-            notes=self._all_notes(),
+            notes=(*notes, *self.notes),
         )
-
-    def _all_notes(self) -> tuple[str, ...]:
-        applies = {
-            NOTE_SOURCE: self.scores == "source",
-            NOTE_SEED: self.generator.seeded,
-            NOTE_ONE_PERSON: self.per == "release",
-        }
-        return (*(note for note, holds in applies.items() if holds), *self.notes)
 
 
 def plan_labels(
@@ -238,7 +229,9 @@ def plan_labels(
     notes: tuple[str, ...] = (),
 ) -> LabelPlan:
     """Check every argument of `privatize_labels` but the true labels. `scores` and `notes` are what its receipts say of them."""
-    mechanism = RandomizedResponse(epsilon=epsilon, labels=_plain(labels))
+    if isinstance(labels, list | tuple):  # without numpy's scalars, so that a receipt names what JSON can write
+        labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    mechanism = RandomizedResponse(epsilon=epsilon, labels=labels)
     plan = LabelPlan(
         mechanism=mechanism,
         over_codes=_over_codes(mechanism.epsilon, mechanism.k),
@@ -268,8 +261,3 @@ def _over_codes(epsilon: float, k: int) -> RandomizedResponse:
     return mechanism
 
 
-def _plain(labels: Any) -> Any:
-    """Labels without numpy's scalars, so that a receipt names what JSON can write."""
-    if isinstance(labels, list | tuple):
-        return [label.item() if isinstance(label, np.generic) else label for label in labels]
-    return labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -37,7 +38,7 @@ NOTE_CODEBOOK = "rows were answered by a code of the public codebook named by co
 NOTE_RELEASE = "all rows are about one person; their number is treated as public"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ReleasePlan:
     """A release with every argument checked and every parameter fixed, for rows that may come in parts.
 
@@ -166,13 +167,9 @@ class ReleasePlan:
         )
 
     def _notes(self) -> tuple[str, ...]:
-        applies = {
-            NOTE_FLOAT: self.mechanism.grade == "float",
-            NOTE_SEED: self.generator.seeded,
-            NOTE_EMPIRICAL: isinstance(self.mechanism, EmpiricalGaussian),
-            NOTE_RELEASE: self.per == "release",
-        }
-        return tuple(note for note, holds in applies.items() if holds)
+        empirical = isinstance(self.mechanism, EmpiricalGaussian)
+        conditions = (self.mechanism.grade == "float", self.generator.seeded, empirical, self.per == "release")
+        return tuple(itertools.compress((NOTE_FLOAT, NOTE_SEED, NOTE_EMPIRICAL, NOTE_RELEASE), conditions))
 
 
 _digest_of_codes = lru_cache(maxsize=64)(lambda count: labels_digest(range(count)))
@@ -206,45 +203,25 @@ def plan_release(
         raise ValueError("x must have at least 1 column, got 0")
     rows_of_one = rows_per_person(per, rows)
     if isinstance(mechanism, Mechanism):
-        chosen = _require_fit(mechanism, epsilon, sigma, dimension, rows_of_one)
+        chosen = mechanism
+        if epsilon is not None or sigma is not None:
+            raise ValueError("epsilon and sigma must be left out with a mechanism object, which has its own")
+        for name, wanted, why in (("dimension", dimension, ", the columns of x"), ("rows_per_person", rows_of_one, " for this input")):
+            if getattr(chosen, name) != wanted:
+                raise ValueError(f"mechanism.{name} must be {wanted}{why}, got {getattr(chosen, name)}")
     else:
         validate.choice("mechanism", mechanism, MECHANISMS)
         setting = {"dimension": dimension, "clip_norm": validate.clip_norm(clip_norm), "rows_per_person": rows_of_one}
         chosen = _by_name(mechanism, epsilon, delta, sigma, setting)
     if validate.flag("normalize", normalize) and chosen.clip_norm != 1:
         raise ValueError(f"clip_norm must be 1.0 with normalize=True, got {chosen.clip_norm!r}")
-    released_dtype = dtype if values_dtype is None else _int8(values_dtype, chosen, renormalize)
-    return ReleasePlan(
-        mechanism=chosen,
-        per=per,
-        dtype=released_dtype,
-        normalize=normalize,
-        renormalize=validate.flag("renormalize", renormalize),
-        generator=source,
-    )
-
-
-def _require_fit(
-    mechanism: Mechanism, epsilon: float | None, sigma: float | None, dimension: int, rows_of_one: int
-) -> Mechanism:
-    """A mechanism made by the caller, for this input."""
-    if epsilon is not None or sigma is not None:
-        raise ValueError("epsilon and sigma must be left out with a mechanism object, which has its own")
-    if mechanism.dimension != dimension:
-        raise ValueError(f"mechanism.dimension must be {dimension}, the columns of x, got {mechanism.dimension}")
-    if mechanism.rows_per_person != rows_of_one:
-        raise ValueError(f"mechanism.rows_per_person must be {rows_of_one} for this input, got {mechanism.rows_per_person}")
-    return mechanism
-
-
-def _int8(dtype: str, mechanism: Mechanism, renormalize: bool) -> str:
-    """The dtype of released integers, after a check that the mechanism makes them."""
-    if dtype != INT8:
-        raise ValueError(f"dtype must be None or 'int8', got {dtype!r}")
-    if renormalize:
-        raise ValueError("renormalize must be False with dtype='int8': unit rows are no multiples of a grid")
-    _ = mechanism.int8_grid  # raises where there is none
-    return INT8
+    if values_dtype is not None:
+        if values_dtype != INT8:
+            raise ValueError(f"dtype must be None or 'int8', got {values_dtype!r}")
+        if renormalize:
+            raise ValueError("renormalize must be False with dtype='int8': unit rows are no multiples of a grid")
+        _ = chosen.int8_grid  # raises where there is none
+    return ReleasePlan(chosen, per, values_dtype or dtype, normalize, validate.flag("renormalize", renormalize), source)
 
 
 def _needed(name: str, value: float | None, mechanism: str) -> float:
@@ -391,7 +368,10 @@ def privatize(
         >>> release.values.shape, release.receipt.grade, round(release.receipt.sigma, 2)
         ((2, 384), 'exact', 1.2)
     """
-    checked = given_rows("x", x, finite=budget is not None) if projection is None else _behind(projection, x)
+    checked = given_rows("x", x, finite=projection is None and budget is not None)
+    if projection is not None:  # which checks the rows for NaN and Inf
+        require_projection(projection).require_other_rows(checked.values)
+        checked = rowwise.checked_rows("x", projection.transform(checked.values), finite=False)._replace(finite=True)
     plan = plan_release(
         rows=checked.rows,
         dimension=checked.dimension,
@@ -433,13 +413,6 @@ def _released(
         require_chargeable(budget, plan)
         receipt = charge(receipt, budget, plan)
     return Release(plan.run(checked.values, finite=checked.finite), receipt)
-
-
-def _behind(projection: PublicProjection, x: Any) -> arrays.CheckedRows:
-    """The rows after a map, which has checked them for NaN and Inf."""
-    rows = given_rows("x", x, finite=False).values
-    require_projection(projection).require_other_rows(rows)
-    return rowwise.checked_rows("x", projection.transform(rows), finite=False)._replace(finite=True)
 
 
 def require_projection(value: Any) -> PublicProjection:

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from hushvec._util.statistics import Estimate
     from hushvec.audit.indexes.bounds import membership_auc_bound, membership_bound
     from hushvec.audit.indexes.inversion import InversionResult, embedding_inversion
-    from hushvec.audit.indexes.membership import MembershipResult, judge, membership_inference
+    from hushvec.audit.indexes.membership import MembershipResult, TunedEpsilon, judge, membership_inference, tune_epsilon
     from hushvec.audit.indexes.shadows import play
-    from hushvec.audit.indexes.tuning import TunedEpsilon, tune_epsilon
     from hushvec.retrieval.evaluation import Evaluation, PairedTest, compare, evaluate
     from hushvec.retrieval.index.content import StoredDocument
     from hushvec.retrieval.index.private_index import PrivateIndex
@@ -68,7 +67,7 @@ __getattr__, __dir__ = at_first_use(
         "ScoreNoise": "noise",
         "SearchResult": "index.searching",
         "StoredDocument": "index.content",
-        "TunedEpsilon": "hushvec.audit.indexes.tuning",
+        "TunedEpsilon": "hushvec.audit.indexes.membership",
         "VectorNoise": "noise",
         "compare": "evaluation",
         "embedding_inversion": "hushvec.audit.indexes.inversion",
@@ -78,6 +77,6 @@ __getattr__, __dir__ = at_first_use(
         "membership_bound": "hushvec.audit.indexes.bounds",
         "membership_inference": "hushvec.audit.indexes.membership",
         "play": "hushvec.audit.indexes.shadows",
-        "tune_epsilon": "hushvec.audit.indexes.tuning",
+        "tune_epsilon": "hushvec.audit.indexes.membership",
     },
 )

@@ -30,34 +30,24 @@ from hushvec.retrieval.measures import (
     time_each,
 )
 
-# Of the difference of two shares.
-_DIFFERENCES = (-1.0, 1.0)
+# Bounds of the difference of two shares, and of a share.
+_DIFFERENCES, _SHARES = (-1.0, 1.0), (0.0, 1.0)
 
 # Two sums of the same numbers in another order are the same sum: a flip that changes nothing must count as such.
 _SAME_WITHIN = 1e-9
 # Units whose signs are drawn at once: 8 MiB of them.
 _SIGNS_AT_ONCE = 1 << 20
 _NOT_PRIVATE = "measured on the queries and the right answers themselves, without noise: publishing it is not a private release"
-# Bounds of a share.
-_SHARES = (0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class PairedTest:
-    """The result of `compare`.
+    """The result of `compare`."""
 
-    Args:
-        difference: mean of first - second, with its bootstrap interval.
-        p_value: of the two-sided sign-flip test.
-        cohens_d: mean of the paired differences over their standard deviation; 0 where all are 0, infinite where all are alike,
-            nan for a single unit.
-        n: units that were compared: queries, or groups of queries.
-    """
-
-    difference: Estimate
-    p_value: float
-    cohens_d: float
-    n: int
+    difference: Estimate  # mean of first - second, with its bootstrap interval
+    p_value: float  # of the two-sided sign-flip test
+    cohens_d: float  # mean of the differences over their standard deviation; 0 if all are 0, infinite if all are alike, nan for one
+    n: int  # units that were compared: queries, or groups of queries
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, ready for strict JSON: an effect that is no finite number is "inf", "-inf" or "nan"."""
@@ -72,12 +62,10 @@ def compare(first: Evaluation, second: Evaluation, metric: str) -> PairedTest:
         first, second: of the same queries in the same order, with the same groups: what `evaluate` returned.
         metric: a name that both have in `per_query`, or "mean_cosine", where the pairs are documents.
 
-    Returns:
-        A `PairedTest` of first - second, resampled with the confidence, resamples and seed of `first`.
-
     Guarantees:
-        Those of `paired_test`. It compares these two indexes with the noise that they drew: queries are resampled, noise is not.
-        Compare several draws (seeds) of one mechanism as several evaluations.
+        Those of `paired_test`, of first - second, with the confidence, resamples and seed of `first`. It compares these two indexes
+        with the noise that they drew: queries are resampled, noise is not. Compare several draws (seeds) of one mechanism as several
+        evaluations.
 
     Example:
         >>> from hushvec.retrieval import compare
@@ -286,7 +274,7 @@ def evaluate(
     latency_queries: int = 200,
     baseline: Evaluation | None = None,
 ) -> Evaluation:
-    """Run every query once and measure the quality of the answers.
+    """Run every query once and measure the quality of the answers, by the formulas of `measures` and `hushvec.audit.bootstrap`.
 
     Args:
         index: a `PrivateIndex`, or any object with `search(queries, k)` whose answer has `ids` [m, k], the best first.
@@ -314,9 +302,6 @@ def evaluate(
     Edge cases:
         An id in `relevant` that the index does not have is never found. Documents with the same vector: the index's order decides.
 
-    Reference:
-        hushvec.retrieval.measures and hushvec.audit.bootstrap, for the formulas.
-
     Example:
         >>> import numpy as np
         >>> from types import SimpleNamespace
@@ -333,30 +318,31 @@ def evaluate(
         raise ValueError(f"queries must have shape (queries, dimension) with at least one query, got {tuple(queries.shape)}")
     rowwise.require_finite("queries", queries)
     right_documents(relevant, len(queries))
-    _require_baseline(baseline, len(queries), group_numbers(groups, len(queries)))
+    numbers = group_numbers(groups, len(queries))
+    if baseline is not None:
+        _require_baseline(baseline, len(queries), numbers)
     require_settings(confidence=confidence, resamples=resamples, seed=seed)
     timed = validate.whole_number("latency_queries", latency_queries, at_least=0)
-    row_cosines = None if clean is None else _document_cosines(index, clean)
+    row_cosines = None
+    if clean is not None:  # with the stored rows, behind the index's public map
+        vectors = getattr(index, "vectors", None)
+        if not callable(vectors):
+            raise TypeError(f"index must have vectors() where clean is given, got {validate.kind(index)}")
+        projection = getattr(getattr(index, "settings", None), "projection", None)
+        row_cosines = cosines(clean if projection is None else projection.transform(clean), vectors())
     answers, latency = _searched(index, queries, depths[-1], timed)
-    evaluation = evaluate_results(
-        np.concatenate([np.asarray(answer.ids) for answer in answers]),
-        relevant,
-        k=depths,
-        confidence=confidence,
-        resamples=resamples,
-        seed=seed,
-        groups=groups,
-        row_cosines=row_cosines,
-        latency=latency,
-        baseline=baseline,
-    )
+    settings: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed, "groups": groups}
+    ids = np.concatenate([np.asarray(answer.ids) for answer in answers])
+    evaluation = evaluate_results(ids, relevant, k=depths, **settings, row_cosines=row_cosines, latency=latency, baseline=baseline)
+    # 1 if the index brings rows to unit length; else None, and rows are taken to have the clip norm as their length
+    norm = 1.0 if getattr(getattr(index, "settings", None), "normalize", None) else None
     of_queries = None
     if hasattr(answers[0], "query_receipt"):
         receipt = answers[0].query_receipt
-        of_queries = 1.0 if receipt is None else theoretical_cosine(receipt, _row_norm(index))
+        of_queries = 1.0 if receipt is None else theoretical_cosine(receipt, norm)
     return replace(
         evaluation,
-        theoretical_cosine=_theory_of_documents(index),
+        theoretical_cosine=_theory_of_documents(index, norm),
         theoretical_query_cosine=of_queries,
         index_build_time_s=getattr(index, "build_time_s", None),
     )
@@ -387,8 +373,8 @@ def evaluate_results(
     if answers.ndim == 2 and answers.shape[1] < depths[-1]:
         raise ValueError(f"k must be at most {answers.shape[1]}, the columns of ids, got {depths[-1]}")
     values = per_query(judge(answers[:, : depths[-1]] if answers.ndim == 2 else answers, relevant), depths)
-    count = len(answers)
     settings: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
+    times = {} if latency is None else {f"latency_{name}": getattr(latency, name) for name in ("mean_ms", "std_ms", "p99_ms")}
     metrics = bootstrap(values, groups=groups, limits=_SHARES, **settings)
     if row_cosines is not None:
         metrics |= bootstrap({MEAN_COSINE: row_cosines}, **settings)
@@ -396,12 +382,10 @@ def evaluate_results(
         metrics=metrics,
         per_query=values,
         cosines=None if row_cosines is None else np.asarray(row_cosines, np.float64),
-        groups=group_numbers(groups, count),
+        groups=group_numbers(groups, len(answers)),
         k=depths,
         **settings,
-        latency_mean_ms=None if latency is None else latency.mean_ms,
-        latency_std_ms=None if latency is None else latency.std_ms,
-        latency_p99_ms=None if latency is None else latency.p99_ms,
+        **times,
     )
     if baseline is None:
         return evaluation
@@ -410,8 +394,6 @@ def evaluate_results(
 
 
 def _require_baseline(baseline: Any, queries: int, groups: NDArray[np.intp] | None) -> None:
-    if baseline is None:
-        return
     if not isinstance(baseline, Evaluation):
         raise TypeError(f"baseline must be an Evaluation or None, got {validate.kind(baseline)}")
     other = len(next(iter(baseline.per_query.values())))
@@ -432,24 +414,10 @@ def _searched(index: Index, queries: Any, depth: int, timed: int) -> tuple[list[
     return answers + singles, latency
 
 
-def _document_cosines(index: Any, clean: Any) -> NDArray[np.float64]:
-    """The cosine of each document with its stored row, behind the index's public map."""
-    vectors = getattr(index, "vectors", None)
-    if not callable(vectors):
-        raise TypeError(f"index must have vectors() where clean is given, got {validate.kind(index)}")
-    projection = getattr(getattr(index, "settings", None), "projection", None)
-    return cosines(clean if projection is None else projection.transform(clean), vectors())
-
-
-def _row_norm(index: Any) -> float | None:
-    """1 if the index brings rows to unit length; else None, and rows are taken to have the clip norm as their length."""
-    return 1.0 if getattr(getattr(index, "settings", None), "normalize", None) else None
-
-
-def _theory_of_documents(index: Any) -> float | None:
+def _theory_of_documents(index: Any, norm: float | None) -> float | None:
     """The expected cosine, averaged over all added documents by the receipts of their releases."""
     receipts = getattr(index, "receipts", None)
     if not receipts:
         return None if receipts is None else 1.0
-    theory = [theoretical_cosine(receipt, _row_norm(index)) for receipt in receipts]
+    theory = [theoretical_cosine(receipt, norm) for receipt in receipts]
     return float(np.average(theory, weights=[receipt.rows for receipt in receipts]))

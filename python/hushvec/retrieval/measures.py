@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,17 +31,11 @@ _BYTES_PER_GIB = 2**30
 
 @dataclass(frozen=True)
 class Judgements:
-    """The grade of every returned document.
+    """The grade of every returned document."""
 
-    Args:
-        gains: float64 [m, depth]: the grade of the document at each rank, 0 where it is not relevant.
-        ideal: float64 [m, depth]: the largest grades there are, in falling order.
-        relevant: float64 [m]: how many documents are relevant.
-    """
-
-    gains: NDArray[np.float64]
-    ideal: NDArray[np.float64]
-    relevant: NDArray[np.float64]
+    gains: NDArray[np.float64]  # [m, depth], the grade of the document at each rank, 0 where it is not relevant
+    ideal: NDArray[np.float64]  # [m, depth], the largest grades there are, in falling order
+    relevant: NDArray[np.float64]  # [m], how many documents are relevant
 
 
 def cutoffs(k: Any) -> tuple[int, ...]:
@@ -108,7 +102,7 @@ def right_documents(relevant: Any, queries: int) -> NDArray[Any] | list[dict[int
         raise TypeError("relevant must hold whole numbers or strings, got both")
     right = np.asarray(wanted)
     if right.dtype.kind == "i" and (right == NOBODY).any():
-        _refuse_nobody("relevant")
+        raise _nobody("relevant")
     return right
 
 
@@ -165,12 +159,12 @@ def _plain(name: str, one: Any) -> int | str:
     if not _is_id(one):
         raise TypeError(f"{name} must hold ids, whole numbers or strings, got {validate.kind(one)}")
     if one == NOBODY:
-        _refuse_nobody(name)
+        raise _nobody(name)
     return str(one) if isinstance(one, str) else int(one)
 
 
-def _refuse_nobody(name: str) -> NoReturn:
-    raise ValueError(f"{name} must not name {NOBODY}, which stands for a place left empty")
+def _nobody(name: str) -> ValueError:
+    return ValueError(f"{name} must not name {NOBODY}, which stands for a place left empty")
 
 
 def _name_of_kind(kind: str) -> str:
@@ -244,18 +238,12 @@ def _rows(name: str, value: Any) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Latency:
-    """Times of single searches in milliseconds.
-
-    Args:
-        mean_ms, std_ms: mean and standard deviation; std_ms is 0 for a single search.
-        p99_ms: 99th percentile, between the two nearest times.
-        searches: how many were timed.
-    """
+    """Times of single searches in milliseconds."""
 
     mean_ms: float
-    std_ms: float
-    p99_ms: float
-    searches: int
+    std_ms: float  # standard deviation; 0 for a single search
+    p99_ms: float  # 99th percentile, between the two nearest times
+    searches: int  # how many were timed
 
 
 def time_each(search: Callable[[Any], Any], queries: Any) -> tuple[list[Any], Latency]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -29,6 +30,9 @@ PER_QUERY = "query"
 # defaults: 0.45 at cosine 0.23 (privunit, epsilon 16), 0.71 at 0.43, 0.98 at 0.57 and 1.00 from 0.7 on.
 _MOSTLY_NOISE = 0.6
 
+# For scores that need no delta, one is stated only if it makes epsilon smaller by this factor.
+_WORTH_A_DELTA = 0.99
+
 NOTE_QUERIES = "every row got the noise of a single query, epsilon = {epsilon!r}, delta = {delta!r}; what is stated is for all of them"
 
 
@@ -54,9 +58,6 @@ class VectorNoise:
     Edge cases:
         A person with rows in several `add` calls, or who searches several times, pays for each: add the costs up. Together m queries
         cost m epsilon, those of the Gaussian kinds less (the exact composition).
-
-    Reference:
-        docs/retrieval.md: sides, and who is protected from whom.
 
     Example:
         >>> from hushvec.retrieval import VectorNoise
@@ -251,6 +252,24 @@ class ScoreNoise:
         """Standard deviation of the noise of one score, in units of a score."""
         mechanism = self.for_queries(1, k=validate.whole_number("k", k, at_least=1))
         return mechanism.noise_norm if isinstance(mechanism, VectorMechanism) else mechanism.noise_deviation
+
+
+def cost_of_queries(noise: ScoreNoise, queries: int) -> tuple[float, float]:
+    """(epsilon, delta) that so many adaptively chosen queries cost every document, over any number of searches.
+
+    The smallest epsilon that hushvec.accounting proves from any of the noise's losses, at its delta; without a delta the sum.
+    """
+    from hushvec.accounting import compose
+
+    count = validate.whole_number("queries", queries, at_least=1)
+    if count == 1:
+        return noise.cost()
+    pure = noise.mechanism != "gaussian"
+    together = (product_up(count, float(noise.epsilon)), 0.0) if pure else (math.inf, noise.delta)
+    if noise.delta == 0:
+        return together
+    best = min(compose([(loss, count)], delta=noise.delta).epsilon for loss in noise.losses)
+    return (best, noise.delta) if best < _WORTH_A_DELTA * together[0] else together
 
 
 @lru_cache(maxsize=256)

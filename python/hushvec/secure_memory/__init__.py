@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._util.lazy import at_first_use, needs_extra
 from hushvec.errors import CacheFileError, SecureMemoryError, SecureMemoryWarning
-from hushvec.secure_memory.buffer import BackgroundScrub, SecureBuffer
-from hushvec.secure_memory.report import overwrite_freed_memory, status
+from hushvec.secure_memory.buffer import BackgroundScrub, SecureBuffer, overwrite_freed_memory, status
 
 if TYPE_CHECKING:
-    from hushvec.secure_memory.digests import model_digest
-    from hushvec.secure_memory.transformers_cache import SecureCache
+    from hushvec.secure_memory.transformers_cache import SecureCache, model_digest
 
 __all__ = [
     "BackgroundScrub",
@@ -31,7 +29,7 @@ __all__ = [
     "status",
 ]
 
-_import, __dir__ = at_first_use(globals(), {"SecureCache": "transformers_cache", "model_digest": "digests"})
+_import, __dir__ = at_first_use(globals(), {"SecureCache": "transformers_cache", "model_digest": "transformers_cache"})
 
 
 def __getattr__(name: str) -> Any:

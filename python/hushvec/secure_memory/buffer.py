@@ -1,14 +1,19 @@
-"""Bytes on locked pages, with numpy and torch views that copy nothing, and zeros when the program goes to the background."""
+"""Bytes on locked pages, with numpy and torch views that copy nothing; zeros when the program goes to the background; what the
+operating system grants and refuses, in words."""
 
 from __future__ import annotations
 
+import errno
 import math
 import os
+import resource
 import signal
 import threading
+import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +22,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from hushvec._native import _core
 from hushvec._util.lazy import needs_extra
-from hushvec._util.validate import kind, whole_number
-from hushvec.errors import SecureMemoryError
-from hushvec.secure_memory.report import accept_or_raise, sentences
+from hushvec._util.validate import flag, kind, whole_number
+from hushvec.errors import SecureMemoryError, SecureMemoryWarning
 
 if TYPE_CHECKING:
     import torch
@@ -27,6 +31,57 @@ if TYPE_CHECKING:
 # Signals whose default is to stop the process: Ctrl-Z, and the terminal of another job.
 STOPPING = tuple(getattr(signal, name) for name in ("SIGTSTP", "SIGTTIN", "SIGTTOU") if hasattr(signal, name))
 _BY_DEFAULT = STOPPING[:1]
+CAP_IPC_LOCK = 14
+
+# What each refusal means for the contents.
+_CONSEQUENCE = {
+    "lock": "the memory may be swapped out to disk",
+    "leave_out_of_dumps": "a core dump of this process has the contents in it",
+    "wipe_on_fork": "children made by fork() are wiped by a handler instead of the kernel, children made by clone() are not",
+}
+_CALL = {"lock": "mlock", "leave_out_of_dumps": "madvise(MADV_DONTDUMP)", "wipe_on_fork": "madvise(MADV_WIPEONFORK)"}
+
+_warned: set[tuple[str, int]] = set()
+
+
+def lock_limit() -> int | None:
+    """RLIMIT_MEMLOCK in bytes; None where there is no limit."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def ignores_lock_limit() -> bool:
+    """Whether this process has the capability CAP_IPC_LOCK, as root usually does."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return False
+    effective = next((line.split()[1] for line in lines if line.startswith("CapEff:")), "0")
+    return bool(int(effective, 16) >> CAP_IPC_LOCK & 1)
+
+
+def sentences(refusals: Mapping[str, int]) -> list[str]:
+    """One for each request that was refused."""
+    return [_sentence(request, code) for request, code in refusals.items() if code != 0]
+
+
+def _sentence(request: str, code: int) -> str:
+    reason = f"{_CALL[request]} was refused ({os.strerror(code)}"
+    limit = lock_limit()
+    if request == "lock" and code in (errno.ENOMEM, errno.EPERM, errno.EAGAIN) and limit is not None:
+        reason += f"; RLIMIT_MEMLOCK is {limit} bytes, see `ulimit -l`"
+    return f"{reason}): {_CONSEQUENCE[request]}"
+
+
+def accept_or_raise(refusals: Mapping[str, int], *, strict: bool) -> None:
+    """Raise for a refusal if `strict`, else warn of each reason once."""
+    refused = {request: code for request, code in refusals.items() if code != 0}
+    if refused and strict:
+        raise SecureMemoryError("; ".join(sentences(refused)))
+    for request, code in refused.items():
+        if (request, code) not in _warned:
+            warnings.warn(_sentence(request, code), SecureMemoryWarning, stacklevel=3)
+            _warned.add((request, code))
 
 
 class SecureBuffer:
@@ -34,10 +89,8 @@ class SecureBuffer:
 
     Args:
         nbytes: size in bytes, >= 1. Whole pages are taken, with a guard page before and after them.
-        strict: True raises where the operating system refuses any part of the protection; False warns, once for each reason.
-
-    Raises:
-        SecureMemoryError: `strict`, and a protection was refused. Nothing has been written.
+        strict: True raises SecureMemoryError where the operating system refuses any part of the protection, before anything is
+            written; False warns, once for each reason.
 
     Guarantees:
         The pages are zeroed by `scrub`, `release`, the end of a `with` block, when the last of the buffer and its views goes, and when
@@ -66,12 +119,10 @@ class SecureBuffer:
 
     def __init__(self, nbytes: int, *, strict: bool = False) -> None:
         size = whole_number("nbytes", nbytes, at_least=1)
-        if not isinstance(strict, bool):
-            raise TypeError(f"strict must be True or False, got {kind(strict)}")
+        self._strict = flag("strict", strict)
         pages = _core.LockedPages(size)
         accept_or_raise(pages.refusals, strict=strict)
         self._pages: _core.LockedPages | None = pages
-        self._strict = strict
         self.nbytes = size
 
     @property
@@ -91,8 +142,7 @@ class SecureBuffer:
     def memory(self) -> memoryview:
         """A view as bytes; writing to it writes to the buffer: ``source.readinto(key.memory())`` makes no copy in between.
 
-        Raises:
-            SecureMemoryError: the buffer was released; or it is strict and lost its protection in a forked child.
+        SecureMemoryError: the buffer was released; or it is strict and lost its protection in a forked child.
         """
         pages = self._open()
         accept_or_raise(pages.refusals, strict=self._strict)   # a child asks for its own locks, which may be refused
@@ -105,7 +155,6 @@ class SecureBuffer:
             dtype: of the elements; object dtypes are refused.
             shape: of the view; None takes all whole elements after `offset`.
             offset: where the view begins, in bytes; a multiple of an element's.
-
         """
         element = np.dtype(dtype)
         if element.hasobject:
@@ -264,3 +313,58 @@ class BackgroundScrub:
         finally:
             with suppress(ValueError):
                 signal.signal(number, self._stop)
+
+
+def status() -> dict[str, Any]:
+    """Say how much memory for secrets this process holds, and what the operating system grants.
+
+    It allocates and frees a test page, so that the answer is current.
+
+    Returns:
+        "lock_limit_bytes": RLIMIT_MEMLOCK, None without one. "ignores_lock_limit": whether the process has CAP_IPC_LOCK.
+        "buffer_bytes", "locked_buffer_bytes": pages of SecureBuffers. "keys": generator keys and reserved streams that are alive;
+        "key_bytes", "locked_key_bytes": their pages. "refused": a sentence for each protection that a small buffer would not
+        have now; [] is best. "keys_refused": the same for the newest page of generator keys. Nothing warns of the latter.
+
+    Example:
+        >>> from hushvec.secure_memory import SecureBuffer, status
+        >>> with SecureBuffer(1000) as buffer:
+        ...     status()["buffer_bytes"] >= 1000
+        True
+    """
+    refused = _core.LockedPages(1).refusals
+    report = _core.memory_report()
+    return {
+        "lock_limit_bytes": lock_limit(),
+        "ignores_lock_limit": ignores_lock_limit(),
+        "buffer_bytes": report["bytes"] - report["key_bytes"],
+        "locked_buffer_bytes": report["locked_bytes"] - report["locked_key_bytes"],
+        "keys": report["key_slots"],
+        "key_bytes": report["key_bytes"],
+        "locked_key_bytes": report["locked_key_bytes"],
+        "refused": sentences(refused),
+        "keys_refused": sentences(report["key_refusals"]),
+    }
+
+
+def overwrite_freed_memory(on: bool = True) -> None:
+    """Let free() overwrite what it frees, in the whole process, from now on (glibc's M_PERTURB).
+
+    A model computes keys, values and hidden states in ordinary memory, and the C library leaves them there when torch frees them.
+    It has to be on before the memory in question is freed; `on=False` ends it. A C library without such a setting (musl, for example)
+    raises SecureMemoryError.
+
+    Guarantees:
+        None on its own: blocks of up to about a kilobyte that a thread keeps for its next request are not overwritten, memory in
+        use is not protected at all, and allocators other than the C library's are not reached. docs/secure_memory.md measures it.
+
+    Reference:
+        mallopt(3), M_PERTURB; the environment variable MALLOC_PERTURB_=85 does the same from the start of a process.
+
+    Example:
+        >>> from hushvec.secure_memory import overwrite_freed_memory
+        >>> overwrite_freed_memory(True)
+        >>> overwrite_freed_memory(False)
+    """
+    if not _core.overwrite_freed_memory(flag("on", on)):
+        raise SecureMemoryError("the C library cannot overwrite what it frees: mallopt(M_PERTURB) is not there")

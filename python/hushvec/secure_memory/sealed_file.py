@@ -53,9 +53,6 @@ class Header:
     plain_bytes: int
     layers: tuple[Layer, ...]
 
-    def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self), sort_keys=True).encode()
-
 
 def key_bytes(key: Any) -> Any:
     """The 32 bytes of a key, not copied. A key of zeros is what a scrubbed buffer holds, so it is refused."""
@@ -81,7 +78,7 @@ def write(path: Path, header: Header, key: Any, pieces: Iterable[memoryview]) ->
         raise ValueError(f"a cache must have at most {_MOST_PLAIN_BYTES} bytes in one file, got {header.plain_bytes}")
     ciphers = _ciphers()
     nonce = os.urandom(_NONCE_BYTES)
-    described = header.to_bytes()
+    described = json.dumps(asdict(header), sort_keys=True).encode()
     start = _START.pack(MAGIC, VERSION, len(described)) + described + nonce
     encryptor = ciphers.Cipher(ciphers.algorithms.AES(key), ciphers.modes.GCM(nonce)).encryptor()
     encryptor.authenticate_additional_data(start)

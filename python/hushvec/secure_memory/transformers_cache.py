@@ -1,8 +1,9 @@
-"""A key-value cache for transformers in locked memory, with an encrypted file of its first positions."""
+"""A key-value cache for transformers in locked memory, with an encrypted file of its first positions, and the name of a model."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -18,7 +19,6 @@ from transformers.cache_utils import CacheLayerMixin
 from hushvec._util.validate import kind, whole_number
 from hushvec.errors import CacheFileError, SecureMemoryError
 from hushvec.secure_memory.buffer import SecureBuffer
-from hushvec.secure_memory.digests import model_digest
 from hushvec.secure_memory.sealed_file import Header, Layer, SealedFile, key_bytes, write
 
 _ALIGNMENT = 64
@@ -26,6 +26,14 @@ Key: TypeAlias = "bytes | bytearray | memoryview | SecureBuffer"
 _DIGEST_BYTES = 32
 _NO_TOKENS = bytes(_DIGEST_BYTES)
 _DTYPES = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16", "float64")}
+
+
+# Fields of a configuration that do not affect the numbers that a model computes.
+_NOT_THE_MODEL = {"_name_or_path", "architectures", "transformers_version"}
+_NOT_THE_ADAPTER = {"auto_mapping", "base_model_name_or_path", "inference_mode", "peft_version", "revision"}
+
+# Of an adapter layer: scratch space, how it was loaded, and what the property active_adapters says in one form.
+_NOT_THE_LAYER = {"_caches", "kwargs", "active_adapter", "_active_adapter"}
 
 
 class KeysAndValues:
@@ -289,14 +297,12 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
     """A cache that `generate` and models take as `past_key_values`, whose keys and values lie in SecureBuffers.
 
     Args:
-        config: of the model, which says what kind each layer is; None makes every layer attend to all positions.
+        config: of the model, which says what kind each layer is: full or sliding-window attention, others are refused. None makes
+            every layer attend to all positions.
         capacity: positions to make room for at first. It doubles as needed; the old pages are zeroed. Enough for a whole conversation
             saves the copies.
         strict: True raises where the operating system refuses a part of the protection, before a state is written.
         model_id: names the weights; files are saved and loaded under it. `for_model` takes `model_digest(model)`.
-
-    Raises:
-        ValueError: the model has layers that are neither full nor sliding-window attention.
 
     Guarantees:
         What the cache itself holds is protected as `SecureBuffer` says, never exists in two places, and is zeroed by `scrub`, `reset`,
@@ -391,11 +397,6 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
             tokens: [batch, at least `positions`] token ids that the positions were computed from; a digest of them is saved inside
                 the encryption, and `load` can compare it.
 
-        Raises:
-            TypeError, ValueError: a bad key, more positions than there are, tokens of another shape, no model_id, or a pass that went
-                on behind the positions.
-            SecureMemoryError: the contents were lost to a fork.
-
         Guarantees:
             Without the key the file shows only the model_id, the shapes and the number of positions; a changed file is refused. With
             the key it shows nothing of what came after the positions. One key is good for 2^32 files (NIST SP 800-38D, section 8.3).
@@ -431,16 +432,11 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         """Replace what the cache holds by a file's positions.
 
         Args:
-            path: of a file that `save` wrote.
-            key: the 32 bytes it was saved under.
+            path, key: of a file that `save` wrote, and the 32 bytes it was saved under.
             tokens: [batch, at least as many as the file's positions] token ids; refused if their digest is not the file's.
 
-        Returns:
-            The number of positions that the cache now holds.
-
-        Raises:
-            CacheFileError: another key, another model, other tokens, a changed or truncated file, no such kind of file. After every
-                error the cache is as it was before.
+        Returns the number of positions that the cache now holds. CacheFileError for another key, model or tokens and for a changed or
+        truncated file; after every error the cache is as it was before.
         """
         secret = key_bytes(key)
         model_id = self._named()
@@ -449,7 +445,11 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
             header = sealed.header
             self._require_fit(header, model_id, path)
             expected = None if tokens is None else _digest_of(tokens, header.batch, header.positions)
-            fresh = [self._room_for(layer, header) for layer in header.layers]
+            capacity, fresh = max(self.capacity, header.positions), []
+            for layer in header.layers:
+                shape, dtype = (header.batch, layer.heads, 0), _DTYPES[header.dtype]
+                like = torch.empty((*shape, layer.key_width), dtype=dtype), torch.empty((*shape, layer.value_width), dtype=dtype)
+                fresh.append(KeysAndValues(like, header.batch, capacity, strict=self.strict))
             digest = bytearray(_DIGEST_BYTES)
 
             def pieces() -> Iterator[memoryview]:
@@ -493,11 +493,6 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         ):
             raise CacheFileError(f"{path}: its header contradicts itself")
 
-    def _room_for(self, layer: Layer, header: Header) -> KeysAndValues:
-        widths, dtype = (layer.key_width, layer.value_width), _DTYPES[header.dtype]
-        keys, values = (torch.empty((header.batch, layer.heads, 0, width), dtype=dtype) for width in widths)
-        return KeysAndValues((keys, values), header.batch, max(self.capacity, header.positions), strict=self.strict)
-
 
 def _windows(config: Any) -> list[int | None]:
     """The sliding window of each layer, None for full attention: as transformers itself reads the configuration."""
@@ -524,3 +519,59 @@ def _digest_of(tokens: Any, batch: int, positions: int) -> bytes:
     if ids.ndim != 2 or ids.shape[0] != batch or ids.shape[1] < positions:
         raise ValueError(f"tokens must be [{batch}, at least {positions}], got {list(ids.shape)}")
     return hashlib.sha256(ids[:, :positions].astype("<i8").tobytes()).digest()
+
+
+def model_digest(model: Any) -> str:
+    """SHA-256 over a model's configuration, all its weights and the state of its adapters, as 64 hexadecimal digits.
+
+    Two trainings of one architecture, an adapter before and after a step, two precisions of one checkpoint, and one model with
+    another PEFT adapter active, disabled, merged or scaled: each has its own digest. Every weight is read, inactive adapters too.
+
+    Edge cases:
+        Weights that are not plain tensors (packed ones of torch's own quantization) are refused. Adapters count as they are at the
+        call: ask again after switching them. Hooks, replaced methods and the attention kernel are not seen. Another release of
+        transformers may write a configuration with other fields: the digest then differs, and a cache saved before is refused.
+    """
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch module, got {type(model).__name__}")
+    config: Any = getattr(model, "config", None)
+    fields = config.to_dict() if hasattr(config, "to_dict") else None
+    described = {} if fields is None else {name: value for name, value in fields.items() if name not in _NOT_THE_MODEL}
+    digest = hashlib.sha256(b"" if fields is None else json.dumps(described, sort_keys=True, default=str).encode())
+    state = _adapter_state(model)
+    digest.update(len(state).to_bytes(8, "little") + state)
+    for name, weight in sorted(model.state_dict().items()):
+        if not isinstance(weight, torch.Tensor) or weight.is_quantized:
+            found = f"{kind(weight)} for {name}"
+            raise TypeError(f"weights must be plain tensors to be told apart, got {found}: give a model_id of your own")
+        header = json.dumps([name, str(weight.dtype), list(weight.shape)])
+        digest.update(len(header).to_bytes(8, "little") + header.encode())
+        content: Any = weight.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _adapter_state(model: Any) -> bytes:
+    """The active adapters, and how they are active. PEFT keeps that in its layers: inactive adapters have weights too."""
+    own = vars(torch.nn.Module()).keys() | _NOT_THE_LAYER
+    layers = []
+    for name, module in model.named_modules():
+        if isinstance(getattr(type(module), "active_adapters", None), property):
+            fields = {field: value for field, value in vars(module).items() if field not in own}
+            layers.append([name, type(module).__name__, _plain(module.active_adapters), _plain(fields)])
+    return json.dumps(layers, sort_keys=True).encode() if layers else b""
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it, the same in every process; for any other object its type."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(json.dumps(_plain(one), sort_keys=True) for one in value)
+    if callable(getattr(value, "to_dict", None)):
+        return _plain({name: one for name, one in value.to_dict().items() if name not in _NOT_THE_ADAPTER})
+    return kind(value)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.lazy import needs_extra
-from hushvec.embedders.answers import embedded_rows
+from hushvec.embedders.protocol import embedded_rows
 from hushvec.embedders.sources import SourceModel, as_embedding_model, open_embedding_model
 from hushvec.serve.failures import ServiceError
 from hushvec.serve.metrics import span

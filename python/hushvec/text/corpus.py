@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hushvec._util import validate
 from hushvec._util.display import Progress
 from hushvec._util.lines import SHIPPED_SENTENCES, distinct_texts, shipped_texts, texts_of_file
-from hushvec.embedders.answers import embedded_rows
+from hushvec.embedders.protocol import embedded_rows
 from hushvec.embedders.sources import SourceModel, as_embedding_model, model_id_of
 from hushvec.mechanisms.public_arrays import load_npz, save_npz
 

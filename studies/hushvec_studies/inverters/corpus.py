@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from hushvec._util.display import Progress
 from hushvec._util.lines import distinct_texts, texts_of_file
 from hushvec._util.publish import private_opener
-from hushvec.embedders.answers import embedded_rows
 from hushvec.embedders.checkpoints import Tokens, learned_byte_pairs
+from hushvec.embedders.protocol import embedded_rows
 from hushvec.embedders.sources import SourceModel
 
 

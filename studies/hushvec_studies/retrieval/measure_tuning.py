@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from hushvec.audit.indexes.tuning import TunedEpsilon
+from hushvec.audit.indexes.membership import TunedEpsilon
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise, tune_epsilon
 
 SIDES = {

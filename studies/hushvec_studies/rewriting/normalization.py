@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field, field_validator
 
-from hushvec.embedders.answers import embedded_rows
+from hushvec.embedders.protocol import embedded_rows
 from hushvec.embedders.sources import open_embedding_model
 from hushvec.text import MiniLMEmbedder
 from hushvec.text.inverters import Vec2TextInverter

@@ -7,7 +7,7 @@ import pytest
 
 from audit.indexes.small_indexes import OnDocuments, Plain, directions
 from hushvec.audit.indexes.bounds import membership_bound
-from hushvec.audit.indexes.tuning import tune_epsilon
+from hushvec.audit.indexes.membership import tune_epsilon
 
 POOL = directions(1000, 8)
 QUICK = dict(attack="released", k=1, shadow_models=2, resamples=100, fpr=0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 from hushvec._util import validate
 
@@ -17,12 +18,10 @@ def membership_bound(epsilon: float, delta: float, fpr: float) -> float:
         delta: in [0, 1).
         fpr: in [0, 1], share of non-members that the attack calls members.
 
-    Returns:
-        min(e^epsilon fpr + delta, 1 - e^-epsilon (1 - delta - fpr), 1), rounded up.
-
     Guarantees:
-        Holds for expected rates, over the choice of members, the noise, and candidates drawn from the pool, whatever else the attack
-        knows: all other documents, both vectors of a replaced pair, the mechanism. A measured rate scatters around it.
+        min(e^epsilon fpr + delta, 1 - e^-epsilon (1 - delta - fpr), 1), rounded up. It holds for expected rates, over the choice of
+        members, the noise, and candidates drawn from the pool, whatever else the attack knows: all other documents, both vectors of a
+        replaced pair, the mechanism. A measured rate scatters around it.
 
     Reference:
         Wasserman and Zhou, "A statistical framework for differential privacy" (2010), theorem 2.4; Kairouz, Oh, Viswanath,
@@ -33,10 +32,12 @@ def membership_bound(epsilon: float, delta: float, fpr: float) -> float:
         >>> round(membership_bound(1.0, 1e-5, 0.01), 5)
         0.02719
     """
-    epsilon, delta = _promise(epsilon, delta)
+    epsilon, delta, growth = *_promise(epsilon, delta), math.inf
     if not 0 <= (fpr := validate.number("fpr", fpr)) <= 1:
         raise ValueError(f"fpr must be in [0, 1], got {fpr!r}")
-    left = fpr * _exp(epsilon) + delta if fpr > 0 else delta
+    with suppress(OverflowError):
+        growth = math.exp(epsilon)
+    left = fpr * growth + delta if fpr > 0 else delta
     right = 1 - math.exp(-epsilon) * (1 - delta - fpr)
     return min(1.0, left * _UP, right * _UP)
 
@@ -65,11 +66,9 @@ def identification_bound(epsilon: float, delta: float, candidates: int) -> float
         epsilon, delta: of one row.
         candidates: c >= 1, vectors in the list, each equally likely to be behind a row.
 
-    Returns:
-        (e^epsilon + (c - 1) delta) / (e^epsilon + c - 1), at most 1, rounded up.
-
     Guarantees:
-        For any adversary that names one vector for a row, from that row and what it knows of the list:
+        (e^epsilon + (c - 1) delta) / (e^epsilon + c - 1), at most 1, rounded up.
+        It holds for any adversary that names one vector for a row, from that row and what it knows of the list:
         docs/proofs/membership_bound.md, claim 5.
 
     Example:
@@ -103,10 +102,3 @@ def epsilon_for(target_tpr: float, fpr: float, delta: float) -> float:
 
 def _promise(epsilon: float, delta: float) -> tuple[float, float]:
     return validate.not_negative("epsilon", epsilon), validate.delta(delta, zero_allowed=True)
-
-
-def _exp(value: float) -> float:
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.inf

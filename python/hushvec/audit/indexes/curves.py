@@ -107,19 +107,14 @@ def at_threshold(members: Scores, others: Scores, threshold: float, confidence: 
 def _resampled(curve: RocCurve, resamples: int, random: np.random.Generator) -> Iterator[tuple[Counts, Counts]]:
     """Blocks of counts [resamples, thresholds]."""
     places = [np.repeat(np.arange(len(curve.thresholds)), counts) for counts in (curve.members, curve.others)]
-    largest = max(1, _BLOCK_COUNTS // max(len(curve.thresholds), *map(len, places)))
+    width = len(curve.thresholds)
+    largest = max(1, _BLOCK_COUNTS // max(width, *map(len, places)))
     for first in range(0, resamples, largest):
         rows = min(largest, resamples - first)
-        yield (
-            _drawn_counts(places[0], rows, len(curve.thresholds), random),
-            _drawn_counts(places[1], rows, len(curve.thresholds), random),
-        )
-
-
-def _drawn_counts(places: NDArray[np.intp], rows: int, width: int, random: np.random.Generator) -> Counts:
-    drawn = places[random.integers(0, len(places), (rows, len(places)))]
-    cells = drawn + np.arange(rows)[:, None] * width
-    return np.bincount(cells.ravel(), minlength=rows * width).reshape(rows, width)
+        drawn = (side[random.integers(0, len(side), (rows, len(side)))] for side in places)
+        cells = ((one + np.arange(rows)[:, None] * width).ravel() for one in drawn)
+        members, others = (np.bincount(one, minlength=rows * width).reshape(rows, width) for one in cells)
+        yield members, others
 
 
 def _shares(counts: Counts) -> Scores:

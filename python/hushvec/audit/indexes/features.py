@@ -50,15 +50,7 @@ Flags = NDArray[np.bool_]
 # Scores of one vector, computed in two ways, differ by about this much.
 _ROUNDING = 1e-6
 
-FEATURES = (
-    "max_score",
-    "mean_score",
-    "std_score",
-    "hits_in_topk",
-    "mean_rank_when_hit",
-    "max_rank_hit",
-    "score_gini",
-)
+FEATURES = ("max_score", "mean_score", "std_score", "hits_in_topk", "mean_rank_when_hit", "max_rank_hit", "score_gini")
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,6 @@ class InversionResult:
         cosines: mean cosine with the true vector of "released" (the row as it is), "linear" (the row, with public second moments),
             "best candidate" and "posterior mean" (over the list).
         reconstruction: the name with the largest of them, on these rows.
-        rows, candidates: how many.
         confidence: of every interval.
     """
 
@@ -49,7 +48,7 @@ class InversionResult:
     identified_bound: float
     cosines: Mapping[str, Estimate]
     reconstruction: str
-    rows: int
+    rows: int  # how many
     candidates: int
     confidence: float
     details: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -1,4 +1,8 @@
-"""`membership_inference`: is a document in the index? Rates, intervals, the bound of the claim, and what they prove."""
+"""`membership_inference`: is a document in the index? `tune_epsilon`: the largest epsilon at which that attack stays below a limit.
+
+The answer of `tune_epsilon` depends on the documents that are attacked, and no noise protects it. Tuned on the documents that are then
+released, it leaks something about them that no receipt counts; tuned on other people's documents it does not.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,20 @@ from typing import Any
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec._util.display import Sheet, at_least, confidence_of, plural, shown
-from hushvec._util.statistics import Estimate
-from hushvec.audit.indexes.bounds import membership_auc_bound, membership_bound
+from hushvec._util.display import Sheet, at_least, at_most, confidence_of, number, plural, shown
+from hushvec._util.statistics import Estimate, clopper_pearson_upper
+from hushvec.audit.indexes.bounds import epsilon_for, membership_auc_bound, membership_bound
 from hushvec.audit.indexes.curves import FixedThreshold, RocCurve, at_threshold, bootstrap
-from hushvec.audit.indexes.lower_bound import (
+from hushvec.audit.indexes.shadows import RESAMPLES, Game, play, random_of
+from hushvec.audit.indexes.statistics import (
     EpsilonBound,
     audited_epsilon,
     epsilon_from_rates,
-    pair_statistics,
-)
-from hushvec.audit.indexes.shadows import RESAMPLES, Game, play, random_of
-from hushvec.audit.indexes.statistics import (
     likelihood_statistics,
     logistic_statistic,
     memberships,
     observe,
+    pair_statistics,
     released_claim,
     released_pairs,
     released_statistic,
@@ -37,6 +39,13 @@ ATTACKS = tuple(FEWEST_SHADOWS)
 
 Claim = tuple[float, float]
 
+PRIVATE, PUBLIC = "private documents", "public documents"
+_NOTES = {
+    PRIVATE: "the epsilons and rates were measured on private documents without noise: they depend on every one of them, no receipt "
+    "covers that, and releasing at this epsilon or publishing it gives it away; public_documents= tunes on other people's",
+    PUBLIC: "the epsilons and rates were measured on documents that the caller calls public, and say nothing about any others",
+}
+
 
 @shown
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +53,6 @@ class MembershipResult:
     """How well an attack tells members of an index from others, beside what the claim allows. `print` shows both.
 
     Args:
-        attack: "logistic", "likelihood" or "released".
         statistic: what candidates were judged by: of those that the attack tried the one that was best on the shadows.
         auc: area under the ROC curve, with a bootstrap interval over candidates.
         tpr: {fpr: rate of true positives at that rate of false ones}; the interval includes the threshold's own uncertainty.
@@ -54,10 +62,8 @@ class MembershipResult:
         epsilon_lower: with probability at least `confidence` the true epsilon is no smaller. `epsilon` says how it was found.
         bound: {"auc": ..., fpr: ...}: what the claim allows any attack; 1 without a claim.
         confidence: of every interval and of epsilon_lower, each alone.
-        candidates: judged in each target model, half of them members.
-        queries: asked about each candidate.
-        k, shadow_models, target_models: as asked for.
-        roc: the whole curve.
+        candidates, queries: judged in each target model, half of them members; asked about each.
+        attack, k, shadow_models, target_models: as asked for.
         details: mean probability for non-members; the bound on epsilon from the rates in `fixed`, for an adversary that knows no
             ids; the area of every statistic tried, on shadows and targets.
     """
@@ -170,8 +176,7 @@ def membership_inference(
             what the receipts say. (epsilon, delta): of all that is asked about one candidate. A function of the number of queries.
             None: no claim.
         confidence: of each interval and of epsilon_lower.
-        resamples: of the bootstrap.
-        seed: of members, key streams and resampling; None: from the operating system.
+        resamples, seed: of the bootstrap; of members, key streams and resampling, None: from the operating system.
         progress: called with 1 after each of the models.
 
     Guarantees:
@@ -222,11 +227,7 @@ def judge(
     confidence: float = 0.95,
     resamples: int = 1000,
 ) -> MembershipResult:
-    """`membership_inference` from where the models have been searched: arguments and result are the same.
-
-    Args:
-        game: of `play`, or one of its `game.at(k)`.
-    """
+    """`membership_inference` from where the models have been searched, a game of `play` or `game.at(k)`: same arguments and result."""
     rates_of_false = _rates(attack, fprs, confidence, resamples)
     if len(game.shadows) < FEWEST_SHADOWS[attack]:
         raise ValueError(
@@ -254,6 +255,10 @@ def judge(
         confidence=confidence,
         queries=game.queries.shape[1] * (2 if both else 1),
     )
+    bounds: dict[str | float, float] = {"auc": 1.0, **dict.fromkeys(rates_of_false, 1.0)}
+    if promised is not None:
+        bounds = {"auc": membership_auc_bound(*promised), **{fpr: membership_bound(*promised, fpr) for fpr in rates_of_false}}
+    claimed, delta = promised or (None, 0.0)
     return MembershipResult(
         attack=attack,
         statistic=chosen.name,
@@ -264,10 +269,10 @@ def judge(
             for fpr, threshold in thresholds.items()
         },
         avg_membership_score=float(chosen.chances[inside].mean()),
-        epsilon_claimed=promised[0] if promised else None,
-        delta=promised[1] if promised else 0.0,
+        epsilon_claimed=claimed,
+        delta=delta,
         epsilon_lower=lower.epsilon_lower,
-        bound=bounds_of(promised, rates_of_false),
+        bound=bounds,
         epsilon=lower,
         confidence=confidence,
         candidates=len(game.documents),
@@ -282,7 +287,7 @@ def judge(
                 chosen.targets[inside],
                 chosen.targets[~inside],
                 list(thresholds.values()),
-                delta=promised[1] if promised else 0.0,
+                delta=delta,
                 confidence=confidence,
             ),
             "statistics": {
@@ -294,13 +299,6 @@ def judge(
             },
         },
     )
-
-
-def bounds_of(promised: Claim | None, fprs: Sequence[float]) -> dict[str | float, float]:
-    """Limits that a claim sets to any attack: {"auc": ..., fpr: ...}; 1 without a claim."""
-    if promised is None:
-        return {"auc": 1.0, **dict.fromkeys(fprs, 1.0)}
-    return {"auc": membership_auc_bound(*promised), **{fpr: membership_bound(*promised, fpr) for fpr in fprs}}
 
 
 def _rates(attack: Any, fprs: Any, confidence: Any, resamples: Any) -> tuple[float, ...]:
@@ -340,3 +338,189 @@ def _promised(game: Game, attack: str, claim: Any) -> tuple[Claim | None, bool]:
     if once is None or math.isinf(once[0]):
         return None, False
     return (float(once[0]), float(once[1])), tuple(once) == tuple(twice or ())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One epsilon that was tried."""
+
+    epsilon: float  # the argument of make_index
+    tpr: Estimate  # the attack's rate of true positives, with an interval of its share of the confidence
+    meets: bool  # whether the whole interval is at most the limit
+    utility: float | None  # what the caller's measure says; None without one
+    result: MembershipResult  # the whole attack
+
+    @property
+    def words(self) -> str:
+        utility = "" if self.utility is None else f"; utility {number(self.utility)}"
+        return f"rate {self.tpr}: {'meets' if self.meets else 'does not meet'} the limit{utility}"
+
+
+@shown
+@dataclass(frozen=True, kw_only=True)
+class TunedEpsilon:
+    """The result of the search. `print` shows every trial.
+
+    Args:
+        epsilon: of those tried the most useful one that meets the limit; None if none does.
+        epsilon_proven: the largest epsilon of a document, for all queries about it, at which no attack at all can exceed the limit.
+        tuned_on: "private documents" or "public documents". Private ones make epsilon and trials private too: see `note`.
+        confidence: with at least this probability the attack's expected rate is below the limit at every epsilon that is said to
+            meet it, as far as bootstrap intervals go.
+        trials: in the order of epsilon.
+    """
+
+    epsilon: float | None
+    epsilon_proven: float
+    target_tpr: float
+    fpr: float
+    tuned_on: str
+    confidence: float
+    trials: tuple[Trial, ...]
+
+    @property
+    def note(self) -> str:
+        """How private the answer is, by the documents that it was tuned on."""
+        return _NOTES[self.tuned_on]
+
+    def _sheet(self) -> Sheet:
+        found = "no epsilon meets" if self.epsilon is None else f"epsilon {number(self.epsilon)} meets"
+        facts = [
+            ("limit", f"a rate of {self.target_tpr:g} at {self.fpr:g} false positives"),
+            ("proven", f"no attack at all can exceed it up to epsilon {at_most(self.epsilon_proven)}"),
+            *((f"epsilon {number(trial.epsilon)}", trial.words) for trial in self.trials),
+            ("confidence", f"{confidence_of(self.confidence)} for all trials together"),
+        ]
+        return Sheet(f"Tuned epsilon: {found} the limit", tuple(facts), (THIS_ATTACK, self.note))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the curves, ready for JSON."""
+        return {
+            **vars(self),
+            "note": self.note,
+            "trials": [{**vars(trial), "tpr": asdict(trial.tpr), "result": trial.result.to_dict()} for trial in self.trials],
+        }
+
+
+def tune_epsilon(
+    make_index: Callable[[float, _core.Generator], Any],
+    documents: Any = None,
+    queries: Any = None,
+    *,
+    public_documents: Any = None,
+    target_tpr: float,
+    fpr: float = 0.001,
+    low: float = 0.1,
+    high: float = 64.0,
+    steps: int = 8,
+    attack: str = "likelihood",
+    utility: Callable[[float], float] | None = None,
+    k: int = 10,
+    shadow_models: int = 16,
+    target_models: int = 1,
+    candidates: int | None = None,
+    confidence: float = 0.95,
+    resamples: int = 1000,
+    seed: int | None = 2025,
+    progress: Callable[[int], None] | None = None,
+) -> TunedEpsilon:
+    """Bisect for the largest epsilon at which an attack's rate of true positives stays below a limit.
+
+    Args:
+        make_index: takes epsilon and a hushvec.Generator, returns an empty index as for `membership_inference`.
+        documents: private ones, as for `membership_inference`. The answer is then private too: do not publish it.
+        public_documents: the same of other people, who are not in the index that is built in the end; instead of `documents`.
+        queries, attack, k, shadow_models, target_models, candidates, resamples, seed: as for `membership_inference`.
+        target_tpr: the limit, in (fpr, 1).
+        fpr: rate of false positives that it goes with, in (0, 1).
+        low, high: ends of the search, 0 < low < high.
+        steps: epsilons that are tried, both ends included, at least 2; the logarithm of the interval is halved each time.
+        utility: takes an epsilon, returns a number that is large where retrieval is good. Measured at each epsilon that meets the
+            limit, on data as public as the documents. Without it, or among equals, the largest epsilon is taken.
+        confidence: of all that is tried together: each of `steps` intervals gets its share of the rest.
+        progress: called with 1 after each model of each trial.
+
+    Guarantees:
+        None for documents: replacing one private document can move the answer from one end to the other, so a release at that
+        epsilon is not epsilon-DP, whatever its receipt says. That this attack fails says nothing about the next one.
+        `epsilon_proven` holds against all of them, and is usually far smaller.
+
+    Edge cases:
+        The limit met at `high`: that is the answer after one trial. Not met at `low`: epsilon is None. Every epsilon that is
+        returned has itself met the limit, even where wide intervals make the rate not quite monotone.
+
+    Reference:
+        docs/proofs/membership_bound.md, for epsilon_proven.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.retrieval import PrivateIndex, VectorNoise, tune_epsilon
+        >>> pool = np.random.default_rng(1).standard_normal((2000, 8)).astype(np.float32)
+        >>> def make_index(epsilon, generator):
+        ...     return PrivateIndex(8, documents=VectorNoise(epsilon=epsilon), generator=generator)
+        >>> tuned = tune_epsilon(
+        ...     make_index, public_documents=pool, target_tpr=0.1, fpr=0.01, steps=4, shadow_models=4, k=1, resamples=200
+        ... )
+        >>> tuned.epsilon_proven < tuned.epsilon < 64, tuned.tuned_on
+        (True, 'public documents')
+    """
+    if (documents is None) == (public_documents is None):
+        given = "neither" if documents is None else "both"
+        raise TypeError(f"one of documents (private) and public_documents must be given, got {given}")
+    attacked = documents if public_documents is None else public_documents
+    validate.choice("attack", attack, ATTACKS)
+    rate, limit = validate.probability("fpr", fpr), validate.number("target_tpr", target_tpr)
+    if not rate < limit < 1:
+        raise ValueError(f"target_tpr must be > fpr = {rate!r} and < 1, got {limit!r}: guessing reaches fpr")
+    inside, outside = validate.positive("low", low), validate.positive("high", high)
+    if inside >= outside:
+        raise ValueError(f"low must be < high = {outside!r}, got {inside!r}")
+    each = 1 - (1 - validate.probability("confidence", confidence)) / validate.whole_number("steps", steps, at_least=2)
+    pool = len(attacked) // 2 * 2 if candidates is None else validate.whole_number("candidates", candidates, at_least=4)
+    members = pool // 2 * validate.whole_number("target_models", target_models, at_least=1)
+    least = clopper_pearson_upper(0, max(1, members), (1 - each) / 2)
+    if least > limit:  # it could not be seen to be met
+        raise ValueError(
+            f"target_tpr must be >= {least:.3g} to be shown with {members} members, got {limit!r}: "
+            "ask for more documents or target_models"
+        )
+    trials: dict[float, Trial] = {}
+
+    def meets(epsilon: float) -> bool:
+        result = membership_inference(
+            lambda generator: make_index(epsilon, generator),
+            attacked,
+            queries,
+            attack=attack,
+            k=k,
+            shadow_models=shadow_models,
+            target_models=target_models,
+            candidates=candidates,
+            fprs=(rate,),
+            confidence=each,
+            resamples=resamples,
+            seed=seed,
+            progress=progress,
+        )
+        found = result.tpr[rate]
+        met = found.high <= limit
+        value = float(utility(epsilon)) if utility is not None and met else None
+        trials[epsilon] = Trial(epsilon=epsilon, tpr=found, meets=met, utility=value, result=result)
+        return met
+
+    if not meets(outside) and meets(inside):
+        for _ in range(steps - 2):
+            middle = math.sqrt(inside * outside)
+            inside, outside = (middle, outside) if meets(middle) else (inside, middle)
+
+    ordered = tuple(trials[epsilon] for epsilon in sorted(trials))
+    useful = max((trial for trial in ordered if trial.meets), key=lambda trial: (trial.utility or 0.0, trial.epsilon), default=None)
+    return TunedEpsilon(
+        epsilon=None if useful is None else useful.epsilon,
+        epsilon_proven=epsilon_for(limit, rate, max(trial.result.delta for trial in ordered)),
+        target_tpr=limit,
+        fpr=rate,
+        tuned_on=PRIVATE if public_documents is None else PUBLIC,
+        confidence=confidence,
+        trials=ordered,
+    )

@@ -97,7 +97,12 @@ def _privunit(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
     """
     assert receipt is not None and receipt.sigma is not None and receipt.threshold is not None
     if receipt.renormalize:
-        return _privunit_direction(inner_products(unit(rows), unit(centers)), receipt)
+        # Only the direction of a row is left: ln (1 + (e^epsilon - 1) P[inside the cap]). A normal row's length, in units of sigma, is
+        # chi with d degrees of freedom, whatever its direction. So its component along a center is at least the threshold t with
+        # probability P[chi >= t / cosine].
+        forward = np.maximum(inner_products(unit(rows), unit(centers)).astype(np.float64), _SMALLEST_COSINE)
+        inside = _log_chi_tail(np.maximum(receipt.threshold, _SMALLEST_COSINE) / forward, receipt.dimension)
+        return np.asarray(np.logaddexp(0.0, receipt.epsilon + math.log(-math.expm1(-receipt.epsilon)) + inside))
     along = inner_products(rows, unit(centers)).astype(np.float64) / receipt.sigma
     spread = max((receipt.grid or 0.0) / (receipt.sigma * math.sqrt(12)), _SHARPEST_EDGE)
     place = (along - receipt.threshold) / spread
@@ -106,19 +111,6 @@ def _privunit(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
     # ln (Phi(x) / Phi(-x)), equation 10 of Bowling et al. (2009): Phi is within 1.5e-4 of what these odds say.
     odds = place[cut] * (1.5976 + 0.07056 * place[cut] ** 2)
     densities[cut] = np.logaddexp(receipt.epsilon - np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds))
-    return densities
-
-
-def _privunit_direction(cosines: Rows, receipt: Receipt) -> Table:
-    """ln (1 + (e^epsilon - 1) P[inside the cap]) where only the direction of a row is left.
-
-    A normal row's length, in units of sigma, is chi with d degrees of freedom, whatever its direction. So its component along a center
-    is at least the threshold t with probability P[chi >= t / cosine].
-    """
-    assert receipt.threshold is not None
-    forward = np.maximum(cosines.astype(np.float64), _SMALLEST_COSINE)
-    inside = _log_chi_tail(np.maximum(receipt.threshold, _SMALLEST_COSINE) / forward, receipt.dimension)
-    densities: Table = np.logaddexp(0.0, receipt.epsilon + math.log(-math.expm1(-receipt.epsilon)) + inside)
     return densities
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,19 +33,15 @@ _PAIRS, _NOISE, _ORDER, RESAMPLES = range(4)
 
 @dataclass(frozen=True)
 class Model:
-    """One index and what it answered.
-
-    Args:
-        ids, scores: [n, q, k], what was returned for each candidate's queries, best first; scores None if there are none.
-    """
+    """One index and what it answered."""
 
     index: Any  # the index itself; None for all but the first shadows
     members: NDArray[np.bool_]  # [n], which candidates are in it
     pairs: NDArray[np.intp]  # [m, 2], the candidates of each pair; the index has one of each
     coins: NDArray[np.intp]  # [m], 0 where the first of the pair is in, 1 where the second is
     slots: Ids  # [m], the row number and id of each pair in the index
-    ids: Ids
-    scores: Scores | None
+    ids: Ids  # [n, q, k], what was returned for each candidate's queries, best first
+    scores: Scores | None  # likewise; None if there are none
 
     @property
     def own(self) -> Ids:
@@ -78,12 +74,11 @@ class Game:
             return self
         if not 1 <= validate.whole_number("k", k, at_least=1) <= self.k:
             raise ValueError(f"k must be <= {self.k}, the depth of this game's answers, got {k}")
-        return replace(
-            self,
-            k=k,
-            targets=tuple(_cut(model, k) for model in self.targets),
-            shadows=tuple(_cut(model, k) for model in self.shadows),
+        targets, shadows = (
+            tuple(replace(one, ids=one.ids[:, :, :k], scores=None if one.scores is None else one.scores[:, :, :k]) for one in models)
+            for models in (self.targets, self.shadows)
         )
+        return replace(self, k=k, targets=targets, shadows=shadows)
 
 
 def play(
@@ -119,7 +114,9 @@ def play(
     validate.whole_number("target_models", target_models, at_least=1)
     root = secrets.randbits(128) if seed is None else validate.whole_number("seed", seed, at_least=0)
     order = random_of(root, _ORDER).permutation(len(pool))[: 2 * half]
-    chosen = _candidates(candidates, len(order))
+    chosen = len(order) if candidates is None else validate.whole_number("candidates", candidates, at_least=4)
+    if chosen % 2 or chosen > len(order):
+        raise ValueError(f"candidates must be even and at most {len(order)}, got {chosen}")
     if len(order) < len(pool) or chosen < len(order):
         # candidates first; each part in the order of the pool
         order = np.concatenate([np.sort(order[:chosen]), np.sort(order[chosen:])])
@@ -127,7 +124,8 @@ def play(
 
     def model(kind: int, number: int) -> Model:
         drawn = _drawn(chosen, len(pool), root, kind, number)
-        index = make_index(_core.Generator() if seed is None else _seeded(root, kind, number))
+        words = np.random.SeedSequence([root, _NOISE, kind, number]).generate_state(1, np.uint64)
+        index = make_index(_core.Generator() if seed is None else _core.Generator.unsafe_seeded(int(words[0])))
         if not (callable(getattr(index, "add", None)) and callable(getattr(index, "search", None))):
             raise TypeError(f"make_index must return an index with add and search, got {validate.kind(index)}")
         searched = _searched(index, pool, asked, drawn, k, keep=kind == _TARGET or number < KEPT_SHADOWS)
@@ -160,39 +158,26 @@ def random_of(root: int, *purpose: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence([root, *purpose]))
 
 
-def _candidates(value: Any, most: int) -> int:
-    if value is None:
-        return most
-    count = validate.whole_number("candidates", value, at_least=4)
-    if count % 2 or count > most:
-        raise ValueError(f"candidates must be even and at most {most}, got {count}")
-    return count
-
-
-class _Drawn(NamedTuple):
-    """Who is in a model: pairs [n / 2, 2] of the pool, those of candidates first, their coins and their slots."""
-
-    pairs: NDArray[np.intp]
-    coins: NDArray[np.intp]
-    slots: Ids
+_Drawn = tuple[NDArray[np.intp], NDArray[np.intp], Ids]
 
 
 def _drawn(candidates: int, pool: int, root: int, kind: int, number: int) -> _Drawn:
-    """Pairs, coins and slots of a model. Shadows 2 i and 2 i + 1 share all but the coins, which are opposite."""
+    """Who is in a model: pairs [n / 2, 2] of the pool, those of candidates first, their coins and their slots.
+
+    Shadows 2 i and 2 i + 1 share all but the coins, which are opposite.
+    """
     couple, turned = divmod(number, 2) if kind == _SHADOW else (number, 0)
     random = random_of(root, _PAIRS, kind, couple)
     order = np.concatenate([random.permutation(candidates), candidates + random.permutation(pool - candidates)])
-    return _Drawn(
-        pairs=order.reshape(-1, 2),
-        coins=random.integers(0, 2, pool // 2) ^ turned,
-        slots=random.permutation(pool // 2).astype(np.int64),
-    )
+    coins = random.integers(0, 2, pool // 2) ^ turned
+    return order.reshape(-1, 2), coins, random.permutation(pool // 2).astype(np.int64)
 
 
 def _searched(index: Any, pool: Vectors, asked: Vectors, drawn: _Drawn, k: int, *, keep: bool) -> Model:
-    inside = drawn.pairs[np.arange(len(drawn.pairs)), drawn.coins]
+    pairs, coins, slots = drawn
+    inside = pairs[np.arange(len(pairs)), coins]
     rows = np.empty_like(inside)
-    rows[drawn.slots] = inside
+    rows[slots] = inside
     index.add(pool[rows], np.arange(len(rows)))
     ids = np.empty((*asked.shape[:2], k), np.int64)
     scores: Scores | None = np.empty(ids.shape, np.float32)
@@ -209,19 +194,10 @@ def _searched(index: Any, pool: Vectors, asked: Vectors, drawn: _Drawn, k: int, 
         )
     if scores is not None and not np.isfinite(scores).all():
         raise ValueError("scores of a search must be finite, got NaN or Inf")
-    count = len(asked) // 2
-    pairs, coins = drawn.pairs[:count], drawn.coins[:count]
+    count = len(asked) // 2  # pairs of candidates
     members = np.zeros(len(asked), bool)
-    members[pairs[np.arange(count), coins]] = True
-    return Model(
-        index=index if keep else None,
-        members=members,
-        pairs=pairs,
-        coins=coins,
-        slots=drawn.slots[:count],
-        ids=ids,
-        scores=scores,
-    )
+    members[inside[:count]] = True
+    return Model(index if keep else None, members, pairs[:count], coins[:count], slots[:count], ids, scores)
 
 
 def _calls(candidates: int, queries: int) -> Iterator[tuple[slice, int]]:
@@ -239,12 +215,3 @@ def _answered(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     if array.shape != shape:
         raise ValueError(f"{name} of a search must be {list(shape)}, got {list(array.shape)}")
     return array
-
-
-def _cut(model: Model, k: int) -> Model:
-    return replace(model, ids=model.ids[:, :, :k], scores=None if model.scores is None else model.scores[:, :, :k])
-
-
-def _seeded(root: int, kind: int, number: int) -> _core.Generator:
-    words = np.random.SeedSequence([root, _NOISE, kind, number]).generate_state(1, np.uint64)
-    return _core.Generator.unsafe_seeded(int(words[0]))

@@ -10,6 +10,12 @@ are exact. One adversary knows the pool and asks how many rows a candidate would
 of p(row | candidate) / mean over the pool of p(row | document). The other knows all but a coin: it has one row and two candidates, and
 p(row | first) / p(row | second) is the best statistic there is (Neyman and Pearson). It guesses for the lower bound on epsilon.
 
+A lower bound on epsilon comes from guesses of the coins that decided the members. A coin says which document of a pair is in the
+index. Guesses are right more often than 1 / (1 + e^-epsilon) allows only if the claim is false; the bound is that of
+`hushvec.audit.one_run_epsilon`. The statistic, and about how many of the surest pairs are guessed, are chosen on the shadow models;
+three numbers of guesses are tried on the target, at a share of the confidence each. The adversary may know everything but the coins:
+both documents of a pair, and that they have the pair's number as id.
+
 Reference:
     Carlini, Chien, Nasr, Song, Terzis, Tramer, "Membership inference attacks from first principles" (2022), algorithm 1;
     Efron and Morris, "Stein's estimation rule and its competitors" (1973), for the means.
@@ -17,6 +23,7 @@ Reference:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,11 +32,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native.products import product
+from hushvec._util.statistics import clopper_pearson_lower, clopper_pearson_upper, wilson_upper
 from hushvec.audit.indexes.curves import RocCurve
-from hushvec.audit.indexes.features import Returned, Vectors, features_of, top_score
+from hushvec.audit.indexes.features import Returned, Vectors, features_of, own_scores, top_score
 from hushvec.audit.indexes.row_laws import log_densities, log_ratios
 from hushvec.audit.indexes.shadows import KEPT_SHADOWS, Game, Model
+from hushvec.audit.one_run import bounds_of_guesses
+from hushvec.audit.targets import Logistic, fit_logistic
 from hushvec.receipts.vectors import Receipt
 
 Rows = NDArray[np.float64]
@@ -39,6 +48,20 @@ Flags = NDArray[np.bool_]
 _VARIANCE_PRIOR = 16.0
 # No law is narrower than this share of the statistic's whole spread.
 _NARROWEST = 1e-6
+_LARGEST_LOGIT = 700.0
+# Rows compared with the pool at once: 1,000 x 10,000 log densities are 80 MB.
+_ROWS_AT_ONCE = 1000
+# Candidates that explain no row at all are all alike.
+_SMALLEST = 1e-300
+# Shares of the pairs that are guessed, the surest of them.
+_SHARES = tuple(2.0 ** (-step / 2) for step in range(17))
+_FEWEST_GUESSES = 8
+# The share that is best on the shadows, and smaller ones, of which few shadows see too little.
+_PARTS = (1, 4, 16)
+# Standard deviations of the quick stand-in for the bound, while statistic and share are chosen among about a hundred.
+_CAUTION = 3.0
+# What an id says that was not returned, in ranks.
+_MISSING = 0.1
 
 
 @dataclass(frozen=True)
@@ -111,85 +134,13 @@ class LikelihoodRatio:
         return found
 
 
-RIDGE = 1.0
-_STEPS = 50
-_LARGEST_STEP_LOGIT, _LARGEST_LOGIT = 30.0, 700.0
-_ENOUGH = 1e-10
-# Rows compared with the pool at once: 1,000 x 10,000 log densities are 80 MB.
-_ROWS_AT_ONCE = 1000
-# Candidates that explain no row at all are all alike.
-_SMALLEST = 1e-300
-
-
-@dataclass(frozen=True)
-class Logistic:
-    """A fitted model: logit = (features - mean) / spread @ weights + intercept, with a spread of 1 where a feature never varied."""
-
-    mean: Rows
-    spread: Rows
-    weights: Rows
-    intercept: float
-
-    def logits(self, features: Rows) -> Rows:
-        """Log odds of each row."""
-        scaled = self.weights / self.spread
-        found: Rows = product(features - self.mean, scaled) + self.intercept
-        return found
-
-
-def fit_logistic(features: Rows, truth: NDArray[np.bool_], *, ridge: float = RIDGE) -> Logistic:
-    """The weights that minimize the negative log likelihood + ridge/2 times their squared length; the intercept is not penalized.
-
-    `ridge` is C = 1 / ridge of scikit-learn's LogisticRegression. Both values of `truth` must occur.
-    """
-    mean, spread = features.mean(axis=0), features.std(axis=0)
-    spread = np.where(spread > 1e-12 * np.maximum(1.0, np.abs(mean)), spread, 1.0)
-    design = np.concatenate([(features - mean) / spread, np.ones((len(features), 1))], axis=1)
-    penalty = np.append(np.full(features.shape[1], ridge), 0.0)
-    weights = np.zeros(design.shape[1])
-    loss = _loss(design, truth, penalty, weights)
-    for _ in range(_STEPS):
-        chance = 1 / (1 + np.exp(-np.clip(product(design, weights), -_LARGEST_STEP_LOGIT, _LARGEST_STEP_LOGIT)))
-        gradient = product(design.T, chance - truth) + penalty * weights
-        curvature = product((design * (chance * (1 - chance))[:, None]).T, design) + np.diag(penalty + 1e-9)
-        step = np.linalg.solve(curvature, gradient)
-        weights, loss, gained = _shortened(design, truth, penalty, weights, step, loss)
-        if gained <= _ENOUGH * max(1.0, abs(loss)):
-            break
-    return Logistic(mean, spread, weights[:-1], float(weights[-1]))
-
-
-def _shortened(
-    design: Rows, truth: NDArray[np.bool_], penalty: Rows, weights: Rows, step: Rows, loss: float
-) -> tuple[Rows, float, float]:
-    """Newton's step, halved until the loss falls: (weights, loss, what was gained)."""
-    length = 1.0
-    while length > 1e-6:
-        further = weights - length * step
-        reached = _loss(design, truth, penalty, further)
-        if reached <= loss:
-            return further, reached, loss - reached
-        length /= 2
-    return weights, loss, 0.0
-
-
-def _loss(design: Rows, truth: NDArray[np.bool_], penalty: Rows, weights: Rows) -> float:
-    logits = product(design, weights)
-    return float(np.logaddexp(0.0, logits).sum() - logits[truth].sum() + 0.5 * (penalty * weights) @ weights)
-
-
 @dataclass(frozen=True)
 class Statistic:
-    """One number for every candidate in every model, or for every pair: above 0 where its first document is the likelier member.
-
-    Args:
-        shadows: [shadows, n]; where the number is learned from shadows one by one, each shadow's comes from the others.
-        targets: [targets, n].
-    """
+    """One number for every candidate in every model, or for every pair: above 0 where its first document is the likelier member."""
 
     name: str
-    shadows: Rows
-    targets: Rows
+    shadows: Rows  # [shadows, n]; where the number is learned from shadows one by one, each shadow's comes from the others
+    targets: Rows  # [targets, n]
 
     @property
     def chances(self) -> Rows:
@@ -213,11 +164,7 @@ _SEEN: WeakKeyDictionary[Game, Observations] = WeakKeyDictionary()
 
 
 def observe(game: Game, classifier: Logistic | None = None) -> Observations:
-    """A game's answers reduced to numbers, kept as long as the game is.
-
-    Args:
-        classifier: one that was fitted on this game before; None: fit one, if none was seen yet.
-    """
+    """A game's answers reduced to numbers, kept as long as the game is; with a `classifier` that was fitted on it before, if given."""
     if game in _SEEN and classifier is None:
         return _SEEN[game]
     models = (*game.shadows, *game.targets)
@@ -261,20 +208,19 @@ def strongest(statistics: Sequence[Statistic], game: Game, fprs: Sequence[float]
     if len(statistics) == 1:
         return statistics[0]
     members = memberships(game.shadows)
-    return max(
-        statistics, key=lambda statistic: _strength(RocCurve.of(statistic.shadows[members], statistic.shadows[~members]), fprs)
-    )
+
+    def strength(statistic: Statistic) -> float:
+        """Mean of the area and of the rates, each above chance in units of a blind attack's deviation."""
+        curve = RocCurve.of(statistic.shadows[members], statistic.shadows[~members])
+        above = [(curve.tpr_at(fpr) - fpr) / np.sqrt(fpr * (1 - fpr)) for fpr in fprs]
+        return float(np.mean([(curve.auc - 0.5) * np.sqrt(12), *above]))
+
+    return max(statistics, key=strength)
 
 
 def memberships(models: Sequence[Model]) -> Flags:
     """[models, n]: who is in which."""
     return np.stack([model.members for model in models])
-
-
-def _strength(curve: RocCurve, fprs: Sequence[float]) -> float:
-    """Mean of the area and of the rates, each above chance in units of a blind attack's deviation."""
-    above = [(curve.tpr_at(fpr) - fpr) / np.sqrt(fpr * (1 - fpr)) for fpr in fprs]
-    return float(np.mean([(curve.auc - 0.5) * np.sqrt(12), *above]))
 
 
 def _split(name: str, values: Rows, shadows: int) -> Statistic:
@@ -369,3 +315,162 @@ def _rows_of(game: Game, model: Model) -> tuple[Vectors, Receipt | None]:
 def _receipt(index: Any) -> Receipt | None:
     receipts = getattr(index, "receipts", ())
     return receipts[-1] if receipts else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonBound:
+    """The bound that guesses prove."""
+
+    epsilon_lower: float  # with probability at least `confidence` the true epsilon, at `delta`, is no smaller
+    epsilon_ceiling: float  # the bound that only right guesses would have given
+    delta: float
+    confidence: float
+    pairs: int  # coins that were thrown
+    guesses: int  # pairs that were guessed, for the number that gave the best bound
+    right: int  # of them
+    statistic: str  # what guessed
+    queries: int  # queries that a guess used
+
+
+def pair_statistics(game: Game, statistics: Sequence[Statistic], *, both: bool) -> list[Statistic]:
+    """Statistics of each pair: by `statistics` of candidates, and by the score of the pair's own id.
+
+    With `both` a guess may use the queries of both documents of a pair, else those of the first only.
+    """
+    found = [_of_pairs(statistic, game, both) for statistic in statistics]
+    found.append(_own_id(game, both, shift=False))
+    if game.queries.shape[1] > 1 and all(model.scores is not None for model in (*game.shadows, *game.targets)):
+        found.append(_own_id(game, both, shift=True))
+    return found
+
+
+def audited_epsilon(
+    game: Game, statistics: Sequence[Statistic], *, delta: float, confidence: float, queries: int
+) -> EpsilonBound:
+    """Guess the coins of a game's targets. Statistic and number of guesses are chosen on the shadows."""
+    coins = np.stack([model.coins for model in game.shadows])
+    statistic, share = max(
+        ((statistic, share) for statistic in statistics for share in _SHARES),
+        key=lambda choice: _quick_bound(choice[0].shadows, coins[: len(choice[0].shadows)], choice[1], len(game.targets)),
+    )
+    return bound_of_guesses(
+        statistic.name,
+        statistic.targets,
+        np.stack([model.coins for model in game.targets]),
+        [share / part for part in _PARTS],
+        delta=delta,
+        confidence=confidence,
+        queries=queries,
+    )
+
+
+def bound_of_guesses(
+    name: str, scores: Rows, coins: NDArray[np.intp], shares: Sequence[float], *, delta: float, confidence: float, queries: int
+) -> EpsilonBound:
+    """The best bound from guessing the surest `shares` of all pairs, by statistics [targets, pairs] and coins alike.
+
+    Each share is one thing tried, and has its part of what confidence leaves.
+    """
+    pairs = scores.size
+    tried = [(count, _right(scores.ravel(), coins.ravel(), count)) for count in (_guesses(pairs, share) for share in shares)]
+    bounds, best, ceiling = bounds_of_guesses(pairs, tried, delta, confidence)
+    return EpsilonBound(
+        epsilon_lower=bounds[best],
+        epsilon_ceiling=ceiling,
+        delta=delta,
+        confidence=confidence,
+        pairs=pairs,
+        guesses=tried[best][0],
+        right=tried[best][1],
+        statistic=name,
+        queries=queries,
+    )
+
+
+def epsilon_from_rates(members: Rows, others: Rows, thresholds: Sequence[float], *, delta: float, confidence: float) -> float:
+    """The bound of an adversary that knows no ids: from its rates of true and false positives at thresholds fixed beforehand.
+
+    The largest of ln((TPR_low - delta) / FPR_high) and ln((1 - FPR_high - delta) / (1 - TPR_low)), where the Clopper-Pearson bounds of
+    all thresholds hold together at this confidence; 0 if none is positive. Scores are taken to be independent of each other.
+    """
+    alpha = (1 - confidence) / (2 * len(thresholds))
+    found = 0.0
+    for threshold in thresholds:
+        tpr = clopper_pearson_lower(int((members >= threshold).sum()), len(members), alpha)
+        fpr = clopper_pearson_upper(int((others >= threshold).sum()), len(others), alpha)
+        for more, less in ((tpr - delta, fpr), (1 - fpr - delta, 1 - tpr)):
+            if more > less > 0:
+                found = max(found, math.log(more / less))
+    return found
+
+
+def _of_pairs(statistic: Statistic, game: Game, both: bool) -> Statistic:
+    """The first document's number less the second's; less the shadows' median if only the first may be asked about."""
+    center = float(np.median(statistic.shadows))
+
+    def values(models: Sequence[Model], numbers: Rows) -> Rows:
+        first = np.stack([row[model.pairs[:, 0]] for model, row in zip(models, numbers)])
+        second = np.stack([row[model.pairs[:, 1]] for model, row in zip(models, numbers)])
+        return first - second if both else first - center
+
+    return Statistic(statistic.name, values(game.shadows, statistic.shadows), values(game.targets, statistic.targets))
+
+
+def _own_id(game: Game, both: bool, *, shift: bool) -> Statistic:
+    """The score of the pair's id, along the difference of what its two documents would score: sum (s - (a + b) / 2) (a - b).
+
+    With Gaussian noise this is the log likelihood ratio, up to a factor, of the scores that are returned. With `shift` the means
+    over a document's queries are taken off first: noise that comes back in every answer falls out.
+    """
+    documents, queries = game.documents, game.queries
+
+    def of(model: Model) -> Rows:
+        seen = own_scores(model.ids, model.scores, model.own)
+        total = np.zeros(len(model.pairs))
+        for asked in model.pairs.T[: 2 if both else 1]:
+            first, second = (
+                np.einsum("pd,pqd->pq", documents[partner], queries[asked]).astype(np.float64) for partner in model.pairs.T
+            )
+            there = np.isfinite(seen[asked])
+            difference = first - second
+            if model.scores is None:
+                # a rank is the better the smaller; that an id is missing says little
+                excess = np.where(there, seen[asked] + model.ids.shape[2] + 1.0, -_MISSING)
+            else:
+                last = model.scores[asked].min(axis=2)
+                excess = np.where(there, seen[asked], np.minimum(last, (first + second) / 2)) - (first + second) / 2
+            if shift:
+                excess, difference = _centered(excess, there), _centered(difference, there)
+            total += (excess * difference).sum(axis=1)
+        return total
+
+    return Statistic(
+        "own id but for a shift" if shift else "own id",
+        np.stack([of(model) for model in game.shadows]),
+        np.stack([of(model) for model in game.targets]),
+    )
+
+
+def _centered(values: Rows, there: NDArray[np.bool_]) -> Rows:
+    """Rows less the mean of the numbers that are there; 0 where one is not."""
+    mean = np.where(there, values, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    centered: Rows = np.where(there, values - mean[:, None], 0.0)
+    return centered
+
+
+def _guesses(pairs: int, share: float) -> int:
+    return min(pairs, max(_FEWEST_GUESSES, round(pairs * share)))
+
+
+def _right(scores: Rows, coins: NDArray[np.intp], guesses: int) -> int:
+    surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
+    return int(((scores[surest] > 0) == (coins[surest] == 0)).sum())
+
+
+def _quick_bound(scores: Rows, coins: NDArray[np.intp], share: float, targets: int) -> float:
+    """About the bound that targets would give if they were like the shadows: no surer than the smaller number of guesses allows."""
+    guesses = _guesses(scores.size, share)
+    wrong = 1 - _right(scores.ravel(), coins.ravel(), guesses) / guesses
+    counted = min(guesses, _guesses(scores.shape[1] * targets, share))
+    upper = float(wilson_upper(np.array([wrong * counted]), counted, _CAUTION)[0])
+    return float(np.log((1 - upper) / upper)) if upper < 1 else -np.inf

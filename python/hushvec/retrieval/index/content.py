@@ -16,7 +16,7 @@ from hushvec.errors import StoreError
 from hushvec.receipts.labels import RowReceipt
 from hushvec.retrieval.index.filters import matcher
 from hushvec.retrieval.index.settings import IndexSettings
-from hushvec.retrieval.stores import MatrixStore, RowStore, Store
+from hushvec.retrieval.stores import StoreBase
 
 _LARGEST = 2**63 - 1
 NOTE_BESIDE = "texts or metadata are stored beside the rows as they are: this receipt says nothing about them"
@@ -74,10 +74,6 @@ class RowIds:
         if new.dtype == np.int64 and len(new):
             self.next_default = max(self.next_default, min(int(new.max()), _LARGEST - 1) + 1)
         self._sorted = None
-
-    def places(self, ids: Any) -> NDArray[np.int64]:
-        """The rows of given ids that are there, each once; ascending."""
-        return np.sort(self.found(ids, once=True))
 
     def found(self, ids: Any, *, once: bool = False) -> NDArray[np.int64]:
         """The rows of given ids that are there, in their order."""
@@ -267,7 +263,7 @@ class Content:
     """All state of an index except its generator."""
 
     settings: IndexSettings
-    store: Store
+    store: StoreBase
     ids: RowIds = field(default_factory=RowIds)
     receipts: list[RowReceipt] = field(default_factory=list)
     documents: Documents = field(default_factory=Documents)
@@ -286,13 +282,6 @@ class Content:
             return None
         places = np.arange(len(self)) if among is None else np.unique(self.ids.found(among))
         return places if where is None else np.intersect1d(places, self.matching(where), assume_unique=True)
-
-
-def rows_at(store: Store, places: NDArray[np.int64]) -> NDArray[np.float32]:
-    """A new array of a store's rows, in the order of the places."""
-    if isinstance(store, MatrixStore):
-        return store.matrix()[places]
-    return store.rows(places) if isinstance(store, RowStore) else store.vectors()[places]
 
 
 def store_error(outcome: str, error: Exception, receipt: RowReceipt | None) -> StoreError:

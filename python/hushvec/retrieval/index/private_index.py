@@ -5,31 +5,43 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core
+from hushvec._native import _core, rowwise
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
-from hushvec._util.display import Sheet, shown
+from hushvec._util.display import Sheet, plural, shown
 from hushvec.errors import UtilityWarning
+from hushvec.mechanisms.top_1 import top_1_sentence
 from hushvec.receipts.labels import RowReceipt
 from hushvec.release.charging import Budget
-from hushvec.retrieval.index import description, saved
-from hushvec.retrieval.index.content import NOTE_BESIDE, Content, Documents, StoredDocument, rows_at, store_error
-from hushvec.retrieval.index.description import describe, sheet, title
+from hushvec.retrieval.index import saved
+from hushvec.retrieval.index.content import NOTE_BESIDE, Content, Documents, StoredDocument, store_error
 from hushvec.retrieval.index.prepared import KeptReleases, prepare, require_rows
-from hushvec.retrieval.index.searching import Searching, SearchResult
-from hushvec.retrieval.index.settings import NOTE_CELLS, IndexSettings
-from hushvec.retrieval.noise import ScoreNoise, VectorNoise
+from hushvec.retrieval.index.searching import Chosen, ScoreSearch, SearchResult, best_of_some
+from hushvec.retrieval.index.settings import NOTE_CELLS, SIDES, IndexSettings
+from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise, cost_of_queries
 from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, open_store
+from hushvec.retrieval.stores.numpy_flat import WholeMatrix
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
+
+_LABELS = tuple(f"{side}: " for side in SIDES)
+_QUERIES = (1, 10, 100)
+_UNITS = {
+    PER_QUERY: "query",
+    "record": "query, each of which is another person's: two of one person cost it twice",
+    "release": "search, all queries of which are about one person",
+}
+
+# Releases of queries kept for another try. Every abandoned search leaves one.
+_MOST_UNANSWERED = 256
 
 
 @shown
@@ -51,9 +63,6 @@ class PrivateIndex:
             cosines up to the noise. A zero row stays zero.
         generator: key stream of all noise; the process-wide one if None. A seeded one gives no privacy: receipts say so, and
             together with a budget it is refused.
-
-    Raises:
-        StoreError: what lies at `path` cannot be used.
 
     Guarantees:
         Those of `VectorNoise` and `ScoreNoise`; `document_guarantee` and `query_guarantee` give the numbers. Adjacency: replace the
@@ -97,14 +106,7 @@ class PrivateIndex:
         generator: _core.Generator | None = None,
     ) -> None:
         settings = IndexSettings(
-            dimension=dimension,
-            documents=documents,
-            queries=queries,
-            scores=scores,
-            store=store,
-            store_options=store_options,
-            projection=projection,
-            normalize=normalize,
+            dimension, documents, queries, scores, store=store, store_options=store_options, projection=projection, normalize=normalize
         )
         source = require_generator(generator)
         settings.require_secret_key(source)
@@ -118,7 +120,7 @@ class PrivateIndex:
     def _take(self, content: Content, generator: _core.Generator) -> None:
         self._content, self._generator = content, generator
         self._unstored: KeptReleases[tuple[NDArray[np.float32], RowReceipt]] = KeptReleases()
-        self._searching = Searching(content, generator)
+        self._unanswered: KeptReleases[tuple[NDArray[np.float32], RowReceipt]] = KeptReleases(_MOST_UNANSWERED)
 
     # ---- what is in it ----
 
@@ -161,19 +163,18 @@ class PrivateIndex:
         return len(self._content)
 
     def __repr__(self) -> str:
-        return title(self._content)
+        settings = self.settings
+        noise = ", ".join(name for name in SIDES if getattr(settings, name) is not None) or "nothing"
+        return f"PrivateIndex({settings.dimension}, rows={len(self)}, store={settings.store!r}, noise on {noise})"
 
     def _sheet(self) -> Sheet:
-        return sheet(self._content, is_seeded=self.is_seeded)
+        labeled = (line.partition(": ") if line.startswith(_LABELS) else ("", "", line) for line in self._facts())
+        return Sheet(repr(self), tuple((label, text) for label, _, text in labeled), tuple(self._caveats()))
 
     def vectors(self, ids: Any = None) -> NDArray[np.float32]:
-        """Stored rows, float32 [n, columns]: released rows if documents have noise, else the rows themselves.
-
-        Args:
-            ids: of rows that are there, in any order; None for all rows in the order of `ids`.
-        """
+        """Stored rows, float32 [n, columns], of some ids in any order, or of all: released rows if documents have noise."""
         content = self._content
-        return content.store.vectors() if ids is None else rows_at(content.store, content.ids.found(ids))
+        return content.store.vectors() if ids is None else content.store.rows(content.ids.found(ids))
 
     # ---- texts and metadata: not protected ----
 
@@ -197,11 +198,9 @@ class PrivateIndex:
         return self._content.ids.known(ids)
 
     def update(self, ids: Any, *, metadata: Any = None, texts: Any = None) -> None:
-        """Replace texts or metadata of rows. Their vectors stay, so nothing is released or charged.
+        """Replace texts or metadata of rows, each id once; None leaves what is there.
 
-        Args:
-            ids: of rows that are there, each once.
-            metadata, texts: as in `add`, in the order of the ids; None leaves what is there.
+        Their vectors stay, so nothing is released or charged.
         """
         self._content.documents.update(self._content.ids.found(ids, once=True), metadata, texts)
 
@@ -257,16 +256,12 @@ class PrivateIndex:
         return receipt
 
     def delete(self, ids: Any) -> int:
-        """Delete rows, with their texts and metadata. A release cannot be undone, so no budget is refunded.
+        """Delete rows, with their texts and metadata; returns how many. A release cannot be undone, so no budget is refunded.
 
-        Args:
-            ids: of rows that are there, each once.
-
-        Returns:
-            How many rows were deleted. After a StoreError the rows stay in the index until the same call succeeds.
+        After a StoreError the rows stay in the index until the same call succeeds.
         """
         content = self._content
-        places = content.ids.places(ids)
+        places = np.sort(content.ids.found(ids, once=True))
         if len(places):
             try:
                 content.store.delete(places)
@@ -299,7 +294,44 @@ class PrivateIndex:
                 charged first, and its charge stands if the other refuses.
             StoreError: the store failed. The same search again uses what was released of its queries, without another charge.
         """
-        return self._searching.search(queries, k, where, among)
+        content, settings = self._content, self._content.settings
+        x = require_rows("queries", queries, settings.dimension)
+        most = validate.whole_number("k", k, at_least=1)
+        if not len(content):
+            raise ValueError("the index is empty: add vectors before searching it")
+        places = content.candidates(where, among)
+        if places is None and most > len(content):
+            raise ValueError(f"k must be at most the {len(content)} rows of the index, got {most}")
+        rowwise.require_finite("queries", x)
+        prepared = prepare("queries", x, settings.queries, settings, self._generator)
+        if places is not None:
+            most = min(most, len(places))
+            if not most:  # nothing is computed, released or charged
+                no_scores = settings.scores is not None and not settings.scores.releases_scores
+                none = np.empty((len(x), 0), np.int64)
+                return SearchResult(content.ids.values[none], None if no_scores else none.astype(np.float32))
+        private = None
+        if settings.scores is not None:
+            documents = len(content) if places is None else len(places)
+            private = ScoreSearch(settings.scores, documents, len(x), most, self._generator)
+        score_receipt = None if private is None else private.charge()
+        asked, query_receipt = self._unanswered.find(x) or prepared.release()
+        values: NDArray[np.float32] | None
+        if private is None:
+            try:
+                store = content.store
+                found, values = store.search(asked, most) if places is None else best_of_some(store, asked, most, places)
+            except Exception as error:
+                if query_receipt is not None:
+                    self._unanswered.keep((asked, query_receipt), x)
+                raise store_error("nothing was answered", error, query_receipt) from error
+            self._unanswered.drop(x)
+        else:
+            assert isinstance(content.store, WholeMatrix)
+            matrix = content.store.matrix()
+            found, values = private.answer(matrix if places is None else Chosen(matrix, places), asked)
+            found = found if places is None else places[found]
+        return SearchResult(content.ids.values[found], values, query_receipt, score_receipt)
 
     # ---- guarantees ----
 
@@ -314,28 +346,85 @@ class PrivateIndex:
             answers, which covers answers only, not `vectors()`. The first is for one release: a row that was added again, or replaced
             by an equal one, costs it each time. With a seeded generator or a mechanism of the float grade nothing is claimed.
         """
-        return description.document_guarantee(self._content, queries)
+        count = validate.whole_number("queries", queries, at_least=1)
+        documents, scores = self.settings.documents, self.settings.scores
+        bounds: list[tuple[float, float]] = []
+        if documents is not None:
+            costs = [documents.cost(self.columns)]
+            if documents.per == "release":  # the largest cost of the releases so far, or that of one row before the first
+                costs += [(receipt.epsilon, receipt.delta) for receipt in self._content.receipts]
+            bounds.append(max(costs))
+        if scores is not None:
+            bounds.append(cost_of_queries(scores, count))
+        return min(bounds, default=None)
 
     def query_guarantee(self, queries: int = 1) -> tuple[float, float] | None:
-        """(epsilon, delta) of one search for each person who asks; None without noise on queries.
+        """(epsilon, delta) of one search of so many queries for each person who asks; None without noise on queries.
 
-        Args:
-            queries: of the search. They add up with per="query", the default: one person asks them all. With per="record" each is
-                another person's; with per="release" a search has one price.
+        Queries add up with per="query", the default: one person asks them all. With per="record" each is another person's; with
+        per="release" a search has one price.
         """
-        return description.query_guarantee(self._content, queries)
+        noise, count = self.settings.queries, validate.whole_number("queries", queries, at_least=1)
+        return None if noise is None else noise.cost(self.columns, rows=count)
 
     def describe(self) -> tuple[str, ...]:
         """Lines on what each side costs and protects."""
-        return describe(self._content, is_seeded=self.is_seeded)
+        return (repr(self), *self._facts(), *self._caveats())
+
+    def _facts(self) -> Iterator[str]:
+        settings = self.settings
+        yield from self._document_facts()
+        if settings.scores is not None:
+            scores = settings.scores
+            clamped = f"clamped to [{scores.low:g}, {scores.high:g}]"
+            yield f"scores: {scores.mechanism}, {clamped}, epsilon = {float(scores.epsilon)!r} a query"
+            yield f"a document costs, by the number of queries answered in all: {_costs(self.document_guarantee)}"
+        if settings.queries is not None:
+            noise, unit = settings.queries, _UNITS[str(settings.queries.per)]
+            epsilon, delta = noise.cost(self.columns)
+            yield f"queries: {_mechanism(noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r} for each {unit}"
+            if noise.per == PER_QUERY:
+                yield f"the asker is charged, by the number of queries in a search: {_costs(self.query_guarantee)}"
+            yield "noise on queries protects the asker, if it is added at the asker's side; no document gains from it"
+        texts, metadata = self.documented
+        if texts or metadata:
+            yield (
+                f"{plural(texts, 'text')} and the metadata of {plural(metadata, 'row')} are stored as they are: nothing protects "
+                "them, and anyone who reads a text needs no vector"
+            )
+
+    def _document_facts(self) -> Iterator[str]:
+        noise = self.settings.documents
+        if noise is None:
+            yield "documents: stored without noise"
+            return
+        epsilon, delta = noise.cost(self.columns)
+        unit = "row" if noise.per == "record" else "add, all rows of which are about one person"
+        yield (
+            f"documents: {_mechanism(noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r} for each {unit}; "
+            "searches and `vectors` cost nothing more"
+        )
+        if noise.per == "record" and delta == 0 and len(self) > 1:
+            bound = top_1_sentence(epsilon, len(self), noise_on="documents")
+            yield f"{bound}, by a search for their clean versions (the right one at rank 1)"
+
+    def _caveats(self) -> Iterator[str]:
+        settings = self.settings
+        if settings.documents is None and settings.scores is None:
+            yield "documents have no protection: answers show who is in the index"
+        elif settings.documents is None:
+            yield "only answers are protected: `vectors` and saved files hold the documents themselves"
+        if settings.has_noise_in_cells:
+            yield NOTE_CELLS
+        if self.is_seeded:
+            yield "key from a user-given seed: NOT a DP claim"
+        if any(noise is not None and noise.grade(self.columns) == "float" for noise in (settings.documents, settings.queries)):
+            yield "grade float: not protected against floating-point attacks, NOT a DP claim"
 
     def fresh(self, generator: _core.Generator | None = None) -> PrivateIndex:
-        """An empty index with the same settings and no budgets, in memory: for shadow models and studies.
+        """An empty index with the same settings, a key stream of its own and no budgets, in memory: for shadow models and studies.
 
         A store behind an address becomes "flat".
-
-        Args:
-            generator: its key stream; the process-wide one if None.
         """
         settings = self._content.settings.with_budgets({})
         if settings.store in BEHIND_AN_ADDRESS:
@@ -350,11 +439,9 @@ class PrivateIndex:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write rows, ids, texts, metadata, receipts and settings into a folder, atomically.
 
-        Budgets and the generator are not saved. A store on disk keeps its rows where they are; the folder says which of them belong
-        to the index, so that rows added after the last save are not in it. Only the owner may read the files (mode 600).
-
-        Args:
-            folder: new, empty, or with an index that is replaced; after an error the old one is still there.
+        The folder is new, empty, or has an index that is replaced; after an error the old one is still there. Budgets and the
+        generator are not saved. A store on disk keeps its rows where they are; the folder says which of them belong to the index, so
+        that rows added after the last save are not in it. Only the owner may read the files (mode 600).
         """
         saved.save(Path(folder), self._content)
 
@@ -373,7 +460,6 @@ class PrivateIndex:
         """The index that `save` wrote.
 
         Args:
-            folder: as given to `save`.
             document_budget, query_budget, score_budget: of the sides, as in their noise. A side that had one when it was saved needs
                 one again.
             without_budgets: continue without the budgets that the index had.
@@ -395,3 +481,13 @@ class PrivateIndex:
         index = cls.__new__(cls)
         index._take(content, source)
         return index
+
+
+def _mechanism(mechanism: object) -> str:
+    return mechanism if isinstance(mechanism, str) else str(getattr(mechanism, "name", mechanism))
+
+
+def _costs(guarantee: Callable[[int], tuple[float, float] | None]) -> str:
+    """What some numbers of queries cost."""
+    costs = ((queries, guarantee(queries)) for queries in _QUERIES)
+    return "; ".join(f"{queries}: ({cost[0]:.6g}, {cost[1]:.6g})" for queries, cost in costs if cost is not None)

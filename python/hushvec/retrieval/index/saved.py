@@ -35,7 +35,7 @@ from hushvec.receipts.labels import row_receipt
 from hushvec.release.charging import Budget
 from hushvec.retrieval.index.content import Content, Documents, RowIds
 from hushvec.retrieval.index.settings import SIDES, IndexSettings
-from hushvec.retrieval.stores import ON_DISK, DiskStore, open_store, shown
+from hushvec.retrieval.stores import ON_DISK, KeyedStore, open_store, shown
 
 INDEX_FORMAT = 1
 MANIFEST = "index.json"
@@ -47,7 +47,12 @@ _HASHED_AT_ONCE = 1 << 22
 
 def save(folder: Path, content: Content) -> None:
     """Write an index; the previous one stays until this one is complete."""
-    _require_place(folder)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder}: must be a folder or not exist")
+    if folder.is_dir() and not (folder / MANIFEST).exists():
+        foreign = [path.name for path in folder.iterdir() if not _is_ours(path.name)]
+        if foreign:
+            raise ValueError(f"{folder}: must be empty, hold an index or not exist, got {foreign[0]!r} in it")
     private_folder(folder)
     tag = secrets.token_hex(8)
     files: dict[str, dict[str, Any]] = {}
@@ -58,7 +63,7 @@ def save(folder: Path, content: Content) -> None:
         with (folder / name).open("rb+") as file:
             os.fsync(file.fileno())
         files[kind] = {"name": name, "bytes": (folder / name).stat().st_size, "sha256": _digest(folder / name)}
-    place = content.store.folder if isinstance(content.store, DiskStore) else None
+    place = content.store.folder
     manifest = {
         "index_format": INDEX_FORMAT,
         "library_version": _core.__version__,
@@ -112,21 +117,29 @@ def load(
         _take_up(store, np.load(parts["keys"], allow_pickle=False), ids, documents)
     if not len(store) == len(ids):
         raise ValueError(f"{folder} must have as many rows as ids, got {len(store)} and {len(ids)}")
-    return Content(_with_budgets(settings, budgets, budgeted, without_budgets), store, ids, receipts, documents)
+    for side, (name, budget) in budgets.items():
+        if budget is not None and getattr(settings, side) is None:
+            raise ValueError(f"{name} must be None: the index has no noise on {side}")
+        if budget is None and side in budgeted and not validate.flag("without_budgets", without_budgets):
+            raise ValueError(f"{name} must be given: the index was saved with one (without_budgets=True goes on without)")
+    settings = settings.with_budgets({side: budget for side, (_, budget) in budgets.items()})
+    return Content(settings, store, ids, receipts, documents)
 
 
 def _parts(content: Content) -> dict[str, tuple[str, Callable[[Path], None]]]:
     """Suffix and writer of every file."""
-    ids = {"next_default": content.ids.next_default, "ids": content.ids.values.tolist()}
-    receipts = [receipt.to_dict() for receipt in content.receipts]
+    listed = {
+        "ids": {"next_default": content.ids.next_default, "ids": content.ids.values.tolist()},
+        "receipts": [receipt.to_dict() for receipt in content.receipts],
+    }
     parts: dict[str, tuple[str, Callable[[Path], None]]] = {
-        "ids": (".json", partial(_write_text, json.dumps(ids, ensure_ascii=False, allow_nan=False))),
-        "receipts": (".json", partial(_write_text, json.dumps(receipts, ensure_ascii=False, allow_nan=False))),
+        kind: (".json", partial(_write_text, json.dumps(values, ensure_ascii=False, allow_nan=False)))
+        for kind, values in listed.items()
     }
     if any(content.documents.counts):
         parts["documents"] = (".jsonl", partial(_write_text, content.documents.lines()))
     store = content.store
-    if isinstance(store, DiskStore) and store.outlives:
+    if isinstance(store, KeyedStore) and store.outlives:
         parts["keys"] = (".npy", partial(np.save, arr=store.keys.values))
     else:
         parts["rows"] = (store.suffix, store.write)
@@ -135,17 +148,6 @@ def _parts(content: Content) -> dict[str, tuple[str, Callable[[Path], None]]]:
     for side, codebook in content.settings.codebooks.items():
         parts[f"{side}_codebook"] = (".npz", codebook.save)
     return parts
-
-
-def _with_budgets(
-    settings: IndexSettings, budgets: Mapping[str, tuple[str, Budget | None]], budgeted: set[str], without_budgets: bool
-) -> IndexSettings:
-    for side, (name, budget) in budgets.items():
-        if budget is not None and getattr(settings, side) is None:
-            raise ValueError(f"{name} must be None: the index has no noise on {side}")
-        if budget is None and side in budgeted and not validate.flag("without_budgets", without_budgets):
-            raise ValueError(f"{name} must be given: the index was saved with one (without_budgets=True goes on without)")
-    return settings.with_budgets({side: budget for side, (_, budget) in budgets.items()})
 
 
 def _take_up(store: Any, saved: Any, ids: RowIds, documents: Documents) -> None:
@@ -158,15 +160,6 @@ def _take_up(store: Any, saved: Any, ids: RowIds, documents: Documents) -> None:
         warnings.warn(f"{len(gone)} rows of the saved index are no longer in its store: they count as deleted", stacklevel=4)
         ids.remove(gone)
         documents.remove(gone)
-
-
-def _require_place(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder}: must be a folder or not exist")
-    if folder.is_dir() and not (folder / MANIFEST).exists():
-        foreign = [path.name for path in folder.iterdir() if not _is_ours(path.name)]
-        if foreign:
-            raise ValueError(f"{folder}: must be empty, hold an index or not exist, got {foreign[0]!r} in it")
 
 
 def _is_ours(name: str) -> bool:

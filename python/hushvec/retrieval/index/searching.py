@@ -1,17 +1,15 @@
-"""Searching an index: check, charge and release the query; look up the best rows, or add noise to every score."""
+"""Searches of an index: the best of some of its rows, noise on every score, and the answer."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core, rowwise
-from hushvec._util import validate
+from hushvec._native import _core
 from hushvec._util.display import Sheet, at_least, plural, shown
 from hushvec.mechanisms import VectorMechanism
 from hushvec.receipts.base import NOTE_SEED, key_fields
@@ -20,11 +18,9 @@ from hushvec.receipts.selections import SelectionReceipt
 from hushvec.receipts.vectors import Receipt
 from hushvec.release.charging import entry_of_charge
 from hushvec.release.vectors import ReleasePlan, charge
-from hushvec.retrieval.index.content import Content, rows_at, store_error
-from hushvec.retrieval.index.prepared import KeptReleases, prepare, require_rows
 from hushvec.retrieval.noise import ScoreNoise
-from hushvec.retrieval.stores import MatrixStore, Store
-from hushvec.retrieval.stores.numpy_flat import Rows, Scores, best_of_matrix, score_blocks
+from hushvec.retrieval.stores import StoreBase
+from hushvec.retrieval.stores.numpy_flat import Rows, Scores, WholeMatrix, best_of_matrix, score_blocks
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import GumbelTopK
@@ -39,25 +35,16 @@ _LARGEST_PART = 4
 # Gumbel top-k takes all scores of a query at once: so many scores of several queries are held, 64 MB.
 _HELD_SCORES = 1 << 24
 NOTE_SCORES = "the released rows are scores: one row a document, one column a query, clamped to [{low!r}, {high!r}] and shifted"
-# Releases of queries kept for another try. Every abandoned search leaves one.
-_MOST_UNANSWERED = 256
 
 
 @shown
 class SearchResult(NamedTuple):
-    """The answer to m queries. `print` shows the best rows of the first ones.
+    """The answer to m queries. `print` shows the best rows of the first ones."""
 
-    Args:
-        ids: [m, k], best first: int64, or object (str) where the index has strings.
-        scores: float32 [m, k], noisy and in that order where scores have noise; None for "gumbel", which releases the order alone.
-        query_receipt: of the noise on the queries; None without it.
-        score_receipt: of the noise on the scores, a SelectionReceipt for "gumbel"; None without it.
-    """
-
-    ids: NDArray[Any]
-    scores: NDArray[Any] | None
-    query_receipt: RowReceipt | None = None
-    score_receipt: RowReceipt | SelectionReceipt | None = None
+    ids: NDArray[Any]  # [m, k], best first: int64, or object (str) where the index has strings
+    scores: NDArray[Any] | None  # float32 [m, k], noisy where scores have noise; None for "gumbel", which releases the order alone
+    query_receipt: RowReceipt | None = None  # of the noise on the queries
+    score_receipt: RowReceipt | SelectionReceipt | None = None  # of the noise on the scores; a SelectionReceipt for "gumbel"
 
     def _sheet(self) -> Sheet:
         queries, most = self.ids.shape
@@ -98,7 +85,7 @@ class Chosen:
         return self._matrix[self._places[part]]
 
 
-def best_of_some(store: Store, queries: Scores, k: int, places: Places) -> tuple[Places, Scores]:
+def best_of_some(store: StoreBase, queries: Scores, k: int, places: Places) -> tuple[Places, Scores]:
     """Places and scores [m, k], best first, among the rows at some places, which are ascending and distinct.
 
     Exact with a store that looks at every row. An approximate one is asked for more rows than k where many belong to the subset; where
@@ -106,7 +93,7 @@ def best_of_some(store: Store, queries: Scores, k: int, places: Places) -> tuple
     """
     if len(places) == len(store):
         return store.search(queries, k)
-    if isinstance(store, MatrixStore):
+    if isinstance(store, WholeMatrix):
         found, scores = best_of_matrix(Chosen(store.matrix(), places), queries, k)
         return places[found], scores
     wide = math.ceil(_MARGIN * k * len(store) / len(places))
@@ -118,7 +105,7 @@ def best_of_some(store: Store, queries: Scores, k: int, places: Places) -> tuple
         if inside.sum(axis=1).min() >= k:  # the first k of each query that belong to the subset
             first = np.argsort(~inside, axis=1, kind="stable")[:, :k]
             return np.take_along_axis(found, first, axis=1), np.take_along_axis(scores, first, axis=1)
-    found, scores = best_of_matrix(rows_at(store, places), queries, k)
+    found, scores = best_of_matrix(store.rows(places), queries, k)
     return places[found], scores
 
 
@@ -137,9 +124,7 @@ class ScoreSearch:
         mechanism = self.noise.for_queries(self.queries, k=self.k)
         if not isinstance(mechanism, VectorMechanism):
             return self._charge_selection(mechanism)
-        plan = ReleasePlan(
-            mechanism=mechanism, per="record", dtype="float32", normalize=False, renormalize=False, generator=self.generator
-        )
+        plan = ReleasePlan(mechanism, "record", "float32", normalize=False, renormalize=False, generator=self.generator)
         receipt = plan.vector_receipt(self.documents, notes=(NOTE_SCORES.format(low=self.noise.low, high=self.noise.high),))
         return receipt if self.noise.budget is None else charge(receipt, self.noise.budget, plan)
 
@@ -200,52 +185,3 @@ class ScoreSearch:
             np.subtract(scores, self.noise.middle, out=scores)
         np.fmax(scores, -reach, out=scores)
         np.fmin(scores, reach, out=scores)
-
-
-class Searching:
-    """`PrivateIndex.search`."""
-
-    def __init__(self, content: Content, generator: _core.Generator) -> None:
-        self._content, self._generator = content, generator
-        self.unanswered: KeptReleases[tuple[NDArray[np.float32], RowReceipt]] = KeptReleases(_MOST_UNANSWERED)
-
-    def search(self, queries: Any, k: int, where: Mapping[str, Any] | None, among: Any) -> SearchResult:
-        content, settings = self._content, self._content.settings
-        x = require_rows("queries", queries, settings.dimension)
-        most = validate.whole_number("k", k, at_least=1)
-        if not len(content):
-            raise ValueError("the index is empty: add vectors before searching it")
-        places = content.candidates(where, among)
-        if places is None and most > len(content):
-            raise ValueError(f"k must be at most the {len(content)} rows of the index, got {most}")
-        rowwise.require_finite("queries", x)
-        prepared = prepare("queries", x, settings.queries, settings, self._generator)
-        if places is not None:
-            most = min(most, len(places))
-            if not most:  # nothing is computed, released or charged
-                no_scores = settings.scores is not None and not settings.scores.releases_scores
-                none = np.empty((len(x), 0), np.int64)
-                return SearchResult(content.ids.values[none], None if no_scores else none.astype(np.float32))
-        private = None
-        if settings.scores is not None:
-            documents = len(content) if places is None else len(places)
-            private = ScoreSearch(settings.scores, documents, len(x), most, self._generator)
-        score_receipt = None if private is None else private.charge()
-        asked, query_receipt = self.unanswered.find(x) or prepared.release()
-        found: Places
-        values: NDArray[np.float32] | None
-        if private is None:
-            try:
-                store = content.store
-                found, values = store.search(asked, most) if places is None else best_of_some(store, asked, most, places)
-            except Exception as error:
-                if query_receipt is not None:
-                    self.unanswered.keep((asked, query_receipt), x)
-                raise store_error("nothing was answered", error, query_receipt) from error
-            self.unanswered.drop(x)
-        else:
-            assert isinstance(content.store, MatrixStore)
-            matrix = content.store.matrix()
-            found, values = private.answer(matrix if places is None else Chosen(matrix, places), asked)
-            found = found if places is None else places[found]
-        return SearchResult(content.ids.values[found], values, query_receipt, score_receipt)

@@ -31,7 +31,7 @@ NOTE_CELLS = (
 _PER = {"documents": "record", "queries": PER_QUERY}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class IndexSettings:
     """The arguments of `PrivateIndex` that are saved with it: all except its store's path and its generator."""
 

@@ -18,7 +18,7 @@ from hushvec.mechanisms import PrivUnit, PublicCodebook
 from hushvec.mechanisms.codebook import Tried
 from hushvec.release.charging import Budget, require_budget, require_secret_key
 from hushvec.release.vectors import privatize
-from hushvec.retrieval.index.prepared import as_rows
+from hushvec.retrieval.index.prepared import as_rows, require_rows
 from hushvec.retrieval.queries.choice import best_of
 from hushvec.retrieval.queries.question import (
     Answer,
@@ -57,10 +57,7 @@ class PrivateQuery:
             the questions; only its owner can read it. For one process at a time: what another one adds later is not seen.
         generator: key stream; the process-wide one if None. A seeded one gives no privacy: receipts say so, and together with a
             budget it is refused.
-        seed: of the codebook and its choice; not secret.
-
-    Raises:
-        MissingExtraError: FAISS (extra `faiss`) is not installed and `public` is not a codebook.
+        seed: of the codebook and its choice; not secret. Both need FAISS (extra `faiss`).
 
     Guarantees:
         Each released row is (epsilon, 0)-DP under replace-one of the question (local model: only the client sees the question);
@@ -267,13 +264,12 @@ class PrivateQuery:
     def _row(self, query: Any) -> Rows:
         query = as_array("query", query)
         arrays.require_array("query", query)
-        count, dimension = arrays.rows_and_dimension(query)
+        count, _ = arrays.rows_and_dimension(query)
         if count != 1:
             raise ValueError(f"query must be one row, got {count}: each question is asked by itself")
-        if dimension != self.dimension:
-            raise ValueError(f"query must have {self.dimension} columns, got {dimension}")
+        query = require_rows("query", query, self.dimension)
         rowwise.require_finite("query", query)
-        row: Rows = as_rows(query).reshape(dimension)
+        row: Rows = as_rows(query)[0]
         rowwise.require_finite("query in the range of float32", row)
         return row
 
@@ -292,13 +288,14 @@ def _require_holder(holder: Any, dimension: int) -> None:
         if not callable(holder):
             raise TypeError(f"holder must be a PrivateIndex or a function (row, count) -> (ids, vectors), got {validate.kind(holder)}")
         return
-    settings = holder.settings
-    if settings.queries is not None:
-        raise ValueError("holder must have no noise on queries: a question has its noise already")
-    if settings.scores is not None:
-        raise ValueError("holder must have no noise on scores: it sends stored rows, which that noise does not protect")
-    if settings.projection is not None:
-        raise ValueError("holder must have no projection: it sends stored rows, and the question that ranks them is as it was asked")
+    refused = {
+        "queries": "noise on queries: a question has its noise already",
+        "scores": "noise on scores: it sends stored rows, which that noise does not protect",
+        "projection": "projection: it sends stored rows, and the question that ranks them is as it was asked",
+    }
+    for name, reason in refused.items():
+        if getattr(holder.settings, name) is not None:
+            raise ValueError(f"holder must have no {reason}")
     if holder.dimension != dimension:
         raise ValueError(f"holder must have rows of {dimension} elements like the question, got {holder.dimension}")
     if not len(holder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import threading
@@ -154,17 +155,11 @@ def _fields(text: str | bytes, kind: str, names: tuple[str, ...]) -> dict[str, A
 
 @dataclass(frozen=True)
 class Asked:
-    """A question that has been released.
+    """A question that has been released."""
 
-    Args:
-        question: what left.
-        receipt: of its release.
-        ids, scores: of all candidates, ranked locally; None while there is no answer.
-    """
-
-    question: Question
-    receipt: RowReceipt
-    ids: NDArray[Any] | None = None
+    question: Question  # what left
+    receipt: RowReceipt  # of its release
+    ids: NDArray[Any] | None = None  # of all candidates, ranked locally; None while there is no answer
     scores: NDArray[np.float32] | None = None
 
 
@@ -206,7 +201,7 @@ class AskedQuestions:
         if self._path.is_symlink():  # a link is replaced, and nothing is written behind it
             self._write_anew(self._path)
         elif self._path.exists() or not self._is_first_to_write(self._path):
-            append_bytes(self._path, _lines(self._unsaved))
+            append_bytes(self._path, _lines(*itertools.starmap(_stored, self._unsaved.items())))
         self._unsaved.clear()
 
     def _is_first_to_write(self, path: Path) -> bool:
@@ -226,30 +221,21 @@ class AskedQuestions:
             file.write(self._whole())
 
     def _whole(self) -> bytes:
-        return _line({"hushvec_questions": _MEMO_FORMAT, "asker": self._client}) + _lines(self._asked)
+        header = {"hushvec_questions": _MEMO_FORMAT, "asker": self._client}
+        return _lines(header, *itertools.starmap(_stored, self._asked.items()))
 
 
 def _name(query: NDArray[np.float32]) -> str:
     return hashlib.sha256(np.ascontiguousarray(query, "<f4").tobytes()).hexdigest()
 
 
-def _line(fields: Mapping[str, Any]) -> bytes:
-    return json.dumps(fields).encode() + b"\n"
+def _lines(*objects: Mapping[str, Any]) -> bytes:
+    return b"".join(json.dumps(fields).encode() + b"\n" for fields in objects)
 
 
-def _lines(questions: Mapping[str, Asked]) -> bytes:
-    return b"".join(
-        _line(
-            {
-                "name": name,
-                "question": asked.question.to_json(),
-                "receipt": asked.receipt.to_json(),
-                "ids": None if asked.ids is None else asked.ids.tolist(),
-                "scores": None if asked.scores is None else asked.scores.tolist(),
-            }
-        )
-        for name, asked in questions.items()
-    )
+def _stored(name: str, asked: Asked) -> dict[str, Any]:
+    answer = {key: None if values is None else values.tolist() for key, values in (("ids", asked.ids), ("scores", asked.scores))}
+    return {"name": name, "question": asked.question.to_json(), "receipt": asked.receipt.to_json(), **answer}
 
 
 def _contents(path: Path, client: str) -> tuple[dict[str, Asked], bool]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
-from hushvec.retrieval.stores.protocol import ArrayFile
+from hushvec.retrieval.stores import StoreBase
 
 # Of that many scores only the largest is looked at first. 16 to 64 take the same time.
 _GROUP = 32
@@ -118,11 +117,15 @@ def score_blocks(rows: Rows, queries: Scores) -> Iterator[tuple[int, Scores]]:
         yield first, inner_products(rows[first : first + step], queries)
 
 
-class WholeMatrix(ArrayFile):
-    """A `MatrixStore`: every row is compared with every query. Exact; equal scores come in the order of the rows."""
+class WholeMatrix(StoreBase):
+    """A store of one array, which noise on scores needs: every row is compared with every query.
+
+    Exact; equal scores come in the order of the rows.
+    """
 
     @abstractmethod
-    def matrix(self) -> NDArray[np.float32]: ...
+    def matrix(self) -> NDArray[np.float32]:
+        """The rows themselves, float32 [n, columns] in C order, not a copy; valid until the next add or delete."""
 
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         return best_of_matrix(self.matrix(), queries, k)
@@ -130,8 +133,8 @@ class WholeMatrix(ArrayFile):
     def vectors(self) -> NDArray[np.float32]:
         return self.matrix().copy()
 
-    def write(self, path: Path) -> None:
-        np.save(path, self.matrix())
+    def rows(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
+        return self.matrix()[places]
 
 
 class NumpyStore(WholeMatrix):

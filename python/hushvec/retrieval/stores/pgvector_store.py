@@ -19,7 +19,7 @@ from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
 from hushvec.budget.postgresql import PATIENCE
 from hushvec.errors import StoreError
-from hushvec.retrieval.stores.protocol import KeyedStore, Keys, when_gone
+from hushvec.retrieval.stores import KeyedStore, Keys, when_gone
 
 Answer = TypeVar("Answer")
 
@@ -48,7 +48,6 @@ class PgVectorStore(KeyedStore):
     """A table of (key, embedding). Exact unless it has an index.
 
     Args:
-        columns: elements in a row.
         address: postgresql://user:password@host:port/database, with libpq's parameters behind a question mark. What it leaves out
             comes from libpq's environment and password file. It is kept in memory only.
         table: its name, with a schema and a dot before it where it is not on the search path.
@@ -57,9 +56,6 @@ class PgVectorStore(KeyedStore):
         ef_construction: candidates while it is built, in [2 neighbors, 1000].
         ef_search: candidates while it is searched, in [1, 1000].
 
-    Raises:
-        ValueError: a table of that name with other columns.
-        StoreError: the database cannot be reached, or lacks the extension or the right to make it.
     """
 
     def __init__(
@@ -102,18 +98,6 @@ class PgVectorStore(KeyedStore):
     def outlives(self) -> bool:
         return True
 
-    def add(self, rows: NDArray[np.float32]) -> None:
-        keys = self.keys.next(len(rows))
-        last = int(keys[-1]) if self._unsettled is None else max(int(keys[-1]), self._unsettled[1])
-        self._unsettled = int(keys[0]), last
-        self._run(partial(self._insert, keys, rows))
-        self.keys.append(keys)
-
-    def delete(self, places: NDArray[np.int64]) -> None:
-        gone = self.keys.values[places].tolist()
-        self._run(lambda connection: connection.execute(self._sql("DELETE FROM {table} WHERE key = ANY(%s)"), [gone]))
-        self.keys.remove(places)
-
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         found = self._run(partial(self._nearest, queries, k, is_exact=self._graph is None))
         if len(found) < len(queries) * k and self._graph is not None:
@@ -124,21 +108,27 @@ class PgVectorStore(KeyedStore):
         return self.keys.places(keys).reshape(len(queries), k), scores.reshape(len(queries), k)
 
     def vectors(self) -> NDArray[np.float32]:
-        query = self._sql("SELECT key, embedding FROM {table} ORDER BY key")
-        found = self._run(lambda connection: connection.execute(query, binary=True).fetchall())
-        self._require_same_rows(np.array_equal([key for key, _ in found], self.keys.values))
-        rows = np.empty((len(self), self._columns), np.float32)
+        return self._of_rows(self._sql("SELECT key, embedding FROM {table} ORDER BY key"), self.keys.values)
+
+    def _put(self, keys: NDArray[np.int64], rows: NDArray[np.float32]) -> None:
+        last = int(keys[-1]) if self._unsettled is None else max(int(keys[-1]), self._unsettled[1])
+        self._unsettled = int(keys[0]), last
+        self._run(partial(self._insert, keys, rows))
+
+    def _drop(self, keys: NDArray[np.int64]) -> None:
+        self._run(lambda connection: connection.execute(self._sql("DELETE FROM {table} WHERE key = ANY(%s)"), [keys.tolist()]))
+
+    def _fetched(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
+        return self._of_rows(self._sql("SELECT key, embedding FROM {table} WHERE key = ANY(%s) ORDER BY key"), keys, [keys.tolist()])
+
+    def _of_rows(self, query: Any, keys: NDArray[np.int64], given: Any = None) -> NDArray[np.float32]:
+        """The vectors that a query finds, which must be those of the keys."""
+        found = self._run(lambda connection: connection.execute(query, given, binary=True).fetchall())
+        self._require_same_rows(np.array_equal([key for key, _ in found], keys))
+        rows = np.empty((len(keys), self._columns), np.float32)
         for place, (_, vector) in enumerate(found):
             rows[place] = vector.to_numpy()
         return rows
-
-    def rows(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Some rows without the others, in the order of their places."""
-        wanted = self.keys.values[places].tolist()
-        query = self._sql("SELECT key, embedding FROM {table} WHERE key = ANY(%s)")
-        found = dict(self._run(lambda connection: connection.execute(query, [wanted], binary=True).fetchall()))
-        self._require_same_rows(found.keys() == set(wanted))
-        return np.array([found[key].to_numpy() for key in wanted], np.float32).reshape(len(wanted), self._columns)
 
     # ---- what a transaction does ----
 

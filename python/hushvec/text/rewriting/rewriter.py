@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hushvec._native._core import Generator
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
-from hushvec.embedders.answers import embedded_rows
+from hushvec.embedders.protocol import embedded_rows
 from hushvec.embedders.sources import DEFAULT_CLIP_NORM, default_clip_norm
 from hushvec.mechanisms import Gaussian, PublicProjection
 from hushvec.receipts.labels import LabelReceipt

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec.embedders.answers import embedded_rows
 from hushvec.embedders.checkpoints import Tokens, chosen_device
+from hushvec.embedders.protocol import embedded_rows
 from hushvec.embedders.sources import SourceModel, as_embedding_model
 from hushvec.text.corpus import checked_rows
 from hushvec.text.inverters.vec2text.loading import Checkpoint, default_embedder, find_pair, load_corrector, load_inversion
