@@ -22,11 +22,10 @@ from hushvec_studies.personalize.command import DESCRIPTION as PERSONALIZE
 from hushvec_studies.personalize.command import add_arguments as add_personalize_arguments
 from hushvec_studies.personalize.command import run_personalize
 from hushvec_studies.retrieval.columns import Row, read_rows
-from hushvec_studies.retrieval.configuration import load_configuration, shipped
+from hushvec_studies.retrieval.configuration import Configuration, load_configuration, shipped
 from hushvec_studies.retrieval.findings import epsilon_of, finding
 from hushvec_studies.retrieval.plan import Run, ablations, grid, planned, robustness
 from hushvec_studies.retrieval.records import RESULTS, StudyFolder
-from hushvec_studies.retrieval.schema import Configuration
 
 _PLANS: dict[str, tuple[Callable[[Configuration], list[Run]], str]] = {
     "run": (planned, "the runs that a configuration lists"),

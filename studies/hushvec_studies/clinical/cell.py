@@ -18,10 +18,8 @@ from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec.release.vectors import privatize
 from hushvec.retrieval import Estimate
 from hushvec.retrieval.measures import cosines, theoretical_cosine
-from hushvec_studies.clinical import maps
 from hushvec_studies.clinical.cohort import VERSION, Population, Source
-from hushvec_studies.clinical.contenders import Setting, mechanism_for
-from hushvec_studies.clinical.theory import expected_top_1
+from hushvec_studies.clinical.contenders import MEAN, NONE, Setting, expected_top_1, fitted, mechanism_for
 from hushvec_studies.harness.measurements import Measurement, noise_seed
 
 # The price of Gaussian noise is also stated at these.
@@ -41,7 +39,7 @@ class Cell(Measurement):
         patients: how many.
         public_rows: how many rows the public map is fitted on, at most.
         public_map: one of hushvec_studies.clinical.maps.
-        mechanism: a name of hushvec_studies.clinical.contenders.
+        mechanism: a name of hushvec_studies.clinical.maps.
         epsilon, sigma: what the mechanism is asked for; the other one is None.
         delta: for the Gaussian kinds.
         draws: how often each patient is released.
@@ -68,7 +66,7 @@ class Cell(Measurement):
             "version": VERSION,
             "source": dict(self.source.key),
             "patients": self.patients,
-            "public_rows": self.public_rows if self.public_map != maps.NONE else None,
+            "public_rows": self.public_rows if self.public_map != NONE else None,
             "public_map": self.public_map,
             "mechanism": self.mechanism,
             "epsilon": self.epsilon,
@@ -120,15 +118,15 @@ def _theory(cell: Cell, mechanism: VectorMechanism, others: int) -> float | None
     strengths = cell.source.strengths if isinstance(cell.source, Population) else None
     if strengths is None or strengths.own_dimension is not None or strengths.diagnosis > 0 or strengths.twin > 0:
         return None
-    if cell.public_map == maps.NONE:
+    if cell.public_map == NONE:
         return expected_top_1(mechanism, others, strengths.own)
-    return expected_top_1(mechanism, others) if cell.public_map == maps.MEAN else None
+    return expected_top_1(mechanism, others) if cell.public_map == MEAN else None
 
 
 @lru_cache(maxsize=2)
 def prepared(source: Source, patients: int, public_rows: int, public_map: str) -> tuple[NDArray[np.float32], int | None]:
     """Unit rows of the patients behind the public map, and how many components it keeps (None: all)."""
-    projection = maps.fitted(public_map, source, public_rows, patients)
+    projection = fitted(public_map, source, public_rows, patients)
     rows = source.patients(patients)
     if projection is None:
         return rows, None

@@ -11,10 +11,9 @@ from hushvec.audit.indexes.bounds import identification_bound
 from hushvec_studies.clinical.agreement import agreements, measure_agreement
 from hushvec_studies.clinical.cell import measure
 from hushvec_studies.clinical.cohort import Recorded
-from hushvec_studies.clinical.figure import write_figure
 from hushvec_studies.clinical.findings import bought, classical, disagreements, reached, sentences
 from hushvec_studies.clinical.plan import MAIN_COHORT, MAIN_EPSILON, Settings, planned
-from hushvec_studies.clinical.tables import write_latex
+from hushvec_studies.clinical.report import write_figure, write_latex
 from hushvec_studies.harness.measurements import Measure, Measurement, measured
 from hushvec_studies.harness.outputs import show, surroundings, write_csv, write_study
 from hushvec_studies.harness.settings import add_options, checked, given

@@ -10,8 +10,17 @@ from pydantic import Field
 
 from hushvec_studies.clinical.cell import Cell
 from hushvec_studies.clinical.cohort import COHORTS, DIMENSION, Population, Recorded, Source, Strengths
-from hushvec_studies.clinical.contenders import EMPIRICAL, LDP, PRIVUNIT, PRIVUNIT_CORPUS
-from hushvec_studies.clinical.maps import MAPS, MEAN, MEAN_ELSEWHERE, NONE, WHITENED
+from hushvec_studies.clinical.contenders import (
+    EMPIRICAL,
+    LDP,
+    MAPS,
+    MEAN,
+    MEAN_ELSEWHERE,
+    NONE,
+    PRIVUNIT,
+    PRIVUNIT_CORPUS,
+    WHITENED,
+)
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.settings import Listed, Positive, Several, Share, one_of
 

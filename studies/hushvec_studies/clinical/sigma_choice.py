@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from hushvec.data import records
-from hushvec_studies.clinical import maps
 from hushvec_studies.clinical.cell import Cell, measure
 from hushvec_studies.clinical.cohort import COHORTS, Population, Recorded
-from hushvec_studies.clinical.contenders import EMPIRICAL
+from hushvec_studies.clinical.contenders import EMPIRICAL, NONE
 from hushvec_studies.clinical.plan import PUBLISHED_SIGMA
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.charts import INK, Figure, Panel, Series, svg_of
@@ -122,7 +121,7 @@ def cells_of(half: Half, settings: Settings) -> list[Cell]:
             source=half,
             patients=len(half.rows),
             public_rows=0,
-            public_map=maps.NONE,
+            public_map=NONE,
             mechanism=EMPIRICAL,
             epsilon=None,
             sigma=sigma,

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 import hushvec
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicCodebook, PublicProjection
-from hushvec_studies.search_by_mechanism.measure import COMPONENTS, share_behind_map, unit, whitened_privunit
+from hushvec_studies.harness.rows import unit
+from hushvec_studies.search_by_mechanism.measure import COMPONENTS, share_behind_map, whitened_privunit
 
 Rows = NDArray[np.float32]
 

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from hushvec_studies.evaluation.collection import Collection
-from hushvec_studies.evaluation.sources import BANKING, NEWSGROUPS, paths_of
-from hushvec_studies.harness.json_lines import records_of
+from hushvec_studies.evaluation.collection import BANKING, NEWSGROUPS, Collection, paths_of
+from hushvec_studies.harness.texts import records_of
 from hushvec_studies.retrieval.corpora import load_corpus
 
 Rows = NDArray[np.float32]

@@ -13,7 +13,7 @@ from hushvec._util.publish import published_folder
 from hushvec.training.ghost import IGNORED, next_token_losses
 from hushvec_studies.harness.measurements import digest_of
 from hushvec_studies.personalize.coding import Coding, coding_of, coding_of_folder, fitted_tokenizer
-from hushvec_studies.personalize.notes import Note
+from hushvec_studies.personalize.texts import Note
 
 VERSION = 1
 # Layers of GPT-2 that an adapter goes to, and of other models the ends of names that are usual.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hushvec.embedders.checkpoints import learned_byte_pairs
 from hushvec.training.ghost import IGNORED
-from hushvec_studies.personalize.notes import Note, Span
+from hushvec_studies.personalize.texts import Note, Span
 
 BEGIN, END = "<begin>", "<end>"
 _WORD = re.compile(r"\S+")

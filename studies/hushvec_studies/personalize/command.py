@@ -14,12 +14,9 @@ from hushvec_studies.harness.measurements import Measure, Measurement, measured
 from hushvec_studies.harness.outputs import show, surroundings, write_csv, write_study
 from hushvec_studies.harness.settings import add_options, checked, given
 from hushvec_studies.personalize.base import SHAPES, Base
-from hushvec_studies.personalize.cell import measure, measure_audit
-from hushvec_studies.personalize.findings import sentences, summary
-from hushvec_studies.personalize.notes import ENTITIES
-from hushvec_studies.personalize.outputs import write_figure, write_latex
-from hushvec_studies.personalize.plan import Settings, folder_base, planned, shipped_base
-from hushvec_studies.personalize.texts import SHIPPED, Texts, notes_of_file, shipped_texts, texts_of_file
+from hushvec_studies.personalize.plan import Settings, folder_base, measure, measure_audit, planned, shipped_base
+from hushvec_studies.personalize.report import sentences, summary, write_figure, write_latex
+from hushvec_studies.personalize.texts import ENTITIES, SHIPPED, Texts, notes_of_file, shipped_texts, texts_of_file
 
 NOTE = "noise and samples come from a seed: measurements, and no private releases"
 SHIPPED_SEED = 2025

@@ -20,9 +20,8 @@ from hushvec.training import StepSchedule
 from hushvec_studies.harness.measurements import Measurement, measured
 from hushvec_studies.harness.outputs import write_csv
 from hushvec_studies.personalize import adapter
-from hushvec_studies.personalize.cell import AuditCell, audited
 from hushvec_studies.personalize.command import SHIPPED_SEED
-from hushvec_studies.personalize.plan import Settings, planned, shipped_base
+from hushvec_studies.personalize.plan import AuditCell, Settings, audited, planned, shipped_base
 from hushvec_studies.personalize.texts import shipped_texts
 
 RESULTS = Path(__file__).parent / "results"

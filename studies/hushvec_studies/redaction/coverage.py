@@ -21,8 +21,8 @@ from typing import Any
 
 from hushvec.text import Redactor
 from hushvec.text.pii.spans import Detector
-from hushvec_studies.harness.json_lines import objects_of
 from hushvec_studies.harness.outputs import write_json
+from hushvec_studies.harness.texts import objects_of
 from hushvec_studies.redaction import recall, tab
 from hushvec_studies.redaction.examples import EXAMPLES, PHONES, Example
 

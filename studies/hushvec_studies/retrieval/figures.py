@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hushvec._util.publish import SHARED, published_bytes, published_text
-from hushvec_studies.harness.charts import INK, Figure, Panel, drawn_as, svg_of
+from hushvec_studies.harness.charts import FAINT, INK, RAMP, Figure, Panel, Series, drawn_as, svg_of
 from hushvec_studies.harness.tables import Estimate, number_text
-from hushvec_studies.retrieval.figure_lines import file_name, series_of, shades_of, sides_text, styles_of, with_lines
 from hushvec_studies.retrieval.points import (
     AUC,
     TPR,
@@ -346,3 +346,111 @@ def _places(settings: Sequence[tuple[float, ...]], sides: str) -> dict[tuple[flo
     """Where each choice of epsilons stands on an axis of equal steps: that of its largest one."""
     steps = sorted({max(epsilons) for epsilons in settings})
     return {epsilons: float(steps.index(max(epsilons))) for epsilons in settings if len(epsilons) == len(sides.split("+"))}
+
+
+# ---- curves of attacks ----
+
+
+# Rates below this have too few candidates behind them to be drawn.
+_LOWEST_RATE = 1e-3
+_GUESS = tuple(Estimate(10.0 ** (power / 8)) for power in range(-24, 1))
+
+
+def roc_figures(runs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]], main: Conditions | None = None) -> list[Figure]:
+    """Curves of the likelihood-ratio attack, or of the next one that there is, one figure for each mechanism; nothing is drawn yet.
+
+    Args:
+        runs: (a row, attack -> {"k", "fpr", "tpr"}) of every run.
+        main: as in `study_figures`.
+
+    Raises:
+        ValueError: no runs.
+    """
+    curves = {row["run_id"]: found for row, found in runs}
+    points = points_of((row for row, _ in runs), main)
+    here = [point for point in points if point.setting.conditions == main_conditions(points)]
+    clean = [
+        series
+        for point in here
+        if not point.setting.has_noise
+        for series in _curve("no noise", curves[point.rows[0]["run_id"]], INK)
+    ]
+    figures = []
+    for noise in dict.fromkeys(point.setting.noise for point in here if point.setting.has_noise):
+        own = [point for point in here if point.setting.noise == noise]
+        shades = shades_of(own)
+        panels = []
+        for sides in dict.fromkeys(point.setting.sides for point in own):
+            group = sorted((point for point in own if point.setting.sides == sides), key=lambda point: point.setting.epsilons)
+            series = [
+                one
+                for point in group
+                for one in _curve(
+                    f"ε = {point.setting.epsilon_text}", curves[point.rows[0]["run_id"]], shades[point.setting.epsilon]
+                )
+            ]
+            guess = Series("a guess", _GUESS, _GUESS, FAINT, kind="theory")
+            panels.append(Panel(f"noise on {sides_text(sides)}", (guess, *series, *clean) if series else ()))
+        figures.append(
+            Figure(
+                f"roc_{file_name(noise)}",
+                "privacy_utility",
+                f"True positives against false positives, {noise}",
+                "Share of members and of others whom the attack takes for members, at every threshold, both on logarithmic scales: "
+                "the lower left corner is where an adversary names few and is rarely wrong. The likelihood-ratio attack if made, "
+                "else the logistic one; largest k.",
+                tuple(panel for panel in panels if panel.series),
+                "false positive rate",
+                "true positive rate",
+                log_x=True,
+                log_y=True,
+                y_range=(_LOWEST_RATE, 1.0),
+            )
+        )
+    return [figure for figure in figures if figure.panels]
+
+
+def _curve(label: str, attacks: Mapping[str, Any], style: str) -> list[Series]:
+    found = attacks.get("likelihood") or attacks.get("logistic") or attacks.get("released")
+    if not found:
+        return []
+    whole = [(Estimate(x), Estimate(y), "") for x, y in zip(found["fpr"], found["tpr"]) if x >= _LOWEST_RATE and y > 0]
+    return series_of(label, whole, style, "curve")
+
+
+# ---- lines ----
+
+
+def series_of(
+    label: str, whole: Sequence[tuple[Estimate | None, Estimate | None, str]], style: int | str, kind: str = "line"
+) -> list[Series]:
+    """The line through the points that have both figures; none if there is no such point."""
+    kept = [(x, y, name) for x, y, name in whole if x is not None and y is not None]
+    if not kept:
+        return []
+    x, y, names = zip(*kept)
+    return [Series(label, x, y, style, names if any(names) else (), kind)]
+
+
+def with_lines(figure: Figure) -> Figure | None:
+    return figure if any(panel.series for panel in figure.panels) else None
+
+
+def styles_of(lines: Iterable[tuple[str, str]]) -> dict[str, int]:
+    return {noise: number for number, noise in enumerate(dict.fromkeys(noise for _, noise in lines))}
+
+
+def shades_of(points: Iterable[Point]) -> dict[float, str]:
+    """A colour for each epsilon, the same in all panels of a figure."""
+    epsilons = sorted({point.setting.epsilon for point in points})
+    return {epsilon: RAMP[round(number * (len(RAMP) - 1) / max(1, len(epsilons) - 1))] for number, epsilon in enumerate(epsilons)}
+
+
+def sides_text(sides: str) -> str:
+    return " + ".join(
+        {"document": "documents", "query": "queries", "score": "scores"}.get(side, side) for side in sides.split("+")
+    )
+
+
+def file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_") or "noise"

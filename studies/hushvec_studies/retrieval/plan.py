@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushvec_studies.harness.measurements import digest_of
-from hushvec_studies.retrieval.configuration import to_values, with_settings
-from hushvec_studies.retrieval.schema import KEYS, Configuration, NoiseFamily
+from hushvec_studies.retrieval.configuration import KEYS, Configuration, NoiseFamily, to_values, with_settings
 
 _SIDE_OF = {"doc_ldp": "document", "query_ldp": "query", "score_ldp": "score"}
 # Settings that say which runs there are, where vectors are kept, or what the study is called; all others decide figures.

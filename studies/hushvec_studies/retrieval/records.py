@@ -21,9 +21,8 @@ from hushvec._util.publish import published_text
 from hushvec_studies.harness.measurements import Measurements
 from hushvec_studies.retrieval import columns
 from hushvec_studies.retrieval.columns import Row
-from hushvec_studies.retrieval.configuration import from_values, to_values
+from hushvec_studies.retrieval.configuration import SIDES, Configuration, from_values, to_values
 from hushvec_studies.retrieval.plan import first_difference
-from hushvec_studies.retrieval.schema import SIDES, Configuration
 
 FORMAT = 2  # of study.json; 1 is a folder without "measured"
 RESULTS = "results.csv"

@@ -8,7 +8,7 @@ from email.utils import parseaddr
 from pathlib import Path
 
 from hushvec.data import records as records_that_ship
-from hushvec_studies.harness.json_lines import objects_of
+from hushvec_studies.harness.texts import objects_of
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 SENTENCES = SHARED / "pii_synth.json"

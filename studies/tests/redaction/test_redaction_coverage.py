@@ -7,7 +7,7 @@ import pytest
 
 from data_files import data_file
 from hushvec.text import Redactor
-from hushvec_studies.harness.json_lines import objects_of
+from hushvec_studies.harness.texts import objects_of
 from hushvec_studies.redaction import coverage, tab
 from hushvec_studies.redaction.examples import EXAMPLES, PHONES, Example
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import hushvec_studies.retrieval
 from hushvec_studies.retrieval.columns import OF_THE_MOMENT, OWN_COLUMNS, SOURCE_COLUMNS, read_rows
-from hushvec_studies.retrieval.configuration import load_configuration, shipped
+from hushvec_studies.retrieval.configuration import FAMILIES, KEYS, load_configuration, shipped
 from hushvec_studies.retrieval.findings import Rules
-from hushvec_studies.retrieval.schema import FAMILIES, KEYS
 from hushvec_studies.retrieval.source_table import interval, line, strongest
 
 ROOT = Path(__file__).parents[3]

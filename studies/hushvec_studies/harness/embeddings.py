@@ -1,6 +1,7 @@
-"""Embeddings on disk, so that a text is embedded once: safetensors files keyed by the model and SHA-256 of the text.
+"""Embedding models that a configuration may name, and a cache on disk, so that a text is embedded once.
 
-joblib.Memory keeps one result for each call, so that a call with one more text would embed all of them again, and checks no contents.
+The cache has safetensors files keyed by the model and SHA-256 of the text. joblib.Memory keeps one result for each call: a call with
+one more text would embed all of them again, and no contents are checked.
 """
 
 from __future__ import annotations
@@ -20,6 +21,72 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 from hushvec._util.publish import private_folder, published_bytes
+
+# ---- models ----
+
+
+MINILM = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
+HASHED_WORDS = "hashed-words"
+
+
+def embedder(name: str) -> Any:
+    """A model by name.
+
+    Args:
+        name: "all-MiniLM-L6-v2": by hushvec.text.MiniLMEmbedder, nothing is downloaded; "hashed-words": `HashedWords`, which needs no
+            model; else a name or folder of sentence-transformers, which may download it.
+
+    Raises:
+        OSError, ValueError: sentence-transformers does not know or find it.
+    """
+    if name in MINILM:
+        from hushvec.embedders.minilm import MiniLMEmbedder
+
+        return MiniLMEmbedder(device=None)
+    return HashedWords() if name == HASHED_WORDS else _SentenceTransformer(name)
+
+
+class HashedWords:
+    """Counts of words in 256 cells with random signs: no language model, but enough to try a study with.
+
+    Reference:
+        Weinberger, Dasgupta, Langford, Smola, Attenberg, "Feature hashing for large scale multitask learning" (2009).
+
+    Example:
+        >>> rows = HashedWords().embed(["red apples", "apples red", "blue"])
+        >>> rows.shape, bool((rows[0] == rows[1]).all()), bool(abs(rows[0] @ rows[2]) < 0.9)
+        ((3, 256), True, True)
+    """
+
+    model_id = HASHED_WORDS
+    dimension = 256
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """float32 [n, 256]: unit rows, zeros for a text without a word."""
+        rows = np.zeros((len(texts), self.dimension), np.float32)
+        for row, text in zip(rows, texts):
+            for word in re.findall(r"\w+", text.lower()):
+                digest = hashlib.sha256(word.encode()).digest()
+                row[digest[0]] += 1 if digest[1] % 2 else -1
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        np.divide(rows, lengths, out=rows, where=lengths > 0)
+        return rows
+
+
+class _SentenceTransformer:
+    def __init__(self, name: str) -> None:
+        from sentence_transformers import SentenceTransformer
+
+        self.model_id = name
+        self._model = SentenceTransformer(name)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors = self._model.encode(list(texts), convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False)
+        return np.asarray(vectors, np.float32)
+
+
+# ---- cache ----
+
 
 FORMAT = "hushvec embeddings 1"
 # Texts that are embedded, and kept, at a time: what an interrupted run repeats at most.
@@ -59,7 +126,7 @@ class EmbeddingCache:
     Example:
         >>> import tempfile
         >>> import numpy as np
-        >>> from hushvec_studies.harness.embedding_cache import EmbeddingCache
+        >>> from hushvec_studies.harness.embeddings import EmbeddingCache
         >>> class Lengths:
         ...     model_id, asked = "lengths", 0
         ...     def embed(self, texts):
