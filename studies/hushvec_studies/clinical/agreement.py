@@ -31,15 +31,7 @@ _DISTINCT_ROWS = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement(Measurement):
-    """One comparison.
-
-    Args:
-        mechanism: a name of hushvec_studies.clinical.contenders.
-        dimension: d.
-        epsilon, sigma: what it is asked for; the other one is None.
-        delta: for the Gaussian kinds.
-        seed: of rows and noise.
-    """
+    """One comparison; `mechanism`, `epsilon`, `sigma` and `delta` as for a cell, `seed` of rows and noise."""
 
     mechanism: str
     dimension: int

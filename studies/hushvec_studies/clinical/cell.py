@@ -36,15 +36,12 @@ class Cell(Measurement):
 
     Args:
         source: where the patients come from.
-        patients: how many.
         public_rows: how many rows the public map is fitted on, at most.
-        public_map: one of hushvec_studies.clinical.maps.
-        mechanism: a name of hushvec_studies.clinical.maps.
+        public_map, mechanism: names of hushvec_studies.clinical.contenders.
         epsilon, sigma: what the mechanism is asked for; the other one is None.
         delta: for the Gaussian kinds.
         draws: how often each patient is released.
         seed: of the noise.
-        confidence, resamples: of the intervals.
     """
 
     source: Source
@@ -90,8 +87,7 @@ def measure(cell: Cell) -> dict[str, Any]:
     Rows go through the public map and to unit length; a release is looked up by its inner product with the clean rows there. Of equal
     scores the earlier patient's is taken to be better, as an index does. Intervals are of patients, their draws together.
 
-    Returns:
-        A flat row, ready for strict JSON; docs/clinical.md has the columns.
+    Returns a flat row, ready for strict JSON; docs/clinical.md has the columns.
     """
     clean, components = prepared(cell.source, cell.patients, cell.public_rows, cell.public_map)
     others = len(clean) - 1

@@ -39,12 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_clinical(options: argparse.Namespace) -> int:
-    """Run the study that the options ask for, write its files, and print the findings or, with options.json, all of it.
-
-    Raises:
-        TypeError, ValueError: options that are out of range; nothing is measured then.
-        OSError: a file cannot be read or written.
-    """
+    """Run the study that the options ask for, write its files, and print the findings or, with options.json, all of it."""
     settings = settings_of(options)
     study = clinical_study(settings, options.output)
     if not options.no_figure and study["rows"]:
@@ -67,12 +62,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 def clinical_study(settings: Settings, folder: Path) -> dict[str, Any]:
     """Measure what is not there yet, and write clinical.json, clinical.csv, clinical.tex, and agreement.csv if cosines are compared.
 
-    Args:
-        settings: of the study.
-        folder: made if need be.
-
-    Returns:
-        What clinical.json holds: settings, rows, agreement, findings.
+    Returns what clinical.json holds: settings, rows, agreement, findings.
     """
     parts = planned(settings)
     compared = agreements(settings.delta, settings.seed) if "agreement" in settings.parts else []

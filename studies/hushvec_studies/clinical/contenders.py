@@ -94,8 +94,7 @@ def fitted(name: str, source: Source, public_rows: int, patients: int) -> Public
     Args:
         name: "mean" removes the mean of public rows; "whitened" also stretches all directions in which they vary to the same spread;
             "mean (elsewhere)" removes the mean of another population.
-        source: whose public rows are used.
-        public_rows: how many of them, where they are drawn.
+        public_rows: how many rows of the source it is fitted on, where they are drawn.
         patients: how many of the source's patients are to be released: none of them is among the public rows.
     """
     if name == NONE:
@@ -140,19 +139,9 @@ def expected_top_1(mechanism: VectorMechanism, others: int, own: float = 1.0) ->
 
     and the answer is E Phi(<W, z_i>)^n. What patients share takes a part of the signal and puts noise in its place.
     a is N(sqrt(d) / noise norm, 1) for additive noise (Laplace kinds: nearly, by the central limit theorem), and
-    the law of the component along the row for PrivUnit.
-
-    Args:
-        mechanism: for unit rows.
-        others: n >= 1.
-        own: s in (0, 1].
-
-    Reference:
-        hushvec.mechanisms.privunit.top_1_probability is the case s = 1 of PrivUnit in closed form.
+    the law of the component along the row for PrivUnit, whose case s = 1 is hushvec.mechanisms.privunit.top_1_probability.
 
     Example:
-        >>> from hushvec.mechanisms import PrivUnit
-        >>> from hushvec_studies.clinical.contenders import expected_top_1
         >>> mechanism = PrivUnit(epsilon=16.0, dimension=1920)
         >>> [round(expected_top_1(mechanism, 999, own), 2) for own in (1.0, 0.5)]
         [0.96, 0.54]

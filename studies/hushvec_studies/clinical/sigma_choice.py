@@ -101,11 +101,7 @@ def halves_of_drawn(name: str, patients: int, seed: int) -> tuple[Half, Half]:
 
 
 def halves_of_file(path: Path, seed: int) -> tuple[Half, Half]:
-    """Rows of a file in random order.
-
-    Raises:
-        ValueError, OSError: as for `hushvec study clinical --rows`.
-    """
+    """Rows of a file in random order; errors as for `hushvec study clinical --rows`."""
     recorded = Recorded(path)
     rows = recorded.patients(len(recorded))[np.random.default_rng(seed).permutation(len(recorded))]
     return _halves(path.name, rows[: len(rows) // 2], rows[len(rows) // 2 :])
@@ -136,11 +132,8 @@ def cells_of(half: Half, settings: Settings) -> list[Cell]:
 
 
 def chosen(rows: Iterable[Row], wanted: float) -> float | None:
-    """The largest sigma whose interval of top-1 lies above `wanted`, as it does at every smaller one; None if there is none.
-
-    Args:
-        rows: of one hold-out.
-    """
+    """The largest sigma whose interval of top-1 on a hold-out lies above `wanted`, as it does at every smaller one; None:
+    none."""
     best = None
     for row in sorted(rows, key=lambda row: row["sigma"]):
         if row["top_1_low"] <= wanted:
@@ -150,11 +143,7 @@ def chosen(rows: Iterable[Row], wanted: float) -> float | None:
 
 
 def study_of(pairs: Sequence[tuple[Half, Half]], settings: Settings, folder: Path) -> dict[str, Any]:
-    """Measure what is not there yet, and describe it.
-
-    Returns:
-        What sigma_choice.json holds.
-    """
+    """Measure what is not there yet, and describe it: what sigma_choice.json holds."""
     wanted = [(cell, half) for pair in pairs for half in pair for cell in cells_of(half, settings)]
     made = measured([(cell, measure) for cell, _ in wanted], folder, "measuring").rows
     rows = [{"part": half.part} | {name: made[cell.digest][name] for name in _SHOWN} for cell, half in wanted]

@@ -13,16 +13,7 @@ from hushvec_studies.retrieval.key_phrases import word_count
 
 
 class Source(NamedTuple):
-    """Where data come from.
-
-    Args:
-        name: that the command uses.
-        title: that people read.
-        files: that are read, in the folder of the benchmarks.
-        origin: where a user gets them.
-        license: of the texts.
-        reference: the publication.
-    """
+    """Where data come from: its name in the command and for people, files in the folder of the benchmarks, and who made them."""
 
     name: str
     title: str
@@ -83,11 +74,7 @@ def titled(task: str) -> str:
 
 
 def paths_of(source: Source, folder: Path) -> list[Path]:
-    """The files of a benchmark.
-
-    Raises:
-        FileNotFoundError: one is not there; the error says where to get it.
-    """
+    """The files of a benchmark; FileNotFoundError: one is not there, and where to get it."""
     paths = [folder / name for name in source.files]
     for path in paths:
         if not path.is_file():
@@ -97,12 +84,10 @@ def paths_of(source: Source, folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Collection:
-    """Texts of a search and which documents answer which query.
+    """Texts of a search, by id, and which documents answer which query.
 
     Args:
-        name: of the collection.
-        documents: text of each document, by id.
-        queries: text of each query, by id. Every one has a relevant document.
+        queries: every one has a relevant document.
         grades: for each query, the grade > 0 of each relevant document.
         left_out: (what and why, how many) of everything that the files hold and the collection does not.
     """

@@ -52,12 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_evaluation(options: argparse.Namespace) -> int:
-    """Run the study that the options ask for, write its files, and print what is found, in short, or, with options.json, all of it.
-
-    Raises:
-        TypeError, ValueError: options that are out of range or do not go together; nothing is measured then.
-        OSError: a file cannot be read or written.
-    """
+    """Run the study that the options ask for, write its files, and print what is found, in short, or, with options.json, all."""
     settings = checked(Settings, given(options, Settings))
     require_strangers(settings.strangers)
     if (options.data is None) == (options.corpus is None):

@@ -67,9 +67,8 @@ def contender(
     """A mechanism by name.
 
     Args:
-        name: one of MECHANISMS.
         public: rows that nobody needs protection from, none of those that are released.
-        epsilon, delta: of one row; delta for Gaussian noise alone.
+        delta: for Gaussian noise alone.
         rows: how many are searched, for PrivUnit's split of epsilon; None where they are averaged and not searched.
         purpose: of `PublicCodebook.fit`.
         side: of the search that is released, by which a map is chosen.

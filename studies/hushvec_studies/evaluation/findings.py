@@ -29,14 +29,7 @@ _USABLE = 0.5
 
 
 class TaskResult(NamedTuple):
-    """A task's rows, the one without noise apart.
-
-    Args:
-        name: of the task.
-        main: the measure that stands for its use.
-        clean: the row without noise.
-        rows: the others.
-    """
+    """A task's rows, the one without noise apart; `main` is the measure that stands for its use."""
 
     name: str
     main: str
@@ -60,8 +53,8 @@ def estimate(row: Row, name: str) -> Estimate:
 
 
 def verdict(row: Row, success: float) -> str:
-    """Whether the attack succeeds: names at least a share `success` of rows more than a guess does. Said only where the interval
-    leaves no doubt."""
+    """Whether the attack names at least a share `success` of rows more than a guess does. Said only where the interval is
+    sure."""
     attack, wanted = estimate(row, "attack"), success + 1 / row["candidates"]
     assert attack.low is not None and attack.high is not None
     if attack.low >= wanted:
@@ -190,9 +183,7 @@ def by_outcome(rows: Sequence[Row], outcome_of: Callable[[Row], str]) -> str:
 def settings_text(rows: Sequence[Row], among: Sequence[Row]) -> str:
     """privunit at every epsilon; gaussian at epsilon 8 and 16
 
-    Args:
-        rows: that are named.
-        among: all rows: a mechanism of which every one is named is said to be so at every epsilon, if it has several.
+    A mechanism of which every row of `among` is named is said to be so at every epsilon, if it has several.
     """
     there: dict[str, list[str]] = {}
     for row in rows:
@@ -257,13 +248,7 @@ ATTACK_TITLES = {
 
 
 class AttackResult(NamedTuple):
-    """The attacks on the rows of one task.
-
-    Args:
-        task: its name.
-        clean: the figures without noise, by name.
-        rows: mechanism, epsilon, delta and `figures` of every setting.
-    """
+    """The attacks on the rows of one task: figures without noise by name, and rows with the `figures` of every setting."""
 
     task: str
     clean: Mapping[str, Any]

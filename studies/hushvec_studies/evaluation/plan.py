@@ -65,14 +65,9 @@ class Settings(harness.Settings):
 
 @dataclass(frozen=True)
 class Task:
-    """One use of one data set.
+    """One use of one data set: what is released, what a cell measures, and which mechanisms are compared.
 
     Args:
-        name: on the page and in the rows.
-        side: that is released.
-        data: vectors.
-        measure: makes the row of a cell.
-        mechanisms: that are compared.
         target: what the other attacks are measured on; None: on the rows of this task none is.
         inverted: texts that are looked for by their releases; None: none are.
     """
@@ -140,11 +135,7 @@ def rewritings(settings: Settings, folder: Path, embed: vectors.Embed) -> list[W
 def search_tasks(
     settings: Settings, embed: vectors.Embed, given: collection.Collection, asked: collection.Collection | None = None
 ) -> list[Task]:
-    """Private documents of a collection, and private questions of it or of `asked`.
-
-    Raises:
-        ValueError: too few documents for maps and codebooks from a half of them.
-    """
+    """Private documents of a collection, at least 64, and private questions of it or of `asked`."""
     if len(given.documents) < FEWEST_DOCUMENTS:
         raise ValueError(
             f"{given.name}: must have at least {FEWEST_DOCUMENTS} documents, half of which are public, got {len(given.documents)}"

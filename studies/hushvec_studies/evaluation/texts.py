@@ -62,13 +62,7 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class TextCell(Measurement):
-    """Redaction of one data set.
-
-    Args:
-        source: its name.
-        records: texts with known identifiers.
-        confidence, resamples, seed: of the intervals.
-    """
+    """Redaction of one data set: texts with known identifiers, and settings of the intervals."""
 
     source: str
     records: list[Any]
@@ -296,11 +290,7 @@ def by_words(data: Sentences, epsilon: float, random: np.random.Generator) -> li
 
 
 class Bigrams:
-    """How fluent a text is: bits per word by a model of word pairs, mixed with single words and with a uniform law.
-
-    Args:
-        texts: public.
-    """
+    """How fluent a text is: bits per word by a model of word pairs of public texts, mixed with single words and a uniform law."""
 
     _PAIRS, _SINGLE = 0.6, 0.3  # weights; the rest is the uniform law's
 

@@ -30,14 +30,10 @@ HASHED_WORDS = "hashed-words"
 
 
 def embedder(name: str) -> Any:
-    """A model by name.
-
-    Args:
-        name: "all-MiniLM-L6-v2": by hushvec.text.MiniLMEmbedder, nothing is downloaded; "hashed-words": `HashedWords`, which needs no
-            model; else a name or folder of sentence-transformers, which may download it.
+    """A model by name: "all-MiniLM-L6-v2" of hushvec; "hashed-words", which needs no model; else by sentence-transformers.
 
     Raises:
-        OSError, ValueError: sentence-transformers does not know or find it.
+        OSError, ValueError: sentence-transformers, which may download it, does not know or find it.
     """
     if name in MINILM:
         from hushvec.embedders.minilm import MiniLMEmbedder
@@ -106,10 +102,10 @@ class _Shard(NamedTuple):
 
 
 class EmbeddingCache:
-    """An embedding model whose answers are kept in a folder.
+    """An embedding model whose answers are kept in a folder, each model's in one of its own.
 
     Args:
-        folder: of the cache; made at the first use. Models have folders of their own in it.
+        folder: of the cache; made at the first use.
         model: anything with `embed(texts) -> [n, d]` and a `model_id`. Two models with one `model_id` share their rows: the name must
             change when the model does.
 
@@ -118,26 +114,17 @@ class EmbeddingCache:
 
     Guarantees:
         A row comes back exactly as the model gave it (float32). A file appears whole or not at all, so several processes may use one
-        folder: at worst two of them embed the same text. Every file carries SHA-256 of its content: one that is torn or was changed is
-        reported (DamagedShardWarning), removed, and made again; one that belongs to another model is refused.
-        The texts themselves are not stored; but a text that somebody can guess is recognised by its hash, and an embedding gives much
-        of its text away. The folder is as private as the texts.
+        folder. Every file carries SHA-256 of its content: one that is torn or was changed is reported (DamagedShardWarning),
+        removed, and made again; one that belongs to another model is refused.
+        Texts are not stored, but the folder is as private as they are: one that can be guessed is recognised by its hash, and an
+        embedding gives much of its text away.
 
     Example:
         >>> import tempfile
-        >>> import numpy as np
-        >>> from hushvec_studies.harness.embeddings import EmbeddingCache
-        >>> class Lengths:
-        ...     model_id, asked = "lengths", 0
-        ...     def embed(self, texts):
-        ...         self.asked += len(texts)
-        ...         return np.array([[len(text), 1.0] for text in texts], np.float32)
-        >>> model = Lengths()
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     first = EmbeddingCache(folder, model).embed(["a", "bcd", "a"])
-        ...     again = EmbeddingCache(folder, model).embed(["bcd", "a"])
-        >>> first.tolist(), again.tolist(), model.asked
-        ([[1.0, 1.0], [3.0, 1.0], [1.0, 1.0]], [[3.0, 1.0], [1.0, 1.0]], 2)
+        ...     rows = EmbeddingCache(folder, HashedWords()).embed(["a", "bcd", "a"])
+        >>> rows.shape
+        (3, 256)
     """
 
     def __init__(self, folder: str | os.PathLike[str], model: Any) -> None:
@@ -159,20 +146,15 @@ class EmbeddingCache:
         return self._dimension
 
     def embed(self, texts: Sequence[str], progress: Callable[[int], object] | None = None) -> NDArray[np.float32]:
-        """The rows of texts; those that are not in the cache come from the model, and are kept.
+        """float32[n, d], writable: the rows of texts; those that are not in the cache come from the model, and are kept.
 
         Args:
-            texts: any number of strings.
             progress: called with how many of the texts have their rows now, once for those of the cache and then after every file.
-
-        Returns:
-            float32[n, d], writable, of its own.
 
         Raises:
             TypeError: texts is one string, or holds something else than strings.
             ValueError: a text that UTF-8 cannot hold; an answer of the model that has the wrong shape, another d than before, NaN or
                 Inf; a file of another model in the folder; no text at all before d is known.
-            OSError: the folder cannot be read or written.
         """
         validate.strings("texts", texts)
         keys = [_key(text) for text in texts]

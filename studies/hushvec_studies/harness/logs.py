@@ -29,15 +29,10 @@ _LONGEST_NAME = 120
 
 @contextmanager
 def stage(event: str, **facts: Fact) -> Iterator[dict[str, Fact]]:
-    """Log an event when the block ends, with the seconds that it took.
-
-    Args:
-        event: what the stage is called.
-        facts: numbers, flags and names of settings. More can be added in the block to the dictionary that it gets.
+    """Log an event when the block ends, with the seconds that it took. More facts can be added in the block to the dictionary.
 
     Raises:
-        TypeError: a fact of another kind.
-        ValueError: a name longer than 120 characters or with a line end in it, which is no name.
+        TypeError, ValueError: a fact that is no number, flag or short name of a setting.
 
     Example:
         >>> with stage("search", queries=3) as facts:
@@ -54,11 +49,7 @@ def stage(event: str, **facts: Fact) -> Iterator[dict[str, Fact]]:
 
 @contextmanager
 def logged_to(path: Path | None) -> Iterator[None]:
-    """Append the events of the block, and of the workers that it starts, to a file; None: leave logging as it is.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Append the events of the block, and of the workers that it starts, to a file; None: leave logging as it is."""
     if path is None:
         yield
         return

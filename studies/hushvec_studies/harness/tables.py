@@ -27,7 +27,7 @@ Cell = str | int | float | Estimate | None
 
 
 class Heading(NamedTuple):
-    """Of a column: its name in CSV, what stands over it for people, and digits after the point."""
+    """A column: its name in CSV, its title for people, and digits after the point."""
 
     name: str
     title: str
@@ -36,15 +36,7 @@ class Heading(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table before it has a form.
-
-    Args:
-        name: of its files.
-        title: one line.
-        note: how to read it.
-        headings: of the columns.
-        lines: a cell for each heading.
-    """
+    """A table before it has a form: the name of its files, a title of one line, a note on how to read it, and cells by line."""
 
     name: str
     title: str
@@ -188,12 +180,8 @@ def latex_table(
 ) -> str:
     """A table with the rules of booktabs: a float, or a longtable where it does not fit on a page.
 
-    Args:
-        titles: over the columns.
-        lines: as many cells each; "value [low, high]" gets a small interval.
-        numeric: which columns stand to the right.
-        caption: plain text.
-        label: as it is.
+    Titles, cells and caption are plain text; a cell "value [low, high]" gets a small interval. `numeric` columns stand to the
+    right.
     """
     columns = "".join("r" if right else "l" for right in numeric)
     head = f"{_row(map(latex_text, titles))}\n"

@@ -27,7 +27,6 @@ def lines_of(path: Path) -> Iterator[tuple[str, str]]:
 
     Raises:
         ValueError: another kind of file, a damaged one, or one that is not UTF-8.
-        OSError: it cannot be read.
     """
     suffix = suffix_of(path)
     if suffix is None:
@@ -46,11 +45,7 @@ def objects_of(path: Path) -> list[Any]:
 
 
 def records_of(path: Path, *fields: str) -> list[Any]:
-    """The objects of a file of JSON lines, each with these fields.
-
-    Raises:
-        ValueError: a line without one of them; a file that is damaged.
-    """
+    """The objects of a file of JSON lines; ValueError names the first line without one of these fields."""
     records = objects_of(path)
     for number, record in enumerate(records, 1):
         missing = next((field for field in fields if not isinstance(record, dict) or field not in record), None)
@@ -143,11 +138,7 @@ def text_of(record: Mapping[str, Any]) -> str:
 
 
 def qrels_of(folder: Path) -> Path:
-    """The judgments of a BEIR folder: test.tsv, or the only file.
-
-    Raises:
-        ValueError: there is none, or it is not clear which.
-    """
+    """The judgments of a BEIR folder: test.tsv, or the only file; ValueError: there is none, or it is not clear which."""
     files = sorted((folder / "qrels").glob("*.tsv"))
     test = [file for file in files if file.name == "test.tsv"]
     if not files or (len(files) > 1 and not test):

@@ -32,12 +32,7 @@ SIZE = 20.0
 
 @dataclass(frozen=True)
 class Canaries:
-    """Crafted examples of an adapter.
-
-    Args:
-        count: how many.
-        seed: of the entries that they push, all different.
-    """
+    """Crafted examples of an adapter: how many, and the seed of the entries that they push, all different."""
 
     count: int
     seed: int
@@ -84,12 +79,9 @@ class Schedule:
 
     Args:
         epsilon: that the noise is chosen for; math.inf for ordinary training.
-        delta: that goes with it.
         batch: expected examples of a Poisson sample.
-        steps: of the optimizer.
         clip_norm: C; not used without noise.
         learning_rate: of Adam.
-        rank: of the adapter.
     """
 
     epsilon: float
@@ -111,10 +103,8 @@ class Accounting:
 
     Args:
         epsilon: at `delta`; math.inf without noise.
-        delta, adjacency: it is stated at.
         noise_multiplier: standard deviation of the noise over the clip norm; 0 without noise.
         sampling_probability: of an example in a step.
-        steps: taken.
         grade: of the sums of gradients: "float", or None without noise.
     """
 
@@ -133,7 +123,6 @@ class Learned:
 
     Args:
         model: with the adapter.
-        accounting: of the run.
         epsilon_at: epsilon of the run at another delta.
         trainable: numbers that learned.
         moved: Frobenius norm of what all layers add to their weights.
@@ -152,12 +141,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class Included:
-    """Canaries among the examples of a run.
-
-    Args:
-        of: all there are.
-        which: those that are in.
-    """
+    """Canaries among the examples of a run: all there are, and those that are in."""
 
     of: Canaries
     which: NDArray[np.int64]
@@ -172,12 +156,11 @@ def learn(
     seed: int,
     canaries: Included | None = None,
 ) -> Learned:
-    """Put an adapter on a frozen model and train it.
+    """Put an adapter on a frozen model, which is changed in place, and train it.
 
     Args:
-        model: changed in place.
         targets: names of layers; those that the model has not are left out.
-        coding, notes: what it learns; one note is one example.
+        notes: what it learns; one note is one example.
         schedule: how. Its sampling probability is the batch over the notes, canaries left out: under add-or-remove adjacency the
             number of examples is private, and an audit must not let it show.
         seed: of first values, samples and noise. A seeded run measures; it releases nothing in private.

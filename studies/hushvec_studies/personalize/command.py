@@ -61,8 +61,6 @@ def run_personalize(options: argparse.Namespace) -> int:
     """Run the study that the options ask for, write its files, and print the findings or, with options.json, all of it.
 
     Raises:
-        TypeError, ValueError: options that are out of range; nothing is trained then.
-        OSError: a file cannot be read or written.
         ImportError: PEFT is not installed.
     """
     if find_spec("peft") is None:
@@ -82,13 +80,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 def personalize_study(settings: Settings, folder: Path, *, figure: bool = True) -> dict[str, Any]:
     """Do the runs that are not there yet, and write the study's files.
 
-    Args:
-        settings: of the study.
-        folder: made if need be.
-        figure: whether the figures are drawn.
-
-    Returns:
-        What personalize.json holds: note, settings, surroundings, sentences, summary, rows, audits.
+    Returns what personalize.json holds: note, settings, surroundings, sentences, summary, rows, audits.
     """
     runs, audits = planned(settings, folder)
     wanted: list[tuple[Measurement, Measure]] = [(cell, measure) for cell in runs]

@@ -32,15 +32,7 @@ Train = Callable[..., Learned]
 
 @dataclass(frozen=True, kw_only=True)
 class Cell(Measurement):
-    """What is measured.
-
-    Args:
-        texts: that the adapter learns from and is tested on.
-        base: beneath it.
-        schedule: how it learns.
-        seed: of the run.
-        cache: folder of base models.
-    """
+    """A run: the texts that the adapter learns from and is tested on, its base, how it learns, and the folder of base models."""
 
     texts: Texts
     base: Base
@@ -88,11 +80,7 @@ class AuditCell(Cell):
 
 
 def measure(cell: Cell) -> dict[str, Any]:
-    """Train the adapter and measure it, and its base beside it.
-
-    Returns:
-        A flat row, ready for strict JSON, in which an infinite epsilon is None. `Worth` explains the measures.
-    """
+    """Train the adapter and measure it, and its base beside it: a flat row, in which an infinite epsilon is None (`Worth`)."""
     model, coding = ready(cell.base, cell.cache)
     train, test = coded(cell.texts, coding, cell.base.context)
     before = _worth_of_base(cell.base, cell.cache, cell.texts)
@@ -140,11 +128,8 @@ def measure_audit(cell: AuditCell) -> dict[str, Any]:
 def audited(cell: AuditCell, train: Train = learn) -> tuple[AuditResult, Learned]:
     """The audit of one run, and the run.
 
-    Args:
-        cell: which.
-        train: as `learn`; another one for trials of the audit itself.
-
     What a run claims depends on its schedule only, never on the coins, so that the claim is filled in when the run is over.
+    `train` is another function than `learn` for trials of the audit itself.
     """
     model, coding = ready(cell.base, cell.cache)
     notes, _ = coded(cell.texts, coding, cell.base.context)

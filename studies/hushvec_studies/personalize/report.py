@@ -107,13 +107,7 @@ _MEASURES = (("perplexity", "perplexity"), ("f1", "F1 of entities"), ("accuracy"
 
 
 def write_latex(path: Path, lines: Sequence[Row], audits: Sequence[Row]) -> None:
-    """The tables of a paper.
-
-    Args:
-        path: of the file.
-        lines: of `findings.summary`.
-        audits: rows of audits; none if there are none.
-    """
+    """The tables of a paper: lines of `summary`, and rows of audits if there are any."""
     made = [_worth_table(lines)] + ([_audits(audits)] if audits else [])
     write_text(path, "\n".join(made))
 

@@ -117,13 +117,7 @@ _TEMPLATES = {
 
 
 def draw_notes(count: int, style: Style, seed: int) -> list[Note]:
-    """Notes of a style; the same seed gives the same ones everywhere.
-
-    Example:
-        >>> note = draw_notes(1, "private", seed=3)[0]
-        >>> all(note.text[start:end].strip() for start, end, _ in note.spans), {span.entity for span in note.spans} <= set(ENTITIES)
-        (True, True)
-    """
+    """Notes of a style; the same seed gives the same ones everywhere."""
     drawn = np.random.default_rng([seed, sorted(_TEMPLATES).index(style)])
     return [_note(_parts(style, drawn), style, drawn) for _ in range(count)]
 
@@ -191,13 +185,7 @@ _FEWEST = 20
 
 @dataclass(frozen=True)
 class Texts:
-    """What the adapter learns from, and what it is tested on.
-
-    Args:
-        name: of where they come from.
-        train, test: notes.
-        entities: the kinds that are marked; () if none is.
-    """
+    """What the adapter learns from, and what it is tested on; `entities` are the kinds that are marked, () if none is."""
 
     name: str
     train: tuple[Note, ...]
@@ -237,8 +225,7 @@ def texts_of_file(path: Path, entities: Sequence[str], most: int | None = None) 
         Texts; one in five, by the hash of the text, is for testing, so that equal texts are on one side.
 
     Raises:
-        ValueError: another kind of file, a damaged one, a line that is not such an object, or fewer than 20 texts; the line is named.
-        OSError: it cannot be read.
+        ValueError: a line that is not such an object, or fewer than 20 texts; the line is named.
     """
     notes = notes_of_file(path, entities)[:most]
     if len(notes) < _FEWEST:

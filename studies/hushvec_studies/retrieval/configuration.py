@@ -50,12 +50,9 @@ _FEWEST_SHADOWS = 4
 
 
 class NoiseFamily(Settings):
-    """The mechanisms of one comparison: one for vectors (documents and queries), one for scores.
+    """The mechanisms of one comparison: one for vectors (documents and queries), one for scores; None: the family has none.
 
     Args:
-        name: of the family in tables.
-        vectors: a mechanism of hushvec.privatize, or None: the family has none for vectors.
-        scores: a mechanism of ScoreNoise, or None: the family has none for scores.
         sigma: standard deviation of "empirical"; such a family has one run for each side, whatever epsilons are asked for.
         corpus_size: split the epsilon of "privunit" for a search among the indexed documents.
     """
@@ -397,14 +394,10 @@ _NUMBER = re.compile(r"^[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
 
 
 def load_configuration(source: str | Path, overrides: Sequence[str] = ()) -> Configuration:
-    """Read, merge and check a configuration.
+    """A configuration from a YAML file or by the name of a shipped one (`shipped()`), merged and checked, defaults filled in.
 
     Args:
-        source: a YAML file, or the name of a shipped configuration (`shipped()` lists them).
         overrides: `a.b=value` each, the value in YAML; they win over the file, the last one over earlier ones.
-
-    Returns:
-        The configuration, every setting checked, defaults filled in.
 
     Raises:
         FileNotFoundError: neither a file nor a shipped name; the nearest shipped one is suggested.
@@ -434,11 +427,7 @@ def to_values(configuration: Configuration) -> Values:
 
 
 def from_values(values: Mapping[str, Any]) -> Configuration:
-    """The configuration that `to_values` was given.
-
-    Raises:
-        ValueError, TypeError: as `load_configuration`.
-    """
+    """The configuration that `to_values` was given; errors as for `load_configuration`."""
     return _configuration(_checked(values, "configuration"))
 
 

@@ -59,15 +59,10 @@ _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,
 
 @dataclass(frozen=True)
 class Corpus:
-    """Documents of a study in a fixed order.
-
-    Made by `load_corpus`.
+    """Documents of a study in a fixed order, made by `load_corpus`: ids and cleaned texts all different.
 
     Args:
-        ids: all different.
-        texts: cleaned, none empty, all different.
-        categories: one each.
-        splits: "train", "val" or "test", one each.
+        splits: "train", "val" or "test", one for each document.
         left_out: why documents of the source are not here, and how many for each reason.
     """
 
@@ -81,11 +76,7 @@ class Corpus:
         return len(self.ids)
 
     def part(self, name: str) -> Corpus:
-        """The documents of one part.
-
-        Raises:
-            ValueError: no such part, or no document in it.
-        """
+        """The documents of one part; ValueError: no such part, or no document in it."""
         validate.choice("part", name, PARTS)
         kept = [place for place, split in enumerate(self.splits) if split == name]
         if not kept:
@@ -125,12 +116,12 @@ def load_corpus(
     splits: tuple[float, float, float] | Literal["given"] = DEFAULT_SPLITS,
     seed: int = 2025,
 ) -> Corpus:
-    """Read, clean, filter and split the documents of a study.
+    """Read, clean, filter and split the documents of a study, in the order of the source (files of a folder by name).
 
     Args:
         source: one of
             "20newsgroups": both parts of scikit-learn's data set, which scikit-learn downloads into data_home if it is not there;
-            "hushvec.data": the 1,200 invented records that ship with hushvec (`hushvec.data.records`); nothing is downloaded;
+            "hushvec.data": the 1,200 invented records that ship with hushvec; nothing is downloaded;
             a BEIR folder, which has corpus.jsonl: that file;
             another folder: its .txt files at any depth, one document each; the folder a file is in is its category;
             a file .jsonl, .jsonl.xz or .jsonl.gz: one object a line with `text`, and `id` or `_id` (default: the line's number),
@@ -143,34 +134,17 @@ def load_corpus(
             "val").
         seed: of the split.
 
-    Returns:
-        A Corpus, in the order of the source (files of a folder by name).
-
     Raises:
-        TypeError, ValueError: a source that is none of these, empty, or damaged; a file that is not UTF-8; a line that is not JSON or
-            lacks what it must have; an id that is there twice; a category that is not there, or too small to be split. One message,
-            which names file and line.
+        TypeError, ValueError: a source that is none of these, empty, or damaged; a line that lacks what it must have; an id that
+            is there twice; a category that is not there, or too small to be split. The message names file and line.
         OSError: it cannot be read, or downloaded.
 
     Guarantees:
         Cleaning removes HTML tags, comments, scripts and style sheets, replaces entities, and brings Unicode to its form NFKC; upper
-        case, stop words and line ends stay, because embedding models read sentences (`key_phrases` drops what it does not need by
-        itself). Tags are the elements of HTML by name: "<who@where.org>" is no tag and stays.
-        The same source, arguments and seed give the same corpus on every machine.
-
-    Edge cases:
+        case, stop words and line ends stay, because embedding models read sentences. Tags are the elements of HTML by name:
+        "<who@where.org>" is no tag and stays. The same source, arguments and seed give the same corpus on every machine.
         A text that is there a second time after cleaning is left out, whatever its id: two equal documents cannot be told apart by any
-        search, and one of them would give the other's membership away. `left_out` says how many.
-
-    Example:
-        >>> import tempfile, pathlib
-        >>> from hushvec_studies.retrieval.corpora import load_corpus
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     for number in range(3):
-        ...         _ = pathlib.Path(folder, f"{number}.txt").write_text(f"<p>Note {number} on noise &amp; vectors.</p>")
-        ...     corpus = load_corpus(folder, min_tokens=3)
-        >>> corpus.ids, corpus.texts[0].strip()
-        (('0.txt', '1.txt', '2.txt'), 'Note 0 on noise & vectors.')
+        search, and one of them would give the other's membership away.
     """
     min_tokens = validate.whole_number("min_tokens", min_tokens, at_least=0)
     seed = validate.whole_number("seed", seed, at_least=0)
@@ -188,7 +162,6 @@ def cleaned(text: str) -> str:
     """A text without markup and in the normal form NFKC.
 
     Example:
-        >>> from hushvec_studies.retrieval.corpora import cleaned
         >>> cleaned("<b>Fine</b> &amp; <ann@example.org> wrote: ﬁne")
         ' Fine  & <ann@example.org> wrote: fine'
     """
@@ -347,20 +320,11 @@ _TOLERANCE = 1e-9  # of the sum of three decimal fractions
 def stratified_split(
     ids: Sequence[str], categories: Sequence[str], fractions: tuple[float, float, float] = (0.70, 0.15, 0.15), seed: int = 2025
 ) -> tuple[str, ...]:
-    """The part of every document: "train", "val" or "test".
-
-    Args:
-        ids: all different.
-        categories: as many as ids.
-        fractions: of train, val and test; >= 0, with sum 1.
-        seed: another seed gives another split.
-
-    Returns:
-        A part for every id, in their order.
+    """The part of every document, "train", "val" or "test", in their order.
 
     Raises:
-        TypeError, ValueError: wrong kinds, a length that does not fit, an id that is there twice, fractions that do not add up to 1,
-            or a category with fewer documents than parts that are not empty.
+        TypeError, ValueError: a length that does not fit, an id that is there twice, fractions that do not add up to 1, or a
+            category with fewer documents than parts that are not empty.
 
     Guarantees:
         Within a category, documents are ordered by SHA-256 of seed and id and dealt out from that order: the order in which they are
@@ -368,7 +332,6 @@ def stratified_split(
         numbers nearest to n times the fractions (largest remainders), except that a part with a fraction above 0 gets at least one.
 
     Example:
-        >>> from hushvec_studies.retrieval.corpora import stratified_split
         >>> parts = stratified_split([f"post {n}" for n in range(20)], ["cars"] * 20)
         >>> [parts.count(part) for part in ("train", "val", "test")]
         [14, 3, 3]

@@ -29,15 +29,7 @@ FOLDERS = ("privacy_utility", "ablations", "comparison")
 
 
 def study_figures(rows: Iterable[Mapping[str, Any]], main: Conditions | None = None) -> list[Figure]:
-    """Every figure that the rows are enough for; nothing is drawn yet.
-
-    Args:
-        rows: of `hushvec_studies.retrieval.columns`.
-        main: what the study is about, for the figures that are about one set of conditions; None: as `points_of` finds out.
-
-    Raises:
-        ValueError: no rows.
-    """
+    """Every figure that the rows are enough for, not drawn yet; `main` as for `points_of`, which needs rows."""
     points = points_of(rows, main)
     conditions = main_conditions(points)
     depths = sorted(depths_of(points), reverse=True)
@@ -54,22 +46,9 @@ def study_figures(rows: Iterable[Mapping[str, Any]], main: Conditions | None = N
 
 
 def draw_figures(rows: Iterable[Mapping[str, Any]], folder: str | os.PathLike[str], main: Conditions | None = None) -> list[Path]:
-    """Draw every figure as SVG and PDF.
+    """Draw every figure as SVG and PDF into `privacy_utility`, `ablations` and `comparison` of the folder; the files.
 
-    Args:
-        rows: of `hushvec_studies.retrieval.columns`.
-        folder: made if it is not there; files go to `privacy_utility`, `ablations` and `comparison` in it.
-        main: as in `study_figures`.
-
-    Returns:
-        The files.
-
-    Raises:
-        ValueError: no rows.
-        OSError: the folder cannot be written.
-
-    Guarantees:
-        The same rows give the same bytes with the same version of matplotlib.
+    The same rows give the same bytes with the same version of matplotlib.
     """
     return save_figures(study_figures(rows, main), folder)
 
@@ -357,14 +336,10 @@ _GUESS = tuple(Estimate(10.0 ** (power / 8)) for power in range(-24, 1))
 
 
 def roc_figures(runs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]], main: Conditions | None = None) -> list[Figure]:
-    """Curves of the likelihood-ratio attack, or of the next one that there is, one figure for each mechanism; nothing is drawn yet.
+    """Curves of the likelihood-ratio attack, or of the next one that there is, one figure for each mechanism; not drawn yet.
 
     Args:
-        runs: (a row, attack -> {"k", "fpr", "tpr"}) of every run.
-        main: as in `study_figures`.
-
-    Raises:
-        ValueError: no runs.
+        runs: (a row, attack -> {"k", "fpr", "tpr"}) of every run; at least one.
     """
     curves = {row["run_id"]: found for row, found in runs}
     points = points_of((row for row, _ in runs), main)

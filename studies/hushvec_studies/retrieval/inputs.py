@@ -30,10 +30,9 @@ from hushvec_studies.retrieval.plan import Run
 
 @dataclass(frozen=True)
 class OwnQueries:
-    """Queries that a document of the part answers.
+    """Queries that a document of the part answers, those of one document beside each other.
 
     Args:
-        texts: those of one document beside each other.
         documents: int64 [m], the row of the document that answers each query best, ascending.
         judged: float64 [j, 3]: number of a query, row of a document, grade > 0.
         left_out: why queries and judgments are not here, and how many for each reason.
@@ -46,11 +45,7 @@ class OwnQueries:
 
 
 def own_queries(asked: Queries, part: Corpus) -> OwnQueries:
-    """The queries of `queries.file` with their judgments.
-
-    Raises:
-        ValueError: a file that is missing or damaged; no query that a document of the part answers.
-    """
+    """The queries of `queries.file` with their judgments; ValueError: a bad file, or no query that a document answers."""
     queries, qrels = _files(asked)
     left_out: Counter[str] = Counter()
     texts = texts_of(queries, "queries", left_out)
@@ -107,8 +102,8 @@ class Inputs:
         categories: int64 [n], a number for each category.
         public: float32 [p, d], rows of another split that public maps are fitted on; no rows where none is asked for.
         digest: SHA-256 of all of it.
-        judged: float64 [j, 3], of queries of the user's own: number of a query, row of a document that answers it, grade. None for
-            key phrases, each of which its own document answers. `query_documents` is then the document that answers best.
+        judged: of the user's own queries, as `OwnQueries.judged`; `query_documents` is then the document that answers best. None
+            for key phrases, each of which its own document answers.
     """
 
     documents: NDArray[np.float32]
@@ -143,11 +138,7 @@ class Inputs:
 
 
 def public_split(configuration: Configuration) -> str:
-    """The split that public maps are fitted on: never the one that is searched.
-
-    Raises:
-        ValueError: there is no other, or the configuration asks for the same.
-    """
+    """The split that public maps are fitted on; ValueError: it is the searched one, which is never public."""
     searched, wanted = configuration.data.split, configuration.privacy.public_split
     chosen = wanted or ("train" if searched == "val" else "val")
     if searched in ("all", chosen):
@@ -162,10 +153,8 @@ class InputFolder:
     """Inputs of a study, made when they are first asked for, in sub-folders that appear whole or not at all.
 
     Args:
-        folder: of all of them.
         cache: folder of the embedding cache.
         embedder: model name -> anything with `model_id` and `embed(texts)`.
-        progress: shown while texts are embedded.
     """
 
     def __init__(self, folder: Path, cache: Path, embedder: Callable[[str], Any], progress: bool = True) -> None:
@@ -175,11 +164,7 @@ class InputFolder:
         self._own: dict[str, tuple[tuple[str, int], ...]] = {}
 
     def of(self, run: Run) -> Path:
-        """The sub-folder with the inputs of a run.
-
-        Raises:
-            ValueError, TypeError, OSError: the texts cannot be read or embedded.
-        """
+        """The sub-folder with the inputs of a run; ValueError, TypeError, OSError: texts that cannot be read or embedded."""
         configuration = run.configuration
         corpus = self._corpus(configuration)
         other = None if run.projection == "none" else public_split(configuration)
@@ -196,8 +181,7 @@ class InputFolder:
 
     @property
     def left_out(self) -> tuple[tuple[str, int], ...]:
-        """Why documents of the sources that were read, and queries of the user's own, are not among the inputs, and how many for each
-        reason."""
+        """Why documents of the sources, and queries of the user's own, are not among the inputs, and how many."""
         counts: Counter[str] = Counter()
         for left_out in (*(corpus.left_out for corpus in self._corpora.values()), *self._own.values()):
             # of one source under several settings, the setting that leaves out the most
@@ -279,11 +263,7 @@ def drawn(count: int, most: int | None, seed: int) -> NDArray[np.intp]:
 
 
 def load_inputs(folder: Path) -> Inputs:
-    """The inputs that `InputFolder.of` named.
-
-    Raises:
-        ValueError, OSError: the folder is damaged.
-    """
+    """The inputs that `InputFolder.of` named; ValueError, OSError: the folder is damaged."""
     try:
         digest = json.loads((folder / _SAID).read_text(encoding="utf-8"))["digest"]
         names = (*_ARRAYS, _JUDGED) if (folder / f"{_JUDGED}.npy").is_file() else _ARRAYS

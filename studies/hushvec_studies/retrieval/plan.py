@@ -47,7 +47,6 @@ class Run:
         sides: where noise is put.
         noise: its family; None without noise.
         epsilon: of every side; inf without noise; None where the family has a sigma instead.
-        projection: the public map.
         ks: numbers of documents that a search answers with, ascending.
     """
 

@@ -98,7 +98,6 @@ def points_of(rows: Iterable[Mapping[str, Any]], main: Conditions | None = None)
     """Points in the order in which their settings first come, those of the main conditions before all others.
 
     Args:
-        rows: of `hushvec_studies.retrieval.columns`.
         main: the conditions that the study is about; where they are None, or in no row: those with the most rows, and of several the
             ones from which the most others differ in one thing only.
 
@@ -129,10 +128,7 @@ def conditions_of(points: Iterable[Point]) -> list[Conditions]:
 
 
 def conditions_differing_in(points: Sequence[Point], place: int) -> list[Point]:
-    """Points whose conditions agree with the main ones in all but one place, those of the main ones among them, ordered by that place.
-
-    No points if no conditions differ there.
-    """
+    """Points whose conditions agree with the main ones in all but one place, ordered by it; [] if none differ."""
     main = main_conditions(points)
     alike = [one for one in conditions_of(points) if all(a == b for at, (a, b) in enumerate(zip(one, main)) if at != place)]
     if len(alike) < 2:

@@ -35,11 +35,7 @@ _OF_MODELS = ("members", "pairs", "coins", "slots", "ids")
 
 
 def prepared_for(run: Run, inputs: str) -> Prepared | None:
-    """What is kept of a run on inputs of this digest; None where the configuration keeps nothing.
-
-    Raises:
-        ValueError: the folder of this run holds that of another one.
-    """
+    """What is kept of a run on inputs of this digest, None where nothing is; ValueError: the folder holds another run's."""
     folder = run.configuration.retrieval.prepared
     return None if folder is None else Prepared(Path(folder), run, run.drawing(inputs, hushvec.__version__))
 
@@ -62,9 +58,8 @@ class Prepared:
     def index(self, stream: hushvec.Generator) -> tuple[PrivateIndex, float] | None:
         """The index, and the seconds that it took to build; None if none is kept.
 
-        Args:
-            stream: the key stream that the index was built with, new. What building drew from it is passed over, so that noise on
-                queries and scores is that of the first search and shares no key stream with the documents' noise.
+        `stream` is the new key stream that the index was built with. What building drew from it is passed over, so that noise on
+        queries and scores is that of the first search and shares no key stream with the documents' noise.
 
         Raises:
             ValueError: a file is missing or is not what was saved.
@@ -86,11 +81,7 @@ class Prepared:
             index.save(beside)
 
     def attack(self) -> tuple[Game, dict[int, Logistic]] | None:
-        """The game with its shadow and target models, and the classifier of each k; None if none is kept.
-
-        Raises:
-            ValueError: a file is missing or is not what was saved.
-        """
+        """The game and the classifier of each k, None if none is kept; ValueError: a file is not what was saved."""
         folder = self._folder / _ATTACK
         if not folder.is_dir():
             return None

@@ -28,23 +28,16 @@ REPORT = "report.html"
 
 
 def write_report(folder: str | os.PathLike[str]) -> Path:
-    """Write `report.html`, `tables/` and `figures/` into the folder of a study, from the runs that are done.
-
-    Args:
-        folder: of the study.
-
-    Returns:
-        The path of report.html: finding, tables, figures, configuration, promises and receipts, in one file. It loads nothing, from no
-        network and no other file, holds no script, follows the reader's choice of light or dark, and prints.
+    """Write `report.html`, `tables/` and `figures/` into the folder of a study, from the runs that are done; the path of the
+    page.
 
     Raises:
         ValueError: no study in the folder, no run of it is done yet, or a file of a run is damaged; the file is named.
-        OSError: the folder cannot be read or written.
 
     Guarantees:
-        No text of a document or query is in it, nor in the tables and figures: the rows of a study have none. Names of settings,
-        categories and models stand there as they were configured, escaped.
-        The file appears whole or not at all.
+        The page has everything in one file that appears whole or not at all, loads nothing, holds no script, follows the reader's
+        choice of light or dark, and prints. No text of a document or query is in it, nor in the tables and figures: the rows of a
+        study have none. Names of settings, categories and models stand there as they were configured, escaped.
     """
     study = StudyFolder(Path(folder))
     configuration, records = study.configuration(), study.records()
@@ -129,14 +122,7 @@ class _Grid(NamedTuple):
 def page_of(
     configuration: Configuration, records: Sequence[Record], made_tables: Sequence[Table], figures: Sequence[Drawn]
 ) -> str:
-    """The whole HTML document.
-
-    Args:
-        configuration: of the study.
-        records: of its runs, at least one.
-        made_tables: of the study.
-        figures: by `study_figures`, each with its SVG.
-    """
+    """The whole HTML document of a study with at least one run."""
     rows = [row for record in records for row in record.rows]
     tables = {table.name: table for table in made_tables}
     runs = [_promised(record) for record in records if record.receipts or record.promises]
@@ -146,7 +132,7 @@ def page_of(
     main = (configuration.data.split, configuration.embedding.model, configuration.seed, *asked)
     here = [frontier for frontier in found.frontiers if (*frontier.texts[:-1], frontier.projection) == main]
     return rendered(
-        __package__,
+        "retrieval.html",
         title=f"Private retrieval: {configuration.name}",
         facts=_facts(rows),
         sections=[

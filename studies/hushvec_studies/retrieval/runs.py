@@ -49,16 +49,9 @@ _CURVE_POINTS = 200
 
 
 def perform(run: Run, inputs: Path, config_hash: str, commit: str | None) -> Record:
-    """Do a run.
+    """Do a run on the vectors of a folder; its name and the commit go into its rows.
 
-    Args:
-        run: what to do.
-        inputs: folder with its vectors.
-        config_hash: its name.
-        commit: for the column git_commit.
-
-    Returns:
-        Its record. All its randomness comes from the run's settings: the same run has the same figures.
+    All its randomness comes from the run's settings: the same run has the same figures.
 
     Raises:
         ValueError, TypeError: the inputs do not fit the settings, as with k above the number of documents.
@@ -447,13 +440,7 @@ Perform = Callable[[Run, Path, str, str | None], Record]
 
 @dataclass(frozen=True)
 class RunOnInputs(Measurement):
-    """What one file of the folder is of.
-
-    Args:
-        run: what to do.
-        inputs: folder with its vectors.
-        commit: for the column git_commit.
-    """
+    """What one file of the folder is of: a run on a folder of vectors, and the commit for its rows."""
 
     run: Run
     inputs: Path
@@ -478,12 +465,10 @@ class Done:
     """What `do_runs` did.
 
     Args:
-        folder: of the study.
         runs: how many the command asked for.
         before: how many of them were there already.
         rows: all rows of the study, those of other commands among them.
-        left_out: why documents of the source are not in the study (`data.min_tokens`, another category, second copies), and how many
-            for each reason.
+        left_out: why documents of the source are not in the study, and how many for each reason.
     """
 
     folder: Path
@@ -517,32 +502,22 @@ def do_runs(
     """Do runs, leave out those that the folder has, and write results.csv.
 
     Args:
-        configuration: of the study.
         runs: of hushvec_studies.retrieval.plan, for this configuration.
         folder: of the study; new, or one that was begun with this configuration.
         workers: processes, one thread each. 0: in this process, with as many threads as its libraries use, which may change the last
             bits of figures behind a public map that is fitted.
         embedder: model name -> model; used in this process only.
         perform: does a run; a function of a module, which a new process can import.
-        progress: show a bar to a person.
-
-    Returns:
-        What was done.
 
     Raises:
         ValueError, TypeError: bad arguments; texts that cannot be used; a folder of another study.
-        OSError: a file cannot be read or written.
         ChildProcessError: a worker died.
 
     Guarantees:
         Every run that ends is in the folder before the next one of its worker begins. Stop the study at any moment, by whatever
         signal, and the same call does the runs that are missing and no others; the figures are those of a study that was not stopped,
-        for any number of workers (all but those of the clock and the machine: `hushvec_studies.retrieval.columns.OF_THE_MOMENT`).
-
-    Edge cases:
-        Several processes may work in one folder: at worst they do a run twice, and its file is there once. Whoever ends last writes
-        results.csv for all. A program that calls this with workers has to do so below `if __name__ == "__main__":`, as workers
-        import it.
+        for any number of workers (all but those of the clock and the machine: `OF_THE_MOMENT` of the columns).
+        Several processes may work in one folder: at worst they do a run twice, and its file is there once.
     """
     validate.whole_number("workers", workers, at_least=0)
     place = StudyFolder(folder)
@@ -563,11 +538,7 @@ def do_runs(
 
 
 def row_of(one: RunOnInputs, perform: Perform) -> dict[str, Any]:
-    """Do a run; its record, ready for JSON.
-
-    Raises:
-        ValueError, TypeError: settings that do not fit the texts; the message begins with the run.
-    """
+    """Do a run; its record, ready for JSON. Errors about settings that do not fit the texts begin with the run."""
     try:
         with stage("run", config_hash=one.digest, **_facts_of(one.run)):
             return perform(one.run, one.inputs, one.digest, one.commit).to_dict()

@@ -36,39 +36,18 @@ _TARGET_RATE = 0.01
 
 
 def study_tables(rows: Iterable[Mapping[str, Any]], main: Conditions | None = None) -> list[Table]:
-    """Every table that the rows are enough for.
-
-    Args:
-        rows: of `hushvec_studies.retrieval.columns`.
-        main: what the study is about, for the tables that are about one set of conditions; None: as `points_of` finds out.
-
-    Raises:
-        ValueError: no rows.
-    """
+    """Every table that the rows are enough for; `main` is what the study is about, as for `points_of`, which needs rows."""
     points = points_of(rows, main)
     made = (_summary, _frontier, _attacks, _best, differences, by_depth, queries, projections, robustness, performance)
     return [table for table in (make(points) for make in made) if table.lines]
 
 
 def write_tables(rows: Iterable[Mapping[str, Any]], folder: str | os.PathLike[str], main: Conditions | None = None) -> list[Path]:
-    """Write every table as `csv/NAME.csv` and `latex/NAME.tex`.
+    """Write every table as `csv/NAME.csv` and `latex/NAME.tex`; the files.
 
-    Args:
-        rows: of `hushvec_studies.retrieval.columns`.
-        folder: made if it is not there.
-        main: as in `study_tables`.
-
-    Returns:
-        The files.
-
-    Raises:
-        ValueError: no rows.
-        OSError: the folder cannot be written.
-
-    Guarantees:
-        CSV has the numbers in full, an interval as the columns NAME_ci_lower and NAME_ci_upper, and an empty cell for what is not
-        known. LaTeX is a `tabular` of booktabs, or a `longtable` where it is longer than a page; its first line says which packages
-        it needs.
+    CSV has the numbers in full, an interval as the columns NAME_ci_lower and NAME_ci_upper, and an empty cell for what is not
+    known. LaTeX is a `tabular` of booktabs, or a `longtable` where it is longer than a page; its first line says which packages
+    it needs.
     """
     return write_each(study_tables(rows, main), folder)
 
@@ -453,18 +432,8 @@ _SHARES = (-1.0, 1.0)
 def mechanism_pairs(records: Sequence[Record], main: Conditions | None, statistics: Statistics, seed: int) -> Table:
     """Every pair of mechanisms at every epsilon that both ran at, by recall at the largest k that both have.
 
-    Args:
-        records: of the runs of a study; those without ranks, which older versions wrote, are left out.
-        main: the conditions that the study is about, as for `study_tables`; runs under other conditions are left out.
-        statistics: confidence and resamples of the intervals.
-        seed: of resampling and of signs.
-
-    Returns:
-        The table "mechanisms"; without lines where no two runs can be compared.
-
-    Guarantees:
-        Only runs of one seed are paired, so that both were asked the same queries. Queries for one document are resampled, and
-        change sign, together.
+    Only runs of one seed and of the main conditions are paired, so that both were asked the same queries. Queries for one
+    document are resampled, and change sign, together. Records without ranks, which older versions wrote, are left out.
     """
     here = main_conditions(points_of((row for record in records for row in record.rows), main))
     lines = [_line(one, other, statistics, seed) for one, other in _pairs(_runs(records, here))]

@@ -37,7 +37,6 @@ class Document:
     """A private text.
 
     Args:
-        text: as it is.
         gold: surface strings of personal data that it holds, by the data's own labels.
         identifying: those of them that point to somebody whom no public text names, and are not just part of a common word.
     """
@@ -53,14 +52,7 @@ def every_record(path):
 
 
 def records(path, count, seed, *, parity=1):
-    """Records of synthetic sentences with gold spans, in random order.
-
-    Args:
-        path: pii_synth.json.
-        count: how many at most; None: all.
-        seed: of the order.
-        parity: template_id modulo 2. The rules of hushvec.text were tuned on the even ones.
-    """
+    """Records of synthetic sentences with gold spans, in random order, of one parity of template_id: rules were tuned on 0."""
     chosen = [record for record in every_record(path) if record["template_id"] % 2 == parity]
     random.Random(seed).shuffle(chosen)
     return chosen[:count]

@@ -46,12 +46,7 @@ class LinearMap:
 
 
 def trained(rows: NDArray[np.float32], targets: NDArray[np.float32] | NDArray[np.bool_]) -> LinearMap:
-    """The ridge regression whose penalty does best on every fifth row, then fitted on all of them.
-
-    Args:
-        rows: [n, d], n >= 2.
-        targets: [n, t].
-    """
+    """The ridge regression from rows [n, d] to targets [n, t] whose penalty does best on every fifth row, then fitted on all."""
     x, y = np.asarray(rows, np.float64), np.asarray(targets, np.float64)
     held_out = np.arange(len(x)) % _HELD_OUT == 0
     tried = _fitted(x[~held_out], y[~held_out], _PENALTIES)
@@ -136,8 +131,7 @@ def named_by_stranger(pairs: Rows, own: Rows, released: Rows, candidates: Rows) 
     """For each release whether the stranger names its text.
 
     Args:
-        pairs: [k, e], releases of texts that the stranger knows.
-        own: [k, f], its embeddings of them.
+        pairs, own: [k, e], [k, f]: releases of texts that the stranger knows, and its embeddings of them.
         released: [n, e].
         candidates: [n, f], its embeddings of the texts behind them, in their order.
     """
@@ -150,11 +144,7 @@ def named_by_stranger(pairs: Rows, own: Rows, released: Rows, candidates: Rows) 
 
 
 def require_strangers(names: Sequence[str]) -> None:
-    """Refuse a stranger whose package is not installed.
-
-    Raises:
-        ValueError: the package of one is not there.
-    """
+    """Refuse a stranger whose package is not installed."""
     if WORDLLAMA in names and find_spec(WORDLLAMA) is None:
         raise ValueError(
             f"strangers: {WORDLLAMA} needs the package wordllama, which is not installed (pip install 'hushvec-studies[rewriting]')"

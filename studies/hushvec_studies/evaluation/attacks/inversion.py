@@ -51,8 +51,7 @@ class Search:
 
     Args:
         embed: texts -> rows where releases are, to compare with them.
-        texts: public.
-        rows: of the public texts, where releases are.
+        texts, rows: public ones, and their rows where releases are.
         beam, changes, rounds: texts that go on, changes of each, and how often.
     """
 

@@ -30,13 +30,7 @@ _BEYOND_LUCK = 2.0
 
 
 class AttackFigure(NamedTuple):
-    """A share or an area, larger for a better attack.
-
-    Args:
-        value: with its interval.
-        chance: without the release.
-        bound: that the claim has for the expected value; None without a claim.
-    """
+    """A share or an area, larger for a better attack: with its chance, and the bound of the claim on its expected value."""
 
     value: Estimate
     chance: float
@@ -66,11 +60,7 @@ def exceeds(figure: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Foreign(Hashed):
-    """A stranger's embeddings of public and of private texts.
-
-    Args:
-        name: of the embedder.
-    """
+    """A stranger's embeddings of public and of private texts."""
 
     name: str
     public: Rows
@@ -82,8 +72,6 @@ class Target(Hashed):
     """Private rows that are released, and what an adversary has who can send public texts through the same mechanism.
 
     Args:
-        name: of the data.
-        public, private: rows.
         public_words, private_words: which words stand in which text.
         foreign: a stranger's embeddings.
         averaged: whether releases serve averages, not a search: it decides how a mechanism splits epsilon.
@@ -106,13 +94,7 @@ class Target(Hashed):
 
 @dataclass(frozen=True)
 class Sought(Target):
-    """A target of which some texts are looked for by their releases.
-
-    Args:
-        model: embedding model, by name.
-        sought: places of the private texts that are looked for.
-        texts: public and private.
-    """
+    """A target of which the texts at the places `sought` are looked for by their releases; `texts` are public and private."""
 
     model: str
     sought: NDArray[np.int64]

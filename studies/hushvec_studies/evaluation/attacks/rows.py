@@ -105,13 +105,7 @@ _PAIRS = 64
 
 
 def log_likelihoods(contender: Contender, released: Rows, clean: Rows) -> Table:
-    """[n, c]: ln of the likelihood of each release if each candidate was behind it, less a term of the release alone.
-
-    Args:
-        contender: that released the rows.
-        released: [n, e].
-        clean: [c, e], candidates as `contender.beside` makes them.
-    """
+    """[n, c]: ln of the likelihood of each release if each candidate was behind it, less a term of the release alone."""
     mechanism = contender.mechanism
     if mechanism is None:
         return np.asarray(released @ clean.T, np.float64) / _ROUNDING**2
@@ -143,14 +137,7 @@ _SMALLEST = 1e-300
 
 
 def pair_ratios(contender: Contender, released: Rows, clean: Rows, random: np.random.Generator) -> Table:
-    """For each release, ln of how much likelier it is with its own row behind it than with another one of the list.
-
-    Args:
-        contender: that released the rows.
-        released: [n, e], n >= 2.
-        clean: [n, e], what is behind them.
-        random: of the other rows.
-    """
+    """For each release, ln of how much likelier it is with its own row behind it than with another one of the list, at random."""
     count = len(clean)
     others = (np.arange(count) + random.integers(1, count, count)) % count
     return log_ratios(contender, released, clean, clean[others])
@@ -175,13 +162,7 @@ def members(count: int, random: np.random.Generator) -> NDArray[np.bool_]:
 
 
 def explained(contender: Contender, released: Rows, pool: Rows) -> Table:
-    """[c]: for each row of the pool, ln of how much better than the whole pool it explains the releases, on average over them.
-
-    Args:
-        contender: that released the rows.
-        released: [n, e], of members.
-        pool: [c, e], members and others.
-    """
+    """[c]: for each row of the pool, ln of how much better than the whole pool it explains the releases, on average over them."""
     total = np.zeros(len(pool))
     for first in range(0, len(released), _ROWS_AT_ONCE):
         table = log_likelihoods(contender, released[first : first + _ROWS_AT_ONCE], pool)
