@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -32,6 +31,7 @@ from hushvec_studies.harness.settings import (
     as_tuple,
     check_of,
     checked,
+    distinct,
     in_words,
     one_of,
     word_for,
@@ -110,10 +110,7 @@ def _named_family(value: Any) -> Any:
 
 
 def _names_differ(families: tuple[NoiseFamily, ...]) -> tuple[NoiseFamily, ...]:
-    names = [family.name for family in families]
-    for place, one in enumerate(names):
-        if one in names[:place]:
-            raise ValueError(f"must not name anything twice, got {one!r} again")
+    distinct(tuple(family.name for family in families))
     return families
 
 
@@ -388,7 +385,7 @@ def suggestion(name: str) -> str:
 
 Values = dict[str, Any]
 
-_SUFFIXES = (".yaml", ".yml")
+_SHIPPED = Path(__file__).parent / "configs"
 # YAML 1.1 takes 1e-5 for a text, as it has no point.
 _NUMBER = re.compile(r"^[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
 
@@ -401,24 +398,25 @@ def load_configuration(source: str | Path, overrides: Sequence[str] = ()) -> Con
 
     Raises:
         FileNotFoundError: neither a file nor a shipped name; the nearest shipped one is suggested.
-        ValueError, TypeError: not YAML, an unknown key (the nearest valid one is suggested), a key that stands twice, a value out of
-            range or of the wrong kind, files that extend each other in a circle.
+        ValueError, TypeError: not YAML, an unknown key (the nearest valid one is suggested), a key that stands twice, a value out
+            of range or of the wrong kind, files that extend each other in a circle.
 
     Example:
         >>> configuration = load_configuration("doc_ldp", ["attack.shadow_models=8"])
         >>> configuration.name, configuration.seed, configuration.attack.shadow_models
         ('doc_ldp', 2025, 8)
     """
-    settings = _file_settings(source, ())
+    settings = _file_settings(source, Path(), str(source))
     for override in overrides:
         settings |= _override_settings(override)
-    settings.setdefault("name", _name(source))
-    return _configuration(settings)
+    path = Path(source)
+    settings.setdefault("name", path.stem if path.suffix in (".yaml", ".yml") else path.name)
+    return with_settings(Configuration(), settings)
 
 
 def shipped() -> list[str]:
     """Names of the configurations that come with the package."""
-    return sorted(entry.name.removesuffix(".yaml") for entry in _shipped_folder().iterdir() if entry.name.endswith(".yaml"))
+    return sorted(path.stem for path in _SHIPPED.glob("*.yaml"))
 
 
 def to_values(configuration: Configuration) -> Values:
@@ -428,82 +426,44 @@ def to_values(configuration: Configuration) -> Values:
 
 def from_values(values: Mapping[str, Any]) -> Configuration:
     """The configuration that `to_values` was given; errors as for `load_configuration`."""
-    return _configuration(_checked(values, "configuration"))
+    return with_settings(Configuration(), _checked(values, "configuration"))
 
 
 def with_settings(configuration: Configuration, changes: Mapping[str, Any]) -> Configuration:
     """The same configuration with other values at dotted keys; the values are taken as checked ones."""
-    flat: Values = {key: _at(configuration, key) for key in KEYS}
-    return _configuration(flat | dict(changes))
+    parts: Values = dict(configuration)
+    for key, value in changes.items():
+        section, _, inner = key.rpartition(".")
+        parts[section or key] = parts[section].model_copy(update={inner: value}) if section else value
+    return checked(Configuration, parts)
 
 
-def _at(configuration: Configuration, key: str) -> Any:
-    section, _, inner = key.rpartition(".")
-    return getattr(getattr(configuration, section) if section else configuration, inner)
-
-
-# ---- files ----
-
-
-def _shipped_folder() -> Any:
-    return resources.files("hushvec_studies.retrieval") / "configs"
-
-
-def _file_settings(source: str | Path, extended_by: tuple[str, ...]) -> Values:
-    """Dotted keys and checked values of a file and of those it extends."""
-    path = Path(source)
-    if not path.is_file():
-        _require_shipped(str(source), str(source))
-        return _settings_of(str(source), _shipped_text(str(source)), None, extended_by)
+def _file_settings(source: str | Path, folder: Path, label: str, extended_by: tuple[Path, ...] = ()) -> Values:
+    """Dotted keys and checked values of a file, or of the shipped one of that name, and of those it extends."""
+    path, known = folder / source, shipped()
+    if path.is_file():
+        label = str(path)
+    elif str(source) in known:
+        path, label = _SHIPPED / f"{source}.yaml", str(source)
+    else:
+        near = nearest_of(str(source), known)
+        raise FileNotFoundError(f"{label}: no such file, and not one of the shipped {', '.join(known)}{near}")
+    if path.resolve() in extended_by:
+        raise ValueError(f"{label}: extends itself, by way of {len(extended_by)} file(s)")
     try:
-        text = path.read_text(encoding="utf-8")
+        values = _parsed(label, path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
-        raise ValueError(f"{source}: must be UTF-8 text ({error.reason} at byte {error.start})") from None
-    identity = str(path.resolve())
-    if identity in extended_by:
-        raise ValueError(f"{source}: extends itself, by way of {len(extended_by)} file(s)")
-    return _settings_of(str(source), text, path.parent, (*extended_by, identity))
-
-
-def _settings_of(label: str, text: str, folder: Path | None, extended_by: tuple[str, ...]) -> Values:
-    values = _mapping(label, text)
-    base = values.pop(EXTENDS, None)
-    settings = _checked(values, label)
+        raise ValueError(f"{label}: must be UTF-8 text ({error.reason} at byte {error.start})") from None
+    if values is not None and not isinstance(values, dict):
+        raise TypeError(f"{label}: must be a mapping of settings, got {validate.kind(values)}")
+    base = (values or {}).pop(EXTENDS, None)
+    settings = _checked(values or {}, label)
     if base is None:
         return settings
     if not isinstance(base, str) or not base:
         raise TypeError(f"{label}: {EXTENDS} must be the name of a file or of a shipped configuration, got {base!r:.40}")
-    if folder is not None and (folder / base).is_file():
-        below = _file_settings(folder / base, extended_by)
-    else:
-        _require_shipped(base, f"{label}: {EXTENDS}: {base}")
-        below = _settings_of(base, _shipped_text(base), None, extended_by)
+    below = _file_settings(base, path.parent, f"{label}: {EXTENDS}: {base}", (*extended_by, path.resolve()))
     return {key: value for key, value in below.items() if key != "name"} | settings
-
-
-def _require_shipped(name: str, label: str) -> None:
-    known = shipped()
-    if name not in known:
-        raise FileNotFoundError(f"{label}: no such file, and not one of the shipped {', '.join(known)}{nearest_of(name, known)}")
-
-
-def _shipped_text(name: str) -> str:
-    text: str = (_shipped_folder() / f"{name}.yaml").read_text(encoding="utf-8")
-    return text
-
-
-def _name(source: str | Path) -> str:
-    path = Path(source)
-    return path.stem if path.suffix in _SUFFIXES else path.name
-
-
-def _mapping(label: str, text: str) -> Values:
-    values = _parsed(label, text)
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise TypeError(f"{label}: must be a mapping of settings, got {validate.kind(values)}")
-    return values
 
 
 def _parsed(label: str, text: str) -> Any:
@@ -528,63 +488,37 @@ def _parsed(label: str, text: str) -> Any:
 
 def _override_settings(override: str) -> Values:
     key, equals, value = override.partition("=")
-    key = key.strip()
-    label = f"--set {override}"
+    key, label = key.strip(), f"--set {override}"
     if not equals or not key:
         raise ValueError(f"{label}: must be key=value, as in attack.shadow_models=8")
     if key in SECTIONS:
-        raise ValueError(
-            f"{label}: {key} is a section; set one of {', '.join(name for name in KEYS if name.startswith(key + '.'))}"
-        )
+        raise ValueError(f"{label}: {key} is a section; set one of {', '.join(_names_in(key))}")
     return {key: _checked_value(key, _parsed(label, value), label)}
-
-
-# ---- checks ----
 
 
 def _checked(values: Mapping[Any, Any], label: str) -> Values:
     """Dotted keys with checked values."""
     settings: Values = {}
     for key, value in values.items():
-        if key in SECTIONS:
-            if value is None:
-                continue
-            if not isinstance(value, Mapping):
-                raise TypeError(f"{label}: {key} must be a mapping of settings, got {validate.kind(value)}")
-            settings |= {f"{key}.{inner}": _checked_value(f"{key}.{inner}", one, label) for inner, one in value.items()}
-        else:
+        if key not in SECTIONS:
             settings[str(key)] = _checked_value(str(key), value, label)
+        elif isinstance(value, Mapping):
+            settings |= {f"{key}.{inner}": _checked_value(f"{key}.{inner}", one, label) for inner, one in value.items()}
+        elif value is not None:
+            raise TypeError(f"{label}: {key} must be a mapping of settings, got {validate.kind(value)}")
     return settings
 
 
 def _checked_value(key: str, value: Any, label: str) -> Any:
     if key not in KEYS:
-        raise ValueError(f"{label}: {key} is not a setting{suggestion(key) or _of_its_section(key)}")
+        # what there is, where no name is near
+        known = _names_in(key.partition(".")[0]) or [*(name for name in KEYS if "." not in name), *SECTIONS]
+        raise ValueError(f"{label}: {key} is not a setting" + (suggestion(key) or f"; there are {', '.join(known)}"))
     try:
         return KEYS[key].check(key, value)
     except (ValueError, TypeError) as error:
         raise type(error)(f"{label}: {error}") from None
 
 
-def _of_its_section(key: str) -> str:
-    """What there is, where no name is near."""
-    section = key.partition(".")[0]
-    names = [name for name in KEYS if section in SECTIONS and name.startswith(section + ".")]
-    return f"; there are {', '.join(names or [*(name for name in KEYS if '.' not in name), *SECTIONS])}"
-
-
-# ---- configurations ----
-
-
-def _configuration(settings: Mapping[str, Any]) -> Configuration:
-    """From dotted keys."""
-    values: Values = {}
-    for key, value in settings.items():
-        section, dot, inner = key.partition(".")
-        if dot:
-            values.setdefault(section, {})[inner] = value
-        else:
-            values[key] = value
-    return checked(
-        Configuration, {name: SECTIONS[name](**value) if name in SECTIONS else value for name, value in values.items()}
-    )
+def _names_in(section: str) -> list[str]:
+    return [name for name in KEYS if name.startswith(f"{section}.")]
