@@ -23,3 +23,8 @@ def others_of(ids: Any) -> Any:
     """Results of a search in which each row looked for its like, without the row itself: one fewer for each."""
     own = ids == np.arange(len(ids))[:, None]
     return np.take_along_axis(ids, np.argsort(own, axis=1, kind="stable")[:, :-1], axis=1)
+
+
+def bytes_of(array: Any) -> bytes:
+    """Kind, shape and values of an array, for a digest of it."""
+    return f"{array.dtype.str} {array.shape}\n".encode() + bytes(np.ascontiguousarray(array).tobytes())

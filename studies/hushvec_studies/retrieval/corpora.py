@@ -8,7 +8,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -81,12 +81,12 @@ class Corpus:
         kept = [place for place, split in enumerate(self.splits) if split == name]
         if not kept:
             raise ValueError(f"part must have a document, got none in {name!r}")
-        return Corpus(
-            ids=tuple(self.ids[place] for place in kept),
-            texts=tuple(self.texts[place] for place in kept),
-            categories=tuple(self.categories[place] for place in kept),
-            splits=(name,) * len(kept),
-        )
+        return self.at(kept)
+
+    def at(self, places: Iterable[int]) -> Corpus:
+        """The documents at these places."""
+        chosen, columns = list(places), (self.ids, self.texts, self.categories, self.splits)
+        return Corpus(*(tuple(column[place] for place in chosen) for column in columns))
 
     @cached_property
     def digest(self) -> str:
@@ -198,7 +198,7 @@ def _documents(source: str | os.PathLike[str], data_home: str | os.PathLike[str]
     if data_home is not None:
         raise ValueError(f"data_home must be left out unless source is {NEWSGROUPS!r}")
     if source == SHIPPED:
-        return SHIPPED, _of_hushvec()
+        return SHIPPED, (_Document(one.id, one.text, one.category, None, f"{SHIPPED}: {one.id}") for one in records())
     path = Path(source)
     if path.is_dir() and (path / BEIR_CORPUS).is_file():
         path /= BEIR_CORPUS
@@ -229,11 +229,6 @@ def _of_newsgroups(data_home: str | os.PathLike[str] | None) -> Iterator[_Docume
             yield _Document(name, require_utf8(text, f"{NEWSGROUPS}: {name}"), category, part, f"{NEWSGROUPS}: {name}")
 
 
-def _of_hushvec() -> Iterator[_Document]:
-    for record in records():
-        yield _Document(record.id, record.text, record.category, None, f"{SHIPPED}: {record.id}")
-
-
 def _of_folder(folder: Path) -> Iterator[_Document]:
     files = sorted(folder.rglob("*.txt"), key=lambda file: file.relative_to(folder).parts)
     for file in files:
@@ -256,14 +251,10 @@ def _of_json_lines(path: Path, suffix: str) -> Iterator[_Document]:
             if not isinstance(value, str):
                 raise ValueError(f"{where}: {key!r} must be a string, got {type(value).__name__}")
             require_utf8(value, where)
-        yield _Document(fields["id"], text, fields["category"], _split_of(record.fields, where), where)
-
-
-def _split_of(fields: dict[str, Any], where: str) -> str | None:
-    value = fields.get("split")
-    if value is not None and not isinstance(value, str):
-        raise ValueError(f"{where}: 'split' must be a string, got {type(value).__name__}")
-    return value
+        split = record.fields.get("split")
+        if split is not None and not isinstance(split, str):
+            raise ValueError(f"{where}: 'split' must be a string, got {type(split).__name__}")
+        yield _Document(fields["id"], text, fields["category"], split, where)
 
 
 # ---- what is kept ----

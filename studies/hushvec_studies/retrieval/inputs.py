@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from hushvec._util.display import Progress
 from hushvec._util.publish import published_folder
 from hushvec_studies.harness.embeddings import EmbeddingCache
 from hushvec_studies.harness.logs import stage
+from hushvec_studies.harness.rows import bytes_of
 from hushvec_studies.harness.texts import answered, grades_of, qrels_of, texts_of
 from hushvec_studies.retrieval.configuration import Configuration, Queries, to_values
 from hushvec_studies.retrieval.corpora import Corpus, load_corpus
@@ -190,7 +191,9 @@ class InputFolder:
 
     def _corpus(self, configuration: Configuration) -> Corpus:
         data = configuration.data
-        said = json.dumps([_source_values(configuration), configuration.seed])
+        # whichever part of it is searched and however its texts are embedded
+        of_parts = {"split", "max_documents", "lower_case", "drop_stop_words"}
+        said = json.dumps([data.model_dump(mode="json", exclude=of_parts), configuration.seed])
         if said not in self._corpora:
             with stage("corpus") as facts:
                 self._corpora[said] = load_corpus(
@@ -222,7 +225,11 @@ class InputFolder:
         }
         if own is not None:
             arrays[_JUDGED] = own.judged
-        _publish(folder, arrays)
+        digest = hashlib.sha256(b"".join(map(bytes_of, arrays.values()))).hexdigest()
+        with published_folder(folder) as beside:
+            for name, array in arrays.items():
+                np.save(beside / f"{name}.npy", array)
+            (beside / _SAID).write_text(json.dumps({"format": FORMAT, "digest": digest}), encoding="utf-8")
 
     def _embedded(self, name: str, groups: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
         if name not in self._caches:
@@ -277,12 +284,6 @@ def digest_of(folder: Path) -> str:
     return str(json.loads((folder / _SAID).read_text(encoding="utf-8"))["digest"])
 
 
-def _source_values(configuration: Configuration) -> dict[str, Any]:
-    """Settings of the corpus, whichever part of it is searched and however its texts are embedded."""
-    data = to_values(configuration)["data"]
-    return {name: value for name, value in data.items() if name not in ("split", "max_documents", "lower_case", "drop_stop_words")}
-
-
 def _name(corpus: Corpus, configuration: Configuration, other: str | None, own: OwnQueries | None) -> str:
     values = to_values(configuration)
     said = [
@@ -307,20 +308,4 @@ def _searched(corpus: Corpus, configuration: Configuration) -> Corpus:
     part = corpus if data.split == "all" else corpus.part(data.split)
     if data.max_documents is None or data.max_documents >= len(part):
         return part
-    places = drawn(len(part), data.max_documents, configuration.seed)
-    return Corpus(*(tuple(column[place] for place in places) for column in (part.ids, part.texts, part.categories, part.splits)))
-
-
-def _publish(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    with published_folder(folder) as beside:
-        for name, array in arrays.items():
-            np.save(beside / f"{name}.npy", array)
-        (beside / _SAID).write_text(json.dumps({"format": FORMAT, "digest": _digest(arrays.values())}), encoding="utf-8")
-
-
-def _digest(arrays: Iterable[NDArray[Any]]) -> str:
-    content = hashlib.sha256()
-    for array in arrays:
-        content.update(f"{array.dtype.str} {array.shape}\n".encode())
-        content.update(np.ascontiguousarray(array).tobytes())
-    return content.hexdigest()
+    return part.at(drawn(len(part), data.max_documents, configuration.seed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from hushvec_studies.retrieval.columns import COLUMNS, Row
 from hushvec_studies.retrieval.configuration import Configuration, to_values
 from hushvec_studies.retrieval.figures import roc_figures, save_figures, study_figures
 from hushvec_studies.retrieval.findings import Frontier, finding
+from hushvec_studies.retrieval.plan import dotted
 from hushvec_studies.retrieval.points import Conditions
 from hushvec_studies.retrieval.records import Record, StudyFolder
 from hushvec_studies.retrieval.tables import mechanism_pairs, study_tables, write_each
@@ -44,47 +45,25 @@ def write_report(folder: str | os.PathLike[str]) -> Path:
     if not records:
         raise ValueError(f"{os.fspath(folder)}: must hold at least one run of the study that is done, got none")
     rows = [row for record in records for row in record.rows]
-    main = _main(configuration)
+    # what a study is about, where an ablation or a check of robustness does not change it
+    data, model, queries, privacy = configuration.data, configuration.embedding, configuration.queries, configuration.privacy
+    main = Conditions(data.split, model.model, queries.per_document, privacy.projections[0])
     pairs = mechanism_pairs(records, main, configuration.statistics, configuration.seed)
     tables = [*study_tables(rows, main), *([pairs] if pairs.lines else [])]
     write_each(tables, study.path / "tables")
     figures = [*study_figures(rows, main), *roc_figures([(record.rows[0], record.curves) for record in records], main)]
-    drawn = {path.stem: path for path in save_figures(figures, study.path / "figures") if path.suffix == ".svg"}
+    paths = {path.stem: path for path in save_figures(figures, study.path / "figures") if path.suffix == ".svg"}
+    drawn = [(figure, paths[figure.name].read_text(encoding="utf-8")) for figure in figures]
     page = study.path / REPORT
-    write_text(page, page_of(configuration, records, tables, _with_drawings(figures, drawn)))
+    write_text(page, page_of(configuration, records, tables, drawn))
     return page
-
-
-def _with_drawings(figures: Sequence[Figure], drawn: Mapping[str, Path]) -> list[tuple[Figure, str]]:
-    return [(figure, drawn[figure.name].read_text(encoding="utf-8")) for figure in figures]
-
-
-def _main(configuration: Configuration) -> Conditions:
-    """What a study is about, where an ablation or a check of robustness does not change it."""
-    return Conditions(
-        configuration.data.split,
-        configuration.embedding.model,
-        configuration.queries.per_document,
-        configuration.privacy.projections[0],
-    )
 
 
 # ---- the page ----
 
 
 # Fields of a receipt that a reader looks for first, in the order in which they are shown; a receipt shows those that it has.
-_RECEIPT_FIELDS = (
-    "mechanism",
-    "epsilon",
-    "delta",
-    "sigma",
-    "scale",
-    "sensitivity",
-    "clip_norm",
-    "per",
-    "adjacency",
-    "key_source",
-)
+_RECEIPT_FIELDS = ("mechanism", "epsilon", "delta", "sigma", "scale", "sensitivity", "clip_norm", "per", "adjacency", "key_source")
 Drawn = tuple[Figure, str]
 
 # Sections of tables and figures: name, title, tables, beginnings of the names of figures.
@@ -148,7 +127,7 @@ def page_of(
         receipts=[line for record in records for line in _receipts(record)],
         runs=runs,
         configuration=[
-            (key, json.dumps(value, ensure_ascii=False).strip('"')) for key, value in _dotted(to_values(configuration))
+            (key, json.dumps(value, ensure_ascii=False).strip('"')) for key, value in dotted(to_values(configuration))
         ],
         columns=[(column.name, column.meaning) for column in COLUMNS],
         version=hushvec.__version__,
@@ -233,7 +212,8 @@ def _from_epsilon(words: str, epsilon: float | None) -> str:
 
 def _receipts(record: Record) -> Iterator[tuple[str, str, str]]:
     for side, receipt in record.receipts.items():
-        shown = [f"{name} {_plain(receipt[name])}" for name in _RECEIPT_FIELDS if receipt.get(name) is not None]
+        known = ((name, receipt[name]) for name in _RECEIPT_FIELDS if receipt.get(name) is not None)
+        shown = (f"{name} {number_text(value) if isinstance(value, float) else value}" for name, value in known)
         yield _run_label(record.rows[0]), side, ", ".join(shown)
 
 
@@ -256,15 +236,3 @@ def _run_label(row: Row) -> str:
     if row["projection"] != "none":
         parts.append(f"map {row['projection']}")
     return ", ".join(str(part) for part in parts)
-
-
-def _plain(value: Any) -> str:
-    return number_text(value) if isinstance(value, float) else str(value)
-
-
-def _dotted(values: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, Any]]:
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _dotted(value, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", value

@@ -29,7 +29,7 @@ from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.retrieval import Estimate, PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.evaluation import Evaluation, compare, evaluate
 from hushvec_studies.harness.embeddings import embedder
-from hushvec_studies.harness.logs import Fact, stage
+from hushvec_studies.harness.logs import stage
 from hushvec_studies.harness.measurements import Measurement, measured
 from hushvec_studies.harness.outputs import commit_of
 from hushvec_studies.retrieval.columns import FALSE_POSITIVE_RATES, RECALL_DEPTHS, Row, attack_column, empty_row
@@ -199,8 +199,7 @@ def _evaluated(run: Run, data: Inputs, index: PrivateIndex) -> tuple[_Watched, E
         data.queries,
         data.relevant,
         k=_depths(run),
-        confidence=settings.statistics.confidence,
-        resamples=settings.statistics.resamples,
+        **settings.statistics.model_dump(),
         seed=settings.seed,
         clean=data.documents,
         groups=data.groups,
@@ -211,12 +210,9 @@ def _evaluated(run: Run, data: Inputs, index: PrivateIndex) -> tuple[_Watched, E
 
 def _depths(run: Run) -> tuple[int, ...]:
     """Depths that recall is measured at: those of the columns, as far as one search reaches, and the run's own."""
-    deepest = max(run.ks) if _is_gumbel(run) else max(*run.ks, *RECALL_DEPTHS)
+    gumbel = "score" in run.sides and run.noise is not None and run.noise.scores == "gumbel"
+    deepest = max(run.ks) if gumbel else max(*run.ks, *RECALL_DEPTHS)
     return tuple(sorted({*run.ks, *(depth for depth in RECALL_DEPTHS if depth <= deepest)}))
-
-
-def _is_gumbel(run: Run) -> bool:
-    return "score" in run.sides and run.noise is not None and run.noise.scores == "gumbel"
 
 
 def _utility(run: Run, data: Inputs, searched: _Watched, evaluation: Evaluation) -> Row:
@@ -236,15 +232,8 @@ def _utility(run: Run, data: Inputs, searched: _Watched, evaluation: Evaluation)
 def _category_precision(settings: Configuration, data: Inputs, found: NDArray[Any]) -> Estimate:
     nearest = data.categories[found[:, :_CATEGORY_DEPTH].astype(np.int64)]
     shares = (nearest == data.categories[data.query_documents][:, None]).mean(axis=1)
-    statistics = settings.statistics
-    return bootstrap(
-        {"precision": shares},
-        groups=data.groups,
-        confidence=statistics.confidence,
-        resamples=statistics.resamples,
-        seed=settings.seed,
-        limits=(0.0, 1.0),
-    )["precision"]
+    of = settings.statistics.model_dump()
+    return bootstrap({"precision": shares}, groups=data.groups, seed=settings.seed, limits=(0.0, 1.0), **of)["precision"]
 
 
 def ranks_of(data: Inputs, found: NDArray[Any]) -> tuple[int, ...]:
@@ -329,15 +318,7 @@ def _attacks_on(run: Run) -> tuple[str, ...]:
 
 
 def _judged(run: Run, game: Game, attack: str) -> MembershipResult:
-    statistics = run.configuration.statistics
-    return judge(
-        game,
-        attack=attack,
-        fprs=FALSE_POSITIVE_RATES,
-        claim="index",
-        confidence=statistics.confidence,
-        resamples=statistics.resamples,
-    )
+    return judge(game, attack=attack, fprs=FALSE_POSITIVE_RATES, claim="index", **run.configuration.statistics.model_dump())
 
 
 def _attack_row(run: Run, game: Game, results: Mapping[str, MembershipResult]) -> Row:
@@ -354,17 +335,14 @@ def _attack_row(run: Run, game: Game, results: Mapping[str, MembershipResult]) -
             _put(row, attack_column(attack, f"tpr_{fpr:g}_fpr"), result.tpr[fpr])
         row[attack_column(attack, "epsilon_lower")] = result.epsilon_lower
     some = next(iter(results.values()))
-    row["epsilon_claimed"], row["delta_claimed"] = _claim(some)
+    claimed = some.epsilon_claimed is not None
+    row["epsilon_claimed"], row["delta_claimed"] = (some.epsilon_claimed, some.delta) if claimed else (math.inf, None)
     for fpr in FALSE_POSITIVE_RATES:
         row[f"tpr_{fpr:g}_fpr_bound"] = some.bound[fpr]
     row["auc_bound"] = some.bound["auc"]
     if "logistic" in results:
         row["avg_membership_score"] = results["logistic"].avg_membership_score
     return row
-
-
-def _claim(result: MembershipResult) -> tuple[float, float | None]:
-    return (math.inf, None) if result.epsilon_claimed is None else (result.epsilon_claimed, result.delta)
 
 
 def _curve(result: MembershipResult, k: int) -> dict[str, Any]:
@@ -383,18 +361,14 @@ def _about(run: Run, data: Inputs, config_hash: str, commit: str | None) -> Row:
         "run_id": str(uuid.uuid5(_NAME_SPACE, config_hash)),
         "git_commit": commit,
         "config_hash": config_hash,
-        "mechanism": run.mechanism,
+        **_facts_of(run),
         "embedding_model": settings.embedding.model,
         "dataset_split": settings.data.split,
         "num_documents": len(data.documents),
         "num_queries": len(data.queries),
         "study": settings.name,
-        "sides": "+".join(run.sides) or "none",
-        "noise": "none" if run.noise is None else run.noise.name,
         "delta": settings.privacy.delta,
-        "projection": run.projection,
         "queries_per_document": settings.queries.per_document,
-        "seed": settings.seed,
         "hushvec_version": hushvec.__version__,
     }
 
@@ -540,19 +514,19 @@ def do_runs(
 def row_of(one: RunOnInputs, perform: Perform) -> dict[str, Any]:
     """Do a run; its record, ready for JSON. Errors about settings that do not fit the texts begin with the run."""
     try:
-        with stage("run", config_hash=one.digest, **_facts_of(one.run)):
+        with stage("run", config_hash=one.digest, epsilon=one.run.epsilon, **_facts_of(one.run)):
             return perform(one.run, one.inputs, one.digest, one.commit).to_dict()
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"run {one.label!r}: {error}") from error
 
 
-def _facts_of(run: Run) -> dict[str, Fact]:
+def _facts_of(run: Run) -> dict[str, Any]:
+    """What a row and a log say of the run."""
     return {
         "mechanism": run.mechanism,
         "sides": "+".join(run.sides) or "none",
         "noise": "none" if run.noise is None else run.noise.name,
-        "epsilon": run.epsilon,
         "projection": run.projection,
         "seed": run.configuration.seed,
     }
