@@ -53,11 +53,7 @@ class Agreement(Measurement):
     def rows(self) -> int:
         """As many as the standard error asks for: a cosine varies by about 1 / sqrt(d), PrivUnit's by a third of itself more."""
         expected = theoretical_cosine(mechanism_for(self.mechanism, self.setting))
-        spread = (
-            math.hypot(1 / math.sqrt(self.dimension), expected / 3)
-            if self.mechanism.startswith("privunit")
-            else 1 / math.sqrt(self.dimension)
-        )
+        spread = math.hypot(1 / math.sqrt(self.dimension), expected / 3 if self.mechanism.startswith("privunit") else 0.0)
         return max(_DISTINCT_ROWS, math.ceil(1.1 * (spread / (RELATIVE_ERROR * expected)) ** 2))
 
     @property

@@ -59,21 +59,8 @@ class Cell(Measurement):
 
     @property
     def key(self) -> dict[str, Any]:
-        return {
-            "version": VERSION,
-            "source": dict(self.source.key),
-            "patients": self.patients,
-            "public_rows": self.public_rows if self.public_map != NONE else None,
-            "public_map": self.public_map,
-            "mechanism": self.mechanism,
-            "epsilon": self.epsilon,
-            "sigma": self.sigma,
-            "delta": self.delta,
-            "draws": self.draws,
-            "seed": self.seed,
-            "confidence": self.confidence,
-            "resamples": self.resamples,
-        }
+        public_rows = self.public_rows if self.public_map != NONE else None
+        return {"version": VERSION, **vars(self), "source": dict(self.source.key), "public_rows": public_rows}
 
     @property
     def label(self) -> str:
@@ -164,10 +151,7 @@ def _described(cell: Cell, dimension: int, components: int | None) -> dict[str, 
     strengths = cell.source.strengths if isinstance(cell.source, Population) else None
     return {
         "cohort": cell.source.name,
-        "mean": None if strengths is None else strengths.mean,
-        "diagnosis": None if strengths is None else strengths.diagnosis,
-        "own_dimension": None if strengths is None else strengths.own_dimension,
-        "twin": None if strengths is None else strengths.twin,
+        **{name: getattr(strengths, name, None) for name in ("mean", "diagnosis", "own_dimension", "twin")},
         "patients": cell.patients,
         "draws": cell.draws,
         "public_map": cell.public_map,

@@ -43,7 +43,8 @@ def run_clinical(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     study = clinical_study(settings, options.output)
     if not options.no_figure and study["rows"]:
-        write_figure(options.output / "clinical.svg", study["rows"], *_shown(settings))
+        cohort = MAIN_COHORT if settings.recorded is None else settings.recorded.name
+        write_figure(options.output / "clinical.svg", study["rows"], cohort, settings.patients)
     return show(options, study, study["findings"]["sentences"])
 
 
@@ -99,12 +100,11 @@ def _with_parts(parts: Mapping[str, Sequence[Measurement]], made: Mapping[str, M
     for part, cells in parts.items():
         for digest in dict.fromkeys(cell.digest for cell in cells):
             belongs.setdefault(digest, []).append(part)
-    return [{"parts": " ".join(names), **_bounded(made[digest])} for digest, names in belongs.items()]
-
-
-def _bounded(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with the top-1 that no mechanism of its price exceeds."""
-    return {**row, "top_1_bound": identification_bound(row["true_epsilon"], row["true_delta"], row["patients"])}
+    rows = [{"parts": " ".join(names), **made[digest]} for digest, names in belongs.items()]
+    for row in rows:
+        # the top-1 that no mechanism of its price exceeds
+        row["top_1_bound"] = identification_bound(row["true_epsilon"], row["true_delta"], row["patients"])
+    return rows
 
 
 def _settings_as_json(settings: Settings) -> dict[str, Any]:
@@ -113,8 +113,3 @@ def _settings_as_json(settings: Settings) -> dict[str, Any]:
         **settings.model_dump(mode="json", exclude={"recorded"}),
         "recorded": None if recorded is None else {"name": recorded.name, **recorded.key},
     }
-
-
-def _shown(settings: Settings) -> tuple[str, int]:
-    """The cohort and the size that the figure is about."""
-    return (MAIN_COHORT if settings.recorded is None else settings.recorded.name), settings.patients

@@ -49,13 +49,12 @@ class Setting:
 
 def _classical(setting: Setting) -> VectorMechanism:
     """Gaussian noise of the published formula, with the epsilon that it really buys."""
-    sigma = float(gaussian_sigma(setting.asked, setting.delta, 2.0, method="classical", allow_unproven=True))
+    return _gaussian(setting, float(gaussian_sigma(setting.asked, setting.delta, 2.0, method="classical", allow_unproven=True)))
+
+
+def _gaussian(setting: Setting, sigma: float | None) -> VectorMechanism:
+    assert sigma is not None
     return EmpiricalGaussian(chosen_sigma=sigma, delta=setting.delta, dimension=setting.dimension)
-
-
-def _empirical(setting: Setting) -> VectorMechanism:
-    assert setting.sigma is not None
-    return EmpiricalGaussian(chosen_sigma=setting.sigma, delta=setting.delta, dimension=setting.dimension)
 
 
 _BUILDERS: dict[str, Callable[[Setting], VectorMechanism]] = {
@@ -65,7 +64,7 @@ _BUILDERS: dict[str, Callable[[Setting], VectorMechanism]] = {
     CLASSICAL: _classical,
     "laplacian": lambda setting: Laplacian(epsilon=setting.asked, dimension=setting.dimension),
     "l2_laplace": lambda setting: L2Laplace(epsilon=setting.asked, dimension=setting.dimension),
-    EMPIRICAL: _empirical,
+    EMPIRICAL: lambda setting: _gaussian(setting, setting.sigma),
 }
 
 # Those that are asked for an epsilon.

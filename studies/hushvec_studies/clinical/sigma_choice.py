@@ -121,11 +121,7 @@ def cells_of(half: Half, settings: Settings) -> list[Cell]:
             mechanism=EMPIRICAL,
             epsilon=None,
             sigma=sigma,
-            delta=settings.delta,
-            draws=settings.draws,
-            seed=settings.seed,
-            confidence=settings.confidence,
-            resamples=settings.resamples,
+            **settings.model_dump(include={"delta", "draws", "seed", "confidence", "resamples"}),
         )
         for sigma in sorted(settings.sigmas)
     ]

@@ -18,15 +18,11 @@ from hushvec_studies.evaluation.findings import (
     AttackResult,
     Row,
     TaskResult,
-    attack_choice,
     attack_results,
-    attack_sentences,
-    choice,
     dominators,
     estimate,
     estimate_of,
     main_figures,
-    sentences,
     task_results,
     title,
     verdict,
@@ -395,7 +391,7 @@ _MECHANISMS = (
 def page_of(study: Mapping[str, Any]) -> str:
     """The whole HTML document, from what evaluation.json holds."""
     results, settings = task_results(study["rows"]), study["settings"]
-    attacks, use = attack_results(study["attacks"]), {result.name: result for result in results}
+    attacks = attack_results(study["attacks"])
     return rendered(
         "evaluation.html",
         title="Evaluation of private embeddings",
@@ -406,24 +402,22 @@ def page_of(study: Mapping[str, Any]) -> str:
             {
                 "name": f"task-{number}",
                 "title": titled(result.name),
-                "choice": choice(result, settings["success"]),
-                "sentences": sentences(result, settings["success"]),
+                **said,
                 "tables": [use_table(result), attack_table(result, settings["success"])],
                 "command": study["commands"][result.name],
             }
-            for number, result in enumerate(results)
+            for number, (result, said) in enumerate(zip(results, study["findings"]))
         ],
         attack_figures=[_figure(figure, study["command"]) for figure in attack_figures(results, attacks)],
         attacks=[
             {
                 "name": f"attacks-{number}",
                 "title": titled(result.task),
-                "choice": attack_choice(result, use[result.task], settings["success"]),
-                "sentences": attack_sentences(result, use[result.task], settings["success"]),
+                **said,
                 "tables": other_attack_tables(result),
                 "command": study["commands"][result.task],
             }
-            for number, result in enumerate(attacks)
+            for number, (result, said) in enumerate(zip(attacks, study["attack_findings"]))
         ],
         texts=[
             {"sentence": text_sentence(row), "table": redaction_table(row), "command": study["commands"][row["data"]]}

@@ -169,6 +169,8 @@ def learn(
     Raises:
         AdapterUnchangedError, BaseChangedError: the adapter did not learn, or something else did.
     """
+    import torch
+
     from hushvec.training import PoissonSampler
 
     probability = min(1.0, schedule.batch / len(notes))
@@ -176,7 +178,7 @@ def learn(
     adapted = add_lora(model, rank=schedule.rank, target_modules=[name for name in targets if name in there], seed=seed)
     before = None if canaries is None else canaries.of.values(adapted)
     parameters = [parameter for parameter in adapted.parameters() if parameter.requires_grad]
-    inner = _adam(parameters, schedule.learning_rate)
+    inner = torch.optim.Adam(parameters, lr=schedule.learning_rate)
     check = AdapterCheck(adapted, probe=_probe(coding, notes), optimizer=inner)
     examples = len(notes) + (0 if canaries is None else len(canaries.which))
     sampler = PoissonSampler(examples, probability, steps=schedule.steps, generator=hushvec.Generator.unsafe_seeded(2 * seed))
@@ -236,16 +238,20 @@ def _with_noise(model: Any, inner: Any, sampler: Any, losses_of: Losses, schedul
                 ghost.backward(losses)
             optimizer.step()
     guarantee = optimizer.guarantee()
-    accounting = Accounting(
-        epsilon=guarantee.epsilon,
+    return accounted(schedule, probability, guarantee.epsilon, multiplier, guarantee.grade), optimizer.epsilon
+
+
+def accounted(schedule: Schedule, probability: float, epsilon: float, multiplier: float, grade: str | None) -> Accounting:
+    """What a run of a schedule costs."""
+    return Accounting(
+        epsilon=epsilon,
         delta=schedule.delta,
         adjacency=ADJACENCY,
         noise_multiplier=multiplier,
         sampling_probability=probability,
         steps=schedule.steps,
-        grade=guarantee.grade,
+        grade=grade,
     )
-    return accounting, optimizer.epsilon
 
 
 @lru_cache
@@ -267,22 +273,7 @@ def _ordinary(model: Any, inner: Any, sampler: Any, losses_of: Losses, schedule:
             loss: Any = torch.cat(list(losses_of(places))).mean()
             loss.backward()
             inner.step()
-    accounting = Accounting(
-        epsilon=math.inf,
-        delta=schedule.delta,
-        adjacency=ADJACENCY,
-        noise_multiplier=0.0,
-        sampling_probability=sampler.sampling_probability,
-        steps=schedule.steps,
-        grade=None,
-    )
-    return accounting, lambda delta: math.inf
-
-
-def _adam(parameters: list[Any], learning_rate: float) -> Any:
-    import torch
-
-    return torch.optim.Adam(parameters, lr=learning_rate)
+    return accounted(schedule, sampler.sampling_probability, math.inf, 0.0, None), lambda delta: math.inf
 
 
 def _probe(coding: Coding, notes: Sequence[Coded]) -> dict[str, Any]:

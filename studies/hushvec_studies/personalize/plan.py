@@ -173,17 +173,7 @@ def _worth_of_base(base: Base, cache: Path, texts: Texts) -> Worth:
 
 
 def _price(schedule: Schedule, learned: Learned) -> dict[str, Any]:
-    accounting = learned.accounting
-    return {
-        "epsilon_asked": _finite(schedule.epsilon),
-        "epsilon": _finite(accounting.epsilon),
-        "delta": accounting.delta,
-        "adjacency": accounting.adjacency,
-        "noise_multiplier": accounting.noise_multiplier,
-        "sampling_probability": accounting.sampling_probability,
-        "steps": accounting.steps,
-        "grade": accounting.grade,
-    }
+    return {"epsilon_asked": _finite(schedule.epsilon), **_json(asdict(learned.accounting))}
 
 
 def _columns(found: Worth, when: str) -> dict[str, Any]:
@@ -288,14 +278,6 @@ def planned(settings: Settings, folder: Path) -> tuple[list[Cell], list[AuditCel
 
 def _schedules(settings: Settings, epsilons: Iterable[float]) -> list[Schedule]:
     return [
-        Schedule(
-            epsilon=epsilon,
-            delta=settings.delta,
-            batch=settings.batch,
-            steps=settings.steps,
-            clip_norm=settings.clip_norm,
-            learning_rate=settings.learning_rate,
-            rank=settings.rank,
-        )
+        Schedule(epsilon=epsilon, **settings.model_dump(include={"delta", "batch", "steps", "clip_norm", "learning_rate", "rank"}))
         for epsilon in sorted(set(epsilons), reverse=True)
     ]

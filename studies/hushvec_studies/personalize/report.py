@@ -18,23 +18,8 @@ _WORTHS = ("perplexity", "accuracy", "accuracy_frequent", "accuracy_rare", "f1",
 MEASURES = (*(f"{name}_{when}" for name in _WORTHS for when in ("before", "after")), "seconds")
 # What is the same for all seeds of an epsilon.
 _SHARED = (
-    "texts",
-    "base",
-    "epsilon_asked",
-    "epsilon",
-    "delta",
-    "adjacency",
-    "noise_multiplier",
-    "sampling_probability",
-    "steps",
-    "expected_batch",
-    "clip_norm",
-    "learning_rate",
-    "rank",
-    "trainable",
-    "train_notes",
-    "test_notes",
-    "grade",
+    *("texts", "base", "epsilon_asked", "epsilon", "delta", "adjacency", "noise_multiplier", "sampling_probability", "steps"),
+    *("expected_batch", "clip_norm", "learning_rate", "rank", "trainable", "train_notes", "test_notes", "grade"),
 )
 
 
