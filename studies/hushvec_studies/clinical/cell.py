@@ -140,7 +140,6 @@ def ranks_of(released: NDArray[np.float32], clean: NDArray[np.float32]) -> NDArr
 def _draws(
     clean: NDArray[np.float32], mechanism: VectorMechanism, cell: Cell
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
-    """Ranks and cosines of every patient, once a draw."""
     generator = hushvec.Generator.unsafe_seeded(noise_seed(cell.digest))
     for _ in range(cell.draws):
         values = privatize(clean, mechanism=mechanism, delta=cell.delta, generator=generator).values

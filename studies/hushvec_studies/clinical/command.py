@@ -49,7 +49,6 @@ def run_clinical(options: argparse.Namespace) -> int:
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
-    """The options, every one checked."""
     if options.public is not None and options.rows is None:
         raise ValueError("--public must go with --rows: drawn patients have public rows of their own")
     settings = checked(Settings, given(options, Settings))

@@ -100,7 +100,6 @@ def disagreements(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def sentences(rows: Sequence[Row], agreement: Sequence[Row], epsilon: float) -> list[str]:
-    """The findings in words."""
     told = [*_strict(rows), *_at(rows, epsilon), *_prices(rows), *_formula(rows)]
     if agreement:
         outcome = disagreements(agreement)

@@ -50,7 +50,7 @@ def _grid(cohort: str, rows: Sequence[Row]) -> str:
         lines,
         [False, False, *(True for _ in epsilons)],
         caption=f"Top-1 of {cohort}, by the epsilon that was asked for.",
-        label=f"tab:clinical-{_label(cohort)}",
+        label=f"tab:clinical-{''.join(letter if letter.isalnum() else '-' for letter in cohort.lower())}",
     )
 
 
@@ -138,8 +138,6 @@ def _agreement(rows: Sequence[Row]) -> str:
     )
 
 
-def _label(text: str) -> str:
-    return "".join(letter if letter.isalnum() else "-" for letter in text.lower())
 
 
 # ---- the figure ----
@@ -187,6 +185,7 @@ def _lines(rows: Sequence[Mapping[str, Any]]) -> tuple[Series, ...]:
     classical formula's would be among them too."""
     series = []
     for style, name in enumerate((*(name for name in LDP if name != CLASSICAL), EMPIRICAL)):
+        low, high = _STEEP
         some = sorted((row for row in rows if row["mechanism"] == name), key=lambda row: row["true_epsilon"])
         if some:
             series.append(
@@ -195,12 +194,10 @@ def _lines(rows: Sequence[Mapping[str, Any]]) -> tuple[Series, ...]:
                     x=tuple(Estimate(row["true_epsilon"]) for row in some),
                     y=tuple(Estimate(row["top_1"], row["top_1_low"], row["top_1_high"]) for row in some),
                     style=style,
-                    names=tuple(map(_name, some)) if name == EMPIRICAL else (),
+                    names=tuple(f"σ {row['sigma']:g}" if low <= row["top_1"] <= high else "" for row in some)
+                    if name == EMPIRICAL
+                    else (),
                     kind="points" if name == EMPIRICAL else "line",
                 )
             )
     return tuple(series)
-
-
-def _name(row: Mapping[str, Any]) -> str:
-    return f"σ {row['sigma']:g}" if _STEEP[0] <= row["top_1"] <= _STEEP[1] else ""

@@ -30,6 +30,7 @@ from hushvec.data import records
 from hushvec_studies.clinical.cell import Cell, measure
 from hushvec_studies.clinical.cohort import COHORTS, Population, Recorded
 from hushvec_studies.clinical.contenders import EMPIRICAL, NONE
+from hushvec_studies.clinical.findings import share
 from hushvec_studies.clinical.plan import PUBLISHED_SIGMA
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.charts import INK, Figure, Panel, Series, svg_of
@@ -176,7 +177,7 @@ def sentences(study: Mapping[str, Any]) -> list[str]:
         kept = "keeps" if rest["top_1_low"] > one["wanted"] else "is not shown to keep"
         told.append(
             f"{one['cohort']}: sigma {one['sigma']:g} was chosen on the hold-out; on the rest it {kept} a top-1 above "
-            f"{one['wanted']}: {rest['top_1']:.3f} [{rest['top_1_low']:.3f}, {rest['top_1_high']:.3f}], cosine {rest['cosine']:.3f}. "
+            f"{one['wanted']}: {share(rest)}, cosine {rest['cosine']:.3f}. "
             f"It costs epsilon {rest['true_epsilon']:.4g} at delta {rest['true_delta']:g}, and whoever holds the rows identifies "
             "as many."
         )

@@ -94,7 +94,6 @@ class Cell(Measurement):
 
 
 def timed(measure: Measure, cell: Cell) -> dict[str, Any]:
-    """The row of a cell, and the seconds of processor time that it took."""
     begin = time.process_time()
     row = measure(cell)
     return {**row, "seconds": round(time.process_time() - begin, 1)}
@@ -146,7 +145,6 @@ class _Draws:
 
 
 def measure_search(cell: Cell) -> dict[str, Any]:
-    """The row of a cell of search."""
     if isinstance(cell.data, Posts):
         return _posts(cell, cell.data)
     assert isinstance(cell.data, Searched)

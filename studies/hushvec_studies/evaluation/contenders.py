@@ -97,7 +97,6 @@ def contender(
 
 
 def clean() -> Contender:
-    """Rows without noise."""
     return Contender(None, None, unit, 0.0)
 
 

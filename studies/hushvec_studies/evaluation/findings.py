@@ -86,7 +86,6 @@ def dominators(result: TaskResult, row: Row, by: str = "attack") -> list[Row]:
 
 
 def sentences(result: TaskResult, success: float) -> list[str]:
-    """The findings of one task, for people."""
     return [_use(result), _attacks(result, success), *_dominated(result), *_exposed(result)]
 
 
@@ -106,9 +105,10 @@ def choice(result: TaskResult, success: float) -> str:
     safe = [row for row in result.rows if verdict(row, success) == FAILS]
     if safe:
         best = max(safe, key=lambda row: row[result.main][0])
+        kept = best[result.main][0] / result.clean[result.main][0]
         told.append(
             f"Where the attack fails, the most useful setting is {_named(best)}: {title} {said(best, result.main)}, "
-            f"{_share_of_clean(best, result)} of the figure without noise. By the claim, any attack "
+            f"{100 * kept:.0f} % of the figure without noise. By the claim, any attack "
             f"recognizes {bound_text(best['bound'])} there on average."
         )
     else:
@@ -133,7 +133,6 @@ def said(row: Row, name: str) -> str:
 
 
 def percent(row: Row) -> str:
-    """The share of rows recognized."""
     return percent_text(*row["attack"])
 
 
@@ -219,10 +218,6 @@ def _exposed(result: TaskResult) -> list[str]:
     ]
 
 
-def _share_of_clean(row: Row, result: TaskResult) -> str:
-    return f"{100 * row[result.main][0] / result.clean[result.main][0]:.0f} %"
-
-
 def _named(row: Row) -> str:
     return f"{row['mechanism']} at epsilon {row['epsilon']:g}"
 
@@ -256,11 +251,9 @@ class AttackResult(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Of all figures."""
         return list(self.clean)
 
     def having(self, name: str) -> list[Row]:
-        """The settings that a figure was measured at."""
         return [row for row in self.rows if name in row["figures"]]
 
 

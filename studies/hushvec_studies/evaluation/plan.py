@@ -59,7 +59,6 @@ class Settings(harness.Settings):
 
     @property
     def intervals(self) -> dict[str, Any]:
-        """Settings of every interval."""
         return {"confidence": self.confidence, "resamples": self.resamples, "seed": self.seed}
 
 
@@ -120,13 +119,11 @@ def benchmark_tasks(settings: Settings, folder: Path, embed: vectors.Embed) -> l
 
 
 def text_cells(settings: Settings, folder: Path) -> list[Wanted]:
-    """The measurements of redaction that are asked for."""
     chosen = [source for source in TEXT_SOURCES if source.name in settings.benchmarks]
     return [text_cell(source, folder, **settings.intervals) for source in chosen]
 
 
 def rewritings(settings: Settings, folder: Path, embed: vectors.Embed) -> list[Wanted]:
-    """The measurements of rewriting, where the sentences are asked for."""
     if SENTENCES.name not in settings.benchmarks:
         return []
     return rewriting_cells(sentences(folder, embed, settings.model, settings.seed), settings.epsilons, **settings.intervals)

@@ -36,7 +36,9 @@ from hushvec_studies.harness.tables import Cell, Estimate, Heading, Table, numbe
 
 
 def use_table(result: TaskResult) -> Table:
-    """What every mechanism keeps at every epsilon."""
+    def chosen(row: Row) -> str:
+        return ", ".join(f"{one:,}" for one in dict.fromkeys(row["chosen"])) or "–"
+
     measures = [name for name in TITLES if any(name in row for row in result.rows)]
     clean = result.clean
     note = (
@@ -45,7 +47,7 @@ def use_table(result: TaskResult) -> Table:
     )
     headings = (*_SETTING, Heading("chosen", "components or codes"), *(Heading(name, TITLES[name]) for name in measures))
     lines = tuple(
-        (*_setting(row), _chosen(row), *(estimate(row, name) if name in row else None for name in measures))
+        (*_setting(row), chosen(row), *(estimate(row, name) if name in row else None for name in measures))
         for row in (clean, *result.rows)
     )
     return Table(f"{_file_name(result.name)}_use", "What is kept", note, headings, lines)
@@ -72,7 +74,6 @@ def attack_table(result: TaskResult, success: float) -> Table:
 
 
 def redaction_table(row: Row) -> Table:
-    """What redaction protects in one data set."""
     lines = tuple((TEXT_TITLES[name], Estimate(*figure)) for name, figure in row["figures"].items())
     note = f"By the rules of hushvec.text alone, on {row['documents']:,} documents."
     return Table(
@@ -85,7 +86,6 @@ def redaction_table(row: Row) -> Table:
 
 
 def rewriting_table(rows: Sequence[Row]) -> Table:
-    """What rewritten sentences keep and give away."""
     note = (
         f"{rows[0]['documents']:,} private sentences. “Words, metric” replaces each word by the public word nearest to its noisy "
         "vector, so that a name that no public text has cannot come out; its epsilon is of a word and a unit of distance. “Text, "
@@ -182,10 +182,6 @@ _SETTING = (Heading("mechanism", "mechanism"), Heading("epsilon", "ε", 0))
 
 def _setting(row: Row) -> tuple[Cell, ...]:
     return row["mechanism"], number_text(float("inf") if row["epsilon"] is None else row["epsilon"])
-
-
-def _chosen(row: Row) -> str:
-    return ", ".join(f"{one:,}" for one in dict.fromkeys(row["chosen"])) or "–"
 
 
 def _attack_line(result: TaskResult, row: Row, success: float) -> tuple[Cell, ...]:

@@ -82,7 +82,6 @@ class TextCell(Measurement):
 
 
 def text_cell(source: Source, folder: Path, *, confidence: float, resamples: int, seed: int) -> tuple[Measurement, Measure]:
-    """The measurement of a source and the function that makes it."""
     (path,) = paths_of(source, folder)
     records: Any
     if source is TAB:
@@ -231,7 +230,6 @@ class RewritingCell(Measurement):
 
 
 def sentences(folder: Path, embed: Embed, model: str, seed: int) -> Sentences:
-    """The data of `pii_synth.json`."""
     (path,) = paths_of(SENTENCES, folder)
     of: Callable[..., list[Any]] = documents.sentences
     public, private = of(path, None, seed, parity=0), of(path, MOST, seed, parity=1)
@@ -244,7 +242,6 @@ def sentences(folder: Path, embed: Embed, model: str, seed: int) -> Sentences:
 def rewriting_cells(
     data: Sentences, epsilons: Sequence[float], *, confidence: float, resamples: int, seed: int
 ) -> list[tuple[Measurement, Measure]]:
-    """The texts as they are, and each method at its values of epsilon."""
     wanted: list[tuple[str, float | None]] = [(AS_IT_IS, None)]
     wanted += [(WORDS, epsilon) for epsilon in WORD_EPSILONS] + [(WHOLE, epsilon) for epsilon in epsilons]
     cell = partial(RewritingCell, data=data, confidence=confidence, resamples=resamples, seed=seed)

@@ -82,7 +82,6 @@ class Labelled(Hashed):
 
 
 def searched(collection: Collection, embed: Embed) -> Searched:
-    """A collection's documents and queries."""
     place = {document: number for number, document in enumerate(collection.documents)}
     relevant = [{place[one]: grade for one, grade in collection.grades[query].items()} for query in collection.queries]
     texts = list(collection.documents.values())

@@ -76,7 +76,6 @@ class Figure:
 
 
 def svg_of(figure: Figure) -> str:
-    """The figure as an SVG document without a prolog."""
     return svg_text(drawn_as(figure, "svg"), figure.name, figure.title)
 
 
@@ -110,7 +109,6 @@ def saved(canvas: Any, kind: str) -> bytes:
 
 
 def drawn_as(figure: Figure, kind: str) -> bytes:
-    """The figure as "svg" or "pdf"."""
     columns, rows, width = _grid(len(figure.panels), figure.columns)
     entries, lines = _legend_size(figure, columns * (width + _GAP))
     top = _TOP + (lines - 1) * _LEGEND_LINE

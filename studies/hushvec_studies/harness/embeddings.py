@@ -142,7 +142,6 @@ class EmbeddingCache:
 
     @property
     def dimension(self) -> int | None:
-        """d of the rows; None before the first one is known."""
         return self._dimension
 
     def embed(self, texts: Sequence[str], progress: Callable[[int], object] | None = None) -> NDArray[np.float32]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,7 +67,6 @@ def logged_to(path: Path | None) -> Iterator[None]:
 
 
 def current_file() -> Path | None:
-    """The file that events of this process go to."""
     return next((handler.path for handler in LOGGER.handlers if isinstance(handler, JsonLines)), None)
 
 
@@ -97,7 +97,9 @@ def _log(level: int, event: str, began: float, facts: dict[str, Fact]) -> None:
     for name, value in facts.items():
         _require_fact(name, value)
     seconds = round(time.perf_counter() - began, 3)
-    LOGGER.log(level, "%s", event, extra={"facts": {"seconds": seconds} | {name: _plain(value) for name, value in facts.items()}})
+    # JSON has no infinity
+    plain = {name: str(value) if isinstance(value, float) and math.isinf(value) else value for name, value in facts.items()}
+    LOGGER.log(level, "%s", event, extra={"facts": {"seconds": seconds} | plain})
 
 
 def _require_fact(name: str, value: Any) -> None:
@@ -105,8 +107,3 @@ def _require_fact(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a number, a flag or the name of a setting, got {validate.kind(value)}")
     if isinstance(value, str) and (len(value) > _LONGEST_NAME or "\n" in value):
         raise ValueError(f"{name} must be a name of at most {_LONGEST_NAME} characters on one line, got {len(value)} characters")
-
-
-def _plain(value: Fact) -> Fact:
-    """JSON has no infinity."""
-    return str(value) if isinstance(value, float) and value in (float("inf"), float("-inf")) else value

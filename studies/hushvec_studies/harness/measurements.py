@@ -167,14 +167,12 @@ class _Job(NamedTuple):
 
 
 def _make(job: _Job) -> tuple[str, str, dict[str, Any]]:
-    """Make a measurement and keep it."""
     row = job.measure(job.one)
     job.kept.save(job.one, row)
     return job.one.digest, job.one.label, row
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Key and row of a file."""
     stored = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(stored, dict) or not all(isinstance(stored.get(name), dict) for name in ("key", "row")):
         raise ValueError("no key with a row")

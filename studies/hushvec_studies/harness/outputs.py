@@ -37,7 +37,6 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """A value as strict JSON."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 

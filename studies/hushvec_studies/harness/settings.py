@@ -200,5 +200,4 @@ def _element(annotation: Any) -> tuple[Any, bool]:
 
 
 def given(options: argparse.Namespace, kind: type[Settings]) -> dict[str, Any]:
-    """The values of the options that `add_options` has added."""
     return {name: getattr(options, name) for name, field in kind.model_fields.items() if field.description is not None}

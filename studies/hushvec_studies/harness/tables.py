@@ -46,7 +46,6 @@ class Table:
 
     @cached_property
     def numeric(self) -> list[bool]:
-        """Which columns hold no text."""
         return [not any(isinstance(line[place], str) for line in self.lines) for place in range(len(self.headings))]
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import Any
 
 from hushvec_studies.harness.charts import Figure, Panel, Series, svg_of
 from hushvec_studies.harness.outputs import write_text
-from hushvec_studies.harness.tables import Estimate, latex_table
+from hushvec_studies.harness.tables import Estimate, interval_text, latex_table
 
 Row = Mapping[str, Any]
 
@@ -192,5 +192,5 @@ def _audits(rows: Sequence[Row]) -> str:
 
 
 def _range(line: Row, name: str, digits: int) -> str:
-    value = f"{line[name]:.{digits}f}"
-    return value if line["seeds"] == 1 else f"{value} [{line[f'{name}_low']:.{digits}f}, {line[f'{name}_high']:.{digits}f}]"
+    known = line[name], line[f"{name}_low"], line[f"{name}_high"]
+    return f"{line[name]:.{digits}f}" if line["seeds"] == 1 else interval_text(*known, digits)

@@ -57,7 +57,6 @@ class Rules:
         return bool(area <= self.largest_auc and all(rate <= self.largest_rate * fpr for rate, fpr in rates))
 
     def to_text(self) -> str:
-        """The rules as sentences."""
         return (
             f"Retrieval survives where the interval of recall at k lies above {self.kept:g} times what it is without noise. "
             f"An attack fails where the interval of its area under the curve ends at or below {self.largest_auc:g} and its rates "
@@ -99,7 +98,6 @@ class Frontier:
         return self.sides != "query"
 
     def to_dict(self) -> dict[str, Any]:
-        """The conclusions, ready for strict JSON."""
         promise = "inf" if self.promise == math.inf else self.promise
         texts = dict(zip(_SAME_TEXTS, self.texts))
         names = ("sides", "noise", "projection", "k", "survives_from", "fails_to")
@@ -149,7 +147,6 @@ class Finding:
         return Sheet(self.answer, facts, table=(header, *rows) if self.frontiers else ())
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for strict JSON."""
         return {
             "rules": self.rules.to_text(),
             "finding": list(self.sentences),

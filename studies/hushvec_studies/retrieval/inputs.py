@@ -280,7 +280,6 @@ def load_inputs(folder: Path) -> Inputs:
 
 
 def digest_of(folder: Path) -> str:
-    """The digest alone."""
     return str(json.loads((folder / _SAID).read_text(encoding="utf-8"))["digest"])
 
 

@@ -66,14 +66,13 @@ def prepared_text(text: str, *, lower_case: bool = False, drop: bool = False) ->
         >>> prepared_text("It is the Noise of all Vectors, isn't it?", lower_case=True, drop=True)
         'noise vectors, ?'
     """
-    kept = _WORD_AND_SPACES.sub(lambda match: "" if _is_stop_word(match[1]) else match[0], text) if drop else text
+    kept = text
+    if drop:
+        known = stop_words()
+        kept = _WORD_AND_SPACES.sub(lambda match: "" if match[1].lower().replace("’", "'") in known else match[0], text)
     if not _WORD.search(kept):
         kept = text
     return kept.lower() if lower_case else kept
-
-
-def _is_stop_word(word: str) -> bool:
-    return word.lower().replace("’", "'") in stop_words()
 
 
 def candidates(text: str, stop: Collection[str], longest: int | None = None) -> list[Candidate]:
@@ -140,8 +139,10 @@ def key_phrases(text: str, *, count: int = 3, tokens: tuple[int, int] = (3, 5), 
     found = [piece for number, words in enumerate(fragments) for piece in _runs(words, number, stop, most)]
     scores = word_scores(found)
     chosen: dict[str, Candidate] = {}
-    for kind in (_long_enough, _adjoining, _all):
-        for candidate in _best_first(kind(found, fragments, fewest, most), scores):
+    long_enough = [candidate for candidate in found if len(candidate.words) >= fewest]
+    for kind in (long_enough, list(_adjoining(found, fragments, fewest, most)), found):
+        # stop words score nothing; the sort is stable: equal scores keep the order of the text
+        for candidate in sorted(kind, key=lambda candidate: -sum(scores.get(word, 0.0) for word in candidate.words)):
             if len(chosen) == count:
                 return list(chosen)
             if not any(map(candidate.overlaps, chosen.values())):
@@ -181,14 +182,6 @@ def _delimits(word: str, stop: Collection[str]) -> bool:
     return word in stop or len(word) == 1 or not any(map(str.isalpha, word))
 
 
-def _long_enough(found: list[Candidate], fragments: list[list[str]], fewest: int, most: int) -> Iterator[Candidate]:
-    return (candidate for candidate in found if len(candidate.words) >= fewest)
-
-
-def _all(found: list[Candidate], fragments: list[list[str]], fewest: int, most: int) -> Iterator[Candidate]:
-    return iter(found)
-
-
 def _adjoining(found: list[Candidate], fragments: list[list[str]], fewest: int, most: int) -> Iterator[Candidate]:
     """Runs of a fragment from the start of one candidate to the end of a later one."""
     for place, opening in enumerate(found):
@@ -197,8 +190,3 @@ def _adjoining(found: list[Candidate], fragments: list[list[str]], fewest: int, 
                 break
             if closing.end - opening.first >= fewest:
                 yield Candidate(tuple(fragments[opening.fragment][opening.first : closing.end]), opening.fragment, opening.first)
-
-
-def _best_first(kind: Iterator[Candidate], scores: dict[str, float]) -> list[Candidate]:
-    """By the sum of the words' scores; stop words score nothing. The sort is stable: equal scores keep the order of the text."""
-    return sorted(kind, key=lambda candidate: -sum(scores.get(word, 0.0) for word in candidate.words))

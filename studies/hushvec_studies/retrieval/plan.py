@@ -60,7 +60,6 @@ class Run:
 
     @property
     def label(self) -> str:
-        """What a person calls the run."""
         if self.noise is None:
             return "no noise"
         size = f"epsilon {self.epsilon:g}" if self.epsilon is not None else f"sigma {self.noise.sigma:g}"

@@ -51,7 +51,6 @@ class Record:
     queries_of: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for strict JSON."""
         return {
             "rows": [columns.to_json(row) for row in self.rows],
             "receipts": dict(self.receipts),

@@ -105,7 +105,10 @@ def page_of(
     rows = [row for record in records for row in record.rows]
     tables = {table.name: table for table in made_tables}
     runs = [_promised(record) for record in records if record.receipts or record.promises]
-    shown = [_section(name, title, names, _named(figures, beginnings), tables) for name, title, names, beginnings in _SHOWN]
+    shown = [
+        _section(name, title, names, [one for one in figures if one[0].name.startswith(beginnings)], tables)
+        for name, title, names, beginnings in _SHOWN
+    ]
     found = finding(rows)
     asked = configuration.queries.per_document, configuration.privacy.projections[0]
     main = (configuration.data.split, configuration.embedding.model, configuration.seed, *asked)
@@ -174,12 +177,7 @@ def _section(name: str, title: str, names: Sequence[str], figures: Sequence[Draw
 
 
 def _figure(one: Figure, drawn: str) -> dict[str, Any]:
-    """A figure, as `svg_of` drew it, in the colours of the page."""
     return {"title": one.title, "caption": one.caption, "svg": themed(drawn)}
-
-
-def _named(figures: Sequence[Drawn], beginnings: tuple[str, ...]) -> list[Drawn]:
-    return [(one, svg) for one, svg in figures if one.name.startswith(beginnings)]
 
 
 def _depth(one: Figure) -> int:

@@ -426,7 +426,6 @@ class RunOnInputs(Measurement):
 
     @cached_property
     def digest(self) -> str:
-        """The config_hash."""
         return self.run.fingerprint(digest_of(self.inputs), hushvec.__version__)
 
     @property
@@ -452,7 +451,6 @@ class Done:
     left_out: tuple[tuple[str, int], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for strict JSON."""
         return {
             "folder": str(self.folder),
             "results": str(self.folder / RESULTS),

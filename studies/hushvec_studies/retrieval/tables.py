@@ -103,7 +103,6 @@ _CONDITIONS = (
 
 
 def _table(name: str, title: str, note: str, points: Iterable[Point], columns: Sequence[Column]) -> Table:
-    """A line for each point."""
     lines = tuple(tuple(cell(point) for _, cell in columns) for point in points)
     return Table(name, title, note, tuple(heading for heading, _ in columns), lines)
 
@@ -349,7 +348,6 @@ def holm(values: Sequence[float | None]) -> list[float | None]:
 
 
 def _by_run(points: Sequence[Point], conditions: Conditions) -> list[dict[int, Point]]:
-    """The points of each run by k."""
     runs: dict[tuple[Any, ...], dict[int, Point]] = {}
     for point in points:
         if point.setting.conditions == conditions:

@@ -47,7 +47,6 @@ class Document:
 
 
 def every_record(path):
-    """The records of pii_synth.json as they are."""
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
@@ -59,12 +58,10 @@ def records(path, count, seed, *, parity=1):
 
 
 def sentences(path, count, seed, *, parity=1):
-    """The same as documents."""
     return [sentence(record) for record in records(path, count, seed, parity=parity)]
 
 
 def sentence(record):
-    """One record as a document."""
     spans = record["spans"]
     return Document(
         record["full_text"],

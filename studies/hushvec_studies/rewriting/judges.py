@@ -31,7 +31,6 @@ class Judge:
         self._known = {}
 
     def learn(self, texts, rows):
-        """Rows that are known already."""
         self._known.update(zip(texts, rows, strict=True))
 
     def __call__(self, texts):

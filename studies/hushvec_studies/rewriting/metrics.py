@@ -55,7 +55,6 @@ def cosines(left, right):
 
 
 def length_ratio(text, output):
-    """Characters out per character in."""
     return len(output) / len(text)
 
 

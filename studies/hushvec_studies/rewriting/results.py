@@ -31,13 +31,11 @@ def read(folder, name):
 
 
 def surroundings():
-    """What figures depend on besides the settings."""
     packages = {name: _version(name) for name in PACKAGES}
     return {**outputs.surroundings(), "processor": outputs.processor(), "cores": os.cpu_count(), "packages": packages}
 
 
 def columns(name, estimate):
-    """The columns of one estimate in a flat row."""
     return {name: estimate.value, f"{name}_error": estimate.error, f"{name}_n": estimate.n}
 
 

@@ -88,7 +88,6 @@ class Target(Hashed):
     purpose: str
 
     def contender(self, cell: Cell, draw: int, generator: hushvec.Generator) -> Contender:
-        """The mechanism of a cell, made from the public rows."""
         return cell.contender(self.public, None if self.averaged else len(self.private), self.purpose, draw, generator)
 
 
@@ -102,7 +101,6 @@ class Sought(Target):
 
 
 def sought(data: Labelled, model: str, count: int, seed: int) -> Sought:
-    """So many of the training texts, drawn at random."""
     public, private, public_texts, private_texts = _parts(data)
     no_words = (np.empty((len(public), 0), bool), np.empty((len(private), 0), bool))
     drawn = np.sort(np.random.default_rng(seed).permutation(len(private))[:count]).astype(np.int64)
@@ -179,7 +177,6 @@ def measure_attacks(cell: Cell) -> dict[str, Any]:
 
 
 def row_of(cell: Cell, delta: float, draws: int, count: int, figures: Mapping[str, AttackFigure]) -> dict[str, Any]:
-    """The row of so many draws of so many rows."""
     return {
         "task": cell.task,
         "mechanism": cell.mechanism,
@@ -229,7 +226,6 @@ def _expected_fpr(fpr: float, others: int) -> float:
 
 
 def _membership(made: Contender, released: Rows, behind: Rows, random: np.random.Generator) -> tuple[Any, Any]:
-    """Scores of members and of others, where one of each couple of rows was released."""
     even = len(behind) // 2 * 2
     inside = rows.members(even, random)
     scores = rows.ties_broken(rows.explained(made, released[:even][inside], behind[:even]), random)
