@@ -85,8 +85,11 @@ class Corpus:
 
     def at(self, places: Iterable[int]) -> Corpus:
         """The documents at these places."""
-        chosen, columns = list(places), (self.ids, self.texts, self.categories, self.splits)
-        return Corpus(*(tuple(column[place] for place in chosen) for column in columns))
+        chosen = list(places)
+        ids, texts, categories, splits = (
+            tuple(column[place] for place in chosen) for column in (self.ids, self.texts, self.categories, self.splits)
+        )
+        return Corpus(ids, texts, categories, splits)
 
     @cached_property
     def digest(self) -> str:

@@ -131,8 +131,8 @@ def _series(
         if (across := x(point)) is not None and (up := y(point)) is not None
     ]
     if kept:
-        across, up, names = zip(*kept)
-        yield Series(label, across, up, style, names if named else (), kind)
+        xs, ys, names = zip(*kept)
+        yield Series(label, xs, ys, style, names if named else (), kind)
 
 
 def _recall_at_k(point: Point) -> Estimate | None:
@@ -339,7 +339,8 @@ def roc_figures(runs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]], mai
         found = attacks.get("likelihood") or attacks.get("logistic") or attacks.get("released") or {"fpr": (), "tpr": ()}
         shown = [(Estimate(x), Estimate(y)) for x, y in zip(found["fpr"], found["tpr"]) if x >= _LOWEST_RATE and y > 0]
         if shown:
-            yield Series(label, *zip(*shown), style, kind="curve")
+            xs, ys = zip(*shown)
+            yield Series(label, xs, ys, style, kind="curve")
 
     clean = [series for point in here if not point.setting.has_noise for series in curve("no noise", point, INK)]
     figures = []
