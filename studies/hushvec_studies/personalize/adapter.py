@@ -169,7 +169,6 @@ def learn(
     Raises:
         AdapterUnchangedError, BaseChangedError: the adapter did not learn, or something else did.
     """
-    import torch
 
     from hushvec.training import PoissonSampler
 
@@ -178,7 +177,7 @@ def learn(
     adapted = add_lora(model, rank=schedule.rank, target_modules=[name for name in targets if name in there], seed=seed)
     before = None if canaries is None else canaries.of.values(adapted)
     parameters = [parameter for parameter in adapted.parameters() if parameter.requires_grad]
-    inner = torch.optim.Adam(parameters, lr=schedule.learning_rate)
+    inner = _adam(parameters, schedule.learning_rate)
     check = AdapterCheck(adapted, probe=_probe(coding, notes), optimizer=inner)
     examples = len(notes) + (0 if canaries is None else len(canaries.which))
     sampler = PoissonSampler(examples, probability, steps=schedule.steps, generator=hushvec.Generator.unsafe_seeded(2 * seed))
@@ -282,3 +281,9 @@ def _probe(coding: Coding, notes: Sequence[Coded]) -> dict[str, Any]:
 
     ids, _, mask = map(torch.from_numpy, coding.batch(notes[:1]))
     return {"input_ids": ids, "attention_mask": mask}
+
+
+def _adam(parameters: list[Any], learning_rate: float) -> Any:
+    import torch
+
+    return torch.optim.Adam(parameters, lr=learning_rate)
