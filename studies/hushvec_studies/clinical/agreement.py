@@ -31,15 +31,7 @@ _DISTINCT_ROWS = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement(Measurement):
-    """One comparison.
-
-    Args:
-        mechanism: a name of hushvec_studies.clinical.contenders.
-        dimension: d.
-        epsilon, sigma: what it is asked for; the other one is None.
-        delta: for the Gaussian kinds.
-        seed: of rows and noise.
-    """
+    """One comparison; `mechanism`, `epsilon`, `sigma` and `delta` as for a cell, `seed` of rows and noise."""
 
     mechanism: str
     dimension: int
@@ -61,11 +53,7 @@ class Agreement(Measurement):
     def rows(self) -> int:
         """As many as the standard error asks for: a cosine varies by about 1 / sqrt(d), PrivUnit's by a third of itself more."""
         expected = theoretical_cosine(mechanism_for(self.mechanism, self.setting))
-        spread = (
-            math.hypot(1 / math.sqrt(self.dimension), expected / 3)
-            if self.mechanism.startswith("privunit")
-            else 1 / math.sqrt(self.dimension)
-        )
+        spread = math.hypot(1 / math.sqrt(self.dimension), expected / 3 if self.mechanism.startswith("privunit") else 0.0)
         return max(_DISTINCT_ROWS, math.ceil(1.1 * (spread / (RELATIVE_ERROR * expected)) ** 2))
 
     @property

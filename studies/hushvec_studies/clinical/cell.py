@@ -18,10 +18,8 @@ from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec.release.vectors import privatize
 from hushvec.retrieval import Estimate
 from hushvec.retrieval.measures import cosines, theoretical_cosine
-from hushvec_studies.clinical import maps
 from hushvec_studies.clinical.cohort import VERSION, Population, Source
-from hushvec_studies.clinical.contenders import Setting, mechanism_for
-from hushvec_studies.clinical.theory import expected_top_1
+from hushvec_studies.clinical.contenders import MEAN, NONE, Setting, expected_top_1, fitted, mechanism_for
 from hushvec_studies.harness.measurements import Measurement, noise_seed
 
 # The price of Gaussian noise is also stated at these.
@@ -38,15 +36,12 @@ class Cell(Measurement):
 
     Args:
         source: where the patients come from.
-        patients: how many.
         public_rows: how many rows the public map is fitted on, at most.
-        public_map: one of hushvec_studies.clinical.maps.
-        mechanism: a name of hushvec_studies.clinical.contenders.
+        public_map, mechanism: names of hushvec_studies.clinical.contenders.
         epsilon, sigma: what the mechanism is asked for; the other one is None.
         delta: for the Gaussian kinds.
         draws: how often each patient is released.
         seed: of the noise.
-        confidence, resamples: of the intervals.
     """
 
     source: Source
@@ -64,21 +59,8 @@ class Cell(Measurement):
 
     @property
     def key(self) -> dict[str, Any]:
-        return {
-            "version": VERSION,
-            "source": dict(self.source.key),
-            "patients": self.patients,
-            "public_rows": self.public_rows if self.public_map != maps.NONE else None,
-            "public_map": self.public_map,
-            "mechanism": self.mechanism,
-            "epsilon": self.epsilon,
-            "sigma": self.sigma,
-            "delta": self.delta,
-            "draws": self.draws,
-            "seed": self.seed,
-            "confidence": self.confidence,
-            "resamples": self.resamples,
-        }
+        public_rows = self.public_rows if self.public_map != NONE else None
+        return {"version": VERSION, **vars(self), "source": dict(self.source.key), "public_rows": public_rows}
 
     @property
     def label(self) -> str:
@@ -92,8 +74,7 @@ def measure(cell: Cell) -> dict[str, Any]:
     Rows go through the public map and to unit length; a release is looked up by its inner product with the clean rows there. Of equal
     scores the earlier patient's is taken to be better, as an index does. Intervals are of patients, their draws together.
 
-    Returns:
-        A flat row, ready for strict JSON; `hushvec study clinical --help` explains the columns.
+    Returns a flat row, ready for strict JSON; `hushvec study clinical --help` explains the columns.
     """
     clean, components = prepared(cell.source, cell.patients, cell.public_rows, cell.public_map)
     others = len(clean) - 1
@@ -120,15 +101,15 @@ def _theory(cell: Cell, mechanism: VectorMechanism, others: int) -> float | None
     strengths = cell.source.strengths if isinstance(cell.source, Population) else None
     if strengths is None or strengths.own_dimension is not None or strengths.diagnosis > 0 or strengths.twin > 0:
         return None
-    if cell.public_map == maps.NONE:
+    if cell.public_map == NONE:
         return expected_top_1(mechanism, others, strengths.own)
-    return expected_top_1(mechanism, others) if cell.public_map == maps.MEAN else None
+    return expected_top_1(mechanism, others) if cell.public_map == MEAN else None
 
 
 @lru_cache(maxsize=2)
 def prepared(source: Source, patients: int, public_rows: int, public_map: str) -> tuple[NDArray[np.float32], int | None]:
     """Unit rows of the patients behind the public map, and how many components it keeps (None: all)."""
-    projection = maps.fitted(public_map, source, public_rows, patients)
+    projection = fitted(public_map, source, public_rows, patients)
     rows = source.patients(patients)
     if projection is None:
         return rows, None
@@ -159,7 +140,6 @@ def ranks_of(released: NDArray[np.float32], clean: NDArray[np.float32]) -> NDArr
 def _draws(
     clean: NDArray[np.float32], mechanism: VectorMechanism, cell: Cell
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
-    """Ranks and cosines of every patient, once a draw."""
     generator = hushvec.Generator.unsafe_seeded(noise_seed(cell.digest))
     for _ in range(cell.draws):
         values = privatize(clean, mechanism=mechanism, delta=cell.delta, generator=generator).values
@@ -170,10 +150,7 @@ def _described(cell: Cell, dimension: int, components: int | None) -> dict[str, 
     strengths = cell.source.strengths if isinstance(cell.source, Population) else None
     return {
         "cohort": cell.source.name,
-        "mean": None if strengths is None else strengths.mean,
-        "diagnosis": None if strengths is None else strengths.diagnosis,
-        "own_dimension": None if strengths is None else strengths.own_dimension,
-        "twin": None if strengths is None else strengths.twin,
+        **{name: getattr(strengths, name, None) for name in ("mean", "diagnosis", "own_dimension", "twin")},
         "patients": cell.patients,
         "draws": cell.draws,
         "public_map": cell.public_map,

@@ -65,9 +65,6 @@ class Strengths:
         diagnoses: how many there are, all as frequent.
         own_dimension: directions of the patients' own parts; None: all.
         twin: cosine of the own parts within a pair of patients, in [0, 1); 0: no pairs.
-
-    Raises:
-        TypeError, ValueError: of a value out of its range.
     """
 
     mean: float = 0.0
@@ -105,16 +102,9 @@ COHORTS: dict[str, Strengths] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Population:
-    """A population of given strengths, its directions drawn from a seed.
-
-    Args:
-        name: for people.
-        strengths: how alike its patients are.
-        dimension: d >= 2.
-        seed: >= 0. The same seed gives the same directions, and the same patients for the same count.
+    """A population of given strengths. The same seed gives the same directions, and the same patients for the same count.
 
     Example:
-        >>> from hushvec_studies.clinical.cohort import Population, Strengths
         >>> population = Population(name="ward", strengths=Strengths(mean=0.5, diagnosis=0.2), dimension=64, seed=1)
         >>> rows = population.patients(400)
         >>> rows.shape, round(float((rows @ rows.T).mean()), 1)
@@ -199,11 +189,9 @@ class _Directions:
 
 
 class Recorded:
-    """Rows of a file: patients evenly over it, and as public rows those of another file, or the rows left over.
+    """Rows of an .npy file: patients evenly over it, and as public rows those of another file, or the rows left over.
 
-    Args:
-        path: an .npy file, float [n, d]. Rows are brought to unit length.
-        public_path: an .npy file of rows that nobody needs protection from; None: the rows of `path` that are not among the patients.
+    Rows are float [n, d] and are brought to unit length.
 
     Raises:
         OSError: a file cannot be read.

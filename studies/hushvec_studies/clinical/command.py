@@ -11,10 +11,9 @@ from hushvec.audit.indexes.bounds import identification_bound
 from hushvec_studies.clinical.agreement import agreements, measure_agreement
 from hushvec_studies.clinical.cell import measure
 from hushvec_studies.clinical.cohort import Recorded
-from hushvec_studies.clinical.figure import write_figure
 from hushvec_studies.clinical.findings import bought, classical, disagreements, reached, sentences
 from hushvec_studies.clinical.plan import MAIN_COHORT, MAIN_EPSILON, Settings, planned
-from hushvec_studies.clinical.tables import write_latex
+from hushvec_studies.clinical.report import write_figure, write_latex
 from hushvec_studies.harness.measurements import Measure, Measurement, measured
 from hushvec_studies.harness.outputs import show, surroundings, write_csv, write_study
 from hushvec_studies.harness.settings import add_options, checked, given
@@ -45,21 +44,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_clinical(options: argparse.Namespace) -> int:
-    """Run the study that the options ask for, write its files, and print the findings or, with options.json, all of it.
-
-    Raises:
-        TypeError, ValueError: options that are out of range; nothing is measured then.
-        OSError: a file cannot be read or written.
-    """
+    """Run the study that the options ask for, write its files, and print the findings or, with options.json, all of it."""
     settings = settings_of(options)
     study = clinical_study(settings, options.output)
     if not options.no_figure and study["rows"]:
-        write_figure(options.output / "clinical.svg", study["rows"], *_shown(settings))
+        cohort = MAIN_COHORT if settings.recorded is None else settings.recorded.name
+        write_figure(options.output / "clinical.svg", study["rows"], cohort, settings.patients)
     return show(options, study, study["findings"]["sentences"])
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
-    """The options, every one checked."""
     if options.public is not None and options.rows is None:
         raise ValueError("--public must go with --rows: drawn patients have public rows of their own")
     settings = checked(Settings, given(options, Settings))
@@ -73,12 +67,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 def clinical_study(settings: Settings, folder: Path) -> dict[str, Any]:
     """Measure what is not there yet, and write clinical.json, clinical.csv, clinical.tex, and agreement.csv if cosines are compared.
 
-    Args:
-        settings: of the study.
-        folder: made if need be.
-
-    Returns:
-        What clinical.json holds: settings, rows, agreement, findings.
+    Returns what clinical.json holds: settings, rows, agreement, findings.
     """
     parts = planned(settings)
     compared = agreements(settings.delta, settings.seed) if "agreement" in settings.parts else []
@@ -115,12 +104,11 @@ def _with_parts(parts: Mapping[str, Sequence[Measurement]], made: Mapping[str, M
     for part, cells in parts.items():
         for digest in dict.fromkeys(cell.digest for cell in cells):
             belongs.setdefault(digest, []).append(part)
-    return [{"parts": " ".join(names), **_bounded(made[digest])} for digest, names in belongs.items()]
-
-
-def _bounded(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with the top-1 that no mechanism of its price exceeds."""
-    return {**row, "top_1_bound": identification_bound(row["true_epsilon"], row["true_delta"], row["patients"])}
+    rows = [{"parts": " ".join(names), **made[digest]} for digest, names in belongs.items()]
+    for row in rows:
+        # the top-1 that no mechanism of its price exceeds
+        row["top_1_bound"] = identification_bound(row["true_epsilon"], row["true_delta"], row["patients"])
+    return rows
 
 
 def _settings_as_json(settings: Settings) -> dict[str, Any]:
@@ -129,8 +117,3 @@ def _settings_as_json(settings: Settings) -> dict[str, Any]:
         **settings.model_dump(mode="json", exclude={"recorded"}),
         "recorded": None if recorded is None else {"name": recorded.name, **recorded.key},
     }
-
-
-def _shown(settings: Settings) -> tuple[str, int]:
-    """The cohort and the size that the figure is about."""
-    return (MAIN_COHORT if settings.recorded is None else settings.recorded.name), settings.patients

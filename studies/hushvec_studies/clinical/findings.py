@@ -8,6 +8,7 @@ from typing import Any
 from hushvec.audit.indexes.bounds import identification_bound
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, PRIVUNIT, PRIVUNIT_CORPUS
 from hushvec_studies.clinical.plan import STRICT_EPSILON
+from hushvec_studies.harness.tables import interval_text
 
 Row = Mapping[str, Any]
 
@@ -30,7 +31,7 @@ def reached(rows: Sequence[Row], wanted: float = WANTED_TOP_1) -> list[dict[str,
         if mechanism not in LDP:
             continue
         strict = [row for row in some if row["true_epsilon"] <= STRICT_EPSILON]
-        best = max(strict, key=lambda row: row["top_1"], default=None)
+        best: Row = max(strict, key=lambda row: row["top_1"], default={})
         found.append(
             {
                 "cohort": cohort,
@@ -39,10 +40,8 @@ def reached(rows: Sequence[Row], wanted: float = WANTED_TOP_1) -> list[dict[str,
                 "mechanism": mechanism,
                 "smallest_epsilon": smallest_epsilon(some, wanted),
                 "largest_epsilon_measured": max(row["true_epsilon"] for row in some),
-                "strict_epsilon": None if best is None else best["true_epsilon"],
-                "strict_top_1": None if best is None else best["top_1"],
-                "strict_top_1_low": None if best is None else best["top_1_low"],
-                "strict_top_1_high": None if best is None else best["top_1_high"],
+                "strict_epsilon": best.get("true_epsilon"),
+                **{f"strict_{name}": best.get(name) for name in ("top_1", "top_1_low", "top_1_high")},
             }
         )
     return found
@@ -101,7 +100,6 @@ def disagreements(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def sentences(rows: Sequence[Row], agreement: Sequence[Row], epsilon: float) -> list[str]:
-    """The findings in words."""
     told = [*_strict(rows), *_at(rows, epsilon), *_prices(rows), *_formula(rows)]
     if agreement:
         outcome = disagreements(agreement)
@@ -174,7 +172,7 @@ def _formula(rows: Sequence[Row]) -> list[str]:
 
 def share(row: Row) -> str:
     """Top-1 and its interval: 0.952 [0.940, 0.963]."""
-    return f"{row['top_1']:.3f} [{row['top_1_low']:.3f}, {row['top_1_high']:.3f}]"
+    return interval_text(row["top_1"], row["top_1_low"], row["top_1_high"])
 
 
 def _by(rows: Sequence[Row], *names: str) -> list[tuple[tuple[Any, ...], list[Row]]]:

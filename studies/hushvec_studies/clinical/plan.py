@@ -10,8 +10,17 @@ from pydantic import Field
 
 from hushvec_studies.clinical.cell import Cell
 from hushvec_studies.clinical.cohort import COHORTS, DIMENSION, Population, Recorded, Source, Strengths
-from hushvec_studies.clinical.contenders import EMPIRICAL, LDP, PRIVUNIT, PRIVUNIT_CORPUS
-from hushvec_studies.clinical.maps import MAPS, MEAN, MEAN_ELSEWHERE, NONE, WHITENED
+from hushvec_studies.clinical.contenders import (
+    EMPIRICAL,
+    LDP,
+    MAPS,
+    MEAN,
+    MEAN_ELSEWHERE,
+    NONE,
+    PRIVUNIT,
+    PRIVUNIT_CORPUS,
+    WHITENED,
+)
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.settings import Listed, Positive, Several, Share, one_of
 
@@ -69,7 +78,7 @@ def planned(settings: Settings) -> dict[str, list[Cell]]:
 
     A recorded cohort has one strength and one size: of the drawn ones' parts it has "grid" and "sigmas".
     """
-    main = _main_source(settings)
+    main: Source = settings.recorded if settings.recorded is not None else _population(settings, MAIN_COHORT)
     cells = {
         "grid": lambda: _grid(
             settings, [main] if settings.recorded else [main, _population(settings, "distinct")], settings.epsilons
@@ -82,10 +91,6 @@ def planned(settings: Settings) -> dict[str, list[Cell]]:
     }
     possible = ("grid", "sigmas") if settings.recorded else tuple(cells)
     return {part: cells[part]() for part in settings.parts if part in possible}
-
-
-def _main_source(settings: Settings) -> Source:
-    return settings.recorded if settings.recorded is not None else _population(settings, MAIN_COHORT)
 
 
 def _population(settings: Settings, name: str) -> Population:
@@ -166,15 +171,11 @@ def _cell(
     return Cell(
         source=source,
         patients=settings.patients if patients is None else patients,
-        public_rows=settings.public_rows,
         public_map=public_map,
         mechanism=mechanism,
         epsilon=epsilon,
         sigma=sigma,
-        delta=settings.delta,
         # of another number of patients as many releases as of the usual one
         draws=settings.draws if patients is None else max(1, settings.draws * settings.patients // patients),
-        seed=settings.seed,
-        confidence=settings.confidence,
-        resamples=settings.resamples,
+        **settings.model_dump(include={"public_rows", "delta", "seed", "confidence", "resamples"}),
     )

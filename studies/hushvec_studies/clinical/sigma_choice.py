@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from hushvec.data import records
-from hushvec_studies.clinical import maps
 from hushvec_studies.clinical.cell import Cell, measure
 from hushvec_studies.clinical.cohort import COHORTS, Population, Recorded
-from hushvec_studies.clinical.contenders import EMPIRICAL
+from hushvec_studies.clinical.contenders import EMPIRICAL, NONE
+from hushvec_studies.clinical.findings import share
 from hushvec_studies.clinical.plan import PUBLISHED_SIGMA
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.charts import INK, Figure, Panel, Series, svg_of
@@ -102,11 +102,7 @@ def halves_of_drawn(name: str, patients: int, seed: int) -> tuple[Half, Half]:
 
 
 def halves_of_file(path: Path, seed: int) -> tuple[Half, Half]:
-    """Rows of a file in random order.
-
-    Raises:
-        ValueError, OSError: as for `hushvec study clinical --rows`.
-    """
+    """Rows of a file in random order; errors as for `hushvec study clinical --rows`."""
     recorded = Recorded(path)
     rows = recorded.patients(len(recorded))[np.random.default_rng(seed).permutation(len(recorded))]
     return _halves(path.name, rows[: len(rows) // 2], rows[len(rows) // 2 :])
@@ -122,26 +118,19 @@ def cells_of(half: Half, settings: Settings) -> list[Cell]:
             source=half,
             patients=len(half.rows),
             public_rows=0,
-            public_map=maps.NONE,
+            public_map=NONE,
             mechanism=EMPIRICAL,
             epsilon=None,
             sigma=sigma,
-            delta=settings.delta,
-            draws=settings.draws,
-            seed=settings.seed,
-            confidence=settings.confidence,
-            resamples=settings.resamples,
+            **settings.model_dump(include={"delta", "draws", "seed", "confidence", "resamples"}),
         )
         for sigma in sorted(settings.sigmas)
     ]
 
 
 def chosen(rows: Iterable[Row], wanted: float) -> float | None:
-    """The largest sigma whose interval of top-1 lies above `wanted`, as it does at every smaller one; None if there is none.
-
-    Args:
-        rows: of one hold-out.
-    """
+    """The largest sigma whose interval of top-1 on a hold-out lies above `wanted`, as it does at every smaller one; None:
+    none."""
     best = None
     for row in sorted(rows, key=lambda row: row["sigma"]):
         if row["top_1_low"] <= wanted:
@@ -151,11 +140,7 @@ def chosen(rows: Iterable[Row], wanted: float) -> float | None:
 
 
 def study_of(pairs: Sequence[tuple[Half, Half]], settings: Settings, folder: Path) -> dict[str, Any]:
-    """Measure what is not there yet, and describe it.
-
-    Returns:
-        What sigma_choice.json holds.
-    """
+    """Measure what is not there yet, and describe it: what sigma_choice.json holds."""
     wanted = [(cell, half) for pair in pairs for half in pair for cell in cells_of(half, settings)]
     made = measured([(cell, measure) for cell, _ in wanted], folder, "measuring").rows
     rows = [{"part": half.part} | {name: made[cell.digest][name] for name in _SHOWN} for cell, half in wanted]
@@ -192,7 +177,7 @@ def sentences(study: Mapping[str, Any]) -> list[str]:
         kept = "keeps" if rest["top_1_low"] > one["wanted"] else "is not shown to keep"
         told.append(
             f"{one['cohort']}: sigma {one['sigma']:g} was chosen on the hold-out; on the rest it {kept} a top-1 above "
-            f"{one['wanted']}: {rest['top_1']:.3f} [{rest['top_1_low']:.3f}, {rest['top_1_high']:.3f}], cosine {rest['cosine']:.3f}. "
+            f"{one['wanted']}: {share(rest)}, cosine {rest['cosine']:.3f}. "
             f"It costs epsilon {rest['true_epsilon']:.4g} at delta {rest['true_delta']:g}, and whoever holds the rows identifies "
             "as many."
         )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hushvec_studies.harness.json_lines import objects_of
+from hushvec_studies.harness.texts import objects_of
 
 BATCH = 32
 

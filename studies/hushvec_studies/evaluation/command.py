@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,18 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.display import Progress
-from hushvec_studies.evaluation.attacks.alignment import require_strangers
-from hushvec_studies.evaluation.attacks.findings import attack_choice, attack_results, attack_sentences
-from hushvec_studies.evaluation.collection import own
-from hushvec_studies.evaluation.findings import choice, sentences, task_results
-from hushvec_studies.evaluation.plan import Settings, Task, benchmark_tasks, rewritings, search_tasks, text_cells
-from hushvec_studies.evaluation.report.page import page_of
-from hushvec_studies.evaluation.sources import NEWSGROUPS, SOURCES, TEXT_SOURCES, Source, titled
-from hushvec_studies.evaluation.text_findings import rewriting_sentence, text_sentence
-from hushvec_studies.harness.embedding_cache import EmbeddingCache
-from hushvec_studies.harness.measurements import Measure, Measurement, measured
-from hushvec_studies.harness.models import embedder
-from hushvec_studies.harness.outputs import show, surroundings, write_study, write_text
+from hushvec_studies.evaluation.attacks.decoders import require_strangers
+from hushvec_studies.evaluation.collection import NEWSGROUPS, SOURCES, TEXT_SOURCES, Source, own, titled
+from hushvec_studies.evaluation.findings import attack_choice, attack_results, attack_sentences, choice, sentences, task_results
+from hushvec_studies.evaluation.plan import Settings, Task, Wanted, benchmark_tasks, rewritings, search_tasks, text_cells
+from hushvec_studies.evaluation.report import page_of
+from hushvec_studies.evaluation.texts import rewriting_sentence, text_sentence
+from hushvec_studies.harness.embeddings import EmbeddingCache, embedder
+from hushvec_studies.harness.measurements import measured
+from hushvec_studies.harness.outputs import processor, show, surroundings, write_study, write_text
 from hushvec_studies.harness.settings import add_options, checked, given
 
 NOTE = "Noise comes from a seed here, so that every figure can be reproduced: these are measurements, and no private releases."
@@ -56,20 +52,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_evaluation(options: argparse.Namespace) -> int:
-    """Run the study that the options ask for, write its files, and print what is found, in short, or, with options.json, all of it.
-
-    Raises:
-        TypeError, ValueError: options that are out of range or do not go together; nothing is measured then.
-        OSError: a file cannot be read or written.
-    """
+    """Run the study that the options ask for, write its files, and print what is found, in short, or, with options.json, all."""
     settings = checked(Settings, given(options, Settings))
     require_strangers(settings.strangers)
     if (options.data is None) == (options.corpus is None):
         raise ValueError("--data or --corpus must be given, and not both: benchmarks, or data of your own")
     if options.corpus is None and (options.queries is not None or options.qrels is not None):
         raise ValueError("--queries and --qrels must go with --corpus")
-    texts: list[tuple[Measurement, Measure]] = []
-    rewriting: list[tuple[Measurement, Measure]] = []
+    texts: list[Wanted] = []
+    rewriting: list[Wanted] = []
     cache = EmbeddingCache(options.embeddings or options.output / "embeddings", embedder(settings.model))
     if options.corpus is not None:
         source, collection = own(options.corpus, options.queries, options.qrels, settings.min_tokens)
@@ -106,8 +97,8 @@ def evaluation(
     sources: Sequence[Source],
     tasks: Sequence[Task],
     folder: Path,
-    texts: Sequence[tuple[Measurement, Measure]] = (),
-    rewriting: Sequence[tuple[Measurement, Measure]] = (),
+    texts: Sequence[Wanted] = (),
+    rewriting: Sequence[Wanted] = (),
     *,
     workers: int = 0,
 ) -> dict[str, Any]:
@@ -123,11 +114,11 @@ def evaluation(
         "note": NOTE,
         "command": command_for(settings, sources),
         "commands": {
-            **{task.name: command_for(settings, _sources_of(task, sources)) for task in tasks},
+            **{task.name: command_for(settings, [one for one in sources if one.name == task.data.name]) for task in tasks},
             **{source.name: command_for(settings, [source]) for source in sources if source in TEXT_SOURCES},
         },
         "settings": settings.model_dump(mode="json"),
-        "surroundings": {**surroundings(), **_machine()},
+        "surroundings": {**surroundings(), "processor": processor(), "cores": len(os.sched_getaffinity(0))},
         "sources": [_described(source, tasks) for source in sources],
         "findings": [
             {
@@ -155,7 +146,8 @@ def evaluation(
 def command_for(settings: Settings, sources: Sequence[Source]) -> str:
     """The command that measures these sources again; DATA, DIR and the files of the user stand for the reader's own."""
     known = [source for source in sources if source.name in SOURCES]
-    words = ["hushvec", "study", "evaluation", "-o", "DIR", *(["--data", "DATA"] if known else _own_words(sources[0]))]
+    own = [word for pair in zip(("--corpus", "--queries", "--qrels"), sources[0].files) for word in pair]
+    words = ["hushvec", "study", "evaluation", "-o", "DIR", *(["--data", "DATA"] if known else own)]
     values = {**settings.model_dump(), "benchmarks": tuple(source.name for source in known) or settings.benchmarks}
     for name, field in Settings.model_fields.items():
         if values[name] != field.default and (name != "max_posts" or NEWSGROUPS in known):
@@ -164,29 +156,12 @@ def command_for(settings: Settings, sources: Sequence[Source]) -> str:
     return shlex.join(words)
 
 
-def _own_words(source: Source) -> list[str]:
-    return ["--corpus", source.files[0], "--queries", source.files[1], "--qrels", source.files[2]]
-
-
-def _sources_of(task: Task, sources: Sequence[Source]) -> list[Source]:
-    return [source for source in sources if source.name == task.data.name]
-
-
 def _described(source: Source, tasks: Sequence[Task]) -> dict[str, str]:
     """A source for people, with what was left out of it."""
     left_out = dict.fromkeys(
         f"{count:,} {reason}" for task in tasks if task.data.name == source.name for reason, count in task.data.left_out
     )
     return {**source._asdict(), "files": ", ".join(source.files), "left_out": "; ".join(left_out) or "nothing"}
-
-
-def _machine() -> dict[str, Any]:
-    """The processor, without the name of the machine."""
-    try:
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
-    except OSError:
-        found = None
-    return {"processor": found[1] if found else "unknown processor", "cores": len(os.sched_getaffinity(0))}
 
 
 def _embed(cache: EmbeddingCache) -> Any:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 import hushvec
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicCodebook, PublicProjection
-from hushvec_studies.search_by_mechanism.measure import COMPONENTS, share_behind_map, unit, whitened_privunit
+from hushvec_studies.harness.rows import unit
+from hushvec_studies.search_by_mechanism.measure import COMPONENTS, share_behind_map, whitened_privunit
 
 Rows = NDArray[np.float32]
 
@@ -66,9 +67,8 @@ def contender(
     """A mechanism by name.
 
     Args:
-        name: one of MECHANISMS.
         public: rows that nobody needs protection from, none of those that are released.
-        epsilon, delta: of one row; delta for Gaussian noise alone.
+        delta: for Gaussian noise alone.
         rows: how many are searched, for PrivUnit's split of epsilon; None where they are averaged and not searched.
         purpose: of `PublicCodebook.fit`.
         side: of the search that is released, by which a map is chosen.
@@ -97,7 +97,6 @@ def contender(
 
 
 def clean() -> Contender:
-    """Rows without noise."""
     return Contender(None, None, unit, 0.0)
 
 

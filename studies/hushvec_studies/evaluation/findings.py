@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hushvec._util.statistics import clopper_pearson_lower
-from hushvec_studies.evaluation.attacks.figures import FAILS, OPEN, SUCCEEDS
+from hushvec_studies.evaluation.attacks.inversion import EXACT, FOUND, NAMED, START
+from hushvec_studies.evaluation.attacks.measure import AREA, FAILS, FPRS, OPEN, PAIR, SUCCEEDS, WORDS, exceeds, outcome, rate_name
+from hushvec_studies.evaluation.cells import BY_CODE, CENTROID, PROBE
 from hushvec_studies.evaluation.contenders import NONE, WITHOUT_PUBLIC_ROWS
-from hushvec_studies.evaluation.labels import BY_CODE, CENTROID, PROBE
-from hushvec_studies.harness.tables import Estimate, number_text
+from hushvec_studies.harness.tables import Estimate, interval_text, number_text, percent_text
 
 Row = Mapping[str, Any]
 
@@ -28,14 +29,7 @@ _USABLE = 0.5
 
 
 class TaskResult(NamedTuple):
-    """A task's rows, the one without noise apart.
-
-    Args:
-        name: of the task.
-        main: the measure that stands for its use.
-        clean: the row without noise.
-        rows: the others.
-    """
+    """A task's rows, the one without noise apart; `main` is the measure that stands for its use."""
 
     name: str
     main: str
@@ -59,8 +53,8 @@ def estimate(row: Row, name: str) -> Estimate:
 
 
 def verdict(row: Row, success: float) -> str:
-    """Whether the attack succeeds: names at least a share `success` of rows more than a guess does. Said only where the interval
-    leaves no doubt."""
+    """Whether the attack names at least a share `success` of rows more than a guess does. Said only where the interval is
+    sure."""
     attack, wanted = estimate(row, "attack"), success + 1 / row["candidates"]
     assert attack.low is not None and attack.high is not None
     if attack.low >= wanted:
@@ -92,7 +86,6 @@ def dominators(result: TaskResult, row: Row, by: str = "attack") -> list[Row]:
 
 
 def sentences(result: TaskResult, success: float) -> list[str]:
-    """The findings of one task, for people."""
     return [_use(result), _attacks(result, success), *_dominated(result), *_exposed(result)]
 
 
@@ -112,9 +105,10 @@ def choice(result: TaskResult, success: float) -> str:
     safe = [row for row in result.rows if verdict(row, success) == FAILS]
     if safe:
         best = max(safe, key=lambda row: row[result.main][0])
+        kept = best[result.main][0] / result.clean[result.main][0]
         told.append(
             f"Where the attack fails, the most useful setting is {_named(best)}: {title} {said(best, result.main)}, "
-            f"{_share_of_clean(best, result)} of the figure without noise. By the claim, any attack "
+            f"{100 * kept:.0f} % of the figure without noise. By the claim, any attack "
             f"recognizes {bound_text(best['bound'])} there on average."
         )
     else:
@@ -135,15 +129,11 @@ def useful_rows(result: TaskResult) -> list[Row]:
 
 
 def said(row: Row, name: str) -> str:
-    """0.512 [0.498, 0.527]"""
-    value, low, high = row[name]
-    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    return interval_text(*row[name])
 
 
 def percent(row: Row) -> str:
-    """The share of rows recognized: 1.2 % [0.9 %, 1.6 %]"""
-    value, low, high = (f"{100 * one:.3g} %" for one in row["attack"])
-    return f"{value} [{low}, {high}]"
+    return percent_text(*row["attack"])
 
 
 def bound_text(bound: float | None) -> str:
@@ -152,7 +142,7 @@ def bound_text(bound: float | None) -> str:
 
 def _use(result: TaskResult) -> str:
     """The best mechanism at each epsilon, of all and of those that need no public rows."""
-    told = f"{_capital(TITLES[result.main])} without noise is {said(result.clean, result.main)}."
+    told = f"{_upper(TITLES[result.main])} without noise is {said(result.clean, result.main)}."
     told += f" The largest at each epsilon: {_best(result, result.rows)}."
     alone = [row for row in result.rows if row["mechanism"] in WITHOUT_PUBLIC_ROWS]
     return told + (f" Without public data: {_best(result, alone)}." if alone and len(alone) < len(result.rows) else "")
@@ -166,9 +156,9 @@ def _best(result: TaskResult, rows: Sequence[Row]) -> str:
     return "; ".join(parts)
 
 
-def _capital(title: str) -> str:
-    """accuracy -> Accuracy, but nDCG@10 stays."""
-    return title[0].upper() + title[1:] if title.startswith("accuracy") else title
+def _upper(text: str) -> str:
+    """With a capital letter, but nDCG@10 stays."""
+    return text if text.startswith("nDCG") else text[0].upper() + text[1:]
 
 
 def _attacks(result: TaskResult, success: float) -> str:
@@ -182,19 +172,17 @@ def _attacks(result: TaskResult, success: float) -> str:
 def by_outcome(rows: Sequence[Row], outcome_of: Callable[[Row], str]) -> str:
     """For each outcome of an attack the settings that have it."""
     told = []
-    for outcome in (FAILS, OPEN, SUCCEEDS):
-        there = [row for row in rows if outcome_of(row) == outcome]
+    for said in (FAILS, OPEN, SUCCEEDS):
+        there = [row for row in rows if outcome_of(row) == said]
         if there:
-            told.append(f"It {'is ' if outcome == OPEN else ''}{outcome}: {settings_text(there, rows)}.")
+            told.append(f"It {'is ' if said == OPEN else ''}{said}: {settings_text(there, rows)}.")
     return " ".join(told)
 
 
 def settings_text(rows: Sequence[Row], among: Sequence[Row]) -> str:
     """privunit at every epsilon; gaussian at epsilon 8 and 16
 
-    Args:
-        rows: that are named.
-        among: all rows: a mechanism of which every one is named is said to be so at every epsilon, if it has several.
+    A mechanism of which every row of `among` is named is said to be so at every epsilon, if it has several.
     """
     there: dict[str, list[str]] = {}
     for row in rows:
@@ -230,13 +218,125 @@ def _exposed(result: TaskResult) -> list[str]:
     ]
 
 
-def _share_of_clean(row: Row, result: TaskResult) -> str:
-    return f"{100 * row[result.main][0] / result.clean[result.main][0]:.0f} %"
-
-
 def _named(row: Row) -> str:
     return f"{row['mechanism']} at epsilon {row['epsilon']:g}"
 
 
 def _listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+# ---- the other attacks ----
+
+
+ATTACK_TITLES = {
+    PAIR: "one of two rows told apart",
+    **{rate_name(PAIR, fpr): f"a guessed row confirmed at {100 * fpr:g} % false alarms" for fpr in FPRS},
+    AREA: "membership, AUC",
+    **{rate_name("membership", fpr): f"members found at {100 * fpr:g} % false alarms" for fpr in FPRS},
+    WORDS: "words read by a trained decoder, AUC",
+    START: "words of the nearest public text, F1",
+    FOUND: "words of the text that the search ends with, F1",
+    EXACT: "texts recovered word for word",
+    NAMED: "rows named by the text that the search ends with",
+}
+
+
+class AttackResult(NamedTuple):
+    """The attacks on the rows of one task: figures without noise by name, and rows with the `figures` of every setting."""
+
+    task: str
+    clean: Mapping[str, Any]
+    rows: list[Row]
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.clean)
+
+    def having(self, name: str) -> list[Row]:
+        return [row for row in self.rows if name in row["figures"]]
+
+
+def attack_results(rows: Sequence[Row]) -> list[AttackResult]:
+    """Rows by task; those of one setting are put together."""
+    found = []
+    for task in dict.fromkeys(row["task"] for row in rows):
+        settings: dict[tuple[str, float | None], dict[str, Any]] = {}
+        for row in rows:
+            if row["task"] == task:
+                place = (row["mechanism"], row["epsilon"])
+                before = settings.get(place, {"figures": {}})
+                settings[place] = {**row, "figures": {**before["figures"], **row["figures"]}}
+        clean = settings.pop((NONE, None))["figures"]
+        found.append(AttackResult(task, clean, list(settings.values())))
+    return found
+
+
+def title(name: str) -> str:
+    """A figure as people read it: `alignment wordllama 100` is named by stranger and pairs."""
+    if name in ATTACK_TITLES:
+        return ATTACK_TITLES[name]
+    _, stranger, pairs = name.split(" ")
+    return f"named through {stranger} from {int(pairs):,} pairs"
+
+
+def main_figures(names: Sequence[str]) -> list[str]:
+    """One or two of each attack: of each stranger the one with most pairs."""
+    most = {name.rpartition(" ")[0]: name for name in names if name.startswith("alignment")}
+    return [name for name in (PAIR, rate_name(PAIR, FPRS[0]), AREA, WORDS) if name in names] + [
+        *most.values(),
+        *(name for name in (START, FOUND, NAMED) if name in names),
+    ]
+
+
+def estimate_of(figure: Mapping[str, Any]) -> Estimate:
+    return Estimate(*figure["value"])
+
+
+def attack_sentences(result: AttackResult, use: TaskResult, success: float) -> list[str]:
+    """For each attack: what it reaches without noise, where it fails or succeeds, and which settings are dominated by it."""
+    told = [f"An attack succeeds if it is at least {success:g} better than chance; shares and areas go from 0 to 1."]
+    for name in result.names:
+        clean = result.clean[name]
+        outcomes = by_outcome(result.having(name), lambda row: outcome(row["figures"][name], success))
+        reached = f"{interval_text(*clean['value'])} without noise, {clean['chance']:.2g} by chance"
+        said = f"{_upper(title(name))}: {reached}. {outcomes}"
+        told.append(f"{said} {dominated}" if (dominated := _dominated_in(result, use, name)) else said)
+    told += [
+        f"{_upper(title(name))} exceeds the bound of the claim at {settings_text([row], [row])}. The claim is refuted."
+        for name in result.names
+        for row in result.having(name)
+        if exceeds(row["figures"][name])
+    ]
+    return told
+
+
+def attack_choice(result: AttackResult, use: TaskResult, success: float) -> str:
+    """What the attacks mean for somebody who chooses epsilon: what they reach at the smallest epsilon that is useful."""
+    measured = {(row["mechanism"], row["epsilon"]): row for row in result.rows}
+    useful = [row for row in useful_rows(use) if (row["mechanism"], row["epsilon"]) in measured]
+    if useful:
+        first, which = useful[0], "the smallest epsilon that keeps at least half of the use without noise"
+    else:
+        first = max(use.rows, key=lambda row: row[use.main][0])
+        which = "the most useful setting, which keeps less than half of the use"
+    figures = measured[first["mechanism"], first["epsilon"]]["figures"]
+    said = [_reached(name, figures[name], success) for name in main_figures(result.names) if name in figures]
+    return f"At {first['mechanism']} at epsilon {first['epsilon']:g}, {which}: {'; '.join(said)}."
+
+
+def _reached(name: str, figure: dict[str, Any], success: float) -> str:
+    bound = f"{figure['bound']:.3g}"
+    allowed = ", where the claim allows nearly all" if bound == "1" else f", where the claim allows {bound}"
+    return f"{title(name)} {interval_text(*figure['value'])}{allowed} ({outcome(figure, success)})"
+
+
+def _dominated_in(result: AttackResult, use: TaskResult, name: str) -> str:
+    """Which settings are no better in use and in this attack than another mechanism's of no larger epsilon."""
+    values = {(row["mechanism"], row["epsilon"]): row["figures"][name]["value"] for row in result.having(name)}
+    rows: list[Row] = [
+        {**row, name: values[place]} for row in use.rows if (place := (row["mechanism"], row["epsilon"])) in values
+    ]
+    joined = use._replace(rows=rows)
+    beaten = [row for row in rows if dominators(joined, row, name)]
+    return f"In use against this attack, dominated: {settings_text(beaten, rows)}." if beaten else ""

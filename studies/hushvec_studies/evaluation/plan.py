@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,26 +11,20 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from hushvec_studies.evaluation import collection, vectors
-from hushvec_studies.evaluation.attacks.alignment import TFIDF_SVD, WORDLLAMA
-from hushvec_studies.evaluation.attacks.measure import measure_attacks
-from hushvec_studies.evaluation.attacks.measure_inversion import INVERTED, measure_inversion
-from hushvec_studies.evaluation.attacks.targets import Target, sought, target
-from hushvec_studies.evaluation.cell import Cell, timed
+from hushvec_studies.evaluation.attacks.decoders import TFIDF_SVD, WORDLLAMA
+from hushvec_studies.evaluation.attacks.inversion import INVERTED, measure_inversion
+from hushvec_studies.evaluation.attacks.measure import Target, measure_attacks, sought, target
+from hushvec_studies.evaluation.cells import PRIVATE_QUERY, TEST, TRAINING, Cell, measure_labels, measure_search, timed
+from hushvec_studies.evaluation.collection import BANKING, NEWSGROUPS, SCIFACT, SENTENCES, SOURCES, TEXT_SOURCES
 from hushvec_studies.evaluation.contenders import DOCUMENTS, MECHANISMS, NONE, QUESTIONS
-from hushvec_studies.evaluation.labels import MEASURES as LABEL_MEASURES
-from hushvec_studies.evaluation.labels import TEST, TRAINING, measure_labels
-from hushvec_studies.evaluation.redacted import text_cell
-from hushvec_studies.evaluation.rewritten import rewriting_cells, sentences
-from hushvec_studies.evaluation.search import MEASURES as SEARCH_MEASURES
-from hushvec_studies.evaluation.search import PRIVATE_QUERY, measure_search
-from hushvec_studies.evaluation.sources import BANKING, NEWSGROUPS, SCIFACT, SENTENCES, SOURCES, TEXT_SOURCES
+from hushvec_studies.evaluation.texts import rewriting_cells, sentences, text_cell
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.measurements import Measure, Measurement
 from hushvec_studies.harness.settings import Distinct, Positive, Seed, Share, Text, one_of
 
 FEWEST_DOCUMENTS = 64
 EPSILONS = (2.0, 4.0, 8.0, 16.0, 32.0)
-SearchedData = vectors.Searched | vectors.Posts | vectors.Labelled
+Wanted = tuple[Measurement, Measure]
 
 
 class Settings(harness.Settings):
@@ -62,41 +57,33 @@ class Settings(harness.Settings):
     confidence: Share = Field(default=0.95, description="of the intervals")
     resamples: Annotated[int, Field(ge=1)] = Field(default=1000, description="of the bootstrap")
 
+    @property
+    def intervals(self) -> dict[str, Any]:
+        return {"confidence": self.confidence, "resamples": self.resamples, "seed": self.seed}
 
+
+@dataclass(frozen=True)
 class Task:
-    """One use of one data set.
+    """One use of one data set: what is released, what a cell measures, and which mechanisms are compared.
 
     Args:
-        name: on the page and in the rows.
-        side: that is released.
-        data: vectors.
-        measure: makes the row of a cell.
-        measures: of the use, the main one first.
-        mechanisms: that are compared.
         target: what the other attacks are measured on; None: on the rows of this task none is.
         inverted: texts that are looked for by their releases; None: none are.
     """
 
-    def __init__(
-        self,
-        name: str,
-        side: str,
-        data: SearchedData,
-        measure: Measure,
-        measures: Sequence[str],
-        mechanisms: Sequence[str],
-        target: Target | None = None,
-        inverted: Target | None = None,
-    ) -> None:
-        self.name, self.side, self.data = name, side, data
-        self.measure, self.measures, self.mechanisms = measure, tuple(measures), tuple(mechanisms)
-        self.target, self.inverted = target, inverted
+    name: str
+    side: str
+    data: vectors.Searched | vectors.Posts | vectors.Labelled
+    measure: Measure
+    mechanisms: Sequence[str]
+    target: Target | None = None
+    inverted: Target | None = None
 
-    def cells(self, settings: Settings) -> list[tuple[Measurement, Measure]]:
+    def cells(self, settings: Settings) -> list[Wanted]:
         """Every mechanism at every epsilon, after the measurement without noise."""
         return self._measured(settings, self.data, self.measure, self.mechanisms)
 
-    def attack_cells(self, settings: Settings) -> list[tuple[Measurement, Measure]]:
+    def attack_cells(self, settings: Settings) -> list[Wanted]:
         """The same for the attacks beside re-identification."""
         cells = []
         if self.target is not None:
@@ -108,24 +95,12 @@ class Task:
 
     def _measured(
         self, settings: Settings, data: vectors.Hashed, measure: Measure, mechanisms: Sequence[str]
-    ) -> list[tuple[Measurement, Measure]]:
-        wanted: list[tuple[str, float | None]] = [(NONE, None)]
-        wanted += [(mechanism, epsilon) for mechanism in mechanisms for epsilon in settings.epsilons]
-        return [(self._cell(settings, data, mechanism, epsilon), partial(timed, measure)) for mechanism, epsilon in wanted]
-
-    def _cell(self, settings: Settings, data: vectors.Hashed, mechanism: str, epsilon: float | None) -> Cell:
-        return Cell(
-            task=self.name,
-            side=self.side,
-            data=data,
-            mechanism=mechanism,
-            epsilon=epsilon,
-            delta=settings.delta,
-            draws=settings.draws,
-            seed=settings.seed,
-            confidence=settings.confidence,
-            resamples=settings.resamples,
-        )
+    ) -> list[Wanted]:
+        given = {"delta": settings.delta, "draws": settings.draws, **settings.intervals}
+        cell = partial(Cell, task=self.name, side=self.side, data=data, **given)
+        wanted = [cell(mechanism=NONE, epsilon=None)]
+        wanted += [cell(mechanism=mechanism, epsilon=epsilon) for mechanism in mechanisms for epsilon in settings.epsilons]
+        return [(one, partial(timed, measure)) for one in wanted]
 
 
 def benchmark_tasks(settings: Settings, folder: Path, embed: vectors.Embed) -> list[Task]:
@@ -143,58 +118,43 @@ def benchmark_tasks(settings: Settings, folder: Path, embed: vectors.Embed) -> l
     return [task for name in settings.benchmarks if name in made for task in made[name]()]
 
 
-def text_cells(settings: Settings, folder: Path) -> list[tuple[Measurement, Measure]]:
-    """The measurements of redaction that are asked for."""
-    of: dict[str, Any] = {"confidence": settings.confidence, "resamples": settings.resamples, "seed": settings.seed}
-    return [text_cell(source, folder, **of) for source in TEXT_SOURCES if source.name in settings.benchmarks]
+def text_cells(settings: Settings, folder: Path) -> list[Wanted]:
+    chosen = [source for source in TEXT_SOURCES if source.name in settings.benchmarks]
+    return [text_cell(source, folder, **settings.intervals) for source in chosen]
 
 
-def rewritings(settings: Settings, folder: Path, embed: vectors.Embed) -> list[tuple[Measurement, Measure]]:
-    """The measurements of rewriting, where the sentences are asked for."""
+def rewritings(settings: Settings, folder: Path, embed: vectors.Embed) -> list[Wanted]:
     if SENTENCES.name not in settings.benchmarks:
         return []
-    of: dict[str, Any] = {"confidence": settings.confidence, "resamples": settings.resamples, "seed": settings.seed}
-    return rewriting_cells(sentences(folder, embed, settings.model, settings.seed), settings.epsilons, **of)
+    return rewriting_cells(sentences(folder, embed, settings.model, settings.seed), settings.epsilons, **settings.intervals)
 
 
 def search_tasks(
     settings: Settings, embed: vectors.Embed, given: collection.Collection, asked: collection.Collection | None = None
 ) -> list[Task]:
-    """Private documents of a collection, and private questions of it or of `asked`.
-
-    Raises:
-        ValueError: too few documents for maps and codebooks from a half of them.
-    """
+    """Private documents of a collection, at least 64, and private questions of it or of `asked`."""
     if len(given.documents) < FEWEST_DOCUMENTS:
         raise ValueError(
             f"{given.name}: must have at least {FEWEST_DOCUMENTS} documents, half of which are public, got {len(given.documents)}"
         )
     documents = vectors.searched(given, embed)
     questions = documents if asked is None else vectors.searched(asked, embed)
+    attacked = target(documents, settings.strangers)
     kinds = (*settings.mechanisms, PRIVATE_QUERY)
     return [
-        Task(
-            f"{given.name}, private documents",
-            DOCUMENTS,
-            documents,
-            measure_search,
-            SEARCH_MEASURES,
-            settings.mechanisms,
-            target(documents, settings.strangers),
-        ),
-        Task(f"{given.name}, private questions", QUESTIONS, questions, measure_search, SEARCH_MEASURES, kinds),
+        Task(f"{given.name}, private documents", DOCUMENTS, documents, measure_search, settings.mechanisms, attacked),
+        Task(f"{given.name}, private questions", QUESTIONS, questions, measure_search, kinds),
     ]
 
 
 def _posts(settings: Settings, data: vectors.Posts) -> list[Task]:
     attacked = target(data, settings.strangers)
-    name = f"{data.name}, private documents"
-    return [Task(name, DOCUMENTS, data, measure_search, SEARCH_MEASURES, settings.mechanisms, attacked)]
+    return [Task(f"{data.name}, private documents", DOCUMENTS, data, measure_search, settings.mechanisms, attacked)]
 
 
 def _labels(settings: Settings, data: vectors.Labelled) -> list[Task]:
     attacked = target(data, settings.strangers), sought(data, settings.model, settings.inverted, settings.seed)
     return [
-        Task(f"{data.name}, private {side} rows", side, data, measure_labels, LABEL_MEASURES, settings.mechanisms, *given)
+        Task(f"{data.name}, private {side} rows", side, data, measure_labels, settings.mechanisms, *given)
         for side, given in ((TRAINING, attacked), (TEST, ()))
     ]

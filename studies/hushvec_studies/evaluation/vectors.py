@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from hushvec_studies.evaluation.collection import Collection
-from hushvec_studies.evaluation.sources import BANKING, NEWSGROUPS, paths_of
-from hushvec_studies.harness.json_lines import records_of
+from hushvec_studies.evaluation.collection import BANKING, NEWSGROUPS, Collection, paths_of
+from hushvec_studies.harness.rows import bytes_of
+from hushvec_studies.harness.texts import records_of
 from hushvec_studies.retrieval.corpora import load_corpus
 
 Rows = NDArray[np.float32]
@@ -35,7 +35,7 @@ class Hashed:
         content = hashlib.sha256()
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
-                content.update(f"{value.dtype.str} {value.shape}\n".encode() + np.ascontiguousarray(value).tobytes())
+                content.update(bytes_of(value))
             elif isinstance(value, tuple) and value and all(isinstance(one, Hashed) for one in value):
                 content.update("\n".join(one.digest for one in value).encode())
             elif name != "texts":
@@ -82,7 +82,6 @@ class Labelled(Hashed):
 
 
 def searched(collection: Collection, embed: Embed) -> Searched:
-    """A collection's documents and queries."""
     place = {document: number for number, document in enumerate(collection.documents)}
     relevant = [{place[one]: grade for one, grade in collection.grades[query].items()} for query in collection.queries]
     texts = list(collection.documents.values())
@@ -113,7 +112,7 @@ def banking(folder: Path, embed: Embed) -> Labelled:
     records = records_of(path, "split", "text", "label")
     first: dict[str, Any] = {}
     for record in records:
-        first.setdefault(_folded(record["text"]), record)
+        first.setdefault(" ".join(record["text"].lower().split()), record)
     kept = list(first.values())
     texts = [one["text"] for one in kept]
     rows, classes = embed(texts), np.unique([one["label"] for one in kept], return_inverse=True)[1]
@@ -122,7 +121,3 @@ def banking(folder: Path, embed: Embed) -> Labelled:
     left_out = (("questions that were there before", len(records) - len(kept)),) if len(kept) < len(records) else ()
     of_parts = tuple([texts[place] for place in part] for part in (public, training))
     return Labelled(BANKING.name, rows[public], rows[training], classes[training], rows[test], classes[test], left_out, of_parts)
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.lower().split())

@@ -3,7 +3,7 @@
     settings        a model of `settings`, whose fields are the options of the command
     plan            the study's list of measurements, each with a key that names it
     measured        `measurements`: what is missing is made, by `workers` if there are several, and kept; what is there is read
-    report          `outputs`, `tables`, `latex` and `charts`: JSON, CSV, LaTeX and figures from the rows
+    report          `outputs`, `tables` and `charts`: JSON, CSV, LaTeX and figures from the rows
 
 A program that measures everything in one go, in minutes, has no plan: it goes from settings to `outputs`.
 """

@@ -26,8 +26,6 @@ class Series:
     """One line of a panel.
 
     Args:
-        label: in the legend; "" for none.
-        x, y: estimates, in order.
         style: which colour and marker, a number; or the colour itself.
         names: beside the points; () for none.
         kind: "points", "line" (points and a line through them), "curve" (a line without points) or "theory" (a dashed one).
@@ -43,14 +41,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes.
-
-    Args:
-        title: over it.
-        series: its lines.
-        levels: (label, y) of each horizontal line across it.
-        chance: x of a vertical line, or None.
-    """
+    """One pair of axes: series, labelled horizontal lines across them, and x of a vertical line where a guess stands."""
 
     title: str
     series: tuple[Series, ...]
@@ -60,19 +51,14 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure before it is drawn.
+    """A figure before it is drawn: panels with the same axes.
 
     Args:
-        name: of its files.
-        folder: that its files go to.
-        title: one line.
-        caption: how to read it.
-        panels: all with the same axes.
-        x_label, y_label: of the axes.
+        name, folder: of its files.
+        title, caption: one line, and how to read it.
         ticks: values and texts of the horizontal axis; () lets the axis choose.
-        log_x, log_y: logarithmic axes.
-        columns: panels beside each other, at most.
         y_range: what the vertical axis shows; a linear one grows with the values. None: as they ask for.
+        columns: panels beside each other, at most.
     """
 
     name: str
@@ -90,7 +76,6 @@ class Figure:
 
 
 def svg_of(figure: Figure) -> str:
-    """The figure as an SVG document without a prolog."""
     return svg_text(drawn_as(figure, "svg"), figure.name, figure.title)
 
 
@@ -124,7 +109,6 @@ def saved(canvas: Any, kind: str) -> bytes:
 
 
 def drawn_as(figure: Figure, kind: str) -> bytes:
-    """The figure as "svg" or "pdf"."""
     columns, rows, width = _grid(len(figure.panels), figure.columns)
     entries, lines = _legend_size(figure, columns * (width + _GAP))
     top = _TOP + (lines - 1) * _LEGEND_LINE

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,15 +30,10 @@ _LONGEST_NAME = 120
 
 @contextmanager
 def stage(event: str, **facts: Fact) -> Iterator[dict[str, Fact]]:
-    """Log an event when the block ends, with the seconds that it took.
-
-    Args:
-        event: what the stage is called.
-        facts: numbers, flags and names of settings. More can be added in the block to the dictionary that it gets.
+    """Log an event when the block ends, with the seconds that it took. More facts can be added in the block to the dictionary.
 
     Raises:
-        TypeError: a fact of another kind.
-        ValueError: a name longer than 120 characters or with a line end in it, which is no name.
+        TypeError, ValueError: a fact that is no number, flag or short name of a setting.
 
     Example:
         >>> with stage("search", queries=3) as facts:
@@ -54,11 +50,7 @@ def stage(event: str, **facts: Fact) -> Iterator[dict[str, Fact]]:
 
 @contextmanager
 def logged_to(path: Path | None) -> Iterator[None]:
-    """Append the events of the block, and of the workers that it starts, to a file; None: leave logging as it is.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Append the events of the block, and of the workers that it starts, to a file; None: leave logging as it is."""
     if path is None:
         yield
         return
@@ -75,7 +67,6 @@ def logged_to(path: Path | None) -> Iterator[None]:
 
 
 def current_file() -> Path | None:
-    """The file that events of this process go to."""
     return next((handler.path for handler in LOGGER.handlers if isinstance(handler, JsonLines)), None)
 
 
@@ -106,7 +97,9 @@ def _log(level: int, event: str, began: float, facts: dict[str, Fact]) -> None:
     for name, value in facts.items():
         _require_fact(name, value)
     seconds = round(time.perf_counter() - began, 3)
-    LOGGER.log(level, "%s", event, extra={"facts": {"seconds": seconds} | {name: _plain(value) for name, value in facts.items()}})
+    # JSON has no infinity
+    plain = {name: str(value) if isinstance(value, float) and math.isinf(value) else value for name, value in facts.items()}
+    LOGGER.log(level, "%s", event, extra={"facts": {"seconds": seconds} | plain})
 
 
 def _require_fact(name: str, value: Any) -> None:
@@ -114,8 +107,3 @@ def _require_fact(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a number, a flag or the name of a setting, got {validate.kind(value)}")
     if isinstance(value, str) and (len(value) > _LONGEST_NAME or "\n" in value):
         raise ValueError(f"{name} must be a name of at most {_LONGEST_NAME} characters on one line, got {len(value)} characters")
-
-
-def _plain(value: Fact) -> Fact:
-    """JSON has no infinity."""
-    return str(value) if isinstance(value, float) and value in (float("inf"), float("-inf")) else value

@@ -50,12 +50,7 @@ Measure = Callable[[Any], dict[str, Any]]
 
 
 class Made(NamedTuple):
-    """What `measured` gives back.
-
-    Args:
-        rows: by the digests of the measurements.
-        before: how many were there already.
-    """
+    """What `measured` gives back: rows by the digests of the measurements, and how many were there already."""
 
     rows: dict[str, dict[str, Any]]
     before: int
@@ -78,10 +73,8 @@ def measured(
 
     Args:
         wanted: measurements and the functions that make their rows; one that is named twice is made once.
-        folder: of the study; its folder "measured" is made if need be.
         what: is being done, for the progress bar.
         workers: processes, one thread each; a measurement and its function are sent to them. 0: this process.
-        progress: show a bar to a person.
 
     Raises:
         ChildProcessError: a worker died.
@@ -102,11 +95,7 @@ def measured(
 
 
 class Measurements:
-    """The measurements in a study's folder.
-
-    Args:
-        folder: of the study; its folder "measured" is made by the first of them.
-    """
+    """The measurements in a study's folder, whose folder "measured" is made by the first of them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -178,14 +167,12 @@ class _Job(NamedTuple):
 
 
 def _make(job: _Job) -> tuple[str, str, dict[str, Any]]:
-    """Make a measurement and keep it."""
     row = job.measure(job.one)
     job.kept.save(job.one, row)
     return job.one.digest, job.one.label, row
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Key and row of a file."""
     stored = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(stored, dict) or not all(isinstance(stored.get(name), dict) for name in ("key", "row")):
         raise ValueError("no key with a row")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,15 @@ def surroundings() -> dict[str, str]:
     return {"hushvec": hushvec.__version__, "python": platform.python_version(), "machine": platform.machine()}
 
 
+def processor() -> str:
+    """Name of the processor, without that of the machine."""
+    try:
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    except OSError:
+        found = None
+    return found[1] if found else platform.processor() or platform.machine()
+
+
 def write_text(path: Path, text: str) -> None:
     """A text; the file appears whole or not at all."""
     with published_text(path, mode=SHARED) as file:
@@ -27,7 +37,6 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """A value as strict JSON."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -52,3 +61,32 @@ def show(options: argparse.Namespace, study: Mapping[str, Any], sentences: Seque
     said = json.dumps(study, indent=2, ensure_ascii=False, allow_nan=False) if options.json else "\n".join(sentences)
     print(said)
     return 0
+
+
+def commit_of(folder: Path) -> str | None:
+    """The commit that HEAD names, or None outside a repository or before its first commit.
+
+    Changes that are not committed do not show.
+    """
+    for place in (folder, *folder.parents):
+        if (place / ".git").exists():
+            return _head(place / ".git")
+    return None
+
+
+def _head(marker: Path) -> str | None:
+    """HEAD of a repository, whose folder the marker is or, in a linked work tree, names."""
+    try:
+        own = marker if marker.is_dir() else (marker.parent / marker.read_text().removeprefix("gitdir:").strip())
+        head = (own / "HEAD").read_text().strip()
+        if not head.startswith("ref:"):
+            return head or None
+        name = head.removeprefix("ref:").strip()
+        common = own / (own / "commondir").read_text().strip() if (own / "commondir").is_file() else own
+        for folder in (own, common):
+            if (folder / name).is_file():
+                return (folder / name).read_text().strip() or None
+        packed = (common / "packed-refs").read_text().splitlines() if (common / "packed-refs").is_file() else []
+        return next((line.split()[0] for line in packed if line.endswith(f" {name}")), None)
+    except (OSError, UnicodeDecodeError):
+        return None

@@ -61,7 +61,7 @@ def as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _distinct(values: tuple[_Item, ...]) -> tuple[_Item, ...]:
+def distinct(values: tuple[_Item, ...]) -> tuple[_Item, ...]:
     """A repeated value would ask for the same rows twice."""
     for place, one in enumerate(values):
         if one in values[:place]:
@@ -87,8 +87,8 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Epsilon = Annotated[float, AllowInfNan(), Field(gt=0), BeforeValidator(_infinity), PlainSerializer(in_words, when_used="json")]
 Listed = Annotated[tuple[_Item, ...], BeforeValidator(as_tuple)]
 Several = Annotated[tuple[_Item, ...], BeforeValidator(as_tuple), Field(min_length=1)]
-Distinct = Annotated[tuple[_Item, ...], BeforeValidator(as_tuple), Field(min_length=1), AfterValidator(_distinct)]
-DistinctOrNone = Annotated[tuple[_Item, ...], BeforeValidator(as_tuple), AfterValidator(_distinct)]
+Distinct = Annotated[tuple[_Item, ...], BeforeValidator(as_tuple), Field(min_length=1), AfterValidator(distinct)]
+DistinctOrNone = Annotated[tuple[_Item, ...], BeforeValidator(as_tuple), AfterValidator(distinct)]
 
 
 # ---- checks and their errors ----
@@ -200,5 +200,4 @@ def _element(annotation: Any) -> tuple[Any, bool]:
 
 
 def given(options: argparse.Namespace, kind: type[Settings]) -> dict[str, Any]:
-    """The values of the options that `add_options` has added."""
     return {name: getattr(options, name) for name, field in kind.model_fields.items() if field.description is not None}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas
 
-from hushvec_studies.harness.latex import latex_table
 from hushvec_studies.harness.outputs import write_csv, write_text
 
 
@@ -26,7 +27,7 @@ Cell = str | int | float | Estimate | None
 
 
 class Heading(NamedTuple):
-    """Of a column: its name in CSV, what stands over it for people, and digits after the point."""
+    """A column: its name in CSV, its title for people, and digits after the point."""
 
     name: str
     title: str
@@ -35,15 +36,7 @@ class Heading(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table before it has a form.
-
-    Args:
-        name: of its files.
-        title: one line.
-        note: how to read it.
-        headings: of the columns.
-        lines: a cell for each heading.
-    """
+    """A table before it has a form: the name of its files, a title of one line, a note on how to read it, and cells by line."""
 
     name: str
     title: str
@@ -53,7 +46,6 @@ class Table:
 
     @cached_property
     def numeric(self) -> list[bool]:
-        """Which columns hold no text."""
         return [not any(isinstance(line[place], str) for line in self.lines) for place in range(len(self.headings))]
 
     @cached_property
@@ -115,9 +107,101 @@ def number_text(value: float) -> str:
     return "∞" if value == math.inf else f"{value:g}"
 
 
+def interval_text(value: float, low: float, high: float, digits: int = 3) -> str:
+    """0.512 [0.498, 0.527]"""
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def percent_text(value: float, low: float, high: float) -> str:
+    """1.2 % [0.9 %, 1.6 %]"""
+    return f"{100 * value:.3g} % [{100 * low:.3g} %, {100 * high:.3g} %]"
+
+
+def markdown_table(titles: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
+    head, *rows = (f"| {' | '.join(map(str, cells))} |" for cells in (titles, *lines))
+    return "\n".join([head, "|" + "---|" * len(titles), *rows])
+
+
 def _parts(cell: Cell, digits: int) -> tuple[str, str]:
     if not isinstance(cell, Estimate):
         return cell_text(cell, digits), ""
     known = cell.low is not None and cell.high is not None
     interval = f"[{cell_text(cell.low, digits)}, {cell_text(cell.high, digits)}]" if known else ""
     return cell_text(cell.value, digits), interval
+
+
+# ---- LaTeX ----
+
+
+# Lines of a table that fit on a page with its caption.
+PAGE = 45
+
+# Wide tables of figures with intervals.
+_SMALL = r"\footnotesize\setlength{\tabcolsep}{3.5pt}"
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "∞": r"$\infty$",
+    "−": r"$-$",
+    "–": "--",
+    "ε": r"$\varepsilon$",
+    "δ": r"$\delta$",
+    "σ": r"$\sigma$",
+    "\n": " ",
+}
+_SPECIAL = re.compile("|".join(map(re.escape, _ESCAPES)))
+_INTERVAL = re.compile(r"(?<=[0-9]) \[([^\[\]]*)\]")
+
+
+def latex_text(text: str) -> str:
+    r"""Plain text with everything escaped that means something to LaTeX.
+
+    Example:
+        >>> print(latex_text("100 % of lira_auc at ε = ∞"))
+        100 \% of lira\_auc at $\varepsilon$ = $\infty$
+    """
+    return _SPECIAL.sub(lambda match: _ESCAPES[match.group()], text)
+
+
+def latex_table(
+    titles: Sequence[str], lines: Sequence[Sequence[str]], numeric: Sequence[bool], *, caption: str, label: str
+) -> str:
+    """A table with the rules of booktabs: a float, or a longtable where it does not fit on a page.
+
+    Titles, cells and caption are plain text; a cell "value [low, high]" gets a small interval. `numeric` columns stand to the
+    right.
+    """
+    columns = "".join("r" if right else "l" for right in numeric)
+    head = f"{_row(map(latex_text, titles))}\n"
+    body = "".join(f"{_row(map(_cell, line))}\n" for line in lines)
+    said = f"\\caption{{{latex_text(caption)}}}"
+    if len(lines) <= PAGE:
+        return (
+            "% needs \\usepackage{booktabs}\n"
+            f"\\begin{{table}}\n\\centering\n{said}\n\\label{{{label}}}\n{_SMALL}\n"
+            f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{head}\\midrule\n{body}\\bottomrule\n\\end{{tabular}}\n\\end{{table}}\n"
+        )
+    return (
+        "% needs \\usepackage{booktabs,longtable}\n"
+        f"{{{_SMALL}\n\\begin{{longtable}}{{{columns}}}\n{said}\\label{{{label}}}\\\\\n\\toprule\n{head}\\midrule\n\\endfirsthead\n"
+        f"\\toprule\n{head}\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n{body}\\end{{longtable}}\n}}\n"
+    )
+
+
+def _row(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _cell(text: str) -> str:
+    return _INTERVAL.sub(r" {\\scriptsize [\1]}", latex_text(text))

@@ -34,9 +34,7 @@ def results_of(task: Task, jobs: Sequence[Any], workers: int) -> Iterator[Any]:
     """task(job) for every job, by so many processes, in the order in which they end; by this one if there are 0.
 
     Args:
-        task: a function of a module, which a new process can import.
-        jobs: what it takes, one after the other; picklable, like what it returns.
-        workers: >= 0.
+        task: a function of a module, which a new process can import. Jobs and results are picklable.
 
     Raises:
         ChildProcessError: a worker died.

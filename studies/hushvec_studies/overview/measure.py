@@ -23,18 +23,14 @@ import numpy as np
 import hushvec as hv
 from hushvec.audit.bootstrap import bootstrap
 from hushvec.mechanisms import Gaussian, PrivUnit, PublicCodebook, PublicProjection
-from hushvec.retrieval import PrivateIndex
 from hushvec_studies.harness.outputs import write_json
+from hushvec_studies.harness.rows import index_of, others_of, unit
 
 EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)
 DELTA = 1e-5
 COMPONENTS = (10, 20, 40, 80, 160)
 DRAWS = 3
 K = 10
-
-
-def unit(rows):
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
 def gaussian(epsilon, dimension):
@@ -67,22 +63,15 @@ def choices(public, public_groups, private, epsilon):
     yield "codebook", len(codebook), private, codebook.mechanism(epsilon)
 
 
-def searched(rows: Any, queries: Any, k: int) -> Any:
-    index = PrivateIndex(rows.shape[1], store="numpy")
-    index.add(rows)
-    return index.search(queries, k).ids
-
-
 def precision(released, clean, groups):
     """[n]: among the 10 released rows nearest to each clean row, without its own, the share of its group."""
-    ids = searched(released, clean, K + 1)
-    others = np.argsort(ids == np.arange(len(ids))[:, None], axis=1, kind="stable")[:, :K]
-    return (groups[np.take_along_axis(ids, others, axis=1)] == groups[:, None]).mean(axis=1)
+    others = others_of(index_of(released).search(clean, K + 1).ids)
+    return (groups[others] == groups[:, None]).mean(axis=1)
 
 
 def recognized(released: Any, clean: Any) -> Any:
     """[n]: whether the clean row nearest to each released row is its own."""
-    return (searched(clean, released, 1)[:, 0] == np.arange(len(released))).astype(np.float64)
+    return (index_of(clean).search(released, 1).ids[:, 0] == np.arange(len(released))).astype(np.float64)
 
 
 def row_of(name, epsilon, chosen, draws):

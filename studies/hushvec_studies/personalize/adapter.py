@@ -1,4 +1,9 @@
-"""One adapter learns private notes: without noise as anybody would, or with DP-SGD on ghost-clipped gradients."""
+"""One adapter learns private notes: without noise, or with DP-SGD on ghost-clipped gradients; and canaries for an audit.
+
+Invented notes make weak canaries: what a small adapter learns from one of them drowns in what it learns from the others. DP promises
+something about every example that could be there, whatever its gradient. So a canary is given its gradient: at one entry of a layer's
+first LoRA matrix, of a norm far above any clip norm. It goes through that layer, its hooks and its clipping like any other example.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +19,56 @@ from numpy.typing import NDArray
 
 import hushvec
 from hushvec.training.ghost import GhostClipping
-from hushvec.training.lora import AdapterCheck, add_lora
+from hushvec.training.lora import AdapterCheck, add_lora, lora_layers
 from hushvec_studies.personalize.base import note_losses
-from hushvec_studies.personalize.canaries import Canaries
 from hushvec_studies.personalize.coding import Coded, Coding
+
+# ---- canaries ----
+
+
+# Norm of a canary's gradient before it is clipped.
+SIZE = 20.0
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """Crafted examples of an adapter: how many, and the seed of the entries that they push, all different."""
+
+    count: int
+    seed: int
+
+    def losses(self, model: Any, which: NDArray[np.int64]) -> Any:
+        """The loss of each of the named canaries, tensor [k]: SIZE times its entry of the matrix."""
+        import torch
+
+        matrix = _matrix(model)
+        rows, columns = self._entries(model)
+        inputs = torch.nn.functional.one_hot(torch.from_numpy(columns[which]), matrix.in_features).to(matrix.weight.dtype)
+        return SIZE * matrix(inputs)[torch.arange(len(which)), torch.from_numpy(rows[which])]
+
+    def values(self, model: Any) -> NDArray[np.float64]:
+        """The entry of every canary, float64 [count]. Training on a canary lowers its entry."""
+        rows, columns = self._entries(model)
+        found: NDArray[np.float64] = _matrix(model).weight.detach().double().numpy()[rows, columns]
+        return found
+
+    def _entries(self, model: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        shape = tuple(_matrix(model).weight.shape)
+        entries = shape[0] * shape[1]
+        if entries < self.count:
+            raise ValueError(f"canaries must be at most {entries}, the entries of a matrix of this adapter, got {self.count}")
+        chosen = np.random.default_rng([self.seed, 1]).permutation(entries)[: self.count]
+        return np.divmod(chosen, shape[1])
+
+
+def _matrix(model: Any) -> Any:
+    """The first LoRA matrix with the most entries, as the Linear layer that it is."""
+    matrices = [layer.lora_A["default"] for layer in lora_layers(model).values()]
+    return max(matrices, key=lambda matrix: matrix.weight.numel())
+
+
+# ---- learning ----
+
 
 ADJACENCY = "add-remove"
 
@@ -28,12 +79,9 @@ class Schedule:
 
     Args:
         epsilon: that the noise is chosen for; math.inf for ordinary training.
-        delta: that goes with it.
         batch: expected examples of a Poisson sample.
-        steps: of the optimizer.
         clip_norm: C; not used without noise.
         learning_rate: of Adam.
-        rank: of the adapter.
     """
 
     epsilon: float
@@ -55,10 +103,8 @@ class Accounting:
 
     Args:
         epsilon: at `delta`; math.inf without noise.
-        delta, adjacency: it is stated at.
         noise_multiplier: standard deviation of the noise over the clip norm; 0 without noise.
         sampling_probability: of an example in a step.
-        steps: taken.
         grade: of the sums of gradients: "float", or None without noise.
     """
 
@@ -77,7 +123,6 @@ class Learned:
 
     Args:
         model: with the adapter.
-        accounting: of the run.
         epsilon_at: epsilon of the run at another delta.
         trainable: numbers that learned.
         moved: Frobenius norm of what all layers add to their weights.
@@ -96,12 +141,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class Included:
-    """Canaries among the examples of a run.
-
-    Args:
-        of: all there are.
-        which: those that are in.
-    """
+    """Canaries among the examples of a run: all there are, and those that are in."""
 
     of: Canaries
     which: NDArray[np.int64]
@@ -116,12 +156,11 @@ def learn(
     seed: int,
     canaries: Included | None = None,
 ) -> Learned:
-    """Put an adapter on a frozen model and train it.
+    """Put an adapter on a frozen model, which is changed in place, and train it.
 
     Args:
-        model: changed in place.
         targets: names of layers; those that the model has not are left out.
-        coding, notes: what it learns; one note is one example.
+        notes: what it learns; one note is one example.
         schedule: how. Its sampling probability is the batch over the notes, canaries left out: under add-or-remove adjacency the
             number of examples is private, and an audit must not let it show.
         seed: of first values, samples and noise. A seeded run measures; it releases nothing in private.
@@ -130,6 +169,7 @@ def learn(
     Raises:
         AdapterUnchangedError, BaseChangedError: the adapter did not learn, or something else did.
     """
+
     from hushvec.training import PoissonSampler
 
     probability = min(1.0, schedule.batch / len(notes))
@@ -197,16 +237,20 @@ def _with_noise(model: Any, inner: Any, sampler: Any, losses_of: Losses, schedul
                 ghost.backward(losses)
             optimizer.step()
     guarantee = optimizer.guarantee()
-    accounting = Accounting(
-        epsilon=guarantee.epsilon,
+    return accounted(schedule, probability, guarantee.epsilon, multiplier, guarantee.grade), optimizer.epsilon
+
+
+def accounted(schedule: Schedule, probability: float, epsilon: float, multiplier: float, grade: str | None) -> Accounting:
+    """What a run of a schedule costs."""
+    return Accounting(
+        epsilon=epsilon,
         delta=schedule.delta,
         adjacency=ADJACENCY,
         noise_multiplier=multiplier,
         sampling_probability=probability,
         steps=schedule.steps,
-        grade=guarantee.grade,
+        grade=grade,
     )
-    return accounting, optimizer.epsilon
 
 
 @lru_cache
@@ -228,22 +272,7 @@ def _ordinary(model: Any, inner: Any, sampler: Any, losses_of: Losses, schedule:
             loss: Any = torch.cat(list(losses_of(places))).mean()
             loss.backward()
             inner.step()
-    accounting = Accounting(
-        epsilon=math.inf,
-        delta=schedule.delta,
-        adjacency=ADJACENCY,
-        noise_multiplier=0.0,
-        sampling_probability=sampler.sampling_probability,
-        steps=schedule.steps,
-        grade=None,
-    )
-    return accounting, lambda delta: math.inf
-
-
-def _adam(parameters: list[Any], learning_rate: float) -> Any:
-    import torch
-
-    return torch.optim.Adam(parameters, lr=learning_rate)
+    return accounted(schedule, sampler.sampling_probability, math.inf, 0.0, None), lambda delta: math.inf
 
 
 def _probe(coding: Coding, notes: Sequence[Coded]) -> dict[str, Any]:
@@ -252,3 +281,9 @@ def _probe(coding: Coding, notes: Sequence[Coded]) -> dict[str, Any]:
 
     ids, _, mask = map(torch.from_numpy, coding.batch(notes[:1]))
     return {"input_ids": ids, "attention_mask": mask}
+
+
+def _adam(parameters: list[Any], learning_rate: float) -> Any:
+    import torch
+
+    return torch.optim.Adam(parameters, lr=learning_rate)

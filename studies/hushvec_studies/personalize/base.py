@@ -13,7 +13,7 @@ from hushvec._util.publish import published_folder
 from hushvec.training.ghost import IGNORED, next_token_losses
 from hushvec_studies.harness.measurements import digest_of
 from hushvec_studies.personalize.coding import Coding, coding_of, coding_of_folder, fitted_tokenizer
-from hushvec_studies.personalize.notes import Note
+from hushvec_studies.personalize.texts import Note
 
 VERSION = 1
 # Layers of GPT-2 that an adapter goes to, and of other models the ends of names that are usual.
@@ -23,14 +23,8 @@ USUAL_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj",
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """Of a base model that is made here, and how it reads public text.
-
-    Args:
-        width, layers, heads: of the transformer.
-        vocabulary: tokens at most.
-        context: tokens of a note at most.
-        steps, batch, learning_rate, smoothing: of its training on public text; the labels are smoothed.
-    """
+    """A base model that is made here (`context`: tokens of a note at most), and how it reads public text, with smoothed
+    labels."""
 
     width: int
     layers: int
@@ -90,10 +84,6 @@ class Base:
 
 def ready(base: Base, cache: Path) -> tuple[Any, Coding]:
     """The model, frozen and fresh, and its tokens: read from the cache where it is there, else trained on its public notes.
-
-    Args:
-        base: which.
-        cache: folder of finished base models; made if need be.
 
     Raises:
         OSError, ValueError: a folder that holds no model.

@@ -13,20 +13,14 @@ from numpy.typing import NDArray
 
 from hushvec.embedders.checkpoints import learned_byte_pairs
 from hushvec.training.ghost import IGNORED
-from hushvec_studies.personalize.notes import Note, Span
+from hushvec_studies.personalize.texts import Note, Span
 
 BEGIN, END = "<begin>", "<end>"
 _WORD = re.compile(r"\S+")
 
 
 class Batch(NamedTuple):
-    """Notes of one length.
-
-    Args:
-        ids: int64 [B, T], filled up with the end.
-        labels: int64 [B, T], IGNORED where there is no note.
-        mask: int64 [B, T], 1 where there is a note.
-    """
+    """Notes of one length, int64 [B, T]: ids filled up with the end, labels (IGNORED where there is no note), and a mask."""
 
     ids: NDArray[np.int64]
     labels: NDArray[np.int64]
@@ -53,9 +47,8 @@ class Coding:
 
     Args:
         tokenizer: of the tokenizers library, or of transformers.
-        entities: kinds with tokens of their own; () for none.
+        entities: kinds with tokens of their own, whose ids are `tags`; () for none.
         begin, end: ids of the tokens around a note.
-        tags: ids of the tokens of the entities.
     """
 
     def __init__(self, tokenizer: Any, entities: Sequence[str], begin: int, end: int, tags: Sequence[int]) -> None:

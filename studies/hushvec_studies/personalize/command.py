@@ -14,12 +14,9 @@ from hushvec_studies.harness.measurements import Measure, Measurement, measured
 from hushvec_studies.harness.outputs import show, surroundings, write_csv, write_study
 from hushvec_studies.harness.settings import add_options, checked, given
 from hushvec_studies.personalize.base import SHAPES, Base
-from hushvec_studies.personalize.cell import measure, measure_audit
-from hushvec_studies.personalize.findings import sentences, summary
-from hushvec_studies.personalize.notes import ENTITIES
-from hushvec_studies.personalize.outputs import write_figure, write_latex
-from hushvec_studies.personalize.plan import Settings, folder_base, planned, shipped_base
-from hushvec_studies.personalize.texts import SHIPPED, Texts, notes_of_file, shipped_texts, texts_of_file
+from hushvec_studies.personalize.plan import Settings, folder_base, measure, measure_audit, planned, shipped_base
+from hushvec_studies.personalize.report import sentences, summary, write_figure, write_latex
+from hushvec_studies.personalize.texts import ENTITIES, SHIPPED, Texts, notes_of_file, shipped_texts, texts_of_file
 
 NOTE = "noise and samples come from a seed: measurements, and no private releases"
 SHIPPED_SEED = 2025
@@ -64,8 +61,6 @@ def run_personalize(options: argparse.Namespace) -> int:
     """Run the study that the options ask for, write its files, and print the findings or, with options.json, all of it.
 
     Raises:
-        TypeError, ValueError: options that are out of range; nothing is trained then.
-        OSError: a file cannot be read or written.
         ImportError: PEFT is not installed.
     """
     if find_spec("peft") is None:
@@ -85,13 +80,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 def personalize_study(settings: Settings, folder: Path, *, figure: bool = True) -> dict[str, Any]:
     """Do the runs that are not there yet, and write the study's files.
 
-    Args:
-        settings: of the study.
-        folder: made if need be.
-        figure: whether the figures are drawn.
-
-    Returns:
-        What personalize.json holds: note, settings, surroundings, sentences, summary, rows, audits.
+    Returns what personalize.json holds: note, settings, surroundings, sentences, summary, rows, audits.
     """
     runs, audits = planned(settings, folder)
     wanted: list[tuple[Measurement, Measure]] = [(cell, measure) for cell in runs]

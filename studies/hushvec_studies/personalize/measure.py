@@ -20,9 +20,8 @@ from hushvec.training import StepSchedule
 from hushvec_studies.harness.measurements import Measurement, measured
 from hushvec_studies.harness.outputs import write_csv
 from hushvec_studies.personalize import adapter
-from hushvec_studies.personalize.cell import AuditCell, audited
 from hushvec_studies.personalize.command import SHIPPED_SEED
-from hushvec_studies.personalize.plan import Settings, planned, shipped_base
+from hushvec_studies.personalize.plan import AuditCell, Settings, audited, planned, shipped_base
 from hushvec_studies.personalize.texts import shipped_texts
 
 RESULTS = Path(__file__).parent / "results"
@@ -104,16 +103,8 @@ def batch_level(model, inner, sampler, losses_of, schedule, seed):
             one.grad += multiplier * schedule.clip_norm / schedule.batch * torch.randn(one.shape, generator=noise)
         inner.step()
     claim = StepSchedule(noise_multiplier=multiplier, sampling_probability=probability)
-    accounting = adapter.Accounting(
-        epsilon=claim.epsilon(schedule.steps, schedule.delta),
-        delta=schedule.delta,
-        adjacency="add-remove",
-        noise_multiplier=multiplier,
-        sampling_probability=probability,
-        steps=schedule.steps,
-        grade="float",
-    )
-    return accounting, lambda delta: claim.epsilon(schedule.steps, delta)
+    epsilon = claim.epsilon(schedule.steps, schedule.delta)
+    return adapter.accounted(schedule, probability, epsilon, multiplier, "float"), lambda delta: claim.epsilon(schedule.steps, delta)
 
 
 def line(audit, result):

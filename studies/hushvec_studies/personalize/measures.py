@@ -21,10 +21,10 @@ _ENDS = (0.025, 0.975)
 
 
 class F1(NamedTuple):
-    """Of entities, exact ones (kind, first and last word), the mean over the kinds that the notes have; None where they have none.
+    """F1 of entities, exact ones (kind, first and last word), the mean over the kinds that the notes have; None where they have
+    none.
 
     Args:
-        value: F1.
         least, most: ends of its 95 % interval, by resampling notes.
         chance: mean F1 of the same marks in random order over all words of the notes.
     """
@@ -57,11 +57,7 @@ class Worth(NamedTuple):
 
 
 def worth(model: Any, coding: Coding, notes: Sequence[Coded], train: Iterable[Coded] = ()) -> Worth:
-    """Measure a model on notes. Dropout and the like are off meanwhile.
-
-    Args:
-        train: the notes that adapters learn from: how often they have a word decides whether it is frequent.
-    """
+    """Measure a model on notes. How often the notes for training have a word decides whether it is frequent."""
     import torch
 
     often = Counter(word for note in train for word, _ in words_of(note))

@@ -3,20 +3,193 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, InstanceOf, model_validator
 
+from hushvec.audit import AuditResult
+from hushvec.training.canaries import audit_training
 from hushvec_studies.harness import settings as harness
+from hushvec_studies.harness.measurements import Measurement
 from hushvec_studies.harness.settings import Epsilon, Positive, Several, Share
-from hushvec_studies.personalize.adapter import Schedule
-from hushvec_studies.personalize.base import SHAPES, Base
-from hushvec_studies.personalize.cell import AuditCell, Cell
-from hushvec_studies.personalize.notes import draw_notes
-from hushvec_studies.personalize.texts import Texts
+from hushvec_studies.personalize.adapter import Canaries, Included, Learned, Schedule, learn
+from hushvec_studies.personalize.base import SHAPES, Base, ready
+from hushvec_studies.personalize.coding import Coded, Coding
+from hushvec_studies.personalize.measures import Worth, worth
+from hushvec_studies.personalize.texts import Texts, draw_notes
+
+# Raised when a change of this package changes what is measured.
+VERSION = 2
+
+Train = Callable[..., Learned]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell(Measurement):
+    """A run: the texts that the adapter learns from and is tested on, its base, how it learns, and the folder of base models."""
+
+    texts: Texts
+    base: Base
+    schedule: Schedule
+    seed: int
+    cache: Path
+
+    @property
+    def key(self) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "what": "adapter",
+            "texts": self.texts.key,
+            "base": self.base.key,
+            "schedule": _json(asdict(self.schedule)),
+            "seed": self.seed,
+        }
+
+    @property
+    def label(self) -> str:
+        return f"{price(self.schedule.epsilon)}, seed {self.seed}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditCell(Cell):
+    """A run with canaries.
+
+    Args:
+        canaries: how many, of which coins put about half among the texts.
+        delta: that the audit is at: a smaller one than the schedule's lets it see more.
+        confidence: of the audit.
+    """
+
+    canaries: int
+    delta: float
+    confidence: float
+
+    @property
+    def key(self) -> dict[str, Any]:
+        return {**super().key, "what": "audit", "canaries": self.canaries, "delta": self.delta, "confidence": self.confidence}
+
+    @property
+    def label(self) -> str:
+        return f"audit at {super().label}"
+
+
+def measure(cell: Cell) -> dict[str, Any]:
+    """Train the adapter and measure it, and its base beside it: a flat row, in which an infinite epsilon is None (`Worth`)."""
+    model, coding = ready(cell.base, cell.cache)
+    train, test = coded(cell.texts, coding, cell.base.context)
+    before = _worth_of_base(cell.base, cell.cache, cell.texts)
+    learned = learn(model, cell.base.targets, coding, train, cell.schedule, cell.seed)
+    return {
+        "texts": cell.texts.name,
+        "base": cell.base.name,
+        "seed": cell.seed,
+        **_price(cell.schedule, learned),
+        **_columns(before, "before"),
+        **_columns(worth(learned.model, coding, test, train), "after"),
+        "train_notes": len(train),
+        "test_notes": len(test),
+        "expected_batch": cell.schedule.batch,
+        "clip_norm": cell.schedule.clip_norm if cell.schedule.private else None,
+        "learning_rate": cell.schedule.learning_rate,
+        "rank": cell.schedule.rank,
+        "trainable": learned.trainable,
+        "adapter_moved": learned.moved,
+        "seconds": learned.seconds,
+    }
+
+
+def measure_audit(cell: AuditCell) -> dict[str, Any]:
+    """Train once with the canaries that coins choose, and bound epsilon by what the model knows of them."""
+    result, learned = audited(cell)
+    return {
+        "texts": cell.texts.name,
+        "base": cell.base.name,
+        "seed": cell.seed,
+        **_price(cell.schedule, learned),
+        "audit_delta": result.delta,
+        "audit_epsilon_claimed": _finite(result.epsilon_claimed),
+        "audit_epsilon_lower": result.epsilon_lower,
+        "audit_epsilon_ceiling": result.epsilon_ceiling,
+        "audit_confidence": result.confidence,
+        "audit_flagged": result.flagged,
+        "canaries": result.samples,
+        "guesses": result.details["guesses"],
+        "right": result.details["right"],
+        "seconds": learned.seconds,
+    }
+
+
+def audited(cell: AuditCell, train: Train = learn) -> tuple[AuditResult, Learned]:
+    """The audit of one run, and the run.
+
+    What a run claims depends on its schedule only, never on the coins, so that the claim is filled in when the run is over.
+    `train` is another function than `learn` for trials of the audit itself.
+    """
+    model, coding = ready(cell.base, cell.cache)
+    notes, _ = coded(cell.texts, coding, cell.base.context)
+    canaries = Canaries(cell.canaries, cell.seed)
+    runs: list[Learned] = []
+
+    def with_canaries(included: NDArray[np.bool_]) -> Learned:
+        chosen = Included(canaries, np.flatnonzero(included))
+        runs.append(train(model, cell.base.targets, coding, notes, cell.schedule, cell.seed, chosen))
+        return runs[0]
+
+    result = audit_training(
+        with_canaries,
+        lambda learned: learned.lowered,
+        canaries=cell.canaries,
+        epsilon=math.inf,
+        delta=cell.delta,
+        confidence=cell.confidence,
+        name=f"adapter, {price(cell.schedule.epsilon)}",
+        coins=np.random.default_rng([cell.seed, 2]),
+    )
+    return replace(result, epsilon_claimed=runs[0].epsilon_at(cell.delta)), runs[0]
+
+
+def coded(texts: Texts, coding: Coding, context: int) -> tuple[list[Coded], list[Coded]]:
+    """The notes of both parts as tokens."""
+    train, test = ([coding.code(note, context) for note in part] for part in (texts.train, texts.test))
+    return train, test
+
+
+def price(epsilon: float) -> str:
+    """An epsilon in words."""
+    return f"epsilon {epsilon:g}" if math.isfinite(epsilon) else "no DP"
+
+
+@lru_cache(maxsize=4)
+def _worth_of_base(base: Base, cache: Path, texts: Texts) -> Worth:
+    model, coding = ready(base, cache)
+    train, test = coded(texts, coding, base.context)
+    return worth(model, coding, test, train)
+
+
+def _price(schedule: Schedule, learned: Learned) -> dict[str, Any]:
+    return {"epsilon_asked": _finite(schedule.epsilon), **_json(asdict(learned.accounting))}
+
+
+def _columns(found: Worth, when: str) -> dict[str, Any]:
+    return {f"{name}_{when}": value for name, value in found._asdict().items()}
+
+
+def _finite(epsilon: float) -> float | None:
+    return epsilon if math.isfinite(epsilon) else None
+
+
+def _json(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if value == math.inf else value for name, value in fields.items()}
+
+
+# ---- settings, and the runs that they ask for ----
+
 
 MODELS = "models"
 FEWEST_CANARIES = 32
@@ -105,14 +278,6 @@ def planned(settings: Settings, folder: Path) -> tuple[list[Cell], list[AuditCel
 
 def _schedules(settings: Settings, epsilons: Iterable[float]) -> list[Schedule]:
     return [
-        Schedule(
-            epsilon=epsilon,
-            delta=settings.delta,
-            batch=settings.batch,
-            steps=settings.steps,
-            clip_norm=settings.clip_norm,
-            learning_rate=settings.learning_rate,
-            rank=settings.rank,
-        )
+        Schedule(epsilon=epsilon, **settings.model_dump(include={"delta", "batch", "steps", "clip_norm", "learning_rate", "rank"}))
         for epsilon in sorted(set(epsilons), reverse=True)
     ]

@@ -13,25 +13,25 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hushvec.text import Redactor
 from hushvec.text.pii.spans import Detector
-from hushvec_studies.harness.json_lines import objects_of
 from hushvec_studies.harness.outputs import write_json
+from hushvec_studies.harness.texts import objects_of
 from hushvec_studies.redaction import recall, tab
 from hushvec_studies.redaction.examples import EXAMPLES, PHONES, Example
+from hushvec_studies.redaction.speed import seconds
+from hushvec_studies.redaction.tab import Detect
 
 POSTS = "20newsgroups_8.jsonl.xz"
 JUDGMENTS = "tab_113.jsonl.xz"
 SENTENCES = "pii_synth.json"
 SPEED_CHARACTERS = 1_000_000
-
-Detect = Callable[[str], Iterable[tuple[int, int, str]]]
 
 
 def is_hidden(redactor: Redactor, example: Example) -> bool:
@@ -69,38 +69,22 @@ def speed(redactor: Redactor, posts: list[str]) -> dict[str, float]:
         if total >= SPEED_CHARACTERS:
             break
     wide = [text + " é\u0301" for text in chosen]
-    return {name: round(total / 1e6 / _seconds(redactor, texts), 2) for name, texts in (("ascii", chosen), ("unicode", wide))}
-
-
-def _seconds(redactor: Redactor, texts: list[str]) -> float:
-    best = float("inf")
-    for _ in range(3):
-        began = time.process_time()
-        redactor.redact_all(texts)
-        best = min(best, time.process_time() - began)
-    return best
-
-
-def detect_with(redactor: Redactor) -> Detect:
-    """A function that gives (start, end, category) of the finds."""
-    return lambda text: [(span.start, span.end, span.category) for span in redactor.detect(text)]
-
-
-def alone(detector: Detector) -> Detect:
-    """What a detector finds without the rules, in the categories of the measure."""
-    return lambda text: [(span.start, span.end, span.category) for span in detector.detect(text)]
+    return {
+        name: round(total / 1e6 / seconds(partial(redactor.redact_all, texts)), 2)
+        for name, texts in (("ascii", chosen), ("unicode", wide))
+    }
 
 
 def rungs(detectors: Mapping[str, Detector]) -> dict[str, Detect]:
     """The rules, each detector alone, and the rules with the first detector, the first two, and so on."""
-    ladder: dict[str, Detect] = {"rules": detect_with(Redactor())}
+    ladder: dict[str, Detect] = {"rules": recall.detect_with(Redactor())}
     chosen: list[Detector] = []
     name = "rules"
     for label, detector in detectors.items():
-        ladder[label] = alone(detector)
+        ladder[label] = recall.detect_with(detector)
         chosen.append(detector)
         name = f"{name} + {label}"
-        ladder[name] = detect_with(Redactor(detectors=list(chosen)))
+        ladder[name] = recall.detect_with(Redactor(detectors=list(chosen)))
     return ladder
 
 

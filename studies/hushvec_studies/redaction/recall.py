@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from hushvec.text import Redactor
 from hushvec_studies.harness.outputs import write_json
 
 # Gold type -> categories of hushvec that answer it. Addresses come in pieces in the data, postal codes among them.
@@ -106,11 +107,9 @@ def summary(table):
     return {"aimed": rates(aimed), **{name: rates(row) for name, row in table.items()}}
 
 
-def hushvec_detect():
-    from hushvec.text import Redactor
-
-    redactor = Redactor()
-    return lambda text: [(span.start, span.end, span.category) for span in redactor.detect(text)]
+def detect_with(finder):
+    """A function that gives (start, end, category) of what a `Redactor` or a detector alone finds."""
+    return lambda text: [(span.start, span.end, span.category) for span in finder.detect(text)]
 
 
 def presidio_detect():
@@ -175,7 +174,7 @@ def main():
     parser.add_argument("--no-presidio", action="store_true")
     options = parser.parse_args()
     records = json.loads(options.data.read_text(encoding="utf-8"))
-    detectors = {"hushvec": hushvec_detect()}
+    detectors = {"hushvec": detect_with(Redactor())}
     if not options.no_presidio:
         detectors["presidio"] = presidio_detect()
     results = study(records, detectors)

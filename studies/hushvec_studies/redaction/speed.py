@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from hushvec.text import Redactor
-from hushvec_studies.harness.json_lines import objects_of
+from hushvec_studies.harness.texts import objects_of
 
 CHARACTERS = 1_000_000
 

@@ -186,11 +186,7 @@ def write_rows(rows: Iterable[Mapping[str, Any]], output: Path) -> None:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a CSV file that `write_rows` made, with the same values.
-
-    Raises:
-        ValueError: a file with other columns, or a cell of the wrong kind; the message names line and column.
-    """
+    """The rows of a CSV file that `write_rows` made; ValueError names line and column where it is another file."""
     with path.open(encoding="utf-8", newline="") as file:
         lines = csv.reader(file)
         header = next(lines, [])

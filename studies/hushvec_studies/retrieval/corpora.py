@@ -8,7 +8,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +17,8 @@ from typing import Any, Literal, NamedTuple
 from hushvec._util import validate
 from hushvec._util.lines import decoded, json_record, require_utf8
 from hushvec.data import records
-from hushvec_studies.harness.json_lines import SUFFIXES, lines_of, suffix_of
-from hushvec_studies.harness.judgments import text_of
+from hushvec_studies.harness.texts import SUFFIXES, lines_of, suffix_of, text_of
 from hushvec_studies.retrieval.key_phrases import word_count
-from hushvec_studies.retrieval.splits import PARTS, checked_fractions, stratified_split
 
 NEWSGROUPS = "20newsgroups"
 SHIPPED = "hushvec.data"
@@ -61,15 +59,10 @@ _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,
 
 @dataclass(frozen=True)
 class Corpus:
-    """Documents of a study in a fixed order.
-
-    Made by `load_corpus`.
+    """Documents of a study in a fixed order, made by `load_corpus`: ids and cleaned texts all different.
 
     Args:
-        ids: all different.
-        texts: cleaned, none empty, all different.
-        categories: one each.
-        splits: "train", "val" or "test", one each.
+        splits: "train", "val" or "test", one for each document.
         left_out: why documents of the source are not here, and how many for each reason.
     """
 
@@ -83,21 +76,20 @@ class Corpus:
         return len(self.ids)
 
     def part(self, name: str) -> Corpus:
-        """The documents of one part.
-
-        Raises:
-            ValueError: no such part, or no document in it.
-        """
+        """The documents of one part; ValueError: no such part, or no document in it."""
         validate.choice("part", name, PARTS)
         kept = [place for place, split in enumerate(self.splits) if split == name]
         if not kept:
             raise ValueError(f"part must have a document, got none in {name!r}")
-        return Corpus(
-            ids=tuple(self.ids[place] for place in kept),
-            texts=tuple(self.texts[place] for place in kept),
-            categories=tuple(self.categories[place] for place in kept),
-            splits=(name,) * len(kept),
+        return self.at(kept)
+
+    def at(self, places: Iterable[int]) -> Corpus:
+        """The documents at these places."""
+        chosen = list(places)
+        ids, texts, categories, splits = (
+            tuple(column[place] for place in chosen) for column in (self.ids, self.texts, self.categories, self.splits)
         )
+        return Corpus(ids, texts, categories, splits)
 
     @cached_property
     def digest(self) -> str:
@@ -127,12 +119,12 @@ def load_corpus(
     splits: tuple[float, float, float] | Literal["given"] = DEFAULT_SPLITS,
     seed: int = 2025,
 ) -> Corpus:
-    """Read, clean, filter and split the documents of a study.
+    """Read, clean, filter and split the documents of a study, in the order of the source (files of a folder by name).
 
     Args:
         source: one of
             "20newsgroups": both parts of scikit-learn's data set, which scikit-learn downloads into data_home if it is not there;
-            "hushvec.data": the 1,200 invented records that ship with hushvec (`hushvec.data.records`); nothing is downloaded;
+            "hushvec.data": the 1,200 invented records that ship with hushvec; nothing is downloaded;
             a BEIR folder, which has corpus.jsonl: that file;
             another folder: its .txt files at any depth, one document each; the folder a file is in is its category;
             a file .jsonl, .jsonl.xz or .jsonl.gz: one object a line with `text`, and `id` or `_id` (default: the line's number),
@@ -145,34 +137,17 @@ def load_corpus(
             "val").
         seed: of the split.
 
-    Returns:
-        A Corpus, in the order of the source (files of a folder by name).
-
     Raises:
-        TypeError, ValueError: a source that is none of these, empty, or damaged; a file that is not UTF-8; a line that is not JSON or
-            lacks what it must have; an id that is there twice; a category that is not there, or too small to be split. One message,
-            which names file and line.
+        TypeError, ValueError: a source that is none of these, empty, or damaged; a line that lacks what it must have; an id that
+            is there twice; a category that is not there, or too small to be split. The message names file and line.
         OSError: it cannot be read, or downloaded.
 
     Guarantees:
         Cleaning removes HTML tags, comments, scripts and style sheets, replaces entities, and brings Unicode to its form NFKC; upper
-        case, stop words and line ends stay, because embedding models read sentences (`key_phrases` drops what it does not need by
-        itself). Tags are the elements of HTML by name: "<who@where.org>" is no tag and stays.
-        The same source, arguments and seed give the same corpus on every machine.
-
-    Edge cases:
+        case, stop words and line ends stay, because embedding models read sentences. Tags are the elements of HTML by name:
+        "<who@where.org>" is no tag and stays. The same source, arguments and seed give the same corpus on every machine.
         A text that is there a second time after cleaning is left out, whatever its id: two equal documents cannot be told apart by any
-        search, and one of them would give the other's membership away. `left_out` says how many.
-
-    Example:
-        >>> import tempfile, pathlib
-        >>> from hushvec_studies.retrieval.corpora import load_corpus
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     for number in range(3):
-        ...         _ = pathlib.Path(folder, f"{number}.txt").write_text(f"<p>Note {number} on noise &amp; vectors.</p>")
-        ...     corpus = load_corpus(folder, min_tokens=3)
-        >>> corpus.ids, corpus.texts[0].strip()
-        (('0.txt', '1.txt', '2.txt'), 'Note 0 on noise & vectors.')
+        search, and one of them would give the other's membership away.
     """
     min_tokens = validate.whole_number("min_tokens", min_tokens, at_least=0)
     seed = validate.whole_number("seed", seed, at_least=0)
@@ -190,7 +165,6 @@ def cleaned(text: str) -> str:
     """A text without markup and in the normal form NFKC.
 
     Example:
-        >>> from hushvec_studies.retrieval.corpora import cleaned
         >>> cleaned("<b>Fine</b> &amp; <ann@example.org> wrote: ﬁne")
         ' Fine  & <ann@example.org> wrote: fine'
     """
@@ -227,7 +201,7 @@ def _documents(source: str | os.PathLike[str], data_home: str | os.PathLike[str]
     if data_home is not None:
         raise ValueError(f"data_home must be left out unless source is {NEWSGROUPS!r}")
     if source == SHIPPED:
-        return SHIPPED, _of_hushvec()
+        return SHIPPED, (_Document(one.id, one.text, one.category, None, f"{SHIPPED}: {one.id}") for one in records())
     path = Path(source)
     if path.is_dir() and (path / BEIR_CORPUS).is_file():
         path /= BEIR_CORPUS
@@ -258,11 +232,6 @@ def _of_newsgroups(data_home: str | os.PathLike[str] | None) -> Iterator[_Docume
             yield _Document(name, require_utf8(text, f"{NEWSGROUPS}: {name}"), category, part, f"{NEWSGROUPS}: {name}")
 
 
-def _of_hushvec() -> Iterator[_Document]:
-    for record in records():
-        yield _Document(record.id, record.text, record.category, None, f"{SHIPPED}: {record.id}")
-
-
 def _of_folder(folder: Path) -> Iterator[_Document]:
     files = sorted(folder.rglob("*.txt"), key=lambda file: file.relative_to(folder).parts)
     for file in files:
@@ -285,14 +254,10 @@ def _of_json_lines(path: Path, suffix: str) -> Iterator[_Document]:
             if not isinstance(value, str):
                 raise ValueError(f"{where}: {key!r} must be a string, got {type(value).__name__}")
             require_utf8(value, where)
-        yield _Document(fields["id"], text, fields["category"], _split_of(record.fields, where), where)
-
-
-def _split_of(fields: dict[str, Any], where: str) -> str | None:
-    value = fields.get("split")
-    if value is not None and not isinstance(value, str):
-        raise ValueError(f"{where}: 'split' must be a string, got {type(value).__name__}")
-    return value
+        split = record.fields.get("split")
+        if split is not None and not isinstance(split, str):
+            raise ValueError(f"{where}: 'split' must be a string, got {type(split).__name__}")
+        yield _Document(fields["id"], text, fields["category"], split, where)
 
 
 # ---- what is kept ----
@@ -337,3 +302,71 @@ def _given_part(document: _Document) -> str:
     if part not in PARTS:
         raise ValueError(f"{document.where}: split must be one of {', '.join(PARTS)}, got {document.split!r}")
     return part
+
+
+# ---- splits ----
+
+
+PARTS = ("train", "val", "test")
+_TOLERANCE = 1e-9  # of the sum of three decimal fractions
+
+
+def stratified_split(
+    ids: Sequence[str], categories: Sequence[str], fractions: tuple[float, float, float] = (0.70, 0.15, 0.15), seed: int = 2025
+) -> tuple[str, ...]:
+    """The part of every document, "train", "val" or "test", in their order.
+
+    Raises:
+        TypeError, ValueError: a length that does not fit, an id that is there twice, fractions that do not add up to 1, or a
+            category with fewer documents than parts that are not empty.
+
+    Guarantees:
+        Within a category, documents are ordered by SHA-256 of seed and id and dealt out from that order: the order in which they are
+        given, and documents of other categories, change nothing. The sizes of the parts of a category of n documents are the whole
+        numbers nearest to n times the fractions (largest remainders), except that a part with a fraction above 0 gets at least one.
+
+    Example:
+        >>> parts = stratified_split([f"post {n}" for n in range(20)], ["cars"] * 20)
+        >>> [parts.count(part) for part in ("train", "val", "test")]
+        [14, 3, 3]
+    """
+    shares = checked_fractions(fractions)
+    seed = validate.whole_number("seed", seed, at_least=0)
+    if len(ids) != len(categories):
+        raise ValueError(f"categories must be one for each of {len(ids)} ids, got {len(categories)}")
+    if len(set(ids)) < len(ids):
+        raise ValueError("ids must be all different, got one twice")
+    members: dict[str, list[int]] = {}
+    for place, category in enumerate(categories):
+        members.setdefault(category, []).append(place)
+    parts = [""] * len(ids)
+    for category, places in members.items():
+        dealt = sorted(places, key=lambda place: hashlib.sha256(f"{seed}\n{ids[place]}".encode()).digest())
+        sizes = _sizes(len(places), shares, category)
+        for place, part in zip(dealt, (part for part, size in zip(PARTS, sizes) for _ in range(size)), strict=True):
+            parts[place] = part
+    return tuple(parts)
+
+
+def checked_fractions(fractions: Any) -> tuple[float, float, float]:
+    """Three fractions with sum 1."""
+    if isinstance(fractions, str) or not isinstance(fractions, Sequence) or len(fractions) != len(PARTS):
+        raise TypeError(f"splits must be 'given' or three fractions, of train, val and test, got {fractions!r:.60}")
+    train, val, test = (validate.not_negative("splits", fraction) for fraction in fractions)
+    if abs(train + val + test - 1) > _TOLERANCE:
+        raise ValueError(f"splits must add up to 1, got {train + val + test:.6g}")
+    return train, val, test
+
+
+def _sizes(count: int, shares: Sequence[float], category: str) -> list[int]:
+    fewest = [1 if share > 0 else 0 for share in shares]
+    if count < sum(fewest):
+        raise ValueError(f"category {category!r} must have at least {sum(fewest)} documents to be split, got {count}")
+    exact = [count * share for share in shares]
+    sizes = [max(int(size), least) for size, least in zip(exact, fewest)]
+    while sum(sizes) != count:
+        step = 1 if sum(sizes) < count else -1
+        able = [part for part in range(len(sizes)) if shares[part] > 0 and sizes[part] + step >= fewest[part]]
+        part = max(able, key=lambda part: step * (exact[part] - sizes[part]))
+        sizes[part] += step
+    return sizes

@@ -30,9 +30,6 @@ class Rules:
         largest_auc: an attack fails where the upper end of the interval of its area is at most this (1/2 is chance),
         largest_rate: and where, at every rate f of false positives, the lower end of the interval of the rate of true ones is at most
             f times this.
-
-    Raises:
-        ValueError, TypeError: kept not in (0, 1], largest_auc not in [1/2, 1], largest_rate below 1.
     """
 
     kept: float = 0.8
@@ -60,7 +57,6 @@ class Rules:
         return bool(area <= self.largest_auc and all(rate <= self.largest_rate * fpr for rate, fpr in rates))
 
     def to_text(self) -> str:
-        """The rules as sentences."""
         return (
             f"Retrieval survives where the interval of recall at k lies above {self.kept:g} times what it is without noise. "
             f"An attack fails where the interval of its area under the curve ends at or below {self.largest_auc:g} and its rates "
@@ -74,9 +70,7 @@ class Frontier:
     """One side and noise at one k, over its epsilons.
 
     Args:
-        sides, noise, projection: of the rows.
         texts: split, model, seed, queries per document.
-        k: documents that a search answers with.
         survives_from: smallest epsilon from which on retrieval survives at every larger one tried; None: at none.
         fails_to: largest epsilon up to which the attacks fail at every smaller one tried; None: at none.
         both: epsilons at which retrieval survives and the attacks fail, the largest first.
@@ -104,7 +98,6 @@ class Frontier:
         return self.sides != "query"
 
     def to_dict(self) -> dict[str, Any]:
-        """The conclusions, ready for strict JSON."""
         promise = "inf" if self.promise == math.inf else self.promise
         texts = dict(zip(_SAME_TEXTS, self.texts))
         names = ("sides", "noise", "projection", "k", "survives_from", "fails_to")
@@ -122,11 +115,9 @@ class Finding:
     """What the rows of a study show; `print` and notebooks show it as a table.
 
     Args:
-        rules: by which.
         frontiers: one for every side, noise, public map and k that was tried with noise, in the order of the rows.
-        answer: the finding in a sentence or two.
         details: a sentence for every frontier; those that differ in k alone share one.
-        notes: what a reader has to know beside it.
+        notes: what a reader has to know beside the answer.
     """
 
     rules: Rules
@@ -156,7 +147,6 @@ class Finding:
         return Sheet(self.answer, facts, table=(header, *rows) if self.frontiers else ())
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for strict JSON."""
         return {
             "rules": self.rules.to_text(),
             "finding": list(self.sentences),
@@ -165,15 +155,10 @@ class Finding:
 
 
 def finding(rows: Sequence[Row], rules: Rules | None = None) -> Finding:
-    """What rows show.
+    """What rows show: those of results.csv, the runs without noise among them, by the default rules or others.
 
-    Args:
-        rows: of results.csv (`hushvec_studies.retrieval.columns.read_rows`), the runs without noise among them.
-        rules: None: the default ones.
-
-    Returns:
-        The finding. Rows without attacks, or without a run without noise on the same texts, say nothing about both questions and are
-        left out; a sentence says how many.
+    Rows without attacks, or without a run without noise on the same texts, say nothing about both questions and are left out; a
+    sentence says how many.
 
     Example:
         >>> finding([]).answer

@@ -1,6 +1,6 @@
-"""What runs work on: the vectors of a split and of its key phrases, on disk beside the runs.
+"""What runs work on: the vectors of a split and of its queries, on disk beside the runs.
 
-Workers read them and need neither texts nor model.
+Workers read them and need neither texts nor model. Queries are key phrases of the documents, or the user's own with judgments.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,14 +19,72 @@ from numpy.typing import NDArray
 
 from hushvec._util.display import Progress
 from hushvec._util.publish import published_folder
-from hushvec_studies.harness.embedding_cache import EmbeddingCache
+from hushvec_studies.harness.embeddings import EmbeddingCache
 from hushvec_studies.harness.logs import stage
-from hushvec_studies.retrieval.configuration import to_values
+from hushvec_studies.harness.rows import bytes_of
+from hushvec_studies.harness.texts import answered, grades_of, qrels_of, texts_of
+from hushvec_studies.retrieval.configuration import Configuration, Queries, to_values
 from hushvec_studies.retrieval.corpora import Corpus, load_corpus
 from hushvec_studies.retrieval.key_phrases import key_phrases, prepared_text
-from hushvec_studies.retrieval.own_queries import OwnQueries, own_queries
 from hushvec_studies.retrieval.plan import Run
-from hushvec_studies.retrieval.schema import Configuration, Queries
+
+
+@dataclass(frozen=True)
+class OwnQueries:
+    """Queries that a document of the part answers, those of one document beside each other.
+
+    Args:
+        documents: int64 [m], the row of the document that answers each query best, ascending.
+        judged: float64 [j, 3]: number of a query, row of a document, grade > 0.
+        left_out: why queries and judgments are not here, and how many for each reason.
+    """
+
+    texts: list[str]
+    documents: NDArray[np.int64]
+    judged: NDArray[np.float64]
+    left_out: tuple[tuple[str, int], ...]
+
+
+def own_queries(asked: Queries, part: Corpus) -> OwnQueries:
+    """The queries of `queries.file` with their judgments; ValueError: a bad file, or no query that a document answers."""
+    queries, qrels = _files(asked)
+    left_out: Counter[str] = Counter()
+    texts = texts_of(queries, "queries", left_out)
+    place = {name: row for row, name in enumerate(part.ids)}
+    relevant = answered(texts, grades_of(qrels), place, left_out)
+    counted = tuple((reason, count) for reason, count in left_out.items() if count)
+    if not relevant:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in counted)
+        raise ValueError(
+            f"queries.file must have a query that a searched document answers, got none (left out: {reasons or 'nothing'})"
+        )
+    best = {query: place[max(grades, key=lambda one: grades[one])] for query, grades in relevant.items()}
+    order = sorted(relevant, key=lambda query: best[query])
+    judged = [(number, place[one], grade) for number, query in enumerate(order) for one, grade in relevant[query].items()]
+    return OwnQueries(
+        [texts[query] for query in order],
+        np.array([best[query] for query in order], np.int64),
+        np.array(judged, np.float64),
+        counted,
+    )
+
+
+def _files(asked: Queries) -> tuple[Path, Path]:
+    """The files of queries and of judgments."""
+    assert asked.file is not None
+    given = Path(asked.file)
+    queries = given / "queries.jsonl" if given.is_dir() else given
+    if asked.judgments is not None:
+        qrels = Path(asked.judgments)
+    elif given.is_dir():
+        qrels = qrels_of(given)
+    else:
+        raise ValueError(f"queries.judgments must be given, as queries.file is no BEIR folder: {asked.file}")
+    for name, path in (("queries.file", queries), ("queries.judgments", qrels)):
+        if not path.is_file():
+            raise ValueError(f"{name} must be a file, {path} is not there")
+    return queries, qrels
+
 
 FORMAT = 1
 _ARRAYS = ("documents", "queries", "query_documents", "categories", "public")
@@ -45,8 +103,8 @@ class Inputs:
         categories: int64 [n], a number for each category.
         public: float32 [p, d], rows of another split that public maps are fitted on; no rows where none is asked for.
         digest: SHA-256 of all of it.
-        judged: float64 [j, 3], of queries of the user's own: number of a query, row of a document that answers it, grade. None for
-            key phrases, each of which its own document answers. `query_documents` is then the document that answers best.
+        judged: of the user's own queries, as `OwnQueries.judged`; `query_documents` is then the document that answers best. None
+            for key phrases, each of which its own document answers.
     """
 
     documents: NDArray[np.float32]
@@ -81,11 +139,7 @@ class Inputs:
 
 
 def public_split(configuration: Configuration) -> str:
-    """The split that public maps are fitted on: never the one that is searched.
-
-    Raises:
-        ValueError: there is no other, or the configuration asks for the same.
-    """
+    """The split that public maps are fitted on; ValueError: it is the searched one, which is never public."""
     searched, wanted = configuration.data.split, configuration.privacy.public_split
     chosen = wanted or ("train" if searched == "val" else "val")
     if searched in ("all", chosen):
@@ -100,10 +154,8 @@ class InputFolder:
     """Inputs of a study, made when they are first asked for, in sub-folders that appear whole or not at all.
 
     Args:
-        folder: of all of them.
         cache: folder of the embedding cache.
         embedder: model name -> anything with `model_id` and `embed(texts)`.
-        progress: shown while texts are embedded.
     """
 
     def __init__(self, folder: Path, cache: Path, embedder: Callable[[str], Any], progress: bool = True) -> None:
@@ -113,11 +165,7 @@ class InputFolder:
         self._own: dict[str, tuple[tuple[str, int], ...]] = {}
 
     def of(self, run: Run) -> Path:
-        """The sub-folder with the inputs of a run.
-
-        Raises:
-            ValueError, TypeError, OSError: the texts cannot be read or embedded.
-        """
+        """The sub-folder with the inputs of a run; ValueError, TypeError, OSError: texts that cannot be read or embedded."""
         configuration = run.configuration
         corpus = self._corpus(configuration)
         other = None if run.projection == "none" else public_split(configuration)
@@ -134,8 +182,7 @@ class InputFolder:
 
     @property
     def left_out(self) -> tuple[tuple[str, int], ...]:
-        """Why documents of the sources that were read, and queries of the user's own, are not among the inputs, and how many for each
-        reason."""
+        """Why documents of the sources, and queries of the user's own, are not among the inputs, and how many."""
         counts: Counter[str] = Counter()
         for left_out in (*(corpus.left_out for corpus in self._corpora.values()), *self._own.values()):
             # of one source under several settings, the setting that leaves out the most
@@ -144,7 +191,9 @@ class InputFolder:
 
     def _corpus(self, configuration: Configuration) -> Corpus:
         data = configuration.data
-        said = json.dumps([_source_values(configuration), configuration.seed])
+        # whichever part of it is searched and however its texts are embedded
+        of_parts = {"split", "max_documents", "lower_case", "drop_stop_words"}
+        said = json.dumps([data.model_dump(mode="json", exclude=of_parts), configuration.seed])
         if said not in self._corpora:
             with stage("corpus") as facts:
                 self._corpora[said] = load_corpus(
@@ -176,7 +225,11 @@ class InputFolder:
         }
         if own is not None:
             arrays[_JUDGED] = own.judged
-        _publish(folder, arrays)
+        digest = hashlib.sha256(b"".join(map(bytes_of, arrays.values()))).hexdigest()
+        with published_folder(folder) as beside:
+            for name, array in arrays.items():
+                np.save(beside / f"{name}.npy", array)
+            (beside / _SAID).write_text(json.dumps({"format": FORMAT, "digest": digest}), encoding="utf-8")
 
     def _embedded(self, name: str, groups: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
         if name not in self._caches:
@@ -217,11 +270,7 @@ def drawn(count: int, most: int | None, seed: int) -> NDArray[np.intp]:
 
 
 def load_inputs(folder: Path) -> Inputs:
-    """The inputs that `InputFolder.of` named.
-
-    Raises:
-        ValueError, OSError: the folder is damaged.
-    """
+    """The inputs that `InputFolder.of` named; ValueError, OSError: the folder is damaged."""
     try:
         digest = json.loads((folder / _SAID).read_text(encoding="utf-8"))["digest"]
         names = (*_ARRAYS, _JUDGED) if (folder / f"{_JUDGED}.npy").is_file() else _ARRAYS
@@ -231,14 +280,7 @@ def load_inputs(folder: Path) -> Inputs:
 
 
 def digest_of(folder: Path) -> str:
-    """The digest alone."""
     return str(json.loads((folder / _SAID).read_text(encoding="utf-8"))["digest"])
-
-
-def _source_values(configuration: Configuration) -> dict[str, Any]:
-    """Settings of the corpus, whichever part of it is searched and however its texts are embedded."""
-    data = to_values(configuration)["data"]
-    return {name: value for name, value in data.items() if name not in ("split", "max_documents", "lower_case", "drop_stop_words")}
 
 
 def _name(corpus: Corpus, configuration: Configuration, other: str | None, own: OwnQueries | None) -> str:
@@ -265,20 +307,4 @@ def _searched(corpus: Corpus, configuration: Configuration) -> Corpus:
     part = corpus if data.split == "all" else corpus.part(data.split)
     if data.max_documents is None or data.max_documents >= len(part):
         return part
-    places = drawn(len(part), data.max_documents, configuration.seed)
-    return Corpus(*(tuple(column[place] for place in places) for column in (part.ids, part.texts, part.categories, part.splits)))
-
-
-def _publish(folder: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    with published_folder(folder) as beside:
-        for name, array in arrays.items():
-            np.save(beside / f"{name}.npy", array)
-        (beside / _SAID).write_text(json.dumps({"format": FORMAT, "digest": _digest(arrays.values())}), encoding="utf-8")
-
-
-def _digest(arrays: Iterable[NDArray[Any]]) -> str:
-    content = hashlib.sha256()
-    for array in arrays:
-        content.update(f"{array.dtype.str} {array.shape}\n".encode())
-        content.update(np.ascontiguousarray(array).tobytes())
-    return content.hexdigest()
+    return part.at(drawn(len(part), data.max_documents, configuration.seed))

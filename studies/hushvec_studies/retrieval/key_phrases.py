@@ -1,15 +1,14 @@
 """Key phrases of a text by RAKE: the queries with which a study asks for a document.
 
-S. Rose, D. Engel, N. Cramer, W. Cowley (2010): Automatic keyword extraction from individual documents. In: Text Mining: Applications
-and Theory, Wiley, chapter 1.
-
 From the paper: a candidate is a longest run of words without a stop word or a delimiter in it; the score of a word is
 deg(w) / freq(w), where freq(w) counts its occurrences in candidates and deg(w) adds up the lengths of the candidates that they are in;
-the score of a candidate is the sum of the scores of its words.
+the score of a candidate is the sum of the scores of its words. Ours, where the paper is silent or has no limits: what a word is
+and what delimits, the limits on the number of words, what stands in where too few candidates fit, and the order of equal scores
+(`key_phrases`).
 
-Ours, where the paper is silent or has no limits: what a word is and what delimits (`_WORD`, `_fragments`), the limits on the number of
-words, how a candidate that is too long is cut, what stands in where too few candidates fit, and the order of equal scores (see
-`key_phrases`).
+Reference:
+    S. Rose, D. Engel, N. Cramer, W. Cowley, "Automatic keyword extraction from individual documents", in: Text Mining:
+    Applications and Theory, Wiley (2010), sections 1.2.1 to 1.2.4.
 """
 
 from __future__ import annotations
@@ -59,27 +58,21 @@ def word_count(text: str) -> int:
 
 
 def prepared_text(text: str, *, lower_case: bool = False, drop: bool = False) -> str:
-    """A text as it is embedded: in lower case, without stop words, or as it is.
+    """A text as it is embedded: in lower case, without the words of `stop_words()`, or as it is.
 
-    Args:
-        lower_case: bring it to lower case.
-        drop: leave out the words of `stop_words()`, whatever their case, and with each the spaces behind it.
-
-    Edge cases:
-        A text of nothing but stop words keeps them: an empty text has no meaning that could be embedded.
+    A text of nothing but stop words keeps them: an empty text has no meaning that could be embedded.
 
     Example:
         >>> prepared_text("It is the Noise of all Vectors, isn't it?", lower_case=True, drop=True)
         'noise vectors, ?'
     """
-    kept = _WORD_AND_SPACES.sub(lambda match: "" if _is_stop_word(match[1]) else match[0], text) if drop else text
+    kept = text
+    if drop:
+        known = stop_words()
+        kept = _WORD_AND_SPACES.sub(lambda match: "" if match[1].lower().replace("’", "'") in known else match[0], text)
     if not _WORD.search(kept):
         kept = text
     return kept.lower() if lower_case else kept
-
-
-def _is_stop_word(word: str) -> bool:
-    return word.lower().replace("’", "'") in stop_words()
 
 
 def candidates(text: str, stop: Collection[str], longest: int | None = None) -> list[Candidate]:
@@ -103,17 +96,9 @@ def word_scores(found: Sequence[Candidate]) -> dict[str, float]:
 
 
 def scored_candidates(text: str, stop: Collection[str] | None = None) -> dict[str, float]:
-    """Every candidate of a text with its score, without limits: the algorithm as in the paper.
-
-    Args:
-        text: any string.
-        stop: stop words in lower case; None: the package's own.
-
-    Returns:
-        candidate -> score, in the order of the text.
+    """Every candidate of a text with its score, in their order, without limits: the algorithm as in the paper.
 
     Example:
-        >>> from hushvec_studies.retrieval.key_phrases import scored_candidates
         >>> scored_candidates("Exact noise for embedding vectors. The noise is exact.")
         {'exact noise': 3.0, 'embedding vectors': 4.0, 'noise': 1.5, 'exact': 1.5}
     """
@@ -123,39 +108,24 @@ def scored_candidates(text: str, stop: Collection[str] | None = None) -> dict[st
 
 
 def key_phrases(text: str, *, count: int = 3, tokens: tuple[int, int] = (3, 5), stop: Collection[str] | None = None) -> list[str]:
-    """The best key phrases of a text by RAKE, in lower case.
+    """At most `count` different key phrases of a text, the best first, in lower case; fewer only where the text has no more.
 
     Args:
-        text: any string; English unless `stop` says otherwise.
-        count: how many, >= 1.
+        text: English unless `stop` says otherwise.
         tokens: the fewest and the most words of a phrase.
-        stop: stop words in lower case; None: the package's own list, `stop_words()`.
-
-    Returns:
-        At most `count` different phrases, the best first. Fewer only where the text has no more.
-
-    Raises:
-        TypeError: wrong kinds.
-        ValueError: count < 1, or tokens are not 1 <= fewest <= most.
+        stop: stop words in lower case; None: the package's own list.
 
     Guarantees:
-        Deterministic: the same text gives the same phrases on every machine. Nothing here is private: a phrase says what the text
-        says.
-
-    Edge cases:
+        The same text gives the same phrases on every machine. Nothing here is private: a phrase says what the text says.
         A candidate of more words than the limit is cut, before anything is scored, into pieces of the limit from its start: a table
         or a list without punctuation would otherwise lend its length to every word in it.
         Where fewer than `count` candidates have enough words, runs of two or more candidates and the stop words between them stand
         in, within one fragment and the limits ("systems of linear constraints"; the paper's adjoining keywords, which it takes only if
         they come twice), and then the candidates that are too short; neither where it lies in, or over, a phrase that is already
-        taken. Each kind is ordered by the sum of its words' scores.
-        Equal scores: the one that comes first in the text. A text without a word that is no stop word gives [].
-
-    Reference:
-        Rose et al. (2010), sections 1.2.1 to 1.2.4.
+        taken. Each kind is ordered by the sum of its words' scores; of equal scores the one that comes first in the text goes
+        first.
 
     Example:
-        >>> from hushvec_studies.retrieval.key_phrases import key_phrases
         >>> key_phrases("Compatibility of systems of linear constraints over the set of natural numbers. Criteria of "
         ...             "compatibility of a system of linear Diophantine equations are considered.", count=2)
         ['linear diophantine equations', 'systems of linear constraints']
@@ -169,8 +139,10 @@ def key_phrases(text: str, *, count: int = 3, tokens: tuple[int, int] = (3, 5), 
     found = [piece for number, words in enumerate(fragments) for piece in _runs(words, number, stop, most)]
     scores = word_scores(found)
     chosen: dict[str, Candidate] = {}
-    for kind in (_long_enough, _adjoining, _all):
-        for candidate in _best_first(kind(found, fragments, fewest, most), scores):
+    long_enough = [candidate for candidate in found if len(candidate.words) >= fewest]
+    for kind in (long_enough, list(_adjoining(found, fragments, fewest, most)), found):
+        # stop words score nothing; the sort is stable: equal scores keep the order of the text
+        for candidate in sorted(kind, key=lambda candidate: -sum(scores.get(word, 0.0) for word in candidate.words)):
             if len(chosen) == count:
                 return list(chosen)
             if not any(map(candidate.overlaps, chosen.values())):
@@ -210,14 +182,6 @@ def _delimits(word: str, stop: Collection[str]) -> bool:
     return word in stop or len(word) == 1 or not any(map(str.isalpha, word))
 
 
-def _long_enough(found: list[Candidate], fragments: list[list[str]], fewest: int, most: int) -> Iterator[Candidate]:
-    return (candidate for candidate in found if len(candidate.words) >= fewest)
-
-
-def _all(found: list[Candidate], fragments: list[list[str]], fewest: int, most: int) -> Iterator[Candidate]:
-    return iter(found)
-
-
 def _adjoining(found: list[Candidate], fragments: list[list[str]], fewest: int, most: int) -> Iterator[Candidate]:
     """Runs of a fragment from the start of one candidate to the end of a later one."""
     for place, opening in enumerate(found):
@@ -226,8 +190,3 @@ def _adjoining(found: list[Candidate], fragments: list[list[str]], fewest: int, 
                 break
             if closing.end - opening.first >= fewest:
                 yield Candidate(tuple(fragments[opening.fragment][opening.first : closing.end]), opening.fragment, opening.first)
-
-
-def _best_first(kind: Iterator[Candidate], scores: dict[str, float]) -> list[Candidate]:
-    """By the sum of the words' scores; stop words score nothing. The sort is stable: equal scores keep the order of the text."""
-    return sorted(kind, key=lambda candidate: -sum(scores.get(word, 0.0) for word in candidate.words))

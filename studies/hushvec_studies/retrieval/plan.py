@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushvec_studies.harness.measurements import digest_of
-from hushvec_studies.retrieval.configuration import to_values, with_settings
-from hushvec_studies.retrieval.schema import KEYS, Configuration, NoiseFamily
+from hushvec_studies.retrieval.configuration import KEYS, Configuration, NoiseFamily, to_values, with_settings
 
 _SIDE_OF = {"doc_ldp": "document", "query_ldp": "query", "score_ldp": "score"}
 # Settings that say which runs there are, where vectors are kept, or what the study is called; all others decide figures.
@@ -48,7 +47,6 @@ class Run:
         sides: where noise is put.
         noise: its family; None without noise.
         epsilon: of every side; inf without noise; None where the family has a sigma instead.
-        projection: the public map.
         ks: numbers of documents that a search answers with, ascending.
     """
 
@@ -62,7 +60,6 @@ class Run:
 
     @property
     def label(self) -> str:
-        """What a person calls the run."""
         if self.noise is None:
             return "no noise"
         size = f"epsilon {self.epsilon:g}" if self.epsilon is not None else f"sigma {self.noise.sigma:g}"
@@ -127,24 +124,21 @@ def grid(configuration: Configuration) -> list[Run]:
 
 def ablations(configuration: Configuration) -> list[Run]:
     """The configured runs, and those with each setting of `ablate` at each of its values, one at a time."""
-    varied = {key: values for key, values in configuration.ablate.items() if _decides(configuration, key)}
-    variants = (with_settings(configuration, {key: value}) for key, values in varied.items() for value in values)
-    return _distinct(run for variant in (configuration, *variants) for run in _runs(variant))
-
-
-def _decides(configuration: Configuration, key: str) -> bool:
-    """Whether a setting decides anything: those of key phrases do not where queries are the user's."""
-    return configuration.queries.file is None or key not in _OF_KEY_PHRASES
+    # settings of key phrases decide nothing where queries are the user's
+    idle = _OF_KEY_PHRASES if configuration.queries.file is not None else ()
+    varied = {key: values for key, values in configuration.ablate.items() if key not in idle}
+    return _varied(configuration, ({key: value} for key, values in varied.items() for value in values))
 
 
 def robustness(configuration: Configuration) -> list[Run]:
     """The configured runs, and the same on each other split, embedding model and seed of `robustness`."""
     others = configuration.robustness
-    variants = [
-        *(with_settings(configuration, {"data.split": split}) for split in others.splits),
-        *(with_settings(configuration, {"embedding.model": model}) for model in others.models),
-        *(with_settings(configuration, {"seed": seed}) for seed in others.seeds),
-    ]
+    names = {"data.split": others.splits, "embedding.model": others.models, "seed": others.seeds}
+    return _varied(configuration, ({key: value} for key, values in names.items() for value in values))
+
+
+def _varied(configuration: Configuration, changes: Iterable[Mapping[str, Any]]) -> list[Run]:
+    variants = (with_settings(configuration, change) for change in changes)
     return _distinct(run for variant in (configuration, *variants) for run in _runs(variant))
 
 
@@ -170,9 +164,14 @@ def _runs(configuration: Configuration) -> Iterator[Run]:
             yield Run(configuration, "none", (), None, math.inf, projection, ks)
         for mechanism in privacy.mechanisms:
             for sides in _sides(mechanism, privacy.combined):
-                for family in (one for one in privacy.noise if _serves(one, sides)):
-                    for epsilon in _epsilons(family, privacy.epsilons):
-                        for depths in _searches(family, sides, ks):
+                for family in privacy.noise:
+                    if any((family.scores if side == "score" else family.vectors) is None for side in sides):
+                        continue  # it has no mechanism for one of them
+                    finite = [epsilon for epsilon in privacy.epsilons if epsilon != math.inf]
+                    # one search serves all k, except where the noise depends on k
+                    searches = [(k,) for k in ks] if "score" in sides and family.scores == "gumbel" else [ks]
+                    for epsilon in [None] if family.sigma is not None else finite:
+                        for depths in searches:
                             yield Run(configuration, mechanism, sides, family, epsilon, projection, depths)
 
 
@@ -182,22 +181,17 @@ def _sides(mechanism: str, combined: Iterable[str]) -> list[tuple[str, ...]]:
     return [(_SIDE_OF[mechanism],)] if mechanism in _SIDE_OF else [tuple(sides.split("+")) for sides in combined]
 
 
-def _serves(family: NoiseFamily, sides: tuple[str, ...]) -> bool:
-    """Whether the family has a mechanism for each of the sides."""
-    return all((family.scores if side == "score" else family.vectors) is not None for side in sides)
-
-
-def _epsilons(family: NoiseFamily, epsilons: tuple[float, ...]) -> list[float | None]:
-    return [None] if family.sigma is not None else [epsilon for epsilon in epsilons if epsilon != math.inf]
-
-
-def _searches(family: NoiseFamily, sides: tuple[str, ...], ks: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """One search serves all k, except where the noise depends on k."""
-    return [(k,) for k in ks] if "score" in sides and family.scores == "gumbel" else [ks]
-
-
 def _distinct(runs: Iterable[Run]) -> list[Run]:
     seen: dict[str, Run] = {}
     for run in runs:
         seen.setdefault(run.fingerprint("", ""), run)
     return list(seen.values())
+
+
+def dotted(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested mappings under dotted names."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from dotted(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value

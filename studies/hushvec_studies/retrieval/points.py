@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import ne
 from typing import Any, NamedTuple
 
 from hushvec_studies.harness.tables import Estimate, number_text
@@ -59,7 +60,6 @@ class Setting(NamedTuple):
 
     @property
     def label(self) -> str:
-        """How a sentence calls it."""
         return f"{self.sides}, {self.noise}, ε = {self.epsilon_text}" if self.has_noise else "no noise"
 
 
@@ -98,7 +98,6 @@ def points_of(rows: Iterable[Mapping[str, Any]], main: Conditions | None = None)
     """Points in the order in which their settings first come, those of the main conditions before all others.
 
     Args:
-        rows: of `hushvec_studies.retrieval.columns`.
         main: the conditions that the study is about; where they are None, or in no row: those with the most rows, and of several the
             ones from which the most others differ in one thing only.
 
@@ -114,7 +113,8 @@ def points_of(rows: Iterable[Mapping[str, Any]], main: Conditions | None = None)
     for setting, group in found.items():
         sizes[setting.conditions] += len(group)
     if main not in sizes:
-        main = max(sizes, key=lambda one: (sizes[one], sum(_differences(one, other) == 1 for other in sizes)))
+        steps = {one: sum(sum(map(ne, one, other)) == 1 for other in sizes) for one in sizes}
+        main = max(sizes, key=lambda one: (sizes[one], steps[one]))
     points = [Point(setting, tuple(group)) for setting, group in found.items()]
     return sorted(points, key=lambda point: point.setting.conditions != main)
 
@@ -129,10 +129,7 @@ def conditions_of(points: Iterable[Point]) -> list[Conditions]:
 
 
 def conditions_differing_in(points: Sequence[Point], place: int) -> list[Point]:
-    """Points whose conditions agree with the main ones in all but one place, those of the main ones among them, ordered by that place.
-
-    No points if no conditions differ there.
-    """
+    """Points whose conditions agree with the main ones in all but one place, ordered by it; [] if none differ."""
     main = main_conditions(points)
     alike = [one for one in conditions_of(points) if all(a == b for at, (a, b) in enumerate(zip(one, main)) if at != place)]
     if len(alike) < 2:
@@ -144,12 +141,10 @@ def conditions_differing_in(points: Sequence[Point], place: int) -> list[Point]:
 
 
 def depths_of(points: Iterable[Point]) -> list[int]:
-    """Every k, ascending."""
     return sorted({point.setting.k for point in points})
 
 
 def without_noise(points: Iterable[Point], conditions: Conditions, k: int) -> Point | None:
-    """The point of the run without noise."""
     return next((point for point in points if point.setting[:2] == (conditions, SIDES_NONE) and point.setting.k == k), None)
 
 
@@ -178,10 +173,6 @@ def undominated(
         if not any(g >= gain and c <= cost and (g > gain or c < cost) for g, c, _ in whole)
     ]
     return [point for _, _, point in sorted(kept, key=lambda one: (-one[0], one[1]))]
-
-
-def _differences(one: Conditions, other: Conditions) -> int:
-    return sum(a != b for a, b in zip(one, other))
 
 
 def _setting(row: Mapping[str, Any]) -> Setting:

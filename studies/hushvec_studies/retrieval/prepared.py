@@ -27,7 +27,7 @@ from hushvec.audit.indexes.shadows import Game, Model
 from hushvec.audit.targets import Logistic
 from hushvec.retrieval import PrivateIndex
 from hushvec_studies.harness.measurements import digest_of
-from hushvec_studies.retrieval.plan import Run
+from hushvec_studies.retrieval.plan import Run, dotted
 
 FORMAT = 1
 _RUN, _INDEX, _ATTACK, _GAME, _ARRAYS = "run.json", "index", "attack", "game.json", "game.npz"
@@ -35,11 +35,7 @@ _OF_MODELS = ("members", "pairs", "coins", "slots", "ids")
 
 
 def prepared_for(run: Run, inputs: str) -> Prepared | None:
-    """What is kept of a run on inputs of this digest; None where the configuration keeps nothing.
-
-    Raises:
-        ValueError: the folder of this run holds that of another one.
-    """
+    """What is kept of a run on inputs of this digest, None where nothing is; ValueError: the folder holds another run's."""
     folder = run.configuration.retrieval.prepared
     return None if folder is None else Prepared(Path(folder), run, run.drawing(inputs, hushvec.__version__))
 
@@ -62,9 +58,8 @@ class Prepared:
     def index(self, stream: hushvec.Generator) -> tuple[PrivateIndex, float] | None:
         """The index, and the seconds that it took to build; None if none is kept.
 
-        Args:
-            stream: the key stream that the index was built with, new. What building drew from it is passed over, so that noise on
-                queries and scores is that of the first search and shares no key stream with the documents' noise.
+        `stream` is the new key stream that the index was built with. What building drew from it is passed over, so that noise on
+        queries and scores is that of the first search and shares no key stream with the documents' noise.
 
         Raises:
             ValueError: a file is missing or is not what was saved.
@@ -86,11 +81,7 @@ class Prepared:
             index.save(beside)
 
     def attack(self) -> tuple[Game, dict[int, Logistic]] | None:
-        """The game with its shadow and target models, and the classifier of each k; None if none is kept.
-
-        Raises:
-            ValueError: a file is missing or is not what was saved.
-        """
+        """The game and the classifier of each k, None if none is kept; ValueError: a file is not what was saved."""
         folder = self._folder / _ATTACK
         if not folder.is_dir():
             return None
@@ -122,18 +113,20 @@ class Prepared:
                 "root": str(game.root),
                 "targets": len(game.targets),
                 "sha256": hashlib.sha256(content.getvalue()).hexdigest(),
-                "classifiers": {str(k): _said_of(one) for k, one in classifiers.items()},
+                "classifiers": {
+                    str(k): {name: np.asarray(value).tolist() for name, value in vars(one).items()} for k, one in classifiers.items()
+                },
             }
             (beside / _GAME).write_text(json.dumps(said, indent=1), encoding="utf-8")
-            for name, model in _named(game):
+            for number, model in enumerate(models):
                 if model.index is not None:
-                    model.index.save(beside / name)
+                    model.index.save(beside / _name(number, len(game.targets)))
 
     def _require_same(self) -> None:
         said = self._said().get("key")
         if said == self._key:
             return
-        there, here = (_flat(key if isinstance(key, Mapping) else {}) for key in (said, self._key))
+        there, here = (dict(dotted(key if isinstance(key, Mapping) else {})) for key in (said, self._key))
         name = next(name for name in sorted({*there, *here}) if there.get(name) != here.get(name))
         raise ValueError(
             f"{self._folder}: must belong to this run, got one of another configuration: "
@@ -153,11 +146,9 @@ class Prepared:
         return said
 
 
-def _named(game: Game) -> list[tuple[str, Model]]:
-    return [
-        *((f"target-{number}", model) for number, model in enumerate(game.targets)),
-        *((f"shadow-{number}", model) for number, model in enumerate(game.shadows)),
-    ]
+def _name(number: int, targets: int) -> str:
+    """Folder of the index of a model, the targets first."""
+    return f"target-{number}" if number < targets else f"shadow-{number - targets}"
 
 
 def _game(said: Mapping[str, Any], arrays: Mapping[str, Any], folder: Path) -> Game:
@@ -167,9 +158,9 @@ def _game(said: Mapping[str, Any], arrays: Mapping[str, Any], folder: Path) -> G
     targets = int(said["targets"])
 
     def model(number: int) -> Model:
-        name = f"target-{number}" if number < targets else f"shadow-{number - targets}"
+        place = folder / _name(number, targets)
         return Model(
-            index=PrivateIndex.load(folder / name) if (folder / name).is_dir() else None,
+            index=PrivateIndex.load(place) if place.is_dir() else None,
             scores=None if scores is None else scores[number],
             **{field: stacked[field][number] for field in _OF_MODELS},
         )
@@ -185,22 +176,6 @@ def _game(said: Mapping[str, Any], arrays: Mapping[str, Any], folder: Path) -> G
     )
 
 
-def _said_of(classifier: Logistic) -> dict[str, Any]:
-    return {
-        "mean": classifier.mean.tolist(),
-        "spread": classifier.spread.tolist(),
-        "weights": classifier.weights.tolist(),
-        "intercept": classifier.intercept,
-    }
-
-
 def _classifier(said: Mapping[str, Any]) -> Logistic:
     mean, spread, weights = (np.array(said[name], np.float64) for name in ("mean", "spread", "weights"))
     return Logistic(mean, spread, weights, float(said["intercept"]))
-
-
-def _flat(said: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in said.items():
-        flat.update(_flat(value, f"{before}{name}.") if isinstance(value, Mapping) else {before + name: value})
-    return flat

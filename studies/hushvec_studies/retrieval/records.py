@@ -21,9 +21,8 @@ from hushvec._util.publish import published_text
 from hushvec_studies.harness.measurements import Measurements
 from hushvec_studies.retrieval import columns
 from hushvec_studies.retrieval.columns import Row
-from hushvec_studies.retrieval.configuration import from_values, to_values
+from hushvec_studies.retrieval.configuration import SIDES, Configuration, from_values, to_values
 from hushvec_studies.retrieval.plan import first_difference
-from hushvec_studies.retrieval.schema import SIDES, Configuration
 
 FORMAT = 2  # of study.json; 1 is a folder without "measured"
 RESULTS = "results.csv"
@@ -36,8 +35,8 @@ class Record:
 
     Args:
         rows: one for each k.
-        receipts: side -> the receipt of what was released there, for the sides with noise. Noise of a study comes from a seed: these
-            receipts say what was done, and are no claims of privacy.
+        receipts: side -> the receipt of what was released there. Noise of a study comes from a seed: these receipts say what was
+            done, and are no claims of privacy.
         promises: sentences of the index about what it promises whom.
         curves: attack -> {"k", "fpr", "tpr"}: its ROC curve at the largest k.
         ranks: place of the first document that answers each query among those returned, from 1; 0 where there is none.
@@ -52,7 +51,6 @@ class Record:
     queries_of: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for strict JSON."""
         return {
             "rows": [columns.to_json(row) for row in self.rows],
             "receipts": dict(self.receipts),
@@ -65,11 +63,7 @@ class Record:
 
     @classmethod
     def from_dict(cls, said: Mapping[str, Any]) -> Record:
-        """What `to_dict` said.
-
-        Raises:
-            ValueError, KeyError, TypeError: it is something else.
-        """
+        """What `to_dict` said; ValueError, KeyError, TypeError: it is something else."""
         if not said["rows"] or any(set(row) != set(columns.NAMES) for row in said["rows"]):
             raise ValueError("not a run of this version of hushvec")
         rows = tuple(columns.from_json(row) for row in said["rows"])
@@ -84,11 +78,7 @@ class Record:
 
 
 class StudyFolder:
-    """The folder of a study.
-
-    Args:
-        path: made by `open_for` if it is not there.
-    """
+    """The folder of a study, made by `open_for` if it is not there."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -98,9 +88,8 @@ class StudyFolder:
         """Begin a study in the folder, or go on with it. A folder without a run can be begun anew.
 
         Raises:
-            ValueError: it holds a study whose figures have another meaning; the first setting that differs is named. Or it holds
-                something else.
-            OSError: it cannot be written.
+            ValueError: it holds a study whose figures have another meaning (the first setting that differs is named) or something
+                else.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         said = self._said()
@@ -117,22 +106,14 @@ class StudyFolder:
             raise ValueError(f"{self.path}: holds a study of another configuration: {difference}; choose another folder")
 
     def configuration(self) -> Configuration:
-        """The configuration that the study was begun with.
-
-        Raises:
-            ValueError: there is no study in the folder.
-        """
+        """The configuration that the study was begun with; ValueError: there is no study in the folder."""
         said = self._said()
         if said is None:
             raise ValueError(f"{self.path}: must be the folder of a study, which has a {_STUDY}")
         return from_values(said["configuration"])
 
     def records(self) -> list[Record]:
-        """Every run that is done, in the order of tables.
-
-        Raises:
-            ValueError: a file that is not one of a run, or has another name than its content; it is named.
-        """
+        """Every run that is done, in the order of tables; ValueError names a file that is none."""
         return sorted(Measurements(self.path).all(Record.from_dict), key=lambda record: _place(record.rows[0]))
 
     def write_results(self) -> list[Row]:

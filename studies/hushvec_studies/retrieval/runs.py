@@ -1,25 +1,410 @@
-"""Doing the runs of a study: each is a measurement in its folder, made once."""
+"""One run: an index with this noise, what it finds, and what the attacks find out about it; and doing the runs of a study.
+
+Ranking measures are those of hushvec.retrieval: they agree with ir-measures to 1e-12, which takes fifty times as long (1.2 s for the
+15,531 queries of a run) and knows no recall of more relevant documents than there are places.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from datetime import datetime, timezone
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import hushvec
 from hushvec._util import validate
-from hushvec_studies.harness.commit import commit_of
-from hushvec_studies.harness.logs import Fact, stage
+from hushvec.audit.bootstrap import bootstrap
+from hushvec.audit.indexes.membership import MembershipResult, judge
+from hushvec.audit.indexes.shadows import Game, play
+from hushvec.audit.indexes.statistics import observe
+from hushvec.mechanisms import PrivUnit, PublicProjection
+from hushvec.retrieval import Estimate, PrivateIndex, ScoreNoise, VectorNoise
+from hushvec.retrieval.evaluation import Evaluation, compare, evaluate
+from hushvec_studies.harness.embeddings import embedder
+from hushvec_studies.harness.logs import stage
 from hushvec_studies.harness.measurements import Measurement, measured
-from hushvec_studies.harness.models import embedder
-from hushvec_studies.retrieval.columns import Row
-from hushvec_studies.retrieval.inputs import InputFolder, digest_of
+from hushvec_studies.harness.outputs import commit_of
+from hushvec_studies.retrieval.columns import FALSE_POSITIVE_RATES, RECALL_DEPTHS, Row, attack_column, empty_row
+from hushvec_studies.retrieval.configuration import Configuration
+from hushvec_studies.retrieval.inputs import InputFolder, Inputs, digest_of, drawn, load_inputs
 from hushvec_studies.retrieval.plan import Run
+from hushvec_studies.retrieval.prepared import Prepared, prepared_for
 from hushvec_studies.retrieval.records import RESULTS, Record, StudyFolder
-from hushvec_studies.retrieval.run import perform
-from hushvec_studies.retrieval.schema import Configuration
+
+# Names of runs as UUIDs of the fifth kind, below a name space of this package.
+_NAME_SPACE = uuid.uuid5(uuid.NAMESPACE_URL, "hushvec study")
+_CATEGORY_DEPTH = 10
+_EPSILON_COLUMNS = {"document": "epsilon_doc", "query": "epsilon_query", "score": "epsilon_score"}
+_NOISE_COLUMNS = {"document": "noise_doc", "query": "noise_query", "score": "noise_score"}
+# Points of a curve that are kept for figures.
+_CURVE_POINTS = 200
+
+
+def perform(run: Run, inputs: Path, config_hash: str, commit: str | None) -> Record:
+    """Do a run on the vectors of a folder; its name and the commit go into its rows.
+
+    All its randomness comes from the run's settings: the same run has the same figures.
+
+    Raises:
+        ValueError, TypeError: the inputs do not fit the settings, as with k above the number of documents.
+    """
+    start = time.perf_counter()
+    data = _inputs(inputs)
+    make_index = _maker(run, inputs)
+    prepared = prepared_for(run, data.digest)
+    with stage("index", documents=len(data.documents)) as facts:
+        index, build_seconds, facts["loaded"] = _index(run, data, make_index, prepared)
+    with stage("search", queries=len(data.queries)):
+        searched, evaluation = _evaluated(run, data, index)
+    row = empty_row() | _about(run, data, config_hash, commit) | _utility(run, data, searched, evaluation)
+    row["index_build_time_s"] = build_seconds
+    row |= _epsilons(run, index, searched)
+    row |= _difference(run, inputs, evaluation)
+    attacked, curves = _attacks(run, data, make_index, prepared)
+    row["timestamp"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    row["run_seconds"] = time.perf_counter() - start
+    return Record(
+        rows=tuple(row | attacked.get(k, {}) | _recall_at(k, evaluation) for k in run.ks),
+        receipts=_receipts(index, searched),
+        promises=tuple(index.describe()),
+        curves=curves,
+        ranks=ranks_of(data, searched.found),
+        queries_of=tuple(np.unique(data.groups, return_counts=True)[1].tolist()),
+    )
+
+
+# One set of inputs and its search without noise: runs come in the order of the plan, set by set.
+@lru_cache(maxsize=1)
+def _inputs(folder: Path) -> Inputs:
+    return load_inputs(folder)
+
+
+@lru_cache(maxsize=1)
+def _without_noise(run: Run, inputs: Path) -> Evaluation:
+    data = _inputs(inputs)
+    index = _maker(run, inputs)(_stream(run, "index"))
+    index.add(data.documents)
+    return _evaluated(run, data, index)[1]
+
+
+def _stream(run: Run, purpose: str) -> hushvec.Generator:
+    return hushvec.Generator.unsafe_seeded(run.seed(purpose))
+
+
+# ---- the index ----
+
+
+def _index(
+    run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex], prepared: Prepared | None
+) -> tuple[PrivateIndex, float, bool]:
+    """The index with its documents, the seconds that it took to build, now or when it was kept, and whether it was loaded."""
+    stream = _stream(run, "index")
+    kept = None if prepared is None else prepared.index(stream)
+    if kept is not None:
+        return *kept, True
+    index = make_index(stream)
+    began = time.perf_counter()
+    index.add(data.documents)
+    seconds = time.perf_counter() - began
+    if prepared is not None:
+        prepared.keep_index(index, seconds)
+    return index, seconds, False
+
+
+def _maker(run: Run, inputs: Path) -> Callable[[hushvec.Generator], PrivateIndex]:
+    """A function that makes the run's index, empty."""
+    data, projection = _inputs(inputs), _projection(run.projection, inputs)
+    columns = data.documents.shape[1] if projection is None else projection.output_dimension
+    noise: dict[str, Any] = {side: _noise(run, side, columns, len(data.documents)) for side in run.sides}
+
+    def make(generator: hushvec.Generator) -> PrivateIndex:
+        return PrivateIndex(
+            data.documents.shape[1],
+            documents=noise.get("document"),
+            queries=noise.get("query"),
+            scores=noise.get("score"),
+            store=run.configuration.retrieval.store,
+            projection=projection,
+            generator=generator,
+        )
+
+    return make
+
+
+@lru_cache(maxsize=1)
+def _projection(name: str, inputs: Path) -> PublicProjection | None:
+    kind, _, components = name.partition(":")
+    data = _inputs(inputs)
+    own = {row.tobytes() for row in data.documents}
+    public = data.public[[row.tobytes() not in own for row in data.public]]  # a text that both splits have is not public
+    if kind == "none":
+        return None
+    if kind == "mean":
+        return PublicProjection.mean_only(public)
+    return PublicProjection.fit(public, components=int(components) if components else "all", whiten=kind == "whiten")
+
+
+def _noise(run: Run, side: str, columns: int, documents: int) -> VectorNoise | ScoreNoise:
+    family, privacy = run.noise, run.configuration.privacy
+    assert family is not None
+    if side == "score":
+        assert run.epsilon is not None and family.scores is not None
+        return ScoreNoise(epsilon=run.epsilon, delta=privacy.delta, mechanism=family.scores)
+    if family.corpus_size:
+        assert run.epsilon is not None
+        mechanism = PrivUnit(epsilon=run.epsilon, dimension=columns, corpus_size=documents)
+        return VectorNoise(mechanism=mechanism, renormalize=privacy.renormalize)
+    assert family.vectors is not None
+    return VectorNoise(
+        epsilon=run.epsilon, delta=privacy.delta, mechanism=family.vectors, sigma=family.sigma, renormalize=privacy.renormalize
+    )
+
+
+# ---- utility ----
+
+
+class _Watched:
+    """An index whose answers are kept."""
+
+    def __init__(self, index: PrivateIndex) -> None:
+        self._index = index
+        self.answers: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._index, name)
+
+    def search(self, queries: Any, k: int = 10) -> Any:
+        answer = self._index.search(queries, k)
+        self.answers.append(answer)
+        return answer
+
+    @property
+    def found(self) -> NDArray[Any]:
+        return np.concatenate([answer.ids for answer in self.answers])
+
+
+def _evaluated(run: Run, data: Inputs, index: PrivateIndex) -> tuple[_Watched, Evaluation]:
+    settings = run.configuration
+    watched = _Watched(index)
+    evaluation = evaluate(
+        watched,
+        data.queries,
+        data.relevant,
+        k=_depths(run),
+        **settings.statistics.model_dump(),
+        seed=settings.seed,
+        clean=data.documents,
+        groups=data.groups,
+        latency_queries=settings.retrieval.latency_queries,
+    )
+    return watched, evaluation
+
+
+def _depths(run: Run) -> tuple[int, ...]:
+    """Depths that recall is measured at: those of the columns, as far as one search reaches, and the run's own."""
+    gumbel = "score" in run.sides and run.noise is not None and run.noise.scores == "gumbel"
+    deepest = max(run.ks) if gumbel else max(*run.ks, *RECALL_DEPTHS)
+    return tuple(sorted({*run.ks, *(depth for depth in RECALL_DEPTHS if depth <= deepest)}))
+
+
+def _utility(run: Run, data: Inputs, searched: _Watched, evaluation: Evaluation) -> Row:
+    row: Row = {}
+    for depth in RECALL_DEPTHS:
+        _put(row, f"recall_at_{depth}", evaluation.metrics.get(f"recall_at_{depth}"))
+    for name in ("mrr", "ndcg_at_10", "mean_cosine"):
+        _put(row, name, evaluation.metrics.get(name))
+    row["theoretical_cosine"] = evaluation.theoretical_cosine
+    for name in ("latency_mean_ms", "latency_std_ms", "latency_p99_ms", "peak_memory_gb"):
+        row[name] = _number(getattr(evaluation, name))
+    if searched.found.shape[1] >= _CATEGORY_DEPTH:
+        _put(row, "category_precision_at_10", _category_precision(run.configuration, data, searched.found))
+    return row
+
+
+def _category_precision(settings: Configuration, data: Inputs, found: NDArray[Any]) -> Estimate:
+    nearest = data.categories[found[:, :_CATEGORY_DEPTH].astype(np.int64)]
+    shares = (nearest == data.categories[data.query_documents][:, None]).mean(axis=1)
+    of = settings.statistics.model_dump()
+    return bootstrap({"precision": shares}, groups=data.groups, seed=settings.seed, limits=(0.0, 1.0), **of)["precision"]
+
+
+def ranks_of(data: Inputs, found: NDArray[Any]) -> tuple[int, ...]:
+    """The place of the first document that answers each query, from 1; 0 where none was returned."""
+    if data.judged is None:
+        hits = found == data.query_documents[:, None]
+    else:
+        hits = np.array([[document in answers for document in row] for row, answers in zip(found.tolist(), data.relevant)])
+    return tuple(np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, 0).tolist())
+
+
+def _recall_at(k: int, evaluation: Evaluation) -> Row:
+    row: Row = {"k": k}
+    _put(row, "recall_at_k", evaluation.metrics[f"recall_at_{k}"])
+    return row
+
+
+def _difference(run: Run, inputs: Path, evaluation: Evaluation) -> Row:
+    """Paired with the same searches without noise."""
+    if run.noise is None or "recall_at_1" not in evaluation.metrics:
+        return {}
+    clean = _without_noise(Run(run.configuration, "none", (), None, math.inf, run.projection, _depths(run)), inputs)
+    test = compare(evaluation, clean, "recall_at_1")
+    row: Row = {"recall_at_1_p_value": test.p_value, "recall_at_1_cohens_d": _number(test.cohens_d)}
+    _put(row, "recall_at_1_difference", test.difference)
+    return row
+
+
+# ---- attacks ----
+
+
+def _attacks(
+    run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex], prepared: Prepared | None
+) -> tuple[dict[int, Row], dict[str, Any]]:
+    """Columns of the attacks for each k, and the curves at the largest k. All of them see the same game."""
+    attacks = _attacks_on(run)
+    if not attacks:
+        return {}, {}
+    kept = None if prepared is None else prepared.attack()
+    with stage("attack models", shadow_models=run.configuration.attack.shadow_models, loaded=kept is not None):
+        game, classifiers = (_played(run, data, make_index), {}) if kept is None else kept
+    rows: dict[int, Row] = {}
+    curves: dict[str, Any] = {}
+    with stage("attacks", attacks=len(attacks), ks=len(run.ks)):
+        of_rows = {attack: _judged(run, game, attack) for attack in attacks if attack == "released"}
+        for k in run.ks:
+            cut = game.at(k)
+            classifiers[k] = observe(cut, classifiers.get(k)).classifier
+            results = {attack: of_rows[attack] if attack in of_rows else _judged(run, cut, attack) for attack in attacks}
+            rows[k] = _attack_row(run, game, results)
+            if k == max(run.ks):
+                curves = {attack: _curve(result, k) for attack, result in results.items()}
+    if prepared is not None and kept is None:
+        prepared.keep_attack(game, classifiers)
+    return rows, curves
+
+
+def _played(run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex]) -> Game:
+    settings = run.configuration.attack
+    candidates, queries = data.asked
+    if settings.own_vector:
+        queries = np.concatenate([queries, data.documents[candidates][:, None, :]], axis=1)
+    places = drawn(len(candidates), settings.candidates, run.configuration.seed)
+    return play(
+        make_index,
+        data.documents[candidates[places]],
+        queries[places],
+        k=max(run.ks),
+        shadow_models=settings.shadow_models,
+        target_models=settings.target_models,
+        seed=run.seed("game"),
+    )
+
+
+def _attacks_on(run: Run) -> tuple[str, ...]:
+    """Those asked for, where they say something: released rows tell what their noise leaves, plain ones tell everything.
+
+    With noise on scores too, the claim that stands in a run's row may be that of the scores, which does not cover rows.
+    """
+    with_rows = "document" in run.sides and "score" not in run.sides
+    return tuple(attack for attack in run.configuration.attack.attacks if attack != "released" or with_rows)
+
+
+def _judged(run: Run, game: Game, attack: str) -> MembershipResult:
+    return judge(game, attack=attack, fprs=FALSE_POSITIVE_RATES, claim="index", **run.configuration.statistics.model_dump())
+
+
+def _attack_row(run: Run, game: Game, results: Mapping[str, MembershipResult]) -> Row:
+    row: Row = {
+        "num_candidates": len(game.documents),
+        "attack_queries": game.queries.shape[1],
+        "shadow_models": len(game.shadows),
+        "target_models": len(game.targets),
+        "exposed": any(result.exposed for result in results.values()),
+    }
+    for attack, result in results.items():
+        _put(row, attack_column(attack, "auc"), result.auc)
+        for fpr in FALSE_POSITIVE_RATES:
+            _put(row, attack_column(attack, f"tpr_{fpr:g}_fpr"), result.tpr[fpr])
+        row[attack_column(attack, "epsilon_lower")] = result.epsilon_lower
+    some = next(iter(results.values()))
+    claimed = some.epsilon_claimed is not None
+    row["epsilon_claimed"], row["delta_claimed"] = (some.epsilon_claimed, some.delta) if claimed else (math.inf, None)
+    for fpr in FALSE_POSITIVE_RATES:
+        row[f"tpr_{fpr:g}_fpr_bound"] = some.bound[fpr]
+    row["auc_bound"] = some.bound["auc"]
+    if "logistic" in results:
+        row["avg_membership_score"] = results["logistic"].avg_membership_score
+    return row
+
+
+def _curve(result: MembershipResult, k: int) -> dict[str, Any]:
+    """A curve thin enough to keep: every corner at the left end, where rates are small, and some further on."""
+    rates = result.roc
+    places = np.unique(np.geomspace(1, len(rates.fpr), _CURVE_POINTS).astype(int) - 1)
+    return {"k": k, "fpr": [float(rates.fpr[place]) for place in places], "tpr": [float(rates.tpr[place]) for place in places]}
+
+
+# ---- what a row says of the run itself ----
+
+
+def _about(run: Run, data: Inputs, config_hash: str, commit: str | None) -> Row:
+    settings = run.configuration
+    return {
+        "run_id": str(uuid.uuid5(_NAME_SPACE, config_hash)),
+        "git_commit": commit,
+        "config_hash": config_hash,
+        **_facts_of(run),
+        "embedding_model": settings.embedding.model,
+        "dataset_split": settings.data.split,
+        "num_documents": len(data.documents),
+        "num_queries": len(data.queries),
+        "study": settings.name,
+        "delta": settings.privacy.delta,
+        "queries_per_document": settings.queries.per_document,
+        "hushvec_version": hushvec.__version__,
+    }
+
+
+def _epsilons(run: Run, index: PrivateIndex, searched: _Watched) -> Row:
+    """Epsilon and mechanism of each side; a noise of given sigma has the epsilon that it buys."""
+    row: Row = dict.fromkeys(_EPSILON_COLUMNS.values(), math.inf) | dict.fromkeys(_NOISE_COLUMNS.values(), "none")
+    for side in run.sides:
+        assert run.noise is not None
+        row[_EPSILON_COLUMNS[side]] = run.epsilon if run.epsilon is not None else _receipt(index, searched, side).epsilon
+        row[_NOISE_COLUMNS[side]] = run.noise.scores if side == "score" else run.noise.vectors
+    return row
+
+
+def _receipt(index: PrivateIndex, searched: _Watched, side: str) -> Any:
+    if side == "document":
+        return index.receipts[-1]
+    return getattr(searched.answers[0], f"{side}_receipt")
+
+
+def _receipts(index: PrivateIndex, searched: _Watched) -> dict[str, Any]:
+    found = {side: _receipt(index, searched, side) if side != "document" or index.receipts else None for side in _EPSILON_COLUMNS}
+    return {side: receipt.to_dict() for side, receipt in found.items() if receipt is not None}
+
+
+def _put(row: Row, name: str, estimate: Estimate | None) -> None:
+    if estimate is not None:
+        row[name], row[f"{name}_ci_lower"], row[f"{name}_ci_upper"] = estimate.value, estimate.low, estimate.high
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
+
+
+# ---- doing the runs of a study ----
+
 
 EMBEDDINGS = "embeddings"
 
@@ -29,13 +414,7 @@ Perform = Callable[[Run, Path, str, str | None], Record]
 
 @dataclass(frozen=True)
 class RunOnInputs(Measurement):
-    """What one file of the folder is of.
-
-    Args:
-        run: what to do.
-        inputs: folder with its vectors.
-        commit: for the column git_commit.
-    """
+    """What one file of the folder is of: a run on a folder of vectors, and the commit for its rows."""
 
     run: Run
     inputs: Path
@@ -47,7 +426,6 @@ class RunOnInputs(Measurement):
 
     @cached_property
     def digest(self) -> str:
-        """The config_hash."""
         return self.run.fingerprint(digest_of(self.inputs), hushvec.__version__)
 
     @property
@@ -60,12 +438,10 @@ class Done:
     """What `do_runs` did.
 
     Args:
-        folder: of the study.
         runs: how many the command asked for.
         before: how many of them were there already.
         rows: all rows of the study, those of other commands among them.
-        left_out: why documents of the source are not in the study (`data.min_tokens`, another category, second copies), and how many
-            for each reason.
+        left_out: why documents of the source are not in the study, and how many for each reason.
     """
 
     folder: Path
@@ -75,7 +451,6 @@ class Done:
     left_out: tuple[tuple[str, int], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for strict JSON."""
         return {
             "folder": str(self.folder),
             "results": str(self.folder / RESULTS),
@@ -99,32 +474,22 @@ def do_runs(
     """Do runs, leave out those that the folder has, and write results.csv.
 
     Args:
-        configuration: of the study.
         runs: of hushvec_studies.retrieval.plan, for this configuration.
         folder: of the study; new, or one that was begun with this configuration.
         workers: processes, one thread each. 0: in this process, with as many threads as its libraries use, which may change the last
             bits of figures behind a public map that is fitted.
         embedder: model name -> model; used in this process only.
         perform: does a run; a function of a module, which a new process can import.
-        progress: show a bar to a person.
-
-    Returns:
-        What was done.
 
     Raises:
         ValueError, TypeError: bad arguments; texts that cannot be used; a folder of another study.
-        OSError: a file cannot be read or written.
         ChildProcessError: a worker died.
 
     Guarantees:
         Every run that ends is in the folder before the next one of its worker begins. Stop the study at any moment, by whatever
         signal, and the same call does the runs that are missing and no others; the figures are those of a study that was not stopped,
-        for any number of workers (all but those of the clock and the machine: `hushvec_studies.retrieval.columns.OF_THE_MOMENT`).
-
-    Edge cases:
-        Several processes may work in one folder: at worst they do a run twice, and its file is there once. Whoever ends last writes
-        results.csv for all. A program that calls this with workers has to do so below `if __name__ == "__main__":`, as workers
-        import it.
+        for any number of workers (all but those of the clock and the machine: `OF_THE_MOMENT` of the columns).
+        Several processes may work in one folder: at worst they do a run twice, and its file is there once.
     """
     validate.whole_number("workers", workers, at_least=0)
     place = StudyFolder(folder)
@@ -145,25 +510,21 @@ def do_runs(
 
 
 def row_of(one: RunOnInputs, perform: Perform) -> dict[str, Any]:
-    """Do a run; its record, ready for JSON.
-
-    Raises:
-        ValueError, TypeError: settings that do not fit the texts; the message begins with the run.
-    """
+    """Do a run; its record, ready for JSON. Errors about settings that do not fit the texts begin with the run."""
     try:
-        with stage("run", config_hash=one.digest, **_facts_of(one.run)):
+        with stage("run", config_hash=one.digest, epsilon=one.run.epsilon, **_facts_of(one.run)):
             return perform(one.run, one.inputs, one.digest, one.commit).to_dict()
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"run {one.label!r}: {error}") from error
 
 
-def _facts_of(run: Run) -> dict[str, Fact]:
+def _facts_of(run: Run) -> dict[str, Any]:
+    """What a row and a log say of the run."""
     return {
         "mechanism": run.mechanism,
         "sides": "+".join(run.sides) or "none",
         "noise": "none" if run.noise is None else run.noise.name,
-        "epsilon": run.epsilon,
         "projection": run.projection,
         "seed": run.configuration.seed,
     }

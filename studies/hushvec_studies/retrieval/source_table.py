@@ -7,6 +7,7 @@ import argparse
 import math
 from pathlib import Path
 
+from hushvec_studies.harness.tables import interval_text
 from hushvec_studies.retrieval.columns import ATTACKS, attack_column, read_rows
 from hushvec_studies.retrieval.findings import epsilon_of, finding
 
@@ -17,7 +18,7 @@ HEADER = (
 
 
 def interval(row, name):
-    return "" if row[name] is None else f"{row[name]:.3f} [{row[f'{name}_ci_lower']:.3f}, {row[f'{name}_ci_upper']:.3f}]"
+    return "" if row[name] is None else interval_text(row[name], row[f"{name}_ci_lower"], row[f"{name}_ci_upper"])
 
 
 def bound(row):

@@ -8,7 +8,7 @@ from email.utils import parseaddr
 from pathlib import Path
 
 from hushvec.data import records as records_that_ship
-from hushvec_studies.harness.json_lines import objects_of
+from hushvec_studies.harness.texts import objects_of
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 SENTENCES = SHARED / "pii_synth.json"
@@ -37,7 +37,6 @@ class Document:
     """A private text.
 
     Args:
-        text: as it is.
         gold: surface strings of personal data that it holds, by the data's own labels.
         identifying: those of them that point to somebody whom no public text names, and are not just part of a common word.
     """
@@ -48,31 +47,21 @@ class Document:
 
 
 def every_record(path):
-    """The records of pii_synth.json as they are."""
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
 def records(path, count, seed, *, parity=1):
-    """Records of synthetic sentences with gold spans, in random order.
-
-    Args:
-        path: pii_synth.json.
-        count: how many at most; None: all.
-        seed: of the order.
-        parity: template_id modulo 2. The rules of hushvec.text were tuned on the even ones.
-    """
+    """Records of synthetic sentences with gold spans, in random order, of one parity of template_id: rules were tuned on 0."""
     chosen = [record for record in every_record(path) if record["template_id"] % 2 == parity]
     random.Random(seed).shuffle(chosen)
     return chosen[:count]
 
 
 def sentences(path, count, seed, *, parity=1):
-    """The same as documents."""
     return [sentence(record) for record in records(path, count, seed, parity=parity)]
 
 
 def sentence(record):
-    """One record as a document."""
     spans = record["spans"]
     return Document(
         record["full_text"],

@@ -23,13 +23,7 @@ E5_DOCUMENTS = 40
 
 
 class Judge:
-    """Unit rows for texts; a text is embedded once in a process.
-
-    Args:
-        name: for tables.
-        embed: list of texts -> rows.
-        documents: how many of a list it judges; None: all.
-    """
+    """Unit rows for texts; a text is embedded once in a process. `documents`: how many of a list it judges; None: all."""
 
     def __init__(self, name, embed, documents=None):
         self.name, self.documents = name, documents
@@ -37,7 +31,6 @@ class Judge:
         self._known = {}
 
     def learn(self, texts, rows):
-        """Rows that are known already."""
         self._known.update(zip(texts, rows, strict=True))
 
     def __call__(self, texts):
@@ -58,11 +51,7 @@ def unit(rows):
 
 
 class Remembering:
-    """An embedder that embeds a text once: `embed` for hushvec, the tokenizer of the model passed through.
-
-    Args:
-        model: with `embed`.
-    """
+    """An embedder that embeds a text once: `embed` for hushvec, the tokenizer of the model passed through."""
 
     def __init__(self, model):
         self._judge = Judge("the embedder", model.embed)

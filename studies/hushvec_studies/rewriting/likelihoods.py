@@ -15,10 +15,7 @@ from scipy.spatial.distance import cdist
 def scores(mechanism, released, candidates):
     """float [rows, candidates], larger is likelier; a release without noise ("none") is scored as a Gaussian one.
 
-    Args:
-        mechanism: its name.
-        released: rows as they came out.
-        candidates: rows as they would have gone in, the same for all released rows; for "privunit" unit rows.
+    Candidates are rows as they would have gone in, the same for all released rows; for "privunit" unit rows.
     """
     if mechanism == "laplacian":
         return -cdist(released, candidates, "cityblock")
@@ -36,13 +33,7 @@ def scores_of_own(mechanism, released, candidates):
 
 
 def found_within(scored, own, guesses):
-    """For each row, the probability that the true candidate is among the first so many, ties in random order.
-
-    Args:
-        scored: [rows, candidates].
-        own: the true candidate of each row.
-        guesses: k.
-    """
+    """For each row, the probability that the true candidate, `own`, is among the first so many, ties in random order."""
     rows = np.arange(len(scored))
     true = scored[rows, own][:, None]
     better = (scored > true).sum(axis=1)

@@ -6,14 +6,7 @@ from hushvec_studies.rewriting import metrics, results
 
 
 def columns(documents, outputs, judges, seed):
-    """Leak, similarity by each judge, how often an output is nearer to its own input than to another's, and length.
-
-    Args:
-        documents: the private ones.
-        outputs: one text for each.
-        judges: of `judges`.
-        seed: of resampling.
-    """
+    """Leak, similarity by each judge, how often an output is nearer to its own input than to another's, and length."""
     row = {"n": len(documents)} | leak(documents, outputs, seed)
     for judge in judges:
         made, given = judge(outputs[: judge.documents]), judge([one.text for one in documents[: judge.documents]])

@@ -30,12 +30,8 @@ def leaked(output, strings):
 
 
 def share(hits, totals, seed=0):
-    """Pooled share of all strings, sum of hits / sum of totals; its error by resampling documents.
-
-    Args:
-        hits, totals: one number for each document.
-        seed: of the resampling.
-    """
+    """Pooled share of all strings, sum of hits / sum of totals (one of each for a document); its error by resampling
+    documents."""
     hits, totals = np.asarray(hits, float), np.asarray(totals, float)
     if totals.sum() == 0:
         return Estimate(float("nan"), float("nan"), 0)
@@ -59,7 +55,6 @@ def cosines(left, right):
 
 
 def length_ratio(text, output):
-    """Characters out per character in."""
     return len(output) / len(text)
 
 
@@ -103,12 +98,7 @@ def is_exact(text, output):
 def won_against_others(outputs, inputs, seed=0, others=50):
     """For each document: how often its output is nearer to its own input than to another document's; 0.5 by chance.
 
-    Unlike a cosine this does not depend on how crowded an embedder's vectors are.
-
-    Args:
-        outputs, inputs: unit rows, in the same order.
-        seed: of the choice of other documents.
-        others: how many for each.
+    Unlike a cosine this does not depend on how crowded an embedder's vectors are. Rows are unit rows, in the same order.
     """
     count = len(inputs)
     step = np.random.default_rng(seed).integers(1, count, size=(count, min(others, count - 1)))

@@ -7,12 +7,7 @@ from hushvec_studies.rewriting.judges import Remembering, unit
 
 
 def minilm(folder, posts):
-    """The embedder whose vectors are noised; embeds a text once.
-
-    Args:
-        folder: written by studies/hushvec_studies/embeddings/posts.py for these posts, or None.
-        posts: as read from their file.
-    """
+    """The embedder whose vectors are noised; embeds a text once. `folder`: of `embeddings/posts.py` for these posts, or None."""
     model = Remembering(MiniLMEmbedder())
     if folder is not None:
         model.learn(*_embedded_posts(folder, posts))

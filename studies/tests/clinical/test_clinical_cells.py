@@ -15,8 +15,7 @@ from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec_studies.clinical.agreement import Agreement, agreements, measure_agreement
 from hushvec_studies.clinical.cell import Cell, measure, prepared, ranks_of
 from hushvec_studies.clinical.cohort import COHORTS, Population, Recorded, Strengths
-from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, PRIVUNIT, PRIVUNIT_CORPUS
-from hushvec_studies.clinical.theory import expected_top_1
+from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, PRIVUNIT, PRIVUNIT_CORPUS, expected_top_1
 
 pytestmark = pytest.mark.ranks
 

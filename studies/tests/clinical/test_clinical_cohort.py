@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hushvec_studies.clinical import maps
+from hushvec_studies.clinical import contenders
 from hushvec_studies.clinical.cohort import COHORTS, Population, Recorded, Strengths
 
 D = 256
@@ -115,7 +115,7 @@ def test_no_patient_helps_to_fit_the_map(tmp_path, name):
         if replaced is not None:
             changed[replaced] += 1
         recorded = Recorded(saved(tmp_path, changed))
-        digests.append(maps.fitted(name, recorded, 50, 30).digest)
+        digests.append(contenders.fitted(name, recorded, 50, 30).digest)
     assert digests[0] == digests[1] != digests[2]  # of three rows the first is a patient
 
 

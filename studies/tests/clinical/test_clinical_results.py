@@ -9,10 +9,9 @@ import pytest
 from hushvec.audit.indexes.bounds import identification_bound
 from hushvec.mechanisms import EmpiricalGaussian, PrivUnit
 from hushvec.noise.calibration import gaussian_sigma
-from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, PRIVUNIT, PRIVUNIT_CORPUS
+from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, PRIVUNIT, PRIVUNIT_CORPUS, expected_top_1
 from hushvec_studies.clinical.findings import bought, classical, disagreements, sentences
 from hushvec_studies.clinical.plan import MAIN_EPSILON
-from hushvec_studies.clinical.theory import expected_top_1
 
 ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "studies" / "hushvec_studies" / "clinical" / "results"

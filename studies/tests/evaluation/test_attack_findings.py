@@ -1,7 +1,14 @@
 """Sentences about the other attacks say what intervals carry, and no more."""
 
-from hushvec_studies.evaluation.attacks.findings import attack_choice, attack_results, attack_sentences, main_figures, title
-from hushvec_studies.evaluation.findings import settings_text, task_results
+from hushvec_studies.evaluation.findings import (
+    attack_choice,
+    attack_results,
+    attack_sentences,
+    main_figures,
+    settings_text,
+    task_results,
+    title,
+)
 
 TASK = "notes, private documents"
 

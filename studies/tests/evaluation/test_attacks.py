@@ -7,12 +7,10 @@ from evaluation.invented import class_rows
 import hushvec as hv
 from hushvec.audit.indexes.bounds import identification_bound, membership_bound
 from hushvec.audit.indexes.row_laws import log_densities
-from hushvec_studies.evaluation.attacks import membership, words
-from hushvec_studies.evaluation.attacks.alignment import named_by_stranger, stranger
-from hushvec_studies.evaluation.attacks.figures import FAILS, OPEN, SUCCEEDS, exceeds, outcome
-from hushvec_studies.evaluation.attacks.likelihoods import log_likelihoods, log_ratios
-from hushvec_studies.evaluation.attacks.linear import trained
-from hushvec_studies.evaluation.attacks.recognition import attack_interval, recognized_rows, released_codes
+from hushvec_studies.evaluation.attacks import decoders, rows
+from hushvec_studies.evaluation.attacks.decoders import named_by_stranger, stranger, trained
+from hushvec_studies.evaluation.attacks.measure import FAILS, OPEN, SUCCEEDS, exceeds, outcome
+from hushvec_studies.evaluation.attacks.rows import attack_interval, log_likelihoods, log_ratios, recognized_rows, released_codes
 from hushvec_studies.evaluation.contenders import CODEBOOK, MECHANISMS, PRIVUNIT, clean, contender
 
 PUBLIC, PRIVATE = class_rows(240, 8, seed=1, spread=1.0)[0], class_rows(120, 8, seed=2, spread=1.0)[0]
@@ -81,7 +79,7 @@ def test_two_rows_are_told_apart_as_often_as_the_claim_allows_and_no_more(name):
     def hits(epsilon):
         found, released, behind = made(name, epsilon, rows=pairs)
         ratios = log_ratios(found, released, behind, behind[::-1])
-        return attack_interval(membership.told_apart(ratios, np.random.default_rng(0)), 1 - 2e-4)
+        return attack_interval(rows.told_apart(ratios, np.random.default_rng(0)), 1 - 2e-4)
 
     bound = identification_bound(1.0, 0.0, 2)
     right = hits(1.0)
@@ -90,7 +88,7 @@ def test_two_rows_are_told_apart_as_often_as_the_claim_allows_and_no_more(name):
 
 
 def test_members_are_one_of_each_couple():
-    inside = membership.members(10, np.random.default_rng(0))
+    inside = rows.members(10, np.random.default_rng(0))
     assert (inside.reshape(-1, 2).sum(axis=1) == 1).all()
     assert 0 < inside[::2].sum() < 5
 
@@ -99,14 +97,14 @@ def test_members_explain_the_releases():
     """With little noise members are told from others; with much they are not: half of 60 by chance, 8 deviations are 31."""
     for epsilon, sure in ((200.0, True), (0.05, False)):
         found, released, behind = made("gaussian", epsilon)
-        inside = membership.members(len(behind), np.random.default_rng(1))
-        scores = membership.explained(found, released[inside], behind)
+        inside = rows.members(len(behind), np.random.default_rng(1))
+        scores = rows.explained(found, released[inside], behind)
         above = (scores[inside][:, None] > scores[~inside][None, :]).mean()
         assert above > 0.99 if sure else 0.3 < above < 0.7
 
 
 def test_equal_scores_are_put_in_random_order():
-    broken = membership.ties_broken(np.repeat([0.0, 1.0], 500), np.random.default_rng(0))
+    broken = rows.ties_broken(np.repeat([0.0, 1.0], 500), np.random.default_rng(0))
     assert len(np.unique(broken)) == 1000 and broken[:500].max() < broken[500:].min()
 
 
@@ -124,19 +122,19 @@ def test_a_linear_map_is_found():
 
 def test_words_of_texts():
     public = ["the red apple"] * 5 + ["the green pear"] * 5 + ["the car"] * 90
-    known, asked = words.word_tables(public, ["a red car"] * 12 + ["apple"] * 3 + ["nothing"] * 5)
+    known, asked = decoders.word_tables(public, ["a red car"] * 12 + ["apple"] * 3 + ["nothing"] * 5)
     # car is too frequent, apple is in too few private texts, pear and green are in none
     assert known.sum(axis=0).tolist() == [5] and asked.sum(axis=0).tolist() == [12]
-    assert words.word_tables(["a"], ["b"])[1].shape == (1, 0)
+    assert decoders.word_tables(["a"], ["b"])[1].shape == (1, 0)
 
 
 def test_areas_by_hand():
     """Texts 0 and 1 have the word. 0 is above both others, 1 above one and equal to the other."""
     present = np.array([[True], [True], [False], [False]])
-    places = words.places(np.array([[3.0], [2.0], [2.0], [1.0]]), present)
+    places = decoders.places(np.array([[3.0], [2.0], [2.0], [1.0]]), present)
     assert places.ravel().tolist() == [1.0, 0.75, 0.0, 0.0]
     many = np.repeat(places, 10, axis=0), np.repeat(present, 10, axis=0)
-    area = words.mean_area(*many, 0.95, 200, np.random.default_rng(0))
+    area = decoders.mean_area(*many, 0.95, 200, np.random.default_rng(0))
     assert area.value == 0.875 and 0.75 <= area.low <= area.high <= 1.0
 
 
@@ -148,8 +146,8 @@ def test_words_are_read_without_noise_and_not_in_noise():
     for noise, least, most in ((0.0, 0.98, 1.0), (100.0, 0.4, 0.6)):
         seen = rows + noise * rng.standard_normal(rows.shape).astype(np.float32)
         decoder = trained(seen[:1000], present[:1000])
-        places = words.places(decoder(seen[1000:]), present[1000:])
-        area = words.mean_area(places, present[1000:], 0.95, 100, rng)
+        places = decoders.places(decoder(seen[1000:]), present[1000:])
+        area = decoders.mean_area(places, present[1000:], 0.95, 100, rng)
         assert least <= area.value <= most
 
 
@@ -203,4 +201,4 @@ def test_a_bound_is_exceeded_by_more_than_luck():
 def test_clean_rows_are_told_apart():
     found = clean()
     behind = found.beside(PRIVATE)
-    assert membership.told_apart(log_ratios(found, behind, behind, np.roll(behind, 1, axis=0)), np.random.default_rng(0)).all()
+    assert rows.told_apart(log_ratios(found, behind, behind, np.roll(behind, 1, axis=0)), np.random.default_rng(0)).all()

@@ -3,10 +3,8 @@
 import pytest
 from evaluation.invented import beir_folder, write_lines
 
-from hushvec_studies.evaluation.collection import own
-from hushvec_studies.evaluation.sources import SCIFACT, paths_of
-from hushvec_studies.harness.json_lines import records_of
-from hushvec_studies.harness.judgments import grades_of
+from hushvec_studies.evaluation.collection import SCIFACT, own, paths_of
+from hushvec_studies.harness.texts import grades_of, records_of
 
 
 def test_a_beir_folder(tmp_path):

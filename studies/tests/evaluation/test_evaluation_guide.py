@@ -6,13 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from hushvec_studies.evaluation.attacks.figures import exceeds, outcome
-from hushvec_studies.evaluation.attacks.findings import attack_choice, attack_results, attack_sentences, main_figures, title
-from hushvec_studies.evaluation.findings import SUCCEEDS, choice, refutes, sentences, task_results, verdict
-from hushvec_studies.evaluation.report.page import page_of
-from hushvec_studies.evaluation.rewritten import LEAK, MEANING, UNRELATED
-from hushvec_studies.evaluation.sources import SOURCES, titled
-from hushvec_studies.evaluation.text_findings import text_sentence
+from hushvec_studies.evaluation.attacks.measure import exceeds, outcome
+from hushvec_studies.evaluation.collection import SOURCES, titled
+from hushvec_studies.evaluation.findings import (
+    SUCCEEDS,
+    attack_choice,
+    attack_results,
+    attack_sentences,
+    choice,
+    main_figures,
+    refutes,
+    sentences,
+    task_results,
+    title,
+    verdict,
+)
+from hushvec_studies.evaluation.report import page_of
+from hushvec_studies.evaluation.texts import LEAK, MEANING, UNRELATED, text_sentence
 
 ROOT = Path(__file__).parents[3]
 STUDY = json.loads((ROOT / "studies/hushvec_studies/evaluation/results/evaluation.json").read_text())

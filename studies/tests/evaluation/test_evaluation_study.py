@@ -102,7 +102,7 @@ def test_options_that_are_refused(tmp_path, given, said):
 
 
 def test_a_stranger_that_is_not_installed_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("hushvec_studies.evaluation.attacks.alignment.find_spec", lambda name: None)
+    monkeypatch.setattr("hushvec_studies.evaluation.attacks.decoders.find_spec", lambda name: None)
     finished = study(tmp_path, "--data", tmp_path, "--strangers", "wordllama")
     assert_one_line(finished, "strangers: wordllama needs the package wordllama, which is not installed")
     assert not (tmp_path / "out").exists()

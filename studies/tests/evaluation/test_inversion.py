@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from hushvec_studies.evaluation.attacks.inversion import Search, words_of
-from hushvec_studies.evaluation.attacks.measure_inversion import EXACT, FOUND, NAMED, START, measure_inversion
-from hushvec_studies.evaluation.attacks.targets import sought
-from hushvec_studies.evaluation.cell import Cell
+from hushvec_studies.evaluation.attacks.inversion import EXACT, FOUND, NAMED, START, Search, measure_inversion, words_of
+from hushvec_studies.evaluation.attacks.measure import sought
+from hushvec_studies.evaluation.cells import Cell
 from hushvec_studies.evaluation.vectors import Labelled
-from hushvec_studies.harness.models import HashedWords
+from hushvec_studies.harness.embeddings import HashedWords
 
 WORDS = ["my", "card", "was", "stolen", "lost", "where", "is", "new", "pin", "money", "top", "up", "abroad", "refund"]
 MODEL = HashedWords()

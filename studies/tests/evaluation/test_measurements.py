@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 from evaluation.invented import class_rows
 
-from hushvec_studies.evaluation.cell import Cell
-from hushvec_studies.evaluation.labels import BY_CODE, CENTROID, PROBE, by_code, measure_labels, nearest_centroid
-from hushvec_studies.evaluation.search import measure_search
+from hushvec_studies.evaluation.cells import (
+    BY_CODE,
+    CENTROID,
+    PROBE,
+    Cell,
+    by_code,
+    measure_labels,
+    measure_search,
+    nearest_centroid,
+)
 from hushvec_studies.evaluation.vectors import Labelled, Posts, Searched
 
 ROWS, CLASSES = class_rows(400, 8, seed=1)

@@ -5,7 +5,7 @@ import pytest
 from evaluation.invented import class_rows
 
 import hushvec as hv
-from hushvec_studies.evaluation.attacks.recognition import attack_interval, bounds, recognized_rows, released_codes
+from hushvec_studies.evaluation.attacks.rows import attack_interval, bounds, recognized_rows, released_codes
 from hushvec_studies.evaluation.contenders import CODEBOOK, MECHANISMS, clean, contender
 
 PUBLIC, PRIVATE = class_rows(240, 8, seed=1, spread=1.0)[0], class_rows(120, 8, seed=2, spread=1.0)[0]

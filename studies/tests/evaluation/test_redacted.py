@@ -7,7 +7,8 @@ import re
 import pytest
 from evaluation.test_vectors import pack
 
-from hushvec_studies.evaluation.redacted import (
+from hushvec_studies.evaluation.collection import SENTENCES, TAB
+from hushvec_studies.evaluation.texts import (
     BY_INFORMATION,
     DIRECT,
     HIDDEN,
@@ -18,9 +19,8 @@ from hushvec_studies.evaluation.redacted import (
     QUASI,
     ratio,
     text_cell,
+    text_sentence,
 )
-from hushvec_studies.evaluation.sources import SENTENCES, TAB
-from hushvec_studies.evaluation.text_findings import text_sentence
 
 MAIL, NUMBER = "jane@example.com", "192.0.2.7"
 OF = {"confidence": 0.95, "resamples": 200, "seed": 1}

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from hushvec_studies.evaluation.rewritten import (
+from hushvec_studies.evaluation.texts import (
     AS_IT_IS,
     BITS,
     LEAK,
@@ -20,9 +20,9 @@ from hushvec_studies.evaluation.rewritten import (
     Sentences,
     by_words,
     measure_rewriting,
+    rewriting_sentence,
     sentences,
 )
-from hushvec_studies.evaluation.text_findings import rewriting_sentence
 
 NAMES = ["Miranda", "Gustavo", "Ottilie", "Bernard", "Yolanda", "Quentin"]
 

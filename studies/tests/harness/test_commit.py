@@ -2,7 +2,7 @@
 
 import pytest
 
-from hushvec_studies.harness.commit import commit_of
+from hushvec_studies.harness.outputs import commit_of
 
 HASH = "0123456789abcdef0123456789abcdef01234567"
 

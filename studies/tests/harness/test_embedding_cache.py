@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from hushvec_studies.harness import embedding_cache
-from hushvec_studies.harness.embedding_cache import SHARD, DamagedShardWarning, EmbeddingCache
+from hushvec_studies.harness import embeddings
+from hushvec_studies.harness.embeddings import SHARD, DamagedShardWarning, EmbeddingCache
 
 TEXTS = [f"text number {number}" for number in range(20)]
 
@@ -72,7 +72,7 @@ def test_any_name_of_a_model_is_one_folder(tmp_path, name):
 
 
 def test_files_of_at_most_a_shard_and_progress(tmp_path, monkeypatch):
-    monkeypatch.setattr(embedding_cache, "SHARD", 8)
+    monkeypatch.setattr(embeddings, "SHARD", 8)
     cache, seen = EmbeddingCache(tmp_path, Model()), []
     cache.embed(TEXTS[:4], seen.append)
     cache.embed([*TEXTS, TEXTS[0], TEXTS[-1]], seen.append)
@@ -175,20 +175,20 @@ def test_a_model_of_another_dimension(tmp_path):
 KILLED = """
 import os, signal, sys
 import numpy as np
-from hushvec_studies.harness import embedding_cache
-embedding_cache.SHARD = 4
+from hushvec_studies.harness import embeddings
+embeddings.SHARD = 4
 class Model:
     model_id = "tests/model"
     def embed(self, texts):
         if "text number 9" in texts:
             os.kill(os.getpid(), signal.SIGKILL)
         return np.stack([np.random.default_rng(list(text.encode())).normal(size=6) for text in texts]).astype(np.float32)
-embedding_cache.EmbeddingCache(sys.argv[1], Model()).embed([f"text number {n}" for n in range(20)])
+embeddings.EmbeddingCache(sys.argv[1], Model()).embed([f"text number {n}" for n in range(20)])
 """
 
 
 def test_a_killed_process_keeps_whole_files(tmp_path):
-    source = Path(embedding_cache.__file__).parents[2]
+    source = Path(embeddings.__file__).parents[2]
     finished = subprocess.run(
         [sys.executable, "-c", KILLED, str(tmp_path)], env={**os.environ, "PYTHONPATH": str(source)}, check=False
     )

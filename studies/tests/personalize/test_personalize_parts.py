@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from hushvec_studies.personalize.coding import Coded, coding_of, fitted_tokenizer
-from hushvec_studies.personalize.findings import sentences, summary
 from hushvec_studies.personalize.measures import F1, _counts, _entities, _told, f1_of, words_of, worth
-from hushvec_studies.personalize.notes import ENTITIES, Note, Span, draw_notes
-from hushvec_studies.personalize.outputs import write_figure, write_latex
-from hushvec_studies.personalize.texts import notes_of_file, shipped_texts, texts_of_file
+from hushvec_studies.personalize.report import sentences, summary, write_figure, write_latex
+from hushvec_studies.personalize.texts import ENTITIES, Note, Span, draw_notes, notes_of_file, shipped_texts, texts_of_file
 
 
 @pytest.mark.parametrize("style", ["public", "private"])

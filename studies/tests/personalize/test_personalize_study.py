@@ -14,9 +14,11 @@ from hushvec.training import StepSchedule  # noqa: E402
 from hushvec.training.lora import AdapterUnchangedError  # noqa: E402
 from hushvec_studies.personalize import adapter, command, measure  # noqa: E402
 from hushvec_studies.personalize.base import SHAPES, Shape, ready  # noqa: E402
-from hushvec_studies.personalize.cell import audited  # noqa: E402
 from hushvec_studies.personalize.command import add_arguments, run_personalize, settings_of  # noqa: E402
-from hushvec_studies.personalize.plan import planned  # noqa: E402
+from hushvec_studies.personalize.plan import (
+    audited,  # noqa: E402
+    planned,  # noqa: E402
+)
 
 SMALL = [
     *("--notes", "120", "--batch", "20", "--steps", "6", "--rank", "2", "--epsilons", "inf", "2"),

@@ -7,8 +7,8 @@ import pytest
 
 from data_files import data_file
 from hushvec.text import Redactor
-from hushvec_studies.harness.json_lines import objects_of
-from hushvec_studies.redaction import coverage, tab
+from hushvec_studies.harness.texts import objects_of
+from hushvec_studies.redaction import coverage, recall, tab
 from hushvec_studies.redaction.examples import EXAMPLES, PHONES, Example
 
 WRITTEN = Path(coverage.__file__).parent / "results" / "coverage.json"
@@ -97,7 +97,7 @@ def test_direct_identifiers_of_judgments(written):
 
 @needs_judgments
 def test_the_written_figures_of_judgments_are_the_measured_ones(written):
-    assert tab.rates(objects_of(JUDGMENTS), coverage.detect_with(Redactor())) == written["after"]["judgments"]["rules"]
+    assert tab.rates(objects_of(JUDGMENTS), recall.detect_with(Redactor())) == written["after"]["judgments"]["rules"]
 
 
 def test_the_page_has_the_ladder(written):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from data_files import data_file
+from hushvec.text import Redactor
 from hushvec_studies.redaction import recall
 
 DATA, needs_data = data_file("pii_synth.json")
@@ -25,7 +26,7 @@ AIM = 0.95
 def results():
     records = json.loads(DATA.read_text(encoding="utf-8"))
     assert len(records) == 1500
-    return recall.study(records, {"hushvec": recall.hushvec_detect()})["hushvec"]
+    return recall.study(records, {"hushvec": recall.detect_with(Redactor())})["hushvec"]
 
 
 @needs_data
@@ -59,8 +60,6 @@ def test_types_without_an_aim_do_not_get_worse(results):
 
 @needs_data
 def test_redacting_twice_changes_nothing():
-    from hushvec.text import Redactor
-
     redactor = Redactor()
     for record in json.loads(DATA.read_text(encoding="utf-8")):
         once = redactor.redact(record["full_text"]).text

@@ -4,9 +4,19 @@ import math
 
 import pytest
 
-from hushvec_studies.retrieval.configuration import from_values, load_configuration, shipped, to_values, with_settings
+from hushvec_studies.retrieval.configuration import (
+    FAMILIES,
+    KEYS,
+    Configuration,
+    NoiseFamily,
+    from_values,
+    load_configuration,
+    shipped,
+    suggestion,
+    to_values,
+    with_settings,
+)
 from hushvec_studies.retrieval.plan import ablations, grid, planned, robustness
-from hushvec_studies.retrieval.schema import FAMILIES, KEYS, Configuration, NoiseFamily, suggestion
 
 
 def written(folder, text, name="own.yaml"):

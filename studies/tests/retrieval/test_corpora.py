@@ -10,8 +10,7 @@ import pytest
 
 from data_files import data_file
 from hushvec.data import records as shipped
-from hushvec_studies.retrieval.corpora import EIGHT_CATEGORIES, Corpus, cleaned, load_corpus
-from hushvec_studies.retrieval.splits import stratified_split
+from hushvec_studies.retrieval.corpora import EIGHT_CATEGORIES, Corpus, cleaned, load_corpus, stratified_split
 
 POSTS, needs_posts = data_file("20newsgroups_8.jsonl.xz")
 WORDS = "some words of a text that is long enough to be kept"

@@ -10,9 +10,8 @@ from made_rows import EPSILONS, NOISES, made_row, made_rows, whole_study
 from hushvec_studies.harness import charts
 from hushvec_studies.harness.charts import COLOURS, FAINT, GRID, INK, MARKERS, RAMP, svg_of
 from hushvec_studies.harness.tables import Estimate
-from hushvec_studies.retrieval.figures import FOLDERS, draw_figures, save_figures, study_figures
+from hushvec_studies.retrieval.figures import FOLDERS, draw_figures, roc_figures, save_figures, study_figures
 from hushvec_studies.retrieval.points import AUC, points_of
-from hushvec_studies.retrieval.roc import roc_figures
 
 SMALL = made_rows(sides=("document",), epsilons=(10.0, 2.5), ks=(10,))
 

@@ -10,13 +10,12 @@ import study_stand_ins as stand_ins
 from made_rows import made_row
 
 from hushvec.retrieval.evaluation import paired_test
-from hushvec_studies.retrieval import mechanism_pairs as module
-from hushvec_studies.retrieval.comparisons import holm
-from hushvec_studies.retrieval.mechanism_pairs import mechanism_pairs
+from hushvec_studies.retrieval import tables as module
+from hushvec_studies.retrieval.configuration import Statistics
 from hushvec_studies.retrieval.plan import planned
 from hushvec_studies.retrieval.records import Record, StudyFolder
 from hushvec_studies.retrieval.runs import do_runs
-from hushvec_studies.retrieval.schema import Statistics
+from hushvec_studies.retrieval.tables import holm, mechanism_pairs
 
 DOCUMENTS, EACH = 200, 3
 STATISTICS = Statistics(resamples=400)

@@ -12,7 +12,7 @@ from hushvec_studies.retrieval.columns import read_rows
 from hushvec_studies.retrieval.configuration import load_configuration
 from hushvec_studies.retrieval.inputs import InputFolder, load_inputs
 from hushvec_studies.retrieval.plan import ablations, planned
-from hushvec_studies.retrieval.run import ranks_of
+from hushvec_studies.retrieval.runs import ranks_of
 
 YAML = """\
 extends: doc_ldp

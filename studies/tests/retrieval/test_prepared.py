@@ -8,7 +8,7 @@ import pytest
 import study_stand_ins as stand_ins
 
 from hushvec.retrieval import PrivateIndex
-from hushvec_studies.retrieval import run as module
+from hushvec_studies.retrieval import runs as module
 from hushvec_studies.retrieval.configuration import load_configuration
 from hushvec_studies.retrieval.plan import planned
 from hushvec_studies.retrieval.records import StudyFolder

@@ -209,7 +209,7 @@ def test_noise_is_really_in_the_index(tmp_path, monkeypatch):
         tmp_path, "privacy.epsilons=[0.5]", "privacy.mechanisms=[doc_ldp]", "privacy.noise=[gaussian]"
     )
     (run,) = planned(configuration)
-    from hushvec_studies.retrieval import run as module
+    from hushvec_studies.retrieval import runs as module
 
     monkeypatch.setattr(module, "PrivateIndex", forgetful)
     rows = do_runs(configuration, [run], tmp_path / "s", workers=0, embedder=stand_ins.model, progress=False).rows

@@ -6,9 +6,8 @@ from pathlib import Path
 import hushvec_studies.retrieval
 from cli.command import hushvec_here
 from hushvec_studies.retrieval.columns import COLUMNS, OF_THE_MOMENT, read_rows
-from hushvec_studies.retrieval.configuration import load_configuration, shipped
+from hushvec_studies.retrieval.configuration import FAMILIES, KEYS, load_configuration, shipped
 from hushvec_studies.retrieval.findings import Rules
-from hushvec_studies.retrieval.schema import FAMILIES, KEYS
 from hushvec_studies.retrieval.source_table import interval, line, strongest
 
 ROOT = Path(__file__).parents[3]

@@ -8,11 +8,9 @@ import re
 import pytest
 from made_rows import EPSILONS, KS, NOISES, SIDES, made_row, made_rows, whole_study
 
-from hushvec_studies.harness.latex import PAGE, latex_table, latex_text
-from hushvec_studies.harness.tables import Estimate, Heading, Table, cell_text
-from hushvec_studies.retrieval.comparisons import holm
+from hushvec_studies.harness.tables import PAGE, Estimate, Heading, Table, cell_text, latex_table, latex_text
 from hushvec_studies.retrieval.points import AUC, Conditions, points_of, undominated
-from hushvec_studies.retrieval.tables import study_tables, write_tables
+from hushvec_studies.retrieval.tables import holm, study_tables, write_tables
 
 STUDY = whole_study()
 

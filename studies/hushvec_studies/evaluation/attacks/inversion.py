@@ -15,9 +15,24 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hushvec._util.statistics import Estimate
+from hushvec.audit.bootstrap import bootstrap
+from hushvec.audit.indexes.bounds import identification_bound, membership_bound
+from hushvec_studies.evaluation.attacks.measure import AttackFigure, Sought, row_of
+from hushvec_studies.evaluation.attacks.rows import attack_interval
+from hushvec_studies.evaluation.cells import Cell
+from hushvec_studies.evaluation.contenders import CODEBOOK, PRIVUNIT, generators
+from hushvec_studies.harness.embeddings import embedder
+from hushvec_studies.rewriting.metrics import token_f1
+
+# ---- the search ----
+
 
 Rows = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Rows]
@@ -36,8 +51,7 @@ class Search:
 
     Args:
         embed: texts -> rows where releases are, to compare with them.
-        texts: public.
-        rows: of the public texts, where releases are.
+        texts, rows: public ones, and their rows where releases are.
         beam, changes, rounds: texts that go on, changes of each, and how often.
     """
 
@@ -114,3 +128,63 @@ class _Proposals:
 def words_of(text: str) -> tuple[str, ...]:
     """Words in lower case, without marks; a text without one is its own word."""
     return tuple(_WORD.findall(text.lower())) or (text,)
+
+
+# ---- one measurement ----
+
+
+# A search takes a minute for each epsilon, so that the two most useful mechanisms alone are attacked in this way.
+INVERTED = (PRIVUNIT, CODEBOOK)
+START, FOUND, EXACT, NAMED = "inversion_start_f1", "inversion_f1", "inversion_exact", "inversion_named"
+
+
+def measure_inversion(cell: Cell) -> dict[str, Any]:
+    """The row of a cell of inversion, of one release of each text that is looked for."""
+    data = cell.data
+    assert isinstance(data, Sought)
+    (generator,) = generators(cell.noise_seed, 1)
+    made = data.contender(cell, 0, generator)
+    public_texts, private_texts = data.texts
+    wanted = [private_texts[place] for place in data.sought]
+    embed = _embed(data.model)
+    search = Search(lambda texts: made.beside(embed(texts)), public_texts, made.beside(data.public))
+    released = made.released(data.private[data.sought], generator)
+    starts, found = search.found(released, np.random.default_rng(cell.seed))
+    count = len(private_texts)
+    bound = None if cell.epsilon is None else identification_bound(cell.epsilon, made.delta, count)
+    exact = np.array([words_of(one) == words_of(text) for one, text in zip(found, wanted, strict=True)])
+    named = np.equal((embed(found) @ data.private.T).argmax(axis=1), data.sought)
+    figures = {
+        START: _words_in_common(cell, made.delta, starts, wanted),
+        FOUND: _words_in_common(cell, made.delta, found, wanted),
+        EXACT: AttackFigure(attack_interval(exact, cell.confidence), 1 / count, bound),
+        NAMED: AttackFigure(attack_interval(named, cell.confidence), 1 / count, bound),
+    }
+    return row_of(cell, made.delta, 1, len(wanted), figures)
+
+
+def _words_in_common(cell: Cell, delta: float, outputs: Sequence[str], wanted: Sequence[str]) -> AttackFigure:
+    """Token F1 of each output and its text. Chance is the same with the other texts, and the interval is that of the difference.
+
+    F1 lies in [0, 1], so its expectation with the true text behind the release is bounded by that with another one, as a rate of true
+    positives is by one of false positives; the upper end of the interval stands for the latter, so that this bound is one with the
+    confidence of the interval.
+    """
+    f1: Callable[[str, str], float] = token_f1
+    table = np.array([[f1(text, output) for text in wanted] for output in outputs])
+    own = np.diagonal(table)
+    others = (table.sum(axis=1) - own) / (len(wanted) - 1)
+    setting: dict[str, Any] = {"confidence": cell.confidence, "resamples": cell.resamples, "seed": cell.seed}
+    of = bootstrap({"gain": own - others, "others": others}, **setting)
+    gain, chance = of["gain"], of["others"]
+    assert gain.low is not None and gain.high is not None and chance.high is not None
+    value = Estimate(float(own.mean()), chance.value + gain.low, chance.value + gain.high, cell.confidence)
+    bound = None if cell.epsilon is None else membership_bound(cell.epsilon, delta, min(1.0, chance.high))
+    return AttackFigure(value, chance.value, bound)
+
+
+@cache
+def _embed(model: str) -> Callable[[Sequence[str]], NDArray[np.float32]]:
+    """The embedding model, which is public; loaded once in a process."""
+    found = embedder(model)
+    return lambda texts: np.asarray(found.embed(list(texts)), np.float32)

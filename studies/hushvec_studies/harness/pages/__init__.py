@@ -1,4 +1,4 @@
-"""One self-contained HTML page of a study: its template beside the shared style sheet, figures in the page's colours."""
+"""One self-contained HTML page of a study: a template of this folder, figures in the page's colours."""
 
 from __future__ import annotations
 
@@ -22,17 +22,12 @@ _COLOUR = re.compile("|".join(_THEMED))
 _METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 
 
-def rendered(package: str, **values: Any) -> str:
-    """The page of the template `page.html` of a package, which may import `parts.html`; `style` is the shared style sheet.
-
-    Args:
-        package: that the template lies in.
-        values: what the template names; a name that it lacks is an error.
-    """
-    loader = jinja2.ChoiceLoader([jinja2.PackageLoader(package, "."), jinja2.PackageLoader(__package__, ".")])
+def rendered(template: str, **values: Any) -> str:
+    """The page of a template of this folder, with the values that it names; a name that it lacks is an error."""
+    loader = jinja2.PackageLoader(__package__, ".")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     style = Markup(loader.get_source(environment, "style.css")[0])
-    return environment.get_template("page.html").render(style=style, **values)
+    return environment.get_template(template).render(style=style, **values)
 
 
 def themed(drawn: str) -> Markup:

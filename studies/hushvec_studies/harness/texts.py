@@ -1,13 +1,61 @@
-"""The user's queries and relevance judgments: JSON lines with texts, judgments of TREC or BEIR."""
+"""Texts of a file: JSON lines, packed or not, and relevance judgments of TREC or BEIR."""
 
 from __future__ import annotations
 
+import gzip
+import json
+import lzma
+import zlib
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hushvec_studies.harness.json_lines import records_of
+from hushvec._util.lines import decoded, numbered_lines
+
+_UNPACKERS: dict[str, Callable[[bytes], bytes]] = {".jsonl": bytes, ".jsonl.xz": lzma.decompress, ".jsonl.gz": gzip.decompress}
+SUFFIXES = tuple(_UNPACKERS)
+
+
+def suffix_of(path: Path) -> str | None:
+    """The ending that says how a file is packed; None if it is none of `SUFFIXES`."""
+    return next((suffix for suffix in SUFFIXES if path.name.endswith(suffix)), None)
+
+
+def lines_of(path: Path) -> Iterator[tuple[str, str]]:
+    """(where, line) of every line that is not blank.
+
+    Raises:
+        ValueError: another kind of file, a damaged one, or one that is not UTF-8.
+    """
+    suffix = suffix_of(path)
+    if suffix is None:
+        raise ValueError(f"{path}: must be a .jsonl, .jsonl.xz or .jsonl.gz file")
+    packed = path.read_bytes()
+    try:
+        content = _UNPACKERS[suffix](packed)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise ValueError(f"{path}: must be a whole {suffix.rpartition('.')[2]} file, is damaged: {error}") from None
+    yield from numbered_lines(decoded(str(path), content), str(path))
+
+
+def objects_of(path: Path) -> list[Any]:
+    """What the lines say."""
+    return [json.loads(line) for _, line in lines_of(path)]
+
+
+def records_of(path: Path, *fields: str) -> list[Any]:
+    """The objects of a file of JSON lines; ValueError names the first line without one of these fields."""
+    records = objects_of(path)
+    for number, record in enumerate(records, 1):
+        missing = next((field for field in fields if not isinstance(record, dict) or field not in record), None)
+        if missing is not None:
+            raise ValueError(f"{path}: line {number} must have {missing!r}")
+    return records
+
+
+# ---- judgments ----
+
 
 _QRELS_FIELDS = {3: (0, 1, 2), 4: (0, 2, 3)}  # query, document and grade in a line of BEIR, and in one of TREC
 
@@ -90,11 +138,7 @@ def text_of(record: Mapping[str, Any]) -> str:
 
 
 def qrels_of(folder: Path) -> Path:
-    """The judgments of a BEIR folder: test.tsv, or the only file.
-
-    Raises:
-        ValueError: there is none, or it is not clear which.
-    """
+    """The judgments of a BEIR folder: test.tsv, or the only file; ValueError: there is none, or it is not clear which."""
     files = sorted((folder / "qrels").glob("*.tsv"))
     test = [file for file in files if file.name == "test.tsv"]
     if not files or (len(files) > 1 and not test):

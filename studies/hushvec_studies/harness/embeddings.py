@@ -1,6 +1,7 @@
-"""Embeddings on disk, so that a text is embedded once: safetensors files keyed by the model and SHA-256 of the text.
+"""Embedding models that a configuration may name, and a cache on disk, so that a text is embedded once.
 
-joblib.Memory keeps one result for each call, so that a call with one more text would embed all of them again, and checks no contents.
+The cache has safetensors files keyed by the model and SHA-256 of the text. joblib.Memory keeps one result for each call: a call with
+one more text would embed all of them again, and no contents are checked.
 """
 
 from __future__ import annotations
@@ -21,6 +22,68 @@ from numpy.typing import NDArray
 from hushvec._util import validate
 from hushvec._util.publish import private_folder, published_bytes
 
+# ---- models ----
+
+
+MINILM = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
+HASHED_WORDS = "hashed-words"
+
+
+def embedder(name: str) -> Any:
+    """A model by name: "all-MiniLM-L6-v2" of hushvec; "hashed-words", which needs no model; else by sentence-transformers.
+
+    Raises:
+        OSError, ValueError: sentence-transformers, which may download it, does not know or find it.
+    """
+    if name in MINILM:
+        from hushvec.embedders.minilm import MiniLMEmbedder
+
+        return MiniLMEmbedder(device=None)
+    return HashedWords() if name == HASHED_WORDS else _SentenceTransformer(name)
+
+
+class HashedWords:
+    """Counts of words in 256 cells with random signs: no language model, but enough to try a study with.
+
+    Reference:
+        Weinberger, Dasgupta, Langford, Smola, Attenberg, "Feature hashing for large scale multitask learning" (2009).
+
+    Example:
+        >>> rows = HashedWords().embed(["red apples", "apples red", "blue"])
+        >>> rows.shape, bool((rows[0] == rows[1]).all()), bool(abs(rows[0] @ rows[2]) < 0.9)
+        ((3, 256), True, True)
+    """
+
+    model_id = HASHED_WORDS
+    dimension = 256
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """float32 [n, 256]: unit rows, zeros for a text without a word."""
+        rows = np.zeros((len(texts), self.dimension), np.float32)
+        for row, text in zip(rows, texts):
+            for word in re.findall(r"\w+", text.lower()):
+                digest = hashlib.sha256(word.encode()).digest()
+                row[digest[0]] += 1 if digest[1] % 2 else -1
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        np.divide(rows, lengths, out=rows, where=lengths > 0)
+        return rows
+
+
+class _SentenceTransformer:
+    def __init__(self, name: str) -> None:
+        from sentence_transformers import SentenceTransformer
+
+        self.model_id = name
+        self._model = SentenceTransformer(name)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors = self._model.encode(list(texts), convert_to_numpy=True, normalize_embeddings=True, show_progress_bar=False)
+        return np.asarray(vectors, np.float32)
+
+
+# ---- cache ----
+
+
 FORMAT = "hushvec embeddings 1"
 # Texts that are embedded, and kept, at a time: what an interrupted run repeats at most.
 SHARD = 512
@@ -39,10 +102,10 @@ class _Shard(NamedTuple):
 
 
 class EmbeddingCache:
-    """An embedding model whose answers are kept in a folder.
+    """An embedding model whose answers are kept in a folder, each model's in one of its own.
 
     Args:
-        folder: of the cache; made at the first use. Models have folders of their own in it.
+        folder: of the cache; made at the first use.
         model: anything with `embed(texts) -> [n, d]` and a `model_id`. Two models with one `model_id` share their rows: the name must
             change when the model does.
 
@@ -51,26 +114,17 @@ class EmbeddingCache:
 
     Guarantees:
         A row comes back exactly as the model gave it (float32). A file appears whole or not at all, so several processes may use one
-        folder: at worst two of them embed the same text. Every file carries SHA-256 of its content: one that is torn or was changed is
-        reported (DamagedShardWarning), removed, and made again; one that belongs to another model is refused.
-        The texts themselves are not stored; but a text that somebody can guess is recognised by its hash, and an embedding gives much
-        of its text away. The folder is as private as the texts.
+        folder. Every file carries SHA-256 of its content: one that is torn or was changed is reported (DamagedShardWarning),
+        removed, and made again; one that belongs to another model is refused.
+        Texts are not stored, but the folder is as private as they are: one that can be guessed is recognised by its hash, and an
+        embedding gives much of its text away.
 
     Example:
         >>> import tempfile
-        >>> import numpy as np
-        >>> from hushvec_studies.harness.embedding_cache import EmbeddingCache
-        >>> class Lengths:
-        ...     model_id, asked = "lengths", 0
-        ...     def embed(self, texts):
-        ...         self.asked += len(texts)
-        ...         return np.array([[len(text), 1.0] for text in texts], np.float32)
-        >>> model = Lengths()
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     first = EmbeddingCache(folder, model).embed(["a", "bcd", "a"])
-        ...     again = EmbeddingCache(folder, model).embed(["bcd", "a"])
-        >>> first.tolist(), again.tolist(), model.asked
-        ([[1.0, 1.0], [3.0, 1.0], [1.0, 1.0]], [[3.0, 1.0], [1.0, 1.0]], 2)
+        ...     rows = EmbeddingCache(folder, HashedWords()).embed(["a", "bcd", "a"])
+        >>> rows.shape
+        (3, 256)
     """
 
     def __init__(self, folder: str | os.PathLike[str], model: Any) -> None:
@@ -88,24 +142,18 @@ class EmbeddingCache:
 
     @property
     def dimension(self) -> int | None:
-        """d of the rows; None before the first one is known."""
         return self._dimension
 
     def embed(self, texts: Sequence[str], progress: Callable[[int], object] | None = None) -> NDArray[np.float32]:
-        """The rows of texts; those that are not in the cache come from the model, and are kept.
+        """float32[n, d], writable: the rows of texts; those that are not in the cache come from the model, and are kept.
 
         Args:
-            texts: any number of strings.
             progress: called with how many of the texts have their rows now, once for those of the cache and then after every file.
-
-        Returns:
-            float32[n, d], writable, of its own.
 
         Raises:
             TypeError: texts is one string, or holds something else than strings.
             ValueError: a text that UTF-8 cannot hold; an answer of the model that has the wrong shape, another d than before, NaN or
                 Inf; a file of another model in the folder; no text at all before d is known.
-            OSError: the folder cannot be read or written.
         """
         validate.strings("texts", texts)
         keys = [_key(text) for text in texts]

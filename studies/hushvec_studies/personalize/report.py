@@ -1,30 +1,99 @@
-"""The study's table as CSV and LaTeX, and its figure."""
+"""What the runs of the study say: means over seeds, sentences by rules that are written here, LaTeX tables and figures."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hushvec_studies.harness.charts import Figure, Panel, Series, svg_of
-from hushvec_studies.harness.latex import latex_table
 from hushvec_studies.harness.outputs import write_text
-from hushvec_studies.harness.tables import Estimate
+from hushvec_studies.harness.tables import Estimate, interval_text, latex_table
 
 Row = Mapping[str, Any]
+
+# Columns that a summary has the mean, the least and the largest of, over seeds.
+_WORTHS = ("perplexity", "accuracy", "accuracy_frequent", "accuracy_rare", "f1", "f1_least", "f1_most", "f1_chance")
+MEASURES = (*(f"{name}_{when}" for name in _WORTHS for when in ("before", "after")), "seconds")
+# What is the same for all seeds of an epsilon.
+_SHARED = (
+    *("texts", "base", "epsilon_asked", "epsilon", "delta", "adjacency", "noise_multiplier", "sampling_probability", "steps"),
+    *("expected_batch", "clip_norm", "learning_rate", "rank", "trainable", "train_notes", "test_notes", "grade"),
+)
+
+
+def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """A row for each epsilon that was asked for, from none to the smallest: mean, least and largest of every measure over seeds."""
+    found = []
+    for asked in sorted({_asked(row) for row in rows}, reverse=True):
+        some = [row for row in rows if _asked(row) == asked]
+        line: dict[str, Any] = {name: some[0][name] for name in _SHARED} | {"seeds": len(some)}
+        for name in MEASURES:
+            values = [row[name] for row in some if row[name] is not None]
+            line[name] = sum(values) / len(values) if values else None
+            line[f"{name}_low"] = min(values, default=None)
+            line[f"{name}_high"] = max(values, default=None)
+        found.append(line)
+    return found
+
+
+def sentences(rows: Sequence[Row], audits: Sequence[Row]) -> list[str]:
+    """The findings in words."""
+    told = [_worth(line) for line in summary(rows)]
+    return told + [_audit(row) for row in audits]
+
+
+def claim(row: Row) -> str:
+    """What a row's training costs, in words."""
+    if row["epsilon"] is None:
+        return "no DP"
+    return f"epsilon {row['epsilon']:.4g}, delta {row['delta']:g}"
+
+
+def _worth(line: Row) -> str:
+    task = "" if line["f1_after"] is None else f", F1 of entities {line['f1_before']:.3f} to {line['f1_after']:.3f} {_beside(line)}"
+    kinds = [(kind, line[f"accuracy_{kind}_after"]) for kind in ("frequent", "rare")]
+    words = "".join(f", {kind} words {share:.3f}" for kind, share in kinds if share is not None)
+    return (
+        f"{claim(line)}: perplexity {line['perplexity_before']:.2f} to {line['perplexity_after']:.2f}, "
+        f"next token {line['accuracy_before']:.3f} to {line['accuracy_after']:.3f}{words}{task}; noise multiplier "
+        f"{line['noise_multiplier']:.4g}, {line['steps']} steps of sampling probability {line['sampling_probability']:.4g}."
+    )
+
+
+def _beside(line: Row) -> str:
+    """What an F1 is compared with: chance, and for one run its interval."""
+    chance = f"{line['f1_chance_after']:.3f} by chance"
+    if line["seeds"] > 1:
+        return f"(mean of {line['seeds']} runs, {chance})"
+    verdict = "" if line["f1_least_after"] > line["f1_chance_after"] else ", not shown to be above it"
+    return f"(95 % interval {line['f1_least_after']:.3f} to {line['f1_most_after']:.3f}, {chance}{verdict})"
+
+
+def _audit(row: Row) -> str:
+    said = "no claim" if row["audit_epsilon_claimed"] is None else f"claims {row['audit_epsilon_claimed']:.4g}"
+    verdict = ", which is refuted" if row["audit_flagged"] else ""
+    return (
+        f"Audit of {claim(row)}: the run {said} at delta {row['audit_delta']:g}{verdict}; {row['right']} of {row['guesses']} guesses "
+        f"on {row['canaries']} canaries are right, so its epsilon is at least {row['audit_epsilon_lower']:.3f} "
+        f"(confidence {row['audit_confidence']:g}, at most {row['audit_epsilon_ceiling']:.3f} could have been found)."
+    )
+
+
+def _asked(row: Row) -> float:
+    return math.inf if row["epsilon_asked"] is None else float(row["epsilon_asked"])
+
+
+# ---- tables and figures ----
+
 
 _MEASURES = (("perplexity", "perplexity"), ("f1", "F1 of entities"), ("accuracy", "next token right"))
 
 
 def write_latex(path: Path, lines: Sequence[Row], audits: Sequence[Row]) -> None:
-    """The tables of a paper.
-
-    Args:
-        path: of the file.
-        lines: of `findings.summary`.
-        audits: rows of audits; none if there are none.
-    """
-    made = [_worth(lines)] + ([_audits(audits)] if audits else [])
+    """The tables of a paper: lines of `summary`, and rows of audits if there are any."""
+    made = [_worth_table(lines)] + ([_audits(audits)] if audits else [])
     write_text(path, "\n".join(made))
 
 
@@ -72,7 +141,7 @@ def _figure(lines: Sequence[Row], measure: str, title: str, name: str) -> Figure
     )
 
 
-def _worth(lines: Sequence[Row]) -> str:
+def _worth_table(lines: Sequence[Row]) -> str:
     first = lines[0]
     return latex_table(
         ["ε", "noise multiplier", "perplexity before", "after", "next token before", "after", "F1 before", "after", "seconds"],
@@ -123,5 +192,5 @@ def _audits(rows: Sequence[Row]) -> str:
 
 
 def _range(line: Row, name: str, digits: int) -> str:
-    value = f"{line[name]:.{digits}f}"
-    return value if line["seeds"] == 1 else f"{value} [{line[f'{name}_low']:.{digits}f}, {line[f'{name}_high']:.{digits}f}]"
+    known = line[name], line[f"{name}_low"], line[f"{name}_high"]
+    return f"{line[name]:.{digits}f}" if line["seeds"] == 1 else interval_text(*known, digits)

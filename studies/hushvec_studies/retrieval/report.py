@@ -1,35 +1,69 @@
-"""What the page of a report shows; page.html says how."""
+"""The report of a study: one HTML file with everything in it, and its tables and figures as files beside it."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import hushvec
 from hushvec_studies.harness.charts import Figure
+from hushvec_studies.harness.outputs import write_text
 from hushvec_studies.harness.pages import rendered, themed
 from hushvec_studies.harness.tables import Table, number_text
 from hushvec_studies.retrieval.columns import COLUMNS, Row
-from hushvec_studies.retrieval.configuration import to_values
+from hushvec_studies.retrieval.configuration import Configuration, to_values
+from hushvec_studies.retrieval.figures import roc_figures, save_figures, study_figures
 from hushvec_studies.retrieval.findings import Frontier, finding
-from hushvec_studies.retrieval.records import Record
-from hushvec_studies.retrieval.schema import Configuration
+from hushvec_studies.retrieval.plan import dotted
+from hushvec_studies.retrieval.points import Conditions
+from hushvec_studies.retrieval.records import Record, StudyFolder
+from hushvec_studies.retrieval.tables import mechanism_pairs, study_tables, write_each
+
+__all__ = ["write_report"]
+
+REPORT = "report.html"
+
+
+def write_report(folder: str | os.PathLike[str]) -> Path:
+    """Write `report.html`, `tables/` and `figures/` into the folder of a study, from the runs that are done; the path of the
+    page.
+
+    Raises:
+        ValueError: no study in the folder, no run of it is done yet, or a file of a run is damaged; the file is named.
+
+    Guarantees:
+        The page has everything in one file that appears whole or not at all, loads nothing, holds no script, follows the reader's
+        choice of light or dark, and prints. No text of a document or query is in it, nor in the tables and figures: the rows of a
+        study have none. Names of settings, categories and models stand there as they were configured, escaped.
+    """
+    study = StudyFolder(Path(folder))
+    configuration, records = study.configuration(), study.records()
+    if not records:
+        raise ValueError(f"{os.fspath(folder)}: must hold at least one run of the study that is done, got none")
+    rows = [row for record in records for row in record.rows]
+    # what a study is about, where an ablation or a check of robustness does not change it
+    data, model, queries, privacy = configuration.data, configuration.embedding, configuration.queries, configuration.privacy
+    main = Conditions(data.split, model.model, queries.per_document, privacy.projections[0])
+    pairs = mechanism_pairs(records, main, configuration.statistics, configuration.seed)
+    tables = [*study_tables(rows, main), *([pairs] if pairs.lines else [])]
+    write_each(tables, study.path / "tables")
+    figures = [*study_figures(rows, main), *roc_figures([(record.rows[0], record.curves) for record in records], main)]
+    paths = {path.stem: path for path in save_figures(figures, study.path / "figures") if path.suffix == ".svg"}
+    drawn = [(figure, paths[figure.name].read_text(encoding="utf-8")) for figure in figures]
+    page = study.path / REPORT
+    write_text(page, page_of(configuration, records, tables, drawn))
+    return page
+
+
+# ---- the page ----
+
 
 # Fields of a receipt that a reader looks for first, in the order in which they are shown; a receipt shows those that it has.
-_RECEIPT_FIELDS = (
-    "mechanism",
-    "epsilon",
-    "delta",
-    "sigma",
-    "scale",
-    "sensitivity",
-    "clip_norm",
-    "per",
-    "adjacency",
-    "key_source",
-)
+_RECEIPT_FIELDS = ("mechanism", "epsilon", "delta", "sigma", "scale", "sensitivity", "clip_norm", "per", "adjacency", "key_source")
 Drawn = tuple[Figure, str]
 
 # Sections of tables and figures: name, title, tables, beginnings of the names of figures.
@@ -67,24 +101,20 @@ class _Grid(NamedTuple):
 def page_of(
     configuration: Configuration, records: Sequence[Record], made_tables: Sequence[Table], figures: Sequence[Drawn]
 ) -> str:
-    """The whole HTML document.
-
-    Args:
-        configuration: of the study.
-        records: of its runs, at least one.
-        made_tables: of the study.
-        figures: by `study_figures`, each with its SVG.
-    """
+    """The whole HTML document of a study with at least one run."""
     rows = [row for record in records for row in record.rows]
     tables = {table.name: table for table in made_tables}
     runs = [_promised(record) for record in records if record.receipts or record.promises]
-    shown = [_section(name, title, names, _named(figures, beginnings), tables) for name, title, names, beginnings in _SHOWN]
+    shown = [
+        _section(name, title, names, [one for one in figures if one[0].name.startswith(beginnings)], tables)
+        for name, title, names, beginnings in _SHOWN
+    ]
     found = finding(rows)
     asked = configuration.queries.per_document, configuration.privacy.projections[0]
     main = (configuration.data.split, configuration.embedding.model, configuration.seed, *asked)
     here = [frontier for frontier in found.frontiers if (*frontier.texts[:-1], frontier.projection) == main]
     return rendered(
-        __package__,
+        "retrieval.html",
         title=f"Private retrieval: {configuration.name}",
         facts=_facts(rows),
         sections=[
@@ -100,7 +130,7 @@ def page_of(
         receipts=[line for record in records for line in _receipts(record)],
         runs=runs,
         configuration=[
-            (key, json.dumps(value, ensure_ascii=False).strip('"')) for key, value in _dotted(to_values(configuration))
+            (key, json.dumps(value, ensure_ascii=False).strip('"')) for key, value in dotted(to_values(configuration))
         ],
         columns=[(column.name, column.meaning) for column in COLUMNS],
         version=hushvec.__version__,
@@ -147,12 +177,7 @@ def _section(name: str, title: str, names: Sequence[str], figures: Sequence[Draw
 
 
 def _figure(one: Figure, drawn: str) -> dict[str, Any]:
-    """A figure, as `svg_of` drew it, in the colours of the page."""
     return {"title": one.title, "caption": one.caption, "svg": themed(drawn)}
-
-
-def _named(figures: Sequence[Drawn], beginnings: tuple[str, ...]) -> list[Drawn]:
-    return [(one, svg) for one, svg in figures if one.name.startswith(beginnings)]
 
 
 def _depth(one: Figure) -> int:
@@ -185,7 +210,8 @@ def _from_epsilon(words: str, epsilon: float | None) -> str:
 
 def _receipts(record: Record) -> Iterator[tuple[str, str, str]]:
     for side, receipt in record.receipts.items():
-        shown = [f"{name} {_plain(receipt[name])}" for name in _RECEIPT_FIELDS if receipt.get(name) is not None]
+        known = ((name, receipt[name]) for name in _RECEIPT_FIELDS if receipt.get(name) is not None)
+        shown = (f"{name} {number_text(value) if isinstance(value, float) else value}" for name, value in known)
         yield _run_label(record.rows[0]), side, ", ".join(shown)
 
 
@@ -208,15 +234,3 @@ def _run_label(row: Row) -> str:
     if row["projection"] != "none":
         parts.append(f"map {row['projection']}")
     return ", ".join(str(part) for part in parts)
-
-
-def _plain(value: Any) -> str:
-    return number_text(value) if isinstance(value, float) else str(value)
-
-
-def _dotted(values: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, Any]]:
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _dotted(value, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", value
