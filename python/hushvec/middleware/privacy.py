@@ -12,8 +12,7 @@ import numpy as np
 
 from hushvec._native import _core, arrays
 from hushvec._util import validate
-from hushvec.embedders.protocol import read_answer
-from hushvec.embedders.protocol import EmbeddingResult, on_host
+from hushvec.embedders.protocol import EmbeddingResult, on_host, read_answer
 from hushvec.embedders.sources import SourceModel, as_embedding_model, is_unit_norm_model
 from hushvec.mechanisms import Mechanism, PrivUnit
 from hushvec.middleware.wrap import EmbeddingMiddleware
