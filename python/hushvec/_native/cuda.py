@@ -119,7 +119,6 @@ def takes(*arrays: Any) -> bool:
 
 
 def find_bad_row(x: Any) -> int | None:
-    """The first row with NaN or Inf."""
     cuda = _backend("x", x)
     row: int | None = cuda.find_bad_row(x, _report(cuda, x), _current_stream(cuda, x))
     return row
@@ -173,7 +172,6 @@ def randomized_response(codes: Any, labels: int, law: tuple[int, int], source: _
 
 
 def require_backend(name: str, x: Any) -> None:
-    """Raise where there is no backend that can be used."""
     _backend(name, x)
 
 

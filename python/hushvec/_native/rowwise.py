@@ -1,8 +1,5 @@
 """Rows on any device: the search for NaN and Inf, rows of unit length, and what users give in place of a float array.
 
-A kernel looks at arrays on a device. Where none can (no backend here, or rows that do not lie one after the other), the array's own
-library searches, and unit rows are made in CPU memory. Both give one answer everywhere.
-
 Lists, tuples, sequences of arrays and arrays of integers become float32. A float array in a sequence keeps its dtype, as numpy stacks
 it. Whole numbers above 2^24 are refused: float32 would round them, and a dtype that depended on the values would tell something about
 them.
@@ -60,7 +57,6 @@ def require_finite(name: str, x: Any, *, first_row: int = 0) -> None:
 
 
 def first_nonfinite_row(x: Any) -> int | None:
-    """Index of the first row that holds NaN or Inf."""
     if on_cuda(x) and cuda.takes(x):
         return cuda.find_bad_row(x)
     matrix = as_matrix(x)
@@ -189,7 +185,6 @@ def _stacked(name: str, x: Sequence[Any], library: Any) -> Any:
 
 
 def _is_whole(x: Any) -> bool:
-    """Whether an array of numpy or torch holds integers and lies in CPU memory."""
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "iu" and not isinstance(x, np.ma.MaskedArray)
     if not is_torch(x) or x.device.type != "cpu":
@@ -216,7 +211,6 @@ def _narrowed(name: str, x: Sequence[Any], array: NDArray[Any]) -> NDArray[np.fl
 
 
 def _not_numbers(name: str, x: Sequence[Any], array: NDArray[Any]) -> Exception:
-    """Why numpy found no numbers in a sequence."""
     large = _first_large(x, "float32")
     if large is not None:
         return _too_large(name, large)
@@ -256,13 +250,11 @@ def _ragged(name: str, x: Sequence[Any]) -> Exception:
 
 
 def _odd_kind(x: Sequence[Any]) -> str | None:
-    """The kind of the first thing in a sequence that is not a number here."""
     numbers = (int, float, np.integer, np.floating)
     return next((kind(leaf) for leaf in _leaves(x) if isinstance(leaf, bool) or not isinstance(leaf, numbers)), None)
 
 
 def _leaves(x: Any) -> Iterator[Any]:
-    """The innermost elements of a nested sequence."""
     for part in x:
         if isinstance(part, list | tuple):
             yield from _leaves(part)

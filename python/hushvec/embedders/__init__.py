@@ -1,10 +1,4 @@
-"""Embedding models: anything that embeds texts behind one protocol, and what it answers as rows with usage and metadata.
-
-    protocol     what an embedding model is, and what goes in and out of it
-    sources      models of other libraries, by the methods that they have, and by their names; bounds on norms
-    answers      whatever a model answers -> finite rows
-    minilm, gtr  the two that hushvec brings code for, with `checkpoints` below them
-"""
+"""Embedding models: anything that embeds texts behind one protocol, and what it answers as rows with usage and metadata."""
 
 from typing import TYPE_CHECKING
 

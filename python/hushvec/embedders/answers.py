@@ -68,10 +68,7 @@ def _result_of(answer: Any) -> EmbeddingResult:
 
 
 def _receipts_of(answer: Any) -> tuple[RowReceipt, ...]:
-    """The receipts of an answer that is private already: its own, or those of rows that were released one by one.
-
-    Rows of one release share one object. Equal receipts may be those of two releases: a charge alone tells them apart.
-    """
+    """The receipts of an answer that is private already, one for each release; equal receipts may be those of two releases."""
     if hasattr(answer, "receipts"):
         return tuple(answer.receipts)
     rows = answer if isinstance(answer, list) else ()
@@ -79,7 +76,6 @@ def _receipts_of(answer: Any) -> tuple[RowReceipt, ...]:
 
 
 def _reported_by(answer: Any, vectors: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """usage and metadata of an answer; what is neither is metadata."""
     usage = _plain(_get(answer, "usage")) if _has(answer, "usage") else {}
     if isinstance(answer, Mapping):
         metadata = {key: value for key, value in answer.items() if key not in (*vectors, "usage", "metadata")}
@@ -128,7 +124,6 @@ def _get(answer: Any, name: str) -> Any:
 
 
 def _plain(reported: Any) -> dict[str, Any]:
-    """A mapping, or an object's own fields as one."""
     if reported is None:
         return {}
     if isinstance(reported, Mapping):

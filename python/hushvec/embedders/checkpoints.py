@@ -79,7 +79,6 @@ def _first_line(error: Exception) -> str:
 
 
 def require_file(folder: Path, name: str, purpose: str) -> Path:
-    """A file of a folder."""
     path = folder / name
     if not path.is_file():
         raise CheckpointError(f"{folder} has no {name} ({purpose})")
@@ -87,7 +86,6 @@ def require_file(folder: Path, name: str, purpose: str) -> Path:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
@@ -98,7 +96,6 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def size_field(content: Mapping[str, Any], name: str, where: str) -> int:
-    """A field that is a whole number >= 1."""
     if name not in content:
         raise CheckpointError(f"{where} needs the field {name} (a whole number >= 1)")
     value = content[name]
@@ -192,10 +189,7 @@ def encoder_fields(weights: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def read_weights(folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, Any]:
-    """Weights of a folder on the CPU as float32, by name, without the prefixes of DataParallel and torch.compile.
-
-    safetensors come first. Only tensors are read from the older format (weights_only).
-    """
+    """Weights of a folder on the CPU as float32, by name, without prefixes of wrappers; safetensors come first."""
     path = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
     if path is None:
         raise CheckpointError(f"{folder} has no weights; expected {WEIGHTS}")
@@ -347,7 +341,6 @@ class Tokens:
 
     @property
     def size(self) -> int:
-        """Ids are below this."""
         return int(max(self.tokenizer.get_vocab().values(), default=-1)) + 1
 
     def ids(self, texts: Sequence[str], max_length: int) -> list[list[int]]:
@@ -367,10 +360,7 @@ class Tokens:
 
 
 def learned_byte_pairs(texts: Iterable[str], size: int, special_tokens: Sequence[str], *, feature: str, extra: str) -> Any:
-    """A tokenizers.Tokenizer learned from texts, of at most `size` tokens: the special ones, numbered from 0, the 256 bytes, pairs.
-
-    Decoding gives every text back. `feature` and `extra` are what an error says where the package is missing.
-    """
+    """A tokenizers.Tokenizer learned from texts, of at most `size` tokens: the special ones from 0 on, the 256 bytes, pairs."""
     with needs_extra(feature, extra):
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     tokenizer = Tokenizer(models.BPE())

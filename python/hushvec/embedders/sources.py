@@ -37,7 +37,6 @@ UNIT_NORM_MODELS = frozenset(_UNIT_NORM_MODELS.split())
 
 
 def is_unit_norm_model(model_id: str | None) -> bool:
-    """Whether the model is in the table."""
     if model_id is not None and not isinstance(model_id, str):
         raise TypeError(f"model_id must be a str or None, got {validate.kind(model_id)}")
     return model_id is not None and model_id.rstrip("/").rsplit("/", 1)[-1].lower() in UNIT_NORM_MODELS
@@ -130,7 +129,6 @@ def _no_model(model: Any) -> TypeError:
 
 
 def model_id_of(model: Any) -> str | None:
-    """The name that a model goes by, if it says one."""
     said = [getattr(model, name, None) for name in ("model_id", "model_name", "name_or_path", "model")]
     said.append(getattr(getattr(model, "model_card_data", None), "base_model", None))
     return next((value for value in said if isinstance(value, str) and value), None)
@@ -145,7 +143,6 @@ def _dimension_of(model: Any) -> int | None:
 
 
 def _own(model: Any) -> SourceModel:
-    """An object with `embed`, and perhaps `aembed`."""
     takes_kind = _takes_kind(model.embed)
 
     def embed(texts: Sequence[str], kind: Kind) -> Any:

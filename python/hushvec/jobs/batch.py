@@ -60,15 +60,9 @@ def noise_batch(
         TypeError, ValueError: another dtype or dimension than the job's, a missing column, a null, NaN or Inf (the row is named), a
             repeated id.
 
-    Guarantees:
-        Those of `NoiseJob`.
-
     Edge cases:
         The same place must not be used for two rows of a data set: equal rows would have equal noise and be seen to be equal. Only
         repetitions within one batch are detected.
-
-    Reference:
-        docs/format.md section 10; docs/scale-out.md.
 
     Example:
         >>> import numpy as np
@@ -197,7 +191,6 @@ def noise_file(
         The receipt, for this file's rows.
 
     Raises:
-        TypeError, ValueError: as `noise_batch`; an unknown suffix; a column missing or named twice.
         PrivacyBudgetExhaustedError, BudgetError: as `NoiseJob.charge`.
         FileExistsError: the target or its receipt exists and is not from this job; nothing was charged.
 

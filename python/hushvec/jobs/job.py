@@ -134,11 +134,7 @@ class NoiseJob:
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, codebook: PublicCodebook | None = None) -> NoiseJob:
-        """The job of a file that `start` or `save` wrote.
-
-        Args:
-            path: of the file.
-            codebook: that the job was started with, if it answers with codes: the file has only its digest.
+        """The job of a file that `start` or `save` wrote; `codebook` is that which it was started with, if it answers with codes.
 
         Raises:
             ValueError: not a job file, or one whose noise this version of hushvec would compute differently; another codebook.
@@ -204,16 +200,12 @@ class NoiseJob:
 
     @property
     def note(self) -> str:
-        """The job's name in its receipts."""
         return f"job {self.id}: each row's key stream is keyed by the job's key, the row's place and its bytes"
 
     def charge(self, budget: PrivacyBudget) -> NoiseJob:
         """The same job, paid for: the budget is charged unless this job already was.
 
         It must be a `PrivacyBudget`, whose ledger recognizes the job: PostgreSQL for several machines, SQLite for one.
-
-        Raises:
-            PrivacyBudgetExhaustedError, BudgetError: the budget refused; nothing may be released.
         """
         if not isinstance(budget, PrivacyBudget):
             raise TypeError(f"budget must be a PrivacyBudget, whose ledger knows a job again, got {validate.kind(budget)}")
@@ -236,11 +228,8 @@ class NoiseJob:
             sync_folder(Path(path).parent)
 
     def receipt(self, rows: int, *, notes: tuple[str, ...] = ()) -> RowReceipt:
-        """The receipt of the whole job; one of labels, with the codebook's digest, if it answers with codes.
-
-        Args:
-            rows: how many rows were released, by all workers together.
-            notes: further notes.
+        """The receipt of the whole job, for `rows` rows by all workers together; one of labels, with the codebook's digest, if it
+        answers with codes.
         """
         cipher = self.cipher
         generator = _core.Generator.unsafe_seeded(0, cipher=cipher) if self.seeded else _core.Generator(cipher=cipher)
@@ -256,10 +245,7 @@ class NoiseJob:
         return replace(receipt, charge=self.entry)
 
     def noise(self, name: str, values: NDArray[Any], places: derivation.Places, label: Callable[[int], str]) -> NDArray[Any]:
-        """The released version of rows [n, d] of the job's dtype at these places.
-
-        NaN or Inf in `name`: ValueError, with the row that `label` names.
-        """
+        """The released version of rows [n, d] of the job's dtype at these places; `name` and `label` are for errors."""
         require_no_recorder()
         source = np.ascontiguousarray(values)
         if self.normalize:
@@ -350,7 +336,6 @@ class NoiseJob:
 
 
 def _planned(dimension: int, dtype: str, cipher: str, **arguments: Any) -> dict[str, Any]:
-    """The fields of a job, checked, from the arguments of `NoiseJob.start`."""
     validate.choice("cipher", cipher, derivation.JOB_VERSIONS)
     plan = plan_release(
         rows=1,

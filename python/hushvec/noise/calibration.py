@@ -7,9 +7,7 @@ With s = sigma/sensitivity and Phi the standard normal distribution function, th
 
 Every answer is on the safe side of the exact one for the float64 numbers that were passed: sigma, scale, epsilon and delta are never
 too small. Arguments are scalars or arrays, which are broadcast against each other: scalars give a float, and if any argument is an
-array or a sequence, the result is a float64 array of the broadcast shape. A broken rule is a ValueError that names the argument, and
-in an array the element, counted in C order after broadcasting: ``epsilon[3] must be > 0 and finite, got -1.0``. bool, str, complex
-and other kinds are a TypeError.
+array or a sequence, the result is a float64 array of the broadcast shape.
 """
 
 import math
@@ -72,10 +70,6 @@ def gaussian_sigma(
         3.7306
         >>> hv.gaussian_sigma([1.0, 8.0], 1e-5, sensitivity=2.0).round(4)
         array([7.4613, 1.2005])
-        >>> hv.gaussian_sigma(8.0, 1e-5, method="classical")
-        Traceback (most recent call last):
-            ...
-        ValueError: epsilon must be < 1 for the classical sigma, got 8.0 (allow_unproven=True accepts it; see gaussian_delta)
     """
     if not isinstance(method, str):
         raise TypeError(f"method must be a str, got {type(method).__name__}")
@@ -126,9 +120,6 @@ def gaussian_delta(
         >>> import hushvec as hv
         >>> f"{hv.gaussian_delta(1.0, 3.7307):.4e}"
         '9.9970e-06'
-        >>> sigma = hv.gaussian_sigma(20.0, 1e-5, method="classical", allow_unproven=True)
-        >>> f"{hv.gaussian_delta(20.0, sigma):.1e}"
-        '1.5e-03'
     """
     return _elementwise(_core.gaussian_delta, epsilon=epsilon, sigma=sigma, sensitivity=sensitivity)
 
@@ -140,8 +131,7 @@ def gaussian_epsilon(
 
     Args:
         delta: > 0 and < 1.
-        sigma: standard deviation per coordinate, > 0 and finite.
-        sensitivity: L2 sensitivity, > 0 and finite, in the unit of sigma.
+        sigma, sensitivity: as in `gaussian_delta`.
 
     Returns:
         epsilon >= 0; a float, or a float64 array of the broadcast shape.
@@ -164,8 +154,6 @@ def gaussian_epsilon(
         >>> import hushvec as hv
         >>> round(hv.gaussian_epsilon(1e-5, 0.2, sensitivity=2.0), 1)
         91.8
-        >>> hv.gaussian_epsilon(0.5, 1.0)
-        0.0
     """
     return _elementwise(_core.gaussian_epsilon, delta=delta, sigma=sigma, sensitivity=sensitivity)
 
@@ -213,9 +201,6 @@ def expected_cosine(sigma: ArrayLike, dimension: ArrayLike, norm: ArrayLike = 1.
 
     Returns:
         A cosine in [0, 1]; a float, or a float64 array of the broadcast shape.
-
-    Raises:
-        ValueError: a value breaks its rule, or the shapes do not broadcast.
 
     Guarantees:
         Within 1 % of the true mean for 100 dimensions or more: the norm of the noisy vector is replaced by the root of its mean

@@ -124,8 +124,7 @@ def clip_and_noise(
         `gaussian_noise`; in a graph, rows with NaN or Inf are released as zero rows without an error.
 
     Reference:
-        Balle and Wang, "Improving the Gaussian mechanism for differential privacy" (2018), theorem 8; docs/format.md
-        sections 4 and 5.
+        Balle and Wang (2018), theorem 8; docs/format.md sections 4 and 5.
 
     Example:
         >>> import hushvec as hv, numpy as np
@@ -149,7 +148,6 @@ def clip_and_noise(
 
 
 def law_of(sigma: float | None, scale: float | None) -> tuple[str, str, float]:
-    """The law, the name of its parameter, and that parameter."""
     if scale is None:
         if sigma is None:
             raise TypeError("sigma must be given, or scale in its place, got neither")

@@ -29,7 +29,6 @@ def look(number: int) -> tuple[str, str, Any]:
 
 
 def axes_or_new(ax: Any) -> Axes:
-    """The axes to draw on: those given, or new ones."""
     with needs_extra("hushvec.plot", "plot"):
         import matplotlib.axes
         import matplotlib.pyplot as plt
@@ -42,7 +41,6 @@ def axes_or_new(ax: Any) -> Axes:
 
 
 def finished(ax: Axes, *, x: str, y: str, title: str) -> Axes:
-    """The axes with their labels, a title and a grid."""
     ax.set(xlabel=x, ylabel=y)
     ax.set_title(title, fontsize="medium", loc="left")
     ax.grid(alpha=0.25, linewidth=0.6)
@@ -53,7 +51,6 @@ def finished(ax: Axes, *, x: str, y: str, title: str) -> Axes:
 
 
 def points(ax: Axes, x: Sequence[Any], y: Sequence[Any], *, number: int, label: str | None = None) -> None:
-    """Points with the intervals of those that are estimates."""
     color, marker, _ = look(number)
     across, up = ([float(number_of(one)) for one in axis] for axis in (x, y))
     style: dict[str, Any] = {"color": color, "marker": marker, "linestyle": "none", "elinewidth": 0.8, "capsize": 2, "label": label}
@@ -61,7 +58,6 @@ def points(ax: Axes, x: Sequence[Any], y: Sequence[Any], *, number: int, label: 
 
 
 def number_of(one: Any) -> Any:
-    """The middle of an estimate, or the number itself."""
     return one.value if isinstance(one, Estimate) else one
 
 
@@ -101,13 +97,6 @@ def cosine(
         measured: pairs (epsilon, what was measured there): an `Evaluation` with mean_cosine, an `Estimate`, or a number.
         ax: matplotlib axes to draw on; new ones if None.
 
-    Returns:
-        The axes.
-
-    Raises:
-        TypeError, ValueError: wrong kinds or ranges, a codebook for another dimension, an evaluation without clean rows.
-        MissingExtraError: matplotlib is not installed: hushvec[plot].
-
     Guarantees:
         Curves are `Mechanism.expected_cosine` of mechanisms that cost at most (epsilon, delta); nothing is drawn or charged. The curve
         of a codebook is for rows like those that it was fitted on. A mechanism of the float grade is labeled: it makes no claim.
@@ -142,7 +131,6 @@ def cosine(
 
 
 def _series(given: Any, delta: float, setting: dict[str, Any]) -> tuple[str, Callable[[float], Mechanism]]:
-    """Label and mechanism at each epsilon."""
     if isinstance(given, PublicCodebook):
         if given.dimension != setting["dimension"]:
             raise ValueError(f"mechanisms must be for {setting['dimension']} elements, got a codebook for {given.dimension}")
@@ -172,19 +160,12 @@ _AMOUNTS = ("epsilon", "delta", "rho")
 
 
 def budget_over_time(budget: PrivacyBudget | Mapping[str, Any], *, amount: str | None = None, ax: Axes | None = None) -> Axes:
-    """Draw what a ledger has spent over time, a step for each charge, and its limit.
+    """Draw what a ledger has spent over time (UTC), a step for each charge, and its limit.
 
     Args:
         budget: a `PrivacyBudget`, or the export of one (`PrivacyBudget.export`, or the same read from JSON), which is checked.
         amount: "epsilon", "delta" or "rho", one that the ledger counts; epsilon or rho if None.
         ax: matplotlib axes to draw on; new ones if None.
-
-    Returns:
-        The axes. Times are in UTC, as the ledger's clock had them.
-
-    Raises:
-        TypeError, ValueError: not an export; a ledger that does not hold; an amount that it does not count.
-        MissingExtraError: matplotlib is not installed: hushvec[plot].
 
     Guarantees:
         Sums are those of the rows. A reset begins a new period at 0; what was spent before it still counts, and the picture says so.

@@ -50,13 +50,6 @@ def utility_over_attack(
         by: column of rows that splits them into series, such as "noise"; None for one.
         ax: matplotlib axes to draw on; new ones if None.
 
-    Returns:
-        The axes.
-
-    Raises:
-        TypeError, ValueError: no points; something that is none of these; a metric or column that is not there.
-        MissingExtraError: matplotlib is not installed: hushvec[plot].
-
     Guarantees:
         None: that these attacks fail says nothing about the next one, and the figures are as private as what they were measured on.
         Rows without one of the two numbers are left out.
@@ -89,7 +82,6 @@ def utility_over_attack(
 
 
 def _name_points(ax: Axes, found: list[_Point]) -> None:
-    """Names beside the points; those of neighbors stand above each other."""
     places = [(number_of(point.attack), number_of(point.utility)) for point in found]
     near = [_NEAR * (max(axis) - min(axis)) for axis in zip(*places)]
     for number, (point, place) in enumerate(zip(found, places)):

@@ -106,11 +106,7 @@ def privatize_labels(
 
 @dataclass(frozen=True, kw_only=True)
 class LabelPlan:
-    """Releases of labels with every argument checked. Made by `plan_labels`; one plan serves any number of releases.
-
-    Args:
-        scores, per, notes: for the receipts.
-    """
+    """Releases of labels with every argument checked. Made by `plan_labels`; one plan serves any number of releases."""
 
     mechanism: RandomizedResponse  # over the labels; its epsilon is the release's
     over_codes: RandomizedResponse  # the same over 0, ..., k - 1
@@ -184,7 +180,6 @@ class LabelPlan:
         return f"[{shown}{', ...' if len(self.labels) > _LABELS_SHOWN else ''}]"
 
     def _answering(self, answers: int) -> RandomizedResponse:
-        """The mechanism over codes, for one answer of as many."""
         of_one = rows_per_person(self.per, answers)
         if of_one == 1:
             return self.over_codes

@@ -50,9 +50,6 @@ class SecureBuffer:
         After `release` no new view can be made. Remaining views read zeros and may be written to: their pages stay protected and are
         zeroed again when the last view goes. In a forked child `wiped_by_fork` is True until `scrub`.
 
-    Reference:
-        mlock(2), madvise(2); docs/secure_memory.md.
-
     Example:
         >>> from hushvec.secure_memory import SecureBuffer
         >>> with SecureBuffer(4 * 6) as buffer:
@@ -89,11 +86,7 @@ class SecureBuffer:
         return self._open().wiped_by_fork
 
     def memory(self) -> memoryview:
-        """A view as bytes; writing to it writes to the buffer: ``source.readinto(key.memory())`` makes no copy in between.
-
-        Raises:
-            SecureMemoryError: the buffer was released; or it is strict and lost its protection in a forked child.
-        """
+        """A view as bytes; writing to it writes to the buffer: ``source.readinto(key.memory())`` makes no copy in between."""
         pages = self._open()
         accept_or_raise(pages.refusals, strict=self._strict)   # a child asks for its own locks, which may be refused
         return memoryview(pages)
@@ -105,7 +98,6 @@ class SecureBuffer:
             dtype: of the elements; object dtypes are refused.
             shape: of the view; None takes all whole elements after `offset`.
             offset: where the view begins, in bytes; a multiple of an element's.
-
         """
         element = np.dtype(dtype)
         if element.hasobject:
@@ -205,10 +197,6 @@ class BackgroundScrub:
         the process runs that much longer. SIGSTOP and SIGKILL cannot be handled, a suspended or hibernated machine sends no signal,
         and another handler for the same signal takes this one's place. A window that is hidden is not in the background: use the
         framework's callback. Call `scrub` from the thread that uses the secrets, or while none does.
-        Only these pages are zeroed: docs/secure_memory.md says what else holds what you wrote.
-
-    Reference:
-        signal(7); docs/secure_memory.md, "In the background".
 
     Example:
         >>> from hushvec.secure_memory import BackgroundScrub, SecureBuffer

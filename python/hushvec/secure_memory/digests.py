@@ -23,9 +23,6 @@ def model_digest(model: Any) -> str:
     Two trainings of one architecture, an adapter before and after a step, two precisions of one checkpoint, and one model with
     another PEFT adapter active, disabled, merged or scaled: each has its own digest. Every weight is read, inactive adapters too.
 
-    Raises:
-        TypeError: model has weights that are not plain tensors (packed ones of torch's own quantization).
-
     Edge cases:
         Adapters count as they are at the call: ask again after switching them. Hooks, replaced methods and the attention kernel are
         not seen. Another release of transformers may write a configuration with other fields: the digest then differs, and a cache
@@ -66,7 +63,6 @@ def _adapter_state(model: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it, the same in every process; for any other object its type."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, dict):

@@ -44,7 +44,6 @@ def ignores_lock_limit() -> bool:
 
 
 def sentences(refusals: Mapping[str, int]) -> list[str]:
-    """One for each request that was refused."""
     return [_sentence(request, code) for request, code in refusals.items() if code != 0]
 
 
@@ -69,8 +68,6 @@ def accept_or_raise(refusals: Mapping[str, int], *, strict: bool) -> None:
 
 def status() -> dict[str, Any]:
     """Say how much memory for secrets this process holds, and what the operating system grants.
-
-    It allocates and frees a test page, so that the answer is current.
 
     Returns:
         "lock_limit_bytes": RLIMIT_MEMLOCK, None without one. "ignores_lock_limit": whether the process has CAP_IPC_LOCK.

@@ -180,7 +180,6 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
         self._show(0)
 
     def copy(self) -> SecureLayer:
-        """The same contents in separate pages."""
         self._require_contents()
         twin = SecureLayer(self._first_capacity, strict=self._strict, sliding_window=self.sliding_window)
         if self.held is not None:
@@ -295,9 +294,6 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         strict: True raises where the operating system refuses a part of the protection, before a state is written.
         model_id: names the weights; files are saved and loaded under it. `for_model` takes `model_digest(model)`.
 
-    Raises:
-        ValueError: the model has layers that are neither full nor sliding-window attention.
-
     Guarantees:
         What the cache itself holds is protected as `SecureBuffer` says, never exists in two places, and is zeroed by `scrub`, `reset`,
         `crop`, `release`, growth, the end of a `with` block, a fork and the end of the program. The bits are those of
@@ -391,11 +387,6 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
             tokens: [batch, at least `positions`] token ids that the positions were computed from; a digest of them is saved inside
                 the encryption, and `load` can compare it.
 
-        Raises:
-            TypeError, ValueError: a bad key, more positions than there are, tokens of another shape, no model_id, or a pass that went
-                on behind the positions.
-            SecureMemoryError: the contents were lost to a fork.
-
         Guarantees:
             Without the key the file shows only the model_id, the shapes and the number of positions; a changed file is refused. With
             the key it shows nothing of what came after the positions. One key is good for 2^32 files (NIST SP 800-38D, section 8.3).
@@ -428,15 +419,9 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         write(Path(path), header, secret, pieces())
 
     def load(self, path: str | PathLike[str], key: Key, *, tokens: Any = None) -> int:
-        """Replace what the cache holds by a file's positions.
+        """Replace what the cache holds by a file's positions, and return how many there are.
 
-        Args:
-            path: of a file that `save` wrote.
-            key: the 32 bytes it was saved under.
-            tokens: [batch, at least as many as the file's positions] token ids; refused if their digest is not the file's.
-
-        Returns:
-            The number of positions that the cache now holds.
+        The arguments are those of `save`; `tokens` are refused if their digest is not the file's.
 
         Raises:
             CacheFileError: another key, another model, other tokens, a changed or truncated file, no such kind of file. After every
@@ -478,7 +463,6 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         return self.model_id
 
     def _require_fit(self, header: Header, model_id: str, path: str | PathLike[str]) -> None:
-        """Check a file's header before any memory is allocated for it."""
         if header.model_id != model_id:
             raise CacheFileError(f"{path}: belongs to the model {header.model_id!r:.80}, not to {model_id!r:.80}")
         windows = [layer.sliding_window for layer in self.layers]

@@ -209,7 +209,6 @@ async def _service_error(request: Request, error: Exception) -> Response:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """No such address, or no such method."""
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "http_error")
     known = {404: "there is no such address", 405: "the address does not take this method"}

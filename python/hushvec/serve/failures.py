@@ -8,15 +8,8 @@ from hushvec.errors import HushvecError
 
 
 class ServiceError(HushvecError):
-    """An answer other than 200.
-
-    Args:
-        status: HTTP status.
-        code: what programs read, such as "PRIVACY_BUDGET_EXHAUSTED".
-        message: what people read. No texts, vectors or keys.
-        param: the field of the request that is wrong.
-        retry_after: seconds after which the same request may succeed.
-        more: further fields of the error.
+    """An answer other than 200. `code` is for programs and `message` for people, without texts, vectors or keys; `param` is
+    the wrong field, `retry_after` in seconds, `more` further fields of the error.
     """
 
     def __init__(

@@ -1,13 +1,9 @@
 """Counters for Prometheus and spans for OpenTelemetry. Nothing that a request says is in them.
 
-Counters are requests, times, rows and charges per tenant. Workers of one service share their numbers through files in the folder
-that SHARED_FOLDER names: a scrape reaches one worker, and must count for all. prometheus_client reads the variable when it is
-imported, so it is set before workers start.
-
-Where OpenTelemetry's API is installed, a request has a span, and in it one for the model and one for the release. Spans hold what
-the log holds: method, template of the address, status and tenant, and how many texts were embedded. Errors are recorded by their
-status, since the message of an exception may quote a text. Of what a client sends, only the ids in `traceparent` are taken:
-`tracestate` and baggage are free text. Spans go where OTEL_EXPORTER_OTLP_ENDPOINT says, or to the host program's provider.
+Workers share their counters through files in the folder that SHARED_FOLDER names, since a scrape reaches one worker and must
+count for all. prometheus_client reads the variable when it is imported, so it is set before workers start. Spans hold what the log
+holds. Errors are recorded by their status, since a message may quote a text. Only the ids in `traceparent` are taken from a client:
+`tracestate` and baggage are free text.
 """
 
 from __future__ import annotations
@@ -54,7 +50,6 @@ class Metrics:
         self.epsilon.labels(tenant).inc(epsilon)
 
     def text(self) -> bytes:
-        """All metrics, of all workers."""
         if not os.environ.get(SHARED_FOLDER):
             return generate_latest(self._registry)
         registry = CollectorRegistry()

@@ -133,8 +133,7 @@ class Releases:
         return answer
 
     def _keep(self, name: str, answer: Payload) -> None:
-        """Store an answer. Where that fails, on a full disk for instance, it is sent all the same, because it is paid for, and held in
-        memory for a client that asks again."""
+        """Store an answer. If that fails, it is sent all the same, because it is paid for, and held in memory."""
         from sqlalchemy.exc import SQLAlchemyError
 
         whole = bytes(answer.body)
@@ -200,7 +199,6 @@ def _period(asked: Asked) -> str:
 
 
 def require_key(key: str) -> str:
-    """An Idempotency-Key of the right length."""
     if not 1 <= len(key) <= LONGEST_KEY or not key.isprintable():
         raise invalid(f"Idempotency-Key must be 1 to {LONGEST_KEY} printable characters", "Idempotency-Key")
     return key

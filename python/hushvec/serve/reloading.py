@@ -32,7 +32,6 @@ class PolicyInForce:
     """One process's policy.
 
     Args:
-        policy: what is in force at first.
         path: of its file, for `reload`; None without one.
         host: where the service listens; None if that is somebody else's business.
         kept: a file with the policy that is in force in this process's siblings. A worker that starts later begins with it, and then
@@ -141,9 +140,6 @@ def _state_of(path: Path) -> tuple[int, int, int] | str:
 def require_usable(policy: Policy, host: str | None) -> None:
     """Check what a policy needs around it, at the start, in every worker, and whenever the file changes. Models of
     detectors and codebooks are loaded before the first request, and what is missing is said now.
-
-    Raises:
-        ValueError, OSError, MissingExtraError: keys, categories, models, files or libraries that are missing or wrong.
     """
     if host is not None:
         require_keys_beyond_loopback(policy, host)

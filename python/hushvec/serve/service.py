@@ -113,7 +113,6 @@ class Service:
             return self.releases.ledgers.open(account.name, terms, terms.period(now_utc()))
 
     def budget_state(self, account: Account) -> BudgetState:
-        """Spent and left in that ledger."""
         budget = self.ledger(account)
         with readable_ledger():
             return budget.state()
@@ -259,12 +258,7 @@ class _Share:
 
 
 class Work:
-    """Runs calls in threads; refuses those of a tenant that has too many already. Other tenants do not wait for them.
-
-    Args:
-        gauge: follows how many calls run or wait.
-        threads, most_waiting: bounds for each tenant.
-    """
+    """Runs calls in threads; refuses those of a tenant that has too many already. Other tenants do not wait for them."""
 
     def __init__(self, gauge: Gauge, threads: int = THREADS, most_waiting: int = MOST_WAITING) -> None:
         self._gauge = gauge

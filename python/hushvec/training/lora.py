@@ -42,7 +42,6 @@ def add_lora(
 
     Raises:
         ValueError: a name that no layer has, a layer that is neither Linear nor Conv1D, a model that has an adapter already.
-        MissingExtraError: PEFT is not installed.
 
     Guarantees:
         Every name in target_modules has at least one adapted layer. PEFT itself is satisfied if one of the names has.
@@ -145,10 +144,6 @@ class AdapterCheck:
     Raises:
         AdapterUnchangedError: training could not change the adapter: no LoRA layer, adapters switched off or merged, a matrix
             that does not require gradients, an optimizer without one of them.
-        MissingExtraError: PEFT is not installed.
-
-    Edge cases:
-        Values are kept of the adapter (copies) and of the base (SHA-256 of each parameter and buffer).
 
     Example:
         >>> import torch
@@ -170,13 +165,10 @@ class AdapterCheck:
         self._base = _base_digests(model)
 
     def require_changed(self, model: Any = None) -> AdapterChange:
-        """Compare the adapter with how it was.
+        """Compare the adapter with how it was, and say how far each layer moved.
 
         Args:
             model: the model given at first, if None; else one with the same layers, as one that an adapter was loaded into.
-
-        Returns:
-            How far each layer moved.
 
         Raises:
             AdapterUnchangedError: a layer adds what it added before, has other LoRA matrices than before, or NaN or Inf in them;
@@ -240,7 +232,6 @@ def _require_trainable(model: Any, optimizer: Any) -> None:
 
 
 def _parameters(layer: Any) -> dict[str, Any]:
-    """The matrices of the adapters in use."""
     return {
         f"{matrix}.{adapter}": getattr(layer, matrix)[adapter].weight
         for adapter in layer.active_adapters

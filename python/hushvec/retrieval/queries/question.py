@@ -154,13 +154,7 @@ def _fields(text: str | bytes, kind: str, names: tuple[str, ...]) -> dict[str, A
 
 @dataclass(frozen=True)
 class Asked:
-    """A question that has been released.
-
-    Args:
-        question: what left.
-        receipt: of its release.
-        ids, scores: of all candidates, ranked locally; None while there is no answer.
-    """
+    """A question that has been released. ids and scores are of all candidates, ranked locally; None without an answer yet."""
 
     question: Question
     receipt: RowReceipt
@@ -171,9 +165,7 @@ class Asked:
 class AskedQuestions:
     """A memo keyed by a digest of the clean question; in memory, and with a path also in a file that only its owner can read.
 
-    Args:
-        path: of the file; None for memory alone.
-        client: digest of what answers depend on: the codebook, epsilon and the number of documents fetched.
+    `client` is a digest of what answers depend on: the codebook, epsilon and the number of documents fetched.
 
     A process that is killed while it writes leaves an unfinished last line. It is dropped with a warning: its question did not leave,
     because a question leaves only after its line is on the disk.
@@ -210,7 +202,6 @@ class AskedQuestions:
         self._unsaved.clear()
 
     def _is_first_to_write(self, path: Path) -> bool:
-        """Whether this process made the file, or another one for the same client was faster."""
         with unfinished(path) as beside:
             beside.file.write(self._whole())
             beside.complete()

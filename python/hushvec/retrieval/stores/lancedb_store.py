@@ -19,10 +19,7 @@ _KEY, _VECTOR, _DISTANCE, _QUERY = "key", "vector", "_distance", "query_index"
 
 
 class LanceStore(KeyedStore):
-    """A table of (key, vector). Exact: no vector index is made. Scores are 1 - distance, as LanceDB computes it.
-
-    Raises ValueError if there is a table of that name with other columns.
-    """
+    """A table of (key, vector). Exact: no vector index is made. Scores are 1 - distance, as LanceDB computes it."""
 
     def __init__(self, columns: int, folder: Path | None, *, table: str = "documents") -> None:
         with needs_extra("the store 'lancedb'", "lancedb"):

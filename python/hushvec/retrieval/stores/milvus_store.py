@@ -25,10 +25,7 @@ _REPEAT = "a deletion that failed has happened after all; delete those rows agai
 
 
 class MilvusStore(KeyedStore):
-    """A collection of (key, vector) without an index: exact. Without a folder it lies in a temporary one, deleted with the store.
-
-    Raises ValueError if there is a collection of that name with other columns, StoreError if the folder cannot be used.
-    """
+    """A collection of (key, vector) without an index: exact. Without a folder it is in a temporary one, deleted with it."""
 
     _collection: Any
 
@@ -84,7 +81,6 @@ class MilvusStore(KeyedStore):
         return rows.reshape(len(self), self._columns)
 
     def rows(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Some rows without the others, in the order of their places."""
         wanted = self.keys.values[places].tolist()
         records = self._done(lambda: self._collection.get(wanted, output_fields=[_KEY, _VECTOR]))
         found = {record[_KEY]: record[_VECTOR] for record in records}
@@ -124,7 +120,6 @@ class MilvusStore(KeyedStore):
             self._settle()
 
     def _settle(self) -> None:
-        """Delete all rows but those of the index, after failed work."""
         stored = self._stored_keys()
         left = stored[~np.isin(stored, self.keys.values)].tolist()
         if left:

@@ -133,7 +133,6 @@ class PgVectorStore(KeyedStore):
         return rows
 
     def rows(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Some rows without the others, in the order of their places."""
         wanted = self.keys.values[places].tolist()
         query = self._sql("SELECT key, embedding FROM {table} WHERE key = ANY(%s)")
         found = dict(self._run(lambda connection: connection.execute(query, [wanted], binary=True).fetchall()))
@@ -143,7 +142,6 @@ class PgVectorStore(KeyedStore):
     # ---- what a transaction does ----
 
     def _make(self, connection: Any) -> None:
-        """The table, if it is not there."""
         kinds = dict(connection.execute(self._sql(_COLUMNS, name=self._table.as_string())).fetchall())
         wanted = {"key": "bigint", "embedding": f"vector({self._columns})"}
         if not kinds:

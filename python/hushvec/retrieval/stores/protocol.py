@@ -48,11 +48,9 @@ class Keys:
         self.values = np.delete(self.values, places)
 
     def places(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The places of keys that are there."""
         return np.searchsorted(self.values, keys).astype(np.int64, copy=False)
 
     def holds(self, keys: NDArray[np.int64]) -> bool:
-        """Whether all of these are there."""
         if not len(self):
             return not len(keys)
         return bool((self.values[np.minimum(self.places(keys), len(self) - 1)] == keys).all())
@@ -196,10 +194,6 @@ def open_store(
     Args:
         options: of that store; docs/retrieval.md lists them.
         path: folder of a store on disk, None keeps such a store in memory; or address of a database.
-
-    Raises:
-        StoreError: what lies at `path` cannot be used.
-        MissingExtraError: the store's package is not installed.
     """
     kind = _KINDS[validate.choice("store", name, STORES)]
     if not isinstance(options, Mapping | None):

@@ -19,10 +19,7 @@ _AT_ONCE = 1024
 
 
 class QdrantStore(KeyedStore):
-    """A collection of points whose id is the row's key. Exact, as Qdrant's local mode is.
-
-    Raises ValueError if there is a collection of that name with other columns, or other distances.
-    """
+    """A collection of points whose id is the row's key. Exact, as Qdrant's local mode is."""
 
     def __init__(self, columns: int, folder: Path | None, *, collection: str = "documents") -> None:
         with needs_extra("the store 'qdrant'", "qdrant"):

@@ -117,7 +117,6 @@ def _is_unbounded(node: Any) -> bool:
 
 
 def _parts(argument: Any) -> Iterator[Any]:
-    """The patterns inside one node of the tree."""
     if hasattr(argument, "data"):
         yield argument
     elif isinstance(argument, (tuple, list)):

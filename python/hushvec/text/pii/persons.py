@@ -146,7 +146,6 @@ def person_self(document: Document) -> Finds:
 
 
 def _name_at(document: Document, position: int) -> tuple[int, int] | None:
-    """The name that begins here, without words that are no names."""
     text = document.text
     match = (_LOWER_NAME if document.all_lower else _NAME).match(text, position)
     if match is None:
@@ -200,7 +199,6 @@ _APOSTROPHE = re.compile(r"['’]s(?= )")
 
 
 def _name_ending_at(text: str, end: int, most: int = 4) -> tuple[int, int] | None:
-    """The name whose last word ends here, without words that are no names."""
     if end < 2 or not text[end - 1].isalpha():
         return None
     start = start_of_name(text, end, most, links=_PARTICLES)

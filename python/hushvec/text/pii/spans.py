@@ -79,7 +79,6 @@ def settled(text: str, found: Iterable[Found], untouched: Iterable[tuple[int, in
 
 
 def _settle(text: str, cluster: list[Found], kept: list[tuple[int, int, int]]) -> None:
-    """Resolve a group of overlapping finds, and add the rest to `kept`."""
     origin, reach = cluster[0][0], max(one[1] for one in cluster)
     start, end, _, _, source = min(cluster, key=_rank)
     if start == origin and end == reach:  # the winner covers all others
@@ -103,7 +102,6 @@ def _settle(text: str, cluster: list[Found], kept: list[tuple[int, int, int]]) -
 
 
 def _free(covered: bytearray, start: int, end: int) -> list[tuple[int, int]]:
-    """The parts of start to end that no find covers."""
     free = []
     while start < end and (first := covered.find(0, start, end)) >= 0:
         last = covered.find(1, first, end)

@@ -25,7 +25,6 @@ def words_in_order(name: str) -> tuple[str, ...]:
 
 
 def word_list(name: str) -> frozenset[str]:
-    """A section of data/words.txt as a set."""
     return frozenset(words_in_order(name))
 
 
@@ -39,7 +38,6 @@ def given_names() -> tuple[frozenset[str], frozenset[str]]:
 
 @cache
 def names_of_places(kind: str) -> tuple[str, ...]:
-    """Those of data/countries.txt or data/cities.txt."""
     return tuple(name.strip() for line in _lines(_read(f"{kind}.txt")) for name in line.split(";") if name.strip())
 
 
@@ -57,7 +55,6 @@ NOT_NAMES = word_list("not_names")
 
 @cache
 def words(listed: str) -> frozenset[str]:
-    """The words of a string, as a set."""
     return frozenset(listed.split())
 
 

@@ -137,14 +137,12 @@ class Plan(ABC):
         """Charge and release the rows [at most K, d] of one document: K values, public from here on, and their receipt."""
 
     def texts(self, values: NDArray[Any]) -> list[str]:
-        """A text for each released value of any number of documents."""
         texts = self.inverter.invert(values)
         if len(texts) != len(values):
             raise ValueError(f"inverter must return {len(values)} texts, one for each row, got {len(texts)}")
         return list(texts)
 
     def padded(self, rows: Rows) -> Rows:
-        """K rows, padded with zeros."""
         return np.concatenate([rows, np.zeros((self.chunks - len(rows), rows.shape[1]), np.float32)])
 
 
