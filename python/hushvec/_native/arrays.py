@@ -223,11 +223,7 @@ def copy_beside(like: Any, host: NDArray[Any]) -> Any:
 
 
 def noise_target(shape: Any, dtype: Any, like: Any, out: Any) -> Any:
-    """The array that a noise function fills.
-
-    `out` decides everything where it is given, then `like`, then `dtype`. A dtype other than the default that `out` or
-    `like` contradicts is refused: what the caller wrote is never silently ignored.
-    """
+    """The array that a noise function fills: `out` decides, then `like`, then `dtype`. A dtype that they contradict is refused."""
     wanted_shape = _shape(shape)
     wanted_dtype = _dtype(dtype)
     model = out if out is not None else like

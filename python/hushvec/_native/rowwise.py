@@ -73,10 +73,8 @@ def first_nonfinite_row(x: Any) -> int | None:
 def unit_rows(x: ArrayT, out: ArrayT) -> ArrayT:
     """x with every row divided by its L2 norm, in `out`; a zero row stays zero. x is finite; x and out may be the same.
 
-    The norm is right to a few units in the last place for every finite row, the smallest and largest numbers included:
-    squares of the narrow dtypes neither overflow nor vanish in float64, and a float64 row is scaled first.
-    The bits of a row depend on nothing but the row (docs/format.md, section 10), on every device.
-    """
+    The norm is right to a few units in the last place for every finite row: squares of the narrow dtypes fit into float64, and a
+    float64 row is scaled first. The bits of a row depend on nothing but the row (docs/format.md, section 10), on every device."""
     if not on_cuda(x):
         _core.unit_rows(x, out)
     elif cuda.takes(x, out):

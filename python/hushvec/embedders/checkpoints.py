@@ -35,11 +35,8 @@ class CheckpointError(HushvecError, ValueError):
 
 
 def find_folder(path_or_id: str | os.PathLike[str], *, expected: str, weights: bool = True) -> Path:
-    """The folder of a model, or of a repository on the Hugging Face hub, which is downloaded once and then cached.
-
-    Nothing is downloaded where HF_HUB_OFFLINE is set. `expected` are the files that the folder should have, for the error; with
-    `weights` weight files are wanted from the hub too.
-    """
+    """The folder of a model, or of a repository on the Hugging Face hub, which is downloaded once and then cached, unless
+    HF_HUB_OFFLINE is set. An error names the `expected` files; with `weights` weight files are wanted from the hub too."""
     if not isinstance(path_or_id, str | os.PathLike):
         raise TypeError(f"a checkpoint must be a folder or a hub id, got {validate.kind(path_or_id)}")
     path = Path(path_or_id).expanduser()
@@ -304,12 +301,7 @@ _TIDY = "clean_up_tokenization_spaces"
 
 
 class Tokens:
-    """A tokenizer.
-
-    Args:
-        tokenizer: a tokenizers.Tokenizer.
-        tidy: whether texts are made without the space before a full stop and the like.
-    """
+    """A tokenizers.Tokenizer; `tidy` says whether texts are made without the space before a full stop and the like."""
 
     def __init__(self, tokenizer: Any, *, tidy: bool = True) -> None:
         self.tokenizer = tokenizer

@@ -45,9 +45,6 @@ class GTREmbedder:
         batch_size: texts that are embedded at once.
         model_id: its name in receipts; None for path_or_id.
 
-    Raises:
-        CheckpointError: a folder or file is missing or does not fit; the message says what is expected where.
-
     Example:
         >>> from hushvec.embedders.gtr import GTREmbedder
         >>> GTREmbedder("models/gtr-t5-base").embed(["The invoice is overdue."]).shape  # doctest: +SKIP

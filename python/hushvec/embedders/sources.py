@@ -69,13 +69,7 @@ Embed = Callable[[Sequence[str], Kind], Any]
 
 
 class SourceModel:
-    """A model of any library as an `EmbeddingModel`.
-
-    Args:
-        model: the library's own object.
-        embed: rows for (texts, kind).
-        aembed: the same as a coroutine; None: `embed` in a thread.
-    """
+    """A model of any library as an `EmbeddingModel`. `embed` takes (texts, kind); without `aembed` it runs in a thread."""
 
     def __init__(self, model: Any, embed: Embed, aembed: Callable[[Sequence[str], Kind], Awaitable[Any]] | None = None) -> None:
         self.model = model
@@ -105,9 +99,6 @@ def as_embedding_model(model: Any) -> SourceModel:
     Args:
         model: an object with `embed(texts)` or `embed(texts, kind)`; a sentence-transformers model; an embedder of LangChain,
             LlamaIndex, Haystack or Chroma; or a function of a list of texts.
-
-    Raises:
-        TypeError: it has no method that embeds texts.
     """
     if isinstance(model, SourceModel):
         return model

@@ -31,7 +31,6 @@ class LabelRelease(NamedTuple):
 
     Args:
         values: the noisy labels: a list, or for an array an array of the same shape.
-        receipt: what was done and what it guarantees.
     """
 
     values: Any

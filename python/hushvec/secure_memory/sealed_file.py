@@ -73,7 +73,7 @@ def key_bytes(key: Any) -> Any:
 
 
 def write(path: Path, header: Header, key: Any, pieces: Iterable[memoryview]) -> None:
-    """Encrypt the pieces, not copied first, into a file written atomically; ValueError for more than AES-GCM takes at once."""
+    """Encrypt the pieces, not copied first, into a file written atomically; ValueError for more than one nonce allows."""
     if header.plain_bytes > _MOST_PLAIN_BYTES:
         raise ValueError(f"a cache must have at most {_MOST_PLAIN_BYTES} bytes in one file, got {header.plain_bytes}")
     ciphers = _ciphers()

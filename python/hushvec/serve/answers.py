@@ -54,10 +54,8 @@ def fingerprint_of(secret: bytes, path: str, body: bytes | bytearray) -> str:
 
 
 class AnswerStore:
-    """Claims and answers in SQLite or PostgreSQL, for any number of processes.
-
-    They are in the database of the ledgers; beside an SQLite ledger in a file of its name and ".answers", which is its owner's alone.
-    """
+    """Claims and answers in SQLite or PostgreSQL, for any number of processes: in the database of the ledgers, or beside an
+    SQLite ledger in a file of its name and ".answers", which is its owner's alone."""
 
     def __init__(self, store: str) -> None:
         with needs_extra("serving", "serve"):

@@ -212,7 +212,6 @@ def read_policy(path: str | os.PathLike[str]) -> Policy:
     Raises:
         ValueError: not YAML, a key that stands twice in one mapping, or not a policy; the message names every place that is wrong,
             and no value.
-        OSError: the file cannot be read.
     """
     return policy_of_text(Path(path).read_bytes(), os.fspath(path))
 

@@ -32,7 +32,6 @@ class PolicyInForce:
     """One process's policy.
 
     Args:
-        path: of its file, for `reload`; None without one.
         host: where the service listens; None if that is somebody else's business.
         kept: a file with the policy that is in force in this process's siblings. A worker that starts later begins with it, and then
             reads the policy's file as they did, so that it never takes what they refused.

@@ -234,10 +234,7 @@ class DPOptimizer(WrappingOptimizer):
         self._batch.discard()
 
     def accept_changes(self) -> None:
-        """Accept the model after a change that used no private data: loading weights, clamping, moving to a device.
-
-        The guarantee then states this assumption.
-        """
+        """Accept the model after a change that used no private data (loading weights, say); the guarantee then states this."""
         self._require_no_batch("accept_changes")
         self._take_as_is()
         self._account.record.accepted = True
@@ -250,7 +247,6 @@ class DPOptimizer(WrappingOptimizer):
 
         Args:
             closure: called once, first: a backward pass that leaves gradients of examples, and returns the loss.
-            grad_scaler: what torch.amp.GradScaler.step passes; refused.
 
         Raises:
             ValueError, TypeError: no batch, or gradients that cannot be used; a part of the batch has failed before.

@@ -112,12 +112,8 @@ class BaseChangedError(HushvecError, RuntimeError):
 
 @dataclass(frozen=True)
 class AdapterChange:
-    """How far an adapter has moved.
-
-    Args:
-        layers: name -> Frobenius norm of the change of what the layer adds to its weight, alpha / r B A.
-        outputs: the largest change of an output on the probe; None without a probe.
-    """
+    """How far an adapter has moved: the Frobenius norm of the change of alpha / r B A for each layer by name, and the largest
+    change of an output on the probe, or None without one."""
 
     layers: Mapping[str, float]
     outputs: float | None
@@ -127,8 +123,7 @@ class AdapterCheck:
     """A snapshot of an adapter before training, to compare with afterwards.
 
     Fine-tuning can do nothing without an error: names of layers that match none, matrices that do not require gradients, an
-    optimizer made before the adapter was put in, a loaded adapter whose names do not fit. The loss looks normal, and the failure
-    goes unnoticed.
+    optimizer made before the adapter was put in, a loaded adapter whose names do not fit. The loss looks normal all the same.
 
         check = AdapterCheck(model, probe=ids, optimizer=optimizer)
         ...                                     # training

@@ -28,12 +28,8 @@ class NoCrossingError(HushvecError):
 
 @dataclass(frozen=True)
 class Bracket:
-    """The nearest arguments found on either side of the crossing.
-
-    Args:
-        low, low_cost: the largest argument seen whose cost is above the target; 0 and infinity before there is one.
-        high, high_cost: the smallest one whose cost is not; infinity and 0 before there is one.
-    """
+    """The nearest arguments on either side of the crossing, with their costs: `low` costs more than the target, `high` does not;
+    0 at infinite cost, and infinity at cost 0, before there is one."""
 
     low: float = 0.0
     low_cost: float = math.inf

@@ -379,12 +379,8 @@ def _require_covered(clipping: str, noise_generator: Any, grad_sample_mode: str)
 
 @dataclass(frozen=True, kw_only=True)
 class OpacusAccounting:
-    """The cost of an engine's steps according to two accountants, for one delta.
-
-    Args:
-        opacus_epsilon: by the engine's own accountant, "prv", "rdp" or "gdp"; the last is an approximation and no bound.
-        epsilon: by hushvec.accounting, rounded up, by `theorem`.
-    """
+    """The cost of an engine's steps for one delta: by its own accountant ("prv", "rdp" or "gdp"; the last is no bound), and by
+    hushvec.accounting (`epsilon`, rounded up, by `theorem`)."""
 
     opacus_epsilon: float
     epsilon: float

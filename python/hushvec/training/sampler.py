@@ -123,10 +123,8 @@ _WORD = 2**64
 
 
 class DrawnSamples:
-    """Counts the Poisson samples of this process, so that receipts can name those that a run may rest on.
-
-    `process` is a random name; a fork begins with a new one. `seeded` is the number of the last sample that anyone can compute.
-    """
+    """Counts the Poisson samples of this process, so that receipts can name those that a run may rest on. `process` is a random
+    name, new after a fork; `seeded` is the number of the last sample that anyone can compute."""
 
     def __init__(self) -> None:
         self._begin()

@@ -29,7 +29,6 @@ async def answer(
 
     Args:
         request: with a body of JSON, or an Arrow stream where `arrow` reads one.
-        fields: of the JSON.
         work: checks everything and calls its last argument once, with a function that charges a budget and releases. What `work` does
             without that call, it does without a charge.
         arrow: from the body and the limit of its bytes to what is asked.

@@ -131,11 +131,7 @@ Names = Mapping[str, Iterable[str]]
 
 
 class Gazetteer:
-    """Finds every name of a mapping from categories to names. If two names start at one place, the longer one wins.
-
-    Args:
-        names: category -> names. A name must hold a letter or a digit; capitals do not matter.
-    """
+    """Finds every name of category -> names; capitals do not matter. If two begin at one place, the longer one wins."""
 
     def __init__(self, names: Names) -> None:
         # First word of a name -> lengths of the names that begin with it, longest first; and the names themselves.

@@ -260,8 +260,6 @@ class Rule:
     """One way to find one kind of personal data.
 
     Args:
-        name: unique.
-        category: of everything that it finds.
         score: how sure a find is, 0 to 1; breaks ties between spans of one length.
         summary: what it finds, and what it checks.
         find: (start, end) of each find; the time must be linear in the length of any text.

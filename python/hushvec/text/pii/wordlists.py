@@ -82,12 +82,8 @@ _OPENING = "\"“”„«»‘(['"
 def start_of_name(text: str, end: int, most: int, *, links: frozenset[str] = frozenset(), commas: bool = False) -> int:
     """Where the run of at most `most` capitalized words begins whose last one ends at `end`; `end` if there is none.
 
-    Reads backwards, word by word, so that its time does not depend on what stands further left.
-
-    Args:
-        links: words in small letters that may stand between capitalized ones.
-        commas: whether a comma may follow each word but the last.
-    """
+    Reads backwards, word by word, so that its time does not depend on what stands further left. The words `links`, in small
+    letters, may stand between capitalized ones, and with `commas` a comma may follow each word but the last."""
     start = position = end
     for _ in range(most):
         low = position - LONGEST_WORD if position > LONGEST_WORD else 0

@@ -50,7 +50,6 @@ class Terms:
     Args:
         epsilon: > 0, or infinity for no noise and no guarantee.
         delta: in (0, 1) for "gaussian"; the others do not use it, 0 is accepted.
-        clip_norm: C.
         mechanism: one of REWRITING_MECHANISMS.
         composition: "joint" or "basic", for "gaussian"; epsilons of the others add up.
     """
