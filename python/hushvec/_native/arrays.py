@@ -50,7 +50,6 @@ def device_of(x: Any) -> str:
 
 
 def device_scope(x: Any) -> contextlib.AbstractContextManager[Any]:
-    """A context in which CuPy uses the device of x; torch needs none."""
     return x.device if is_cupy(x) else contextlib.nullcontext()
 
 
@@ -215,7 +214,6 @@ def new_array(like: Any, shape: tuple[int, ...], *, dtype: str | None = None) ->
 
 
 def copy_beside(like: Any, host: NDArray[Any]) -> Any:
-    """A copy of a numpy array, of the kind and on the device of `like`."""
     if is_torch(like):
         return sys.modules["torch"].tensor(host, device=like.device)
     with device_scope(like):
@@ -271,7 +269,6 @@ def in_order(x: Any) -> Any:
 
 
 def as_matrix(x: Any) -> Any:
-    """Rows, of which a 1-D array is one; the same memory."""
     return x[None, :] if x.ndim == 1 else x
 
 

@@ -129,7 +129,6 @@ def randomized_response(codes: Any, labels: int, law: tuple[int, int], source: _
 
 
 def require_device(x: Any) -> None:
-    """Raise where x lies on a device that hushvec cannot use here."""
     cuda.require_backend("x", x)
 
 

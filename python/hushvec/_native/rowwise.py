@@ -107,7 +107,6 @@ def _surely_finite(run: Any) -> bool:
 
 
 def _unit_rows_by_the_core(x: Any, out: Any) -> None:
-    """Rows on a device, a run at a time through CPU memory."""
     source, target = as_matrix(x), as_matrix(out)
     with device_scope(x):
         for rows in _row_runs(source):
@@ -236,7 +235,6 @@ def _too_large(name: str, value: int, dtype: str = "float32") -> ValueError:
 
 
 def _ragged(name: str, x: Sequence[Any]) -> Exception:
-    """Why numpy made no array of a sequence: rows of several lengths, or something among them that is no row."""
     odd = _odd_kind(x)
     if odd is not None:
         return TypeError(f"{name} must hold numbers, got {odd} in it")

@@ -116,7 +116,6 @@ def _noised_mapping(
 
 
 def _stacked(name: str, rows: NDArray[Any], job: NoiseJob, label: columns.Label) -> NDArray[Any]:
-    """One array from Ray's lists, which are arrays of arrays."""
     for place, row in enumerate(rows):
         if not isinstance(row, np.ndarray) or row.dtype.name != job.dtype:
             found = row.dtype if isinstance(row, np.ndarray) else validate.kind(row)

@@ -251,7 +251,6 @@ def _elementwise(function: Callable[..., Any], **arguments: Any) -> float | NDAr
 
 
 def _real(name: str, value: Any) -> float | NDArray[np.float64]:
-    """A Python float for a scalar, a float64 array for the rest; TypeError for what is not a real number."""
     if not isinstance(value, bool) and isinstance(value, numbers.Real):
         try:
             return float(value)

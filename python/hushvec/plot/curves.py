@@ -24,7 +24,6 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 
 
 def look(number: int) -> tuple[str, str, Any]:
-    """Color, marker and dashes of the series with this number; they repeat after six."""
     return COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)], DASHES[number % len(DASHES)]
 
 
@@ -62,7 +61,6 @@ def number_of(one: Any) -> Any:
 
 
 def _reach(values: Sequence[Any]) -> Any:
-    """Reach of intervals below and above, as errorbar takes it; None if nothing has one."""
     ends = [(one.value - one.low, one.high - one.value) if isinstance(one, Estimate) else (0.0, 0.0) for one in values]
     return [[max(0.0, end) for end in side] for side in zip(*ends)] if any(map(any, ends)) else None
 
@@ -202,7 +200,6 @@ def budget_over_time(budget: PrivacyBudget | Mapping[str, Any], *, amount: str |
 
 
 def _on_time_axis(ax: Axes, rows: list[dict[str, Any]]) -> list[float]:
-    """The times of rows as matplotlib counts them, on an axis that is labeled with dates."""
     from matplotlib import dates
 
     locator = dates.AutoDateLocator(maxticks=7)

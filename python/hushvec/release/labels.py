@@ -254,7 +254,6 @@ def plan_labels(
 
 
 def _over_codes(epsilon: float, k: int) -> RandomizedResponse:
-    """Randomized response over 0, ..., k - 1, with an epsilon that is large enough to prefer the truth."""
     mechanism = RandomizedResponse(epsilon=epsilon, k=k)
     truth, other = mechanism.law
     if truth <= other:

@@ -240,7 +240,6 @@ def _needed(name: str, value: float | None, mechanism: str) -> float:
 
 
 def _by_name(name: str, epsilon: float | None, delta: float, sigma: float | None, setting: dict[str, Any]) -> Mechanism:
-    """The mechanism of this name, made with `setting` and those of the other arguments that it takes."""
     if name == EmpiricalGaussian.name:
         mechanism = EmpiricalGaussian(chosen_sigma=_needed("sigma", sigma, name), delta=validate.delta(delta), **setting)
         if epsilon is not None and mechanism.epsilon > validate.positive("epsilon", epsilon):
@@ -422,7 +421,6 @@ def _released(
 
 
 def _behind(projection: PublicProjection, x: Any) -> arrays.CheckedRows:
-    """The rows after a map, which has checked them for NaN and Inf."""
     rows = given_rows("x", x, finite=False).values
     require_projection(projection).require_other_rows(rows)
     return rowwise.checked_rows("x", projection.transform(rows), finite=False)._replace(finite=True)

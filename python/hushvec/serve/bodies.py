@@ -262,7 +262,6 @@ def read_vectors(body: bytes | bytearray, most: int) -> tuple[NDArray[Any], floa
 
 
 def write_vectors(rows: NDArray[Any], metadata: dict[str, str]) -> memoryview:
-    """The stream of rows [n, d] with the receipt in the schema's metadata."""
     pyarrow = _pyarrow()
     column = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(rows.reshape(-1)), rows.shape[1])
     schema = pyarrow.schema([(COLUMN, column.type)], metadata=metadata)
@@ -277,7 +276,6 @@ def write_vectors(rows: NDArray[Any], metadata: dict[str, str]) -> memoryview:
 
 
 def _list_size(pyarrow: Any, schema: Any) -> int:
-    """The length of the rows; there is one column, and no dictionary."""
     if schema.names != [COLUMN]:
         raise invalid(f"the stream must have one column, {COLUMN}: others would pass unprotected", COLUMN)
     kind = schema.field(COLUMN).type

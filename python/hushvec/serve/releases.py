@@ -149,7 +149,6 @@ class Releases:
             self._unkept.pop(name, None)
 
     def _answer(self, asked: Asked, claim: Claim) -> Payload | None:
-        """The answer to a claimed request, if there is one."""
         if claim.fingerprint != self._hash_of(asked):
             raise ServiceError(422, "idempotency_key_reused", "Idempotency-Key was used for another request", param="Idempotency-Key")
         if claim.body is not None and claim.headers is not None:

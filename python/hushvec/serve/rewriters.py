@@ -33,7 +33,6 @@ _building = threading.Lock()
 
 
 def delta_of(tenant: Tenant, mechanism: str) -> float:
-    """Delta of a rewriting."""
     return tenant.delta if mechanism == "gaussian" else 0.0
 
 

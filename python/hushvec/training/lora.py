@@ -264,5 +264,4 @@ def _answers(model: Any, probe: Any) -> Any:
 
 
 def _base_digests(model: Any) -> dict[str, str]:
-    """name -> SHA-256, of everything that is not the adapter's."""
     return {name: digest_of(value) for name, value in tensors_of(model).items() if "lora_" not in name}

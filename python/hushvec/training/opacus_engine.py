@@ -119,7 +119,6 @@ class ExactOptimizer(_Guarded, OpacusOptimizer):  # type: ignore[misc]
             self._sum.reset()
 
     def add_noise(self) -> None:
-        """Write the noisy sum to p.grad."""
         parameters = _named(self)
         total = self._current_sum(parameters)
         if self.hushvec_processes is None:
@@ -149,7 +148,6 @@ class ExactNoiseOptimizer(_Guarded, OpacusGhostOptimizer):  # type: ignore[misc]
     """Opacus's optimizer of ghost clipping with this library's noise on Opacus's sums."""
 
     def add_noise(self) -> None:
-        """Write p.summed_grad with noise to p.grad."""
         parameters = _named(self)
         if any(getattr(parameter.summed_grad, "_processed", False) for _, parameter in parameters):  # type: ignore[attr-defined]
             raise ValueError("summed_grad must be new: call zero_grad() after every step")

@@ -126,7 +126,6 @@ def ranked(query: Rows, found: Candidates) -> tuple[NDArray[Any], Rows]:
 
 
 def unit(rows: Rows) -> Rows:
-    """Rows [n, d] of unit length, a new array."""
     return rowwise.unit_rows(rows, np.empty_like(rows))
 
 
@@ -244,7 +243,6 @@ def _lines(questions: Mapping[str, Asked]) -> bytes:
 
 
 def _contents(path: Path, client: str) -> tuple[dict[str, Asked], bool]:
-    """The questions of a memo, and whether its file can be appended to as it is."""
     fault = ValueError(f"memo must be a file of asked questions, version {_MEMO_FORMAT}; {path} is damaged or of another kind")
     *whole, rest = path.read_bytes().split(b"\n")
     try:

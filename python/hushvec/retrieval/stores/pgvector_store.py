@@ -187,7 +187,6 @@ class PgVectorStore(KeyedStore):
     # ---- the connection ----
 
     def _run(self, work: Callable[[Any], Answer]) -> Answer:
-        """Work in a transaction; once more if the connection was lost."""
         was_open = self._is_open
         try:
             return self._once(work)

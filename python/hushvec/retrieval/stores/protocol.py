@@ -161,7 +161,6 @@ class DiskStore(Protocol):
 
 
 class _Kind(NamedTuple):
-    """How a store is opened."""
 
     module: str  # in this package, imported when the store is
     class_name: str  # takes the columns, the place if it has one, and the options

@@ -26,7 +26,6 @@ _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT"})
 
 
 def custom_rules(patterns: object) -> tuple[Rule, ...]:
-    """One rule for each entry of a mapping from category names to regular expressions."""
     if not isinstance(patterns, Mapping):
         raise TypeError(f"custom_patterns must be a mapping from names to regular expressions, got {type(patterns).__name__}")
     return tuple(_rule(name, pattern) for name, pattern in patterns.items())
@@ -155,7 +154,6 @@ class Gazetteer:
         return len(self._category)
 
     def find(self, document: Document) -> Iterator[tuple[int, int, str]]:
-        """(start, end, category) of each name."""
         text = document.lower
         lengths, taken = self._lengths, 0
         for match in matches(_WORD, text):

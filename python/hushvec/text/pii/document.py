@@ -108,7 +108,6 @@ def _normalized(original: str) -> tuple[str, list[int]]:
 
 @lru_cache(maxsize=1 << 16)
 def _plain(character: str) -> str | None:
-    """The reading of a character by itself: usually itself, one other character, or several."""
     if character.isascii():
         return character
     category = unicodedata.category(character)

@@ -155,7 +155,6 @@ def _name_at(document: Document, position: int) -> tuple[int, int] | None:
 
 
 def _before_stop_word(text: str, start: int, end: int) -> int:
-    """The end of the words before the first one that is no name; `start` if the first is none."""
     if text.find(" ", start, end) < 0:
         return start if _is_no_name(text[start:end]) else end
     last = position = start
@@ -169,7 +168,6 @@ def _before_stop_word(text: str, start: int, end: int) -> int:
 
 
 def _after_stop_words(text: str, start: int, end: int) -> int:
-    """The start of the words after the last one that is no name; `end` if the last is none."""
     first = position = start
     for part in text[start:end].split(" "):
         position += len(part) + 1

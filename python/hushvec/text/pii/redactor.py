@@ -33,7 +33,6 @@ from hushvec.text.pii.spans import (
 
 
 class RuleInfo(NamedTuple):
-    """One line in the list of rules."""
 
     name: str
     category: str
@@ -47,7 +46,6 @@ class RuleInfo(NamedTuple):
 
 @cache
 def own_rules() -> tuple[Rule, ...]:
-    """All of them, in the order that settles ties."""
     return (
         *contact.RULES,
         *numbers.RULES,

@@ -210,7 +210,6 @@ class Planner:
         self._plans: dict[tuple[int, int], Plan] = {}
 
     def plan(self, chunks: int, dimension: int) -> Plan:
-        """The plan for rows [chunks, dimension] of the embedder."""
         plan = self._plans.get((chunks, dimension))
         if plan is None:
             if len(self._plans) >= MOST_PLANS:
