@@ -50,7 +50,6 @@ def device_of(x: Any) -> str:
 
 
 def device_scope(x: Any) -> contextlib.AbstractContextManager[Any]:
-    """A context in which CuPy uses the device of x; torch needs none."""
     return x.device if is_cupy(x) else contextlib.nullcontext()
 
 
@@ -174,7 +173,6 @@ def output_like(x: ArrayT, out: ArrayT | None) -> ArrayT:
 
 
 def require_same_kind(name: str, array: Any, like_name: str, like: Any) -> None:
-    """One library and one device."""
     if (is_torch(array), is_cupy(array)) != (is_torch(like), is_cupy(like)):
         raise TypeError(f"{name} must be of the kind of {like_name}, {array_kind(like)}, got {array_kind(array)}")
     if device_of(array) != device_of(like):
@@ -197,7 +195,6 @@ def require_form(out: Any, shape: tuple[int, ...], dtype: str) -> None:
 
 
 def empty_like(x: ArrayT) -> ArrayT:
-    """A new array of x's kind, shape, dtype and device, rows contiguous."""
     return new_array(x, tuple(x.shape))  # type: ignore[attr-defined, no-any-return]
 
 
@@ -212,7 +209,6 @@ def new_array(like: Any, shape: tuple[int, ...], *, dtype: str | None = None) ->
 
 
 def copy_beside(like: Any, host: NDArray[Any]) -> Any:
-    """A copy of a numpy array, of the kind and on the device of `like`."""
     if is_torch(like):
         return sys.modules["torch"].tensor(host, device=like.device)
     with device_scope(like):
@@ -256,7 +252,6 @@ def _dtype(dtype: Any) -> str:
 
 
 def is_contiguous(array: Any) -> bool:
-    """In row-major order, without gaps."""
     return bool(array.is_contiguous() if is_torch(array) else array.flags.c_contiguous)
 
 
@@ -269,19 +264,16 @@ def in_order(x: Any) -> Any:
 
 
 def as_matrix(x: Any) -> Any:
-    """Rows, of which a 1-D array is one; the same memory."""
     return x[None, :] if x.ndim == 1 else x
 
 
 def library_of(x: Any) -> Any:
-    """The module whose functions take x."""
     if is_torch(x):
         return sys.modules["torch"]
     return sys.modules["cupy"] if is_cupy(x) else np
 
 
 def nonfinite_value(x: Any, row: int) -> float | None:
-    """The first NaN or Inf of a row; None if it has none."""
     with device_scope(x):
         values = as_matrix(x)[row]
         found = values[~library_of(values).isfinite(values)]
@@ -289,7 +281,6 @@ def nonfinite_value(x: Any, row: int) -> float | None:
 
 
 def nonfinite_error(name: str, x: Any, row: int, *, first_row: int = 0) -> ValueError:
-    """About a row in which NaN or Inf was found. Where the result was written over x, the row no longer has it."""
     value = nonfinite_value(x, row)
     found = "NaN or Inf" if value is None else repr(value)
     return ValueError(f"{name} must be finite, got {found} in row {first_row + row}")

@@ -36,10 +36,6 @@ def set_num_threads(n: int) -> None:
     Args:
         n: number of threads, 0 for all cores (the default).
 
-    Raises:
-        TypeError: n is not a whole number.
-        ValueError: n < 0.
-
     Example:
         >>> import hushvec as hv
         >>> hv.set_num_threads(1)

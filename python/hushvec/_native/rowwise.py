@@ -1,8 +1,5 @@
 """Rows on any device: the search for NaN and Inf, rows of unit length, and what users give in place of a float array.
 
-A kernel looks at arrays on a device. Where none can (no backend here, or rows that do not lie one after the other), the array's own
-library searches, and unit rows are made in CPU memory. Both give one answer everywhere.
-
 Lists, tuples, sequences of arrays and arrays of integers become float32. A float array in a sequence keeps its dtype, as numpy stacks
 it. Whole numbers above 2^24 are refused: float32 would round them, and a dtype that depended on the values would tell something about
 them.
@@ -60,7 +57,6 @@ def require_finite(name: str, x: Any, *, first_row: int = 0) -> None:
 
 
 def first_nonfinite_row(x: Any) -> int | None:
-    """Index of the first row that holds NaN or Inf."""
     if on_cuda(x) and cuda.takes(x):
         return cuda.find_bad_row(x)
     matrix = as_matrix(x)
@@ -77,10 +73,8 @@ def first_nonfinite_row(x: Any) -> int | None:
 def unit_rows(x: ArrayT, out: ArrayT) -> ArrayT:
     """x with every row divided by its L2 norm, in `out`; a zero row stays zero. x is finite; x and out may be the same.
 
-    The norm is right to a few units in the last place for every finite row, the smallest and largest numbers included:
-    squares of the narrow dtypes neither overflow nor vanish in float64, and a float64 row is scaled first.
-    The bits of a row depend on nothing but the row (docs/format.md, section 10), on every device.
-    """
+    The norm is right to a few units in the last place for every finite row: squares of the narrow dtypes fit into float64, and a
+    float64 row is scaled first. The bits of a row depend on nothing but the row (docs/format.md, section 10), on every device."""
     if not on_cuda(x):
         _core.unit_rows(x, out)
     elif cuda.takes(x, out):
@@ -113,7 +107,6 @@ def _surely_finite(run: Any) -> bool:
 
 
 def _unit_rows_by_the_core(x: Any, out: Any) -> None:
-    """Rows on a device, a run at a time through CPU memory."""
     source, target = as_matrix(x), as_matrix(out)
     with device_scope(x):
         for rows in _row_runs(source):
@@ -196,7 +189,6 @@ def _stacked(name: str, x: Sequence[Any], library: Any) -> Any:
 
 
 def _is_whole(x: Any) -> bool:
-    """Whether an array of numpy or torch holds integers and lies in CPU memory."""
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "iu" and not isinstance(x, np.ma.MaskedArray)
     if not is_torch(x) or x.device.type != "cpu":
@@ -232,7 +224,6 @@ def _too_large(name: str, value: int, dtype: str = "float32") -> ValueError:
 
 
 def _ragged(name: str, x: Sequence[Any]) -> Exception:
-    """Why numpy made no array of a sequence: rows of several lengths, or something among them that is no row."""
     odd = _odd_kind(x)
     if odd is not None:
         return TypeError(f"{name} must hold numbers, got {odd} in it")
@@ -244,13 +235,11 @@ def _ragged(name: str, x: Sequence[Any]) -> Exception:
 
 
 def _odd_kind(x: Sequence[Any]) -> str | None:
-    """The kind of the first thing in a sequence that is not a number here."""
     numbers = (int, float, np.integer, np.floating)
     return next((kind(leaf) for leaf in _leaves(x) if isinstance(leaf, bool) or not isinstance(leaf, numbers)), None)
 
 
 def _leaves(x: Any) -> Iterator[Any]:
-    """The innermost elements of a nested sequence."""
     for part in x:
         if isinstance(part, list | tuple):
             yield from _leaves(part)

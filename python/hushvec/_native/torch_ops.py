@@ -1,17 +1,10 @@
 """The operations as torch custom operators: what torch.compile sees of hushvec.
 
 A compiled program may merge equal calls, drop or reorder them, unless they declare a side effect. So what noise is drawn
-from is a tensor here, the state, which every operator declares it changes:
+from is a tensor here, the state, which every operator declares it changes.
 
-    hushvec::gaussian_noise_(Tensor(a!) out, float sigma, Tensor(b!) state) -> ()
-    hushvec::laplacian_noise_(Tensor(a!) out, float scale, Tensor(b!) state) -> ()
-    hushvec::clip_and_noise(Tensor x, float clip_norm, float sigma, bool exact, Tensor(a!) state) -> Tensor
-    hushvec::clip_and_laplacian_noise(Tensor x, float clip_norm, float scale, bool exact, Tensor(a!) state) -> Tensor
-    hushvec::clip(Tensor x, float clip_norm) -> Tensor
-    hushvec::clip_and_noise_(Tensor(a!) out, Tensor? x, float clip_norm, str law, float noise, bool exact, Tensor(b!) state) -> ()
-    hushvec::clip_(Tensor(a!) out, Tensor? x, float clip_norm) -> ()
-
-The last two write to `out`. Where that is also what they read, x is None: an operator must not get memory that it writes twice.
+`clip_and_noise_` and `clip_` write to `out`. Where that is also what they read, x is None: an operator must not get memory that
+it writes twice.
 `clip` and `clip_` draw nothing and have no state: equal calls may be merged, and torch.export and tracers may keep them.
 
 torch copies tensors, saves them and keeps them in programs, and a copied key stream would repeat its noise. So a state holds no
@@ -83,9 +76,6 @@ def stream_state(device: Any = "cpu", *, rounds: int = 20, seed: int | None = No
     Edge cases:
         Recognizing a copy in CUDA memory takes a read that waits for the device, so a captured graph needs the tensor itself.
         The graph draws from a key in device memory, which no other call uses but graphs.
-
-    Reference:
-        docs/format.md sections 1 and 13.
 
     Example:
         >>> import torch

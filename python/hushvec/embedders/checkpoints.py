@@ -35,11 +35,8 @@ class CheckpointError(HushvecError, ValueError):
 
 
 def find_folder(path_or_id: str | os.PathLike[str], *, expected: str, weights: bool = True) -> Path:
-    """The folder of a model, or of a repository on the Hugging Face hub, which is downloaded once and then cached.
-
-    Nothing is downloaded where HF_HUB_OFFLINE is set. `expected` are the files that the folder should have, for the error; with
-    `weights` weight files are wanted from the hub too.
-    """
+    """The folder of a model, or of a repository on the Hugging Face hub, which is downloaded once and then cached, unless
+    HF_HUB_OFFLINE is set. An error names the `expected` files; with `weights` weight files are wanted from the hub too."""
     if not isinstance(path_or_id, str | os.PathLike):
         raise TypeError(f"a checkpoint must be a folder or a hub id, got {validate.kind(path_or_id)}")
     path = Path(path_or_id).expanduser()
@@ -78,7 +75,6 @@ def _first_line(error: Exception) -> str:
 
 
 def require_file(folder: Path, name: str, purpose: str) -> Path:
-    """A file of a folder."""
     path = folder / name
     if not path.is_file():
         raise CheckpointError(f"{folder} has no {name} ({purpose})")
@@ -86,7 +82,6 @@ def require_file(folder: Path, name: str, purpose: str) -> Path:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
@@ -97,7 +92,6 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def size_field(content: Mapping[str, Any], name: str, where: str) -> int:
-    """A field that is a whole number >= 1."""
     if name not in content:
         raise CheckpointError(f"{where} needs the field {name} (a whole number >= 1)")
     value = content[name]
@@ -191,10 +185,7 @@ def encoder_fields(weights: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def read_weights(folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, Any]:
-    """Weights of a folder on the CPU as float32, by name, without the prefixes of DataParallel and torch.compile.
-
-    safetensors come first. Only tensors are read from the older format (weights_only).
-    """
+    """Weights of a folder on the CPU as float32, by name, without prefixes of wrappers; safetensors come first."""
     path = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
     if path is None:
         raise CheckpointError(f"{folder} has no weights; expected {WEIGHTS}")
@@ -309,12 +300,7 @@ _TIDY = "clean_up_tokenization_spaces"
 
 
 class Tokens:
-    """A tokenizer.
-
-    Args:
-        tokenizer: a tokenizers.Tokenizer.
-        tidy: whether texts are made without the space before a full stop and the like.
-    """
+    """A tokenizers.Tokenizer; `tidy` says whether texts are made without the space before a full stop and the like."""
 
     def __init__(self, tokenizer: Any, *, tidy: bool = True) -> None:
         self.tokenizer = tokenizer
@@ -346,7 +332,6 @@ class Tokens:
 
     @property
     def size(self) -> int:
-        """Ids are below this."""
         return int(max(self.tokenizer.get_vocab().values(), default=-1)) + 1
 
     def ids(self, texts: Sequence[str], max_length: int) -> list[list[int]]:
@@ -366,10 +351,7 @@ class Tokens:
 
 
 def learned_byte_pairs(texts: Iterable[str], size: int, special_tokens: Sequence[str], *, feature: str, extra: str) -> Any:
-    """A tokenizers.Tokenizer learned from texts, of at most `size` tokens: the special ones, numbered from 0, the 256 bytes, pairs.
-
-    Decoding gives every text back. `feature` and `extra` are what an error says where the package is missing.
-    """
+    """A tokenizers.Tokenizer learned from texts, of at most `size` tokens: the special ones from 0 on, the 256 bytes, pairs."""
     with needs_extra(feature, extra):
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     tokenizer = Tokenizer(models.BPE())

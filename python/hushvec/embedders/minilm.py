@@ -20,9 +20,6 @@ BATCH = 64
 class MiniLMEmbedder:
     """all-MiniLM-L6-v2 by sentence-transformers: unit vectors of 384 elements, texts cut after 256 tokens.
 
-    Args:
-        device: of torch; None: CUDA if there is one, else the CPU.
-
     Example:
         >>> from hushvec.text import MiniLMEmbedder
         >>> MiniLMEmbedder().embed(["The invoice is overdue."]).shape  # doctest: +SKIP

@@ -112,7 +112,6 @@ def _rebuilt(values: Any, receipts: tuple[RowReceipt, ...], usage: dict[str, Any
 
 
 def on_host(values: Any) -> Any:
-    """The rows as a numpy array, bfloat16 as float32."""
     if arrays.is_torch(values):
         values = values.detach().cpu()
         return (values.float() if arrays.dtype_name(values) == "bfloat16" else values).numpy()

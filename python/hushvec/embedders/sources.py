@@ -37,7 +37,6 @@ UNIT_NORM_MODELS = frozenset(_UNIT_NORM_MODELS.split())
 
 
 def is_unit_norm_model(model_id: str | None) -> bool:
-    """Whether the model is in the table."""
     if model_id is not None and not isinstance(model_id, str):
         raise TypeError(f"model_id must be a str or None, got {validate.kind(model_id)}")
     return model_id is not None and model_id.rstrip("/").rsplit("/", 1)[-1].lower() in UNIT_NORM_MODELS
@@ -70,13 +69,7 @@ Embed = Callable[[Sequence[str], Kind], Any]
 
 
 class SourceModel:
-    """A model of any library as an `EmbeddingModel`.
-
-    Args:
-        model: the library's own object.
-        embed: rows for (texts, kind).
-        aembed: the same as a coroutine; None: `embed` in a thread.
-    """
+    """A model of any library as an `EmbeddingModel`. `embed` takes (texts, kind); without `aembed` it runs in a thread."""
 
     def __init__(self, model: Any, embed: Embed, aembed: Callable[[Sequence[str], Kind], Awaitable[Any]] | None = None) -> None:
         self.model = model
@@ -127,7 +120,6 @@ def _no_model(model: Any) -> TypeError:
 
 
 def model_id_of(model: Any) -> str | None:
-    """The name that a model goes by, if it says one."""
     said = [getattr(model, name, None) for name in ("model_id", "model_name", "name_or_path", "model")]
     said.append(getattr(getattr(model, "model_card_data", None), "base_model", None))
     return next((value for value in said if isinstance(value, str) and value), None)
@@ -142,7 +134,6 @@ def _dimension_of(model: Any) -> int | None:
 
 
 def _own(model: Any) -> SourceModel:
-    """An object with `embed`, and perhaps `aembed`."""
     takes_kind = _takes_kind(model.embed)
 
     def embed(texts: Sequence[str], kind: Kind) -> Any:

@@ -64,9 +64,6 @@ def noise_batch(
         The same place must not be used for two rows of a data set: equal rows would have equal noise and be seen to be equal. Only
         repetitions within one batch are detected.
 
-    Reference:
-        docs/format.md section 10; docs/scale-out.md.
-
     Example:
         >>> import numpy as np
         >>> from hushvec.jobs import NoiseJob, noise_batch
@@ -120,7 +117,6 @@ def noise_batch(
 
 
 def _stacked(name: str, rows: NDArray[Any], job: NoiseJob, label: columns.Label) -> NDArray[Any]:
-    """One array from Ray's lists, which are arrays of arrays."""
     for place, row in enumerate(rows):
         if not isinstance(row, np.ndarray) or row.dtype.name != job.dtype:
             found = row.dtype if isinstance(row, np.ndarray) else validate.kind(row)

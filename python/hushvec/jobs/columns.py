@@ -21,7 +21,6 @@ def is_arrow(batch: Any) -> bool:
 
 
 def column_of(batch: Any, name: str) -> Any:
-    """The one column of this name, in one piece."""
     names = batch.schema.names
     if names.count(name) != 1:
         raise ValueError(f"batch must have one column {name!r}, got {', '.join(map(repr, names)) or 'none'}")
@@ -41,17 +40,14 @@ def require_vectors(name: str, kind: Any, dtype: str) -> None:
 
 
 def is_of_floats(stored: Any) -> bool:
-    """Whether a type is of lists of floats, of any width."""
     return _is_list(stored) and bool(sys.modules["pyarrow"].types.is_floating(stored.value_type))
 
 
 def declared_length(stored: Any) -> int | None:
-    """How long all lists are, where their type says it."""
     return int(stored.list_size) if sys.modules["pyarrow"].types.is_fixed_size_list(stored) else None
 
 
 def _is_list(stored: Any) -> bool:
-    """Whether a type is of lists, of any of the three sorts."""
     types = sys.modules["pyarrow"].types
     return bool(types.is_list(stored) or types.is_large_list(stored) or types.is_fixed_size_list(stored))
 
@@ -103,12 +99,7 @@ def with_column(batch: Any, name: str, column: Any) -> Any:
 
 
 def places_of_ids(name: str, ids: Any) -> tuple[derivation.Places, Label]:
-    """Places of rows by their ids, and how an error names a row.
-
-    Args:
-        name: of the column or argument, for errors.
-        ids: Arrow array, numpy array or sequence of whole numbers or of strings; no null, none twice.
-    """
+    """Places of rows by their ids, unique and without a null, and how an error names a row; `name` is that of the column."""
     array = _id_array(name, ids)
     if array.dtype.kind in "iu":
         if not (array[1:] > array[:-1]).all():

@@ -50,7 +50,6 @@ def parameters_text(mechanism: Mechanism, *, cipher: str, dtype: str, normalize:
 
 
 def versions(cipher: str) -> tuple[int, int]:
-    """The version of a job and that of its format."""
     return JOB_VERSIONS[cipher], _core.format_versions[cipher]
 
 
@@ -74,7 +73,6 @@ def row_key(key: bytes, place: bytes, content: bytes) -> bytes:
 
 
 def positions(partition: int, first_row: int, rows: int) -> Places:
-    """Places of rows that have a number within a partition."""
     words = _words(_POSITION, rows)
     words[:, 1] = partition
     words[:, 2] = np.arange(rows, dtype=np.uint64) + np.uint64(first_row)
@@ -107,11 +105,7 @@ def _words(kind: int, rows: int) -> NDArray[np.uint64]:
 def answered(
     mechanism: CodebookResponse, rows: NDArray[Any], key: bytes, places: Places, cipher: str
 ) -> NDArray[Any]:
-    """The released rows, of the dtype of `rows` [n, d], which is read once, so that key and code come from one read.
-
-    Raises:
-        ValueError: NaN or Inf; the rows are those that the codebook was made from.
-    """
+    """The released rows, of the dtype of `rows` [n, d], which is read once, so that key and code come from one read."""
     content = rows.copy()
     mechanism.codebook.require_other_rows(content)
     codes: NDArray[np.int32] = mechanism.codebook.encode(content)

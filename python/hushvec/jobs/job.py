@@ -197,7 +197,6 @@ class NoiseJob:
 
     @property
     def note(self) -> str:
-        """The job's name in its receipts."""
         return f"job {self.id}: each row's key stream is keyed by the job's key, the row's place and its bytes"
 
     def charge(self, budget: PrivacyBudget) -> NoiseJob:
@@ -238,10 +237,7 @@ class NoiseJob:
         return replace(receipt, charge=self.entry)
 
     def noise(self, name: str, values: NDArray[Any], places: derivation.Places, label: Callable[[int], str]) -> NDArray[Any]:
-        """The released version of rows [n, d] of the job's dtype at these places.
-
-        NaN or Inf in `name`: ValueError, with the row that `label` names.
-        """
+        """The released version of rows [n, d] of the job's dtype at these places; `name` and `label` are for errors."""
         require_no_recorder()
         source = np.ascontiguousarray(values)
         if self.normalize:
@@ -332,7 +328,6 @@ class NoiseJob:
 
 
 def _planned(dimension: int, dtype: str, cipher: str, **arguments: Any) -> dict[str, Any]:
-    """The fields of a job, checked, from the arguments of `NoiseJob.start`."""
     validate.choice("cipher", cipher, derivation.JOB_VERSIONS)
     plan = plan_release(
         rows=1,

@@ -117,8 +117,7 @@ def clip_and_noise(
         released as zero rows without an error.
 
     Reference:
-        Balle and Wang, "Improving the Gaussian mechanism for differential privacy" (2018), theorem 8; docs/format.md
-        sections 4 and 5.
+        Balle and Wang (2018), theorem 8; docs/format.md sections 4 and 5.
 
     Example:
         >>> import hushvec as hv, numpy as np
@@ -142,7 +141,6 @@ def clip_and_noise(
 
 
 def law_of(sigma: float | None, scale: float | None) -> tuple[str, str, float]:
-    """The law, the name of its parameter, and that parameter."""
     if scale is None:
         if sigma is None:
             raise TypeError("sigma must be given, or scale in its place, got neither")

@@ -1,10 +1,5 @@
 """Pictures of a trade: what noise leaves of a row, what an attack gains, what a budget has spent.
 
-    import hushvec as hv
-    hv.plot.cosine(384)                         # expected cosine over epsilon, by mechanism
-    hv.plot.utility_over_attack(results)        # measured utility beside measured attacks, with their intervals
-    hv.plot.budget_over_time(budget)            # charges and the limit
-
 Each takes `ax`, a matplotlib Axes to draw on, and returns the Axes it drew on. Needs hushvec[plot] when called, not at import.
 A picture of measurements is as private as they are.
 """

@@ -24,12 +24,10 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 
 
 def look(number: int) -> tuple[str, str, Any]:
-    """Color, marker and dashes of the series with this number; they repeat after six."""
     return COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)], DASHES[number % len(DASHES)]
 
 
 def axes_or_new(ax: Any) -> Axes:
-    """The axes to draw on: those given, or new ones."""
     with needs_extra("hushvec.plot", "plot"):
         import matplotlib.axes
         import matplotlib.pyplot as plt
@@ -42,7 +40,6 @@ def axes_or_new(ax: Any) -> Axes:
 
 
 def finished(ax: Axes, *, x: str, y: str, title: str) -> Axes:
-    """The axes with their labels, a title and a grid."""
     ax.set(xlabel=x, ylabel=y)
     ax.set_title(title, fontsize="medium", loc="left")
     ax.grid(alpha=0.25, linewidth=0.6)
@@ -53,7 +50,6 @@ def finished(ax: Axes, *, x: str, y: str, title: str) -> Axes:
 
 
 def points(ax: Axes, x: Sequence[Any], y: Sequence[Any], *, number: int, label: str | None = None) -> None:
-    """Points with the intervals of those that are estimates."""
     color, marker, _ = look(number)
     across, up = ([float(number_of(one)) for one in axis] for axis in (x, y))
     style: dict[str, Any] = {"color": color, "marker": marker, "linestyle": "none", "elinewidth": 0.8, "capsize": 2, "label": label}
@@ -61,12 +57,10 @@ def points(ax: Axes, x: Sequence[Any], y: Sequence[Any], *, number: int, label: 
 
 
 def number_of(one: Any) -> Any:
-    """The middle of an estimate, or the number itself."""
     return one.value if isinstance(one, Estimate) else one
 
 
 def _reach(values: Sequence[Any]) -> Any:
-    """Reach of intervals below and above, as errorbar takes it; None if nothing has one."""
     ends = [(one.value - one.low, one.high - one.value) if isinstance(one, Estimate) else (0.0, 0.0) for one in values]
     return [[max(0.0, end) for end in side] for side in zip(*ends)] if any(map(any, ends)) else None
 
@@ -134,7 +128,6 @@ def cosine(
 
 
 def _series(given: Any, delta: float, setting: dict[str, Any]) -> tuple[str, Callable[[float], Mechanism]]:
-    """Label and mechanism at each epsilon."""
     if isinstance(given, PublicCodebook):
         if given.dimension != setting["dimension"]:
             raise ValueError(f"mechanisms must be for {setting['dimension']} elements, got a codebook for {given.dimension}")
@@ -163,7 +156,7 @@ _AMOUNTS = ("epsilon", "delta", "rho")
 
 
 def budget_over_time(budget: PrivacyBudget | Mapping[str, Any], *, amount: str | None = None, ax: Axes | None = None) -> Axes:
-    """Draw what a ledger has spent over time, a step for each charge, and its limit.
+    """Draw what a ledger has spent over time (UTC), a step for each charge, and its limit.
 
     Args:
         budget: a `PrivacyBudget`, or the export of one (`PrivacyBudget.export`, or the same read from JSON), which is checked.

@@ -81,7 +81,6 @@ def utility_over_attack(
 
 
 def _name_points(ax: Axes, found: list[_Point]) -> None:
-    """Names beside the points; those of neighbors stand above each other."""
     places = [(number_of(point.attack), number_of(point.utility)) for point in found]
     near = [_NEAR * (max(axis) - min(axis)) for axis in zip(*places)]
     for number, (point, place) in enumerate(zip(found, places)):

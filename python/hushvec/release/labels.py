@@ -32,7 +32,6 @@ class LabelRelease(NamedTuple):
 
     Args:
         values: the noisy labels: a list, or for an array an array of the same shape.
-        receipt: what was done and what it guarantees.
     """
 
     values: Any
@@ -107,11 +106,7 @@ def privatize_labels(
 
 @dataclass(frozen=True, kw_only=True)
 class LabelPlan:
-    """Releases of labels with every argument checked. Made by `plan_labels`; one plan serves any number of releases.
-
-    Args:
-        scores, per, notes: for the receipts.
-    """
+    """Releases of labels with every argument checked. Made by `plan_labels`; one plan serves any number of releases."""
 
     mechanism: RandomizedResponse  # over the labels; its epsilon is the release's
     over_codes: RandomizedResponse  # the same over 0, ..., k - 1
@@ -181,7 +176,6 @@ class LabelPlan:
                 raise ValueError(f"{name} must be among the {listed}, got {label!r:.80} at position {place}")
 
     def _answering(self, answers: int) -> RandomizedResponse:
-        """The mechanism over codes, for one answer of as many."""
         of_one = rows_per_person(self.per, answers)
         if of_one == 1:
             return self.over_codes
@@ -253,7 +247,6 @@ def plan_labels(
 
 
 def _over_codes(epsilon: float, k: int) -> RandomizedResponse:
-    """Randomized response over 0, ..., k - 1, with an epsilon that is large enough to prefer the truth."""
     mechanism = RandomizedResponse(epsilon=epsilon, k=k)
     truth, other = mechanism.law
     if truth <= other:

@@ -77,11 +77,7 @@ class ReleasePlan:
         return rowwise.unit_rows(values, values) if self.renormalize else values
 
     def without_noise(self, x: Any) -> Any:
-        """The rows before the noise: directions of length clip_norm, or clipped rows. As private as x.
-
-        Args:
-            x: as for `run`.
-        """
+        """The rows before the noise: directions of length clip_norm, or clipped rows. As private as x."""
         values = arrays.empty_like(x)
         if self.normalize or self.mechanism.directions_only:
             rowwise.checked_unit_rows("x", x, values)
@@ -99,10 +95,7 @@ class ReleasePlan:
     def receipt(
         self, rows: int, *, on_device: bool = False, notes: tuple[str, ...] = (), projection: PublicProjection | None = None
     ) -> RowReceipt:
-        """The receipt of a release of `rows` rows in total, with further notes of the caller and the map before the mechanism.
-
-        `on_device` is for rows in CUDA memory: it raises ValueError if the generator was asked for AES-256.
-        """
+        """The receipt of a release of `rows` rows in total. `on_device`: ValueError if the generator was asked for AES-256."""
         if isinstance(self.mechanism, VectorMechanism):
             return self.vector_receipt(rows, on_device=on_device, notes=notes, projection=projection)
         if projection is not None:
@@ -132,7 +125,6 @@ class ReleasePlan:
     def vector_receipt(
         self, rows: int, *, on_device: bool = False, notes: tuple[str, ...] = (), projection: PublicProjection | None = None
     ) -> Receipt:
-        """`receipt` for mechanisms that release noisy vectors."""
         mechanism = self.mechanism
         assert isinstance(mechanism, VectorMechanism)
         epsilon, delta = mechanism.cost
@@ -191,12 +183,7 @@ def plan_release(
     generator: _core.Generator | None = None,
     values_dtype: str | None = None,
 ) -> ReleasePlan:
-    """Check every argument of `privatize` but the rows themselves. `rows` counts all of them; only per="release" uses it.
-
-    Args:
-        dtype: of the rows.
-        values_dtype: of the released values: that of the rows if None, or "int8".
-    """
+    """Check every argument of `privatize` but the rows themselves. `rows` counts all of them; only per="release" uses it."""
     source = require_generator(generator)
     validate.rounding_to_nearest()
     if dimension < 1:
@@ -231,7 +218,6 @@ def _needed(name: str, value: float | None, mechanism: str) -> float:
 
 
 def _by_name(name: str, epsilon: float | None, delta: float, sigma: float | None, setting: dict[str, Any]) -> Mechanism:
-    """The mechanism of this name, made with `setting` and those of the other arguments that it takes."""
     if name == EmpiricalGaussian.name:
         mechanism = EmpiricalGaussian(chosen_sigma=_needed("sigma", sigma, name), delta=validate.delta(delta), **setting)
         if epsilon is not None and mechanism.epsilon > validate.positive("epsilon", epsilon):
@@ -430,10 +416,7 @@ def require_chargeable(budget: Any, plan: ReleasePlan) -> None:
 
 
 def charge(receipt: AnyReceipt, budget: Budget, plan: ReleasePlan) -> AnyReceipt:
-    """Charge the budget for a planned release, and name the entry in its receipt.
-
-    Everything that could still refuse the release comes before this: a charge is always followed by the release.
-    """
+    """Charge the budget for a planned release and name the entry in its receipt. Nothing after it may refuse the release."""
     epsilon, delta = plan.mechanism.cost
     purpose = f"{plan.mechanism.name}, {released_rows(receipt)} x {plan.mechanism.dimension}, per {plan.per}"
     return replace(receipt, charge=entry_of_charge(budget, epsilon, delta, plan.mechanism.loss.rho, purpose))

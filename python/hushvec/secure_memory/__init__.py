@@ -1,9 +1,5 @@
 """Locked, self-wiping memory: buffers on locked pages, a transformers cache in them, and its encrypted file.
 
-    from hushvec.secure_memory import SecureBuffer, SecureCache
-    with SecureBuffer(4096) as buffer:
-        buffer.numpy("float32")[:] = secret
-
 docs/secure_memory.md says what is guaranteed and what is not. SecureBuffer and status need numpy alone; views for torch need torch,
 SecureCache and model_digest need torch and transformers, and files need cryptography.
 """

@@ -103,9 +103,6 @@ class SecureBuffer:
         After `release` no new view can be made. Remaining views read zeros and may be written to: their pages stay protected and are
         zeroed again when the last view goes. In a forked child `wiped_by_fork` is True until `scrub`.
 
-    Reference:
-        mlock(2), madvise(2); docs/secure_memory.md.
-
     Example:
         >>> from hushvec.secure_memory import SecureBuffer
         >>> with SecureBuffer(4 * 6) as buffer:
@@ -254,10 +251,6 @@ class BackgroundScrub:
         the process runs that much longer. SIGSTOP and SIGKILL cannot be handled, a suspended or hibernated machine sends no signal,
         and another handler for the same signal takes this one's place. A window that is hidden is not in the background: use the
         framework's callback. Call `scrub` from the thread that uses the secrets, or while none does.
-        Only these pages are zeroed: docs/secure_memory.md says what else holds what you wrote.
-
-    Reference:
-        signal(7); docs/secure_memory.md, "In the background".
 
     Example:
         >>> from hushvec.secure_memory import BackgroundScrub, SecureBuffer

@@ -70,10 +70,7 @@ def key_bytes(key: Any) -> Any:
 
 
 def write(path: Path, header: Header, key: Any, pieces: Iterable[memoryview]) -> None:
-    """Encrypt the pieces, without copying them first, into a file that is written atomically.
-
-    ValueError for more than AES-GCM takes under one nonce.
-    """
+    """Encrypt the pieces, not copied first, into a file written atomically; ValueError for more than one nonce allows."""
     if header.plain_bytes > _MOST_PLAIN_BYTES:
         raise ValueError(f"a cache must have at most {_MOST_PLAIN_BYTES} bytes in one file, got {header.plain_bytes}")
     ciphers = _ciphers()
@@ -160,7 +157,6 @@ def _header(described: bytes, path: Path) -> Header:
 
 
 def _ciphers() -> Any:
-    """The needed names of cryptography, as attributes."""
     with needs_extra("an encrypted cache", "secure"):
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives import ciphers

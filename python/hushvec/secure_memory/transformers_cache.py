@@ -188,7 +188,6 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
         self._show(0)
 
     def copy(self) -> SecureLayer:
-        """The same contents in separate pages."""
         self._require_contents()
         twin = SecureLayer(self._first_capacity, strict=self._strict, sliding_window=self.sliding_window)
         if self.held is not None:
@@ -429,7 +428,7 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         write(Path(path), header, secret, pieces())
 
     def load(self, path: str | PathLike[str], key: Key, *, tokens: Any = None) -> int:
-        """Replace what the cache holds by a file's positions.
+        """Replace what the cache holds by a file's positions, and return how many there are.
 
         Args:
             path, key: of a file that `save` wrote, and the 32 bytes it was saved under.
@@ -478,7 +477,6 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         return self.model_id
 
     def _require_fit(self, header: Header, model_id: str, path: str | PathLike[str]) -> None:
-        """Check a file's header before any memory is allocated for it."""
         if header.model_id != model_id:
             raise CacheFileError(f"{path}: belongs to the model {header.model_id!r:.80}, not to {model_id!r:.80}")
         windows = [layer.sliding_window for layer in self.layers]

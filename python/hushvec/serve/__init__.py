@@ -1,8 +1,5 @@
 """`hushvec serve`: private embeddings as a service in OpenAI's shape, with policies, budgets and receipts.
 
-    hushvec serve                              # one tenant, MiniLM, on loopback
-    hushvec serve --policy policy.yaml --host 0.0.0.0
-
 docs/serve.md has the policy file and every endpoint.
 """
 

@@ -4,8 +4,7 @@
     2. charge   in that period's ledger, under an id made of the key
     3. keep     the answer, in the same row, before it is sent
 
-A request that is repeated finds the answer, or a charge without one. Then the release was lost in a crash, or is still being made, and
-it is refused: a second draw of noise under one charge would be a second release. What is kept is what was released.
+A repeated request finds the answer, or a charge without one. Then it is refused: a second draw would be a second release.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ _PROBE_BYTES = 16_000
 
 @dataclass(frozen=True)
 class Claim:
-    """The row of one key."""
 
     period: str  # of the ledger that pays
     fingerprint: str  # of what was asked first
@@ -56,10 +54,8 @@ def fingerprint_of(secret: bytes, path: str, body: bytes | bytearray) -> str:
 
 
 class AnswerStore:
-    """Claims and answers in SQLite or PostgreSQL, for any number of processes.
-
-    They are in the database of the ledgers; beside an SQLite ledger in a file of its name and ".answers", which is its owner's alone.
-    """
+    """Claims and answers in SQLite or PostgreSQL, for any number of processes: in the database of the ledgers, or beside an
+    SQLite ledger in a file of its name and ".answers", which is its owner's alone."""
 
     def __init__(self, store: str) -> None:
         with needs_extra("serving", "serve"):

@@ -201,7 +201,6 @@ async def _service_error(request: Request, error: Exception) -> Response:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """No such address, or no such method."""
     assert isinstance(error, HTTPException)
     known = {
         404: ("not_found", "there is no such address"),

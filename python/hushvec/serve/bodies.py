@@ -79,10 +79,7 @@ def require_type(request: Request, *allowed: str) -> str:
 
 
 def json_fields(body: bytes | bytearray, model: type[Model], most: int) -> Model:
-    """The fields of a JSON object, whose values may take `most` bytes of memory. Other threads run while it is parsed.
-
-    Errors name the fields that are wrong, and not what they hold.
-    """
+    """The fields of a JSON object whose values may take `most` bytes of memory; errors name fields, and not what they hold."""
     fields = _parsed(body, most)
     try:
         return model.model_validate(fields)
@@ -265,7 +262,6 @@ def read_vectors(body: bytes | bytearray, most: int) -> tuple[NDArray[Any], floa
 
 
 def write_vectors(rows: NDArray[Any], metadata: dict[str, str]) -> memoryview:
-    """The stream of rows [n, d] with the receipt in the schema's metadata."""
     pyarrow = _pyarrow()
     column = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(rows.reshape(-1)), rows.shape[1])
     schema = pyarrow.schema([(COLUMN, column.type)], metadata=metadata)
@@ -280,7 +276,6 @@ def write_vectors(rows: NDArray[Any], metadata: dict[str, str]) -> memoryview:
 
 
 def _list_size(pyarrow: Any, schema: Any) -> int:
-    """The length of the rows; there is one column, and no dictionary."""
     if schema.names != [COLUMN]:
         raise invalid(f"the stream must have one column, {COLUMN}: others would pass unprotected", COLUMN)
     kind = schema.field(COLUMN).type
@@ -291,10 +286,7 @@ def _list_size(pyarrow: Any, schema: Any) -> int:
 
 
 def _uncompressed(pyarrow: Any, body: bytes | bytearray) -> Iterator[int]:
-    """Bytes that each compressed batch says it takes; pyarrow allocates them without a limit of its own.
-
-    They stand in front of each buffer; where the buffers are, the metadata says, in tables of the FlatBuffers format.
-    """
+    """Bytes that each compressed batch says it takes, read from its buffers; pyarrow allocates them without a limit."""
     for message in pyarrow.ipc.MessageReader.open_stream(body):
         if message.type == "schema":
             continue
@@ -315,7 +307,6 @@ def _target(data: Any, place: int) -> int:
 
 
 def _field(data: Any, table: int, number: int) -> int:
-    """Where a table has this field; 0 if it leaves it out."""
     offsets = table - _INT.unpack_from(data, table)[0]
     if 4 + 2 * number >= _SHORT.unpack_from(data, offsets)[0]:
         return 0

@@ -16,10 +16,7 @@ SECONDS_TO_FETCH = 30.0     # without one byte of the answer taken
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's own, which has no such bounds.
-
-    A head that is too long or has too many headers is answered 400. Where time is over or connections are too many, it is closed.
-    """
+    """uvicorn's own with bounds: a head that is too long is answered 400; late or too many connections are closed."""
 
     _timer: asyncio.TimerHandle | None = None
     _reader: asyncio.TimerHandle | None = None

@@ -30,7 +30,6 @@ _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 
 
 class Metrics:
-    """The metrics of a service."""
 
     media_type = CONTENT_TYPE_LATEST
 
@@ -49,7 +48,6 @@ class Metrics:
         self.epsilon.labels(tenant).inc(epsilon)
 
     def text(self) -> bytes:
-        """All metrics, of all workers."""
         if not os.environ.get(SHARED_FOLDER):
             return generate_latest(self._registry)
         registry = CollectorRegistry()
@@ -126,7 +124,6 @@ def span(name: str, **counts: int) -> AbstractContextManager[Any]:
 
 @cache
 def _api() -> Any:
-    """OpenTelemetry's API, or None without it."""
     try:
         from opentelemetry import trace
     except ImportError:

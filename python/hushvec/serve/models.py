@@ -31,7 +31,6 @@ _TEXTS_PER_TURN = 64   # what MiniLM embeds at once
 
 
 class ServedModel:
-    """A model of the policy, opened."""
 
     def __init__(self, name: str, settings: AnyModel) -> None:
         self.name = name
@@ -43,10 +42,7 @@ class ServedModel:
         self._turns = None if self.is_remote else Turns()
 
     def embed(self, texts: Sequence[str], tenant: str = NOBODY) -> NDArray[np.float32]:
-        """float32 rows [n, d] for texts of a tenant, finite and all of one length. A local model serves tenants by turns.
-
-        Where it fails or answers something else, what it said is not repeated.
-        """
+        """float32 rows [n, d], finite. Tenants take turns at a local model. What a failing model said is not repeated."""
         with span("embed", texts=len(texts)):
             if self._turns is None:
                 return self._rows(texts)

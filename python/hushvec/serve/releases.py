@@ -142,8 +142,7 @@ class Releases:
         return answer
 
     def _keep(self, name: str, answer: Payload) -> None:
-        """Store an answer. Where that fails, on a full disk for instance, it is sent all the same, because it is paid for, and held in
-        memory for a client that asks again."""
+        """Store an answer. If that fails, it is sent all the same, because it is paid for, and held in memory."""
         from sqlalchemy.exc import SQLAlchemyError
 
         whole = bytes(answer.body)
@@ -159,7 +158,6 @@ class Releases:
             self._unkept.pop(name, None)
 
     def _answer(self, asked: Asked, claim: Claim) -> Payload | None:
-        """The answer to a claimed request, if there is one."""
         if claim.fingerprint != self._hash_of(asked):
             raise ServiceError(422, "idempotency_key_reused", "Idempotency-Key was used for another request", param="Idempotency-Key")
         if claim.body is not None and claim.headers is not None:

@@ -33,7 +33,6 @@ SECONDS_TO_KEEP_ALIVE = 75
 
 @dataclass(frozen=True, kw_only=True)
 class Listening:
-    """Where a service listens."""
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT  # 0: a free one
@@ -96,8 +95,7 @@ def _bounds_of_connections() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _shared_by_workers(policy: Policy, workers: int) -> Iterator[None]:
-    """A folder for what several workers share, gone when they have ended: the policy in force, and files in which they count together,
-    unless the environment names a place for those."""
+    """A folder for what workers share until they end: the policy in force, and counts unless the environment names a place."""
     if workers == 1:
         yield
         return

@@ -113,7 +113,6 @@ class Service:
             return self.releases.ledgers.open(account.name, terms, terms.period(now_utc()))
 
     def budget_state(self, account: Account) -> BudgetState:
-        """Spent and left in that ledger."""
         budget = self.ledger(account)
         with readable_ledger():
             return budget.state()

@@ -32,7 +32,6 @@ def save_checkpoint(
         ValueError: a batch is begun; the model has a parameter or buffer that the optimizer does not watch, or state of its own
             (`get_extra_state`), which cannot be inspected.
         ModelChangedError: a parameter or buffer has changed outside of the private steps, and would carry examples without noise.
-        OSError: the file cannot be written; an older one is as it was.
 
     Guarantees:
         Killed at any moment, `path` is the old checkpoint or the new one. No key, nonce or seed is written.
@@ -68,19 +67,11 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: str | os.PathLike[str], optimizer: DPOptimizer, model: torch.nn.Module) -> dict[str, Any]:
-    """Put a checkpoint's state into a model and an optimizer that has not stepped, with the settings it was made with.
-
-    Args:
-        path: what `save_checkpoint` wrote.
-        optimizer, model: built as they were then.
-
-    Returns:
-        `extra`, as it was given.
+    """Put a checkpoint's state into a model and an optimizer that has not stepped, built as they were then; return its `extra`.
 
     Raises:
         ValueError: the file is something else or damaged; the model has other names or shapes; a setting differs; the optimizer
             has stepped (docs/training.md, "Checkpoints"). Model, optimizer and accountant are then as before.
-        OSError: the file cannot be read.
 
     Guarantees:
         The account continues from the checkpoint. Noise and batches are drawn anew. Only tensors and plain values are read

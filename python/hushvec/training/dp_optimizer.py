@@ -234,10 +234,7 @@ class DPOptimizer(WrappingOptimizer):
         self._batch.discard()
 
     def accept_changes(self) -> None:
-        """Accept the model after a change that used no private data: loading weights, clamping, moving to a device.
-
-        The guarantee then states this assumption.
-        """
+        """Accept the model after a change that used no private data (loading weights, say); the guarantee then states this."""
         self._require_no_batch("accept_changes")
         self._take_as_is()
         self._account.record.accepted = True
@@ -250,10 +247,6 @@ class DPOptimizer(WrappingOptimizer):
 
         Args:
             closure: called once, first: a backward pass that leaves gradients of examples, and returns the loss.
-            grad_scaler: what torch.amp.GradScaler.step passes; refused.
-
-        Returns:
-            What the closure returned, or None.
 
         Raises:
             ValueError, TypeError: no batch, or gradients that cannot be used; a part of the batch has failed before.
@@ -304,11 +297,7 @@ class DPOptimizer(WrappingOptimizer):
         return value
 
     def epsilon(self, delta: float | None = None) -> float:
-        """Epsilon of everything in the accountant, rounded up; math.inf if a step had no noise, 0.0 before the first.
-
-        Args:
-            delta: in (0, 1); that of the constructor if None.
-        """
+        """Epsilon of everything in the accountant, rounded up; math.inf if a step had no noise, 0.0 before the first."""
         return self._account.epsilon(delta)
 
     def guarantee(self, delta: float | None = None) -> TrainingGuarantee:
@@ -380,7 +369,6 @@ class DPOptimizer(WrappingOptimizer):
         return self.generator.device_cipher if on_device else self.generator.cipher
 
     def _take_as_is(self) -> None:
-        """Register the model and its parameters as this run's, as they are now."""
         self._watch.rebase()
         leave((parameter for _, parameter in self._parameters()), self._account)
 

@@ -35,7 +35,6 @@ class StepJournal:
 
     Raises:
         ValueError: the file is something else, damaged, or of a run with other settings.
-        OSError: it cannot be read or written.
 
     Guarantees:
         When `append` returns, the byte is on stable storage. The file's length is the count, so it is never inconsistent.

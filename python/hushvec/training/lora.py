@@ -42,7 +42,6 @@ def add_lora(
 
     Raises:
         ValueError: a name that no layer has, a layer that is neither Linear nor Conv1D, a model that has an adapter already.
-        MissingExtraError: PEFT is not installed.
 
     Guarantees:
         Every name in target_modules has at least one adapted layer. PEFT itself is satisfied if one of the names has.
@@ -113,12 +112,8 @@ class BaseChangedError(HushvecError, RuntimeError):
 
 @dataclass(frozen=True)
 class AdapterChange:
-    """How far an adapter has moved.
-
-    Args:
-        layers: name -> Frobenius norm of the change of what the layer adds to its weight, alpha / r B A.
-        outputs: the largest change of an output on the probe; None without a probe.
-    """
+    """How far an adapter has moved: the Frobenius norm of the change of alpha / r B A for each layer by name, and the largest
+    change of an output on the probe, or None without one."""
 
     layers: Mapping[str, float]
     outputs: float | None
@@ -128,8 +123,7 @@ class AdapterCheck:
     """A snapshot of an adapter before training, to compare with afterwards.
 
     Fine-tuning can do nothing without an error: names of layers that match none, matrices that do not require gradients, an
-    optimizer made before the adapter was put in, a loaded adapter whose names do not fit. The loss looks normal, and the failure
-    goes unnoticed.
+    optimizer made before the adapter was put in, a loaded adapter whose names do not fit. The loss looks normal all the same.
 
         check = AdapterCheck(model, probe=ids, optimizer=optimizer)
         ...                                     # training
@@ -145,10 +139,6 @@ class AdapterCheck:
     Raises:
         AdapterUnchangedError: training could not change the adapter: no LoRA layer, adapters switched off or merged, a matrix
             that does not require gradients, an optimizer without one of them.
-        MissingExtraError: PEFT is not installed.
-
-    Edge cases:
-        Values are kept of the adapter (copies) and of the base (SHA-256 of each parameter and buffer).
 
     Example:
         >>> import torch
@@ -170,13 +160,10 @@ class AdapterCheck:
         self._base = _base_digests(model)
 
     def require_changed(self, model: Any = None) -> AdapterChange:
-        """Compare the adapter with how it was.
+        """Compare the adapter with how it was, and say how far each layer moved.
 
         Args:
             model: the model given at first, if None; else one with the same layers, as one that an adapter was loaded into.
-
-        Returns:
-            How far each layer moved.
 
         Raises:
             AdapterUnchangedError: a layer adds what it added before, has other LoRA matrices than before, or NaN or Inf in them;
@@ -240,7 +227,6 @@ def _require_trainable(model: Any, optimizer: Any) -> None:
 
 
 def _parameters(layer: Any) -> dict[str, Any]:
-    """The matrices of the adapters in use."""
     return {
         f"{matrix}.{adapter}": getattr(layer, matrix)[adapter].weight
         for adapter in layer.active_adapters
@@ -278,5 +264,4 @@ def _answers(model: Any, probe: Any) -> Any:
 
 
 def _base_digests(model: Any) -> dict[str, str]:
-    """name -> SHA-256, of everything that is not the adapter's."""
     return {name: digest_of(value) for name, value in tensors_of(model).items() if "lora_" not in name}

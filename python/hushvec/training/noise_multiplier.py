@@ -28,12 +28,8 @@ class NoCrossingError(HushvecError):
 
 @dataclass(frozen=True)
 class Bracket:
-    """The nearest arguments found on either side of the crossing.
-
-    Args:
-        low, low_cost: the largest argument seen whose cost is above the target; 0 and infinity before there is one.
-        high, high_cost: the smallest one whose cost is not; infinity and 0 before there is one.
-    """
+    """The nearest arguments on either side of the crossing, with their costs: `low` costs more than the target, `high` does not;
+    0 at infinite cost, and infinity at cost 0, before there is one."""
 
     low: float = 0.0
     low_cost: float = math.inf
@@ -133,7 +129,6 @@ def noise_multiplier_for(
     Raises:
         ValueError: no noise multiplier below 2^40 is enough; delta is at least the probability of being in any batch, so that any
             noise is.
-        MissingExtraError: hushvec[accounting] is not installed and examples are sampled.
 
     Guarantees:
         `StepSchedule(noise_multiplier=answer, ...).epsilon(steps, delta) <= epsilon`: this has been checked. Less noise never costs
@@ -143,9 +138,6 @@ def noise_multiplier_for(
 
     Edge cases:
         sampling_probability = 1 is answered exactly: one Gaussian of sqrt(steps) times the sensitivity.
-
-    Reference:
-        docs/accounting.md for the composition, docs/proofs/dp_sgd.md for the step.
 
     Example:
         >>> from hushvec.training import noise_multiplier_for
@@ -184,9 +176,7 @@ def noise_multiplier_for(
 
 def _of_many_small_steps(epsilon: float, delta: float, probability: float, count: int) -> float:
     """The limit of many steps with a small loss each: one Gaussian with q sqrt(count (e^(1/z^2) - 1)) in place of 1/sigma.
-
-    (Bu, Dong, Long, Su 2020, theorem 5. A starting point for the search, not a bound.)
-    """
+    (Bu, Dong, Long, Su 2020, theorem 5. A starting point for the search, not a bound.)"""
     narrow = float(gaussian_sigma(epsilon, delta, 1.0)) * probability * math.sqrt(count)
     if narrow > 1e8:   # e^(1/z^2) - 1 is 1/z^2
         return narrow

@@ -119,7 +119,6 @@ class ExactOptimizer(_Guarded, OpacusOptimizer):  # type: ignore[misc]
             self._sum.reset()
 
     def add_noise(self) -> None:
-        """Write the noisy sum to p.grad."""
         parameters = _named(self)
         total = self._current_sum(parameters)
         if self.hushvec_processes is None:
@@ -149,7 +148,6 @@ class ExactNoiseOptimizer(_Guarded, OpacusGhostOptimizer):  # type: ignore[misc]
     """Opacus's optimizer of ghost clipping with this library's noise on Opacus's sums."""
 
     def add_noise(self) -> None:
-        """Write p.summed_grad with noise to p.grad."""
         parameters = _named(self)
         if any(getattr(parameter.summed_grad, "_processed", False) for _, parameter in parameters):  # type: ignore[attr-defined]
             raise ValueError("summed_grad must be new: call zero_grad() after every step")
@@ -379,12 +377,8 @@ def _require_covered(clipping: str, noise_generator: Any, grad_sample_mode: str)
 
 @dataclass(frozen=True, kw_only=True)
 class OpacusAccounting:
-    """The cost of an engine's steps according to two accountants, for one delta.
-
-    Args:
-        opacus_epsilon: by the engine's own accountant, "prv", "rdp" or "gdp"; the last is an approximation and no bound.
-        epsilon: by hushvec.accounting, rounded up, by `theorem`.
-    """
+    """The cost of an engine's steps for one delta: by its own accountant ("prv", "rdp" or "gdp"; the last is no bound), and by
+    hushvec.accounting (`epsilon`, rounded up, by `theorem`)."""
 
     opacus_epsilon: float
     epsilon: float

@@ -20,9 +20,6 @@ _BATCH_NORMS = _KINDS + tuple(set.intersection(*(set(kind.__mro__) for kind in _
 def require_independent_examples(model: torch.nn.Module) -> None:
     """Refuse layers that let one example change another's gradient.
 
-    Args:
-        model: as it will be trained.
-
     Raises:
         ValueError: a BatchNorm layer in training mode, by its name: it normalises by the batch. (In eval mode it does not.
             GroupNorm and LayerNorm never do.)
@@ -78,9 +75,6 @@ def per_example_gradients(
     Edge cases:
         B = 0, an empty Poisson sample: p.grad_sample has 0 rows. A parameter that the loss does not use gets zeros. Memory is B
         times that of the parameters; `GhostClipping` needs less.
-
-    Reference:
-        torch.func.vmap and torch.func.grad.
 
     Example:
         >>> import torch
@@ -179,7 +173,6 @@ def _trained_names(model: torch.nn.Module, parameters: dict[str, torch.nn.Parame
 
 
 def batch_size(batch: tuple[Any, ...]) -> int:
-    """The number of examples that all tensors of a batch have."""
     sizes: list[int] = []
 
     def note(part: torch.Tensor) -> None:
@@ -197,7 +190,6 @@ def batch_size(batch: tuple[Any, ...]) -> int:
 
 
 def map_tensors(structure: Any, function: Callable[[torch.Tensor], Any]) -> Any:
-    """The structure with the function's results in place of its tensors."""
     if isinstance(structure, torch.Tensor):
         return function(structure)
     if isinstance(structure, dict):

@@ -62,7 +62,6 @@ def steps_of(
 
 
 def require_whole(parameters: Named) -> None:
-    """Refuse parameters that are shards of one."""
     fsdp = sys.modules.get("torch.distributed.fsdp")
     for name, parameter in parameters:
         if hasattr(parameter, "placements") or (fsdp is not None and isinstance(parameter, fsdp.FlatParameter)):
@@ -290,7 +289,6 @@ def _wire(parameters: Named) -> torch.device:
 
 
 def _wire_of(device: torch.device | None) -> torch.device:
-    """The device that tensors must lie on to be sent."""
     if torch.distributed.get_backend() != "nccl":
         return torch.device("cpu")
     return torch.device("cuda", torch.cuda.current_device()) if device is None else device

@@ -26,11 +26,7 @@ _MARKS_OF_JOINED = ("seq_idx", "seq_lengths")
 
 
 class OneRowEach:
-    """A collate function, checked: one row for each example. It also makes the batch of no examples, after the first example.
-
-    A call raises ValueError for a part of the batch with more or fewer rows than examples, or with rows of joined sequences, and
-    TypeError for a batch without rows that could be counted, or without an empty form.
-    """
+    """A collate function, checked: one row for each example, else ValueError or TypeError. It makes the empty batch, too."""
 
     def __init__(self, collate: Callable[[list[Any]], Any], dataset: Any) -> None:
         self.collate, self.dataset = collate, dataset
@@ -127,10 +123,8 @@ _WORD = 2**64
 
 
 class DrawnSamples:
-    """Counts the Poisson samples of this process, so that receipts can name those that a run may rest on.
-
-    `process` is a random name; a fork begins with a new one. `seeded` is the number of the last sample that anyone can compute.
-    """
+    """Counts the Poisson samples of this process, so that receipts can name those that a run may rest on. `process` is a random
+    name, new after a fork; `seeded` is the number of the last sample that anyone can compute."""
 
     def __init__(self) -> None:
         self._begin()

@@ -105,12 +105,10 @@ class Settings:
 
     @property
     def clips_batches(self) -> bool:
-        """Whether the gradient of a whole batch is clipped."""
         return self.clipping == BATCH
 
     @property
     def schedule(self) -> StepSchedule:
-        """The cost of its steps."""
         return StepSchedule(
             noise_multiplier=self.noise_multiplier,
             sampling_probability=self.sampling_probability,

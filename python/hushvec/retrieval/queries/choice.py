@@ -1,9 +1,8 @@
 """How many codes a codebook of questions should have: the number that works best for simulated questions, from public rows alone.
 
-With few codes the answer is nearly always true but coarse; with many it is finer but less reliable. Which number is best depends
-on epsilon and on how many documents are fetched, since a fetch makes up for a coarse code. So it is measured: of the documents
-that a question would find without privacy, how much of their discounted gain is expected among those that are fetched? The
-expectation over randomized response is a finite sum and is computed; that over PrivUnit is sampled.
+With few codes the answer is nearly always true but coarse; with many it is finer but less reliable. So it is measured: of the
+documents that a question would find without privacy, how much of their discounted gain is expected among those that are fetched?
+The expectation over randomized response is computed as a finite sum; that over PrivUnit is sampled.
 """
 
 from __future__ import annotations
@@ -72,7 +71,6 @@ class Simulation:
         return float(self._gain(self._lists(released), np.arange(len(released))).mean())
 
     def _lists(self, rows: Rows) -> Places:
-        """Places of the documents that are fetched for each row."""
         return self._store.search(rows, self._fetch)[0]
 
     def _gain(self, lists: Places, own: NDArray[np.int64]) -> NDArray[np.float64]:

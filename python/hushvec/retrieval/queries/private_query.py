@@ -231,13 +231,7 @@ class PrivateQuery:
         return found
 
     def rank(self, query: Any, found: Candidates, k: int = 10) -> Answer:
-        """The best of the server's documents for the clean question, by cosine, computed here at no cost. The answer is kept.
-
-        Args:
-            query: the question that was asked; ValueError for any other.
-            found: what the server sent, from `answer_for` or `Candidates.from_json`.
-            k: as for `search`.
-        """
+        """The best k of the server's documents for the question that was asked, by cosine, at no cost. The answer is kept."""
         row, most = self._row(query), self._most(k)
         if not isinstance(found, Candidates):
             raise TypeError(f"found must be Candidates, got {validate.kind(found)}")
@@ -281,7 +275,6 @@ class PrivateQuery:
 
 
 def _require_holder(holder: Any, dimension: int) -> None:
-    """Check that a holder is a function, or an index for rows of so many elements."""
     from hushvec.retrieval.index.private_index import PrivateIndex
 
     if not isinstance(holder, PrivateIndex):

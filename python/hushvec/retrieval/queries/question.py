@@ -127,7 +127,6 @@ def ranked(query: Rows, found: Candidates) -> tuple[NDArray[Any], Rows]:
 
 
 def unit(rows: Rows) -> Rows:
-    """Rows [n, d] of unit length, a new array."""
     return rowwise.unit_rows(rows, np.empty_like(rows))
 
 
@@ -166,9 +165,7 @@ class Asked:
 class AskedQuestions:
     """A memo keyed by a digest of the clean question; in memory, and with a path also in a file that only its owner can read.
 
-    Args:
-        path: of the file; None for memory alone.
-        client: digest of what answers depend on: the codebook, epsilon and the number of documents fetched.
+    `client` is a digest of what answers depend on: the codebook, epsilon and the number of documents fetched.
 
     A process that is killed while it writes leaves an unfinished last line. It is dropped with a warning: its question did not leave,
     because a question leaves only after its line is on the disk.
@@ -205,7 +202,6 @@ class AskedQuestions:
         self._unsaved.clear()
 
     def _is_first_to_write(self, path: Path) -> bool:
-        """Whether this process made the file, or another one for the same client was faster."""
         with unfinished(path) as beside:
             beside.file.write(self._whole())
             beside.complete()
@@ -239,7 +235,6 @@ def _stored(name: str, asked: Asked) -> dict[str, Any]:
 
 
 def _contents(path: Path, client: str) -> tuple[dict[str, Asked], bool]:
-    """The questions of a memo, and whether its file can be appended to as it is."""
     fault = ValueError(f"memo must be a file of asked questions, version {_MEMO_FORMAT}; {path} is damaged or of another kind")
     *whole, rest = path.read_bytes().split(b"\n")
     try:

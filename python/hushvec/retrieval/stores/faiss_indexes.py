@@ -37,12 +37,8 @@ def _faiss(feature: str) -> Any:
 
 
 class FlatStore(WholeMatrix):
-    """IndexFlatIP.
-
-    FAISS keeps the rows; they are compared by hushvec's own products, in its array. A query then has the same answer alone and in a
-    batch, which FAISS's search does not guarantee. It takes about as long for one query, and half as long for four or more
-    (docs/retrieval.md).
-    """
+    """IndexFlatIP, whose rows are compared by hushvec's own products: a query then has the same answer alone and in a batch,
+    which FAISS's search does not guarantee (docs/retrieval.md)."""
 
     def __init__(self, columns: int) -> None:
         self._faiss = _faiss("the store 'flat' on FAISS")

@@ -74,7 +74,6 @@ class Best:
         self._count += len(hit)
 
     def _sort_out(self) -> None:
-        """Keep the k best of every query, or all if there are fewer."""
         queries, places, values = (np.concatenate(column) for column in zip(*self._found, strict=True))
         order = np.lexsort((places, -values, queries))
         starts = np.searchsorted(queries[order], np.arange(self._queries))

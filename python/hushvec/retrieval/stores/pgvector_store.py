@@ -133,7 +133,6 @@ class PgVectorStore(KeyedStore):
     # ---- what a transaction does ----
 
     def _make(self, connection: Any) -> None:
-        """The table, if it is not there."""
         kinds = dict(connection.execute(self._sql(_COLUMNS, name=self._table.as_string())).fetchall())
         wanted = {"key": "bigint", "embedding": f"vector({self._columns})"}
         if not kinds:
@@ -179,7 +178,6 @@ class PgVectorStore(KeyedStore):
     # ---- the connection ----
 
     def _run(self, work: Callable[[Any], Answer]) -> Answer:
-        """Work in a transaction; once more if the connection was lost."""
         was_open = self._is_open
         try:
             return self._once(work)

@@ -1,8 +1,7 @@
 """Rules for postal addresses: a street with a number, a box, a corner, and the lines that follow it.
 
-A street is recognized by its number and by a word for street, in a dozen languages, before the name (rue, calle, ul.), behind it
-(street, utca) or grown together with it (-strasse, -gatan). From there the address is followed over flats, places, states, postal
-codes and countries, as far as the next parts look like such.
+A street is recognized by its number and by a word for street, in a dozen languages, before the name (rue), behind it (utca) or
+grown together with it (-gatan). From there the address is followed over flats, places, states, postal codes and countries.
 """
 
 from __future__ import annotations
@@ -112,7 +111,6 @@ def street_number_first(document: Document) -> Finds:
 
 
 def _street_hints(document: Document) -> list[int]:
-    """The ends of all words for a street or for a flat, and the number signs."""
     return sorted([end for *_, end in document.after_words(_HINTS)] + [sign.end() for sign in matches(_NUMBER_SIGN, document.text)])
 
 

@@ -72,7 +72,6 @@ def default_placeholder(category: str) -> str:
 
 
 def require_category_name(argument: str, name: object) -> str:
-    """The canonical name of a category that the caller may have made up."""
     if not isinstance(name, str):
         raise TypeError(f"{argument} must name categories by strings, got {type(name).__name__}")
     if not _NAME.fullmatch(name):

@@ -26,7 +26,6 @@ _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT"})
 
 
 def custom_rules(patterns: object) -> tuple[Rule, ...]:
-    """One rule for each entry of a mapping from category names to regular expressions."""
     if not isinstance(patterns, Mapping):
         raise TypeError(f"custom_patterns must be a mapping from names to regular expressions, got {type(patterns).__name__}")
     return tuple(_rule(name, pattern) for name, pattern in patterns.items())
@@ -117,7 +116,6 @@ def _is_unbounded(node: Any) -> bool:
 
 
 def _parts(argument: Any) -> Iterator[Any]:
-    """The patterns inside one node of the tree."""
     if hasattr(argument, "data"):
         yield argument
     elif isinstance(argument, (tuple, list)):
@@ -132,11 +130,7 @@ Names = Mapping[str, Iterable[str]]
 
 
 class Gazetteer:
-    """Finds every name of a mapping from categories to names. If two names start at one place, the longer one wins.
-
-    Args:
-        names: category -> names. A name must hold a letter or a digit; capitals do not matter.
-    """
+    """Finds every name of category -> names; capitals do not matter. If two begin at one place, the longer one wins."""
 
     def __init__(self, names: Names) -> None:
         # First word of a name -> lengths of the names that begin with it, longest first; and the names themselves.
@@ -160,7 +154,6 @@ class Gazetteer:
         return len(self._category)
 
     def find(self, document: Document) -> Iterator[tuple[int, int, str]]:
-        """(start, end, category) of each name."""
         text = document.lower
         lengths, taken = self._lengths, 0
         for match in matches(_WORD, text):

@@ -1,9 +1,7 @@
 """Text as rules read it: normalized, data that several rules share, and the rules' own form.
 
-A rule reads a shadow of the text, in which what looks alike is written alike: wide, Arabic-Indic and other digits are 0 to 9, wide
-and mathematical letters plain ones, spaces of any width a space, hyphens of any kind "-". Accents that follow their letter are
-joined with it. Zero-width characters, soft hyphens, directional marks and variation selectors are left out. A text that needs none
-of this, such as one of ASCII alone, is its own shadow.
+A rule reads a shadow of the text, in which what looks alike is written alike (digits, letters, spaces and hyphens of any kind,
+and accents that follow their letter) and invisible characters are left out. A text of ASCII alone is its own shadow.
 """
 
 from __future__ import annotations
@@ -87,7 +85,6 @@ class Shadow:
 
 
 def _normalized(original: str) -> tuple[str, list[int]]:
-    """(text, for each of its characters where it comes from)."""
     parts: list[str] = []
     starts: list[int] = []
     position = 0
@@ -111,7 +108,6 @@ def _normalized(original: str) -> tuple[str, list[int]]:
 
 @lru_cache(maxsize=1 << 16)
 def _plain(character: str) -> str | None:
-    """The reading of a character by itself: usually itself, one other character, or several."""
     if character.isascii():
         return character
     category = unicodedata.category(character)
@@ -138,7 +134,6 @@ def _is_mark(character: str) -> bool:
 
 
 def _after_marks(text: str, end: int) -> int:
-    """`end`, or the end of the marks that follow there, also behind characters that are left out."""
     place = end
     while place < len(text):
         if _is_mark(text[place]):
@@ -202,7 +197,6 @@ class Document:
 
     @cached_property
     def placeholders(self) -> list[tuple[int, int]]:
-        """Where the placeholders are."""
         return [match.span() for match in matches(PLACEHOLDER, self.readable)] if "[" in self.readable else []
 
     def once(self, function: Callable[[Document], Result]) -> Result:
@@ -229,10 +223,7 @@ class Document:
 
     @cached_property
     def all_lower(self) -> bool:
-        """Whether the text has no capitals, so that names cannot be recognized by them.
-
-        Those of placeholders count: a sentence whose only capitals have been redacted is not one written without.
-        """
+        """Whether the text, placeholders included, has no capitals, so that names cannot be recognized by them."""
         return self.readable.islower()
 
     @cached_property
@@ -268,8 +259,6 @@ class Rule:
     """One way to find one kind of personal data.
 
     Args:
-        name: unique.
-        category: of everything that it finds.
         score: how sure a find is, 0 to 1; breaks ties between spans of one length.
         summary: what it finds, and what it checks.
         find: (start, end) of each find; the time must be linear in the length of any text.

@@ -32,7 +32,6 @@ def is_card(digits: str) -> bool:
 
 
 def is_repeated(digits: str) -> bool:
-    """The same digit throughout, as in examples and in forms."""
     return len(set(digits)) == 1
 
 
@@ -136,7 +135,6 @@ def iban(document: Document) -> Finds:
 
 
 def _end_of(text: str, start: int, limit: int, length: int) -> int | None:
-    """Where `length` characters other than spaces end, if a word ends there too."""
     end = start
     for position in range(start, limit):
         if text[position] != " ":

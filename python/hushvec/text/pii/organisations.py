@@ -156,7 +156,6 @@ def _name_before(text: str, position: int) -> Finds:
 
 
 def _name_ending_at(text: str, end: int) -> tuple[int, int] | None:
-    """Capitalized words that end here, without those at their front that belong to the sentence."""
     if end < 2 or text[end : end + 1] not in (" ", ","):
         return None
     start = start_of_name(text, end, MOST_WORDS, links=_INSIDE, commas=True)

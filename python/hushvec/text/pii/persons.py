@@ -146,7 +146,6 @@ def person_self(document: Document) -> Finds:
 
 
 def _name_at(document: Document, position: int) -> tuple[int, int] | None:
-    """The name that begins here, without words that are no names."""
     text = document.text
     match = (_LOWER_NAME if document.all_lower else _NAME).match(text, position)
     if match is None:
@@ -156,7 +155,6 @@ def _name_at(document: Document, position: int) -> tuple[int, int] | None:
 
 
 def _before_stop_word(text: str, start: int, end: int) -> int:
-    """The end of the words before the first one that is no name; `start` if the first is none."""
     if text.find(" ", start, end) < 0:
         return start if _is_no_name(text[start:end]) else end
     last = position = start
@@ -170,7 +168,6 @@ def _before_stop_word(text: str, start: int, end: int) -> int:
 
 
 def _after_stop_words(text: str, start: int, end: int) -> int:
-    """The start of the words after the last one that is no name; `end` if the last is none."""
     first = position = start
     for part in text[start:end].split(" "):
         position += len(part) + 1
@@ -200,7 +197,6 @@ _APOSTROPHE = re.compile(r"['’]s(?= )")
 
 
 def _name_ending_at(text: str, end: int, most: int = 4) -> tuple[int, int] | None:
-    """The name whose last word ends here, without words that are no names."""
     if end < 2 or not text[end - 1].isalpha():
         return None
     start = start_of_name(text, end, most, links=_PARTICLES)

@@ -1,8 +1,7 @@
 """Rules for telephone numbers: the grouping of digits, the words before them, and the numbering plans of the world's countries.
 
-The plans are the metadata of the package `phonenumbers` (extra "redact"): calling codes with the lengths of their numbers, and the
-ways in which each country writes its numbers in groups. Without the package, numbers with + or 00 are recognized by their length
-alone, and national ones need the North American grouping or a word such as "phone" before them.
+The plans are those of the package `phonenumbers` (extra "redact"). Without it, numbers with + or 00 are recognized by their
+length alone, and national ones need the North American grouping or a word such as "phone" before them.
 """
 
 from __future__ import annotations
@@ -58,10 +57,7 @@ def _phones(document: Document, plan: _Plan) -> Finds:
 
 
 def _in_run(document: Document, start: int, written: str, plan: _Plan, context: _Context) -> Finds:
-    """Numbers among pieces that stand between spaces, longest first: a row may hold several, or an amount and a number.
-
-    More pieces than TABLE are a table of numbers: there each piece is looked at alone.
-    """
+    """Numbers among pieces between spaces, longest first. In a table (more pieces than TABLE) each is looked at alone."""
     text = document.text
     pieces = written.split(" ")  # an empty one stands between two spaces in a row, which end a number
     digits = [len(piece if piece.isdecimal() else _NOT_DIGITS.sub("", piece)) for piece in pieces]
@@ -96,7 +92,6 @@ def _in_run(document: Document, start: int, written: str, plan: _Plan, context: 
 
 
 def _without_signs(text: str, start: int, end: int) -> int:
-    """The end without signs that belong to the sentence."""
     while text[end - 1] in "-./(–":
         end -= 1
     if text[end - 1] == ")" and text.count("(", start, end) < text.count(")", start, end):

@@ -32,7 +32,6 @@ _PLACE_BEFORE = re.compile(r"(?:\b(?:in|near|around|from|to|at|via|outside|insid
 
 @cache
 def _by_first_word(kind: str) -> tuple[dict[str, list[str]], frozenset[str]]:
-    """(first word in lower case -> the countries or cities that begin with it, longest first; all first words)."""
     found: dict[str, list[str]] = {}
     for name in sorted(names_of_places(kind), key=len, reverse=True):
         found.setdefault(re.split(r"[ \-.]", name)[0].lower(), []).append(name)

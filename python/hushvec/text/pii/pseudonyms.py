@@ -1,11 +1,8 @@
 """Pseudonyms in the place of personal data: keyed, the same for the same value, and reversible with a vault.
 
 A pseudonym such as `[PERSON_K3M9QXA7R2TW]` is a keyed hash of the category and of the value without regard to capitals and spaces.
-A name that is a part of one other name in the same document, "Doe" beside "Jane Doe", counts as that person: it gets the same letters
-with a number of its own, `[PERSON_K3M9QXA7R2TW_2]`, so that restoring gives back what stood there.
-
-What has the shape of a pseudonym in a text before anything is replaced gets a pseudonym too, `[PLACEHOLDER_...]`: it comes back as it
-was written, not as the value that it stands for elsewhere.
+"Doe" beside "Jane Doe" counts as that person: it gets the same letters with a number of its own, `[PERSON_K3M9QXA7R2TW_2]`. What
+looks like a pseudonym before anything is replaced gets one too, `[PLACEHOLDER_...]`, and so comes back as it was written.
 """
 
 from __future__ import annotations
@@ -40,12 +37,7 @@ _SHAPE = re.compile(rf"\[[A-Z][A-Z0-9_]*_[A-Z2-7]{{{LETTERS}}}(?:_[0-9]+)?\]")
 
 
 class Known(dict[str, str]):
-    """Pseudonym -> what it stands for, with the documents that each was written into. Private.
-
-    Args:
-        known: pseudonym -> value.
-        documents: name of a document -> its pseudonyms.
-    """
+    """Pseudonym -> what it stands for, and `documents`: name of a document -> its pseudonyms. Private."""
 
     def __init__(self, known: Mapping[str, str], documents: Mapping[str, Iterable[str]] | None = None) -> None:
         super().__init__(known)
@@ -104,12 +96,8 @@ class Pseudonymizer:
         """Replace what is found by pseudonyms.
 
         Args:
-            text: any string.
             document: name of the document that the text belongs to, to whose texts `restore` can be bound; None: the text is one by
                 itself, and its pseudonyms belong to no name.
-
-        Returns:
-            The text, and what was replaced, each span with its pseudonym as placeholder.
         """
         spans = self.spans(text, document=document)
         return Redaction(replaced(text, spans), spans)
@@ -141,13 +129,7 @@ class Pseudonymizer:
         return spans
 
     def placeholder(self, category: str, value: str, *, document: str | None = None) -> str | None:
-        """The pseudonym of a value, known to be of this category; None if it stays: the redactor does not look for that category.
-
-        Args:
-            category: as "full person name".
-            value: all of what is to be replaced.
-            document: as for `pseudonymize`.
-        """
+        """The pseudonym of a value of this category; None if it stays, because the redactor does not look for that category."""
         if self._redactor.placeholder(category) is None:
             literals = self._literals(value, document)
             return replaced(value, literals) if literals else None
@@ -183,9 +165,6 @@ def restore(text: str, known: Mapping[str, str], *, document: str | None = None)
         document: name of the document that the text comes from: nothing but its own values comes back. None: every value of
             every document can come back, for texts that only they read who may read all of them.
 
-    Returns:
-        The text; the original one if it was not changed in between.
-
     Example:
         >>> from hushvec.text import restore
         >>> restore("Ask [PERSON_AAAA].", {"[PERSON_AAAA]": "Jane Doe"})
@@ -212,7 +191,6 @@ def restoring(known: Mapping[str, str]) -> Callable[[str], tuple[Span, ...]]:
 
 
 def derived_key(key: bytes, purpose: str) -> bytes:
-    """A key for one purpose."""
     if not isinstance(key, (bytes, bytearray)):
         raise TypeError(f"key must be bytes, got {type(key).__name__}")
     if len(key) < FEWEST_KEY_BYTES:
@@ -265,17 +243,11 @@ def write_vault(path: str | os.PathLike[str], known: Mapping[str, str], key: byt
 def read_vault(path: str | os.PathLike[str], key: bytes) -> Known:
     """The values behind the pseudonyms of a vault.
 
-    Args:
-        path: of the file.
-        key: the key that it was written with.
-
     Returns:
         Pseudonym -> value, with their documents: private.
 
     Raises:
         ValueError: it is not a vault, the key is another one, or a byte was changed.
-
-    Example: see `write_vault`.
     """
     cipher = _cipher(key)
     packed = Path(path).read_bytes()
@@ -294,9 +266,6 @@ def read_vault(path: str | os.PathLike[str], key: bytes) -> Known:
 
 def new_key(path: str | os.PathLike[str]) -> bytes:
     """A new random key, written to a file in hexadecimal.
-
-    Args:
-        path: of the file, which must not exist.
 
     Returns:
         The key, 32 bytes. Of several processes that ask for one file, one gets a key.
@@ -318,13 +287,7 @@ def new_key(path: str | os.PathLike[str]) -> bytes:
 
 
 def read_key(path: str | os.PathLike[str]) -> bytes:
-    """The key of a file that `new_key` wrote.
-
-    Args:
-        path: of the file: 32 bytes or more in hexadecimal.
-
-    Example: see `new_key`.
-    """
+    """The key of a file that `new_key` wrote: 32 bytes or more in hexadecimal."""
     try:
         key = bytes.fromhex(Path(path).read_text(encoding="ascii"))
     except ValueError:

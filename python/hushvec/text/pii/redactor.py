@@ -33,7 +33,6 @@ from hushvec.text.pii.spans import (
 
 
 class RuleInfo(NamedTuple):
-    """One line in the list of rules."""
 
     name: str
     category: str
@@ -47,7 +46,6 @@ class RuleInfo(NamedTuple):
 
 @cache
 def own_rules() -> tuple[Rule, ...]:
-    """All of them, in the order that settles ties."""
     return (
         *contact.RULES,
         *numbers.RULES,
@@ -130,11 +128,7 @@ class Redaction:
     spans: tuple[Span, ...] = field(repr=False)
 
     def to_dict(self, *, private: bool = True) -> dict[str, Any]:
-        """`{"text": ..., "spans": [...]}`, ready for JSON.
-
-        Args:
-            private: with what was redacted, under "text" of each span. False: where each span was and what it was, without its text.
-        """
+        """`{"text": ..., "spans": [...]}`, ready for JSON; `private` keeps what was redacted, under "text" of each span."""
         fields = [name for name in Span._fields if private or name != "text"]
         return {"text": self.text, "spans": [{name: getattr(span, name) for name in fields} for span in self.spans]}
 
@@ -226,10 +220,7 @@ class Redactor:
         return self._read(_text("text", text))[1]
 
     def _read(self, text: str) -> tuple[str, tuple[Span, ...]]:
-        """(redacted text, spans): passes until nothing more is found.
-
-        The garbage collector pauses: it would scan hundreds of thousands of finds again and again, and none is in a cycle.
-        """
+        """(redacted text, spans), by passes until nothing more is found. The garbage collector pauses: no find is in a cycle."""
         everything: tuple[Span, ...] = ()
         shown = text
         pauses = len(text) > LONG_TEXT and gc.isenabled()
@@ -285,10 +276,7 @@ class Redactor:
         return tuple([new(Span, (start, end, text[start:end], *ready[source])) for start, end, source in runs])
 
     def _without_allowed(self, document: Document, text: str, found: list[Found]) -> list[Found]:
-        """Without the finds that are on the allow list, and the parts of those; and without uncertain finds within allowed categories.
-
-        So "St. Petersburg" on the list, or an allowed place, does not become the name of a person.
-        """
+        """Without finds on the allow list and their parts, and without uncertain finds within allowed categories."""
         listed = [one[:2] for one in found if text[slice(*document.shadow.in_original(one[0], one[1]))] in self._keep]
         allowed = [place for rule in self._allowed for place in rule.find(document)]
         stays, categories = bytearray(len(document.text)), bytearray(len(document.text))
@@ -369,10 +357,6 @@ def redact(
         'My name is [PERSON], mail [EMAIL], card [CARD].'
         >>> [(span.start, span.end, span.category) for span in result.spans]
         [(11, 19, 'full person name'), (26, 42, 'email address'), (49, 68, 'card number')]
-        >>> redact("Reach Jane Doe at jane@example.com", patterns=["email"], replacement="***").text
-        'Reach Jane Doe at ***'
-        >>> redact("Badge E-10442", custom_patterns={"badge": r"E-\\d{5}"}).text
-        'Badge [BADGE]'
     """
     options = {name: value for name, value in locals().items() if name != "text"}
     return _redactor(**options).redact(text)
@@ -430,11 +414,7 @@ def _checked_detectors(detectors: Any) -> tuple[Detector, ...]:
 
 
 def _checked_span(text: str, span: Any, detector: Detector) -> tuple[int, int, str, str, float]:
-    """A detector's find, which must be checked.
-
-    Raises:
-        TypeError, ValueError: it is no span of the text.
-    """
+    """A detector's find, which must be checked."""
     name = f"{type(detector).__name__}.detect"
     if not isinstance(span, Span):
         raise TypeError(f"{name} must return Span objects, got {type(span).__name__}")

@@ -55,11 +55,9 @@ def found_at(start: int, end: int, score: float, source: int) -> Found:
 def settled(text: str, found: Iterable[Found], untouched: Iterable[tuple[int, int]] = ()) -> list[tuple[int, int, int]]:
     """(start, end, source) of finds that do not overlap, in the order of the text.
 
-    Finds with a score of 0.9 or more, which have a check digit or an unmistakable shape, take precedence. Among equals the longer
-    one wins; of the same length, the one with the higher score; then the one that begins first, then the rule that stands first in
-    the list. The parts of a loser outside the winner remain as separate finds, so that nothing that any rule found stays
-    readable. The runs of `untouched` belong to no find: placeholders that are there already.
-    """
+    Finds with a score of 0.9 or more come first, then longer ones, higher scores, earlier ones, and rules that stand earlier in
+    the list. The parts of a loser outside the winner remain finds, so that nothing that any rule found stays readable. The runs of
+    `untouched` belong to no find: placeholders that are there already."""
     waiting = [*found, *((start, end, False, -2.0, UNTOUCHED) for start, end in untouched)]
     waiting.sort()
     kept: list[tuple[int, int, int]] = []
@@ -79,7 +77,6 @@ def settled(text: str, found: Iterable[Found], untouched: Iterable[tuple[int, in
 
 
 def _settle(text: str, cluster: list[Found], kept: list[tuple[int, int, int]]) -> None:
-    """Resolve a group of overlapping finds, and add the rest to `kept`."""
     origin, reach = cluster[0][0], max(one[1] for one in cluster)
     start, end, _, _, source = min(cluster, key=_rank)
     if start == origin and end == reach:  # the winner covers all others
@@ -103,7 +100,6 @@ def _settle(text: str, cluster: list[Found], kept: list[tuple[int, int, int]]) -
 
 
 def _free(covered: bytearray, start: int, end: int) -> list[tuple[int, int]]:
-    """The parts of start to end that no find covers."""
     free = []
     while start < end and (first := covered.find(0, start, end)) >= 0:
         last = covered.find(1, first, end)

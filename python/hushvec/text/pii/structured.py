@@ -53,9 +53,6 @@ def redact_csv(text: str, find: Find | None = None, *, columns: Iterable[str] | 
         columns: names of those to redact; None: all.
         delimiter: one character between fields.
 
-    Returns:
-        CSV with the same rows and fields, and the spans with their places in `text`.
-
     Raises:
         ValueError: there is no such column, the delimiter is not a single character, or a quote is not closed.
 
@@ -77,9 +74,6 @@ def redact_mail(
         find: as for `redact_json`.
         placeholder: what stands for a value of a category in the headers, such as `Redactor.placeholder` or
             `Pseudonymizer.placeholder`, and None for what stays; None: the usual placeholder of the category.
-
-    Returns:
-        The message with the same headers, and the spans with their places in `text`.
 
     Raises:
         ValueError: the text does not begin with a header.
@@ -165,7 +159,6 @@ def _in_csv(text: str, find: Find, columns: Iterable[str] | None, delimiter: str
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[tuple[int, int]]]:
-    """Where the fields of each row begin and end."""
     sign = re.escape(delimiter)
     field = re.compile(rf'"(?:[^"]|"")*"(?=[{sign}\r\n]|\Z)|[^"{sign}\r\n][^{sign}\r\n]*|')
     row: list[tuple[int, int]] = []

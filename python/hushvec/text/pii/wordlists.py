@@ -25,7 +25,6 @@ def words_in_order(name: str) -> tuple[str, ...]:
 
 
 def word_list(name: str) -> frozenset[str]:
-    """A section of data/words.txt as a set."""
     return frozenset(words_in_order(name))
 
 
@@ -39,7 +38,6 @@ def given_names() -> tuple[frozenset[str], frozenset[str]]:
 
 @cache
 def names_of_places(kind: str) -> tuple[str, ...]:
-    """Those of data/countries.txt or data/cities.txt."""
     return tuple(name.strip() for line in _lines(_read(f"{kind}.txt")) for name in line.split(";") if name.strip())
 
 
@@ -57,7 +55,6 @@ NOT_NAMES = word_list("not_names")
 
 @cache
 def words(listed: str) -> frozenset[str]:
-    """The words of a string, as a set."""
     return frozenset(listed.split())
 
 
@@ -85,12 +82,8 @@ _OPENING = "\"“”„«»‘(['"
 def start_of_name(text: str, end: int, most: int, *, links: frozenset[str] = frozenset(), commas: bool = False) -> int:
     """Where the run of at most `most` capitalized words begins whose last one ends at `end`; `end` if there is none.
 
-    Reads backwards, word by word, so that its time does not depend on what stands further left.
-
-    Args:
-        links: words in small letters that may stand between capitalized ones.
-        commas: whether a comma may follow each word but the last.
-    """
+    Reads backwards, word by word, so that its time does not depend on what stands further left. The words `links`, in small
+    letters, may stand between capitalized ones, and with `commas` a comma may follow each word but the last."""
     start = position = end
     for _ in range(most):
         low = position - LONGEST_WORD if position > LONGEST_WORD else 0

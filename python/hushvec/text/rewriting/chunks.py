@@ -69,13 +69,8 @@ Pieces = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the text; the parts in order are the whole text.
-
-    Args:
-        text: as it stands.
-        span: what the redactor found here; None for plain text.
-        chunk: number of the chunk that it is, or is joined into, from 0; None where there is nothing to rewrite.
-    """
+    """A part of the text; the parts in order are the whole text. `span` is a find; `chunk` is the number, from 0, of the chunk
+    that it is or is joined into, and None where there is nothing to rewrite."""
 
     text: str
     span: Span | None

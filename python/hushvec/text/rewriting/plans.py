@@ -50,7 +50,6 @@ class Terms:
     Args:
         epsilon: > 0, or infinity for no noise and no guarantee.
         delta: in (0, 1) for "gaussian"; the others do not use it, 0 is accepted.
-        clip_norm: C.
         mechanism: one of REWRITING_MECHANISMS.
         composition: "joint" or "basic", for "gaussian"; epsilons of the others add up.
     """
@@ -137,14 +136,12 @@ class Plan(ABC):
         """Charge and release the rows [at most K, d] of one document: K values, public from here on, and their receipt."""
 
     def texts(self, values: NDArray[Any]) -> list[str]:
-        """A text for each released value of any number of documents."""
         texts = self.inverter.invert(values)
         if len(texts) != len(values):
             raise ValueError(f"inverter must return {len(values)} texts, one for each row, got {len(texts)}")
         return list(texts)
 
     def padded(self, rows: Rows) -> Rows:
-        """K rows, padded with zeros."""
         return np.concatenate([rows, np.zeros((self.chunks - len(rows), rows.shape[1]), np.float32)])
 
 
@@ -213,7 +210,6 @@ class Planner:
         self._plans: dict[tuple[int, int], Plan] = {}
 
     def plan(self, chunks: int, dimension: int) -> Plan:
-        """The plan for rows [chunks, dimension] of the embedder."""
         plan = self._plans.get((chunks, dimension))
         if plan is None:
             if len(self._plans) >= MOST_PLANS:

@@ -72,11 +72,7 @@ class Rewriting:
 
     @property
     def sigma(self) -> float:
-        """`noise_sigma`, which has to be there.
-
-        Raises:
-            ValueError: the mechanism has no sigma: Laplace noise, and randomized response, which adds no noise.
-        """
+        """`noise_sigma`; ValueError where the mechanism has none: Laplace noise, and randomized response, which adds no noise."""
         if self.noise_sigma is None:
             why = "picks one of the public texts and adds no noise" if self.scale is None else f"has a scale, {self.scale!r}"
             raise ValueError(
@@ -107,11 +103,7 @@ class Rewriting:
         return f"sigma={self.noise_sigma or 0.0:.4f}" if self.scale is None else f"scale={self.scale:.4f}"
 
     def to_dict(self, *, private: bool = True) -> dict[str, Any]:
-        """Ready for JSON; an infinite epsilon is the string "inf".
-
-        Args:
-            private: with the original text and the spans, which hold it. False: only what may be published.
-        """
+        """Ready for JSON; an infinite epsilon is the string "inf". `private` includes the original text and the spans."""
         account = {_WRITTEN.get(name, name): getattr(self, name) for name in _ACCOUNT}
         account |= {name: "inf" for name in ("epsilon_total", "epsilon_per_chunk") if math.isinf(account[name])}
         account["receipt"] = None if self.receipt is None else self.receipt.to_dict()
