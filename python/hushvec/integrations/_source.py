@@ -70,7 +70,9 @@ class PrivateSource:
     charged. Clean rows go through everything else that the middleware does.
     """
 
-    def __init__(self, model: Any, middleware: Steps | None, on_receipt: OnReceipt | None, noise_on: NoiseOn) -> None:
+    def __init__(
+        self, model: Any, middleware: Steps | None, on_receipt: OnReceipt | None = None, noise_on: NoiseOn = "documents"
+    ) -> None:
         noised = _NOISED[validate.choice("noise_on", noise_on, _NOISED)]
         self.wrapped = model if middleware is None else wrap_embedding_model(model, middleware)
         if not isinstance(self.wrapped, WrappedEmbeddingModel):
