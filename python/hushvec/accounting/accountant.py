@@ -34,8 +34,6 @@ class Accountant:
         ...     accountant.add(GaussianDP(noise_multiplier=10.0))
         >>> round(accountant.epsilon(1e-5), 4), len(accountant)
         (0.62, 3)
-        >>> Accountant.from_dict(accountant.to_dict()) == accountant
-        True
     """
 
     def __init__(self, *, adjacency: str | None = None) -> None:
@@ -55,9 +53,6 @@ class Accountant:
             count: a whole number >= 1.
             independent_samples: your word that a receipt of training rests on samples of its own. An accountant keeps no samples,
                 so it is needed where another amplified loss is there already.
-
-        Raises:
-            ValueError: another adjacency than what is there; a receipt of training beside another amplified loss.
         """
         times = validate.whole_number("count", count, at_least=1)
         stated, is_record = validate.flag("independent_samples", independent_samples), sharing_samples([release, release])
@@ -73,7 +68,6 @@ class Accountant:
         self._counts[loss] = self._counts.get(loss, 0) + times * own_count
 
     def compose(self, *, delta: float | None = None, epsilon: float | None = None) -> Composition:
-        """`hushvec.accounting.compose` of everything added."""
         if not self._counts:
             raise ValueError("an accountant without releases has nothing to compose")
         return compose_collected(self._releases(), delta=delta, epsilon=epsilon)
@@ -99,7 +93,6 @@ class Accountant:
         return any(map(is_amplified, self._counts))
 
     def __len__(self) -> int:
-        """How many releases there are."""
         return sum(self._counts.values())
 
     def __iter__(self) -> Iterator[tuple[PrivacyLoss, int]]:

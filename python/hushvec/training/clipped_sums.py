@@ -1,8 +1,7 @@
 """Exact sums of clipped rows, with Gaussian noise at their release: the gradients of one training step.
 
-A row may be cut into parts, one array for each parameter of a model; its norm is that of all parts together. Rows can be added in
-several calls (virtual batches): the sum is held in whole units, so that no split, order or number of threads changes a bit of it.
-docs/format.md section 7 is the specification, docs/proofs/clipped_sum.md the proof of the sensitivity.
+A row may be cut into parts, whose common norm counts. The sum is held in whole units: no split, order or number of threads changes
+a bit of it (docs/format.md section 7, docs/proofs/clipped_sum.md).
 """
 
 from __future__ import annotations
@@ -151,7 +150,6 @@ class ClippedSum:
 
     @property
     def rows(self) -> int:
-        """How many rows have been added since the last release."""
         return self._sum.rows + (0 if self._on_device is None else self._on_device.rows)
 
     @property
@@ -208,7 +206,6 @@ class ClippedSum:
             return results
 
     def reset(self) -> None:
-        """Drop the rows added so far."""
         with self._lock:
             self._sum.reset()
             self._on_device = None
@@ -226,11 +223,7 @@ class ClippedSum:
             return list(self._sum._units())
 
     def replace(self, units: Sequence[Any], rows: int) -> None:
-        """Hold these sums as those of so many rows, which may have been added in several processes.
-
-        Raises:
-            ValueError: rows above most_rows, other lengths, or what is no sum of so many clipped rows. Nothing has changed then.
-        """
+        """Hold these sums as those of so many rows, which several processes may have added; nothing changes if they cannot be."""
         with self._lock:
             if on_cuda(units[0]):
                 sums = self._sums_on_device(units[0], "units")
@@ -243,10 +236,7 @@ class ClippedSum:
         """The exact sums, in units of 2^-25 of the power of two at or above clip_norm: for the tests."""
         return [units.reshape(shape) for units, shape in zip(self._sum._units(), self._shapes, strict=True)]
 
-    # ---- arguments ----
-
     def _matrix(self, number: int, part: Any, first: Any, names: Sequence[str]) -> Any:
-        """The part as rows by elements; a copy only where its elements do not lie in order."""
         name = names[number]
         rows = int(first.shape[0]) if getattr(first, "ndim", 0) else 0
         if not hasattr(part, "reshape") or not hasattr(part, "ndim"):
@@ -283,8 +273,6 @@ class ClippedSum:
             for name, matrix in zip(names, matrices, strict=True):
                 require_finite(name, matrix)
             raise
-
-    # ---- rows in CUDA memory ----
 
     def _sums_on_device(self, like: Any, name: str) -> DeviceSums:
         if self._sum.rows:

@@ -82,7 +82,6 @@ def clip_and_noise_gradients(
 
     Raises:
         ValueError: NaN or Inf (array and row are named); B that differs between arrays, or 0.
-        RuntimeError: a caller that is being exported, traced, transformed by torch.func or run on fake tensors.
 
     Guarantees:
         The sum before the noise is exact and moves by at most C in L2 when an example is added or removed, 2 C when one is
@@ -135,7 +134,6 @@ def clip_and_noise_gradients(
 
 
 def _parts(gradients: Any) -> tuple[list[str], list[Any]]:
-    """Arrays of a structure, and what an error calls them."""
     if isinstance(gradients, Mapping):
         names, parts = [f"per_example_grads[{name!r}]" for name in gradients], list(gradients.values())
     elif isinstance(gradients, (list, tuple)):
