@@ -68,6 +68,7 @@ class Accountant:
         self._counts[loss] = self._counts.get(loss, 0) + times * own_count
 
     def compose(self, *, delta: float | None = None, epsilon: float | None = None) -> Composition:
+        """`hushvec.accounting.compose` of everything added."""
         if not self._counts:
             raise ValueError("an accountant without releases has nothing to compose")
         return compose_collected(self._releases(), delta=delta, epsilon=epsilon)

@@ -29,8 +29,7 @@ from hushvec.accounting.poisson import EXTRA, has_dp_accounting
 from hushvec.accounting.releases import Releases, coarsened, gaussian_part
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 
-# Sampled losses whose profiles are solved for epsilon one by one (under a millisecond each, many times over), different ones whose
-# Renyi curves dp-accounting is asked for (20 ms each), and different losses that get separate grids (up to 0.1 s each).
+# Most sampled losses solved for epsilon one by one (1 ms each, often), Renyi curves (20 ms each), and grids (0.1 s each).
 MOST_INVERTED = 20
 MOST_CURVES = 100
 MOST_GRIDS = 32
@@ -93,7 +92,7 @@ class Single(Theorem):
 
 
 class Basic(Theorem):
-    """Epsilons and deltas add up. Losses without an epsilon at delta = 0 share the rest of delta, shuffled ones where it pays."""
+    """Epsilons and deltas add up. Losses without an epsilon at delta = 0 share the rest of delta, shuffled ones if it pays."""
 
     name = "basic"
     reference = "Dwork, McSherry, Nissim, Smith (2006); Dwork and Roth (2014), theorem 3.16"

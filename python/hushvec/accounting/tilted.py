@@ -33,21 +33,19 @@ SMALLEST_TILT, LARGEST_TILT = 2.0**-12, 2.0**12
 FOLDED = 40.0
 # A tilt below the best one costs little in error, and keeps the tilted law from its far tail, hence the window short.
 LOWERED = 0.9
-# Transforms of 2^21 cells take about half a second. Where a window would be longer, the tilt is lowered further, as long as that
-# makes it shorter by this factor at least.
+# Transforms of 2^21 cells take half a second. For a longer window the tilt is lowered, while that shortens it by this factor.
 MOST_CELLS = 2**21
 SHORTER = 0.99
 # Weights of losses so far above epsilon, times the tilt, are at most e^-NEGLECTED; that much is added for all of them together.
 NEGLECTED = 60.0
 # Tilts and windows are chosen by some of these blocks of cells for their place, and as many for their mass.
 BLOCKS = 1024
-# Units by which a grid's delta curve can be below that of its release, relative to the probability of the losses above, where it has
-# not been compared.
+# Units by which a grid's delta curve may be below that of its release, relative to the probability above, where not compared.
 BUILDING_UNITS = 4096.0
 
 
 class GridLaw(NamedTuple):
-    """The loss of one release: masses[0] is that of first * step, `unbounded` the rest; `short` is what its deltas may lack."""
+    """The loss of one release: masses[0] is at first * step, `unbounded` at infinity; `short` is what deltas may lack."""
 
     first: int
     masses: _Floats
@@ -122,7 +120,7 @@ class Sum:
             before, tilt = cells, LOWERED * tilt
 
     def _window(self, tilt: float) -> tuple[float, float, float]:
-        """Losses outside of which the tilted law is with probability e^-FOLDED, by Chernoff, and the shift that shows the upper."""
+        """Losses outside of which the tilted law is with probability e^-FOLDED, by Chernoff, and the shift for the upper."""
         moment, width = self._rough_moment(tilt), 1e-3 * tilt
         curvature = self._rough_moment(tilt + width) - 2 * moment + self._rough_moment(tilt - width)
         deviation = max(math.sqrt(max(curvature, 0.0)) / width, self.step)

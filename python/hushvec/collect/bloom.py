@@ -54,7 +54,7 @@ class BloomSketch(ReportSketch):
         return int(self.reports_of_cohorts.sum())
 
     def add(self, reports: Any) -> None:
-        """Count reports: what `BloomFilter.report` returned, or any pair of cohorts and bits. If it raises, nothing was counted."""
+        """Count reports: what `BloomFilter.report` returned, or a pair of cohorts and bits. If it raises, nothing was counted."""
         if not isinstance(reports, tuple) or len(reports) != 2:
             raise TypeError(f"reports must be a pair of cohorts and bits, got {validate.kind(reports)}")
         rows, cohorts = bit_rows(reports[1], self.filter.bits), _cohorts(reports[0])
@@ -99,7 +99,7 @@ class BloomSketch(ReportSketch):
 
         Args:
             candidates: distinct words, public.
-            method: "least_squares" of all candidates, fewer than bits * cohorts, weighted by the cohorts' sizes. "lasso", for up to
+            method: "least_squares" of all candidates, fewer than bits * cohorts, weighted by cohorts' sizes. "lasso", for up to
                 4,096: a nonnegative lasso on every second cohort chooses some, and least squares on the other cohorts estimates
                 these alone, so that the choice does not bias errors and p-values.
             unknown: estimate a constant too, for words outside the list; without it every report must be of a candidate.

@@ -1,6 +1,6 @@
 """Least squares over the bits of all cohorts: which candidates, how often, with which error. docs/proofs/rappor.md has the formulas.
 
-y_ij = (ones_ij / reports_j - p*) / (q* - p*) estimates the share of cohort j's reports whose word sets bit i: y_j = X_j f + noise,
+y_ij = (ones_ij / reports_j - p*) / (q* - p*) estimates the share of cohort j's reports whose word sets bit i: y_j = X_j f + noise
 weighted by reports. X_j is the 0/1 matrix of which candidate sets which bit, with a constant last column for `unknown`.
 """
 

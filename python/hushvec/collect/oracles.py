@@ -350,8 +350,7 @@ def _blocks_at_most(words: int) -> int:
     return min(1 << (words - 1).bit_length(), _MOST_BLOCKS)
 
 
-# Variances within this factor count as equal, and then the shorter report is taken: 5 % of standard error against
-# reports that may be a thousand times as long.
+# Variances within this factor count as equal: 5 % of standard error against reports that may be a thousand times as long.
 AS_GOOD = 1.1
 
 _KINDS: dict[str, type[Oracle]] = {"k_rr": KaryResponse, "unary": UnaryEncoding, "hadamard": HadamardResponse}

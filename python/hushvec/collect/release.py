@@ -159,8 +159,8 @@ class Collection(ABC):
                 words_per_person of them.
             memo: of the person, for per="release": the same word always gives the same permanent report, and the memo admits at most
                 words_per_person different words in all. Without it every call is a fresh release, which the caller adds up.
-            budget: a PrivacyBudget of the person, or an object with its `consume`: charged before anything is drawn, with a memo for
-                new words only.
+            budget: a PrivacyBudget of the person, or an object with its `consume`: charged before anything is drawn, with a memo
+                for new words only.
             generator: key stream; the process-wide one if None. A seeded one gives no privacy, and no budget or memo takes it.
 
         Raises:

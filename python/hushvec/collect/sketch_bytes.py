@@ -64,7 +64,7 @@ class ReportSketch(ABC):
         """Why a sketch of another collection is refused."""
 
     def merge(self, other: Self) -> None:
-        """Add the reports of another sketch of this collection, 2^62 together at most; SketchError if not, and nothing is added."""
+        """Add the reports of another sketch of this collection, 2^62 together at most; else SketchError, and nothing is added."""
         if not isinstance(other, type(self)):
             raise TypeError(f"other must be a {type(self).__name__}, got {validate.kind(other)}")
         if other._collection.digest != self._collection.digest:

@@ -226,7 +226,7 @@ class Sketch(ReportSketch):
         self._lock = threading.Lock()
 
     def add(self, reports: Any) -> None:
-        """Count reports of `Vocabulary.report`: whole numbers, or bits as uint32 [n, words / 32]. If it raises, none is counted."""
+        """Count reports of `Vocabulary.report`: whole numbers, or bits as uint32 [n, words / 32]. All are counted or none."""
         with self._lock:
             self.reports += self.vocabulary.oracle.add(reports, self._tallies)
 
@@ -246,7 +246,7 @@ class Sketch(ReportSketch):
 
     @classmethod
     def from_bytes(cls, data: bytes, vocabulary: Vocabulary) -> Sketch:
-        """The sketch that `to_bytes` wrote; SketchError where it is damaged, of another vocabulary, or holds impossible counts."""
+        """The sketch that `to_bytes` wrote; SketchError where it is damaged, of another vocabulary or has impossible counts."""
         return cls._read(data, cls(vocabulary))
 
     def estimate(self) -> WordFrequencies:

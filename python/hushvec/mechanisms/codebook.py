@@ -103,8 +103,7 @@ def gains(depth: int) -> NDArray[np.float64]:
 def found_share(rows: Rows, queries: Rows, stored: Rows, most: int = 1024) -> float:
     """The share of the discounted gain of the ten nearest other rows that the ten best among the others' stored rows have.
 
-    `rows` are unit rows [n, d] in random order, which decides between equal scores, n > 10; `queries` and `stored` [n, e] are
-    what each row is on the two sides of a search: itself, a release, or its image under a map. At most `most` rows are looked up.
+    `rows` are unit rows [n, d], n > 10, in random order; `queries` and `stored` [n, e] are what each is on the sides of a search.
     """
     asked = np.arange(min(most, len(rows)))
     wanted, found = (nearest_others(given[asked], among, asked) for given, among in ((rows, rows), (queries, stored)))
@@ -212,7 +211,7 @@ class PublicCodebook(PublicArrays):
         """The centers of a spherical k-means of public rows. Needs FAISS (extra `faiss`).
 
         Args:
-            public_rows: float array [n, d], numpy or torch: public rows of the kind that is to be released, never those themselves.
+            public_rows: float array [n, d], numpy or torch: public rows of the kind to be released, never those themselves.
                 At least 16 for "auto", 32 with "search", none of zeros.
             epsilon: > 0, of one release; needed with codes="auto".
             codes: k, at most n. "auto": as many as serve held-out public rows best at this epsilon.

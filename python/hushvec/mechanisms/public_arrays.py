@@ -199,7 +199,7 @@ class PublicArrays:
         return hash(self.digest)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an .npz file of its arrays, format and digest, atomically. It tells who has a row if it was fitted on that."""
+        """Write an .npz file, atomically, from which whoever has a row can tell whether this was fitted on it."""
         words = np.empty((2, 0), np.uint64) if self.fitted_rows is None else self.fitted_rows.words
         save_npz(path, FORMAT, self.digest, {FITTED_ROWS: words, **self._counts(), **self._stored()})
 

@@ -50,7 +50,7 @@ class RandomizedResponse:
     Guarantees:
         (epsilon, 0)-DP for each answer under replace-one of one person's label (local model: nobody but the person sees it),
         exact as sampled: with T and M the whole numbers of 64-bit values for the truth and for another label, M <= T <= e^epsilon M.
-        `epsilon_as_sampled` is ln(T / M), at most epsilon; it ends at 44.4, where M = 1. Answers are always the objects in `labels`,
+        `epsilon_as_sampled` is ln(T / M), at most epsilon; it ends at 44.4, where M = 1. Answers are always objects of `labels`,
         so that equal labels of other types (1 and 1.0) tell nothing. Every answer costs epsilon.
 
     Reference:

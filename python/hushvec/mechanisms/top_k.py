@@ -53,7 +53,7 @@ class GumbelTopK:
         For one row of scores, under the adjacency that `sensitivity` is stated for: (k eps0, 0)-DP, and rho-zCDP with rho = k
         eps0^2 / 8, as each pick is eps0-bounded-range. What is released is the ordered list of k candidates. It is exact: the
         selection is that of Gumbel noise over the reals, on scores taken as the exact numbers that their doubles are. The scores
-        themselves are **not** covered: a threshold on them costs extra. The number of candidates is public.
+        themselves are **not** covered: releasing anything that depends on them costs extra. The number of candidates is public.
 
     Reference:
         Durfee and Rogers, "Practical differentially private top-k selection with pay-what-you-get composition" (2019), sections

@@ -1,7 +1,7 @@
 """Exact sums of clipped rows, with Gaussian noise at their release: the gradients of one training step.
 
-A row may be cut into parts, whose common norm counts. The sum is held in whole units: no split, order or number of threads changes
-a bit of it (docs/format.md section 7, docs/proofs/clipped_sum.md).
+A row may be cut into parts, whose common norm counts. The sum is held in whole units: no split, order or number of threads
+changes a bit of it (docs/format.md section 7, docs/proofs/clipped_sum.md).
 """
 
 from __future__ import annotations
@@ -88,8 +88,7 @@ class DeviceSums:
 
 CLIPPINGS = ("auto", "exact", "estimated")
 
-# From this length on a row is clipped by a guess that is checked in the same pass: it no longer fits the caches, and a second
-# pass would cost as much as the first. It affects the result's accuracy, so it depends only on the shapes.
+# From here on a row no longer fits the caches: it is clipped by a guess that is checked in the same pass. Depends on shapes only.
 ESTIMATED_FROM = 2**20
 MOST_ROWS = 2**27
 
@@ -150,6 +149,7 @@ class ClippedSum:
 
     @property
     def rows(self) -> int:
+        """How many rows have been added since the last release."""
         return self._sum.rows + (0 if self._on_device is None else self._on_device.rows)
 
     @property
@@ -206,6 +206,7 @@ class ClippedSum:
             return results
 
     def reset(self) -> None:
+        """Drop the rows added so far."""
         with self._lock:
             self._sum.reset()
             self._on_device = None

@@ -180,9 +180,9 @@ class GhostClipping:
         model: a torch module whose trainable parameters all belong to Linear, Embedding, LayerNorm, RMSNorm, GroupNorm, Conv1d,
             Conv2d, Conv3d or transformers' Conv1D layers, the layers inside PEFT's LoRA among them. Freeze the others.
         clip_norm: C in [2^-100, 2^100], the largest L2 norm of an example's gradient.
-        check: whether the first batch is compared with the gradient of autograd, and the first of two or more examples checked for
-            losses that have a gradient in the rows of others: one more forward and two more backward passes, once or twice. A loss
-            that is divided by a number of the batch passes it: `require_own_losses` looks for that.
+        check: whether the first batch is compared with the gradient of autograd, and the first of two or more examples for losses
+            that have a gradient in the rows of others: one more forward and two more backward passes, once or twice. A loss that
+            is divided by a number of the batch passes it: `require_own_losses` looks for that.
         allow_buffers: names of buffers that forward passes may write, since they hold nothing of the examples.
 
     Raises:

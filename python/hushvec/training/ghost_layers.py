@@ -137,8 +137,8 @@ def _rounded_up(squared: Any, spread: Any, terms: int) -> Norms:
 class ConvolutionPiece:
     """The weight [out, C / groups, *kernel] of a Conv1d, Conv2d or Conv3d.
 
-    In each group G_i = sum_t g_t a_t^T, a_t the numbers under the kernel at output position t: copies, so nothing rounds. `passes` has
-    (inputs [B, C, *space], output gradients [B, out, *positions]) of each pass; spaces may differ.
+    In each group G_i = sum_t g_t a_t^T, a_t the numbers under the kernel at output position t: copies, so nothing rounds.
+    `passes` has (inputs [B, C, *space], output gradients [B, out, *positions]) of each pass; spaces may differ.
     """
 
     def __init__(self, module: Any, passes: Sequence[tuple[Any, Any]]) -> None:

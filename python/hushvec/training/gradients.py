@@ -14,8 +14,7 @@ from hushvec._util import validate
 from hushvec._util.rounding import product_up
 from hushvec.training.clipped_sums import CLIPPINGS, ClippedSum
 
-# Sums are held in units of clip_norm 2^-25 (docs/format.md section 7), and what is below a unit is dropped. Up to here a unit is at
-# most 2^-5; above, gradients of the usual size vanish one and all, which "clip at 1e9, that is not at all" would not say.
+# What is below a unit, clip_norm 2^-25, is dropped (docs/format.md section 7). Above this, usual gradients vanish one and all.
 LARGEST_CLIP_NORM = 2.0**20
 # Units in the largest gradient below which a sum without noise is worth a warning: fewer than 8 bits of it are kept.
 FEW_UNITS = 2**8

@@ -37,7 +37,7 @@ def new_run_id() -> str:
 
 @dataclass(kw_only=True)
 class Record:
-    """The history of a run, all of it in a checkpoint. Resumed without a journal it gets a new run_id, as one of many branches."""
+    """The history of a run, all in a checkpoint. Resumed without a journal it gets a new run_id, as one of its branches."""
 
     run_id: str = field(default_factory=new_run_id)
     steps: int = 0  # that are accounted for
