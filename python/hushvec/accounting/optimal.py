@@ -38,7 +38,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """Values of the privacy loss off by `loss_error`, weights by the relative `weight_error`; `unbounded` has no bound."""
+    """Losses, off by `loss_error`, weights, off by the relative `weight_error`; `unbounded` is the probability of no bound."""
 
     losses: _Floats
     weights: _Floats

@@ -21,7 +21,7 @@ from hushvec.accounting.losses import ADJACENCIES, ApproximateDP, GaussianDP, Pr
 
 @dataclass(frozen=True)
 class SampleRange:
-    """Samples `first` to `last`, from 1 on, of those that the process with this random name (32 hexadecimal digits) drew."""
+    """Samples `first` to `last`, numbered from 1, that the process of this random name (32 hexadecimal digits) drew."""
 
     process: str
     first: int

@@ -202,7 +202,8 @@ _WORD_BITS = 32
 
 @dataclass(frozen=True, kw_only=True)
 class UnaryEncoding(BinomialTallies):
-    """A report has a bit for every word: the least variance for many words (Wang, Blocki, Li, Jha 2017, section 4.3, OUE)."""
+    """A report has a bit for every word: the least variance for many words. Wang, Blocki, Li, Jha, "Locally differentially
+    private protocols for frequency estimation" (2017), section 4.3 (OUE)."""
 
     name = "unary"
 

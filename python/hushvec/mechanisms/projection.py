@@ -222,7 +222,7 @@ class PublicProjection(PublicArrays):
     def require_other_rows(self, x: Any, name: str = "x") -> None:
         """Refuse rows [d] or [n, d], before the map, that it was fitted on, as `FittedRows` finds them.
 
-        The error names the row. Maps not made by `fit` or `mean_only` refuse nothing: the absence of a refusal proves nothing.
+        The error tells the row to whoever sees it. Only maps made by `fit` or `mean_only` refuse: no refusal proves nothing.
         """
         require_other_rows("projection", self.fitted_rows, as_array(name, x), name)
 

@@ -284,6 +284,7 @@ class GhostClipping:
 
     @property
     def parameters(self) -> dict[str, Any]:
+        """The trainable parameters by name."""
         return dict(self._parameters)
 
     @property
