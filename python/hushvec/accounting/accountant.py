@@ -34,8 +34,6 @@ class Accountant:
         ...     accountant.add(GaussianDP(noise_multiplier=10.0))
         >>> round(accountant.epsilon(1e-5), 4), len(accountant)
         (0.62, 3)
-        >>> Accountant.from_dict(accountant.to_dict()) == accountant
-        True
     """
 
     def __init__(self, *, adjacency: str | None = None) -> None:
@@ -55,9 +53,6 @@ class Accountant:
             count: a whole number >= 1.
             independent_samples: your word that a receipt of training rests on samples of its own. An accountant keeps no samples,
                 so it is needed where another amplified loss is there already.
-
-        Raises:
-            ValueError: another adjacency than what is there; a receipt of training beside another amplified loss.
         """
         times = validate.whole_number("count", count, at_least=1)
         stated, is_record = validate.flag("independent_samples", independent_samples), sharing_samples([release, release])
@@ -99,7 +94,6 @@ class Accountant:
         return any(map(is_amplified, self._counts))
 
     def __len__(self) -> int:
-        """How many releases there are."""
         return sum(self._counts.values())
 
     def __iter__(self) -> Iterator[tuple[PrivacyLoss, int]]:

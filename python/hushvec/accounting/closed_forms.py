@@ -5,8 +5,7 @@ then for every epsilon
 
     delta = e^((a - 1)(D - epsilon)) (1 - 1/a)^a / (a - 1)
 
-is valid, and solved for epsilon: epsilon = D + ln(1 - 1/a) - ln(a delta)/(a - 1). Any order gives a valid bound: the order
-affects how tight the bound is, not whether it holds.
+is valid, and solved for epsilon, at any order: epsilon = D + ln(1 - 1/a) - ln(a delta)/(a - 1).
 """
 
 from __future__ import annotations
@@ -42,11 +41,7 @@ def randomized_response_rho(pure_epsilon: float) -> float:
 
 
 def randomized_response_rdp(pure_epsilon: float, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-    """ln(cosh((a - 1/2) t)/cosh(t/2))/(a - 1), rounded up.
-
-    The quotient of the two cosh is 1 + 2 sinh(a t/2) sinh((a - 1) t/2)/cosh(t/2), which keeps its digits for small t. For large
-    ones each cosh is e^x (1 + e^-2x)/2.
-    """
+    """ln(cosh((a - 1/2) t)/cosh(t/2))/(a - 1), rounded up, by way of sinh, which keeps its digits for small t."""
     t = pure_epsilon
     if t > LARGEST_RENYI_EPSILON:
         return np.full(orders.shape, t)
@@ -104,7 +99,6 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    """Corollary 13 for delta, rounded up."""
     if rho == math.inf:
         return 1.0
     # d/da of ln delta is (2a - 1) rho - epsilon + ln(1 - 1/a), which grows with a.

@@ -193,8 +193,7 @@ class ApproximateDP(PrivacyLoss):
     """(epsilon, delta)-DP.
 
     Args:
-        epsilon: > 0.
-        delta: in [0, 1).
+        epsilon, delta: > 0, and in [0, 1).
 
     Guarantees:
         The worst such mechanism gives everything away with probability delta and is randomized response otherwise
@@ -317,8 +316,6 @@ class ZeroConcentratedDP(PrivacyLoss):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class NoiseLoss(PrivacyLoss):
-    """Losses of noise on something of bounded sensitivity."""
-
     noise_multiplier: float
 
     def __post_init__(self) -> None:

@@ -6,11 +6,8 @@ worst loss of k releases is a sum of independent two-point variables, and
 
     delta(x) = E[max(0, 1 - e^(x - sum))]
 
-This is computed directly. Releases of one epsilon give k + 1 values with binomial weights; several epsilons give all sums of
-those, as long as they are at most MOST_ATOMS. Exact evaluation is #P-hard in general (Murtagh and Vadhan), so beyond that every
-value goes to the two points of a grid around it, in the proportion that keeps both its probability and its contribution to the
-other input's law. That is a worse mechanism (docs/proofs/composition.md), so the answer errs upwards only.
-All weights are sums and products of positive numbers: their relative error is counted and added.
+Exact evaluation is #P-hard in general (Murtagh and Vadhan). Beyond MOST_ATOMS sums every value goes to the two points of a grid
+around it, which makes a worse mechanism (docs/proofs/composition.md), so the answer errs upwards only.
 """
 
 from __future__ import annotations
@@ -41,10 +38,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """Values of the privacy loss with their probabilities; `unbounded` is the probability of a loss without bound.
-
-    A value can be off by `loss_error`, a weight by the relative amount `weight_error`.
-    """
+    """Losses, off by `loss_error`, weights, off by the relative `weight_error`; `unbounded` is the probability of no bound."""
 
     losses: _Floats
     weights: _Floats
@@ -63,7 +57,6 @@ class LossDistribution:
 
 
 def epsilon_of(epsilons: tuple[tuple[float, int], ...], delta: float) -> float:
-    """Smallest epsilon of the composition of pure guarantees, each (epsilon, count), at delta >= 0; rounded up."""
     largest = sum_up(epsilons)
     if delta == 0 or not _is_representable(epsilons):
         return largest
@@ -74,7 +67,6 @@ def epsilon_of(epsilons: tuple[tuple[float, int], ...], delta: float) -> float:
 
 
 def delta_of(epsilons: tuple[tuple[float, int], ...], epsilon: float) -> float:
-    """Smallest delta of the composition at epsilon, rounded up."""
     if epsilon >= sum_up(epsilons):
         return 0.0
     return compose_losses(epsilons).delta(epsilon) if _is_representable(epsilons) else 1.0
@@ -112,8 +104,7 @@ def _exact(epsilons: list[tuple[float, int]]) -> LossDistribution:
 def _repeated(epsilon: float, count: int) -> tuple[_Floats, _Floats, float]:
     """Losses (count - 2 i) epsilon with binomial weights, and by how much a weight can be off.
 
-    Weights are products of the ratios of neighbors, away from the largest one, and then divided by their sum: nothing overflows,
-    and each step of a product adds a few roundings. What underflows is below 1e-300 in all.
+    Weights are products of the ratios of neighbors, away from the largest one: nothing overflows.
     """
     failures = np.arange(count + 1, dtype=np.float64)
     odds = math.exp(-epsilon)   # of a loss of -epsilon against one of +epsilon
@@ -157,10 +148,7 @@ def _on_grid(epsilons: list[tuple[float, int]], size: int) -> LossDistribution:
 
 
 def _split(losses: _Floats, weights: _Floats, step: float) -> tuple[NDArray[np.int64], _Floats]:
-    """Each weight on the two multiples of `step` around its loss: the sum and the sum of weight e^-loss stay the same.
-
-    With u the distance to the upper point, the lower one gets the share expm1(u)/expm1(step).
-    """
+    """Each weight on the two multiples of `step` around its loss; the sums of weight and weight e^-loss stay the same."""
     scaled = losses / step
     low = np.floor(scaled)
     # Rounding of losses/step must not take weight down: a little more of it goes to the upper point.
@@ -174,10 +162,7 @@ def _split(losses: _Floats, weights: _Floats, step: float) -> tuple[NDArray[np.i
 
 
 def _add(total: _Floats, cells: NDArray[np.int64], weights: _Floats) -> tuple[_Floats, float]:
-    """The distribution `total` with an independent variable on `cells` added, and the weight that left at the upper end.
-
-    What would leave at the lower end stays in the lowest cell: that loss is overstated.
-    """
+    """`total` plus an independent variable on `cells`, its lower end kept in the lowest cell, and the weight lost above."""
     result = np.zeros_like(total)
     lost = 0.0
     size = len(total)

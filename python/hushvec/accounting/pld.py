@@ -1,9 +1,4 @@
-"""Privacy loss distributions: discretized by Connect the Dots (Doroshenko et al. 2022), composed by `tilted`.
-
-The grid of a release overstates its loss: masses are such that the grid's delta curve goes through that of the release at every cell.
-Ends and distribution functions of sampled Gaussians are dp-accounting's, and the points at which the loss has a value are
-`poisson.crossings`.
-"""
+"""Privacy loss distributions, overstated on a grid by Connect the Dots (Doroshenko et al. 2022), composed by `tilted`."""
 
 from __future__ import annotations
 
@@ -109,7 +104,6 @@ def has_too_little_noise(core: Releases) -> bool:
 
 @lru_cache(maxsize=8)
 def _composed(core: Releases, coarsening: int) -> tuple[Sum, ...]:
-    """`_sums` with a small cache."""
     return _sums(core, coarsening)
 
 

@@ -5,8 +5,6 @@ units of one vector's norm (replace-one), the worst neighbors give (docs/proofs/
 
     add-remove    (1 - q) N(0) + q N(1)  against  N(0), in both directions: "remove" and "add"
     replace-one   (1 - q) N(0) + q N(1)  against  (1 - q) N(0) + q N(-1), deviation s', its own mirror image
-
-dp-accounting is imported here alone, at first use.
 """
 
 from __future__ import annotations
@@ -53,10 +51,7 @@ WHOLE_ORDERS: NDArray[np.float64] = np.array([*range(2, 33), *range(34, 65, 2), 
 
 
 def add_remove_delta(noise_multiplier: float, sampling_probability: float, epsilon: float) -> float:
-    """q delta(x) with q (e^x - 1) = e^epsilon - 1 and delta the Gaussian's (Balle, Barthe, Gaboardi 2018, theorem 8).
-
-    Both directions: the bound is attained when a person is removed, and not exceeded when one is added.
-    """
+    """q delta(x) with q (e^x - 1) = e^epsilon - 1 and delta the Gaussian's (Balle, Barthe, Gaboardi 2018, theorem 8)."""
     unsampled = unamplified_epsilon(sampling_probability, epsilon)
     return up(sampling_probability * float(gaussian_delta(unsampled, noise_multiplier)))
 
@@ -73,8 +68,8 @@ def unamplified_epsilon(sampling_probability: float, epsilon: float) -> float:
 def replace_one_delta(noise_multiplier: float, sampling_probability: float, epsilon: float) -> float:
     """P(X > x) - e^epsilon Q(X > x), where x is the point from which on P's density exceeds e^epsilon times Q's.
 
-    It maximizes the difference, so its own rounding matters in the second order only. A tail falls by more than any rounding of
-    x could undo where e^epsilon overflows; there the profile at 700 is the answer, as it falls with epsilon.
+    It maximizes the difference, so its own rounding matters in the second order only. Where e^epsilon overflows, the profile at
+    700 is the answer, as it falls with epsilon.
     """
     q, epsilon = sampling_probability, min(epsilon, 700.0)
     deviation = 2 * noise_multiplier
@@ -102,9 +97,7 @@ def add_remove_rdp(noise_multiplier: float, sampling_probability: float, orders:
 def replace_one_rdp(noise_multiplier: float, sampling_probability: float, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     """By way of the input without the person: D_a(P, Q) <= (a - 1/2)/(a - 1) D_2a(P, N) + D_(2a - 1)(N, Q).
 
-    Both divergences on the right are between neighbors under add-remove, whose sensitivity is half of that under replace-one.
-    Near the best orders the sum is about 4 D_a under add-remove, which is what twice the distance has to cost.
-    (Mironov 2017, proposition 11. dp-accounting has no curve for this case.)
+    Both are under add-remove, with half the sensitivity (Mironov 2017, proposition 11). dp-accounting has no curve for this case.
     """
     first = add_remove_rdp(2 * noise_multiplier, sampling_probability, 2 * orders)
     second = add_remove_rdp(2 * noise_multiplier, sampling_probability, 2 * orders - 1)
@@ -133,8 +126,7 @@ _DIRECTIONS = ("remove", "add", "replace")
 def sampled_gaussian(deviation: float, probability: float, direction: str, epsilons: _Floats) -> _Floats:
     """delta at each epsilon < 700, rounded up, for noise of this deviation in units of the norm of one vector.
 
-    `direction`: "remove": (1 - q) N(0) + q N(1) against N(0). "add": the other way round. "replace": against (1 - q) N(0) + q
-    N(-1).
+    `direction`: "remove" and "add" are those of the module's table, "replace" is its replace-one.
     """
     validate.choice("direction", direction, _DIRECTIONS)
     special: Any = importlib.import_module("scipy.special")
@@ -159,8 +151,7 @@ def crossings(
 ) -> tuple[_Floats, NDArray[np.bool_]]:
     """The x at which the loss is epsilon, with the laws turned so that it grows with x, and whether there is one.
 
-    For "add" the turned laws are N(0) against (1 - q) N(0) + q N(-1). Where there is none, all losses of removing are above epsilon,
-    and all of adding below it.
+    Where there is none, all losses of removing are above epsilon, and all of adding below it.
     """
     square = deviation * deviation
     if validate.choice("direction", direction, _DIRECTIONS) == "replace":

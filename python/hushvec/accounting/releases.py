@@ -1,9 +1,7 @@
 """A list of releases, brought into the form that the theorems read.
 
-Amplification keeps coins secret: who was sampled, or in which order reports came. Composition takes the coins of every release to be
-its own. Where two amplified releases rest on the same coins, their composition is no bound, and neither is the sum of their epsilons
-(docs/proofs/dp_sgd.md, "One sample, two releases"). Without amplification each loss holds for any given coins, so these losses compose
-whatever the coins were.
+Composition takes the coins of every release to be its own. Amplified releases that share coins (a sample, an order of reports)
+compose only as if they had no amplification (docs/proofs/dp_sgd.md, "One sample, two releases").
 """
 
 from __future__ import annotations
@@ -23,9 +21,7 @@ from hushvec.accounting.losses import ADJACENCIES, ApproximateDP, GaussianDP, Pr
 
 @dataclass(frozen=True)
 class SampleRange:
-    """Samples `first` to `last` of those that one process drew, numbered from 1. `process` is its random name, 32 hexadecimal
-    digits.
-    """
+    """Samples `first` to `last`, numbered from 1, that the process of this random name (32 hexadecimal digits) drew."""
 
     process: str
     first: int
@@ -60,10 +56,7 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Releases:
-    """(loss, count) pairs of one adjacency. Equal losses are one entry; their order has no meaning.
-
-    `unamplified` items count without amplification, as they may rest on one sample.
-    """
+    """(loss, count) pairs of one adjacency, in no order. `unamplified` items count so, as they may rest on one sample."""
 
     counts: tuple[tuple[PrivacyLoss, int], ...]
     adjacency: str
@@ -111,7 +104,6 @@ class Releases:
 
     @cached_property
     def are_pure(self) -> bool:
-        """Whether every loss has an epsilon at delta = 0."""
         return all(loss.pure_epsilon < math.inf for loss, _ in self.counts)
 
     @cached_property
@@ -157,8 +149,7 @@ def collect(releases: Any, *, independent_samples: bool) -> Releases:
 def sharing_samples(items: Sequence[Any]) -> set[int]:
     """Places of the records of amplified releases that may share a sample with another record, or are there several times.
 
-    A record is an object with a `loss` and with `samples`, such as a receipt of training. A bare loss says nothing of samples: who
-    lists it says that it has its own.
+    A record has a `loss` and `samples`, as a receipt of training has; a bare loss is taken to have its own.
     """
     found = {place: record for place, item in enumerate(items) if (record := _record(item)) is not None}
     places = [place for place, (_, copies) in found.items() for _ in range(min(copies, 2))]
@@ -240,10 +231,7 @@ _LESS_IS_WORSE = ("noise_multiplier", "n")
 
 
 def coarsened(releases: Releases, kinds: tuple[type[PrivacyLoss], ...], most: int) -> Releases:
-    """The same number of releases, with at most `most` different losses of the given kinds and none smaller than it was.
-
-    Losses of other kinds stay, and so does everything if there are no more than `most`.
-    """
+    """As many releases, of at most `most` different losses of the given kinds, none smaller than it was; other kinds stay."""
     entries: dict[type[PrivacyLoss], list[tuple[PrivacyLoss, int]]] = defaultdict(list)
     for loss, count in releases.counts:
         if isinstance(loss, kinds):
@@ -262,7 +250,6 @@ def coarsened(releases: Releases, kinds: tuple[type[PrivacyLoss], ...], most: in
 
 
 def _worst(losses: list[PrivacyLoss]) -> PrivacyLoss:
-    """A loss of the same kind that is at least each of them: the worst of every argument."""
     arguments = {
         name: (min if name in _LESS_IS_WORSE else max)(loss.arguments[name] for loss in losses) for name in losses[0].arguments
     }

@@ -57,10 +57,7 @@ def is_amplified(epsilon: float, people: int) -> bool:
 
 
 def shuffled_curve(epsilon: float, people: int, at: _Floats) -> _Floats:
-    """`shuffled_delta` at many points of either sign, without the closed form, where `is_amplified`.
-
-    The pair is its own mirror image, so for x < 0 delta(x) = 1 - e^x + e^x delta(-x).
-    """
+    """`shuffled_delta` at points of either sign, where `is_amplified`: by symmetry delta(x) = 1 - e^x + e^x delta(-x)."""
     deltas = profile(epsilon, people).deltas(np.abs(at))
     below = (np.exp(np.minimum(at, 0.0)) * deltas - np.expm1(np.minimum(at, 0.0))) * (1 + 16 * UNIT)
     curve: _Floats = np.where(at < 0, below, deltas)
@@ -73,7 +70,6 @@ def far_end(epsilon: float, people: int) -> float:
 
 
 def deviation(epsilon: float, people: int) -> float:
-    """About that of the loss: only to choose a grid."""
     slope = math.tanh(epsilon / 2)
     return slope * min(epsilon, 2 / math.sqrt(1 + _mean_clones(epsilon, people)))
 
@@ -147,7 +143,6 @@ class Profile:
 
 @lru_cache(maxsize=8)
 def profile(epsilon: float, people: int) -> Profile:
-    """The tables, where `is_amplified`."""
     first, weights, outside = _blocks(min(people, MOST_PEOPLE) - 1, down(2 / math.expm1(epsilon)))
     steps = first + 1.0
     middle = np.ceil(steps / 2)

@@ -1,8 +1,6 @@
 """One composition theorem a class: what it applies to, and the smallest epsilon or delta it gives.
 
-All of them take releases with failures counted separately: with probability at most `failure` a guarantee fails, and
-otherwise the `core` losses hold. So a bound delta of the core is failure + (1 - failure) delta of the whole
-(docs/proofs/composition.md, "Failures").
+With probability at most `failure` a guarantee fails, and else the `core` losses hold (docs/proofs/composition.md, "Failures").
 """
 
 from __future__ import annotations
@@ -31,8 +29,7 @@ from hushvec.accounting.poisson import EXTRA, has_dp_accounting
 from hushvec.accounting.releases import Releases, coarsened, gaussian_part
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 
-# Sampled losses whose profiles are solved for epsilon one by one (under a millisecond each, many times over), different ones whose
-# Renyi curves dp-accounting is asked for (20 ms each), and different losses that get separate grids (up to 0.1 s each).
+# Most sampled losses solved for epsilon one by one (1 ms each, often), Renyi curves (20 ms each), and grids (0.1 s each).
 MOST_INVERTED = 20
 MOST_CURVES = 100
 MOST_GRIDS = 32
@@ -95,10 +92,7 @@ class Single(Theorem):
 
 
 class Basic(Theorem):
-    """Epsilons add up, deltas add up. Losses without an epsilon at delta = 0 get equal shares of the delta that is left.
-
-    Shuffled reports have one, of their local guarantee; they get a share too where that costs less.
-    """
+    """Epsilons and deltas add up. Losses without an epsilon at delta = 0 share the rest of delta, shuffled ones if it pays."""
 
     name = "basic"
     reference = "Dwork, McSherry, Nissim, Smith (2006); Dwork and Roth (2014), theorem 3.16"
@@ -114,7 +108,6 @@ class Basic(Theorem):
         return min(alone, self._shared(releases, delta, (Shuffled,))) if _shuffled_share(releases) else alone
 
     def _shared(self, releases: Releases, delta: float, also: tuple[type[PrivacyLoss], ...]) -> float:
-        """`epsilon` where losses of the kinds `also` share delta, although they have an epsilon without it."""
         sharing, fixed = [], []
         for loss, count in releases.counts:
             if loss.pure_epsilon == math.inf or isinstance(loss, also):
@@ -145,7 +138,6 @@ def _shuffled_share(releases: Releases) -> bool:
 
 
 def _epsilons(sharing: list[tuple[PrivacyLoss, int]], share: float) -> list[tuple[float, int]]:
-    """epsilon(share) of every loss; the Gaussian ones in one call."""
     gaussian = [(loss.noise_multiplier, count) for loss, count in sharing if isinstance(loss, GaussianDP)]
     rest = [(loss.epsilon(share), count) for loss, count in sharing if not isinstance(loss, GaussianDP)]
     if not gaussian:
@@ -181,7 +173,6 @@ def advanced_epsilon(squares: float, drift: float, slack: float) -> float:
 
 
 def _moments(releases: Releases) -> tuple[float, float]:
-    """Sum of epsilon^2 and of epsilon (e^epsilon - 1), rounded up."""
     pairs = [(loss.pure_epsilon, count) for loss, count in releases.counts]
     squares = up(total(count * epsilon * epsilon for epsilon, count in pairs))
     if max(epsilon for epsilon, _ in pairs) > 700:

@@ -29,30 +29,23 @@ _Floats = NDArray[np.float64]
 
 # Tilts are looked for in between: 1/t is the scale on which deltas fall.
 SMALLEST_TILT, LARGEST_TILT = 2.0**-12, 2.0**12
-# The tilted sum is outside of its window with a probability of at most e^-40 on each side. What is outside is folded into the window;
-# what is above is counted as a loss without bound as well. Both only add.
+# The tilted sum is outside of its window with probability e^-40 a side at most; that is folded in, and counted as unbounded.
 FOLDED = 40.0
 # A tilt below the best one costs little in error, and keeps the tilted law from its far tail, hence the window short.
 LOWERED = 0.9
-# Transforms of 2^21 cells take about half a second. Where a window would be longer, the tilt is lowered further, as long as that
-# makes it shorter by this factor at least.
+# Transforms of 2^21 cells take half a second. For a longer window the tilt is lowered, while that shortens it by this factor.
 MOST_CELLS = 2**21
 SHORTER = 0.99
 # Weights of losses so far above epsilon, times the tilt, are at most e^-NEGLECTED; that much is added for all of them together.
 NEGLECTED = 60.0
 # Tilts and windows are chosen by some of these blocks of cells for their place, and as many for their mass.
 BLOCKS = 1024
-# Units by which a grid's delta curve can be below that of its release, relative to the probability of the losses above, where it has
-# not been compared.
+# Units by which a grid's delta curve may be below that of its release, relative to the probability above, where not compared.
 BUILDING_UNITS = 4096.0
 
 
 class GridLaw(NamedTuple):
-    """The loss of one release on a grid: masses[0] is that of cell `first`, whose loss is first * step.
-
-    `unbounded` is the probability of a loss without bound, `short` by how much the delta curve of the grid can be below that of
-    the release, at each cell; None where that is not known.
-    """
+    """The loss of one release: masses[0] is at first * step, `unbounded` at infinity; `short` is what deltas may lack."""
 
     first: int
     masses: _Floats
@@ -100,7 +93,6 @@ class Sum:
         return math.fsum(moments)
 
     def log_moment(self, tilt: float) -> float:
-        """K: of all releases together, to nearest."""
         return math.fsum(count * self._one_moment(number, tilt)[1] for number, (_, count) in enumerate(self.laws))
 
     def _one_moment(self, number: int, tilt: float) -> tuple[_Floats, float]:
@@ -128,11 +120,7 @@ class Sum:
             before, tilt = cells, LOWERED * tilt
 
     def _window(self, tilt: float) -> tuple[float, float, float]:
-        """Losses outside of which the tilted law is with a probability of e^-FOLDED, by Chernoff, and the shift that shows the upper.
-
-        The bound is (K(t + s) - K(t) + FOLDED)/s for any shift s of the tilt, and for the lower end -s. Around FOLDED^(1/2) in units
-        of the deviation for what is like a normal law, far below for heavy tails.
-        """
+        """Losses outside of which the tilted law is with probability e^-FOLDED, by Chernoff, and the shift for the upper."""
         moment, width = self._rough_moment(tilt), 1e-3 * tilt
         curvature = self._rough_moment(tilt + width) - 2 * moment + self._rough_moment(tilt - width)
         deviation = max(math.sqrt(max(curvature, 0.0)) / width, self.step)
@@ -166,8 +154,7 @@ class Sum:
         """A bound on how far the curves of the factors together fall short, in units of e^(K - t x).
 
         Where one is short by s(y) at epsilon y, the sum is short by the mean of s(x - the others' sum), and s(y) is at most
-        M e^(-t y) times the largest s(l) e^(t l) / M over the cells, and e^(t step) between two of them. The others may be releases
-        themselves, whose M is t (t + 1) times the integral of their curve times e^(t y): larger by no more than `growth` adds up to.
+        M e^(-t y) times the largest s(l) e^(t l) / M over the cells. `growth` covers others that are releases themselves.
         """
         total = growth = 0.0
         for number, ((law, count), losses) in enumerate(zip(self.laws, self.losses)):
@@ -237,11 +224,7 @@ class Tilted:
 
 
 def _blocks(masses: _Floats, losses: _Floats) -> tuple[_Floats, _Floats]:
-    """Some thousands of blocks of cells: their masses and mean losses, without those that have no mass.
-
-    A block has few cells and little mass, and a cell with much mass is one by itself: what is lost within blocks counts once for
-    each release.
-    """
+    """Some thousands of blocks of cells with their masses and mean losses; each has few cells and little mass, or is one cell."""
     reached = np.cumsum(masses)
     by_mass = np.searchsorted(reached, np.linspace(0.0, reached[-1], BLOCKS, endpoint=False))
     by_place = np.arange(0, len(masses), max(1, len(masses) // BLOCKS))
@@ -289,8 +272,7 @@ def _log_largest_weight(tilt: float) -> float:
 def shortfall(law: GridLaw, step: float, curve: Callable[[_Floats], _Floats]) -> _Floats:
     """By how much the grid's delta curve is below `curve`, at each cell, rounded up.
 
-    Between two cells the grid's curve is linear in e^epsilon and that of a release convex, so it is short by no more than at one of
-    them; below the first cell by no more than there or by what its probabilities are short of 1, which the first cell's figure covers.
+    Between cells it is no further below: there it is linear in e^epsilon, and that of a release convex.
     """
     losses: _Floats = (law.first + np.arange(len(law.masses), dtype=np.float64)) * step
     precise, masses = losses.astype(np.longdouble), law.masses.astype(np.longdouble)
@@ -322,11 +304,7 @@ def transform_error(count: int, laws: int, size: int) -> float:
 
 
 def _solved(curve: Callable[[float], float], target: float, upper: float) -> float:
-    """The smallest epsilon >= 0 found with curve(epsilon) <= target, for a falling curve; inf if upper is too small.
-
-    The logarithm of the curve is taken as a line between the ends of the bracket. Where a line moves the same end twice, the height
-    of the other end is halved for the next one, so that both ends close in (the Illinois rule).
-    """
+    """The smallest epsilon >= 0 found with curve(epsilon) <= target, by the Illinois rule; inf if upper is too small."""
     def height(epsilon: float) -> float:
         return math.log(max(curve(epsilon), SMALLEST) / target)
 

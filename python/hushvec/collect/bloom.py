@@ -24,10 +24,7 @@ METHODS = ("least_squares", "lasso")
 
 
 class BloomSketch(ReportSketch):
-    """Sums of reports over one Bloom filter. Its size does not grow with the reports.
-
-    Sums are exact and do not depend on the order of reports, merges or threads; several threads may add to one sketch. All of it is
-    post-processing of private reports. A method that raises has changed nothing.
+    """Sums of reports over one Bloom filter, exact and of a fixed size, as `hushvec.collect.Sketch`.
 
     Args:
         filter_: whose reports it takes. All its parameters decide which sketches go together.
@@ -57,10 +54,7 @@ class BloomSketch(ReportSketch):
         return int(self.reports_of_cohorts.sum())
 
     def add(self, reports: Any) -> None:
-        """Count reports: what `BloomFilter.report` returned, or any pair of cohorts and bits.
-
-        If it raises, as for reports of another filter as far as they can be told, nothing was counted.
-        """
+        """Count reports: what `BloomFilter.report` returned, or a pair of cohorts and bits. If it raises, nothing was counted."""
         if not isinstance(reports, tuple) or len(reports) != 2:
             raise TypeError(f"reports must be a pair of cohorts and bits, got {validate.kind(reports)}")
         rows, cohorts = bit_rows(reports[1], self.filter.bits), _cohorts(reports[0])
@@ -81,7 +75,6 @@ class BloomSketch(ReportSketch):
         return Contents(bytes.fromhex(self.filter.digest), exact_sum(of_cohorts), np.concatenate((of_cohorts, ones.ravel())))
 
     def _split(self, contents: Contents) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Reports and ones of each cohort."""
         size = self.reports_of_cohorts.size
         return contents.numbers[:size], contents.numbers[size:].reshape(self.ones.shape)
 
@@ -98,9 +91,7 @@ class BloomSketch(ReportSketch):
 
     @classmethod
     def from_bytes(cls, data: bytes, filter_: BloomParameters) -> BloomSketch:
-        """The sketch that `to_bytes` wrote; SketchError where it is damaged, of another filter, or counts what no reports can
-        have.
-        """
+        """The sketch that `to_bytes` wrote; SketchError where it is damaged, of another filter, or holds impossible counts."""
         return cls._read(data, cls(filter_))
 
     def decode(self, candidates: Sequence[str], *, method: str = "least_squares", unknown: bool = True) -> WordFrequencies:
@@ -108,20 +99,15 @@ class BloomSketch(ReportSketch):
 
         Args:
             candidates: distinct words, public.
-            method: "least_squares": weighted by the cohorts' sizes, of all candidates at once, fewer than bits * cohorts of them.
-                "lasso": for up to 4,096 candidates: a lasso without negative values on every second cohort chooses some, and least
-                squares on the other cohorts estimates these, so that the choice does not bias errors and p-values. Words that were
-                not chosen are not in the answer.
-            unknown: estimate a constant too, for words that are not in the list: their bits would otherwise count for the
-                candidates. Without it every report must be of a candidate.
+            method: "least_squares" of all candidates, fewer than bits * cohorts, weighted by cohorts' sizes. "lasso", for up to
+                4,096: a nonnegative lasso on every second cohort chooses some, and least squares on the other cohorts estimates
+                these alone, so that the choice does not bias errors and p-values.
+            unknown: estimate a constant too, for words outside the list; without it every report must be of a candidate.
 
         Returns:
             Estimates that are unbiased where the list is complete or the other words' bits are spread evenly, with standard
             errors of the mechanism's noise and of the random cohorts. p-values are normal approximations: for thousands of
             reports.
-
-        Raises:
-            ValueError: no reports; candidates that no cohort with reports tells apart, or more than the method takes.
 
         Reference:
             Erlingsson, Pihur, Korolova (2014), section 4; docs/proofs/rappor.md.
@@ -184,8 +170,7 @@ class BloomFilter(BloomParameters, Collection):
         ever reported of a person's words with a memo. `report_epsilon` = h ln(q* (1 - p*) / (p* (1 - q*))) is of one report of one
         word, seen alone. With f = 0 there is no bound on all reports of a word (`word_epsilon` is infinite): `epsilon` is
         words_per_person * `report_epsilon`, of as many reports. All are computed from the probabilities as sampled and rounded up.
-        Local model, replace-one. The randomized
-        responses protect the word; the hashes hide nothing. When a person reports, and which reports are of the same word, is public.
+        Local model, replace-one. The hashes hide nothing. When a person reports, and which reports are of one word, is public.
 
     Reference:
         Erlingsson, Pihur, Korolova, "RAPPOR: randomized aggregatable privacy-preserving ordinal response" (2014), theorems 1 and 2;
@@ -248,7 +233,6 @@ class BloomFilter(BloomParameters, Collection):
         return BloomReports(cohorts, self._instantaneous(rows, require_generator(generator)))
 
     def _filters(self, words: list[str], cohorts: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """The true filters, [words, ceil(bits / 32)]."""
         rows = np.zeros((len(words), self._report_words), np.uint32)
         if len(words) == 0:
             return rows

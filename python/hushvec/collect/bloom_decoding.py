@@ -1,8 +1,7 @@
 """Least squares over the bits of all cohorts: which candidates, how often, with which error. docs/proofs/rappor.md has the formulas.
 
-y_ij = (ones_ij / reports_j - p*) / (q* - p*) is an unbiased estimate of the share of cohort j's reports whose word sets bit i, so
-that y_j = X_j f + noise with X_j the 0/1 matrix of which candidate sets which bit. The cohorts' equations are weighted by their
-reports. With `unknown` the last column of X is constant.
+y_ij = (ones_ij / reports_j - p*) / (q* - p*) estimates the share of cohort j's reports whose word sets bit i: y_j = X_j f + noise
+weighted by reports. X_j is the 0/1 matrix of which candidate sets which bit, with a constant last column for `unknown`.
 """
 
 from __future__ import annotations
@@ -50,7 +49,6 @@ class _Cohort:
         return _summed(values, self.bits_of)
 
     def of_candidates(self, values: _Floats) -> _Floats:
-        """For each bit, the sum of a value over the candidates that set it; and 0."""
         total: _Floats = np.bincount(self.bits_of.ravel(), np.repeat(values, self.bits_of.shape[1]), len(self.shares)).astype(float)
         total[-1] = 0.0
         return total
@@ -213,7 +211,6 @@ def _weights(equations: _Equations, cohort: _Cohort, inverse: _Floats) -> _Float
 
 
 def _summed(values: _Floats, bits_of: NDArray[np.int64]) -> _Floats:
-    """For each row of bits, the sum of their values."""
     total: _Floats = values[bits_of[:, 0]]
     for column in bits_of.T[1:]:
         total += values[column]
@@ -221,10 +218,7 @@ def _summed(values: _Floats, bits_of: NDArray[np.int64]) -> _Floats:
 
 
 def _lasso_choice(equations: _Equations) -> NDArray[np.intp]:
-    """Candidates that a lasso without negative values keeps, by coordinate descent.
-
-    The penalty of each is sqrt(2 ln candidates) standard deviations of its correlation with noise alone.
-    """
+    """Candidates that a nonnegative lasso keeps, penalized by sqrt(2 ln candidates) deviations of the correlation with noise."""
     gram, moments, variances = equations.normal_equations()
     words = equations.words
     penalties = math.sqrt(2 * math.log(max(2, words))) * np.sqrt(variances)

@@ -121,7 +121,6 @@ class BloomParameters:
 
     @property
     def _report_words(self) -> int:
-        """The uint32 of a report's bits."""
         return -(-self.bits // WORD_BITS)
 
     def describe(self) -> tuple[str, ...]:
@@ -160,7 +159,6 @@ class BloomParameters:
         return self.hashes if self.hashes <= _HASHES_OF_A_DIGEST else -(-self.hashes // _HASHES_OF_A_DIGEST) * _HASHES_OF_A_DIGEST
 
     def _hashed(self, pairs: Iterable[tuple[bytes, int]]) -> bytes:
-        """8 bytes a hash, for each pair of word and cohort."""
         size = min(self.hashes, _HASHES_OF_A_DIGEST) * _BYTES_OF_A_HASH
         digests = self._numbers_hashed * _BYTES_OF_A_HASH // size
         numbers = [digest.to_bytes(4, "little") for digest in range(digests)]

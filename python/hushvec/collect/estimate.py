@@ -16,10 +16,7 @@ _Floats = NDArray[np.float64]
 
 
 def binomial_p_values(successes: NDArray[np.int64], trials: NDArray[np.int64], probability: float) -> _Floats:
-    """P[Binomial(trials, probability) >= successes], one a word; 1 where the successes are not above their mean.
-
-    Exact up to the margin that is added: rare words of a large survey lie where a normal approximation would be wrong by factors.
-    """
+    """P[Binomial(trials, probability) >= successes], one a word, exact up to the margin added; 1 up to the mean."""
     result = np.ones(len(successes))
     above = np.flatnonzero(successes > trials * probability)
     questions, place = np.unique(np.stack((successes[above], trials[above])), axis=1, return_inverse=True)

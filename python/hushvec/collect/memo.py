@@ -1,8 +1,7 @@
 """A client's memo: the secret that gives the same word the same report every time, and which words were reported.
 
-Averaging repeated reports gains nothing if the report never changes. What a report is drawn from is derived, not stored:
-BLAKE2b(secret, collection, word) is the key of its stream. The list of words, as keyed tags, enforces the limit of words per person:
-it is written before a report leaves.
+BLAKE2b(secret, collection, word) is the key of the stream that a report is drawn from. Keyed tags of the words, written before a
+report leaves, enforce the limit of words per person.
 """
 
 from __future__ import annotations
@@ -70,9 +69,7 @@ class Memo:
     def open(cls, path: str | os.PathLike[str]) -> Memo:
         """The memo of a file, made with a new secret where there is none. Only its owner can read it.
 
-        Raises:
-            MemoError: the file is there and is no sound memo. It is not replaced: a new secret would report every word anew.
-            OSError: it cannot be read or written.
+        MemoError where the file is there and is no sound memo: a new secret would report every word anew.
         """
         memo = cls()
         memo._path = Path(path)
@@ -93,9 +90,6 @@ class Memo:
             collection: digest of the vocabulary or filter.
             words: as they will be reported.
             admit: called with the number of words noted before and of those that are new; what it raises stops everything.
-
-        Returns:
-            What `admit` returned.
         """
         with self._alone():
             known = self._tags.get(collection, [])
@@ -128,8 +122,6 @@ class Memo:
     def _derived(self, purpose: bytes, data: bytes, size: int) -> bytes:
         return hashlib.blake2b(data, digest_size=size, key=self._secret, person=purpose).digest()
 
-    # ---- the file ----
-
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Nobody else reads or writes the memo meanwhile; what others wrote before is read first."""
@@ -156,7 +148,6 @@ def _checksum(body: dict[str, Any]) -> str:
 
 
 def _contents(path: Path) -> tuple[bytes, dict[str, list[str]]]:
-    """The secret and the tags of a memo file."""
     fault = MemoError(f"{path}: must be a sound memo of version {_VERSION}; it was cut short, damaged or written by something else")
     try:
         fields = json.loads(path.read_bytes())

@@ -1,7 +1,5 @@
 """Frequency oracles: how one word becomes a report, and what many reports say about each word.
 
-All have one interface, `Oracle`, so that vocabularies, sketches and estimates know none of them by name.
-
 Hadamard response deals words to B blocks, word w to block w mod B and there to row w div B + 1 of a matrix of order b. The columns of
 a block fall into two halves for each word of it, +1 and -1, which are two of 2 B cells of equal size: the report's cell is chosen by
 randomized response over 2 B labels, the column within it uniformly. A report takes log2(B b) bits.
@@ -31,11 +29,7 @@ UNIT = 2.0**-64
 
 @dataclass(frozen=True, kw_only=True)
 class Oracle(ABC):
-    """A randomizer of one word among `words` of them, the codes 0 to words - 1, and the arithmetic of its reports.
-
-    Raises:
-        ValueError: an epsilon so small that reports would carry nothing.
-    """
+    """A randomizer of one word among `words` of them, the codes 0 to words - 1, and the arithmetic of its reports."""
 
     name: ClassVar[str]
 
@@ -46,8 +40,6 @@ class Oracle(ABC):
         truth, other = self.law
         if truth <= other:
             raise ValueError(f"epsilon must be large enough to prefer the truth among {self.words} words, got {self.epsilon!r}")
-
-    # ---- the law ----
 
     @property
     @abstractmethod
@@ -69,8 +61,6 @@ class Oracle(ABC):
     def mean_variance(self) -> float:
         """Variance of the estimated frequency, averaged over all words, times the number of reports."""
 
-    # ---- reports ----
-
     @property
     @abstractmethod
     def report_bytes(self) -> int:
@@ -79,8 +69,6 @@ class Oracle(ABC):
     @abstractmethod
     def draw(self, codes: NDArray[np.int64], source: Any) -> NDArray[Any]:
         """One report a code."""
-
-    # ---- tallies: what a collector keeps ----
 
     @property
     @abstractmethod
@@ -94,8 +82,6 @@ class Oracle(ABC):
     @abstractmethod
     def tallies_fault(self, tallies: NDArray[np.int64], reports: int) -> str | None:
         """Why these cannot be the tallies of as many reports, or None."""
-
-    # ---- estimates ----
 
     @abstractmethod
     def frequencies(self, tallies: NDArray[np.int64], reports: int) -> NDArray[np.float64]:
@@ -194,11 +180,7 @@ def codes_in_order(reports: Any) -> NDArray[Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class KaryResponse(CodeReports, BinomialTallies):
-    """A report is one word. Best for few words: fewer than about 3 e^epsilon + 2.
-
-    Reference:
-        Kairouz, Bonawitz, Ramage, "Discrete distribution estimation under local privacy" (2016).
-    """
+    """A report is one word. Best for fewer than about 3 e^epsilon + 2 words (Kairouz, Bonawitz, Ramage 2016)."""
 
     name = "k_rr"
 
@@ -220,11 +202,8 @@ _WORD_BITS = 32
 
 @dataclass(frozen=True, kw_only=True)
 class UnaryEncoding(BinomialTallies):
-    """A report has a bit for every word: the smallest variance for many words, and the longest report.
-
-    Reference:
-        Wang, Blocki, Li, Jha, "Locally differentially private protocols for frequency estimation" (2017), section 4.3 (OUE).
-    """
+    """A report has a bit for every word: the least variance for many words. Wang, Blocki, Li, Jha, "Locally differentially
+    private protocols for frequency estimation" (2017), section 4.3 (OUE)."""
 
     name = "unary"
 
@@ -289,7 +268,6 @@ class HadamardResponse(CodeReports):
 
     @cached_property
     def blocks(self) -> int:
-        """B."""
         if self.epsilon > 40:
             return _blocks_at_most(self.words)
         surplus = math.expm1(self.epsilon)
@@ -322,10 +300,7 @@ class HadamardResponse(CodeReports):
 
     @property
     def _mean_share(self) -> float:
-        """Share of reporters with a word of a word's own block, averaged over the words, where these are equally frequent.
-
-        With as many words in every block it is 1/B whatever the frequencies are.
-        """
+        """Share of reporters with a word of a word's own block, if words are equally frequent; 1/B where blocks are even."""
         fewer, larger_blocks = divmod(self.words, self.blocks)
         return (larger_blocks * (fewer + 1) ** 2 + (self.blocks - larger_blocks) * fewer**2) / self.words**2
 
@@ -355,12 +330,10 @@ class HadamardResponse(CodeReports):
         return hits // 2 + signed // 2 + (hits & 1), hits, 0.5   # half of their sum, which may be 2^63: both are odd, or neither
 
     def _hits(self, tallies: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Reports in each word's block."""
         in_block = tallies.reshape(self.blocks, self.order).sum(axis=1)
         return np.resize(in_block, self.words)
 
     def _by_word(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """[blocks, rows] in the order of the words."""
         return rows.T.ravel()[: self.words]
 
     def _signed_sums(self, tallies: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -378,8 +351,7 @@ def _blocks_at_most(words: int) -> int:
     return min(1 << (words - 1).bit_length(), _MOST_BLOCKS)
 
 
-# Variances within this factor count as equal, and then the shorter report is taken: 5 % of standard error against
-# reports that may be a thousand times as long.
+# Variances within this factor count as equal: 5 % of standard error against reports that may be a thousand times as long.
 AS_GOOD = 1.1
 
 _KINDS: dict[str, type[Oracle]] = {"k_rr": KaryResponse, "unary": UnaryEncoding, "hadamard": HadamardResponse}

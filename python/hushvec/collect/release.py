@@ -1,8 +1,4 @@
-"""From words to reports: check, look at the memo, charge the budget, draw, write the receipt.
-
-A report is a release. What one costs, what all of one person's cost, and what is charged for a call is decided here, for vocabularies
-and Bloom filters alike.
-"""
+"""From words to reports: check, look at the memo, charge the budget, draw, write the receipt."""
 
 from __future__ import annotations
 
@@ -36,7 +32,6 @@ def sequence_of(words: Any) -> Sequence[Any]:
 
 
 def require_words(name: str, words: Sequence[Any]) -> None:
-    """Strings that have a UTF-8 form."""
     for place, word in enumerate(words):
         if not isinstance(word, str):
             raise TypeError(f"{name} must be strings, got {validate.kind(word)} at position {place}")
@@ -93,7 +88,6 @@ class Collection(ABC):
         """Epsilon of one report that is not memoized."""
 
     def _require_memo_allowed(self) -> None:
-        """ValueError where reports of this collection cannot be kept in a memo."""
         return
 
     @abstractmethod
@@ -118,9 +112,6 @@ class Collection(ABC):
 
         Args:
             n: >= 1, how many people report to this collection in the batch. Only those count who follow the protocol.
-
-        Returns:
-            A loss for `hushvec.accounting.compose`: ``vocabulary.shuffled(10**6).epsilon(1e-6)``.
 
         Guarantees:
             For one batch, to which every person sends equally many reports: under replacement of all words of one person, by
@@ -168,15 +159,13 @@ class Collection(ABC):
                 words_per_person of them.
             memo: of the person, for per="release": the same word always gives the same permanent report, and the memo admits at most
                 words_per_person different words in all. Without it every call is a fresh release, which the caller adds up.
-            budget: a PrivacyBudget of the person, or any object with `consume(epsilon, delta)`: charged before anything is drawn. With
-                a memo only new words are charged.
-            generator: key stream; the process-wide one if None. A seeded one gives no privacy: the receipt says so, and together
-                with a budget or a memo it is refused.
+            budget: a PrivacyBudget of the person, or an object with its `consume`: charged before anything is drawn, with a memo
+                for new words only.
+            generator: key stream; the process-wide one if None. A seeded one gives no privacy, and no budget or memo takes it.
 
         Raises:
             ValueError: a word that cannot be reported (its place is named); more than words_per_person words of one person in a call.
             PrivacyBudgetExhaustedError: the memo or the budget has not enough left. Nothing was charged, noted or drawn.
-            MemoError, OSError: the memo's file cannot be used; nothing was drawn.
 
         Guarantees:
             (epsilon, 0)-DP under replacement of one report's word (per="record") or of all words of the person (per="release"),

@@ -32,8 +32,6 @@ class SketchError(HushvecError, ValueError):
 
 
 class Contents(NamedTuple):
-    """Contents of the bytes of a sketch."""
-
     digest: bytes
     reports: int
     numbers: NDArray[np.int64]
@@ -66,12 +64,7 @@ class ReportSketch(ABC):
         """Why a sketch of another collection is refused."""
 
     def merge(self, other: Self) -> None:
-        """Add the reports of another sketch. If it raises, nothing was added.
-
-        Raises:
-            SketchError: its collection is another one or has other parameters; counts that no reports can have, or more than 2^62
-                reports together.
-        """
+        """Add the reports of another sketch of this collection, 2^62 together at most; else SketchError, and nothing is added."""
         if not isinstance(other, type(self)):
             raise TypeError(f"other must be a {type(self).__name__}, got {validate.kind(other)}")
         if other._collection.digest != self._collection.digest:
@@ -93,7 +86,6 @@ class ReportSketch(ABC):
 
     @classmethod
     def _read(cls, data: bytes, sketch: Self) -> Self:
-        """The bytes of a sketch, read into an empty one."""
         if not isinstance(data, bytes | bytearray | memoryview):
             raise TypeError(f"data must be bytes, got {type(data).__name__}")
         data = bytes(data)

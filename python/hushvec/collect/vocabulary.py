@@ -40,17 +40,10 @@ class Vocabulary(Collection):
         words_per_person: >= 1, how many words a person reports.
         unknown: what happens to a word outside the dictionary: "error", or "other": it is reported as `OTHER`, one more word.
 
-    Raises:
-        TypeError, ValueError: words or numbers that break these rules; epsilon so small that reports would carry nothing.
-
     Guarantees:
         Each report is (epsilon / words_per_person, 0)-DP under replacement of its word, in the local model: only the person sees the
         word. Exact as sampled: all probabilities are whole numbers over 2^64 and their ratio is at most e^epsilon;
         `true_epsilon` is what it comes to. With a `Memo` the same holds for any number of reports of the same words.
-
-    Edge cases:
-        With "other" a word `OTHER` in `words` is refused. One report alone may be as long as the dictionary ("unary", a bit per
-        word): `report_bytes` says how long.
 
     Reference:
         Kairouz, Bonawitz, Ramage (2016); Wang, Blocki, Li, Jha (2017); Acharya, Sun, Zhang (2019);
@@ -112,10 +105,7 @@ class Vocabulary(Collection):
         return self.oracle.report_bytes
 
     def standard_error(self, frequency: float, reports: int) -> float:
-        """Standard error of the estimated frequency of a word that this share of the reports is about.
-
-        For "hadamard" the other reports are taken to be spread evenly over the other words.
-        """
+        """Standard error of the estimated frequency of a word of this share; for "hadamard" the other reports spread evenly."""
         if not 0 <= validate.number("frequency", frequency) <= 1:
             raise ValueError(f"frequency must be in [0, 1], got {frequency!r}")
         return math.sqrt(self.oracle.variance_at(frequency, validate.whole_number("reports", reports, at_least=1)))
@@ -236,10 +226,7 @@ class Sketch(ReportSketch):
         self._lock = threading.Lock()
 
     def add(self, reports: Any) -> None:
-        """Count reports: what `Vocabulary.report` returned, one or many; whole numbers, or packed bits as uint32 [n, words / 32].
-
-        If it raises, as for reports of another vocabulary as far as they can be told, nothing was counted.
-        """
+        """Count reports of `Vocabulary.report`: whole numbers, or bits as uint32 [n, words / 32]. All are counted or none."""
         with self._lock:
             self.reports += self.vocabulary.oracle.add(reports, self._tallies)
 
@@ -259,18 +246,13 @@ class Sketch(ReportSketch):
 
     @classmethod
     def from_bytes(cls, data: bytes, vocabulary: Vocabulary) -> Sketch:
-        """The sketch that `to_bytes` wrote; SketchError where it is damaged, of another vocabulary, or counts what no reports can
-        have.
-        """
+        """The sketch that `to_bytes` wrote; SketchError where it is damaged, of another vocabulary or has impossible counts."""
         return cls._read(data, cls(vocabulary))
 
     def estimate(self) -> WordFrequencies:
         """Unbiased frequencies, with standard errors of the noise that the mechanism added, for the people who reported.
 
         For a sample of a larger population add sqrt(f (1 - f) / reports), in quadrature.
-
-        Raises:
-            ValueError: no reports.
         """
         oracle, (_, reports, tallies) = self.vocabulary.oracle, self._contents()
         if reports == 0:

@@ -72,8 +72,7 @@ class Gaussian(_GaussianNoise):
     """The Gaussian mechanism, analytically calibrated: the smallest sigma that gives (epsilon, delta).
 
     Args:
-        epsilon: > 0.
-        delta: in (0, 1).
+        epsilon, delta: > 0, and in (0, 1).
         dimension, clip_norm, rows_per_person: as in `Mechanism`.
 
     Guarantees:

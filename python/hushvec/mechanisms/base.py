@@ -110,10 +110,7 @@ class Mechanism(ABC):
         """Lines that say what a release costs and what it leaves of a row, before anything is spent."""
 
     def require_release(self, x: Any) -> None:
-        """Raise whatever would keep a release of x, an array or `CheckedRows`, from being computed, short of NaN and Inf.
-
-        What is charged for must happen.
-        """
+        """Raise whatever would keep a release of x, an array or `CheckedRows`, from being computed, short of NaN and Inf."""
         rows = x if isinstance(x, CheckedRows) else checked_rows("x", x, finite=False)
         if rows.on_cuda:
             kernels.require_release(rows.values, self.law)
@@ -183,7 +180,6 @@ class VectorMechanism(Mechanism):
         )
 
     def _parameters(self) -> str:
-        """The line of `describe` about what the noise is made for, and how large it is."""
         norm = f"{self.sensitivity_norm.upper()}, {self.adjacency}"
         return f"sensitivity {self.sensitivity:.6g} ({norm}), {self.parameter_name} {self.noise_parameter:.6g}"
 

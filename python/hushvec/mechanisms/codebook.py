@@ -1,9 +1,4 @@
-"""Rows as one of k public rows: randomized response over a public codebook.
-
-A row is close to one of k codes, and randomized response releases which one: the truth with probability
-e^epsilon / (e^epsilon + k - 1). The codebook must be **public**: fitted on rows that nobody needs protection from.
-docs/proofs/codebook.md says why such a release is exactly epsilon-DP, and docs/retrieval.md has measured figures.
-"""
+"""Rows as one of k public rows: randomized response over a public codebook, exactly epsilon-DP: docs/proofs/codebook.md."""
 
 from __future__ import annotations
 
@@ -72,7 +67,6 @@ class Tried(NamedTuple):
 
 
 def counts_up_to(rows: int) -> list[int]:
-    """8, 16, 32, ... and the rows themselves."""
     counts, count = [], FEWEST
     while count < rows:
         counts.append(count)
@@ -91,7 +85,6 @@ def tried_until_past(counts: Iterable[int], score: Callable[[int], float]) -> li
 
 
 def best(tried: Iterable[Tried]) -> Tried:
-    """The largest share; the first of equal ones."""
     return max(tried, key=lambda one: one.share)
 
 
@@ -110,8 +103,7 @@ def gains(depth: int) -> NDArray[np.float64]:
 def found_share(rows: Rows, queries: Rows, stored: Rows, most: int = 1024) -> float:
     """The share of the discounted gain of the ten nearest other rows that the ten best among the others' stored rows have.
 
-    `rows` are unit rows [n, d] in random order, which decides between equal scores, n > 10; `queries` and `stored` [n, e] are
-    what each row is on the two sides of a search: itself, a release, or its image under a map. At most `most` rows are looked up.
+    `rows` are unit rows [n, d], n > 10, in random order; `queries` and `stored` [n, e] are what each is on the sides of a search.
     """
     asked = np.arange(min(most, len(rows)))
     wanted, found = (nearest_others(given[asked], among, asked) for given, among in ((rows, rows), (queries, stored)))
@@ -159,7 +151,7 @@ class CodebookFit(NamedTuple):
 class PublicCodebook(PublicArrays):
     """k public unit rows, the codes, and the sums of the public rows that are nearest to each.
 
-    Made by `fit`, `of` or `load`; two codebooks are equal if their arrays are.
+    Made by `fit`, `of` or `load`; two codebooks are equal if their arrays are. The length of a row has no influence.
 
     Args:
         codes: float32 [k, d], rows of unit length, 2 <= k <= 2^24.
@@ -170,9 +162,6 @@ class PublicCodebook(PublicArrays):
     Guarantees:
         `codebook.mechanism(epsilon)` is epsilon-DP for rows that the codebook was not made from. A release of one of its rows is
         refused; that catches a mistake, not every misuse (`PublicProjection.require_other_rows`).
-
-    Edge cases:
-        Cosines only: the length of a row has no influence. A row of zeros is nearest to the first code.
 
     Reference:
         Kairouz, Oh, Viswanath, "Extremal mechanisms for local differential privacy" (2016): randomized response is optimal for a
@@ -222,13 +211,12 @@ class PublicCodebook(PublicArrays):
         """The centers of a spherical k-means of public rows. Needs FAISS (extra `faiss`).
 
         Args:
-            public_rows: float array [n, d], numpy or torch: rows that nobody needs protection from, of the same kind as those that are
-                to be released, and never those themselves. At least 16 for "auto", 32 with "search", none of zeros.
+            public_rows: float array [n, d], numpy or torch: public rows of the kind to be released, never those themselves.
+                At least 16 for "auto", 32 with "search", none of zeros.
             epsilon: > 0, of one release; needed with codes="auto".
-            codes: k, at most n. "auto": as many as serve public rows best that the centers were not made from, at this epsilon; all
-                rows themselves where nothing smaller is better.
-            purpose: what "auto" measures. "cosine": the expected cosine of a row and its release. "search": how many of the ten
-                nearest rows clean queries find among releases; it takes more codes, as releases of one code cannot be told apart.
+            codes: k, at most n. "auto": as many as serve held-out public rows best at this epsilon.
+            purpose: what "auto" measures. "cosine": of a row and its release. "search": how many of the ten nearest rows clean
+                queries find among releases; it takes more codes.
             seed: of the initial centers and of the rows held out, in [0, 2^31). Not secret.
 
         Edge cases:
@@ -296,10 +284,6 @@ class PublicCodebook(PublicArrays):
             A row's code depends on the row and the codes alone, and is the same under every instruction set but the portable one,
             and on CUDA. Of codes with equal scores the first. float64 rows are brought to unit length first, which a device
             rounds by docs/format.md section 10.
-
-        Raises:
-            ValueError: another dimension, NaN or Inf.
-            RuntimeError: an x on CUDA without the backend, or in a graph capture.
         """
         x = as_array("x", x)
         arrays.require_array("x", x)
@@ -378,9 +362,6 @@ class CodebookResponse(Mechanism):
         (epsilon, 0)-DP, exact as sampled: the code is a function of the row and of public data, whatever floating point makes of
         it; it is released by `RandomizedResponse`, and decoding sees the answer alone.
 
-    Edge cases:
-        Rows are directions: their length has no influence, and what is released has unit length.
-
     Reference:
         docs/proofs/codebook.md; Kairouz, Oh, Viswanath (2016).
     """
@@ -408,7 +389,6 @@ class CodebookResponse(Mechanism):
 
     @cached_property
     def response(self) -> RandomizedResponse:
-        """Over the codes, for one row."""
         return RandomizedResponse(epsilon=quotient_down(self.epsilon, self.rows_per_person), k=len(self.codebook))
 
     @cached_property

@@ -1,7 +1,4 @@
-"""int8 releases: the grid is coarse enough for released integers to fit into a byte, and few saturate.
-
-docs/format.md, section 14, has the grid; docs/proofs/saturation.md has the bound.
-"""
+"""int8 releases on a grid so coarse that few integers saturate: docs/format.md section 14, docs/proofs/saturation.md."""
 
 from __future__ import annotations
 
@@ -65,10 +62,7 @@ def _component_beyond(cap_probability: float, threshold: float, length: float) -
 
 
 def _over_a_row(beyond: Callable[[float], float], dimension: int) -> float:
-    """The average over the elements of a row, whose shares of the signal have squares that add up to at most 1.
-
-    At most 1 / share^2 elements have more than a share; each of those saturates as often as one that has all of the signal.
-    """
+    """The average over the elements of a row: at most 1 / share^2 of them have more than a share of the signal."""
     all_of_it = beyond(1.0)
     shares = (i / _SHARES for i in range(1, _SHARES))
     bound = min(all_of_it, *(beyond(share) + min(1.0, 1 / (dimension * share * share)) * all_of_it for share in shares))

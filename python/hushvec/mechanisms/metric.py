@@ -1,11 +1,6 @@
-"""Metric differential privacy: a loss that grows with the distance between two inputs, and the mechanism that gives it.
+"""Metric differential privacy: P(M(x) in S) <= exp(e |x - x'|_2) P(M(x') in S) for all inputs x, x' and events S.
 
-A mechanism M has metric epsilon e (unit: 1 / distance) if for all inputs x, x' and all events S
-
-    P(M(x) in S) <= exp(e |x - x'|_2) P(M(x') in S)
-
-There is no clip norm in it and no neighbor relation: near inputs are hard to tell apart, far ones need not be. That is another
-promise than (epsilon, delta), with another unit, so `MetricEpsilon` is a type of its own. docs/proofs/metric_dp.md has the proofs.
+Nothing is clipped and there are no neighbors. e has the unit 1 / distance, so it is no epsilon: docs/proofs/metric_dp.md.
 """
 
 from __future__ import annotations
@@ -37,13 +32,10 @@ class MetricEpsilon:
         value: > 0 and finite, in 1/distance; a plain number.
 
     Raises:
-        TypeError: it is added to or compared with anything but another metric epsilon: a float or a pair has another unit.
+        TypeError: it is added to or compared with anything but another metric epsilon; `sum` starts from 0, so take `compose`.
 
     Guarantees:
         Sums are rounded up, so that a composition is never stated too small.
-
-    Edge cases:
-        `sum([...])` starts from the int 0 and is refused for that; `MetricEpsilon.compose([...])` is the sum.
 
     Reference:
         Chatzikokolakis, Andres, Bordenabe, Palamidessi, "Broadening the scope of differential privacy using metrics" (2013): the
@@ -126,9 +118,6 @@ class MetricLaplace:
         nothing is clipped. Rows released together have exp(epsilon sum_i |x_i - x'_i|_2). The scale is rounded up to float32. The
         noise is computed in floating point (grade "float"), so what is released carries no claim of privacy.
 
-    Edge cases:
-        A row far from all others is only as private as its distance says: at distance D of its nearest neighbor, exp(epsilon D).
-
     Reference:
         Chatzikokolakis et al. (2013), d-privacy; Fernandes, Dras, McIver, "Generalised differential privacy for text document
         processing" (2019), the n-dimensional Laplace mechanism.
@@ -198,11 +187,7 @@ class MetricLaplace:
 
         Args:
             x: float array [d] or [n, d] of this dimension, numpy, torch (CPU, CUDA) or CuPy, or a list as in `hushvec.privatize`.
-                Not changed.
             generator: key stream; the process-wide one, keyed by the operating system, if None.
-
-        Raises:
-            ValueError: another dimension; NaN or Inf in x. Nothing is drawn.
         """
         source = require_generator(generator)
         x = as_array("x", x)
@@ -218,7 +203,6 @@ class MetricLaplace:
 
 
 def _up(name: str, exact: Fraction) -> float:
-    """The smallest float that is not below."""
     value = fraction_up(exact)
     if value == math.inf:
         raise ValueError(f"{name} must be finite in float64")

@@ -46,8 +46,7 @@ class PrivUnit(VectorMechanism):
         confirmed with its rounding errors on the safe side before a law is used.
 
     Edge cases:
-        The mean is C * u up to 2^-21 of direction (rows become integers) and 2^-24 of scale (sigma is a float32, in [2^-100,
-        2^100]). In one dimension this is randomized response on the sign, with noise.
+        The mean is C * u up to 2^-21 of direction (rows become integers) and 2^-24 of scale (sigma is a float32).
 
     Reference:
         Asi, Feldman, Talwar, "Optimal algorithms for mean estimation under local differential privacy" (2022), algorithm 2
@@ -172,10 +171,7 @@ def top_1_probability(cap_probability: float, threshold: float, corpus_size: int
 
 
 def retrieval_law(epsilon: float, corpus_size: int) -> tuple[float, float]:
-    """(p, threshold) that maximizes `top_1_probability` at this epsilon, among laws with p >= 1/2.
-
-    Below 1/2 a large corpus turns the release into a lottery: rarely right, and of little use whenever it is not.
-    """
+    """(p, threshold) with p >= 1/2 that maximizes `top_1_probability` at this epsilon; below 1/2 a release is a lottery."""
 
     def score(threshold: float) -> float:
         return top_1_probability(*_core.privunit_law(epsilon, threshold), corpus_size)

@@ -1,9 +1,4 @@
-"""A public linear map in front of a mechanism: it spreads rows apart, so that the same noise does less harm.
-
-Embeddings share a mean and crowd into a few directions. The map must be **public**: random, or fitted on data that nobody needs
-protection from. docs/proofs/projection.md says why such a map costs nothing and one fitted on the private rows costs everything;
-docs/mechanisms.md has measured gains.
-"""
+"""A public linear map in front of a mechanism spreads rows apart, so that noise does less harm: docs/proofs/projection.md."""
 
 from __future__ import annotations
 
@@ -89,12 +84,9 @@ class PublicProjection(PublicArrays):
         fitted_rows: digests of the rows that it was fitted on, which `fit` and `mean_only` keep; None: not known, or none.
 
     Guarantees:
-        Followed by a mechanism that clips or normalizes **after** it, a release keeps exactly that mechanism's guarantee: if M is
-        (epsilon, delta)-DP for all pairs of inputs, so is M(f(.)) for every fixed f. The map itself may be published; so may its
-        `digest`, which lets a receipt name it.
-        This holds only if the map does not depend on the private rows: fitted on them, one person's row moves all released rows, and
-        nothing that a receipt says is true. So a release of a row that it was fitted on is refused (`require_other_rows`, which says
-        what that cannot see).
+        If M, which clips or normalizes **after** the map, is (epsilon, delta)-DP for all pairs of inputs, so is M(f(.)) for every
+        fixed f, which may be published, and so may its `digest`. A map fitted on the private rows voids every guarantee, so a
+        release of a row that it was fitted on is refused (`require_other_rows` says what that cannot see).
 
     Edge cases:
         Lengths change: normalize after the map (`privatize(..., normalize=True)`). A row equal to the mean becomes zeros. Cosines
@@ -136,8 +128,6 @@ class PublicProjection(PublicArrays):
             if not (self.scales > 0).all():
                 raise ValueError(f"scales must be > 0, got {float(self.scales.min())!r}")
 
-    # ---- where a public map comes from ----
-
     @classmethod
     def fit(
         cls, public_embeddings: Any, *, components: int | str = 40, remove_mean: bool = True, whiten: bool = False
@@ -145,12 +135,10 @@ class PublicProjection(PublicArrays):
         """The principal components of public rows, the strongest first.
 
         Args:
-            public_embeddings: float array [n, d], n >= 2, numpy or torch: rows that nobody needs protection from, and never
-                those that are to be released. Other text of the same kind does.
+            public_embeddings: float array [n, d], n >= 2, numpy or torch: public rows, never those that are to be released.
             components: m, how many are kept; at most the number of directions in which the rows vary. "all": that number.
             remove_mean: also subtract the mean of the public rows; without it the components are those of the uncentered rows.
-            whiten: also divide each component by its spread in the public rows, so that they vary alike in all directions kept;
-                their mean square length is then 1.
+            whiten: also divide each component by its spread in the public rows; their mean square length is then 1.
         """
         rows = _public_rows(public_embeddings)
         wanted = rows.shape[1] if components == ALL else _components(components, rows.shape[1])
@@ -176,9 +164,8 @@ class PublicProjection(PublicArrays):
         """A random subspace: m <= d orthonormal directions, uniform among all such, from a seed in [0, 2^32), which is public.
 
         Guarantees:
-            Distances shrink by about sqrt(m / d), all alike up to a factor 1 +- epsilon for n rows once m is about 8 ln(n) /
-            epsilon^2. The linear algebra of two machines may differ in the last bit: to have the same map elsewhere, copy it
-            (`save`) and compare digests.
+            Distances shrink by about sqrt(m / d), all alike up to 1 +- epsilon for n rows once m is about 8 ln(n) / epsilon^2.
+            Machines may differ in the last bit: copy the map (`save`) and compare digests.
         """
         size = validate.whole_number("dimension", dimension, at_least=1)
         count = _components(components, size)
@@ -191,8 +178,6 @@ class PublicProjection(PublicArrays):
         # The decomposition is unique, and its law uniform, only with positive diagonal.
         axes *= np.where(np.diagonal(triangle) < 0, -1.0, 1.0)
         return cls(np.zeros(size, np.float32), axes.T.astype(np.float32))
-
-    # ---- what it does ----
 
     @property
     def dimension(self) -> int:
@@ -225,8 +210,7 @@ class PublicProjection(PublicArrays):
         Post-processing, hence free. `lift(transform(x))` is x without what the components leave out.
 
         Args:
-            y: float array [m] or [n, m], numpy or torch, in the units of what `transform` returns: a row that was normalized after
-                it comes back with that length.
+            y: float array [m] or [n, m], numpy or torch, in the units of what `transform` returns.
         """
         wide = self._checked("y", y, self.output_dimension)
         if self.scales is not None:
@@ -236,14 +220,9 @@ class PublicProjection(PublicArrays):
         return _narrowed("y", wide + _like(y, self.mean))
 
     def require_other_rows(self, x: Any, name: str = "x") -> None:
-        """Refuse rows [d] or [n, d], before the map, that it was fitted on. Every release through it asks: `privatize`, indexes,
-        middleware.
+        """Refuse rows [d] or [n, d], before the map, that it was fitted on, as `FittedRows` finds them.
 
-        The error names the row, so whoever sees the refusal learns of it.
-
-        Edge cases:
-            Found by digests of its float32 numbers, as `FittedRows` says, and not where the map was not made by `fit` or `mean_only`.
-            So this catches mistakes, and the absence of a refusal proves nothing.
+        The error tells the row to whoever sees it. Only maps made by `fit` or `mean_only` refuse: no refusal proves nothing.
         """
         require_other_rows("projection", self.fitted_rows, as_array(name, x), name)
 
@@ -275,7 +254,6 @@ class PublicProjection(PublicArrays):
         )
 
     def _checked(self, name: str, x: Any, dimension: int) -> Any:
-        """x in float64, of its own kind."""
         x = as_array(name, x)
         arrays.require_array(name, x)
         if arrays.is_cupy(x):
@@ -350,7 +328,6 @@ def _signed(axes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _like(x: Any, array: NDArray[np.float32]) -> Any:
-    """The array in float64, of x's kind and on its device."""
     wide = array.astype(np.float64)
     return sys.modules["torch"].from_numpy(wide).to(x.device) if arrays.is_torch(x) else wide
 

@@ -1,7 +1,4 @@
-"""Public arrays that mechanisms use: checked, named by a digest, saved in .npz files, compared with rows to be released.
-
-`FittedRows` keeps digests of the rows that a public map or codebook was fitted on, so that a release of one of them is refused.
-"""
+"""Public arrays that mechanisms use, and `FittedRows`: digests of the rows they were fitted on, whose release is refused."""
 
 from __future__ import annotations
 
@@ -135,7 +132,6 @@ def require_other_rows(what: str, fitted: FittedRows | None, x: Any, name: str =
 
 
 def _has(known: Words, wanted: Words) -> NDArray[np.bool_]:
-    """Which of `wanted` are among `known`, which are in order."""
     if not len(known):
         return np.zeros(len(wanted), np.bool_)
     found: NDArray[np.bool_] = known[np.searchsorted(known, wanted).clip(max=len(known) - 1)] == wanted
@@ -189,7 +185,6 @@ class PublicArrays:
     fitted_rows: FittedRows | None
 
     def _stored(self) -> dict[str, Any]:
-        """The arrays that the digest is of."""
         raise NotImplementedError
 
     @cached_property
@@ -204,16 +199,11 @@ class PublicArrays:
         return hash(self.digest)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an .npz file of its arrays, format and digest, atomically.
-
-        With 16 bytes for each of at most 2^20 rows it was fitted on: whoever has a row and the file can tell whether it is among
-        them.
-        """
+        """Write an .npz file, atomically, from which whoever has a row can tell whether this was fitted on it."""
         words = np.empty((2, 0), np.uint64) if self.fitted_rows is None else self.fitted_rows.words
         save_npz(path, FORMAT, self.digest, {FITTED_ROWS: words, **self._counts(), **self._stored()})
 
     def _counts(self) -> dict[str, int]:
-        """What a file has beside the arrays."""
         return {}
 
 
@@ -242,7 +232,6 @@ def checked_public_rows(name: str, given: Any) -> Any:
 
 
 def unit_rows(rows: Any) -> Rows:
-    """Rows [n, d] at unit length, computed in float64; rows of zeros stay zero."""
     wide = np.asarray(rows, np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
     unit: Rows = np.divide(wide, lengths, out=np.zeros_like(wide), where=lengths > 0).astype(np.float32)
@@ -290,7 +279,6 @@ def as_float32(x: Any) -> Rows:
 
 
 def unit_public_rows(public_rows: Any, name: str = "public_rows") -> Rows:
-    """Public rows [n, d], n >= 2, at unit length in float32, a new array."""
     rows = unit_rows(as_float32(checked_public_rows(name, public_rows)))
     empty = np.flatnonzero(~rows.any(axis=1))
     if len(empty):

@@ -1,8 +1,4 @@
-"""k-ary randomized response: each person answers with their true label or, at random, another one.
-
-The law is one of integers (docs/format.md section 9): in units of 2^-64 every other label has the same whole number of values,
-and the truth the rest. The ratio is at most e^epsilon as sampled, not up to rounding: docs/proofs/randomized_response.md.
-"""
+"""k-ary randomized response by a law of integers: docs/format.md section 9, docs/proofs/randomized_response.md."""
 
 from __future__ import annotations
 
@@ -47,21 +43,15 @@ class RandomizedResponse:
     """Truth with probability e^epsilon / (e^epsilon + k - 1), each other label with 1 / (e^epsilon + k - 1).
 
     Args:
-        epsilon: > 0, of one answer.
+        epsilon: > 0, of one answer; so small that 64 random bits cannot prefer the truth (about k^2 / 2^64), it is refused.
         labels: the k possible labels, hashable and all different; public. Or else:
         k: the labels are 0, 1, ..., k - 1. 2 <= k <= 2^24.
-
-    Raises:
-        ValueError: duplicate labels, or an epsilon so small that 64 random bits cannot prefer the truth by it (about k^2 / 2^64).
 
     Guarantees:
         (epsilon, 0)-DP for each answer under replace-one of one person's label (local model: nobody but the person sees it),
         exact as sampled: with T and M the whole numbers of 64-bit values for the truth and for another label, M <= T <= e^epsilon M.
-        `epsilon_as_sampled` is ln(T / M), at most epsilon; it ends at 44.4, where M = 1.
-
-    Edge cases:
-        epsilon = 700 does not overflow: the truth then has all 2^64 values but k - 1. Answers are always the objects in `labels`, so
-        that equal labels of other types (1 and 1.0) do not tell the truth from a random answer. Every answer costs epsilon.
+        `epsilon_as_sampled` is ln(T / M), at most epsilon; it ends at 44.4, where M = 1. Answers are always objects of `labels`,
+        so that equal labels of other types (1 and 1.0) tell nothing. Every answer costs epsilon.
 
     Reference:
         Warner, "Randomized response" (1965), for two labels; Kairouz, Bonawitz, Ramage, "Discrete distribution estimation under local
@@ -158,13 +148,10 @@ class RandomizedResponse:
             the same dtype where the labels are 0 .. k - 1, and otherwise of the dtype that `labels` have in numpy.
 
         Raises:
-            ValueError: a true label that is not among the labels; codes in an integer array too narrow for k - 1; a tensor where the
-                labels are not 0 .. k - 1; a generator with AES-256 for an array on a device. Nothing is drawn then.
-            RuntimeError: an array on CUDA without the backend, or in a graph capture; a caller that is being recorded.
+            ValueError: a true label that is not among the labels; a dtype too narrow; AES-256 on a device. Nothing is drawn then.
 
         Guarantees:
-            On a device the answers are those that the CPU gives from the same stream of ChaCha. An empty batch gives an empty
-            one.
+            On a device the answers are those of the CPU from the same stream of ChaCha.
         """
         source = require_generator(generator)
         if isinstance(true_label, np.ndarray):
@@ -303,7 +290,6 @@ def _checked_count(count: int) -> int:
 
 
 def _distinct(labels: Iterable[Hashable]) -> Sequence[Hashable]:
-    """The labels as a tuple, or as they are where they are range(k)."""
     if isinstance(labels, (str, bytes)):  # torch 2.8 cannot follow str | bytes
         raise TypeError(f"labels must be a sequence of labels, got {validate.kind(labels)}")
     if isinstance(labels, range) and labels == range(len(labels)):
@@ -333,8 +319,6 @@ def randomized_response(
 ) -> Any:
     """The true label with probability e^epsilon / (e^epsilon + k - 1), each of the k - 1 others with 1 / (e^epsilon + k - 1).
 
-    `RandomizedResponse` is the same mechanism with its cost and accuracy, known before anything is spent, and with estimates.
-
     Args:
         true_label: one label, or many; as in `RandomizedResponse.respond`.
         labels, epsilon: as in `RandomizedResponse`; `range(k)` for codes.
@@ -362,7 +346,5 @@ def randomized_response(
         >>> generator = hv.Generator.unsafe_seeded(1)
         >>> randomized_response("spam", ["spam", "ham"], 2.0, generator=generator)
         'spam'
-        >>> randomized_response(["spam"] * 5, ["spam", "ham", "unsure"], 1.0, generator=generator)
-        ['unsure', 'spam', 'spam', 'unsure', 'spam']
     """
     return RandomizedResponse(epsilon=epsilon, labels=labels).respond(true_label, generator=generator)

@@ -30,11 +30,9 @@ class Option:
     """One mechanism that was looked at.
 
     Args:
-        name: of the mechanism.
-        mechanism: the object, ready for use; None where it cannot be had at this price. grade and figures are empty then.
-        grade: "exact" or "float".
-        figures: what it gives, by name.
-        merit: the figure that ranks, larger is better.
+        name, grade: of the mechanism; "exact" or "float".
+        mechanism: the object, ready for use; None where it cannot be had at this price, and grade and figures are empty.
+        figures, merit: what it gives, by name, and the figure that ranks, larger is better.
         remark: why it cannot be had, or what to know about it; may be empty.
     """
 
@@ -118,11 +116,7 @@ def _row_figures(mechanism: Any, request: Request) -> dict[str, float]:
 
 
 def _ideal_top_1(mechanism: Any, others: int) -> float:
-    """Probability that a release is nearer to its own row than to n rows orthogonal to it and to each other.
-
-    Along unit vectors, in units of the noise of an element, the others' scores are nearly independent N(0, 1). A mechanism that adds
-    noise has the own score N(s, 1), s = C / noise; the answer is the mean of Phi(score)^n, a sum over a fine grid.
-    """
+    """Probability that a release is nearer to its own row, of score N(s, 1), than to n orthogonal ones, each of score N(0, 1)."""
     if hasattr(mechanism, "cap_probability"):
         from hushvec.mechanisms.privunit import top_1_probability
 
@@ -378,8 +372,7 @@ def recommend(
         k: how many candidates are named; needed for "top_k".
         codebook: for "retrieval": a codebook of public rows of the same kind, which usually keeps most where there are such rows.
         projection: the public map that rows will go through before the release, if there is one; `dimension` is that behind it.
-        public_sample: **public** rows like those to be released, which neither codebook nor projection was made from; never private
-            ones. Both are checked on it, and a codebook is then ranked by what it keeps of these rows.
+        public_sample: **public** rows like those to be released, not those of codebook or projection: both are checked on it.
         sensitivity: for "top_k", the most that one score moves; 2 clip_norm, that of a product with a unit query, if None.
 
     Returns:
@@ -395,8 +388,7 @@ def recommend(
         drawn, charged or released. Figures are expectations of the mechanism: "ideal top-1" is that of rows without near neighbors.
 
     Edge cases:
-        A codebook or a map that does not fit the sample gives a `UtilityWarning`. Metric differential privacy and noise of a sigma
-        chosen freely ("empirical") have no price to compare at and are never among the options.
+        A codebook or a map that does not fit the sample gives a `UtilityWarning`. Metric DP and "empirical" are never options.
 
     Reference:
         docs/mechanisms.md, with what was measured on real text.

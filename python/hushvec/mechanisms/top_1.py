@@ -1,7 +1,4 @@
-"""How often any mechanism at all can let a row be found again among n: bounds that no choice of noise gets past.
-
-For pure epsilon, rows that are independent of each other, and a mechanism that does not know them: docs/proofs/top_1_bound.md.
-"""
+"""Bounds on how often any mechanism at all lets a row be found again among n: docs/proofs/top_1_bound.md."""
 
 from __future__ import annotations
 
@@ -36,8 +33,7 @@ def top_1_bound(epsilon: float, corpus_size: int, *, noise_on: str = "queries") 
             itself, and one of them is looked up as it is.
 
     Returns:
-        A probability in [1/n, 1], rounded up: by less than 1e-4 of it for queries, and by about 1 % for documents, where the best
-        mechanism is not known in closed form.
+        A probability in [1/n, 1], rounded up: by less than 1e-4 of it for queries, and by about 1 % for documents.
 
     Guarantees:
         With rows drawn independently of each other from any one law (or independent given something unknown), a mechanism that was
@@ -75,10 +71,7 @@ def top_1_sentence(epsilon: float, corpus_size: int, *, noise_on: str = "queries
 @lru_cache(maxsize=256)
 def _one_noisy_row(epsilon: float, count: int) -> float:
     """The largest (1 + (e^epsilon - 1)(1 - (1 - q)^n)) / (1 + q (e^epsilon - 1)) over q in [0, 1], from above.
-
-    Numerator and denominator rise with q, so that on [a, b] the quotient is at most numerator(b) / denominator(a). Pieces that
-    cannot hold the largest are dropped, the others halved.
-    """
+    Both rise with q, so numerator(b) / denominator(a) bounds a piece [a, b]."""
     rise = math.expm1(epsilon)
 
     def above(q: _Floats) -> _Floats:
@@ -102,10 +95,7 @@ def _one_noisy_row(epsilon: float, count: int) -> float:
 @lru_cache(maxsize=256)
 def _all_rows_noisy(epsilon: float, count: int) -> float:
     """An upper bound on the mean of the largest of n likelihood ratios, whose law mixes pairs (l, h), l <= 1 <= h <= e^epsilon l.
-
-    That mean is concave in the law, so its tangent at any mixture bounds it everywhere; the mixture only decides how well. Pairs
-    are those of a grid, each taken with the ends of its cell, which a convex function's mean only gains from.
-    """
+    The mean is concave in the law: its tangent at any mixture bounds it. Each pair of the grid has the ends of its cell."""
     step = epsilon / _CELLS
     ratios = np.exp((np.arange(2 * _CELLS + 1) - _CELLS) * step)
     low, high = ratios[:_CELLS], ratios[_CELLS + 1 :]

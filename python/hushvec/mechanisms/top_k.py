@@ -1,8 +1,4 @@
-"""One-shot Gumbel top-k: the k best of many candidates by private scores, without the scores.
-
-Each score gets Gumbel noise over the reals, and the candidates of the k largest noisy scores are named, the largest first. That has
-the law of k exponential mechanisms one after the other, each on the candidates left: docs/proofs/gumbel_top_k.md.
-"""
+"""One-shot Gumbel top-k: k exponential mechanisms one after the other, in one draw (docs/proofs/gumbel_top_k.md)."""
 
 from __future__ import annotations
 
@@ -57,10 +53,7 @@ class GumbelTopK:
         For one row of scores, under the adjacency that `sensitivity` is stated for: (k eps0, 0)-DP, and rho-zCDP with rho = k
         eps0^2 / 8, as each pick is eps0-bounded-range. What is released is the ordered list of k candidates. It is exact: the
         selection is that of Gumbel noise over the reals, on scores taken as the exact numbers that their doubles are. The scores
-        themselves are **not** covered: releasing anything that depends on them (a threshold, raw text) costs extra.
-
-    Edge cases:
-        Equal scores share a place at random. The number of candidates is public. k may be all of them: a random ranking.
+        themselves are **not** covered: releasing anything that depends on them costs extra. The number of candidates is public.
 
     Reference:
         Durfee and Rogers, "Practical differentially private top-k selection with pay-what-you-get composition" (2019), sections
@@ -142,9 +135,6 @@ class GumbelTopK:
                 who moves scores in several rows pays for each.
             generator: a `Generator`; None for the one of the process.
 
-        Raises:
-            ValueError: NaN or Inf, not one or two dimensions, fewer than k candidates, too many scores. Nothing is drawn then.
-
         Guarantees:
             Those of the class for each row; the same key stream selects the same on every backend and any number of threads.
         """
@@ -209,8 +199,7 @@ def _in_range(name: str, value: Any) -> float:
     return converted
 
 
-# Which noisy scores are the largest, exactly: with more and more bits of each uniform until nothing can change the order. The
-# float64 brackets of the core decide nearly every row; this is for the rest.
+# The float64 brackets of the core decide nearly every row. This settles the rest exactly, with more bits of each uniform.
 
 
 class Bracket(NamedTuple):
@@ -241,8 +230,7 @@ def noisy_bracket(signal: Fraction, prefix: int, bits: int) -> Bracket:
 def best(signals: Mapping[int, Fraction], picks: int, known_bits: Callable[[int, int], int]) -> list[int]:
     """The `picks` candidates with the largest signal + Gumbel noise, the largest first.
 
-    `signals` has the score times its factor by candidate; known_bits(candidate, step) are the first 64 + 512 step bits of its
-    uniform.
+    known_bits(candidate, step) are the first 64 + 512 step bits of its uniform.
     """
     contest = dict(signals)
     for step in range(LAST_STEP + 1):

@@ -47,18 +47,13 @@ class Sums:
 
 
 class BatchMark:
-    """Marks the gradients of one backward pass, as p.grad_batch: they must all go into the same step.
-
-    Two steps on parts of one gradient release it as two vectors of norm clip_norm, from one sample of the data; accounting
-    assumes that steps use separate samples.
-    """
+    """p.grad_batch of one backward pass, whose gradients all go into one step: accounting assumes steps on separate samples."""
 
     def __init__(self) -> None:
         self.taken = False
 
 
 def mark(parameters: Iterable[torch.nn.Parameter]) -> None:
-    """Mark these parameters as having gradients of a new backward pass."""
     new = BatchMark()
     for parameter in parameters:
         parameter.grad_batch = new  # type: ignore[attr-defined]
@@ -76,7 +71,6 @@ def untaken_marks(parameters: Named) -> list[BatchMark]:
 
 
 def all_of(groups: Iterable[dict[str, Any]]) -> Named:
-    """Parameters of an optimizer, each with the name that an error gives it."""
     found: Named = []
     for number, group in enumerate(groups):
         names = group.get("param_names")
@@ -86,12 +80,10 @@ def all_of(groups: Iterable[dict[str, Any]]) -> Named:
 
 
 def trainable(groups: Iterable[dict[str, Any]]) -> Named:
-    """Those that require a gradient."""
     return [(name, parameter) for name, parameter in all_of(groups) if parameter.requires_grad]
 
 
 def clear(parameters: Named) -> None:
-    """Clear per-example gradients, so that none is used twice."""
     for _, parameter in parameters:
         if getattr(parameter, "clipped_sum", None) is not None:
             parameter.clipped_rows = 0  # type: ignore[attr-defined]
@@ -195,11 +187,7 @@ def _require_shape(what: str, name: str, shape: tuple[int, ...], expected: tuple
 
 
 class BatchSum:
-    """The sum of a batch so far.
-
-    Rows of gradients are clipped and summed exactly, in `sum`. Sums that a backward pass clipped itself are added in floating point
-    beside it, and `sum` then holds no rows: the noise of both kinds is drawn from it.
-    """
+    """The sum of a batch so far: exact rows in `sum`, or float sums of backward passes beside it, for which it draws noise."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -213,7 +201,6 @@ class BatchSum:
 
     @property
     def is_float(self) -> bool:
-        """Whether any part was summed in floating point."""
         return self.float_totals is not None
 
     def take(self, parameters: Named) -> bool:
@@ -239,17 +226,14 @@ class BatchSum:
 
     @property
     def has_examples(self) -> bool:
-        """Whether anything but empty samples has been added."""
         return self.is_float or (self.sum is not None and self.sum.rows > 0)
 
     def take_nothing(self, parameters: Named) -> None:
-        """Begin the batch with an empty sample."""
         self._require_whole()
         self.sum_for(parameters)
         self.begun = True
 
     def discard(self) -> None:
-        """Drop the batch."""
         if self.sum is not None:
             self.sum.reset()
         self.float_totals = None
@@ -277,7 +261,6 @@ class BatchSum:
             )
 
     def draw(self, parameters: Named, generator: _core.Generator) -> list[torch.Tensor]:
-        """The noisy sum for every parameter; ends the batch."""
         self._marks, totals, self.float_totals = [], self.float_totals, None
         noisy = released(self.sum_for(parameters), parameters, generator)
         if totals is not None:
@@ -336,7 +319,6 @@ def exact_units(total: ClippedSum, parameters: Named) -> list[torch.Tensor]:
 
 
 def released(total: ClippedSum, parameters: Named, generator: _core.Generator) -> list[torch.Tensor]:
-    """The noisy sum for every parameter, where the parameter is."""
     out = [torch.empty(parameter.shape, dtype=torch.float32, device=parameter.device) for _, parameter in parameters]
     noisy: list[torch.Tensor] = total.release(generator, out)
     return noisy

@@ -1,8 +1,7 @@
 """Exact sums of clipped rows, with Gaussian noise at their release: the gradients of one training step.
 
-A row may be cut into parts, one array for each parameter of a model; its norm is that of all parts together. Rows can be added in
-several calls (virtual batches): the sum is held in whole units, so that no split, order or number of threads changes a bit of it.
-docs/format.md section 7 is the specification, docs/proofs/clipped_sum.md the proof of the sensitivity.
+A row may be cut into parts, whose common norm counts. The sum is held in whole units: no split, order or number of threads
+changes a bit of it (docs/format.md section 7, docs/proofs/clipped_sum.md).
 """
 
 from __future__ import annotations
@@ -89,8 +88,7 @@ class DeviceSums:
 
 CLIPPINGS = ("auto", "exact", "estimated")
 
-# From this length on a row is clipped by a guess that is checked in the same pass: it no longer fits the caches, and a second
-# pass would cost as much as the first. It affects the result's accuracy, so it depends only on the shapes.
+# From here on a row no longer fits the caches: it is clipped by a guess that is checked in the same pass. Depends on shapes only.
 ESTIMATED_FROM = 2**20
 MOST_ROWS = 2**27
 
@@ -226,11 +224,7 @@ class ClippedSum:
             return list(self._sum._units())
 
     def replace(self, units: Sequence[Any], rows: int) -> None:
-        """Hold these sums as those of so many rows, which may have been added in several processes.
-
-        Raises:
-            ValueError: rows above most_rows, other lengths, or what is no sum of so many clipped rows. Nothing has changed then.
-        """
+        """Hold these sums as those of so many rows, which several processes may have added; nothing changes if they cannot be."""
         with self._lock:
             if on_cuda(units[0]):
                 sums = self._sums_on_device(units[0], "units")
@@ -243,10 +237,7 @@ class ClippedSum:
         """The exact sums, in units of 2^-25 of the power of two at or above clip_norm: for the tests."""
         return [units.reshape(shape) for units, shape in zip(self._sum._units(), self._shapes, strict=True)]
 
-    # ---- arguments ----
-
     def _matrix(self, number: int, part: Any, first: Any, names: Sequence[str]) -> Any:
-        """The part as rows by elements; a copy only where its elements do not lie in order."""
         name = names[number]
         rows = int(first.shape[0]) if getattr(first, "ndim", 0) else 0
         if not hasattr(part, "reshape") or not hasattr(part, "ndim"):
@@ -283,8 +274,6 @@ class ClippedSum:
             for name, matrix in zip(names, matrices, strict=True):
                 require_finite(name, matrix)
             raise
-
-    # ---- rows in CUDA memory ----
 
     def _sums_on_device(self, like: Any, name: str) -> DeviceSums:
         if self._sum.rows:

@@ -1,7 +1,4 @@
-"""Ghost clipping: the sum of clipped per-example gradients of a batch from one backward pass, without the gradients themselves.
-
-docs/lora.md is the guide.
-"""
+"""Ghost clipping: the sum of clipped per-example gradients from one backward pass, without computing them (docs/lora.md)."""
 
 from __future__ import annotations
 
@@ -183,11 +180,9 @@ class GhostClipping:
         model: a torch module whose trainable parameters all belong to Linear, Embedding, LayerNorm, RMSNorm, GroupNorm, Conv1d,
             Conv2d, Conv3d or transformers' Conv1D layers, the layers inside PEFT's LoRA among them. Freeze the others.
         clip_norm: C in [2^-100, 2^100], the largest L2 norm of an example's gradient.
-        check: whether the first batch is looked at more closely: that the sum over examples is the gradient that autograd finds; and
-            if it has one example, the first of two or more again, since only there it shows that the loss of one example has no
-            gradient in the rows of others. This takes the memory of one more forward pass and two more backward passes, once or
-            twice. A loss that is divided by a number of the batch, such as its valid tokens, passes it: `require_own_losses` looks
-            for that.
+        check: whether the first batch is compared with the gradient of autograd, and the first of two or more examples for losses
+            that have a gradient in the rows of others: one more forward and two more backward passes, once or twice. A loss that
+            is divided by a number of the batch passes it: `require_own_losses` looks for that.
         allow_buffers: names of buffers that forward passes may write, since they hold nothing of the examples.
 
     Raises:
@@ -198,9 +193,8 @@ class GhostClipping:
         Each example enters the sum scaled such that its share has norm <= clip_norm in real arithmetic, for the activations and output
         gradients as they were computed (docs/proofs/ghost_clipping.md). The additions of shares round, as float32 does: a sum from
         here is of grade "float".
-        Memory beyond that of one ordinary gradient: the gradients of the outputs of all layers at once (about as much as their
-        activations), 64 MiB, and one more gradient. Never a gradient for each example. The windows of a convolution are made for a
-        few examples at a time, for one at least.
+        Memory beyond that of one ordinary gradient: the gradients of the outputs of all layers at once, 64 MiB, and one more
+        gradient, but never one for each example. The windows of a convolution are made for a few examples at a time.
         If `backward` raises, no parameter has changed, and neither has any sum.
 
     Edge cases:
@@ -253,8 +247,7 @@ class GhostClipping:
 
         Example:
             >>> import torch
-            >>> from hushvec.training.ghost import GhostClipping
-            >>> from hushvec.training.ghost import GhostClippingError
+            >>> from hushvec.training.ghost import GhostClipping, GhostClippingError
             >>> layer, rows = torch.nn.Linear(2, 1), torch.ones(4, 2)
             >>> with GhostClipping(layer, clip_norm=1.0) as ghost:
             ...     ghost.require_own_losses(lambda rows: layer(rows).exp().sum(1), rows)
@@ -296,10 +289,7 @@ class GhostClipping:
 
     @property
     def last_norms(self) -> Any:
-        """Norms of the last batch's examples before clipping, float64 [B], rounded up; None before the first.
-
-        They are as private as the examples: a clip norm chosen from them leaks information.
-        """
+        """Norms of the last batch before clipping, float64 [B], rounded up; None before the first. As private as the examples."""
         return self._norms
 
     def backward(self, losses: Any) -> None:
@@ -311,9 +301,7 @@ class GhostClipping:
             losses: tensor [B], the loss of each example by itself; B >= 1.
 
         Raises:
-            TypeError, ValueError: losses of another shape or kind, NaN or Inf in them or in a gradient (the example is named), a layer
-                whose input has another first axis than the batch, trainable parameters other than at the beginning.
-            GhostClippingError: see above.
+            TypeError, ValueError: losses of another shape, NaN or Inf (the example is named), other trainable parameters.
             ModelChangedError: a buffer or a frozen parameter has changed since the beginning.
         """
         uses = self._recorder.take()
@@ -374,7 +362,6 @@ class GhostClipping:
             }
 
     def _scales(self, norms: dict[str, Norms], examples: int, device: Any) -> tuple[Any, Any]:
-        """(what each example is multiplied by, the largest that its norm can be)."""
         none = torch.zeros(examples, dtype=torch.float64, device=device)
         largest = sum((one.squared for one in norms.values()), none).sqrt() * (1 + _ROOM)
         spread = sum((one.spread.square() for one in norms.values()), none).sqrt() * (1 + _ROOM)

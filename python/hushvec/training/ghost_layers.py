@@ -20,15 +20,11 @@ _CHUNK_BYTES = 1 << 24
 
 
 class Norms(NamedTuple):
-    """Norms of one parameter's gradients, float64 [B] each."""
-
     squared: Any  # at least the squared norm of each example's gradient
     spread: Any  # at least sum_t |a_t| |g_t| of each example, by which rounding is bounded
 
 
 class Piece(Protocol):
-    """One parameter's part of one batch."""
-
     @property
     def examples(self) -> int: ...
     def norms(self) -> Norms: ...
@@ -141,10 +137,8 @@ def _rounded_up(squared: Any, spread: Any, terms: int) -> Norms:
 class ConvolutionPiece:
     """The weight [out, C / groups, *kernel] of a Conv1d, Conv2d or Conv3d.
 
-    In each group G_i = sum_t g_t a_t^T, where a_t are the (C / groups) prod(kernel) numbers under the kernel at output position
-    t. The windows are copies of the input, so nothing of this rounds. They take prod(kernel) times its memory, and are made for a
-    few examples at a time. `passes` has (inputs [B, C, *space], output gradients [B, out, *positions]) of each pass; spaces may
-    differ.
+    In each group G_i = sum_t g_t a_t^T, a_t the numbers under the kernel at output position t: copies, so nothing rounds.
+    `passes` has (inputs [B, C, *space], output gradients [B, out, *positions]) of each pass; spaces may differ.
     """
 
     def __init__(self, module: Any, passes: Sequence[tuple[Any, Any]]) -> None:
@@ -176,7 +170,6 @@ class ConvolutionPiece:
 
 
 def _positions_by_group(rows: Any) -> Any:
-    """[B, groups, T, n] as [groups, B T, n]."""
     return rows.transpose(0, 1).flatten(1, 2)
 
 
@@ -194,7 +187,6 @@ def windows_of(module: Any, inputs: Any) -> Any:
 
 
 def _padding_of(module: Any, axis: int) -> tuple[int, int]:
-    """(before, behind) along one axis of the space."""
     if module.padding == "valid":
         return 0, 0
     if module.padding == "same":
@@ -208,8 +200,6 @@ SUPPORTED = "Linear, Embedding, LayerNorm, RMSNorm, GroupNorm, Conv1d, Conv2d, C
 
 
 class Use(NamedTuple):
-    """One pass through a layer."""
-
     inputs: Any  # without their history
     version: int  # how often the input had been written to by then
     edge: Any  # the place of the layer's output in the graph
@@ -230,14 +220,7 @@ def reason_to_refuse(module: Any) -> str | None:
 
 
 def pieces_of(module: Any, name: str, uses: Sequence[tuple[Use, Any]], examples: int) -> dict[str, Piece]:
-    """The parts of a batch that belong to the layer's trainable parameters, by the parameters' names in the layer.
-
-    Args:
-        module, name: the layer.
-        uses: its passes in this batch, and what the loss asks of the output of each. Passes of one layer add up: their positions
-            are put behind each other.
-        examples: B.
-    """
+    """The parts of a batch of `examples`, by the layer's trainable parameters' names; `uses` are its passes, which add up."""
     passes = []
     for use, gradient in uses:
         if use.inputs._version != use.version:
@@ -256,7 +239,6 @@ def pieces_of(module: Any, name: str, uses: Sequence[tuple[Use, Any]], examples:
 
 
 def _axes(module: Any) -> tuple[int, float]:
-    """(fewest, most) axes of an input that has a batch axis."""
     if _is_convolution(module):
         return len(module.kernel_size) + 2, len(module.kernel_size) + 2
     return (1 if isinstance(module, torch.nn.Embedding) else 2), math.inf

@@ -14,8 +14,7 @@ from hushvec._util import validate
 from hushvec._util.rounding import product_up
 from hushvec.training.clipped_sums import CLIPPINGS, ClippedSum
 
-# Sums are held in units of clip_norm 2^-25 (docs/format.md section 7), and what is below a unit is dropped. Up to here a unit is at
-# most 2^-5; above, gradients of the usual size vanish one and all, which "clip at 1e9, that is not at all" would not say.
+# What is below a unit, clip_norm 2^-25, is dropped (docs/format.md section 7). Above this, usual gradients vanish one and all.
 LARGEST_CLIP_NORM = 2.0**20
 # Units in the largest gradient below which a sum without noise is worth a warning: fewer than 8 bits of it are kept.
 FEW_UNITS = 2**8
@@ -82,7 +81,6 @@ def clip_and_noise_gradients(
 
     Raises:
         ValueError: NaN or Inf (array and row are named); B that differs between arrays, or 0.
-        RuntimeError: a caller that is being exported, traced, transformed by torch.func or run on fake tensors.
 
     Guarantees:
         The sum before the noise is exact and moves by at most C in L2 when an example is added or removed, 2 C when one is
@@ -135,7 +133,6 @@ def clip_and_noise_gradients(
 
 
 def _parts(gradients: Any) -> tuple[list[str], list[Any]]:
-    """Arrays of a structure, and what an error calls them."""
     if isinstance(gradients, Mapping):
         names, parts = [f"per_example_grads[{name!r}]" for name in gradients], list(gradients.values())
     elif isinstance(gradients, (list, tuple)):

@@ -145,11 +145,7 @@ _SAME = (*_SETTINGS, "delta", "steps", "planned_steps", "sensitivity", "resumed"
 
 
 def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, cipher: str) -> TrainingReceipt:
-    """The receipt of a run, from its account and the guarantee of that account.
-
-    The guarantee's epsilon is of all that the accountant holds; that of the receipt is of the run alone, which a reader can recompute.
-    Other releases in the accountant have separate receipts.
-    """
+    """The receipt of a run; its epsilon is of the run alone, that of the guarantee of all that the accountant holds."""
     steps, charge = guarantee.steps, guarantee.charge
     together = None
     if steps > 0 and guarantee.noise_multiplier > 0:

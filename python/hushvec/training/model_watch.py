@@ -1,11 +1,9 @@
 """Parameters and buffers, compared before and after: a forward pass must not write what it has seen into the model.
 
-A gradient is clipped and gets noise; a buffer that a layer updates, or a row of an embedding that it rescales, gets neither, and
-a checkpoint then carries it. Comparing every number after every batch would cost as much as the batch, so a batch compares each
-tensor's identity, address and version counter, and the values of small buffers: some of torch's own kernels (batch normalization)
-write without counting. Writes through `.data` are not counted either: digests are compared where a claim is made, of all that no
-step has changed since they were taken, and in batches 1, 2, 3, 5, 9, 17, .... Between those, such a write to a parameter that is
-trained goes unnoticed.
+A gradient is clipped and gets noise; what a layer writes into the model gets neither, and a checkpoint carries it. Every batch
+compares the identity, address and version counter of each tensor, and values of small buffers, as some kernels of torch write
+without counting. Digests, which find writes through `.data`, are compared in batches 1, 2, 3, 5, 9, 17, ... and where a claim is
+made; between those such a write to a parameter that is trained goes unnoticed.
 """
 
 from __future__ import annotations
@@ -43,7 +41,6 @@ Stamp = tuple[torch.Tensor, int, int]
 
 
 def require_module(model: object) -> None:
-    """Refuse anything but a torch.nn.Module."""
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
 
@@ -55,10 +52,7 @@ def stamp_of(tensor: torch.Tensor) -> Stamp:
 
 
 def tensors_of(model: torch.nn.Module) -> Tensors:
-    """Every parameter and buffer, by its name in every module that has it; a module in several places by one of its names.
-
-    Every step runs this loop: named_parameters and named_buffers take five times as long.
-    """
+    """Every parameter and buffer by its names. Runs in every step: named_parameters and named_buffers take five times as long."""
     found: Tensors = {}
     seen: set[int] = set()
     waiting: list[tuple[str, torch.nn.Module]] = [("", model)]
@@ -123,8 +117,6 @@ class Glance:
         return found
 
     def _written(self, kind: Any, later: Glance) -> list[str]:
-        """Which of the small buffers of a kind have changed."""
-
         def by_name(glance: Glance) -> Tensors:
             group, values = glance._groups[kind], glance._values[kind]
             ends = list(accumulate(tensor.numel() * tensor.element_size() for _, tensor in group))
@@ -140,7 +132,6 @@ def look_at(model: torch.nn.Module) -> Glance:
 
 
 def require_untouched(model: torch.nn.Module, before: Glance) -> None:
-    """Raise ModelChangedError if the forward pass in between has written to the model."""
     allowed = allowed_of(model)
     for name in before.differences(Glance(tensors_of(model), before)):
         if name not in allowed:
@@ -153,8 +144,7 @@ class ModelWatch:
     Args:
         model: all of whose parameters and buffers are watched; None: only `parameters`.
         parameters: gives those to watch by name, where there is no model.
-        allow_buffers: names of buffers that forward passes may write, because they hold nothing of the examples (the vectors of a
-            spectral norm are a function of the weights).
+        allow_buffers: names of buffers that forward passes may write, because they hold nothing of the examples.
         frozen_only: leave parameters that require a gradient to another watch.
     """
 
@@ -184,7 +174,6 @@ class ModelWatch:
 
     @property
     def allowed(self) -> frozenset[str]:
-        """Names of buffers that forward passes may write, from all watches of the model."""
         return allowed_of(self.model) if self.model is not None else frozenset()
 
     def rebase(self) -> None:
@@ -233,7 +222,6 @@ class ModelWatch:
         return sorted(found - stepped - self.allowed)
 
     def require_unchanged(self, *, exact: bool) -> None:
-        """ModelChangedError if something is not as it should be."""
         if found := self.changes(exact=exact):
             raise ModelChangedError(_WRITTEN.format(name=repr(found[0])))
 
@@ -242,10 +230,7 @@ class ModelWatch:
         self.require_unchanged(exact=_is_exact(steps))
 
     def stepped(self, parameters: Iterable[torch.Tensor], steps: int, run: object) -> None:
-        """Take these parameters as expected: a private step of `run` has just changed them.
-
-        Before some of the steps after so many, digests of these parameters are compared, too.
-        """
+        """Take these parameters as left by a private step of `run`; before some of the next `steps`, compare digests, too."""
         ours, whose = {id(parameter) for parameter in parameters}, ref(run)
         for name, tensor in self._seen.items():
             if id(tensor) in ours:
@@ -267,8 +252,6 @@ def _is_exact(steps: int) -> bool:
     return steps & (steps - 1) == 0
 
 
-# ---- what is known about models and parameters in this process ----
-
 # Weak mappings for objects that compare by their elements, or not at all.
 _by_identity: Any = WeakIdKeyDictionary
 _models: MutableMapping[Any, ref[torch.nn.Module]] = _by_identity()  # parameter -> the model that gradients of it came from
@@ -288,7 +271,6 @@ def announce(model: torch.nn.Module, allowed: frozenset[str] = frozenset()) -> N
 
 
 def allowed_of(model: torch.nn.Module) -> frozenset[str]:
-    """Names of the buffers that its forward passes may write."""
     return _allowed.get(model) or frozenset()
 
 
@@ -299,7 +281,6 @@ def model_of(parameters: Iterable[torch.Tensor]) -> torch.nn.Module | None:
 
 
 def leave(parameters: Iterable[torch.Tensor], run: object) -> None:
-    """Record that a run's private step has just changed the parameters."""
     whose = ref(run)
     for parameter in parameters:
         _, address, version = stamp_of(parameter)

@@ -1,8 +1,7 @@
 """`RunAccount`: the cost of a run's steps, charged before each step's noise is drawn, and what a checkpoint keeps of it.
 
-Every step is accounted for as a separate Poisson sample. Two optimizers that step on one batch release two vectors of norm
-clip_norm from one sample, which costs more than two steps on two samples (docs/proofs/dp_sgd.md, "One sample, two releases").
-Nothing in the gradients shows it, so runs that are accounted for together must declare that their batches are independent.
+Steps are accounted for as separate Poisson samples. Nothing in the gradients shows two steps on one batch, so runs that share an
+account must declare that their batches are independent (docs/proofs/dp_sgd.md, "One sample, two releases").
 """
 
 from __future__ import annotations
@@ -33,16 +32,12 @@ _WHEN_USED_UP = (
 
 
 def new_run_id() -> str:
-    """A new id, for a run that no journal and no charge has recorded."""
     return secrets.token_hex(16)
 
 
 @dataclass(kw_only=True)
 class Record:
-    """The history of a run; a checkpoint keeps all of it.
-
-    A run that resumes from a checkpoint without a journal gets a new run_id: it is one branch of what may be many.
-    """
+    """The history of a run, all in a checkpoint. Resumed without a journal it gets a new run_id, as one of its branches."""
 
     run_id: str = field(default_factory=new_run_id)
     steps: int = 0  # that are accounted for
@@ -60,17 +55,13 @@ class Record:
     samples: list[list[Any]] | None = field(default_factory=list)
 
     def note(self, flags: StepFlags) -> None:
-        """Keep what the guarantee must mention about one or several steps."""
         self.float_sums |= StepFlags.FLOAT_SUMS in flags
         self.seeded |= StepFlags.SEEDED in flags
         self.unwatched |= StepFlags.UNWATCHED in flags
         self.distributed |= StepFlags.DISTRIBUTED in flags
 
     def note_samples(self, first: int, steps: int) -> None:
-        """Keep that so many steps, here, rest on samples that this process has drawn from this number on.
-
-        They are not known if there are fewer than steps, or if others have had a part in a step.
-        """
+        """Keep that so many steps here rest on samples from this number on; unknown if fewer, or if others had a part in them."""
         if self.samples is None or self.distributed or drawn.number - first + 1 < steps:
             self.samples = None
             return
@@ -134,7 +125,6 @@ class RunAccount:
         self.note_step(flags)
 
     def note_step(self, flags: StepFlags) -> None:
-        """Count a step that has been charged, here or by rank 0."""
         self.count(1)
         self.drawn_here += 1
         self.record.note(flags)
@@ -142,7 +132,6 @@ class RunAccount:
             self.record.note_samples(self._first_sample, self.drawn_here)
 
     def count(self, steps: int) -> None:
-        """Count more steps."""
         if steps == 0:
             return
         if self.settings.noise_multiplier == 0:
@@ -152,12 +141,10 @@ class RunAccount:
         self.record.steps += steps
 
     def epsilon(self, delta: float | None) -> float:
-        """Epsilon of everything in the accountant; math.inf if a step had no noise."""
         checked = self.delta_or_own(delta)
         return math.inf if self.record.noise_free else self.accountant.epsilon(checked)
 
     def delta_or_own(self, value: float | None) -> float:
-        """The given delta, or that of the run."""
         if value is not None:
             return validate.delta(value)
         if self.delta is None:
@@ -214,22 +201,14 @@ _charging: WeakSet[Any] = WeakSet()  # runs that have asked a budget
 
 
 def require_accountant_alone(run: Any, *, holds_sampled: bool = False) -> None:
-    """Refuse a second run with one accountant, unless its batches are said to be independent.
-
-    Args:
-        run: with `accountant` and `independent_batches`: a RunAccount, or an engine of Opacus.
-        holds_sampled: whether the accountant holds the loss of sampled steps already, such as a receipt's.
-    """
+    """Refuse a second run with one accountant, or a first where it holds sampled losses, unless batches are independent."""
     if (holds_sampled or _accountants.get(id(run.accountant)) is run.accountant) and not run.independent_batches:
         raise ValueError(_WHY.format(name="accountant", what="that of another DPOptimizer"))
     _accountants[id(run.accountant)] = run.accountant
 
 
 def require_budget_alone(run: Any) -> None:
-    """Refuse a second run on one budget while the first has steps left, unless they share a journal or batches are independent.
-
-    A custom budget may charge the ledger of another one. Two runs that sample are refused then, too.
-    """
+    """Refuse a second run on one budget while the first has steps left, unless a journal is shared or batches independent."""
     if run.budget is None or run.record.charged:
         return
     ledger = ledger_of(run.budget)
@@ -290,7 +269,6 @@ def is_own(account: RunAccount, stored: Mapping[str, Any]) -> bool:
 
 
 def take_over(account: RunAccount, stored: Mapping[str, Any]) -> None:
-    """Load what `require_loadable` returned."""
     if is_own(account, stored):
         return
     for loss, count in _others(stored, account.schedule):
