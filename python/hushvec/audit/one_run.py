@@ -102,9 +102,7 @@ def result_of_guesses(
     details: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> AuditResult:
-    """The result for the best of several (guesses, how many of them were right), each at its share of what confidence leaves.
-
-    `threshold_of` is the value of the statistic that so many guesses were split at; the other arguments are fields of the result.
+    """The result for the best of several (guesses, right ones), each at its share of what confidence leaves.
     """
     bounds, place, ceiling = bounds_of_guesses(samples, tried, delta, confidence)
     best, right = tried[place]
@@ -142,7 +140,7 @@ def one_run_p_value(records: int, guesses: int, right: int, epsilon: float, delt
 
     Args:
         records: m, each one of two values by a fair coin.
-        guesses, right: r, as many as were made, without abstentions; v of them were right.
+        guesses, right: r, without abstentions; v of them were right.
         epsilon, delta: >= 0; in [0, 1).
 
     Example:

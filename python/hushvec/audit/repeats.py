@@ -41,8 +41,7 @@ def audit_repeats(
 
     Args:
         audited, confidence, progress: as for `audit_mechanism`.
-        samples: rows of each of four releases: two from one key stream, one from a stream opened afterwards, and one of the
-            other input of the pair from yet another stream; at least 1000, and not more than fit 8 MB is used.
+        samples: rows of each of four releases, at least 1000; no more than fit 8 MB are used.
 
     Guarantees:
         If the rows of all releases are independent and follow the claimed law, noise is said to repeat with probability at

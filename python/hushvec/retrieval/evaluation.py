@@ -287,12 +287,10 @@ def evaluate(
             mean_cosine. They go through the index's public map, if it has one.
         groups: [m] labels: queries with one label (about one document or person) are resampled together. None: each for itself.
         latency_queries: how many of the queries, the last ones, are searched one at a time and timed, after the others in one batch.
-            At least one query is in the batch, unless there is only one, so that loading at the first search does not count.
         baseline: an evaluation of the same queries to compare with.
 
     Raises:
-        PrivacyBudgetExhaustedError: the index has a budget for queries or scores and the searches do not fit into it. What was
-            charged before stays charged.
+        PrivacyBudgetExhaustedError: the searches do not fit into the index's budget; earlier charges stand.
 
     Guarantees:
         Each query is asked exactly once. Budgets of the index are charged for the batch and for each timed query;
@@ -300,7 +298,7 @@ def evaluate(
         `clean`, which are not protected: publishing them is not a private release, even if the index is private.
 
     Edge cases:
-        An id in `relevant` that the index does not have is never found. Documents with the same vector: the index's order decides.
+        An id in `relevant` that the index does not have is never found.
 
     Example:
         >>> import numpy as np

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 # What nearest-neighbor libraries return for missing results.
 NOBODY = -1
-# The name of the metric.
 MEAN_COSINE = "mean_cosine"
 # Elements that are widened at once: three float64 blocks of them stay in a core's cache.
 _ELEMENTS_AT_ONCE = 1 << 14

@@ -48,8 +48,7 @@ class PublicChoice:
     Args:
         corpus: public texts with their embeddings; at least two.
         epsilon: > 0, of one row.
-        size: k, how many of the corpus's texts can be answered; None: as many as serve public texts best at this epsilon, of 8 texts
-            or fewer all (`best_size`). Public.
+        size: k, public: how many texts can be answered; None: as many as serve public texts best at this epsilon (`best_size`).
 
     Guarantees:
         (epsilon, 0)-DP under replace-one of one row, exact as sampled: which text is nearest is a function of the row and of public

@@ -55,12 +55,10 @@ class PrivateIndex:
         scores: noise on scores before the best are named; needs a store that looks at every row in memory ("flat", "numpy").
         store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "ivf", "lancedb", "qdrant", "milvus" or "pgvector".
         store_options: of that store, by name; docs/retrieval.md lists them.
-        path: folder of a store on disk ("lancedb", "qdrant", "milvus"); None keeps it in memory ("milvus": in a temporary folder).
-            For "pgvector" the address of the database, postgresql://user@host/database; it is never saved, and errors hide its
-            password.
+        path: folder of a store on disk; None keeps it in memory ("milvus": in a temporary folder). For "pgvector" the address of the
+            database, never saved; errors hide its password.
         projection: a public map that is applied to documents and queries first.
-        normalize: bring rows of both sides to unit length, after the projection and before the noise, so that inner products are
-            cosines up to the noise. A zero row stays zero.
+        normalize: bring rows of both sides to unit length, after the projection and before the noise; a zero row stays zero.
         generator: key stream of all noise; the process-wide one if None. A seeded one gives no privacy: receipts say so, and
             together with a budget it is refused.
 
@@ -215,10 +213,9 @@ class PrivateIndex:
             vectors: float array [n, d], or [d] for one row; numpy or torch, or a list, as in `hushvec.privatize`. Not changed.
             ids: n unique integers or n unique strings, new to the index; None for the next whole numbers, which begin at 0. An id of
                 a deleted row may be used again, at the price of a new release.
-            metadata: n mappings of strings to JSON values (str, int, float, bool, None, lists of these), for filters. Not protected.
+            metadata: n mappings of strings to JSON values, for filters. Not protected.
             texts: n strings. Not protected.
-            replace: rows with known ids replace the old ones, which are deleted after the charge. Each is a new release with a new
-                charge; the charge for the old one stands.
+            replace: rows with known ids replace the old ones, after the charge. Each is a new release with a new charge.
 
         Returns:
             The receipt of the release, which covers the vectors alone; None without noise on documents.
@@ -226,8 +223,8 @@ class PrivateIndex:
         Raises:
             TypeError, ValueError, PrivacyBudgetExhaustedError: as `hushvec.privatize`; ids twice, known already or of another kind.
                 Nothing is charged, stored or replaced then.
-            StoreError: the store failed; no row was added, and the charge stands. The same call with equal rows and ids stores what
-                was released, without another charge. With `replace` the old rows are gone until then.
+            StoreError: no row was added, and the charge stands. The same call again stores what was released at no charge; with `replace`
+                the old rows are gone until then.
         """
         content, settings = self._content, self._content.settings
         x = require_rows("vectors", vectors, settings.dimension)

@@ -32,9 +32,8 @@ class NearestRows:
         rows: float32 [n, d].
 
     Guarantees:
-        Without FAISS the k largest inner products; of equal ones the first row, for count = 1, and some of them otherwise. With it
-        those of the lists that are nearest to the query, which are nearly always the same. Which lists those are FAISS decides with
-        its own BLAS: on another processor, or with other queries in the call, a list at the edge may be another.
+        Exact without FAISS, the first of equal rows for count = 1. With it only the nearest lists are read, nearly always the same
+        answer, and a list at the edge may differ on another processor or with other queries in the call.
     """
 
     def __init__(self, rows: Rows) -> None:

@@ -145,9 +145,8 @@ class PublicInverter:
 
     Args:
         corpus: the public texts and their embeddings, made by the embedder whose rows are inverted.
-        parts: how many public texts at most are joined into one answer. A further one is taken only if the sum of the unit
-            embeddings comes nearer to the posterior mean with it. For corpora of sentences; an embedder that reads only the first
-            tokens of a text sees little of what is joined to a long one.
+        parts: how many public texts at most are joined into one answer; a further one only where it brings the sum of unit embeddings
+            nearer to the posterior mean. For corpora of sentences.
         separator: between joined texts.
         delta: that `projection_for` assumes for the Gaussian mechanism.
 
@@ -201,8 +200,7 @@ class PublicInverter:
         Args:
             mechanism: Gaussian, Laplacian, L2Laplace, PrivUnit or EmpiricalGaussian, with the numbers of its law.
             projection: what the rows went through before it; None if nothing.
-            normalized: whether rows were brought to the length clip_norm before the noise, rather than clipped to it; None: they
-                were if there is a projection. PrivUnit knows directions only.
+            normalized: whether rows were brought to the length clip_norm rather than clipped to it; None: if there is a projection.
         """
         if projection is not None and not isinstance(projection, PublicProjection):
             raise TypeError(f"projection must be a PublicProjection or None, got {validate.kind(projection)}")

@@ -271,8 +271,7 @@ class _Released:
 
 
 def _mean_rows(rows: NDArray[np.float32], numbers: Sequence[int]) -> NDArray[np.float32]:
-    """The mean of the rows that have one number, for each number from 0. So every word of joined chunks counts; a model that read them
-    as one text would stop at what it reads."""
+    """The mean of the rows that have one number, so that every word of joined chunks counts."""
     if len(set(numbers)) == len(rows):
         return rows
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
@@ -333,8 +332,7 @@ def rewrite(
         allow_categories: categories of personal data that are not redacted: their text is rewritten like any other.
         max_length: tokens in a chunk, special tokens counted; longer stretches are cut. Not for level "document".
         device: "cpu", "cuda", ... for MiniLM and models of a path or a hub id; None: CUDA if there is one.
-        generator: key stream of the noise; None: that of the process. A seeded one gives reproducible noise and NO privacy; the result
-            says so.
+        generator: key stream of the noise; None: that of the process. A seeded one gives reproducible noise and NO privacy.
         embedder: None: all-MiniLM-L6-v2 from its wheel, or the one that the inverter was made for. A folder or hub id (T5 encoders
             such as GTR are mean-pooled and not normalized), or an object with `embed(texts)`, or a model of a known library.
         inverter: None: the public sentences that ship with hushvec, by their posterior. A file: the same with its lines, JSON lines or
@@ -342,9 +340,8 @@ def rewrite(
             train-inverter`. Or an object with `invert(embeddings) -> texts`.
         composition: for "gaussian". "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for
             each chunk, as older receipts have it; more noise.
-        max_chunks: a public number of chunks: shorter texts are filled up to it, neighboring chunks of longer ones are joined (their
-            row is the mean), and placeholders come behind all chunks, so that neither K nor the places of placeholders say anything
-            about the text.
+        max_chunks: a public number of chunks: shorter texts are filled up, neighboring chunks of longer ones are joined (their mean row),
+            and placeholders come last, so that neither K nor their places say anything about the text.
         mechanism: "auto" keeps most of a text at this price: "randomized_response" where the inverter has public texts, else
             "privunit" or what a trained decoder was trained for, and the receipt says so. "randomized_response": the nearest of the
             inverter's public texts, or another by chance, pure epsilon. "privunit": directions only, pure epsilon, the most that a
@@ -360,8 +357,7 @@ def rewrite(
         A `Rewriting`: output, spans, noise, epsilon and delta per chunk and in total, number of chunks, receipt.
 
     Raises:
-        ValueError: a value out of its range; an empty text; an embedder that answers NaN or other than one row per chunk. Nothing is
-            charged or released then.
+        ValueError: a value out of its range; an empty text; an embedder that answers wrong rows. Nothing is charged or released then.
         PrivacyBudgetExhaustedError: the budget refuses; nothing was released.
 
     Guarantees:

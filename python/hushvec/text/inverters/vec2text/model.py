@@ -3,7 +3,7 @@
 Parameter names are those of vec2text's checkpoints. Reference: Morris et al. 2023, "Text Embeddings Reveal (Almost) As Much As
 Text", sections 3 and 4.
 
-This module needs torch and transformers and is imported where one of them is built or loaded.
+This module needs torch and transformers.
 """
 
 from __future__ import annotations
@@ -246,13 +246,9 @@ class Corrector(nn.Module):
         """Corrected token ids.
 
         Args:
-            embeddings: [n, embedding_dim], the goal.
-            hypothesis_embeddings: [n, embedding_dim], what the hypotheses embed to.
-            hypotheses: int64 [n, length], token ids.
-            attended: [n, length], 1 where a token counts.
-            max_length: tokens at most, the decoder's start token included.
-            num_beams: beams of the token search.
-            num_return_sequences: beams of each row that are returned, best first.
+            embeddings, hypothesis_embeddings: [n, embedding_dim], the goal, and what the hypotheses embed to.
+            hypotheses, attended: int64 [n, length], token ids; 1 where a token counts.
+            max_length, num_beams, num_return_sequences: as in `beam_search`, which calls the last `kept`.
         """
         positions, mask = self.encoder_input(embeddings, hypothesis_embeddings, hypotheses, attended)
         return generated(
