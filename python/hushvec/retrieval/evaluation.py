@@ -63,9 +63,8 @@ def compare(first: Evaluation, second: Evaluation, metric: str) -> PairedTest:
         metric: a name that both have in `per_query`, or "mean_cosine", where the pairs are documents.
 
     Guarantees:
-        Those of `paired_test`, of first - second, with the confidence, resamples and seed of `first`. It compares these two indexes
-        with the noise that they drew: queries are resampled, noise is not. Compare several draws (seeds) of one mechanism as several
-        evaluations.
+        Those of `paired_test`, of first - second, with the settings of `first`. Queries are resampled, noise is not: compare several
+        draws (seeds) of one mechanism as several evaluations.
 
     Example:
         >>> from hushvec.retrieval import compare
@@ -167,7 +166,6 @@ def _values(name: str, evaluation: Evaluation, metric: Any) -> NDArray[np.float6
 
 
 def _are_same(first: NDArray[np.intp] | None, second: NDArray[np.intp] | None) -> bool:
-    """Whether two groupings of queries are the same."""
     return first is second or (first is not None and second is not None and np.array_equal(first, second))
 
 
@@ -402,7 +400,6 @@ def _require_baseline(baseline: Any, queries: int, groups: NDArray[np.intp] | No
 
 
 def _searched(index: Index, queries: Any, depth: int, timed: int) -> tuple[list[Any], Latency | None]:
-    """Answers to all queries in order, the last ones searched one at a time, and how long those took."""
     alone = min(timed, max(len(queries) - 1, 1))
     batch = queries[: len(queries) - alone]
     answers = [index.search(batch, depth)] if len(batch) else []

@@ -141,7 +141,6 @@ def _of_many(ids: NDArray[Any], wanted: Sequence[dict[int | str, float]]) -> Jud
 
 
 def _grades(row: int, entry: Any) -> dict[int | str, float]:
-    """Grades of one query, by id."""
     name = f"relevant[{row}]"
     if isinstance(entry, Mapping):
         grades = {_plain(name, one): validate.not_negative(f"{name}[{one!r}]", grade) for one, grade in entry.items()}

@@ -172,10 +172,7 @@ def _by_list(
 
 
 def _linear(rows: Rows, listed: Rows) -> Rows:
-    """The best linear estimate, for noise of equal size in all elements: mean + S (S + s^2)^-1 (row - mean).
-
-    Mean and covariance S are those of the list, s^2 is what the lengths of rows have beyond the list's.
-    """
+    """mean + S (S + s^2)^-1 (row - mean), with the list's mean and covariance S; s^2 is what lengths of rows have beyond the list's."""
     center = listed.mean(axis=0, dtype=np.float64)
     values, axes = np.linalg.eigh(np.cov((listed - center).T.astype(np.float64)))
     values = np.maximum(values, 0.0)

@@ -302,7 +302,6 @@ def judge(
 
 
 def _rates(attack: Any, fprs: Any, confidence: Any, resamples: Any) -> tuple[float, ...]:
-    """The rates of false positives, after a check of all four arguments."""
     validate.choice("attack", attack, ATTACKS)
     checked = tuple(validate.probability("fprs", fpr) for fpr in fprs)
     if not checked or len(set(checked)) < len(checked):

@@ -128,5 +128,4 @@ class TrainedInverter:
 
 
 def _name_of(noise: Mapping[str, Any] | None) -> str | None:
-    """The name of the mechanism that a run states."""
     return None if noise is None else str(noise["name"])

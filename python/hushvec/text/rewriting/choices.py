@@ -67,7 +67,6 @@ def _is_name(value: Any) -> bool:
 
 
 def _public(model: SourceModel, source: Any) -> Inverter:
-    """Decoding to the texts of a public file, or to those that ship with the package."""
     from hushvec.text.corpus import PublicCorpus
     from hushvec.text.inverters.public import PublicInverter
 
@@ -88,7 +87,6 @@ def _shipped(embedder: MiniLMEmbedder) -> Inverter:
 
 
 def _checkpoint(name: str, embedder: SourceModel | None, *, num_steps: int, device: str | None) -> Inverter:
-    """A vec2text checkpoint, or a decoder trained by `hushvec study train-inverter`."""
     from hushvec.text.inverters.trained import TrainedInverter
     from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
 
