@@ -220,13 +220,15 @@ class CodebookTarget:
 
     Args:
         mechanism: of `PublicCodebook.mechanism`, with the codebook that the receipt names.
-        answer: takes rows [n, d], each another person's, and the Generator; returns the released rows. None: the mechanism. What prepares
+        answer: takes rows [n, d], each another person's, and the Generator; returns the released rows. None: the mechanism. What
+            prepares
             the release belongs inside, such as a codebook fitted on its rows.
         pair: the two neighboring rows; two codes of the codebook if None.
         new_generator: opens a key stream; as in `MechanismTarget`.
 
     Guarantees:
-        A released row that the published codebook cannot give is a label of its own, which refutes a codebook that moves with the data.
+        A released row that the published codebook cannot give is a label of its own, which refutes a codebook that moves with the
+        data.
 
     Edge cases:
         With several rows per person, one is audited, at its share of epsilon. Codes released as the same row count as one label.

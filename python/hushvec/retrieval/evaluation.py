@@ -63,7 +63,8 @@ def compare(first: Evaluation, second: Evaluation, metric: str) -> PairedTest:
         metric: a name that both have in `per_query`, or "mean_cosine", where the pairs are documents.
 
     Guarantees:
-        Those of `paired_test`, of first - second, with the settings of `first`. Queries are resampled, noise is not: compare several
+        Those of `paired_test`, of first - second, with the settings of `first`. Queries are resampled, noise is not: compare
+        several
         draws (seeds) of one mechanism as several evaluations.
 
     Example:

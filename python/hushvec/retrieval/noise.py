@@ -156,7 +156,8 @@ class ScoreNoise:
         add up, adaptively chosen ones too. Only the scores are protected: anyone who sees stored rows or texts learns more.
 
     Edge cases:
-        A score beyond the range counts as its end; NaN as the lower one. Noisy rows that are not renormalized have inner products far
+        A score beyond the range counts as its end; NaN as the lower one. Noisy rows that are not renormalized have inner products
+        far
         outside (-1, 1): choose the range for them. The time of a search, and a refusal, are not covered.
 
     Reference:
@@ -215,7 +216,7 @@ class ScoreNoise:
         return product_up((Fraction(self.high) - Fraction(self.low)) / 2)
 
     def for_queries(self, queries: int, *, k: int) -> VectorMechanism | GumbelTopK:
-        """The mechanism of m queries of one search: for rows of m scores (each with the noise of a single query), or one selection of k."""
+        """The mechanism of m queries of one search: for rows of m scores, each with the noise of one query, or a selection of k."""
         if self.mechanism == "gumbel":
             return _selection(float(self.epsilon), self.half_range, k)
         return noise_on_scores(self.mechanism, float(self.epsilon), float(self.delta), self.half_range, queries)
@@ -285,7 +286,7 @@ def noise_on_scores(mechanism: str, epsilon: float, delta: float, half_range: fl
 
 @lru_cache(maxsize=256)
 def _selection(epsilon: float, half_range: float, k: int) -> GumbelTopK:
-    """Only one score moves, so differences vary by high - low, half of what GumbelTopK allows for (private_scores.md, claim 4)."""
+    """One score moves, so differences vary by half of what GumbelTopK allows for (docs/proofs/private_scores.md, claim 4)."""
     from hushvec.mechanisms import GumbelTopK
 
     return GumbelTopK(k=k, sensitivity=half_range, epsilon=epsilon)

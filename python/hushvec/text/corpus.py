@@ -90,7 +90,7 @@ class PublicCorpus:
             text_key: the field of each object that holds the text; "text" if None.
 
         Raises:
-            ValueError: it is not UTF-8; a line is not a JSON object with that field (the line is named); no text is in it.
+            ValueError: it is not UTF-8; a line (which is named) is no JSON object with that field; there is no text.
         """
         source = Path(path)
         if text_key is None and source.suffix == ".jsonl":
@@ -147,7 +147,7 @@ class PublicCorpus:
         """The corpus that `save` wrote. Nothing is embedded and nothing unpickled.
 
         Args:
-            path, embedder: its `model_id` and `dimension`, if it is given, must be those of the file.
+            path, embedder: of the file; if given, its `model_id` and `dimension` must be those of the file.
 
         Raises:
             ValueError: it is not such a file, or not what was saved (its digest is another), or of another model or dimension.
@@ -171,7 +171,6 @@ class PublicCorpus:
             raise ValueError(f"{name} must have dimension {dimension}, got {self.dimension}")
 
     def _stored(self) -> dict[str, NDArray[Any]]:
-        """The corpus as plain arrays. A missing name becomes the empty string."""
         encoded = [text.encode() for text in self.texts]
         return {
             "model_id": np.frombuffer((self.model_id or "").encode(), np.uint8),

@@ -1,9 +1,7 @@
 """A document as one of k public texts: the nearest one, released by randomized response. Pure epsilon-DP, and no noisy vector.
 
-A noisy vector spends epsilon on every direction in which texts may differ, but only the choice of a public text is needed.
-Randomized response releases just that. It tells the truth with probability e^epsilon / (e^epsilon + k - 1), so that from
-epsilon = 2 + ln k on nearly every document gets the best public text there is. What is left to choose, on public data alone, is which
-k texts: few and typical ones at a small epsilon, the whole corpus at a large one, a short list at any.
+The truth has probability e^epsilon / (e^epsilon + k - 1), so that from epsilon = 2 + ln k on nearly every document gets the best
+public text there is. Which k texts there are is chosen on public data alone.
 """
 
 from __future__ import annotations
@@ -145,8 +143,8 @@ class PublicChoice:
 def representatives(directions: Rows) -> NDArray[np.int64]:
     """The texts in an order such that every prefix covers the others well: each next one adds most to their mean best cosine.
 
-    Greedy, which is within 1 - 1/e of the best choice of any size. Gains only shrink, so a gain is recomputed only when it is
-    first in line.
+    Greedy, within 1 - 1/e of the best choice of any size; a gain is recomputed only when it is first in line, as gains only
+    shrink.
     """
     numbers = _spread(len(directions), _MOST_CANDIDATES)
     seen = _spread(len(directions), 2 * _MOST_SEEN)[::2]
@@ -171,12 +169,10 @@ def best_size(directions: Rows, order: NDArray[np.int64], epsilon: float) -> int
     """k: the length of the prefix with the largest expected cosine at this epsilon, for texts that the order was not made from.
 
     With T the probability of truth among k, a held-out text gets T (its best cosine among the k) + (1 - T) (the mean of the others').
-    Of sizes that do equally well the largest is chosen:
-
-    - of 8 texts or fewer all of them, at any epsilon;
-    - with 32 or more held-out texts those within 1e-4 of the best;
-    - with fewer, which say little about texts unlike them, those whose mean loss to the best is within one standard error. One more
-      text is imagined for it, with a best cosine of 1 in every size but the best.
+    Of sizes that do equally well the largest is chosen: all of 8 texts or fewer; with 32 or more held-out texts those within 1e-4
+        of
+    the best; with fewer those whose mean loss is within one standard error, where one more text is imagined with a best cosine of
+    1.
     """
     if len(order) <= _FEW:
         return len(order)

@@ -172,7 +172,7 @@ def _by_list(
 
 
 def _linear(rows: Rows, listed: Rows) -> Rows:
-    """mean + S (S + s^2)^-1 (row - mean), with the list's mean and covariance S; s^2 is what lengths of rows have beyond the list's."""
+    """mean + S (S + s^2)^-1 (row - mean), S the list's covariance; s^2 is what lengths of rows have beyond the list's."""
     center = listed.mean(axis=0, dtype=np.float64)
     values, axes = np.linalg.eigh(np.cov((listed - center).T.astype(np.float64)))
     values = np.maximum(values, 0.0)

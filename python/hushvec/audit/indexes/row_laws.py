@@ -35,7 +35,7 @@ _PAIRS = 64
 
 
 def log_densities(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
-    """[m, c]: ln of the density of each row [m, d] if each clean center [c, d] was behind it; receipt None: rows without noise."""
+    """[m, c]: ln of the density of each row [m, d] behind each clean center [c, d]; receipt None: rows without noise."""
     if receipt is not None and receipt.renormalize:
         deviation = receipt.sigma
         if deviation is None:
@@ -83,7 +83,7 @@ def _l2_laplace(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
 
 
 def _privunit(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
-    """A row is e^epsilon times likelier inside the cap; of a grid cell that the cap cuts, the share inside is nearly a normal one."""
+    """A row is e^epsilon times likelier inside the cap; a grid cell that the cap cuts has a nearly normal share inside."""
     assert receipt is not None and receipt.sigma is not None and receipt.threshold is not None
     if receipt.renormalize:
         # Only the direction of a row is left: ln (1 + (e^epsilon - 1) P[inside the cap]). A normal row's length, in units of sigma, is

@@ -159,7 +159,7 @@ _Drawn = tuple[NDArray[np.intp], NDArray[np.intp], Ids]
 
 
 def _drawn(candidates: int, pool: int, root: int, kind: int, number: int) -> _Drawn:
-    """Pairs [n / 2, 2] of the pool, those of candidates first, their coins (opposite in shadows 2 i and 2 i + 1) and their slots."""
+    """Pairs [n / 2, 2], those of candidates first, their coins (opposite in shadows 2 i and 2 i + 1) and slots."""
     couple, turned = divmod(number, 2) if kind == _SHADOW else (number, 0)
     random = random_of(root, _PAIRS, kind, couple)
     order = np.concatenate([random.permutation(candidates), candidates + random.permutation(pool - candidates)])

@@ -112,7 +112,7 @@ class LikelihoodRatio:
         return found
 
     def ratios_left_out(self, values: Rows, members: Flags) -> Rows:
-        """The same for the shadows' own values [shadows, n], each judged without its couple, so that neither side is the poorer one."""
+        """The same for the shadows' own values [shadows, n], without their couple, so that neither side is poorer."""
         partners = values.reshape(-1, 2, values.shape[1])[:, ::-1].reshape(values.shape)
         found: Rows = self.inside.log_density(values, np.where(members, values, partners))
         found -= self.outside.log_density(values, np.where(members, partners, values))
@@ -394,7 +394,7 @@ def _of_pairs(statistic: Statistic, game: Game, both: bool) -> Statistic:
 
 
 def _own_id(game: Game, both: bool, *, shift: bool) -> Statistic:
-    """sum (s - (a + b) / 2) (a - b) of the pair's id: with Gaussian noise the log likelihood ratio; `shift` takes means off first."""
+    """sum (s - (a + b) / 2) (a - b) of the pair's id, the log likelihood ratio of Gaussian noise; `shift` centers first."""
     documents, queries = game.documents, game.queries
 
     def of(model: Model) -> Rows:

@@ -55,7 +55,8 @@ class PrivateIndex:
         scores: noise on scores before the best are named; needs a store that looks at every row in memory ("flat", "numpy").
         store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "ivf", "lancedb", "qdrant", "milvus" or "pgvector".
         store_options: of that store, by name; docs/retrieval.md lists them.
-        path: folder of a store on disk; None keeps it in memory ("milvus": in a temporary folder). For "pgvector" the address of the
+        path: folder of a store on disk; None keeps it in memory ("milvus": in a temporary folder). For "pgvector" the address of
+            the
             database, never saved; errors hide its password.
         projection: a public map that is applied to documents and queries first.
         normalize: bring rows of both sides to unit length, after the projection and before the noise; a zero row stays zero.
@@ -220,7 +221,8 @@ class PrivateIndex:
         Raises:
             TypeError, ValueError, PrivacyBudgetExhaustedError: as `hushvec.privatize`; ids twice, known already or of another kind.
                 Nothing is charged, stored or replaced then.
-            StoreError: no row was added, and the charge stands. The same call again stores what was released at no charge; with `replace`
+            StoreError: no row was added, and the charge stands. The same call again stores what was released at no charge; with
+                `replace`
                 the old rows are gone until then.
         """
         content, settings = self._content, self._content.settings
@@ -271,7 +273,8 @@ class PrivateIndex:
         Args:
             queries: float array [m, d], or [d] for one query; numpy or torch, or a list, as in `hushvec.privatize`. Not changed.
             k: how many ids a query gets; at most the number of rows, if neither `where` nor `among` is given.
-            where: only rows whose public metadata this filter matches: `{"year": {"$gte": 2020}, "tag": "a"}`; docs/retrieval.md has
+            where: only rows whose public metadata this filter matches: `{"year": {"$gte": 2020}, "tag": "a"}`; docs/retrieval.md
+                has
                 the rules.
             among: only rows with these ids; both together: rows that are in both.
 
@@ -282,7 +285,8 @@ class PrivateIndex:
 
         Raises:
             TypeError, ValueError: nothing is charged.
-            PrivacyBudgetExhaustedError: nothing is answered. The scores' budget is charged first, and its charge stands if the other
+            PrivacyBudgetExhaustedError: nothing is answered. The scores' budget is charged first, and its charge stands if the
+                other
                 refuses; with per="record" that of the queries is charged for one of them.
             StoreError: the store failed. The same search again uses what was released of its queries, without another charge.
         """
@@ -414,7 +418,7 @@ class PrivateIndex:
             yield "grade float: not protected against floating-point attacks, NOT a DP claim"
 
     def fresh(self, generator: _core.Generator | None = None) -> PrivateIndex:
-        """An empty index with the same settings, a key stream of its own and no budgets, in memory (instead of an address: "flat")."""
+        """An empty index in memory with the same settings, its own key stream, no budgets ("flat" instead of an address)."""
         settings = self._content.settings.with_budgets({})
         if settings.store in BEHIND_AN_ADDRESS:
             settings = dataclasses.replace(settings, store="flat", store_options=None)
@@ -428,7 +432,8 @@ class PrivateIndex:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write rows, ids, texts, metadata, receipts and settings into a new, empty or replaced folder, atomically.
 
-        Budgets and the generator are not saved. A store on disk keeps its rows; the folder says which of them belong to the index.
+        Budgets and the generator are not saved. A store on disk keeps its rows; the folder says which of them belong to the
+        index.
         Only the owner may read the files (mode 600).
         """
         saved.save(Path(folder), self._content)

@@ -340,7 +340,8 @@ def rewrite(
             train-inverter`. Or an object with `invert(embeddings) -> texts`.
         composition: for "gaussian". "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for
             each chunk, as older receipts have it; more noise.
-        max_chunks: a public number of chunks: shorter texts are filled up, neighboring chunks of longer ones are joined (their mean row),
+        max_chunks: a public number of chunks: shorter texts are filled up, neighboring chunks of longer ones are joined (their
+            mean row),
             and placeholders come last, so that neither K nor their places say anything about the text.
         mechanism: "auto" keeps most of a text at this price: "randomized_response" where the inverter has public texts, else
             "privunit" or what a trained decoder was trained for, and the receipt says so. "randomized_response": the nearest of the
@@ -357,7 +358,8 @@ def rewrite(
         A `Rewriting`: output, spans, noise, epsilon and delta per chunk and in total, number of chunks, receipt.
 
     Raises:
-        ValueError: a value out of its range; an empty text; an embedder that answers wrong rows. Nothing is charged or released then.
+        ValueError: a value out of its range; an empty text; an embedder that answers wrong rows. Nothing is charged or released
+            then.
         PrivacyBudgetExhaustedError: the budget refuses; nothing was released.
 
     Guarantees:
@@ -366,9 +368,9 @@ def rewrite(
         chunks (or with max_chunks, every text). Placeholders, their order, their number and without max_chunks
         their places among the chunks are set by rules and NOT covered: the whole output is (epsilon, delta)-DP only against texts
         with the same ones. What the rules miss is protected by the noise alone. Nothing of a chunk is ever copied.
-        Epsilon is that of local differential privacy for the whole document, not of a metric: clipping bounds the distance of any
-        two texts by 2 C. The receipt repeats all numbers, and says what does not hold for a seeded generator or for the float
-        grade.
+        Epsilon is that of local differential privacy for the whole document, not of a metric. The receipt repeats all numbers,
+        and
+        says what does not hold for a seeded generator or for the float grade.
 
     Edge cases:
         At level "chunk" without max_chunks a text of personal data alone has no chunk: placeholders are the output, nothing is
