@@ -1,8 +1,7 @@
 """Percentile bootstrap of means, over queries or over groups of queries.
 
 A unit is a query, or all queries of one group. A resample's mean is sum w_u s_u / sum w_u c_u, with s_u the sums of unit u, c_u
-its
-queries and w multinomial over the units. Units with equal sums are drawn together, by the same law.
+its queries and w multinomial over the units. Units with equal sums are drawn together, by the same law.
 """
 
 from __future__ import annotations

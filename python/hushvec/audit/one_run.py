@@ -102,8 +102,7 @@ def result_of_guesses(
     details: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> AuditResult:
-    """The result for the best of several (guesses, right ones), each at its share of what confidence leaves.
-    """
+    """The result for the best of several (guesses, right ones), each at its share of what confidence leaves."""
     bounds, place, ceiling = bounds_of_guesses(samples, tried, delta, confidence)
     best, right = tried[place]
     return AuditResult(

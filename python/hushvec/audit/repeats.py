@@ -1,7 +1,7 @@
 """Noise that comes back: two releases of the same rows from one stretch of a key stream. Both tests are exact.
 
 "agreement": a number of every row is compared with its release's median; independent yes/no columns follow Fisher's exact test.
-"equality": equal outputs among n disjoint pairs are at most Binomial(n, c) under the claimed law.
+"equality": equal outputs among n disjoint pairs are at most Binomial(n, c), c being the claimed law's collision probability.
 """
 
 from __future__ import annotations

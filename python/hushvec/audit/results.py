@@ -166,12 +166,10 @@ class RepeatsResult:
     """Whether the noise of one release comes back in another.
 
     Args:
-        mechanism: what was audited.
+        mechanism, samples: what was audited; rows of each release.
         p_value: probability of a sign this strong if all releases were independent; corrected for the number of tests.
         confidence: the noise is said to repeat where p_value <= 1 - confidence.
-        samples: rows of each release.
-        statistic: the test with the smallest p-value.
-        details: the p-value of every test, before the correction.
+        statistic, details: the test with the smallest p-value, and the p-values of all tests before the correction.
     """
 
     mechanism: str

@@ -221,8 +221,7 @@ class CodebookTarget:
     Args:
         mechanism: of `PublicCodebook.mechanism`, with the codebook that the receipt names.
         answer: takes rows [n, d], each another person's, and the Generator; returns the released rows. None: the mechanism. What
-            prepares
-            the release belongs inside, such as a codebook fitted on its rows.
+            prepares the release belongs inside, such as a codebook fitted on its rows.
         pair: the two neighboring rows; two codes of the codebook if None.
         new_generator: opens a key stream; as in `MechanismTarget`.
 

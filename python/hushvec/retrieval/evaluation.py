@@ -64,8 +64,7 @@ def compare(first: Evaluation, second: Evaluation, metric: str) -> PairedTest:
 
     Guarantees:
         Those of `paired_test`, of first - second, with the settings of `first`. Queries are resampled, noise is not: compare
-        several
-        draws (seeds) of one mechanism as several evaluations.
+        several draws (seeds) of one mechanism as several evaluations.
 
     Example:
         >>> from hushvec.retrieval import compare

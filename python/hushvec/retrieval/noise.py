@@ -41,7 +41,8 @@ class VectorNoise:
     """Noise on the rows of documents before they are indexed, or on queries before they are searched.
 
     Args:
-        epsilon, delta, mechanism, sigma, clip_norm: as in `hushvec.privatize`; mechanism is "privunit", or a ready object.
+        epsilon, delta, mechanism, sigma, clip_norm: as in `hushvec.privatize`; mechanism is "privunit", or a ready object, which
+            has its own epsilon.
         per: "record": every row is another person's; a person with two rows, or two queries, loses twice what is stated and charged.
             "release": all rows of one `add`, or of one `search`, are about one person and released together at this price. "query",
             for queries alone: all queries of one `search` are one person's, each with the noise of a single query; the search is
@@ -157,8 +158,7 @@ class ScoreNoise:
 
     Edge cases:
         A score beyond the range counts as its end; NaN as the lower one. Noisy rows that are not renormalized have inner products
-        far
-        outside (-1, 1): choose the range for them. The time of a search, and a refusal, are not covered.
+        far outside (-1, 1): choose the range for them. The time of a search, and a refusal, are not covered.
 
     Reference:
         docs/proofs/private_scores.md; Dwork, McSherry, Nissim, Smith (2006), proposition 1; Balle and Wang (2018), theorem 8; Durfee
@@ -216,7 +216,7 @@ class ScoreNoise:
         return product_up((Fraction(self.high) - Fraction(self.low)) / 2)
 
     def for_queries(self, queries: int, *, k: int) -> VectorMechanism | GumbelTopK:
-        """The mechanism of m queries of one search: for rows of m scores, each with the noise of one query, or a selection of k."""
+        """The mechanism of m queries of one search: for rows of m scores, each with one query's noise, or a selection of k."""
         if self.mechanism == "gumbel":
             return _selection(float(self.epsilon), self.half_range, k)
         return noise_on_scores(self.mechanism, float(self.epsilon), float(self.delta), self.half_range, queries)

@@ -141,10 +141,9 @@ class PublicChoice:
 
 
 def representatives(directions: Rows) -> NDArray[np.int64]:
-    """The texts in an order such that every prefix covers the others well: each next one adds most to their mean best cosine.
+    """The texts in an order such that every prefix covers the others well, within 1 - 1/e of the best choice.
 
-    Greedy, within 1 - 1/e of the best choice of any size; a gain is recomputed only when it is first in line, as gains only
-    shrink.
+    Gains only shrink, so a gain is recomputed only when it is first in line.
     """
     numbers = _spread(len(directions), _MOST_CANDIDATES)
     seen = _spread(len(directions), 2 * _MOST_SEEN)[::2]
@@ -166,13 +165,11 @@ def representatives(directions: Rows) -> NDArray[np.int64]:
 
 
 def best_size(directions: Rows, order: NDArray[np.int64], epsilon: float) -> int:
-    """k: the length of the prefix with the largest expected cosine at this epsilon, for texts that the order was not made from.
+    """k: the length of the prefix with the largest expected cosine at this epsilon, on texts that the order was not made from.
 
-    With T the probability of truth among k, a held-out text gets T (its best cosine among the k) + (1 - T) (the mean of the others').
-    Of sizes that do equally well the largest is chosen: all of 8 texts or fewer; with 32 or more held-out texts those within 1e-4
-        of
-    the best; with fewer those whose mean loss is within one standard error, where one more text is imagined with a best cosine of
-    1.
+    With T the probability of truth, a held-out text gets T (its best cosine among the k) + (1 - T) (the mean of the others'). Of
+    sizes that do equally well the largest is chosen: all of 8 texts or fewer; with 32 or more held-out texts those within 1e-4;
+    with fewer those within one standard error, where one more text is imagined with a best cosine of 1.
     """
     if len(order) <= _FEW:
         return len(order)

@@ -162,16 +162,14 @@ def membership_inference(
         documents: float array [n, d], the pool; n >= 4.
         queries: float array [n, q, d], what the adversary asks about each candidate; None: the candidate's own vector.
         attack: "logistic": regression on seven features. "likelihood": likelihood ratios (LiRA) of several statistics, the
-            strongest on
-            the shadows. "released": exact likelihoods of the rows of `vectors()`; needs no queries and 2 shadows.
+            strongest on the shadows. "released": exact likelihoods of the rows of `vectors()`; needs no queries and 2 shadows.
         k: depth of the answers, from 1 to n // 2.
         shadow_models: even; at least 2, for "likelihood" 4. Each costs one search of all n q queries.
         target_models: indexes that the attack is judged on; more make intervals narrower and epsilon_lower larger.
         candidates: an even number of documents of the pool that are asked about, drawn at random; None: all.
         fprs: rates of false positives in (0, 1) at which rates of true positives are reported.
         claim: "index": what its `document_guarantee(queries=q)`, or for "released" its receipts, say, if anything. (epsilon,
-            delta) of
-            all that is asked about one candidate, or a function of the number of queries. None: no claim.
+            delta) of all that is asked about one candidate, or a function of the number of queries. None: no claim.
         confidence: of each interval and of epsilon_lower.
         resamples, seed: of the bootstrap; of members, key streams and resampling, None: from the operating system.
         progress: called with 1 after each of the models.
@@ -182,8 +180,7 @@ def membership_inference(
         queries (noise on scores), candidates are taken to be independent of each other. An attack that exposes nothing proves nothing.
 
     Edge cases:
-        An odd pool: one document is left out. Noise on queries does not protect documents: the asker is the adversary. An fpr below
-        2 / n allows no false positive at all.
+        An odd pool: one document is left out. Noise on queries does not protect documents: the asker is the adversary.
 
     Reference:
         Shokri, Stronati, Song, Shmatikov (2017), shadow models; Carlini et al. (2022), likelihood ratios; Steinke, Nasr, Jagielski

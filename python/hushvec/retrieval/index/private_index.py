@@ -56,8 +56,7 @@ class PrivateIndex:
         store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "ivf", "lancedb", "qdrant", "milvus" or "pgvector".
         store_options: of that store, by name; docs/retrieval.md lists them.
         path: folder of a store on disk; None keeps it in memory ("milvus": in a temporary folder). For "pgvector" the address of
-            the
-            database, never saved; errors hide its password.
+            the database, never saved; errors hide its password.
         projection: a public map that is applied to documents and queries first.
         normalize: bring rows of both sides to unit length, after the projection and before the noise; a zero row stays zero.
         generator: key stream of all noise; the process-wide one if None. A seeded one gives no privacy: receipts say so, and
@@ -222,8 +221,7 @@ class PrivateIndex:
             TypeError, ValueError, PrivacyBudgetExhaustedError: as `hushvec.privatize`; ids twice, known already or of another kind.
                 Nothing is charged, stored or replaced then.
             StoreError: no row was added, and the charge stands. The same call again stores what was released at no charge; with
-                `replace`
-                the old rows are gone until then.
+                `replace` the old rows are gone until then.
         """
         content, settings = self._content, self._content.settings
         x = require_rows("vectors", vectors, settings.dimension)
@@ -274,8 +272,7 @@ class PrivateIndex:
             queries: float array [m, d], or [d] for one query; numpy or torch, or a list, as in `hushvec.privatize`. Not changed.
             k: how many ids a query gets; at most the number of rows, if neither `where` nor `among` is given.
             where: only rows whose public metadata this filter matches: `{"year": {"$gte": 2020}, "tag": "a"}`; docs/retrieval.md
-                has
-                the rules.
+                has the rules.
             among: only rows with these ids; both together: rows that are in both.
 
         Returns:
@@ -286,8 +283,7 @@ class PrivateIndex:
         Raises:
             TypeError, ValueError: nothing is charged.
             PrivacyBudgetExhaustedError: nothing is answered. The scores' budget is charged first, and its charge stands if the
-                other
-                refuses; with per="record" that of the queries is charged for one of them.
+                other refuses; with per="record" that of the queries is charged for one of them.
             StoreError: the store failed. The same search again uses what was released of its queries, without another charge.
         """
         content, settings = self._content, self._content.settings
@@ -433,8 +429,7 @@ class PrivateIndex:
         """Write rows, ids, texts, metadata, receipts and settings into a new, empty or replaced folder, atomically.
 
         Budgets and the generator are not saved. A store on disk keeps its rows; the folder says which of them belong to the
-        index.
-        Only the owner may read the files (mode 600).
+        index. Only the owner may read the files (mode 600).
         """
         saved.save(Path(folder), self._content)
 

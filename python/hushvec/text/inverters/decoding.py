@@ -33,8 +33,7 @@ class NearestRows:
 
     Guarantees:
         Exact without FAISS, the first of equal rows for count = 1. With it only the nearest lists are read, nearly always the
-        same
-        answer, and a list at the edge may differ on another processor or with other queries in the call.
+        same answer, and a list at the edge may differ on another processor or with other queries in the call.
     """
 
     def __init__(self, rows: Rows) -> None:

@@ -14,8 +14,7 @@ this prior the likelihood of a released row y is
     L2Laplace   exp(-|y - rho c_i| / scale)
 
 PrivUnit's candidates have unit length, and q = Phi(t); its third factor is the probability that x is a direction with w in its
-cap.
-The first two are exact for the prior. The last two leave out tau, which is far below the noise at any epsilon of interest.
+cap. The first two are exact for the prior. The last two leave out tau, which is far below the noise at any epsilon of interest.
 """
 
 from __future__ import annotations
@@ -186,7 +185,7 @@ def _cap_table(mechanism: PrivUnit) -> tuple[float, Rows, Rows]:
 
 
 def _looked_up(table: tuple[float, Rows, Rows], z: Rows) -> Rows:
-    """The table at each z, linear between its points and constant beyond its ends. z is used up."""
+    """The table at each z, linear between points, constant beyond its ends. z is used up."""
     start, values, slopes = table
     z -= np.float32(start)
     z *= np.float32(_STEPS)

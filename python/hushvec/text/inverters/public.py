@@ -1,8 +1,7 @@
 """Decoding to public texts: the public text, or a few of them joined, that fits a released row best.
 
 The text nearest to the posterior mean of the private row's embedding has the largest expected cosine with the private one. How
-many
-principal components are released is measured on public rows alone, so the choice costs nothing (docs/proofs/projection.md).
+many principal components are released is measured on public rows alone, so the choice costs nothing (docs/proofs/projection.md).
 """
 
 from __future__ import annotations
@@ -132,8 +131,7 @@ class PublicInverter:
     Args:
         corpus: the public texts and their embeddings, made by the embedder whose rows are inverted.
         parts: how many public texts at most are joined into one answer; a further one only where it brings the sum of unit
-            embeddings
-            nearer to the posterior mean. For corpora of sentences.
+            embeddings nearer to the posterior mean. For corpora of sentences.
         separator: between joined texts.
         delta: that `projection_for` assumes for the Gaussian mechanism.
 
@@ -151,15 +149,11 @@ class PublicInverter:
 
     Example:
         >>> import numpy as np
-        >>> from hushvec.mechanisms import PrivUnit
         >>> from hushvec.text.corpus import PublicCorpus
         >>> from hushvec.text.inverters.public import PublicInverter
         >>> corpus = PublicCorpus(("north", "east", "south"), np.array([[0, 1], [1, 0], [0, -1]], np.float32))
         >>> PublicInverter(corpus).invert(np.array([[0.9, 0.2]], np.float32))
         ['east']
-        >>> mechanism = PrivUnit(epsilon=8.0, dimension=2)
-        >>> PublicInverter(corpus).for_release(mechanism, None).invert(np.array([[0.1, 1.3]], np.float32))
-        ['north']
     """
 
     def __init__(self, corpus: PublicCorpus, *, parts: int = 1, separator: str = " ", delta: float = DEFAULT_DELTA) -> None:

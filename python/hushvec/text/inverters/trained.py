@@ -62,8 +62,7 @@ class TrainedInverter:
 
         Args:
             path: the folder. If the run in it has not ended, this is the best decoder so far.
-            device, beams: of torch, None for CUDA if there is one, else the CPU; of the search for the likeliest text, 1 is
-                greedy.
+            device, beams: of torch, None for CUDA if there is one; of the search for the likeliest text, 1 is greedy.
 
         Raises:
             ValueError: not a folder of a run, one without a decoder yet, or files that do not fit together.

@@ -137,8 +137,6 @@ class InversionModel(nn.Module):
         >>> model = InversionModel(Vec2TextConfig(t5=t5, embedding_dim=6, num_repeat_tokens=3)).eval()
         >>> model.generate(torch.zeros(2, 6), max_length=5).shape[0]
         2
-        >>> model(torch.zeros(2, 6), labels=torch.tensor([[4, 5, 1], [6, 1, -100]])).ndim
-        0
     """
 
     kind = INVERSION
