@@ -109,8 +109,7 @@ class AuditResult:
     Args:
         mechanism, method: what was audited, and how: "pair" or "one-run".
         epsilon_claimed, delta: what the mechanism says it costs.
-        epsilon_lower: with probability at least `confidence`, the true epsilon at this delta is no smaller.
-        epsilon_ceiling: the largest epsilon_lower that this many samples could have given.
+        epsilon_lower, epsilon_ceiling: with probability at least `confidence`, epsilon is no smaller; the largest possible bound.
         estimate: of what was tried, the estimate of epsilon whose lower end, 3 standard errors down, is highest; None without one.
         confidence: over the randomness of the samples, everything that was tried included.
         samples: outputs for each of the two inputs ("pair"), or records ("one-run").

@@ -226,8 +226,7 @@ class CodebookTarget:
         new_generator: opens a key stream; as in `MechanismTarget`.
 
     Guarantees:
-        A released row that the published codebook cannot give is a label of its own, which refutes a codebook that moves with the
-        data.
+        A released row that the published codebook cannot give is a label of its own, so a codebook that moves is refuted.
 
     Edge cases:
         With several rows per person, one is audited, at its share of epsilon. Codes released as the same row count as one label.

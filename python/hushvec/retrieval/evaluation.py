@@ -197,15 +197,13 @@ class Evaluation:
     Args:
         metrics: name -> `Estimate`: recall_at_k and ndcg_at_k for each k, mrr, and mean_cosine where clean rows were given.
         per_query: name -> float64 [m], what the metrics but mean_cosine are means of.
-        cosines: float64 [n], what mean_cosine is the mean of; None without clean rows.
-        groups: [m] numbers of the groups of queries that were resampled together, or None.
+        cosines, groups: float64 [n], what mean_cosine is the mean of; [m] numbers of the groups resampled together; or None.
         k: the cut-offs, rising; the largest one is the depth of mrr.
         confidence, resamples, seed: of the bootstrap.
-        theoretical_cosine: of a document and what the index holds of it; 1 without noise; None where the index does not say.
-        theoretical_query_cosine: the same of a query and its noisy version.
+        theoretical_cosine, theoretical_query_cosine: of a document or query and its noisy version; 1 without noise; None:
+            unknown.
         latency_mean_ms, latency_std_ms, latency_p99_ms: of single searches; None where none was timed.
-        index_build_time_s: as the index reports it (`build_time_s`), else None.
-        peak_memory_gb: peak memory of the whole process so far, in GiB.
+        index_build_time_s, peak_memory_gb: as the index reports it, else None; of the whole process so far, in GiB.
         against_baseline: name -> `PairedTest` of this evaluation minus the baseline; empty without one.
     """
 

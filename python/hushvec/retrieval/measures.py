@@ -196,8 +196,7 @@ def theoretical_cosine(release: Mechanism | Receipt, norm: float | None = None) 
     """About the mean cosine of a row and its release, from a mechanism or the receipt of a release.
 
     norm / sqrt(norm^2 + mean square of the noise's norm) for additive noise, which is 1 / sqrt(1 + d sigma^2) for Gaussian noise on
-    unit rows; E / sqrt(d + threshold E) for PrivUnit, where E is the mean inner product. The error is of order 1/d
-    (docs/clinical.md).
+    unit rows; E / sqrt(d + threshold E) for PrivUnit, where E is the mean inner product. The error is of order 1/d.
 
     Args:
         release: a mechanism, or a receipt of one release.

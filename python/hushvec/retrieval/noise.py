@@ -41,8 +41,7 @@ class VectorNoise:
     """Noise on the rows of documents before they are indexed, or on queries before they are searched.
 
     Args:
-        epsilon, delta, mechanism, sigma, clip_norm: as in `hushvec.privatize`; mechanism is "privunit", or a ready object, which
-            has its own epsilon.
+        epsilon, delta, mechanism, sigma, clip_norm: as in `hushvec.privatize`; "privunit", or a ready mechanism with its epsilon.
         per: "record": every row is another person's; a person with two rows, or two queries, loses twice what is stated and charged.
             "release": all rows of one `add`, or of one `search`, are about one person and released together at this price. "query",
             for queries alone: all queries of one `search` are one person's, each with the noise of a single query; the search is

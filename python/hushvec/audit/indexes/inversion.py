@@ -35,8 +35,7 @@ class InversionResult:
     """How much of the clean vectors an adversary gets back from released rows. `print` shows the shares and the cosines.
 
     Args:
-        identified: {1: ..., 10: ...}, share of rows whose true vector is among so many best candidates; empty if the list has
-            none.
+        identified: {1: ..., 10: ...}, share of rows whose true vector is among so many best candidates of the list, if in it.
         identified_bound: what (epsilon, delta) of the receipt allows for 1, whatever the adversary does; 1 without a receipt.
         cosines: mean cosine with the true vector of "released", "linear", "best candidate" and "posterior mean".
         reconstruction: the name with the largest of them.

@@ -1,7 +1,6 @@
 """`membership_inference`: is a document in the index? `tune_epsilon`: the largest epsilon at which that attack stays below a limit.
 
-No noise protects the answer of `tune_epsilon`, which depends on the documents that are attacked: tune on other people's
-documents.
+No noise protects the answer of `tune_epsilon`: tune on other people's documents.
 """
 
 from __future__ import annotations
@@ -432,9 +431,8 @@ def tune_epsilon(
         progress: called with 1 after each model of each trial.
 
     Guarantees:
-        None for documents: replacing one private document can move the answer from one end to the other, so a release at that
-        epsilon is not epsilon-DP, whatever its receipt says. That this attack fails says nothing about the next one.
-        `epsilon_proven` holds against all of them, and is usually far smaller.
+        None for documents: a release at that epsilon is not epsilon-DP, whatever its receipt says, and the next attack may
+            succeed. `epsilon_proven` holds against all of them, and is usually far smaller.
 
     Edge cases:
         The limit met at `high`: the answer after one trial. Not met at `low`: epsilon is None.

@@ -220,8 +220,7 @@ class PrivateIndex:
         Raises:
             TypeError, ValueError, PrivacyBudgetExhaustedError: as `hushvec.privatize`; ids twice, known already or of another kind.
                 Nothing is charged, stored or replaced then.
-            StoreError: no row was added, and the charge stands. The same call again stores what was released at no charge; with
-                `replace` the old rows are gone until then.
+            StoreError: no row was added, and the charge stands. The same call again stores what was released at no charge.
         """
         content, settings = self._content, self._content.settings
         x = require_rows("vectors", vectors, settings.dimension)
@@ -271,8 +270,7 @@ class PrivateIndex:
         Args:
             queries: float array [m, d], or [d] for one query; numpy or torch, or a list, as in `hushvec.privatize`. Not changed.
             k: how many ids a query gets; at most the number of rows, if neither `where` nor `among` is given.
-            where: only rows whose public metadata this filter matches: `{"year": {"$gte": 2020}, "tag": "a"}`; docs/retrieval.md
-                has the rules.
+            where: only rows whose public metadata this filter matches, `{"year": {"$gte": 2020}, "tag": "a"}`: docs/retrieval.md.
             among: only rows with these ids; both together: rows that are in both.
 
         Returns:

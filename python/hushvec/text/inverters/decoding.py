@@ -84,8 +84,7 @@ class ReleaseDecoder:
 
     Args:
         embeddings: float32 [n, d], of the public texts.
-        mechanism: that released the rows.
-        projection: what they went through before it, or None.
+        mechanism, projection: that released the rows, and what they went through before it, or None.
         normalized: whether they were brought to the length clip_norm then, rather than clipped to it.
         rho: as in `CandidateLaw`; None: that of the public texts.
     """

@@ -137,7 +137,7 @@ class PublicInverter:
 
     Guarantees:
         Post-processing: what it returns is a function of the released rows and of public data, so the release's guarantee is the
-        text's. Every word of the answer is a public text's. The same rows give the same texts.
+        text's. Every word of the answer is a public text's.
 
     Edge cases:
         No rows give no texts. Without a law (`invert` of this object, for rows lifted back or without noise) the answer is the text
@@ -181,8 +181,7 @@ class PublicInverter:
         Args:
             mechanism: Gaussian, Laplacian, L2Laplace, PrivUnit or EmpiricalGaussian, with the numbers of its law.
             projection: what the rows went through before it; None if nothing.
-            normalized: whether rows were brought to the length clip_norm rather than clipped to it; None: if there is a
-                projection.
+            normalized: whether rows were brought to the length clip_norm, not clipped; None: if there is a projection.
         """
         if projection is not None and not isinstance(projection, PublicProjection):
             raise TypeError(f"projection must be a PublicProjection or None, got {validate.kind(projection)}")

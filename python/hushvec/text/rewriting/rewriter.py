@@ -338,18 +338,18 @@ def rewrite(
         inverter: None: the public sentences that ship with hushvec, by their posterior. A file: the same with its lines, JSON lines or
             saved corpus (.npz) as public texts. A folder or hub id: a vec2text checkpoint or a decoder of `hushvec study
             train-inverter`. Or an object with `invert(embeddings) -> texts`.
-        composition: for "gaussian". "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for
-            each chunk, as older receipts have it; more noise.
+        composition: for "gaussian". "joint": all chunks are one release, the exact bound. "basic": epsilon/K, delta/K for each;
+            more noise.
         max_chunks: a public number of chunks: shorter texts are filled up, neighboring chunks of longer ones are joined (their
             mean row), and placeholders come last, so that neither K nor their places say anything about the text.
-        mechanism: "auto" keeps most of a text at this price: "randomized_response" where the inverter has public texts, else
-            "privunit" or what a trained decoder was trained for, and the receipt says so. "randomized_response": the nearest of the
-            inverter's public texts, or another by chance, pure epsilon. "privunit": directions only, pure epsilon, the most that a
-            noisy vector can keep. "gaussian" (the published chain), "laplacian", "l2_laplace": additive noise, which leaves little.
+        mechanism: "auto": "randomized_response" (the nearest public text, or another by chance, pure epsilon) where the inverter
+            has public texts, else what a decoder was trained for, else "privunit" (directions only, pure epsilon). "gaussian"
+            (the
+            published
+            chain), "laplacian", "l2_laplace": additive noise, which leaves little.
         level: "chunk": each stretch between placeholders is rewritten by itself. "document": the redacted text is one vector and the
             output is what that inverts to, nothing else. None: "document" for "privunit" and "randomized_response", else "chunk".
-        projection: "auto": the public map that the inverter asks for, if it does. A PublicProjection, or None. No influence on
-            "randomized_response".
+        projection: "auto": the public map that the inverter asks for; a PublicProjection, or None. Not for "randomized_response".
         redactor: of hushvec.text; None: all rules.
         budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged before the release, once for the document.
 
@@ -357,8 +357,7 @@ def rewrite(
         A `Rewriting`: output, spans, noise, epsilon and delta per chunk and in total, number of chunks, receipt.
 
     Raises:
-        ValueError: a value out of its range; an empty text; an embedder that answers wrong rows. Nothing is charged or released
-            then.
+        ValueError: a value out of its range; an empty text; wrong rows of an embedder. Nothing is charged or released then.
         PrivacyBudgetExhaustedError: the budget refuses; nothing was released.
 
     Guarantees:
