@@ -49,8 +49,7 @@ def audit_one_run(
         1 - confidence. Records need not be independent of each other: one that leaks into another's output counts too.
 
     Edge cases:
-        The term with delta > 0 does not shrink with more records: with a confidence of 1 - 1e-6 and delta = 1e-5 epsilon_lower is
-        0.
+        The term with delta does not shrink with more records: at a confidence of 1 - 1e-6, delta = 1e-5 epsilon_lower is 0.
 
     Reference:
         Steinke, Nasr, Jagielski, "Privacy auditing with one (1) training run" (2023), theorem 5.2 and appendix D.

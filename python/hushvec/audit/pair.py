@@ -83,8 +83,7 @@ def audit_pair(
 
     Edge cases:
         More epsilon than the ceiling cannot be refuted: `could_flag` says so. For Gaussian noise, details["gaussian"] has a
-            sharper bound that assumes a Gaussian trade-off curve: it never flags, but its estimate can make the result
-            `suspicious`.
+            sharper bound that assumes a Gaussian trade-off curve: it never flags, but can make the result `suspicious`.
 
     Reference:
         Jagielski, Ullman, Oprea, "Auditing differentially private machine learning" (2020), section 3; Nasr et al., "Tight

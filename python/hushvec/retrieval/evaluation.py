@@ -200,8 +200,7 @@ class Evaluation:
         cosines, groups: float64 [n], what mean_cosine is the mean of; [m] numbers of the groups resampled together; or None.
         k: the cut-offs, rising; the largest one is the depth of mrr.
         confidence, resamples, seed: of the bootstrap.
-        theoretical_cosine, theoretical_query_cosine: of a document or query and its noisy version; 1 without noise; None:
-            unknown.
+        theoretical_cosine, theoretical_query_cosine: of a document or query and its noisy version, 1 without noise; or None.
         latency_mean_ms, latency_std_ms, latency_p99_ms: of single searches; None where none was timed.
         index_build_time_s, peak_memory_gb: as the index reports it, else None; of the whole process so far, in GiB.
         against_baseline: name -> `PairedTest` of this evaluation minus the baseline; empty without one.

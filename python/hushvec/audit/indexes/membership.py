@@ -431,8 +431,8 @@ def tune_epsilon(
         progress: called with 1 after each model of each trial.
 
     Guarantees:
-        None for documents: a release at that epsilon is not epsilon-DP, whatever its receipt says, and the next attack may
-            succeed. `epsilon_proven` holds against all of them, and is usually far smaller.
+        None for documents: a release at that epsilon is not epsilon-DP, whatever its receipt says. The next attack may succeed;
+        `epsilon_proven` holds against all of them, and is usually far smaller.
 
     Edge cases:
         The limit met at `high`: the answer after one trial. Not met at `low`: epsilon is None.

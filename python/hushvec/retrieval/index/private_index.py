@@ -220,7 +220,8 @@ class PrivateIndex:
         Raises:
             TypeError, ValueError, PrivacyBudgetExhaustedError: as `hushvec.privatize`; ids twice, known already or of another kind.
                 Nothing is charged, stored or replaced then.
-            StoreError: no row was added, and the charge stands. The same call again stores what was released at no charge.
+            StoreError: no row was added, and the charge stands. The same call again stores what was released at no charge; until
+                then rows to be replaced are gone.
         """
         content, settings = self._content, self._content.settings
         x = require_rows("vectors", vectors, settings.dimension)

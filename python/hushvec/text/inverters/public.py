@@ -137,7 +137,7 @@ class PublicInverter:
 
     Guarantees:
         Post-processing: what it returns is a function of the released rows and of public data, so the release's guarantee is the
-        text's. Every word of the answer is a public text's.
+        text's. Every word of the answer is a public text's. The same rows give the same texts.
 
     Edge cases:
         No rows give no texts. Without a law (`invert` of this object, for rows lifted back or without noise) the answer is the text

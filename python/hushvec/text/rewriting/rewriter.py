@@ -338,15 +338,14 @@ def rewrite(
         inverter: None: the public sentences that ship with hushvec, by their posterior. A file: the same with its lines, JSON lines or
             saved corpus (.npz) as public texts. A folder or hub id: a vec2text checkpoint or a decoder of `hushvec study
             train-inverter`. Or an object with `invert(embeddings) -> texts`.
-        composition: for "gaussian". "joint": all chunks are one release, the exact bound. "basic": epsilon/K, delta/K for each;
-            more noise.
+        composition: for "gaussian". "joint": all chunks are one release, the exact bound. "basic": epsilon/K and delta/K for
+            each.
         max_chunks: a public number of chunks: shorter texts are filled up, neighboring chunks of longer ones are joined (their
             mean row), and placeholders come last, so that neither K nor their places say anything about the text.
         mechanism: "auto": "randomized_response" (the nearest public text, or another by chance, pure epsilon) where the inverter
             has public texts, else what a decoder was trained for, else "privunit" (directions only, pure epsilon). "gaussian"
             (the
-            published
-            chain), "laplacian", "l2_laplace": additive noise, which leaves little.
+            published chain), "laplacian", "l2_laplace": additive noise, which leaves little.
         level: "chunk": each stretch between placeholders is rewritten by itself. "document": the redacted text is one vector and the
             output is what that inverts to, nothing else. None: "document" for "privunit" and "randomized_response", else "chunk".
         projection: "auto": the public map that the inverter asks for; a PublicProjection, or None. Not for "randomized_response".

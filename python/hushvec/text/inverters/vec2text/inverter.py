@@ -1,8 +1,7 @@
 """Embeddings to text with vec2text checkpoints, and how the corrector improves hypotheses, step by step.
 
-One step: the corrector writes max(beams, sequence_beams) candidates from the goal, the last hypothesis and how far off that
-embeds;
-the best are kept, one at the last step. Nothing stops early.
+One step: the corrector writes max(beams, sequence_beams) candidates from the goal, the last hypothesis and its error; the best
+are kept, one at the last step. Nothing stops early.
 """
 
 from __future__ import annotations
