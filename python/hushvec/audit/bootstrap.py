@@ -1,9 +1,7 @@
 """Percentile bootstrap of means, over queries or over groups of queries.
 
-A resample draws as many units as there are, with replacement. A unit is a query, or all queries of one group: with s_u the sums of
-unit u, c_u its number of queries and w_u how often it was drawn, a resample's mean is sum w_u s_u / sum w_u c_u, and w is multinomial
-over the units. Units with equal sums are drawn together, multinomial over the kinds: retrieval measures of a query are functions of a
-rank, so there are a dozen kinds among any number of queries. The law is the same.
+A unit is a query, or all queries of one group. A resample's mean is sum w_u s_u / sum w_u c_u, with s_u the sums of unit u, c_u
+its queries and w multinomial over the units. Units with equal sums are drawn together, by the same law.
 """
 
 from __future__ import annotations
@@ -37,11 +35,9 @@ def bootstrap(
 
     Args:
         columns: name -> float array [m]: one value per query. All are resampled together.
-        groups: [m] labels, whole numbers or strings: queries of one label depend on each other (they ask about one document, or one
-            person) and are drawn together. None: every query for itself.
+        groups: [m] labels: queries of one label (about one document or person) are drawn together. None: every query for itself.
         confidence: in (0, 1).
-        resamples: >= 1.
-        seed: >= 0, of the resampling alone.
+        resamples, seed: >= 1; >= 0, of the resampling alone.
         limits: the smallest and the largest value that a query can have, where they are known: see the edge cases.
 
     Guarantees:
@@ -156,10 +152,7 @@ def require_settings(*, confidence: Any, resamples: Any, seed: Any) -> tuple[flo
 
 
 def _kinds(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Different rows of a table, and how often each is there.
-
-    Rows are told apart column by column: sorting numbers is ten times faster than sorting rows.
-    """
+    """Different rows of a table and their counts, told apart by column: ten times faster than sorting rows."""
     kind = np.zeros(len(table), np.intp)
     for column in table.T:
         values, place = np.unique(column, return_inverse=True)

@@ -49,8 +49,7 @@ def audit_one_run(
         1 - confidence. Records need not be independent of each other: one that leaks into another's output counts too.
 
     Edge cases:
-        The term with delta does not shrink with more records and keeps p-values from becoming small: with a confidence of
-        1 - 1e-6 and delta = 1e-5 epsilon_lower is 0, whatever the guesses. With delta = 0 there is no such term.
+        The term with delta does not shrink with more records: at a confidence of 1 - 1e-6, delta = 1e-5 epsilon_lower is 0.
 
     Reference:
         Steinke, Nasr, Jagielski, "Privacy auditing with one (1) training run" (2023), theorem 5.2 and appendix D.
@@ -102,10 +101,7 @@ def result_of_guesses(
     details: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> AuditResult:
-    """The result for the best of several (guesses, how many of them were right), each at its share of what confidence leaves.
-
-    `threshold_of` is the value of the statistic that so many guesses were split at; the other arguments are fields of the result.
-    """
+    """The result for the best of several (guesses, right ones), each at its share of what confidence leaves."""
     bounds, place, ceiling = bounds_of_guesses(samples, tried, delta, confidence)
     best, right = tried[place]
     return AuditResult(
@@ -142,7 +138,7 @@ def one_run_p_value(records: int, guesses: int, right: int, epsilon: float, delt
 
     Args:
         records: m, each one of two values by a fair coin.
-        guesses, right: r, as many as were made, without abstentions; v of them were right.
+        guesses, right: r, without abstentions; v of them were right.
         epsilon, delta: >= 0; in [0, 1).
 
     Example:

@@ -3,9 +3,8 @@
 For an (epsilon, delta)-DP mechanism, neighbors x and x' and any event E,  P[M(x) in E] <= e^epsilon P[M(x') in E] + delta.
 So with a lower bound a on the first probability and an upper bound b on the second,  epsilon >= ln((a - delta) / b).
 
-Events are half lines of a statistic. The outputs are split: the first part trains the classifier, the second chooses for every
-statistic the event that promises most, the third judges those events and nothing else. With k statistics there are 2k
-bounds, each at (1 - confidence) / 2k. docs/proofs/audit.md has the argument.
+Events are half lines of a statistic. One part of the outputs trains the classifier, the second chooses an event for each of the k
+statistics, the third judges: 2k bounds, each at (1 - confidence) / 2k. docs/proofs/audit.md has the argument.
 """
 
 from __future__ import annotations
@@ -84,8 +83,7 @@ def audit_pair(
 
     Edge cases:
         More epsilon than the ceiling cannot be refuted: `could_flag` says so. For Gaussian noise, details["gaussian"] has a
-        sharper bound that assumes the trade-off curve to be Gaussian; it never flags. The estimate from that curve can make the
-        result `suspicious`.
+            sharper bound that assumes a Gaussian trade-off curve: it never flags, but can make the result `suspicious`.
 
     Reference:
         Jagielski, Ullman, Oprea, "Auditing differentially private machine learning" (2020), section 3; Nasr et al., "Tight
@@ -154,17 +152,13 @@ def audit_pair(
 
 
 def epsilon_bound(likelier: int, other: int, rows: int, delta: float, alpha: float) -> float:
-    """ln((a - delta) / b), at least 0, with Clopper-Pearson bounds at alpha each.
-
-    So many outputs of x, and so many of x', of `rows` each were in the event.
-    """
+    """ln((a - delta) / b), at least 0, with Clopper-Pearson bounds at alpha each."""
     a = clopper_pearson_lower(likelier, rows, alpha) - delta
     b = clopper_pearson_upper(other, rows, alpha)
     return max(0.0, next_down(math.log(a / b))) if a > 0 else 0.0
 
 
 def _drawn(target: AuditTarget, release: Release, progress: Progress | None, rows: int) -> Iterator[list[Rows]]:
-    """Outputs of both inputs from one key stream, run by run."""
     for part in parts(rows, len(target.pair[0])):
         yield [as_numbers(target, release(np.tile(x, (part, 1)))) for x in target.pair]
         if progress is not None:

@@ -1,13 +1,7 @@
-"""Noise that comes back: two releases from one stretch of a key stream differ by a constant, and hide nothing from who has both.
+"""Noise that comes back: two releases of the same rows from one stretch of a key stream. Both tests are exact.
 
-Every release here is of the same rows (but for one of them), so that equal noise shows as equal outputs. Two kinds of test,
-both exact:
-
-"agreement": a fixed number is taken of every row and compared with its median in that release. If releases are independent,
-the yes/no columns of two of them agree as Fisher's exact test says, whatever the law of the noise.
-
-"equality": under the claimed law two outputs are equal with probability at most c, so the number of equal ones among n
-disjoint pairs is at most Binomial(n, c).
+"agreement": a number of every row is compared with its release's median; independent yes/no columns follow Fisher's exact test.
+"equality": equal outputs among n disjoint pairs are at most Binomial(n, c), c being the claimed law's collision probability.
 """
 
 from __future__ import annotations
@@ -41,8 +35,7 @@ def audit_repeats(
 
     Args:
         audited, confidence, progress: as for `audit_mechanism`.
-        samples: rows of each of four releases: two from one key stream, one from a stream opened afterwards, and one of the
-            other input of the pair from yet another stream; at least 1000, and not more than fit 8 MB is used.
+        samples: rows of each of four releases, at least 1000; no more than fit 8 MB are used.
 
     Guarantees:
         If the rows of all releases are independent and follow the claimed law, noise is said to repeat with probability at
@@ -99,7 +92,6 @@ def audit_repeats(
 
 
 def _column(target: AuditTarget, outputs: Rows) -> Scores:
-    """One number of every row."""
     if target.categorical:
         return outputs[:, 0].astype(np.float64)
     direction = np.random.default_rng(_DIRECTION_SEED).standard_normal((outputs.shape[1],))

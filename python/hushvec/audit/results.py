@@ -36,10 +36,7 @@ def most_telling(estimates: Iterable[EpsilonEstimate | None]) -> EpsilonEstimate
 
 
 def of_event(name: str, likelier: int, other: int, rows: int, delta: float) -> EpsilonEstimate | None:
-    """ln((a - delta) / b), half a count added to each of the two; None where a does not exceed delta.
-
-    The event was fixed before so many of `rows` outputs of x, and so many of x', were in it.
-    """
+    """ln((a - delta) / b) of an event fixed beforehand, half a count added to each; None where a does not exceed delta."""
     a, b = (_share(count, rows) for count in (likelier, other))
     if a <= delta:
         return None
@@ -66,10 +63,7 @@ def of_gaussian_curve(misses: int, alarms: int, rows: int, delta: float) -> Epsi
 
 
 def of_guesses(records: int, guesses: int, right: int, delta: float) -> EpsilonEstimate | None:
-    """ln(p / (1 - p)) from the p for which so many guesses are right on average, p r + (1 - p) m delta; None where delta hides it.
-
-    Half a guess is added to either side. docs/proofs/audit.md has the mean.
-    """
+    """ln(p / (1 - p)) from the mean of right guesses, p r + (1 - p) m delta (docs/proofs/audit.md); None where delta hides it."""
     hidden = records * delta
     if right + 0.5 <= hidden:
         return None
@@ -89,10 +83,7 @@ THIS_ATTACK = "an attack that fails proves nothing: a stronger one may succeed"
 
 
 def bound_facts(claimed: float | None, delta: float, lower: float, ceiling: float, confidence: float) -> list[tuple[str, str]]:
-    """Lines on what was claimed (None: nothing), what was proved, and what follows.
-
-    `ceiling` is the largest lower bound that these samples could have given.
-    """
+    """Lines on what was claimed (None: nothing), what was proved (at most `ceiling`), and what follows."""
     return [
         ("claimed", "nothing" if claimed is None else f"epsilon {at_least(claimed)}, delta {at_least(delta)}"),
         ("proved", f"epsilon is at least {at_most(lower)}, with {confidence_of(confidence)} confidence"),
@@ -118,13 +109,11 @@ class AuditResult:
     Args:
         mechanism, method: what was audited, and how: "pair" or "one-run".
         epsilon_claimed, delta: what the mechanism says it costs.
-        epsilon_lower: with probability at least `confidence`, the true epsilon at this delta is no smaller.
-        epsilon_ceiling: the largest epsilon_lower that this many samples could have given.
+        epsilon_lower, epsilon_ceiling: with probability at least `confidence`, epsilon is no smaller; the largest possible bound.
         estimate: of what was tried, the estimate of epsilon whose lower end, 3 standard errors down, is highest; None without one.
         confidence: over the randomness of the samples, everything that was tried included.
         samples: outputs for each of the two inputs ("pair"), or records ("one-run").
-        statistic: the number that outputs were reduced to, of those that were tried the one with the best bound.
-        threshold: the value of the statistic that outputs were split at.
+        statistic, threshold: what outputs were reduced to, the best of those tried, and the value they were split at.
         details: counts, and the bound of every statistic that was tried.
     """
 
@@ -176,12 +165,10 @@ class RepeatsResult:
     """Whether the noise of one release comes back in another.
 
     Args:
-        mechanism: what was audited.
+        mechanism, samples: what was audited; rows of each release.
         p_value: probability of a sign this strong if all releases were independent; corrected for the number of tests.
         confidence: the noise is said to repeat where p_value <= 1 - confidence.
-        samples: rows of each release.
-        statistic: the test with the smallest p-value.
-        details: the p-value of every test, before the correction.
+        statistic, details: the test with the smallest p-value, and the p-values of all tests before the correction.
     """
 
     mechanism: str

@@ -1,7 +1,6 @@
-"""The protocol of what is audited: two inputs, a way to release them, what is claimed; and statistics of the outputs.
+"""What is audited: two inputs, a way to release them, what is claimed; and statistics of the outputs.
 
-A row of `inputs` is all that one person contributes, and a row of outputs all that is released of it: a mechanism for r rows a
-person takes and gives rows of r d numbers here. A label is a row of one number, its index.
+A row is all that one person contributes: r d numbers for r rows a person. A label is a row of one number, its index.
 """
 
 from __future__ import annotations
@@ -221,19 +220,16 @@ class CodebookTarget:
 
     Args:
         mechanism: of `PublicCodebook.mechanism`, with the codebook that the receipt names.
-        answer: takes rows [n, d], each another person's, and the Generator to draw from; returns the released rows. The mechanism
-            itself if None. What prepares the release belongs inside: a procedure that fits its codebook on the rows that it
-            releases fits it here.
+        answer: takes rows [n, d], each another person's, and the Generator; returns the released rows. None: the mechanism. What
+            prepares the release belongs inside, such as a codebook fitted on its rows.
         pair: the two neighboring rows; two codes of the codebook if None.
         new_generator: opens a key stream; as in `MechanismTarget`.
 
     Guarantees:
-        A released row that the published codebook cannot give is a label of its own. Under the claim it never comes, so that a
-        codebook that moves with the data is refuted by the first rows that it releases.
+        A released row that the published codebook cannot give is a label of its own, so a codebook that moves is refuted.
 
     Edge cases:
-        With several rows per person, one of them is audited, at its share of epsilon. Codes that are released as the same row count as
-        one label.
+        With several rows per person, one is audited, at its share of epsilon. Codes released as the same row count as one label.
 
     Reference:
         docs/audit.md; docs/proofs/codebook.md.
@@ -306,7 +302,6 @@ class CodebookTarget:
 
 
 def _far_codes(mechanism: CodebookResponse) -> tuple[Rows, Rows]:
-    """The first code, and the last one that is released as another row."""
     table, codes = mechanism.table, mechanism.codebook.codes
     other = np.flatnonzero((table != table[0]).any(axis=1))
     if not len(other):
@@ -444,10 +439,7 @@ class Logistic:
 
 
 def fit_logistic(features: Scores, truth: NDArray[np.bool_], *, ridge: float = RIDGE) -> Logistic:
-    """The weights that minimize the negative log likelihood + ridge/2 times their squared length; the intercept is not penalized.
-
-    `ridge` is C = 1 / ridge of scikit-learn's LogisticRegression. Both values of `truth` must occur.
-    """
+    """The weights that minimize the negative log likelihood + ridge/2 times their squared length, but for the intercept."""
     mean, spread = features.mean(axis=0), features.std(axis=0)
     spread = np.where(spread > 1e-12 * np.maximum(1.0, np.abs(mean)), spread, 1.0)
     design = np.concatenate([(features - mean) / spread, np.ones((len(features), 1))], axis=1)

@@ -1,11 +1,6 @@
-"""Retrieval by private vectors: an index with noise on documents, queries or scores, its utility, and attacks that test its privacy.
+"""Retrieval by private vectors: an index with noise on documents, queries or scores, and its utility.
 
-    from hushvec.retrieval import PrivateIndex, VectorNoise
-    index = PrivateIndex(384, documents=VectorNoise(epsilon=16.0))
-    index.add(embeddings)
-    answer = index.search(queries, k=10)
-
-docs/retrieval.md says which side protects whom. Stores other than "numpy" need extras. The attacks are in hushvec.audit.indexes.
+docs/retrieval.md says which side protects whom. Stores other than "numpy" need extras. Attacks are in hushvec.audit.indexes.
 """
 
 from typing import TYPE_CHECKING

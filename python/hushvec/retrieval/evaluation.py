@@ -63,9 +63,8 @@ def compare(first: Evaluation, second: Evaluation, metric: str) -> PairedTest:
         metric: a name that both have in `per_query`, or "mean_cosine", where the pairs are documents.
 
     Guarantees:
-        Those of `paired_test`, of first - second, with the confidence, resamples and seed of `first`. It compares these two indexes
-        with the noise that they drew: queries are resampled, noise is not. Compare several draws (seeds) of one mechanism as several
-        evaluations.
+        Those of `paired_test`, of first - second, with the settings of `first`. Queries are resampled, noise is not: compare
+        several draws (seeds) of one mechanism as several evaluations.
 
     Example:
         >>> from hushvec.retrieval import compare
@@ -167,7 +166,6 @@ def _values(name: str, evaluation: Evaluation, metric: Any) -> NDArray[np.float6
 
 
 def _are_same(first: NDArray[np.intp] | None, second: NDArray[np.intp] | None) -> bool:
-    """Whether two groupings of queries are the same."""
     return first is second or (first is not None and second is not None and np.array_equal(first, second))
 
 
@@ -199,15 +197,12 @@ class Evaluation:
     Args:
         metrics: name -> `Estimate`: recall_at_k and ndcg_at_k for each k, mrr, and mean_cosine where clean rows were given.
         per_query: name -> float64 [m], what the metrics but mean_cosine are means of.
-        cosines: float64 [n], what mean_cosine is the mean of; None without clean rows.
-        groups: [m] numbers of the groups of queries that were resampled together, or None.
+        cosines, groups: float64 [n], what mean_cosine is the mean of; [m] numbers of the groups resampled together; or None.
         k: the cut-offs, rising; the largest one is the depth of mrr.
         confidence, resamples, seed: of the bootstrap.
-        theoretical_cosine: of a document and what the index holds of it; 1 without noise; None where the index does not say.
-        theoretical_query_cosine: the same of a query and its noisy version.
+        theoretical_cosine, theoretical_query_cosine: of a document or query and its noisy version, 1 without noise; or None.
         latency_mean_ms, latency_std_ms, latency_p99_ms: of single searches; None where none was timed.
-        index_build_time_s: as the index reports it (`build_time_s`), else None.
-        peak_memory_gb: peak memory of the whole process so far, in GiB.
+        index_build_time_s, peak_memory_gb: as the index reports it, else None; of the whole process so far, in GiB.
         against_baseline: name -> `PairedTest` of this evaluation minus the baseline; empty without one.
     """
 
@@ -287,12 +282,10 @@ def evaluate(
             mean_cosine. They go through the index's public map, if it has one.
         groups: [m] labels: queries with one label (about one document or person) are resampled together. None: each for itself.
         latency_queries: how many of the queries, the last ones, are searched one at a time and timed, after the others in one batch.
-            At least one query is in the batch, unless there is only one, so that loading at the first search does not count.
         baseline: an evaluation of the same queries to compare with.
 
     Raises:
-        PrivacyBudgetExhaustedError: the index has a budget for queries or scores and the searches do not fit into it. What was
-            charged before stays charged.
+        PrivacyBudgetExhaustedError: the searches do not fit into the index's budget; earlier charges stand.
 
     Guarantees:
         Each query is asked exactly once. Budgets of the index are charged for the batch and for each timed query;
@@ -300,7 +293,7 @@ def evaluate(
         `clean`, which are not protected: publishing them is not a private release, even if the index is private.
 
     Edge cases:
-        An id in `relevant` that the index does not have is never found. Documents with the same vector: the index's order decides.
+        An id in `relevant` that the index does not have is never found.
 
     Example:
         >>> import numpy as np
@@ -404,7 +397,6 @@ def _require_baseline(baseline: Any, queries: int, groups: NDArray[np.intp] | No
 
 
 def _searched(index: Index, queries: Any, depth: int, timed: int) -> tuple[list[Any], Latency | None]:
-    """Answers to all queries in order, the last ones searched one at a time, and how long those took."""
     alone = min(timed, max(len(queries) - 1, 1))
     batch = queries[: len(queries) - alone]
     answers = [index.search(batch, depth)] if len(batch) else []

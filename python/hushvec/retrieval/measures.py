@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 # What nearest-neighbor libraries return for missing results.
 NOBODY = -1
-# The name of the metric.
 MEAN_COSINE = "mean_cosine"
 # Elements that are widened at once: three float64 blocks of them stay in a core's cache.
 _ELEMENTS_AT_ONCE = 1 << 14
@@ -142,7 +141,6 @@ def _of_many(ids: NDArray[Any], wanted: Sequence[dict[int | str, float]]) -> Jud
 
 
 def _grades(row: int, entry: Any) -> dict[int | str, float]:
-    """Grades of one query, by id."""
     name = f"relevant[{row}]"
     if isinstance(entry, Mapping):
         grades = {_plain(name, one): validate.not_negative(f"{name}[{one!r}]", grade) for one, grade in entry.items()}
@@ -198,8 +196,7 @@ def theoretical_cosine(release: Mechanism | Receipt, norm: float | None = None) 
     """About the mean cosine of a row and its release, from a mechanism or the receipt of a release.
 
     norm / sqrt(norm^2 + mean square of the noise's norm) for additive noise, which is 1 / sqrt(1 + d sigma^2) for Gaussian noise on
-    unit rows; E / sqrt(d + threshold E) for PrivUnit, where E is the mean inner product. The error is of order 1/d: at most 0.4 % in
-    384 dimensions and 0.1 % in 1920 (docs/clinical.md has the figures).
+    unit rows; E / sqrt(d + threshold E) for PrivUnit, where E is the mean inner product. The error is of order 1/d.
 
     Args:
         release: a mechanism, or a receipt of one release.

@@ -41,8 +41,7 @@ class VectorNoise:
     """Noise on the rows of documents before they are indexed, or on queries before they are searched.
 
     Args:
-        epsilon, delta, mechanism, sigma, clip_norm: as in `hushvec.privatize`; the mechanism is "privunit" by default, or a ready
-            object of hushvec.mechanisms, which has its own epsilon (`PrivUnit(epsilon=10, dimension=384, corpus_size=2000)`).
+        epsilon, delta, mechanism, sigma, clip_norm: as in `hushvec.privatize`; "privunit", or a ready mechanism with its epsilon.
         per: "record": every row is another person's; a person with two rows, or two queries, loses twice what is stated and charged.
             "release": all rows of one `add`, or of one `search`, are about one person and released together at this price. "query",
             for queries alone: all queries of one `search` are one person's, each with the noise of a single query; the search is
@@ -131,7 +130,6 @@ class VectorNoise:
         return self._example(dimension, rows).mechanism.cost
 
     def _example(self, columns: int, rows: int, *, normalize: bool = False) -> ReleasePlan:
-        """The release of so many rows, or of as many as a ready mechanism is for."""
         ready = isinstance(self.mechanism, Mechanism) and self.per != PER_QUERY
         count = self.mechanism.rows_per_person if ready else rows  # type: ignore[union-attr]
         return self.plan(rows=count, dimension=columns, dtype="float32", normalize=normalize, generator=None)
@@ -158,9 +156,8 @@ class ScoreNoise:
         add up, adaptively chosen ones too. Only the scores are protected: anyone who sees stored rows or texts learns more.
 
     Edge cases:
-        A score beyond the range counts as its end; NaN, of rows whose products overflow, as the lower one. Rows that are released
-        with noise and not renormalized have inner products far outside (-1, 1): choose the range for them. The time that a search
-        takes, and a refusal, are not covered.
+        A score beyond the range counts as its end; NaN as the lower one. Noisy rows that are not renormalized have inner products
+        far outside (-1, 1): choose the range for them. The time of a search, and a refusal, are not covered.
 
     Reference:
         docs/proofs/private_scores.md; Dwork, McSherry, Nissim, Smith (2006), proposition 1; Balle and Wang (2018), theorem 8; Durfee
@@ -218,11 +215,7 @@ class ScoreNoise:
         return product_up((Fraction(self.high) - Fraction(self.low)) / 2)
 
     def for_queries(self, queries: int, *, k: int) -> VectorMechanism | GumbelTopK:
-        """The mechanism that m queries of one search go through: for rows of m scores, or for one selection of k.
-
-        A document's scores of m queries, shifted and clamped, are a row of norm at most sqrt(m) half_range: what the mechanism clips
-        to. The noise of an element is that of a single query, for any m.
-        """
+        """The mechanism of m queries of one search: for rows of m scores, each with one query's noise, or a selection of k."""
         if self.mechanism == "gumbel":
             return _selection(float(self.epsilon), self.half_range, k)
         return noise_on_scores(self.mechanism, float(self.epsilon), float(self.delta), self.half_range, queries)
@@ -255,10 +248,7 @@ class ScoreNoise:
 
 
 def cost_of_queries(noise: ScoreNoise, queries: int) -> tuple[float, float]:
-    """(epsilon, delta) that so many adaptively chosen queries cost every document, over any number of searches.
-
-    The smallest epsilon that hushvec.accounting proves from any of the noise's losses, at its delta; without a delta the sum.
-    """
+    """(epsilon, delta) of so many adaptively chosen queries for every document, at the noise's delta; without a delta the sum."""
     from hushvec.accounting import compose
 
     count = validate.whole_number("queries", queries, at_least=1)
@@ -295,10 +285,7 @@ def noise_on_scores(mechanism: str, epsilon: float, delta: float, half_range: fl
 
 @lru_cache(maxsize=256)
 def _selection(epsilon: float, half_range: float, k: int) -> GumbelTopK:
-    """As only one score moves, the differences between two lists of scores vary by high - low: half of what GumbelTopK allows for.
-
-    docs/proofs/private_scores.md, claim 4.
-    """
+    """One score moves, so differences vary by half of what GumbelTopK allows for (docs/proofs/private_scores.md, claim 4)."""
     from hushvec.mechanisms import GumbelTopK
 
     return GumbelTopK(k=k, sensitivity=half_range, epsilon=epsilon)

@@ -1,6 +1,6 @@
 """Embeddings of sentences, redaction of personal data before anything is embedded, and private rewriting of texts.
 
-Embedding needs `pip install 'hushvec[text]'` where a model is used, not at import; redaction needs nothing more.
+Embedding needs `pip install 'hushvec[text]'` where a model is used; redaction needs nothing more.
 """
 
 from typing import TYPE_CHECKING

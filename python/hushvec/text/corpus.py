@@ -1,7 +1,6 @@
 """Public texts and their embeddings, used to turn noisy vectors into text; checks and blocks of rows.
 
-A public text needs no protection. The corpus is embedded once, by the embedder whose vectors are released, and
-can be saved: the file names the embedder and is refused with any other.
+The corpus is embedded once, by the embedder whose vectors are released; a saved file names it and is refused with any other.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class PublicCorpus:
         model_id: of the embedder; None if it has no name.
 
     Edge cases:
-        One text is a corpus: every vector decodes to it. Two corpora are equal if their digests are.
+        Two corpora are equal if their digests are.
 
     Example:
         >>> import numpy as np
@@ -91,7 +90,7 @@ class PublicCorpus:
             text_key: the field of each object that holds the text; "text" if None.
 
         Raises:
-            ValueError: it is not UTF-8; a line is not a JSON object with that field (the line is named); no text is in it.
+            ValueError: it is not UTF-8; a line (which is named) is no JSON object with that field; there is no text.
         """
         source = Path(path)
         if text_key is None and source.suffix == ".jsonl":
@@ -148,8 +147,7 @@ class PublicCorpus:
         """The corpus that `save` wrote. Nothing is embedded and nothing unpickled.
 
         Args:
-            path: of the file.
-            embedder: if given, its `model_id` and `dimension` must be those of the file.
+            path, embedder: of the file; if given, its `model_id` and `dimension` must be those of the file.
 
         Raises:
             ValueError: it is not such a file, or not what was saved (its digest is another), or of another model or dimension.
@@ -173,7 +171,6 @@ class PublicCorpus:
             raise ValueError(f"{name} must have dimension {dimension}, got {self.dimension}")
 
     def _stored(self) -> dict[str, NDArray[Any]]:
-        """The corpus as plain arrays. A missing name becomes the empty string."""
         encoded = [text.encode() for text in self.texts]
         return {
             "model_id": np.frombuffer((self.model_id or "").encode(), np.uint8),

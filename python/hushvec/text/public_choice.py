@@ -1,9 +1,7 @@
 """A document as one of k public texts: the nearest one, released by randomized response. Pure epsilon-DP, and no noisy vector.
 
-A noisy vector spends epsilon on every direction in which texts may differ, but only the choice of a public text is needed.
-Randomized response releases just that. It tells the truth with probability e^epsilon / (e^epsilon + k - 1), so that from
-epsilon = 2 + ln k on nearly every document gets the best public text there is. What is left to choose, on public data alone, is which
-k texts: few and typical ones at a small epsilon, the whole corpus at a large one, a short list at any.
+The truth has probability e^epsilon / (e^epsilon + k - 1), so that from epsilon = 2 + ln k on nearly every document gets the best
+public text there is. Which k texts there are is chosen on public data alone.
 """
 
 from __future__ import annotations
@@ -48,8 +46,7 @@ class PublicChoice:
     Args:
         corpus: public texts with their embeddings; at least two.
         epsilon: > 0, of one row.
-        size: k, how many of the corpus's texts can be answered; None: as many as serve public texts best at this epsilon, of 8 texts
-            or fewer all (`best_size`). Public.
+        size: k, public: how many texts can be answered; None: as many as serve public texts best at this epsilon (`best_size`).
 
     Guarantees:
         (epsilon, 0)-DP under replace-one of one row, exact as sampled: which text is nearest is a function of the row and of public
@@ -144,10 +141,9 @@ class PublicChoice:
 
 
 def representatives(directions: Rows) -> NDArray[np.int64]:
-    """The texts in an order such that every prefix covers the others well: each next one adds most to their mean best cosine.
+    """The texts in an order such that every prefix covers the others well, within 1 - 1/e of the best choice.
 
-    Greedy, which is within 1 - 1/e of the best choice of any size. Gains only shrink, so a gain is recomputed only when it is
-    first in line.
+    Gains only shrink, so a gain is recomputed only when it is first in line.
     """
     numbers = _spread(len(directions), _MOST_CANDIDATES)
     seen = _spread(len(directions), 2 * _MOST_SEEN)[::2]
@@ -169,15 +165,11 @@ def representatives(directions: Rows) -> NDArray[np.int64]:
 
 
 def best_size(directions: Rows, order: NDArray[np.int64], epsilon: float) -> int:
-    """k: the length of the prefix with the largest expected cosine at this epsilon, for texts that the order was not made from.
+    """k: the length of the prefix with the largest expected cosine at this epsilon, on texts that the order was not made from.
 
-    With T the probability of truth among k, a held-out text gets T (its best cosine among the k) + (1 - T) (the mean of the others').
-    Of sizes that do equally well the largest is chosen:
-
-    - of 8 texts or fewer all of them, at any epsilon;
-    - with 32 or more held-out texts those within 1e-4 of the best;
-    - with fewer, which say little about texts unlike them, those whose mean loss to the best is within one standard error. One more
-      text is imagined for it, with a best cosine of 1 in every size but the best.
+    With T the probability of truth, a held-out text gets T (its best cosine among the k) + (1 - T) (the mean of the others'). Of
+    sizes that do equally well the largest is chosen: all of 8 texts or fewer; with 32 or more held-out texts those within 1e-4;
+    with fewer those within one standard error, where one more text is imagined with a best cosine of 1.
     """
     if len(order) <= _FEW:
         return len(order)

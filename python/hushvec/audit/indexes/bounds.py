@@ -45,8 +45,7 @@ def membership_bound(epsilon: float, delta: float, fpr: float) -> float:
 def membership_auc_bound(epsilon: float, delta: float = 0.0) -> float:
     """The largest area under the ROC curve that a membership attack can have, rounded up.
 
-    The area under `membership_bound` as a function of fpr: with x = (1 - delta) / (1 + e^epsilon), where its two lines meet, it is
-    1 - (1 - delta) x. Arguments, errors, guarantees and proof are those of `membership_bound`.
+    1 - (1 - delta)^2 / (1 + e^epsilon), the area under `membership_bound`, whose arguments, guarantees and proof are shared.
 
     Example:
         >>> from hushvec.retrieval import membership_auc_bound

@@ -1,8 +1,4 @@
-"""How well a score separates members from others: the ROC curve, and intervals for its area and for its left end.
-
-Equal scores stand or fall together: a threshold cannot part them. The rate of true positives "at" a rate f of false ones is that
-of the lowest threshold whose false positives are no more than f of the others; nothing is interpolated.
-"""
+"""ROC curves, and intervals for their area and left end. Equal scores stand or fall together; nothing is interpolated."""
 
 from __future__ import annotations
 
@@ -82,8 +78,7 @@ def bootstrap(
 ) -> tuple[Estimate, dict[float, Estimate]]:
     """Area and rates of true positives, with percentile intervals over members and others drawn anew: (area, {fpr: rate}).
 
-    Each resample draws as many members and as many others as there are, and has its own threshold, so that the threshold's
-    uncertainty is part of the interval. Where nothing varies (a perfect attack), the interval is Clopper and Pearson's.
+    Each resample has its own threshold. Where nothing varies, the interval is Clopper and Pearson's.
     """
     blocks = [
         (_areas(members, others), [_rates_at(members, others, fpr) for fpr in fprs])
@@ -105,7 +100,6 @@ def at_threshold(members: Scores, others: Scores, threshold: float, confidence: 
 
 
 def _resampled(curve: RocCurve, resamples: int, random: np.random.Generator) -> Iterator[tuple[Counts, Counts]]:
-    """Blocks of counts [resamples, thresholds]."""
     places = [np.repeat(np.arange(len(curve.thresholds)), counts) for counts in (curve.members, curve.others)]
     width = len(curve.thresholds)
     largest = max(1, _BLOCK_COUNTS // max(width, *map(len, places)))
@@ -123,7 +117,6 @@ def _shares(counts: Counts) -> Scores:
 
 
 def _areas(members: Counts, others: Counts) -> Scores:
-    """For each row, the area under its curve: an exact count of pairs, divided once."""
     above = np.cumsum(members, axis=1)
     halves = (others * (2 * above - members)).sum(axis=1)
     areas: Scores = halves / (2.0 * members.sum(axis=1) * others.sum(axis=1))
@@ -144,10 +137,7 @@ def _rates_at(members: Counts, others: Counts, fpr: float) -> Scores:
 
 
 def _interval(value: float, drawn: Scores, trials: int, confidence: float) -> Estimate:
-    """Percentiles; where all resamples are 0 or 1, as for a perfect attack, Clopper and Pearson's interval for `trials` alike.
-
-    An area of 1 is as many successes as there are disjoint pairs of a member and another.
-    """
+    """Percentiles; where all resamples are 0 or 1, Clopper and Pearson's interval for `trials` alike."""
     low, high = (float(end) for end in np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2]))
     if low == high and value in (0.0, 1.0):
         return clopper_pearson(trials * int(value), trials, confidence)

@@ -1,8 +1,7 @@
-"""Rows that attacks take, and what answers about a candidate look like: the seven features, and numbers for likelihood ratios.
+"""What answers about a candidate look like: the seven features, and numbers for likelihood ratios.
 
-The adversary sees scores and opaque ids, and does not know which id a candidate has. It presumes one: of all ids returned for the
-candidate's queries the one that most of them return, among equals the one of the better mean rank, then the smaller id. (Published
-versions of these features take the candidate's own id.)
+The adversary sees scores and opaque ids. It presumes a candidate's: the id that most queries return, then the one of the better
+mean rank, then the smaller. (Published versions of these features take the candidate's own id.)
 """
 
 from __future__ import annotations
@@ -89,20 +88,15 @@ class Returned:
         return np.stack([hits[chosen], total[chosen] / hits[chosen], worst[chosen]], axis=1)
 
     def best_sum(self) -> Rows:
-        """[n]: mean over the queries of the score of one and the same document, the one where it is largest.
-
-        Where a query did not return it, the last score that it returned stands in.
-        """
+        """[n]: mean over the queries of one document's score, the largest; the last score stands in where it is not returned."""
         assert self.scores is not None and self.last is not None
         means = np.where(self.there, self.scores, self.last[:, None, :]).mean(axis=2)
         return self._best(means)
 
     def match(self, expected: Scores) -> Rows:
-        """[n]: how well a returned document fits the scores that the candidate's own vector would have, `expected` [n, q].
+        """[n]: minus ln of the mean square difference to `expected` [n, q], for the document that fits best.
 
-        Minus the logarithm of the mean square of the differences, for the document that fits best: without noise they are rounding
-        errors for a member and never for others, which a linear scale would hide. Where a query did not return a document, the
-        smaller one of the last score and the expected one stands in.
+        For a document that is not returned, the smaller one of the last score and the expected one stands in.
         """
         assert self.scores is not None and self.last is not None
         wanted = expected[:, None, :]
@@ -110,11 +104,7 @@ class Returned:
         return self._best(-np.log(np.square(fitted - wanted).mean(axis=2) + _ROUNDING**2))
 
     def match_but_for_shift(self, expected: Scores) -> Rows:
-        """As `match`, but for a shift that all queries share: noise that comes back in every answer falls out.
-
-        Only queries that returned a document count, and only documents that two queries returned; a candidate without one has the
-        lowest value of all candidates.
-        """
+        """As `match`, but for a shift that all queries share, over documents that two queries returned."""
         assert self.scores is not None
         there = self.there
         hits = there.sum(axis=2)
@@ -127,17 +117,12 @@ class Returned:
         return value
 
     def _best(self, values: Rows) -> Rows:
-        """The largest of the values [n, q k] of documents that some query returned."""
         best: Rows = np.where(self.there.any(axis=2), values, -np.inf).max(axis=1)
         return best
 
 
 def features_of(returned: Returned, scores: Scores | None) -> Rows:
-    """[n, 7], the features of each candidate in the order of FEATURES, from its answers and their scores [n, q, k], best first.
-
-    Without scores their four features are 0. Ranks count from 1. The Gini coefficient is the mean absolute difference of all pairs of
-    scores over twice the mean absolute score, so that negative scores have one too; 0 where all scores are 0.
-    """
+    """[n, 7]: FEATURES of each candidate, from its answers and their scores [n, q, k], best first; without scores four are 0."""
     found = np.zeros((len(returned.ranks), len(FEATURES)))
     found[:, 3:6] = returned.presumed()
     if scores is not None:
@@ -154,10 +139,7 @@ def top_score(scores: Scores) -> Rows:
 
 
 def own_scores(ids: Ids, scores: Scores | None, own: Ids) -> Rows:
-    """[n, q]: the score of one given id in each query, for an adversary that knows which id to look at.
-
-    -inf where the id was not returned; without scores the negative rank takes their place.
-    """
+    """[n, q]: the score of one given id in each query (without scores the negative rank), -inf where it was not returned."""
     hit = ids == own[:, None, None]
     values = -np.arange(1.0, ids.shape[2] + 1) if scores is None else scores.astype(np.float64)
     seen: Rows = np.where(hit, values, -np.inf).max(axis=2)
@@ -165,7 +147,6 @@ def own_scores(ids: Ids, scores: Scores | None, own: Ids) -> Rows:
 
 
 def _places(ids: Ids) -> NDArray[np.intp]:
-    """Equal ids of a row get equal numbers, from 0 in the order of the ids."""
     order = np.argsort(ids, axis=1, kind="stable")
     ascending = np.take_along_axis(ids, order, axis=1)
     steps = np.zeros(ids.shape, np.intp)

@@ -35,12 +35,10 @@ class InversionResult:
     """How much of the clean vectors an adversary gets back from released rows. `print` shows the shares and the cosines.
 
     Args:
-        identified: {1: ..., 10: ...}, share of rows whose true vector is among so many best candidates of the list; empty if the list
-            does not have the true vectors.
+        identified: {1: ..., 10: ...}, share of rows whose true vector is among so many best candidates of the list, if in it.
         identified_bound: what (epsilon, delta) of the receipt allows for 1, whatever the adversary does; 1 without a receipt.
-        cosines: mean cosine with the true vector of "released" (the row as it is), "linear" (the row, with public second moments),
-            "best candidate" and "posterior mean" (over the list).
-        reconstruction: the name with the largest of them, on these rows.
+        cosines: mean cosine with the true vector of "released", "linear", "best candidate" and "posterior mean".
+        reconstruction: the name with the largest of them.
         confidence: of every interval.
     """
 
@@ -94,13 +92,12 @@ def embedding_inversion(
         clean: float array [n, d], the truth; compared as directions.
         candidates: float array [c, d], the adversary's list, c >= 2, for public vectors of the same kind. None: the true vectors
             themselves, in which row i looks for vector i.
-        receipt: of the release: its law gives likelihoods and the bound. None: rows are compared by inner product with unit
-            candidates, and the noise's size is estimated from the lengths of rows.
+        receipt: its law gives likelihoods and the bound. None: inner products, with the noise's size estimated from lengths.
         confidence, resamples, seed: of the bootstrap over rows.
 
     Guarantees:
-        `identified_bound` holds for the expected share with candidates=None, for rows of different people with independent noise:
-        see `identification_bound`. The cosines of these four adversaries bound nothing.
+        `identified_bound` holds for the expected share with candidates=None, for rows of different people with independent noise.
+        The cosines of these four adversaries bound nothing.
 
     Edge cases:
         Candidates of equal likelihood (duplicates; the two values of PrivUnitG's law) count as ordered at random: expected shares.
@@ -172,10 +169,7 @@ def _by_list(
 
 
 def _linear(rows: Rows, listed: Rows) -> Rows:
-    """The best linear estimate, for noise of equal size in all elements: mean + S (S + s^2)^-1 (row - mean).
-
-    Mean and covariance S are those of the list, s^2 is what the lengths of rows have beyond the list's.
-    """
+    """mean + S (S + s^2)^-1 (row - mean), S the list's covariance; s^2 is what lengths of rows have beyond the list's."""
     center = listed.mean(axis=0, dtype=np.float64)
     values, axes = np.linalg.eigh(np.cov((listed - center).T.astype(np.float64)))
     values = np.maximum(values, 0.0)

@@ -1,7 +1,6 @@
 """`membership_inference`: is a document in the index? `tune_epsilon`: the largest epsilon at which that attack stays below a limit.
 
-The answer of `tune_epsilon` depends on the documents that are attacked, and no noise protects it. Tuned on the documents that are then
-released, it leaks something about them that no receipt counts; tuned on other people's documents it does not.
+No noise protects the answer of `tune_epsilon`: tune on other people's documents.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class MembershipResult:
     """How well an attack tells members of an index from others, beside what the claim allows. `print` shows both.
 
     Args:
-        statistic: what candidates were judged by: of those that the attack tried the one that was best on the shadows.
+        statistic: what candidates were judged by, the best on the shadows.
         auc: area under the ROC curve, with a bootstrap interval over candidates.
         tpr: {fpr: rate of true positives at that rate of false ones}; the interval includes the threshold's own uncertainty.
         fixed: {fpr: both rates at the threshold that has this fpr on the shadows}, with Clopper-Pearson intervals.
@@ -62,10 +61,8 @@ class MembershipResult:
         epsilon_lower: with probability at least `confidence` the true epsilon is no smaller. `epsilon` says how it was found.
         bound: {"auc": ..., fpr: ...}: what the claim allows any attack; 1 without a claim.
         confidence: of every interval and of epsilon_lower, each alone.
-        candidates, queries: judged in each target model, half of them members; asked about each.
-        attack, k, shadow_models, target_models: as asked for.
-        details: mean probability for non-members; the bound on epsilon from the rates in `fixed`, for an adversary that knows no
-            ids; the area of every statistic tried, on shadows and targets.
+        candidates, queries, attack, k, shadow_models, target_models: as asked for; half of the candidates are members.
+        details: mean probability for non-members; the bound on epsilon from `fixed`; the area of every statistic tried.
     """
 
     attack: str
@@ -156,25 +153,22 @@ def membership_inference(
 ) -> MembershipResult:
     """Attack an index: which documents of a pool are in it?
 
-    A random half of the pool goes into the target index and into each shadow index. The attack learns on the shadows, whose members
-    it knows, and is judged on the target.
+    Random halves of the pool go into the target index and the shadow indexes, whose members the attack knows and learns from.
 
     Args:
         make_index: takes a hushvec.Generator and returns an empty index: something with add(vectors, ids) and search(queries, k),
             whose answer has `ids` and `scores` (None if there are none). `PrivateIndex.fresh` is one.
         documents: float array [n, d], the pool; n >= 4.
         queries: float array [n, q, d], what the adversary asks about each candidate; None: the candidate's own vector.
-        attack: "logistic": regression on the seven features of retrieval. "likelihood": likelihood ratios (LiRA) of several
-            statistics, alone and together; the strongest on the shadows is taken. "released": exact likelihoods of the rows that
-            `vectors()` of the index returns, by the law in its receipts; needs no queries, and 2 shadows are enough.
+        attack: "logistic": regression on seven features. "likelihood": likelihood ratios (LiRA) of several statistics, the
+            strongest on the shadows. "released": exact likelihoods of the rows of `vectors()`; needs no queries and 2 shadows.
         k: depth of the answers, from 1 to n // 2.
         shadow_models: even; at least 2, for "likelihood" 4. Each costs one search of all n q queries.
         target_models: indexes that the attack is judged on; more make intervals narrower and epsilon_lower larger.
         candidates: an even number of documents of the pool that are asked about, drawn at random; None: all.
         fprs: rates of false positives in (0, 1) at which rates of true positives are reported.
-        claim: "index": what `document_guarantee(queries=q)` of the index says, nothing if it has no such method; for "released"
-            what the receipts say. (epsilon, delta): of all that is asked about one candidate. A function of the number of queries.
-            None: no claim.
+        claim: "index": what its `document_guarantee(queries=q)`, or for "released" its receipts, say, if anything. (epsilon,
+            delta) of all that is asked about one candidate, or a function of the number of queries. None: no claim.
         confidence: of each interval and of epsilon_lower.
         resamples, seed: of the bootstrap; of members, key streams and resampling, None: from the operating system.
         progress: called with 1 after each of the models.
@@ -185,8 +179,7 @@ def membership_inference(
         queries (noise on scores), candidates are taken to be independent of each other. An attack that exposes nothing proves nothing.
 
     Edge cases:
-        An odd pool: one document is left out. Noise on queries does not protect documents: the asker is the adversary. An fpr below
-        2 / n allows no false positive at all.
+        An odd pool: one document is left out. Noise on queries does not protect documents: the asker is the adversary.
 
     Reference:
         Shokri, Stronati, Song, Shmatikov (2017), shadow models; Carlini et al. (2022), likelihood ratios; Steinke, Nasr, Jagielski
@@ -302,7 +295,6 @@ def judge(
 
 
 def _rates(attack: Any, fprs: Any, confidence: Any, resamples: Any) -> tuple[float, ...]:
-    """The rates of false positives, after a check of all four arguments."""
     validate.choice("attack", attack, ATTACKS)
     checked = tuple(validate.probability("fprs", fpr) for fpr in fprs)
     if not checked or len(set(checked)) < len(checked):
@@ -365,8 +357,7 @@ class TunedEpsilon:
         epsilon: of those tried the most useful one that meets the limit; None if none does.
         epsilon_proven: the largest epsilon of a document, for all queries about it, at which no attack at all can exceed the limit.
         tuned_on: "private documents" or "public documents". Private ones make epsilon and trials private too: see `note`.
-        confidence: with at least this probability the attack's expected rate is below the limit at every epsilon that is said to
-            meet it, as far as bootstrap intervals go.
+        confidence: that the attack's expected rate is below the limit at every epsilon said to meet it, by bootstrap intervals.
         trials: in the order of epsilon.
     """
 
@@ -435,19 +426,16 @@ def tune_epsilon(
         fpr: rate of false positives that it goes with, in (0, 1).
         low, high: ends of the search, 0 < low < high.
         steps: epsilons that are tried, both ends included, at least 2; the logarithm of the interval is halved each time.
-        utility: takes an epsilon, returns a number that is large where retrieval is good. Measured at each epsilon that meets the
-            limit, on data as public as the documents. Without it, or among equals, the largest epsilon is taken.
+        utility: takes an epsilon, returns a number that is large where retrieval is good, on data as public as the documents.
         confidence: of all that is tried together: each of `steps` intervals gets its share of the rest.
         progress: called with 1 after each model of each trial.
 
     Guarantees:
-        None for documents: replacing one private document can move the answer from one end to the other, so a release at that
-        epsilon is not epsilon-DP, whatever its receipt says. That this attack fails says nothing about the next one.
+        None for documents: a release at that epsilon is not epsilon-DP, whatever its receipt says. The next attack may succeed;
         `epsilon_proven` holds against all of them, and is usually far smaller.
 
     Edge cases:
-        The limit met at `high`: that is the answer after one trial. Not met at `low`: epsilon is None. Every epsilon that is
-        returned has itself met the limit, even where wide intervals make the rate not quite monotone.
+        The limit met at `high`: the answer after one trial. Not met at `low`: epsilon is None.
 
     Reference:
         docs/proofs/membership_bound.md, for epsilon_proven.

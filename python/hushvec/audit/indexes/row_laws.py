@@ -1,8 +1,7 @@
-"""The laws of released rows, as their public receipts tell: how likely is a row, if this vector was behind it?
+"""The laws of released rows, by their receipts: log densities less a term of the row, which cancels in every ratio.
 
-All numbers are log densities less a term that depends on the row alone, which cancels in every ratio. Rows that were brought to unit
-length after the noise have lost their length: for PrivUnitG the law of the direction is used, other rows are stretched to the length
-they are expected to have had, which is accurate in many dimensions.
+For rows brought to unit length after the noise the law of the direction is used (PrivUnitG), or the expected length, which is
+accurate in many dimensions.
 """
 
 from __future__ import annotations
@@ -36,13 +35,7 @@ _PAIRS = 64
 
 
 def log_densities(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
-    """[m, c]: ln of the density of each row if each center was behind it, less a term of the row.
-
-    Args:
-        rows: [m, d], released.
-        centers: [c, d], clean, at the length they were released with.
-        receipt: of the release; None for rows without noise.
-    """
+    """[m, c]: ln of the density of each row [m, d] behind each clean center [c, d]; receipt None: rows without noise."""
     if receipt is not None and receipt.renormalize:
         deviation = receipt.sigma
         if deviation is None:
@@ -90,11 +83,7 @@ def _l2_laplace(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
 
 
 def _privunit(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
-    """A row is e^epsilon times likelier inside the cap around the true direction than outside.
-
-    A released row stands for the cell of the grid around it, which the edge of a cap may cut: the share inside is that of a uniform
-    variable's projection, nearly Phi((along - threshold) / spread).
-    """
+    """A row is e^epsilon times likelier inside the cap; a grid cell that the cap cuts has a nearly normal share inside."""
     assert receipt is not None and receipt.sigma is not None and receipt.threshold is not None
     if receipt.renormalize:
         # Only the direction of a row is left: ln (1 + (e^epsilon - 1) P[inside the cap]). A normal row's length, in units of sigma, is

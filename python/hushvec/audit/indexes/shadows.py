@@ -1,9 +1,7 @@
 """The game that attacks are judged by, and its models: indexes of random halves of a pool, asked about every candidate.
 
-A model draws the pool into random pairs, gives each pair a random row number, and a fair coin for each pair says which of its two
-documents goes into the index, as that row. So every document is a member with probability 1/2, and turning one coin replaces one
-row, as replace-one differential privacy has it (docs/proofs/membership_bound.md). Shadow models come in couples with the same pairs
-and opposite coins: each document is a member in exactly half of them.
+A fair coin for each random pair says which of its two documents goes into the index, as one random row number: turning one coin
+replaces one row (docs/proofs/membership_bound.md). Shadow models come in couples with the same pairs and opposite coins.
 """
 
 from __future__ import annotations
@@ -95,8 +93,8 @@ def play(
 ) -> Game:
     """Build the target and shadow indexes of a membership game and ask each about every candidate.
 
-    This is the costly part of `membership_inference`; several attacks, depths and claims can share it: `judge(game, attack=...)` and
-    `game.at(k)`. Arguments and errors are those of `membership_inference`, but for shadow_models, which may be 0.
+    Several attacks, depths and claims can share it: `judge(game, attack=...)`, `game.at(k)`. Arguments are those of
+    `membership_inference`; shadow_models may be 0.
     """
     if not callable(make_index):
         raise TypeError(f"make_index must be a function of a generator, got {validate.kind(make_index)}")
@@ -145,7 +143,6 @@ def play(
 
 
 def _clean(vectors: Vectors, index: Any) -> Vectors:
-    """Through the index's public map, if it has one, and to unit length: what an adversary computes itself."""
     projection = getattr(index, "projection", None)
     if projection is None:
         return unit(vectors)
@@ -162,10 +159,7 @@ _Drawn = tuple[NDArray[np.intp], NDArray[np.intp], Ids]
 
 
 def _drawn(candidates: int, pool: int, root: int, kind: int, number: int) -> _Drawn:
-    """Who is in a model: pairs [n / 2, 2] of the pool, those of candidates first, their coins and their slots.
-
-    Shadows 2 i and 2 i + 1 share all but the coins, which are opposite.
-    """
+    """Pairs [n / 2, 2], those of candidates first, their coins (opposite in shadows 2 i and 2 i + 1) and slots."""
     couple, turned = divmod(number, 2) if kind == _SHADOW else (number, 0)
     random = random_of(root, _PAIRS, kind, couple)
     order = np.concatenate([random.permutation(candidates), candidates + random.permutation(pool - candidates)])
@@ -201,10 +195,7 @@ def _searched(index: Any, pool: Vectors, asked: Vectors, drawn: _Drawn, k: int, 
 
 
 def _calls(candidates: int, queries: int) -> Iterator[tuple[slice, int]]:
-    """Which queries go into one call of search: the first ones of a run of candidates, then their second ones, and so on.
-
-    A candidate's queries are in different calls at the same place: noise that restarts with each call repeats in them.
-    """
+    """Queries of each call of search, a candidate's at the same place of different calls: noise that restarts repeats in them."""
     for first in range(0, candidates, QUERIES_AT_ONCE):
         for number in range(queries):
             yield slice(first, min(first + QUERIES_AT_ONCE, candidates)), number

@@ -1,20 +1,10 @@
 """Numbers that membership attacks judge candidates by, each large for members: learned from shadows, applied to targets.
 
-The likelihood-ratio attack (LiRA) asks whether a candidate's statistic is more likely with it in the index, or without it. For each
-candidate the shadow models give the statistic's law with and without it, as two normal laws. Few shadows tell little about one
-candidate, so means are shrunk towards the mean of all candidates, and variances towards the pooled one (empirical Bayes); with many
-shadows both become the candidate's own.
-
-The attack on the rows themselves needs no search: anyone who holds a private index reads them, and their law is public, so likelihoods
-are exact. One adversary knows the pool and asks how many rows a candidate would explain that the pool does not: the mean over the rows
-of p(row | candidate) / mean over the pool of p(row | document). The other knows all but a coin: it has one row and two candidates, and
-p(row | first) / p(row | second) is the best statistic there is (Neyman and Pearson). It guesses for the lower bound on epsilon.
-
-A lower bound on epsilon comes from guesses of the coins that decided the members. A coin says which document of a pair is in the
-index. Guesses are right more often than 1 / (1 + e^-epsilon) allows only if the claim is false; the bound is that of
-`hushvec.audit.one_run_epsilon`. The statistic, and about how many of the surest pairs are guessed, are chosen on the shadow models;
-three numbers of guesses are tried on the target, at a share of the confidence each. The adversary may know everything but the coins:
-both documents of a pair, and that they have the pair's number as id.
+LiRA: for each candidate the shadows give two normal laws of the statistic, with and without it; means and variances are shrunk
+towards those of all candidates (empirical Bayes).
+Released rows: p(row | candidate) over its mean on the pool, or p(row | first) / p(row | second) for an adversary that knows all
+but a coin, the best statistic there is (Neyman and Pearson).
+Epsilon: guesses of the coins, by `hushvec.audit.one_run_epsilon`; statistic and number of guesses are chosen on the shadows.
 
 Reference:
     Carlini, Chien, Nasr, Song, Terzis, Tramer, "Membership inference attacks from first principles" (2022), algorithm 1;
@@ -66,7 +56,6 @@ _MISSING = 0.1
 
 @dataclass(frozen=True)
 class _Side:
-    """Sums over the shadows on one side, "in" or "out"."""
 
     counts: Rows
     sums: Rows
@@ -123,11 +112,7 @@ class LikelihoodRatio:
         return found
 
     def ratios_left_out(self, values: Rows, members: Flags) -> Rows:
-        """The same for the shadows' own values [shadows, n], each judged without its couple.
-
-        Shadows 2 i and 2 i + 1 have opposite members: without both, either side has lost one observation of each candidate.
-        Without one of them the side that is true would be the poorer one, and the ratio would know it.
-        """
+        """The same for the shadows' own values [shadows, n], without their couple, so that neither side is poorer."""
         partners = values.reshape(-1, 2, values.shape[1])[:, ::-1].reshape(values.shape)
         found: Rows = self.inside.log_density(values, np.where(members, values, partners))
         found -= self.outside.log_density(values, np.where(members, partners, values))
@@ -296,7 +281,6 @@ def _explained(candidates: Vectors, rows: Vectors, receipt: Receipt | None) -> R
 
 
 def _rows_of(game: Game, model: Model) -> tuple[Vectors, Receipt | None]:
-    """The rows of an index in the order of their ids, and their receipt."""
     vectors = getattr(model.index, "vectors", None)
     if vectors is None:
         raise ValueError("the index must have vectors() for attack='released'")
@@ -333,10 +317,7 @@ class EpsilonBound:
 
 
 def pair_statistics(game: Game, statistics: Sequence[Statistic], *, both: bool) -> list[Statistic]:
-    """Statistics of each pair: by `statistics` of candidates, and by the score of the pair's own id.
-
-    With `both` a guess may use the queries of both documents of a pair, else those of the first only.
-    """
+    """Statistics of each pair, and the score of its own id; with `both` by the queries of both documents, else of the first."""
     found = [_of_pairs(statistic, game, both) for statistic in statistics]
     found.append(_own_id(game, both, shift=False))
     if game.queries.shape[1] > 1 and all(model.scores is not None for model in (*game.shadows, *game.targets)):
@@ -367,10 +348,7 @@ def audited_epsilon(
 def bound_of_guesses(
     name: str, scores: Rows, coins: NDArray[np.intp], shares: Sequence[float], *, delta: float, confidence: float, queries: int
 ) -> EpsilonBound:
-    """The best bound from guessing the surest `shares` of all pairs, by statistics [targets, pairs] and coins alike.
-
-    Each share is one thing tried, and has its part of what confidence leaves.
-    """
+    """The best bound from guessing the surest `shares` of all pairs, each at its part of what confidence leaves."""
     pairs = scores.size
     tried = [(count, _right(scores.ravel(), coins.ravel(), count)) for count in (_guesses(pairs, share) for share in shares)]
     bounds, best, ceiling = bounds_of_guesses(pairs, tried, delta, confidence)
@@ -388,10 +366,9 @@ def bound_of_guesses(
 
 
 def epsilon_from_rates(members: Rows, others: Rows, thresholds: Sequence[float], *, delta: float, confidence: float) -> float:
-    """The bound of an adversary that knows no ids: from its rates of true and false positives at thresholds fixed beforehand.
+    """The bound of an adversary that knows no ids: from Clopper-Pearson bounds of its rates at thresholds fixed beforehand.
 
-    The largest of ln((TPR_low - delta) / FPR_high) and ln((1 - FPR_high - delta) / (1 - TPR_low)), where the Clopper-Pearson bounds of
-    all thresholds hold together at this confidence; 0 if none is positive. Scores are taken to be independent of each other.
+    The largest of ln((TPR_low - delta) / FPR_high) and ln((1 - FPR_high - delta) / (1 - TPR_low)), or 0, for independent scores.
     """
     alpha = (1 - confidence) / (2 * len(thresholds))
     found = 0.0
@@ -417,11 +394,7 @@ def _of_pairs(statistic: Statistic, game: Game, both: bool) -> Statistic:
 
 
 def _own_id(game: Game, both: bool, *, shift: bool) -> Statistic:
-    """The score of the pair's id, along the difference of what its two documents would score: sum (s - (a + b) / 2) (a - b).
-
-    With Gaussian noise this is the log likelihood ratio, up to a factor, of the scores that are returned. With `shift` the means
-    over a document's queries are taken off first: noise that comes back in every answer falls out.
-    """
+    """sum (s - (a + b) / 2) (a - b) of the pair's id, the log likelihood ratio of Gaussian noise; `shift` centers first."""
     documents, queries = game.documents, game.queries
 
     def of(model: Model) -> Rows:
@@ -452,7 +425,6 @@ def _own_id(game: Game, both: bool, *, shift: bool) -> Statistic:
 
 
 def _centered(values: Rows, there: NDArray[np.bool_]) -> Rows:
-    """Rows less the mean of the numbers that are there; 0 where one is not."""
     mean = np.where(there, values, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
     centered: Rows = np.where(there, values - mean[:, None], 0.0)
     return centered

@@ -104,7 +104,6 @@ class RowIds:
             raise TypeError(f"ids must be {ours} as those in the index, got {theirs}")
 
     def _look_up(self, wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The row of each id, and whether it is there."""
         if not len(self) or not len(wanted):
             return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
         if self._sorted is None:
@@ -116,7 +115,6 @@ class RowIds:
 
 
 def _as_ids(ids: Any) -> NDArray[Any]:
-    """int64, or an object array of str."""
     if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
         raise TypeError(f"ids must be a sequence of integers or of strings, got {validate.kind(ids)}")
     if isinstance(ids, np.ndarray) and ids.ndim != 1:

@@ -56,7 +56,6 @@ def _clause(key: Any, value: Any, name: str) -> Matches:
 
 
 def _field(value: Any, name: str) -> _Test:
-    """The condition on a field: equality with a value, or operators that must all hold."""
     if not isinstance(value, Mapping):
         return _equals(value, name)
     if not value:
@@ -95,7 +94,6 @@ def _in_order(compare: Callable[[Any, Any], bool], operand: Any, name: str) -> _
 
 
 def _ways(value: Any) -> list[Any]:
-    """A value, and its elements where it is a list."""
     return [value, *value] if isinstance(value, list) else [value]
 
 

@@ -55,12 +55,10 @@ class PrivateIndex:
         scores: noise on scores before the best are named; needs a store that looks at every row in memory ("flat", "numpy").
         store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "ivf", "lancedb", "qdrant", "milvus" or "pgvector".
         store_options: of that store, by name; docs/retrieval.md lists them.
-        path: folder of a store on disk ("lancedb", "qdrant", "milvus"); None keeps it in memory ("milvus": in a temporary folder).
-            For "pgvector" the address of the database, postgresql://user@host/database; it is never saved, and errors hide its
-            password.
+        path: folder of a store on disk; None keeps it in memory ("milvus": in a temporary folder). For "pgvector" the address of
+            the database, never saved; errors hide its password.
         projection: a public map that is applied to documents and queries first.
-        normalize: bring rows of both sides to unit length, after the projection and before the noise, so that inner products are
-            cosines up to the noise. A zero row stays zero.
+        normalize: bring rows of both sides to unit length, after the projection and before the noise; a zero row stays zero.
         generator: key stream of all noise; the process-wide one if None. A seeded one gives no privacy: receipts say so, and
             together with a budget it is refused.
 
@@ -198,10 +196,7 @@ class PrivateIndex:
         return self._content.ids.known(ids)
 
     def update(self, ids: Any, *, metadata: Any = None, texts: Any = None) -> None:
-        """Replace texts or metadata of rows, each id once; None leaves what is there.
-
-        Their vectors stay, so nothing is released or charged.
-        """
+        """Replace texts or metadata of rows, each id once; None leaves what is there. Nothing is released or charged."""
         self._content.documents.update(self._content.ids.found(ids, once=True), metadata, texts)
 
     # ---- rows in, rows out ----
@@ -215,10 +210,9 @@ class PrivateIndex:
             vectors: float array [n, d], or [d] for one row; numpy or torch, or a list, as in `hushvec.privatize`. Not changed.
             ids: n unique integers or n unique strings, new to the index; None for the next whole numbers, which begin at 0. An id of
                 a deleted row may be used again, at the price of a new release.
-            metadata: n mappings of strings to JSON values (str, int, float, bool, None, lists of these), for filters. Not protected.
+            metadata: n mappings of strings to JSON values, for filters. Not protected.
             texts: n strings. Not protected.
-            replace: rows with known ids replace the old ones, which are deleted after the charge. Each is a new release with a new
-                charge; the charge for the old one stands.
+            replace: rows with known ids replace the old ones, after the charge. Each is a new release with a new charge.
 
         Returns:
             The receipt of the release, which covers the vectors alone; None without noise on documents.
@@ -226,8 +220,8 @@ class PrivateIndex:
         Raises:
             TypeError, ValueError, PrivacyBudgetExhaustedError: as `hushvec.privatize`; ids twice, known already or of another kind.
                 Nothing is charged, stored or replaced then.
-            StoreError: the store failed; no row was added, and the charge stands. The same call with equal rows and ids stores what
-                was released, without another charge. With `replace` the old rows are gone until then.
+            StoreError: no row was added, and the charge stands. The same call again stores what was released at no charge; until
+                then rows to be replaced are gone.
         """
         content, settings = self._content, self._content.settings
         x = require_rows("vectors", vectors, settings.dimension)
@@ -277,9 +271,7 @@ class PrivateIndex:
         Args:
             queries: float array [m, d], or [d] for one query; numpy or torch, or a list, as in `hushvec.privatize`. Not changed.
             k: how many ids a query gets; at most the number of rows, if neither `where` nor `among` is given.
-            where: only rows whose metadata this filter matches: `{"year": 2020}`, `{"year": {"$gte": 2020}, "tag": "a"}`, with $eq
-                $ne $gt $gte $lt $lte $in $nin $and $or $not as in MongoDB; docs/retrieval.md has the rules. Metadata is public, so
-                this costs nothing.
+            where: only rows whose public metadata this filter matches, `{"year": {"$gte": 2020}, "tag": "a"}`: docs/retrieval.md.
             among: only rows with these ids; both together: rows that are in both.
 
         Returns:
@@ -288,10 +280,9 @@ class PrivateIndex:
             charged.
 
         Raises:
-            TypeError, ValueError: bad queries, filters or ids; an empty index, k above the number of rows. Nothing is charged then.
-            PrivacyBudgetExhaustedError: a budget has not enough left; nothing is answered. Both are charged for all queries of the
-                call (that of the queries for one of them with per="record", where each is another person's). The scores' budget is
-                charged first, and its charge stands if the other refuses.
+            TypeError, ValueError: nothing is charged.
+            PrivacyBudgetExhaustedError: nothing is answered. The scores' budget is charged first, and its charge stands if the
+                other refuses; with per="record" that of the queries is charged for one of them.
             StoreError: the store failed. The same search again uses what was released of its queries, without another charge.
         """
         content, settings = self._content, self._content.settings
@@ -422,10 +413,7 @@ class PrivateIndex:
             yield "grade float: not protected against floating-point attacks, NOT a DP claim"
 
     def fresh(self, generator: _core.Generator | None = None) -> PrivateIndex:
-        """An empty index with the same settings, a key stream of its own and no budgets, in memory: for shadow models and studies.
-
-        A store behind an address becomes "flat".
-        """
+        """An empty index in memory with the same settings, its own key stream, no budgets ("flat" instead of an address)."""
         settings = self._content.settings.with_budgets({})
         if settings.store in BEHIND_AN_ADDRESS:
             settings = dataclasses.replace(settings, store="flat", store_options=None)
@@ -437,11 +425,10 @@ class PrivateIndex:
     # ---- in a folder ----
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write rows, ids, texts, metadata, receipts and settings into a folder, atomically.
+        """Write rows, ids, texts, metadata, receipts and settings into a new, empty or replaced folder, atomically.
 
-        The folder is new, empty, or has an index that is replaced; after an error the old one is still there. Budgets and the
-        generator are not saved. A store on disk keeps its rows where they are; the folder says which of them belong to the index, so
-        that rows added after the last save are not in it. Only the owner may read the files (mode 600).
+        Budgets and the generator are not saved. A store on disk keeps its rows; the folder says which of them belong to the
+        index. Only the owner may read the files (mode 600).
         """
         saved.save(Path(folder), self._content)
 
@@ -460,15 +447,13 @@ class PrivateIndex:
         """The index that `save` wrote.
 
         Args:
-            document_budget, query_budget, score_budget: of the sides, as in their noise. A side that had one when it was saved needs
-                one again.
+            document_budget, query_budget, score_budget: of the sides; a side that had one when it was saved needs one again.
             without_budgets: continue without the budgets that the index had.
             path: where a store on disk lies, if it was moved; the address of a database, always.
             generator: as for a new index.
 
         Raises:
-            ValueError: no index, or not what was saved (lengths and SHA-256 of all files are checked); a budget missing, or given for
-                a side without noise.
+            ValueError: no index, or not what was saved; a budget missing, or given for a side without noise.
         """
         source = require_generator(generator)
         budgets = {
@@ -488,6 +473,5 @@ def _mechanism(mechanism: object) -> str:
 
 
 def _costs(guarantee: Callable[[int], tuple[float, float] | None]) -> str:
-    """What some numbers of queries cost."""
     costs = ((queries, guarantee(queries)) for queries in _QUERIES)
     return "; ".join(f"{queries}: ({cost[0]:.6g}, {cost[1]:.6g})" for queries, cost in costs if cost is not None)

@@ -127,7 +127,6 @@ def load(
 
 
 def _parts(content: Content) -> dict[str, tuple[str, Callable[[Path], None]]]:
-    """Suffix and writer of every file."""
     listed = {
         "ids": {"next_default": content.ids.next_default, "ids": content.ids.values.tolist()},
         "receipts": [receipt.to_dict() for receipt in content.receipts],
@@ -163,7 +162,6 @@ def _take_up(store: Any, saved: Any, ids: RowIds, documents: Documents) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    """A file of a save, finished or not."""
     beside = (f".{MANIFEST}.", ".projection-", ".documents_codebook-", ".queries_codebook-")
     return bool(_OURS.fullmatch(name)) or name == MANIFEST or name.startswith(beside)
 

@@ -56,7 +56,6 @@ class SearchResult(NamedTuple):
         return Sheet(f"Search: {plural(queries, 'query', 'queries')}, {best}", (*answers, *noise))
 
     def _row(self, query: int) -> str:
-        """The best rows of one query in a line: ids, and scores where there are some."""
         most = _SHOWN_ROWS if len(self.ids) > 1 else _SHOWN_ROWS_OF_ONE
         ids = self.ids[query].tolist()
         scores = [None] * len(ids) if self.scores is None else self.scores[query].tolist()
@@ -86,10 +85,9 @@ class Chosen:
 
 
 def best_of_some(store: StoreBase, queries: Scores, k: int, places: Places) -> tuple[Places, Scores]:
-    """Places and scores [m, k], best first, among the rows at some places, which are ascending and distinct.
+    """Places and scores [m, k], best first, among the rows at ascending, distinct places.
 
-    Exact with a store that looks at every row. An approximate one is asked for more rows than k where many belong to the subset; where
-    few do, or where a query finds fewer than k of them, the rows of the subset are scored one by one.
+    An approximate store is asked for more rows than k; where few rows belong to the subset, they are scored one by one.
     """
     if len(places) == len(store):
         return store.search(queries, k)

@@ -162,5 +162,4 @@ def _noise_fields(stored: Mapping[str, Any], codebook: PublicCodebook | None) ->
 
 
 def _is_response(mechanism: Any) -> bool:
-    """Whether releases are codes of a public codebook."""
     return isinstance(mechanism, Mechanism) and not isinstance(mechanism, VectorMechanism)

@@ -32,9 +32,8 @@ class NearestRows:
         rows: float32 [n, d].
 
     Guarantees:
-        Without FAISS the k largest inner products; of equal ones the first row, for count = 1, and some of them otherwise. With it
-        those of the lists that are nearest to the query, which are nearly always the same. Which lists those are FAISS decides with
-        its own BLAS: on another processor, or with other queries in the call, a list at the edge may be another.
+        Exact without FAISS, the first of equal rows for count = 1. With it only the nearest lists are read, nearly always the
+        same answer, and a list at the edge may differ on another processor or with other queries in the call.
     """
 
     def __init__(self, rows: Rows) -> None:
@@ -59,7 +58,6 @@ class NearestRows:
 
     @cached_property
     def _index(self) -> Any:
-        """An inverted file over the rows; None without FAISS."""
         try:
             import faiss
         except ImportError:
@@ -86,8 +84,7 @@ class ReleaseDecoder:
 
     Args:
         embeddings: float32 [n, d], of the public texts.
-        mechanism: that released the rows.
-        projection: what they went through before it, or None.
+        mechanism, projection: that released the rows, and what they went through before it, or None.
         normalized: whether they were brought to the length clip_norm then, rather than clipped to it.
         rho: as in `CandidateLaw`; None: that of the public texts.
     """
@@ -122,10 +119,7 @@ class ReleaseDecoder:
         return mean + (beyond if self.projection is None else self.projection.lift(beyond) - self.projection.mean)
 
     def _over_shortlists(self, released: Rows) -> tuple[Rows, Rows]:
-        """Posterior means of the candidates' directions [b, d] and of their rho c_i [b, m], with fewer candidates.
-
-        They are those nearest to each row, and a sample of the rest, weighted by their number.
-        """
+        """Means of directions [b, d] and of rho c_i [b, m], over the nearest candidates and a weighted sample of the rest."""
         count = len(self.embeddings)
         sample = np.unique(np.linspace(0, count - 1, _SAMPLE).astype(np.int64))
         place = np.full(count, -1)
@@ -178,10 +172,7 @@ def as_taken_in(rows: Rows, mechanism: Mechanism, normalized: bool) -> Rows:
 
 
 def chosen_parts(targets: Rows, directions: Rows, parts: int) -> NDArray[np.int64]:
-    """Texts whose unit embeddings' sum comes nearest to each target, one after the other [b, parts]; -1 where none helps.
-
-    The first has the largest cosine; each further one is the best addition to those before it, if it is an improvement.
-    """
+    """Texts whose unit embeddings' sum comes nearest to each target, greedily [b, parts]; -1 where none helps."""
     scores = inner_products(unit_rows(targets), directions)
     chosen = np.full((len(targets), parts), -1, np.int64)
     chosen[:, 0] = scores.argmax(axis=1)

@@ -1,7 +1,7 @@
 """The posterior over the public rows that a noisy row may come from: Bayes' rule under the mechanism's law.
 
-The prior is what public texts look like. A private row is not itself in the corpus, only near some row of it, so the prior is the
-corpus smoothed: with c_i one of the n public rows, each with the same probability, the private row is
+A private row is not itself in the corpus, only near some row of it, so the prior is the corpus smoothed: with c_i one of the n
+public rows, each with the same probability, the private row is
 
     x = rho c_i + tau z,   z ~ N(0, I),   tau^2 = (1 - rho^2) (mean of |c|^2) / m
 
@@ -13,9 +13,8 @@ this prior the likelihood of a released row y is
     Laplacian   exp(-|y - rho c_i|_1 / scale)
     L2Laplace   exp(-|y - rho c_i| / scale)
 
-PrivUnit's candidates have unit length, and q = Phi(t): its density given a direction takes two values, one inside the cap and one
-outside, and the third factor is the probability that x is a direction with w in its cap. The first two are exact for the prior. The
-last two leave out tau, which is far below the noise at any epsilon of interest.
+PrivUnit's candidates have unit length, and q = Phi(t); its third factor is the probability that x is a direction with w in its
+cap. The first two are exact for the prior. The last two leave out tau, which is far below the noise at any epsilon of interest.
 """
 
 from __future__ import annotations
@@ -68,12 +67,7 @@ class CandidateLaw:
             raise ValueError(f"rho must be in (0, 1], got {self.rho!r}")
 
     def log_likelihood(self, released: Rows, among: NDArray[np.int64] | None = None) -> Rows:
-        """ln L(y_b | candidate i) [b, n], up to a term that does not depend on the candidate.
-
-        Args:
-            released: float32 [b, m], finite.
-            among: numbers of the candidates that are asked for; None: all.
-        """
+        """ln L(y_b | candidate i) [b, n] of finite released rows [b, m], up to a term of the row; `among` some candidates."""
         if isinstance(self.mechanism, PrivUnit):
             directions = self._directions if among is None else self._directions[among]
             density = _looked_up(self._cap_table, _cap_arguments(self.mechanism, directions, self.rho, released))
@@ -109,10 +103,7 @@ class CandidateLaw:
 
     @property
     def gain(self) -> float:
-        """How much of y - rho c_i belongs to the private row, given the candidate: tau^2 / (tau^2 + noise variance).
-
-        Exactly E[x | y, i] = rho c_i + gain (y - rho c_i) for Gaussian noise; the best linear estimate for the others.
-        """
+        """E[x | y, i] = rho c_i + gain (y - rho c_i): tau^2 / (tau^2 + noise variance), exact for Gaussian noise, else linear."""
         return self.spread_variance / (self.spread_variance + self.noise_variance)
 
     def beyond(self, released: Rows, centre: Rows) -> Rows:
@@ -130,7 +121,6 @@ class CandidateLaw:
 
     @cached_property
     def _means(self) -> Rows:
-        """The mean of what the mechanism releases for each candidate."""
         return self._directions * np.float32(self.mechanism.clip_norm) if isinstance(self.mechanism, PrivUnit) else self.candidates
 
     @cached_property
@@ -183,10 +173,7 @@ def _cap_arguments(mechanism: PrivUnit, directions: Rows, rho: float, released: 
 
 
 def _cap_table(mechanism: PrivUnit) -> tuple[float, Rows, Rows]:
-    """Where the table starts, its values and their differences: ln of PrivUnit's density mixed over its two values, by z.
-
-    Steps of 1 / 128. Below the start the cap is sure, above the end it adds less than e^-18 of what is outside.
-    """
+    """Start, values and differences of a table of ln of PrivUnit's mixed density by z, in steps of 1 / 128."""
     p, threshold = mechanism.cap_probability, mechanism.threshold
     outside = math.log1p(-p) - norm_logsf(-threshold)
     inside = math.log(p) - norm_logsf(threshold)
@@ -198,7 +185,7 @@ def _cap_table(mechanism: PrivUnit) -> tuple[float, Rows, Rows]:
 
 
 def _looked_up(table: tuple[float, Rows, Rows], z: Rows) -> Rows:
-    """The table at each z, linear between its points and constant beyond its ends. z is used up."""
+    """The table at each z, linear between points, constant beyond its ends. z is used up."""
     start, values, slopes = table
     z -= np.float32(start)
     z *= np.float32(_STEPS)
@@ -217,7 +204,6 @@ def _squared_distances(a: Rows, b: Rows) -> Rows:
 
 
 def _l1_distances(a: Rows, b: Rows) -> Rows:
-    """|a_i - b_j|_1, a block of differences at a time."""
     distances = np.empty((len(a), len(b)), np.float32)
     step = max(1, _L1_ELEMENTS // max(1, b.size))
     for start in range(0, len(a), step):

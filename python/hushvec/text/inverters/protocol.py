@@ -70,10 +70,7 @@ class ChoosingInverter(Inverter, Protocol):
 
 
 def behind(projection: PublicProjection, rows: NDArray[np.float32], length: float) -> NDArray[np.float32]:
-    """The rows [n, d] behind the map [n, m], brought to one length, so that no row is lost in the noise.
-
-    The length is that of float32 arithmetic: a mechanism clips after it.
-    """
+    """The rows [n, d] behind the map [n, m], brought to one length (of float32: a mechanism clips after it)."""
     mapped = np.ascontiguousarray(projection.transform(rows), np.float32)
     rowwise.unit_rows(mapped, mapped)
     return mapped * np.float32(length)

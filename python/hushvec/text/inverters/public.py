@@ -1,14 +1,7 @@
 """Decoding to public texts: the public text, or a few of them joined, that fits a released row best.
 
-For each released row: the posterior over public rows (`posterior`), the mean of the private row's embedding under it, in all of the
-embedder's dimensions, and the public text that comes nearest to this mean. That text has the largest expected cosine with the private
-one: the cosine with a text s is <x, s> for unit x, whose expectation is <E x, s>.
-
-What is released is chosen, too: how many principal components of the public embeddings, for a mechanism and an epsilon.
-
-More dimensions keep more of a row and dilute the same signal. Where the best number lies depends on the texts, the embedder and the
-signal, so it is measured: a part of the corpus stands in for the private texts, is released with the mechanism and decoded with
-the rest. Only public rows are looked at, so the choice costs nothing (docs/proofs/projection.md).
+The text nearest to the posterior mean of the private row's embedding has the largest expected cosine with the private one. How
+many principal components are released is measured on public rows alone, so the choice costs nothing (docs/proofs/projection.md).
 """
 
 from __future__ import annotations
@@ -44,12 +37,7 @@ _SMALLEST_SPREAD = 1e-5  # of a direction, by that of the strongest: less is rou
 
 
 def best_space(corpus: PublicCorpus, mechanism: str, epsilon: float, delta: float = DEFAULT_DELTA) -> PublicProjection | None:
-    """The map behind which public texts are recovered best when they are released like private ones, at epsilon for one row.
-
-    Returns:
-        Mean and principal components of the corpus, as many as did best; None if the rows as they are did better, or the corpus is
-        too small to tell (fewer than eight texts).
-    """
+    """The map behind which public texts are recovered best at epsilon for one row: mean and components; None: no map."""
     made = _maker(mechanism, validate.positive("epsilon", epsilon), validate.delta(delta))
     made(1)  # refuses epsilon before any work
     if len(corpus) < 8:
@@ -78,10 +66,7 @@ def _past_the_best(recovered: list[NDArray[np.float64]]) -> bool:
 
 
 def _smallest_good(recovered: list[NDArray[np.float64]]) -> int:
-    """The first that is at most a standard error of the difference worse than the best, for the fewest dimensions.
-
-    The texts held out have more in common with the rest than private ones will have, which flatters the many.
-    """
+    """The first within a standard error of the best: held-out texts flatter many dimensions, being like the rest."""
     best = max(recovered, key=lambda cosines: cosines.mean())
     for number, cosines in enumerate(recovered):
         shortfall = best - cosines
@@ -145,9 +130,8 @@ class PublicInverter:
 
     Args:
         corpus: the public texts and their embeddings, made by the embedder whose rows are inverted.
-        parts: how many public texts at most are joined into one answer. A further one is taken only if the sum of the unit
-            embeddings comes nearer to the posterior mean with it. For corpora of sentences; an embedder that reads only the first
-            tokens of a text sees little of what is joined to a long one.
+        parts: how many public texts at most are joined into one answer; a further one only where it brings the sum of unit
+            embeddings nearer to the posterior mean. For corpora of sentences.
         separator: between joined texts.
         delta: that `projection_for` assumes for the Gaussian mechanism.
 
@@ -165,15 +149,11 @@ class PublicInverter:
 
     Example:
         >>> import numpy as np
-        >>> from hushvec.mechanisms import PrivUnit
         >>> from hushvec.text.corpus import PublicCorpus
         >>> from hushvec.text.inverters.public import PublicInverter
         >>> corpus = PublicCorpus(("north", "east", "south"), np.array([[0, 1], [1, 0], [0, -1]], np.float32))
         >>> PublicInverter(corpus).invert(np.array([[0.9, 0.2]], np.float32))
         ['east']
-        >>> mechanism = PrivUnit(epsilon=8.0, dimension=2)
-        >>> PublicInverter(corpus).for_release(mechanism, None).invert(np.array([[0.1, 1.3]], np.float32))
-        ['north']
     """
 
     def __init__(self, corpus: PublicCorpus, *, parts: int = 1, separator: str = " ", delta: float = DEFAULT_DELTA) -> None:
@@ -201,8 +181,7 @@ class PublicInverter:
         Args:
             mechanism: Gaussian, Laplacian, L2Laplace, PrivUnit or EmpiricalGaussian, with the numbers of its law.
             projection: what the rows went through before it; None if nothing.
-            normalized: whether rows were brought to the length clip_norm before the noise, rather than clipped to it; None: they
-                were if there is a projection. PrivUnit knows directions only.
+            normalized: whether rows were brought to the length clip_norm, not clipped; None: if there is a projection.
         """
         if projection is not None and not isinstance(projection, PublicProjection):
             raise TypeError(f"projection must be a PublicProjection or None, got {validate.kind(projection)}")
@@ -216,8 +195,7 @@ class PublicInverter:
     def projection_for(self, mechanism: str, epsilon: float) -> PublicProjection | None:
         """The public map behind which releases at about this epsilon decode best, found on the corpus alone; None: no map.
 
-        A part of the corpus stands in for the private texts (`spaces.best_space`), at the power of sqrt(2) nearest to epsilon;
-        the answer is kept for the next call.
+        A part of the corpus stands in for the private texts, at the power of sqrt(2) nearest to epsilon; the answer is kept.
 
         Args:
             mechanism: "gaussian", "laplacian", "l2_laplace", "privunit" or "empirical" (taken for a Gaussian one of this epsilon).

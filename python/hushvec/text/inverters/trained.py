@@ -42,8 +42,7 @@ def read_run(folder: Path) -> dict[str, Any]:
 class TrainedInverter:
     """A custom decoder. Made by `from_folder`.
 
-    It decodes best what it was trained for: the embedder, and the mechanism if there was one, that its folder names. Other rows of the
-    same length give texts, too, only worse ones; that is harmless, for decoding is post-processing.
+    It decodes best the embedder and mechanism that its folder names. Decoding is post-processing.
 
     Example:
         >>> from hushvec.text.inverters.trained import TrainedInverter
@@ -63,8 +62,7 @@ class TrainedInverter:
 
         Args:
             path: the folder. If the run in it has not ended, this is the best decoder so far.
-            device: of torch; CUDA if there is one, else the CPU, if None.
-            beams: of the search for the likeliest text; 1: greedy.
+            device, beams: of torch, None for CUDA if there is one; of the search for the likeliest text, 1 is greedy.
 
         Raises:
             ValueError: not a folder of a run, one without a decoder yet, or files that do not fit together.
@@ -128,5 +126,4 @@ class TrainedInverter:
 
 
 def _name_of(noise: Mapping[str, Any] | None) -> str | None:
-    """The name of the mechanism that a run states."""
     return None if noise is None else str(noise["name"])

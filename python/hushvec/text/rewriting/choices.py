@@ -21,8 +21,7 @@ _FILE_SUFFIXES = (".txt", ".text", ".md", ".csv", ".tsv", ".json", ".jsonl", _SA
 def choose(embedder: Any, inverter: Any, *, max_length: int, num_steps: int, device: str | None) -> tuple[SourceModel, Inverter]:
     """An embedder and an inverter that fit together.
 
-    A checkpoint of an inverter names the embedder it was made for, which is used unless another is given. An inverter of public
-    texts needs the embedder first: its texts are embedded by it.
+    A checkpoint names the embedder it was made for, used unless another is given; public texts are embedded by the embedder.
     """
     _require_file_of_texts(inverter)
     given = None if embedder is None else open_embedding_model(embedder, max_length=max_length, device=device)
@@ -54,7 +53,6 @@ def best_mechanism(inverter: Any) -> str:
 
 
 def _is_public(inverter: Any) -> bool:
-    """The texts that ship, or those of a file."""
     return inverter is None or (_is_name(inverter) and Path(inverter).is_file())
 
 
@@ -69,7 +67,6 @@ def _is_name(value: Any) -> bool:
 
 
 def _public(model: SourceModel, source: Any) -> Inverter:
-    """Decoding to the texts of a public file, or to those that ship with the package."""
     from hushvec.text.corpus import PublicCorpus
     from hushvec.text.inverters.public import PublicInverter
 
@@ -83,7 +80,6 @@ def _public(model: SourceModel, source: Any) -> Inverter:
 
 @cache
 def _shipped(embedder: MiniLMEmbedder) -> Inverter:
-    """Embedded once for an embedder."""
     from hushvec.text.corpus import PublicCorpus
     from hushvec.text.inverters.public import PublicInverter
 
@@ -91,7 +87,6 @@ def _shipped(embedder: MiniLMEmbedder) -> Inverter:
 
 
 def _checkpoint(name: str, embedder: SourceModel | None, *, num_steps: int, device: str | None) -> Inverter:
-    """A vec2text checkpoint, or a decoder trained by `hushvec study train-inverter`."""
     from hushvec.text.inverters.trained import TrainedInverter
     from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
 

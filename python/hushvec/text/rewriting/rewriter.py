@@ -271,8 +271,7 @@ class _Released:
 
 
 def _mean_rows(rows: NDArray[np.float32], numbers: Sequence[int]) -> NDArray[np.float32]:
-    """The mean of the rows that have one number, for each number from 0. So every word of joined chunks counts; a model that read them
-    as one text would stop at what it reads."""
+    """The mean of the rows that have one number, so that every word of joined chunks counts."""
     if len(set(numbers)) == len(rows):
         return rows
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
@@ -333,26 +332,23 @@ def rewrite(
         allow_categories: categories of personal data that are not redacted: their text is rewritten like any other.
         max_length: tokens in a chunk, special tokens counted; longer stretches are cut. Not for level "document".
         device: "cpu", "cuda", ... for MiniLM and models of a path or a hub id; None: CUDA if there is one.
-        generator: key stream of the noise; None: that of the process. A seeded one gives reproducible noise and NO privacy; the result
-            says so.
+        generator: key stream of the noise; None: that of the process. A seeded one gives reproducible noise and NO privacy.
         embedder: None: all-MiniLM-L6-v2 from its wheel, or the one that the inverter was made for. A folder or hub id (T5 encoders
             such as GTR are mean-pooled and not normalized), or an object with `embed(texts)`, or a model of a known library.
         inverter: None: the public sentences that ship with hushvec, by their posterior. A file: the same with its lines, JSON lines or
             saved corpus (.npz) as public texts. A folder or hub id: a vec2text checkpoint or a decoder of `hushvec study
             train-inverter`. Or an object with `invert(embeddings) -> texts`.
-        composition: for "gaussian". "joint": all chunks are one Gaussian release, the exact bound. "basic": epsilon/K and delta/K for
-            each chunk, as older receipts have it; more noise.
-        max_chunks: a public number of chunks: shorter texts are filled up to it, neighboring chunks of longer ones are joined (their
-            row is the mean), and placeholders come behind all chunks, so that neither K nor the places of placeholders say anything
-            about the text.
-        mechanism: "auto" keeps most of a text at this price: "randomized_response" where the inverter has public texts, else
-            "privunit" or what a trained decoder was trained for, and the receipt says so. "randomized_response": the nearest of the
-            inverter's public texts, or another by chance, pure epsilon. "privunit": directions only, pure epsilon, the most that a
-            noisy vector can keep. "gaussian" (the published chain), "laplacian", "l2_laplace": additive noise, which leaves little.
+        composition: for "gaussian". "joint": all chunks are one release, the exact bound. "basic": epsilon/K and delta/K for
+            each.
+        max_chunks: a public number of chunks: shorter texts are filled up, neighboring chunks of longer ones are joined (their
+            mean row), and placeholders come last, so that neither K nor their places say anything about the text.
+        mechanism: "auto": "randomized_response" (the nearest public text, or another by chance, pure epsilon) where the inverter
+            has public texts, else what a decoder was trained for, else "privunit" (directions only, pure epsilon). "gaussian"
+            (the
+            published chain), "laplacian", "l2_laplace": additive noise, which leaves little.
         level: "chunk": each stretch between placeholders is rewritten by itself. "document": the redacted text is one vector and the
             output is what that inverts to, nothing else. None: "document" for "privunit" and "randomized_response", else "chunk".
-        projection: "auto": the public map that the inverter asks for, if it does. A PublicProjection, or None. No influence on
-            "randomized_response".
+        projection: "auto": the public map that the inverter asks for; a PublicProjection, or None. Not for "randomized_response".
         redactor: of hushvec.text; None: all rules.
         budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged before the release, once for the document.
 
@@ -360,8 +356,7 @@ def rewrite(
         A `Rewriting`: output, spans, noise, epsilon and delta per chunk and in total, number of chunks, receipt.
 
     Raises:
-        ValueError: a value out of its range; an empty text; an embedder that answers NaN or other than one row per chunk. Nothing is
-            charged or released then.
+        ValueError: a value out of its range; an empty text; wrong rows of an embedder. Nothing is charged or released then.
         PrivacyBudgetExhaustedError: the budget refuses; nothing was released.
 
     Guarantees:
@@ -370,9 +365,8 @@ def rewrite(
         chunks (or with max_chunks, every text). Placeholders, their order, their number and without max_chunks
         their places among the chunks are set by rules and NOT covered: the whole output is (epsilon, delta)-DP only against texts
         with the same ones. What the rules miss is protected by the noise alone. Nothing of a chunk is ever copied.
-        Epsilon is that of local differential privacy for the whole document, not of a metric: clipping bounds the distance of any
-        two texts by 2 C. The receipt repeats all numbers, and says what does not hold for a seeded generator or for the float
-        grade.
+        Epsilon is that of local differential privacy for the whole document, not of a metric. The receipt repeats all numbers,
+        and says what does not hold for a seeded generator or for the float grade.
 
     Edge cases:
         At level "chunk" without max_chunks a text of personal data alone has no chunk: placeholders are the output, nothing is
@@ -386,9 +380,6 @@ def rewrite(
         >>> from hushvec.text import rewrite
         >>> rewrite("The invoice is overdue.").dp_line  # doctest: +SKIP
         '[DP] eps_total=16.0 delta_total=0.0 K=1 eps/chunk=16.0000 texts=320 clip=1.0 mechanism=randomized_response'
-        >>> result = rewrite("Contact Jane Doe at jane@example.com.", mechanism="gaussian", composition="basic")  # doctest: +SKIP
-        >>> print(result.dp_line)  # doctest: +SKIP
-        [DP] eps_total=16.0 delta_total=0.001 K=2 eps/chunk=8.0000 sigma=0.9995 clip=1.0
     """
     options = {name: value for name, value in locals().items() if name not in ("text", "budget")}
     return Rewriter(**options).rewrite(text, budget=budget)

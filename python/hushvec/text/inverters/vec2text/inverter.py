@@ -1,8 +1,7 @@
 """Embeddings to text with vec2text checkpoints, and how the corrector improves hypotheses, step by step.
 
-One step: the corrector writes candidates from the goal, the last hypothesis and how far off that embeds; with more than one
-candidate for a goal the best are kept. It searches with max(beams, sequence_beams) beams and gets as many candidates of each
-hypothesis. The last step keeps one. Every step is taken: nothing stops early.
+One step: the corrector writes max(beams, sequence_beams) candidates from the goal, the last hypothesis and its error; the best
+are kept, one at the last step. Nothing stops early.
 """
 
 from __future__ import annotations
@@ -124,15 +123,13 @@ class Vec2TextInverter:
         embedder: an object with `embed(texts)`, the one whose vectors are inverted. None for GTR, where the checkpoint was trained on
             it: the encoder that the checkpoint carries, else sentence-transformers/gtr-t5-base from the hub.
         device: a torch device; None for CUDA if there is one, else the CPU.
-        batch_size: rows that are decoded at once.
-        max_length: tokens of a text at most.
+        batch_size, max_length: rows that are decoded at once; tokens of a text at most.
 
     Raises:
         CheckpointError: no embedder was given, and the checkpoint has none that is known here.
 
     Edge cases:
         vec2text's own num_steps=None is 0 here; its 0 takes one step.
-        Only the last step's text is given. vec2text has code to stop early that never does so; every step is taken here, too.
 
     Reference:
         Morris et al. 2023, "Text Embeddings Reveal (Almost) As Much As Text", section 4.
@@ -200,12 +197,11 @@ class Vec2TextInverter:
                 tokenizer.json; or a hub id such as "jxm/gtr__nq__32". Or a corrector: its inversion model is the one that its
                 config.json names (corrector_model_from_pretrained), else NAME for a corrector NAME__correct.
             corrector: the corrector's folder or hub id. None: NAME__correct beside a folder NAME, or of that name on the hub.
-            num_steps: as above; with 0 no corrector is loaded, with more it must be there.
-            beams, sequence_beams, embedder, device, batch_size, max_length: as above.
+            num_steps, beams, sequence_beams, embedder, device, batch_size, max_length: as above; steps need a corrector.
             t5: folder or hub id of the T5 that was trained; None for what the checkpoint brings or names ("t5-base").
 
         Raises:
-            CheckpointError: a folder, file or field is missing, or the parts do not fit; the message says what is expected where.
+            CheckpointError: a folder, file or field is missing, or the parts do not fit.
         """
         options = {name: value for name, value in locals().items() if name not in ("cls", "path_or_id", "corrector", "t5")}
         if num_steps is not None:

@@ -77,10 +77,7 @@ def load_corrector(path_or_id: str | os.PathLike[str], *, t5: str | os.PathLike[
 
 
 def save_checkpoint(folder: Path, model: InversionModel | Corrector, tokens: Tokens) -> None:
-    """Write a self-contained folder for `load_inversion` or `load_corrector`.
-
-    Each file is written beside its place and renamed, config.json last: a folder without it is an unfinished one.
-    """
+    """Write a self-contained folder for `load_inversion` or `load_corrector`, config.json last: without it, it is unfinished."""
     from safetensors.torch import save
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -193,13 +190,7 @@ Source = str | os.PathLike[str]
 
 
 def find_pair(path_or_id: Source, corrector: Source | None, num_steps: int | None) -> tuple[Source, Source | None]:
-    """Folders or hub ids of an inversion model and of its corrector, if it has one, from one of them, or from both.
-
-    Args:
-        path_or_id: an inversion model; or a corrector, if no other is given.
-        corrector: its corrector; None to look for it.
-        num_steps: steps that will be taken; None for what the checkpoints are good for.
-    """
+    """Folders or hub ids of an inversion model and of its corrector, if it has one and num_steps needs it, from one or both."""
     folder = find_folder(path_or_id, expected=EXPECTED, weights=False)
     fields = read_fields(require_file(folder, CONFIG_FILE, f"of a checkpoint; expected {EXPECTED}"))
     if corrector is None and fields.kind == CORRECTOR:

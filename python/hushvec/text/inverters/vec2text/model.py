@@ -1,9 +1,6 @@
 """The two networks of vec2text: a T5 that reads an embedding, and a T5 that reads a hypothesis beside how far off it embeds.
 
-Parameter names are those of vec2text's checkpoints. Reference: Morris et al. 2023, "Text Embeddings Reveal (Almost) As Much As
-Text", sections 3 and 4.
-
-This module needs torch and transformers and is imported where one of them is built or loaded.
+Parameter names are those of vec2text's checkpoints (Morris et al. 2023, "Text Embeddings Reveal (Almost) As Much As Text").
 """
 
 from __future__ import annotations
@@ -45,7 +42,6 @@ _score = itemgetter(0)
 
 @dataclass
 class _Row:
-    """The finished texts of a row."""
 
     beams: int
     texts: list[_Text] = field(default_factory=list)
@@ -69,10 +65,8 @@ def beam_search(
     Args:
         t5: transformers.T5ForConditionalGeneration in evaluation mode.
         positions: [n, length, d_model], what its encoder reads, and `mask` [n, length].
-        beams: of the search, at least 2.
-        kept: texts of each row that are returned, at most `beams`.
-        max_length: tokens at most, the start token included.
-        start, pad, end: special tokens.
+        beams, kept: of the search, at least 2; texts of each row that are returned.
+        max_length, start, pad, end: tokens at most, the start token included; special tokens.
     """
     n, device = len(positions), positions.device
     states = t5.encoder(inputs_embeds=positions, attention_mask=mask).last_hidden_state.repeat_interleave(beams, dim=0)
@@ -143,8 +137,6 @@ class InversionModel(nn.Module):
         >>> model = InversionModel(Vec2TextConfig(t5=t5, embedding_dim=6, num_repeat_tokens=3)).eval()
         >>> model.generate(torch.zeros(2, 6), max_length=5).shape[0]
         2
-        >>> model(torch.zeros(2, 6), labels=torch.tensor([[4, 5, 1], [6, 1, -100]])).ndim
-        0
     """
 
     kind = INVERSION
@@ -246,13 +238,9 @@ class Corrector(nn.Module):
         """Corrected token ids.
 
         Args:
-            embeddings: [n, embedding_dim], the goal.
-            hypothesis_embeddings: [n, embedding_dim], what the hypotheses embed to.
-            hypotheses: int64 [n, length], token ids.
-            attended: [n, length], 1 where a token counts.
-            max_length: tokens at most, the decoder's start token included.
-            num_beams: beams of the token search.
-            num_return_sequences: beams of each row that are returned, best first.
+            embeddings, hypothesis_embeddings: [n, embedding_dim], the goal, and what the hypotheses embed to.
+            hypotheses, attended: int64 [n, length], token ids; 1 where a token counts.
+            max_length, num_beams, num_return_sequences: as `max_length`, `beams` and `kept` of `beam_search`.
         """
         positions, mask = self.encoder_input(embeddings, hypothesis_embeddings, hypotheses, attended)
         return generated(
