@@ -12,7 +12,7 @@ PIP_WHEEL = -m pip wheel --quiet --disable-pip-version-check --no-deps
 # The file that takes longest begins first (tests/groups.py).
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick native-rest device-core sanitizers arm ranks wheel release tidy coverage format bench figures docs clean FORCE
+.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick native-rest device-core bytecode sanitizers arm ranks wheel release tidy coverage format bench figures docs clean FORCE
 
 demo: .venv/installed
 	@.venv/bin/hushvec demo
@@ -114,12 +114,17 @@ lint: .venv-test/packages
 
 # The compiler works while pip downloads, and lint, which needs no hushvec, beside what is left to build. Test files are named: collecting
 # all of them imports every library that hushvec works with.
+QUICK = -m "not alone and not hosts and not site and not device_code and not slow" $$($(BIN)/python tests/groups.py quick)
 test:
-	$(MAKE) --jobs=2 .venv-test/installed native-quick lint wheel
-	$(PYTEST) -m "not alone and not hosts and not site and not device_code and not slow" $$($(BIN)/python tests/groups.py quick)
+	$(MAKE) --jobs=2 .venv-test/installed native-quick lint wheel bytecode
+	$(PYTEST) $(QUICK)
+
+# What tests import is compiled once, while one processor checks types, and not by each of pytest's workers at the same time.
+bytecode: .venv-test/installed
+	@$(BIN)/python -m pytest --collect-only -q $(QUICK) >/dev/null || true
 
 # The tests that `make test` leaves out, by group: `hosts` are libraries that hushvec plugs into and stores, `site` the site and the
-# service's page in a browser, `device-code` what nvcc makes, run on the CPU, `slow` takes half a second or more. Several at once:
+# service's page in a browser, `device-code` what nvcc makes, run on the CPU, `slow` takes a third of a second or more. Several at once:
 # make groups GROUPS="hosts slow"
 GROUPS = hosts site device-code slow
 CUDA_FOUND = $(if $(or $(CUDACXX),$(shell command -v nvcc)),ON,AUTO)

@@ -1,7 +1,7 @@
 """Which tests are run by which target: reads tests/groups.txt, which scripts/group_tests.py makes from measured durations.
 
 A test that is not listed belongs to `make test`. The others are marked with their group: `hosts` needs packages that the environment
-of `make test` leaves out, `site` a browser or the site, `device_code` a CUDA compiler, and `slow` takes half a second or more.
+of `make test` leaves out, `site` a browser or the site, `device_code` a CUDA compiler, and `slow` takes a third of a second or more.
 
     python tests/groups.py hosts     the files that have tests of these groups, for pytest's command line; `quick` for `make test`
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 GROUPS = ("hosts", "site", "device_code", "slow")
-# Slower than others of `make test`, and there all the same. The other families of kernels have tests below half a second.
+# Slower than others of `make test`, and there all the same. The other families of kernels have tests below a third of a second.
 SENTINELS = (
     "tests/evidence/exact/test_same_bits.py::test_dtypes[portable-laplacian-chacha20]",   # fills, clip-and-noise
     "tests/evidence/exact/test_int8.py::test_gaussian[portable-aes256]",
