@@ -147,9 +147,14 @@ def _require_values(name: str, x: Any) -> None:
     if hasattr(x, "placements"):
         ways = f"{name}.to_local(), this process's part, or {name}.full_tensor()"
         raise TypeError(f"{name} must be a plain tensor, got DTensor (pass {ways})")
-    if x.untyped_storage().device.type == "meta":  # a stand-in from the recording of a program; its mode may have ended
+    if _is_fake(x):
         require_no_recorder()
         raise recording_error("noise", "FakeTensorMode")
+
+
+def _is_fake(x: Any) -> bool:
+    """Whether a tensor is a stand-in from the recording of a program. The mode that made it may have ended."""
+    return bool(x.untyped_storage().device.type == "meta")  # _require_values has refused a device "meta" that x itself names
 
 
 def _require_dtype(name: str, x: Any, accepted: tuple[str, ...]) -> None:

@@ -66,15 +66,22 @@ __all__ = [
 ]
 
 # Imported at first use: `import hushvec` needs none of them, and they would make it take a fifth longer.
-_LATER = {
-    "codebook": ("CodebookFit", "CodebookResponse", "PublicCodebook"),
-    "metric": ("MetricEpsilon", "MetricLaplace"),
-    "projection": ("ProjectionFit", "PublicProjection"),
-    "randomized_response": ("FrequencyEstimate", "RandomizedResponse"),
-    "top_1": ("top_1_bound",),
-    "top_k": ("GumbelTopK",),
-}
-__getattr__, __dir__ = at_first_use(globals(), {name: module for module, names in _LATER.items() for name in names})
+__getattr__, __dir__ = at_first_use(
+    globals(),
+    {
+        "CodebookFit": "codebook",
+        "CodebookResponse": "codebook",
+        "PublicCodebook": "codebook",
+        "MetricEpsilon": "metric",
+        "MetricLaplace": "metric",
+        "ProjectionFit": "projection",
+        "PublicProjection": "projection",
+        "FrequencyEstimate": "randomized_response",
+        "RandomizedResponse": "randomized_response",
+        "top_1_bound": "top_1",
+        "GumbelTopK": "top_k",
+    },
+)
 
 _ADDITIVE: dict[str, type[AdditiveNoise]] = {
     mechanism.name: mechanism for mechanism in (Gaussian, Laplacian, L2Laplace, EmpiricalGaussian)

@@ -49,7 +49,7 @@ def installed(monkeypatch):
 @pytest.mark.parametrize("name", list(calls._PLACES))
 def test_each_place_is_found(installed, name):
     installed({name: OURS})
-    assert calls._backend("x", Array()).__name__ == name
+    assert calls.backend("x", Array()).__name__ == name
     assert hv.backends()["cuda"] == "available"
     installed({name: OURS}, driver=False)
     assert hv.backends()["cuda"] == "built"
@@ -60,14 +60,14 @@ def test_a_build_with_nvcc_comes_before_wheels_and_13_before_12(installed):
     assert names == ["hushvec._native._cuda", "hushvec_cuda13._cuda", "hushvec_cuda12._cuda"]
     for first in range(len(names)):
         installed(dict.fromkeys(names[first:], OURS))
-        assert calls._backend("x", Array()).__name__ == names[first]
+        assert calls.backend("x", Array()).__name__ == names[first]
 
 
 def test_without_any_the_error_says_what_to_install(installed):
     installed({})
     assert hv.backends()["cuda"] == "not built"
     with pytest.raises(RuntimeError) as caught:
-        calls._backend("x", Array())
+        calls.backend("x", Array())
     assert str(caught.value) == (
         f"x is on cuda:0, but this build of hushvec has no CUDA backend: pip install hushvec-cuda12=={OURS} or hushvec-cuda13=={OURS} "
         "(nvidia-smi shows the CUDA version), build it where nvcc is found (HUSHVEC_CUDA=ON), or move x to the CPU"
@@ -82,7 +82,7 @@ def test_another_version_is_refused(installed, name, package):
     installed({name: "9.9.9"})
     assert hv.backends()["cuda"] == "of another version"
     with pytest.raises(RuntimeError) as caught:
-        calls._backend("x", Array())
+        calls.backend("x", Array())
     assert str(caught.value) == f"the CUDA backend must be of hushvec's version, {OURS}, got 9.9.9: pip install {package}=={OURS}"
 
 
