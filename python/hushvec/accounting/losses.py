@@ -530,4 +530,16 @@ class Shuffled(OneEpsilonLoss):
 _KINDS = (PureDP, ApproximateDP, BoundedRangeDP, ZeroConcentratedDP, GaussianDP, LaplaceDP, PoissonSampledGaussianDP, Shuffled)
 LOSSES: dict[str, type[PrivacyLoss]] = {loss.name: loss for loss in _KINDS}
 
-__all__ = ["ADJACENCIES", "LOSSES", "PrivacyLoss", *(kind.__name__ for kind in _KINDS)]
+__all__ = [
+    "ADJACENCIES",
+    "LOSSES",
+    "ApproximateDP",
+    "BoundedRangeDP",
+    "GaussianDP",
+    "LaplaceDP",
+    "PoissonSampledGaussianDP",
+    "PrivacyLoss",
+    "PureDP",
+    "Shuffled",
+    "ZeroConcentratedDP",
+]
