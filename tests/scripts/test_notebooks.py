@@ -86,7 +86,8 @@ def test_a_run_has_what_jupyter_shows(tmp_path, monkeypatch):
 
 def test_a_picture_is_stored_in_place_of_the_value():
     pytest.importorskip("matplotlib")
-    source = "import matplotlib\nmatplotlib.use('agg')\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])"
+    # A notebook has a process of its own; this one may have figures of other tests, which are not the cell's.
+    source = "import matplotlib\nmatplotlib.use('agg')\nimport matplotlib.pyplot as plt\nplt.close('all')\nplt.plot([1, 2])"
     (output,) = notebooks.executed({"cells": [{"cell_type": "code", "source": [source]}]})["cells"][0]["outputs"]
     assert output["output_type"] == "display_data" and set(output["data"]) == {"image/png", "text/plain"}
 

@@ -6,8 +6,13 @@
 #include <cstddef>
 
 #include "hushvec/array.hpp"
+#include "hushvec/keystream.hpp"
 
 namespace hushvec {
+
+// A stage: 16 KiB of float32 stay in the first-level cache.
+inline constexpr std::size_t kStageGroups = 16;
+inline constexpr std::size_t kStageSamples = kStageGroups * kGroupSamples;
 
 enum class Rounding {   // of float16 and bfloat16 on the way out
     nearest,

@@ -11,8 +11,6 @@
 namespace hushvec {
 namespace {
 
-constexpr std::size_t kStageSamples = 4096;   // 16 KiB of float32: stays in the first-level cache
-
 void scale_row(const float* row, std::size_t count, float scale, float* out) { active_kernels().scale_row(row, count, scale, out); }
 void scale_row(const double* row, std::size_t count, double scale, double* out) {
     for (std::size_t j = 0; j < count; ++j) out[j] = row[j] * scale;

@@ -17,14 +17,9 @@
 namespace hushvec {
 namespace {
 
-constexpr std::size_t kStageGroups = 16;        // 16 KiB of float32: stays in the first-level cache
-constexpr std::size_t kStageSamples = kStageGroups * kGroupSamples;
-
 // Samples of a stage where a block has `block_samples`: its groups may be cut at both ends. A row of 384 needs no 16 KiB, which the C
 // library takes as long to find as the noise takes.
 std::size_t stage_samples(std::size_t block_samples) { return std::min(kStageSamples, block_samples + 2 * kGroupSamples); }
-
-constexpr std::size_t kVector = 16;             // elements of a NoiseRun scale vector
 
 // Groups of 256 samples that touch samples [begin, end), at most `most` at a time: visit(group, groups, whole), where `whole` says that
 // all their samples are in the range. The groups at the ends, if they are not, come alone.
@@ -68,7 +63,7 @@ public:
             const std::size_t row = sample / rows.columns();
             const std::size_t most = flat_ ? end : sample + kStageSamples;   // what is not written in place goes through result_
             const std::size_t stretch = std::min({end, (row + 1) * rows.columns(), most});
-            std::fill_n(row_scale_.data(), kVector, rows.scale(row));
+            std::fill_n(row_scale_.data(), kRunScales, rows.scale(row));
             run(rows, sample / kGroupSamples, (stretch - sample) / kGroupSamples, 0, flat_, begin, end);
             sample = stretch;
         }

@@ -12,7 +12,6 @@
 namespace hushvec {
 namespace {
 
-constexpr std::size_t kVector = 16;         // elements of a NoiseRun scale vector
 constexpr std::size_t kGroupsAtOnce = 4;    // what a kernel asks AES for in one call
 constexpr std::size_t kElementsAtOnce = kGroupsAtOnce * kGroupSamples;
 constexpr double kLargestElement = 0x1p21;   // what exact rounding takes: docs/format.md section 5
@@ -46,8 +45,8 @@ public:
 private:
     void small_sums(std::size_t group, std::size_t groups) {
         const std::size_t first = group * kGroupSamples;
-        double factor[kVector];
-        std::fill_n(factor, kVector, release_.sum_in_grids);
+        double factor[kRunScales];
+        std::fill_n(factor, kRunScales, release_.sum_in_grids);
         release_.sums.read(release_.part, first, groups * kGroupSamples, elements_.data());
         release_.kernel(NoiseRun<double>{group, groups, elements_.data(), factor, 0, release_.out + first, 0});
     }
@@ -65,8 +64,8 @@ private:
             whole_[i] = std::fabs(x) <= kLargestElement / 2 ? 0.0 : std::rint(x);
             elements_[i] = x - whole_[i];
         }
-        double one[kVector];
-        std::fill_n(one, kVector, 1.0);
+        double one[kRunScales];
+        std::fill_n(one, kRunScales, 1.0);
         release_.kernel(NoiseRun<double>{group, groups, elements_.data(), one, 0, rounded_.data(), 0});
         const double grid = release_.kernel.grid.grid;
         for (std::size_t i = 0; i < samples; ++i) release_.out[first + i] = static_cast<float>(whole_[i] * grid + double{rounded_[i]});

@@ -25,9 +25,6 @@
 namespace hushvec {
 namespace {
 
-constexpr std::size_t kStageGroups = 16;      // 16 KiB of float32: stays in the first-level cache
-constexpr std::size_t kVector = 16;           // elements of a NoiseRun scale vector
-
 // Rows whose keys are made together, one a lane; fewer where they are so long that 16 would be a copy of more than this.
 constexpr std::size_t kRowsAtOnce = 16;
 constexpr std::size_t kStageBytes = std::size_t{1} << 24;
@@ -124,8 +121,8 @@ public:
 
     // Row `row` of `rows` becomes row `target` of the output.
     void run(const MatrixView& rows, std::size_t row, std::size_t target, Element scale, const RunKernel& kernel) {
-        Element scales[kVector];
-        std::fill_n(scales, kVector, scale);
+        Element scales[kRunScales];
+        std::fill_n(scales, kRunScales, scale);
         if constexpr (std::is_same_v<Element, float>) {
             if (whole_groups_ > 0) {
                 kernel(NoiseRun<float>{0, whole_groups_, reinterpret_cast<const float*>(rows.at(row, 0)), scales, 0,

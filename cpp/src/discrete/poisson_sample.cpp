@@ -1,13 +1,12 @@
 // Poisson sampling: each of `count` indices is kept independently, by one 64-bit uniform each.
 #include <algorithm>
 
+#include "discrete/sample_words.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/discrete.hpp"
 
 namespace hushvec {
 namespace {
-
-constexpr std::size_t kGroupsAtOnce = 8;   // two buffers of 8 KiB stay in the first-level cache
 
 // The upper half of a uniform decides but for 1 in 2^32 of them: the lower halves are drawn where one has the threshold's.
 void keep_of_groups(const KeyStream& stream, std::uint64_t threshold, std::size_t first_group, std::size_t groups, std::size_t count,

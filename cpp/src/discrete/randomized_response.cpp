@@ -4,14 +4,13 @@
 #include <string>
 
 #include "discrete/response_intervals.hpp"
+#include "discrete/sample_words.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/discrete.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {
 namespace {
-
-constexpr std::size_t kGroupsAtOnce = 8;   // two buffers of 8 KiB stay in the first-level cache
 
 // Groups first_group .. first_group + groups - 1 of a call of `count` answers; groups <= kGroupsAtOnce.
 template <class Code>

@@ -9,6 +9,9 @@
 
 namespace hushvec {
 
+// The high and the low words of so many groups are 16 KiB, which stay in the first-level cache.
+inline constexpr std::size_t kGroupsAtOnce = 8;
+
 class SampleWords {
 public:
     SampleWords(const KeyStream& stream, std::uint64_t domain_id) : stream_(stream), domain_(domain_id) {}

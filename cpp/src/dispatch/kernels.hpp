@@ -12,14 +12,16 @@
 
 namespace hushvec {
 
+inline constexpr std::size_t kRunScales = 16;
+
 // Groups first_group .. first_group + groups - 1 of one call. Element is float, or double for float64 rows.
 template <class Element>
 struct NoiseRun {
     std::uint64_t first_group;
     std::size_t groups;
     const Element* x;
-    const Element* row_scale;      // q, read as 16-vectors:
-    std::size_t row_scale_step;    //   1 for one value per element, 0 for one row whose q fills 16 elements
+    const Element* row_scale;      // q, read as vectors of kRunScales:
+    std::size_t row_scale_step;    //   1 for one value per element, 0 for one row whose q fills one
     float* y;                      // may be x itself
     std::size_t x_bytes_ahead;     // from x to what is fetched in step with it, such as the next rows where x is a copy; 0: nothing
 };

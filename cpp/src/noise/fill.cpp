@@ -13,8 +13,6 @@
 namespace hushvec {
 namespace {
 
-constexpr std::size_t kStageGroups = 16;   // 16 KiB of float32: stays in the first-level cache
-
 // Fills groups [begin, end) of the array, where the last group may be cut short by the array's end.
 // fill(first group, groups, buffer) makes the samples of whole groups.
 template <class Value, class Fill>

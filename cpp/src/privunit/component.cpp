@@ -36,8 +36,6 @@ UnlimitedNumber log_at_midpoint(WordSpan words) {
     return multiprecision::minus_log(multiprecision::known_uniform(low_end, kUniformBits).centre);
 }
 
-UnlimitedNumber exactly(double value) { return UnlimitedNumber::truncated(kUniformWords + multiprecision::kGuardLimbs, value); }
-
 // L / rate by a reciprocal: quotients of FixedPoint are fractions, and 1 / rate is one.
 UnlimitedNumber tail_at_midpoint(const Block& block, double threshold) {
     const UnlimitedNumber reciprocal = exactly(1.0) / exactly(alpha::proposal_rate(threshold));
@@ -72,6 +70,8 @@ bool is_accepted(const Component& attempt, double threshold) {
 }
 
 }  // namespace
+
+UnlimitedNumber exactly(double value) { return UnlimitedNumber::truncated(kUniformWords + multiprecision::kGuardLimbs, value); }
 
 void draw_components(const KeyStream& stream, PrivUnitLaw law, std::uint64_t group, std::size_t count, Component* components) {
     std::uint32_t pending = (1u << count) - 1;

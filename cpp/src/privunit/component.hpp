@@ -28,6 +28,9 @@ inline constexpr std::size_t kComponentRows = kGroupBlocks;   // rows whose bloc
 // alpha of rows 16 group to 16 group + count - 1 of a call, count at most 16.
 void draw_components(const KeyStream& stream, PrivUnitLaw law, std::uint64_t group, std::size_t count, Component* components);
 
+// A double among numbers at the midpoint of 224 bits.
+UnlimitedNumber exactly(double value);
+
 // alpha at the midpoint of all 224 bits of its uniforms.
 UnlimitedNumber component_at_midpoint(const Component& component, double threshold);
 

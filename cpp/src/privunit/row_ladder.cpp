@@ -27,8 +27,6 @@ UnlimitedNumber normal_at_midpoint(const KeyStream& stream, std::uint64_t sample
     return multiprecision::gaussian_bracket<UnlimitedNumber>(radius, angle, word >= kPairs, 0.0, 1.0).centre;
 }
 
-UnlimitedNumber exactly(double value) { return UnlimitedNumber::truncated(kUniformWords + multiprecision::kGuardLimbs, value); }
-
 }  // namespace
 
 RowLadder::RowLadder(const KeyStream& stream, const PrivUnitRow& row, double s)
