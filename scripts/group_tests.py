@@ -21,6 +21,12 @@ sys.path.insert(0, str(ROOT / "tests"))
 from groups import GROUPS, SENTINELS, group_of  # noqa: E402
 
 SLOW = 0.3  # seconds on two cores of a first-generation EPYC; half of that on a current processor
+# Their tests share what takes seconds to make: one quick test would bring it into `make test`.
+SHARING = re.compile(
+    r"tests/(training/test_distributed|receipts/test_verifiers_agree|serve/test_rewriting_mechanisms)\.py"
+    r"|studies/tests/(inverters/test_trained_inverter|personalize/test_personalize_study|evaluation/test_evaluation_study)\.py"
+    r"|studies/tests/retrieval/test_(run|report|figures)\.py"
+)
 # By what they need, whatever they take. Blocks of the documents meet all of the packages.
 PATHS = {
     "hosts": re.compile(r"tests/docs/test_blocks\.py::test_a_block_runs_when_pasted"),
@@ -66,7 +72,7 @@ def group(name, seconds, skipped, slim):
         needs_packages = not skipped and any(slim.get(part, (0, False))[1] for part in (name, name.split("::")[0]))
     if needs_packages:
         return "hosts"
-    return "slow" if seconds >= SLOW and name not in SENTINELS else None
+    return "slow" if (seconds >= SLOW or SHARING.match(name)) and name not in SENTINELS else None
 
 
 def whole(groups, place, tests):

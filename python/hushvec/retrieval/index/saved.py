@@ -29,7 +29,7 @@ import numpy as np
 
 from hushvec import mechanisms
 from hushvec._native import _core
-from hushvec._util import validate
+from hushvec._util import lines, validate
 from hushvec._util.publish import private_file, private_folder, published_bytes, sync_folder
 from hushvec.receipts.labels import row_receipt
 from hushvec.release.charging import Budget
@@ -90,7 +90,7 @@ def load(
     without_budgets: bool,
 ) -> Content:
     """Read an index, as `PrivateIndex.load`; budgets are by side, each with the name of its argument."""
-    manifest = _manifest(folder)
+    manifest = lines.manifest(folder, MANIFEST, "index", INDEX_FORMAT)
     try:
         parts = {kind: _verified(folder, entry) for kind, entry in manifest["files"].items()}
         projection = None if "projection" not in parts else mechanisms.PublicProjection.load(parts["projection"])
@@ -164,19 +164,6 @@ def _take_up(store: Any, saved: Any, ids: RowIds, documents: Documents) -> None:
 def _is_ours(name: str) -> bool:
     beside = (f".{MANIFEST}.", ".projection-", ".documents_codebook-", ".queries_codebook-")
     return bool(_OURS.fullmatch(name)) or name == MANIFEST or name.startswith(beside)
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise ValueError(f"{folder} holds no index: {MANIFEST} is missing")
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} cannot be read as JSON: {error}") from None
-    if not isinstance(manifest, dict) or manifest.get("index_format") != INDEX_FORMAT:
-        raise ValueError(f"{path} must be an index of format {INDEX_FORMAT}")
-    return manifest
 
 
 def _verified(folder: Path, entry: Mapping[str, Any]) -> Path:

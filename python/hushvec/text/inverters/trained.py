@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util import validate
+from hushvec._util import lines, validate
 from hushvec.embedders.checkpoints import CONFIG_FILE, chosen_device
 from hushvec.mechanisms import Mechanism, PublicProjection
 from hushvec.text.corpus import checked_rows
@@ -27,16 +26,7 @@ RUN_FORMAT = 1
 
 def read_run(folder: Path) -> dict[str, Any]:
     """The content of run.json."""
-    path = folder / RUN_FILE
-    if not path.is_file():
-        raise ValueError(f"{folder} holds no training run: {RUN_FILE} is missing")
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} cannot be read as JSON: {error}") from None
-    if not isinstance(said, dict) or said.get("run_format") != RUN_FORMAT:
-        raise ValueError(f"{path} must be a run of format {RUN_FORMAT}")
-    return said
+    return lines.manifest(folder, RUN_FILE, "training run", RUN_FORMAT)
 
 
 class TrainedInverter:
