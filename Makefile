@@ -116,7 +116,7 @@ lint: .venv-test/packages
 # all of them imports every library that hushvec works with.
 QUICK = -m "not alone and not hosts and not site and not device_code and not slow" $$($(BIN)/python tests/groups.py quick)
 test:
-	$(MAKE) --jobs=2 .venv-test/installed native-quick lint wheel bytecode
+	$(MAKE) --jobs=3 .venv-test/installed native-quick lint wheel bytecode
 	$(PYTEST) $(QUICK)
 
 # What tests import is compiled once, while one processor checks types, and not by each of pytest's workers at the same time.
