@@ -34,7 +34,7 @@ PYTHONPATH=$site "$python" -m pytest -p no:cacheprovider --numprocesses auto --m
   --deselect tests/cli/test_cli_privatize.py::test_a_full_disk_leaves_nothing \
   --deselect tests/budget/test_processes.py::test_an_interrupt_in_the_middle_leaves_the_ledger_sound \
   --cov=hushvec --cov-report=term:skip-covered --cov-report="html:$build/html/python" "$@" || echo "some tests failed: the figures are of those that ran"
-# A line of a template counts once, whichever instruction set ran it: this machine has not all of them.
+# A line of a template counts once, whichever instruction set ran it: no machine has all of them.
 gcovr --merge-lines --root . --object-directory "$build" --filter 'cpp/' --filter 'cuda/' --filter 'python/bindings/' --exclude 'cpp/tools/' \
   --gcov-ignore-parse-errors=negative_hits.warn_once_per_file --gcov-suspicious-hits-threshold 0 \
   --html-details "$build/html/cpp.html" --print-summary

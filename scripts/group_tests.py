@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from groups import GROUPS, SENTINELS, group_of  # noqa: E402
 
-SLOW = 0.3  # seconds on two cores of a first-generation EPYC; half of that on a current processor
+SLOW = 0.3  # seconds on two cores of a first-generation EPYC
 # Their tests share what takes seconds to make: one quick test would bring it into `make test`.
 SHARING = re.compile(
     r"tests/(training/test_distributed|receipts/test_verifiers_agree|serve/test_rewriting_mechanisms)\.py"

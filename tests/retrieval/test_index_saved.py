@@ -167,7 +167,7 @@ def test_a_folder_that_is_no_index_is_left_alone(tmp_path):
     ("spoil", "message"),
     [
         (lambda folder: (folder / "index.json").write_text("{"), "cannot be read as JSON"),
-        (lambda folder: (folder / "index.json").write_text('{"index_format": 2}'), "must have index_format 1"),
+        (lambda folder: (folder / "index.json").write_text('{"index_format": 2}'), "must be an index of format 1"),
         (lambda folder: (folder / "index.json").write_text("[" * 100_000), "cannot be read as JSON"),
         (lambda folder: (folder / "index.json").write_text('{"index_format": 1}'), "does not describe an index"),
         (lambda folder: next(folder.glob("rows-*")).unlink(), "is incomplete: rows-.* is missing"),

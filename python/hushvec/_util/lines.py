@@ -115,18 +115,20 @@ def copied_fields(fields: dict[str, Any], keys: Iterable[str], where: str) -> di
 def manifest(folder: Path, file: str, kind: str, version: int) -> dict[str, Any]:
     """The JSON file that says what a saved folder holds: an object whose `<first word of the file's name>_format` is `version`.
 
+    `kind` comes with its article: "an index".
+
     Raises:
         ValueError: it is missing, cannot be read, or has another format.
     """
     path, key = folder / file, f"{file.partition('.')[0]}_format"
     if not path.is_file():
-        raise ValueError(f"{folder} holds no {kind}: {file} is missing")
+        raise ValueError(f"{folder} holds no {kind.partition(' ')[2]}: {file} is missing")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(content, dict) or content.get(key) != version:
-        raise ValueError(f"{path} must have {key} {version}")
+        raise ValueError(f"{path} must be {kind} of format {version}")
     return content
 
 

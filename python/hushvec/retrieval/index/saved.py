@@ -90,7 +90,7 @@ def load(
     without_budgets: bool,
 ) -> Content:
     """Read an index, as `PrivateIndex.load`; budgets are by side, each with the name of its argument."""
-    manifest = lines.manifest(folder, MANIFEST, "index", INDEX_FORMAT)
+    manifest = lines.manifest(folder, MANIFEST, "an index", INDEX_FORMAT)
     try:
         parts = {kind: _verified(folder, entry) for kind, entry in manifest["files"].items()}
         projection = None if "projection" not in parts else mechanisms.PublicProjection.load(parts["projection"])

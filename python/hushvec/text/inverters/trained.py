@@ -26,7 +26,7 @@ RUN_FORMAT = 1
 
 def read_run(folder: Path) -> dict[str, Any]:
     """The content of run.json."""
-    return lines.manifest(folder, RUN_FILE, "training run", RUN_FORMAT)
+    return lines.manifest(folder, RUN_FILE, "a training run", RUN_FORMAT)
 
 
 class TrainedInverter:
