@@ -29,7 +29,7 @@ KNOWN = {
     ),
 }
 # Parts of names of our own, and methods that Python and notebooks document.
-OURS = {"_asdict", "_core", "_cuda", "_repr_html_", "_row_of", "_ci_lower", "_ci_upper", "_hnsw", "_token_id"}
+OURS = {"_asdict", "_core", "_cuda", "_repr_html_", "_row_of", "_ci_lower", "_ci_upper", "_hnsw", "_token_id", "_format"}
 _PRIVATE = re.compile(r"_[A-Za-z]\w*")
 
 
