@@ -38,6 +38,17 @@ void add(ClippedSum& sum, const py::sequence& parts) {
     sum.add(views);
 }
 
+void add_grouped(ClippedSum& sum, py::handle rows, const py::array_t<std::uint32_t, py::array::c_style>& groups) {
+    const ArrayArgument argument = array_argument(rows, "rows");
+    if (argument.one_dimensional) throw py::value_error("rows must have 2 dimensions, got 1");
+    if (groups.ndim() != 1 || static_cast<std::size_t>(groups.size()) != argument.view.rows) {
+        throw py::value_error("groups must have " + std::to_string(argument.view.rows) + " elements, one for each row");
+    }
+    const std::uint32_t* of_rows = groups.data();
+    const py::gil_scoped_release unlocked;
+    sum.add_grouped(argument.view, of_rows);
+}
+
 // out[p] has the length of part p, flat float32 memory.
 void release(ClippedSum& sum, const py::sequence& out, py::handle source) {
     std::vector<ArrayArgument> arguments;
@@ -84,6 +95,17 @@ void replace(ClippedSum& sum, std::size_t rows, const std::vector<py::array_t<do
     sum.replace(rows, copies);
 }
 
+py::array_t<double> release_whole(const py::array_t<std::int64_t, py::array::c_style>& sums, double unit, double sigma, py::handle source) {
+    py::array_t<double> out(sums.size());
+    const std::int64_t* from = sums.data();
+    double* to = out.mutable_data();
+    const auto count = static_cast<std::size_t>(sums.size());
+    const WipedStream stream = reserve_from(source);
+    const py::gil_scoped_release unlocked;
+    release_whole_sums(from, count, unit, sigma, stream, to);
+    return out;
+}
+
 }  // namespace
 
 void bind_clipped_sum(py::module_& module) {
@@ -93,12 +115,14 @@ void bind_clipped_sum(py::module_& module) {
              }),
              py::arg("columns"), py::arg("clip_norm"), py::arg("sigma"), py::arg("most_rows"), py::arg("clipping"), InFloatModes())
         .def("add", &add, py::arg("parts"), InFloatModes())
+        .def("add_grouped", &add_grouped, py::arg("rows"), py::arg("groups"), InFloatModes())
         .def("release", &release, py::arg("out"), py::arg("source"), InFloatModes())
         .def("_units", &units, InFloatModes())
         .def("_replace", &replace, py::arg("rows"), py::arg("units"), InFloatModes())
         .def("reset", &ClippedSum::reset)
         .def_property_readonly("rows", &ClippedSum::rows)
         .def_property_readonly("corrected_rows", &ClippedSum::corrected_rows);
+    define(module, "release_whole_sums", &release_whole, py::arg("sums"), py::arg("unit"), py::arg("sigma"), py::arg("source"));
     define(module, "sum_unit", &sum_unit, py::arg("clip_norm"));
 }
 

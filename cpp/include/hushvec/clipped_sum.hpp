@@ -48,6 +48,10 @@ public:
     // nothing has changed.
     void add(const std::vector<MatrixView>& parts);
 
+    // Rows that are 0 but in one part: row i is that of part groups[i]. All parts have one length, at most 2^17; the scales are exact ones.
+    // Throws as add.
+    void add_grouped(const MatrixView& rows, const std::uint32_t* groups);
+
     std::size_t rows() const { return rows_; }
     std::size_t corrected_rows() const { return corrected_rows_; }   // rows whose guess was wrong, since the last release
     std::size_t parts() const { return columns_.size(); }
@@ -69,6 +73,7 @@ public:
     void replace(std::size_t rows, const std::vector<std::vector<double>>& units);
 
 private:
+    void require_room(std::size_t rows) const;
     void add_exactly(const std::vector<MatrixView>& parts);
     void add_estimated(const std::vector<MatrixView>& parts);
 
@@ -82,5 +87,9 @@ private:
     std::size_t rows_ = 0;
     std::size_t corrected_rows_ = 0;
 };
+
+// out[i] = g round(sums[i] unit / g + sigma / g Z_i), exactly rounded: docs/format.md section 7. unit is a power of two, |sums[i]| at most
+// 2^62. Throws std::invalid_argument unless unit / g is in [2^-53, 1].
+void release_whole_sums(const std::int64_t* sums, std::size_t count, double unit, double sigma, const KeyStream& stream, double* out);
 
 }  // namespace hushvec

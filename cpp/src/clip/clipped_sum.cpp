@@ -1,5 +1,6 @@
 #include "hushvec/clipped_sum.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <string>
@@ -104,11 +105,7 @@ void ClippedSum::add(const std::vector<MatrixView>& parts) {
         throw std::invalid_argument("parts[" + std::to_string(part) + "] must have shape " + shape(rows, columns_[part]) + ", got " +
                                     shape(parts[part].rows, parts[part].columns));
     }
-    if (rows == 0) throw std::invalid_argument("parts must have at least 1 row, got 0");
-    if (rows > most_rows_ - rows_) {
-        throw std::invalid_argument("rows of the sum must be <= most_rows = " + std::to_string(most_rows_) + ", got " + std::to_string(rows_) +
-                                    " + " + std::to_string(rows));
-    }
+    require_room(rows);
     sums_->make_room(rows_ + rows, rows_ > 0);
     if (clipping_ == Clipping::estimated && !has_float64(parts)) {
         add_estimated(parts);
@@ -116,6 +113,30 @@ void ClippedSum::add(const std::vector<MatrixView>& parts) {
         add_exactly(parts);
     }
     rows_ += rows;
+}
+
+void ClippedSum::add_grouped(const MatrixView& rows, const std::uint32_t* groups) {
+    for (const std::size_t columns : columns_) {
+        if (columns == rows.columns) continue;
+        throw std::invalid_argument("rows must have " + std::to_string(columns) + " columns, got " + std::to_string(rows.columns));
+    }
+    if (!are_short({rows})) throw std::invalid_argument("rows must have at most 2^17 columns, got " + std::to_string(rows.columns));
+    for (std::size_t row = 0; row < rows.rows; ++row) {
+        if (groups[row] < columns_.size()) continue;
+        throw std::invalid_argument("groups must be below " + std::to_string(columns_.size()) + ", got " + std::to_string(groups[row]));
+    }
+    require_room(rows.rows);
+    sums_->make_room(std::max(rows_ + rows.rows, kRowsInOneSum + 1), rows_ > 0);
+    put_grouped_rows(rows, groups, columns_.size(), clip_norm_, {*sums_, unit_}, rows_ > 0 ? Put::add : Put::store);
+    rows_ += rows.rows;
+}
+
+void ClippedSum::require_room(std::size_t rows) const {
+    if (rows == 0) throw std::invalid_argument("parts must have at least 1 row, got 0");
+    if (rows > most_rows_ - rows_) {
+        throw std::invalid_argument("rows of the sum must be <= most_rows = " + std::to_string(most_rows_) + ", got " + std::to_string(rows_) +
+                                    " + " + std::to_string(rows));
+    }
 }
 
 void ClippedSum::add_exactly(const std::vector<MatrixView>& parts) {

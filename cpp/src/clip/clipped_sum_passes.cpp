@@ -192,22 +192,96 @@ private:
     ScaledRows block_;
 };
 
+// The sums by group of a thread's share of the rows.
+class GroupedRowsSum {
+public:
+    GroupedRowsSum(const std::vector<MatrixView>& rows, const std::uint32_t* groups, std::size_t group_count, double clip_norm, double unit)
+        : groups_(groups), columns_(rows[0].columns), runs_(cut_columns(rows, kRun)), scales_(rows, clip_norm), adder_(rows, unit),
+          some_(std::vector<std::size_t>(group_count, columns_)), all_(std::vector<std::size_t>(group_count, columns_)), some_rows_(group_count),
+          at_once_(std::clamp<std::size_t>(kBlockElements / std::max<std::size_t>(1, columns_), kFewestAtOnce, kRowsInOneSum)),
+          fetches_next_(at_once_ * columns_ <= kFetchedElements) {
+        some_.clear();
+        all_.make_room(kMostRowsOfASum, false);
+        all_.clear();
+    }
+
+    // Throws NonFinitePart.
+    void add(std::size_t begin, std::size_t end) {
+        for (; begin < end; begin += block_.size()) {
+            block_.rows.resize(std::min(at_once_, end - begin));
+            std::iota(block_.rows.begin(), block_.rows.end(), begin);
+            scales_.find(block_.rows, block_.scales, fetches_next_);
+            order_by_group(begin);
+            for (std::size_t first = 0; first < block_.size();) {
+                const std::uint32_t group = groups_[ordered_.rows[first]];
+                std::size_t last = first + 1;
+                while (last < block_.size() && groups_[ordered_.rows[last]] == group) ++last;
+                add_to(group, first, last - first);
+                first = last;
+            }
+            has_rows_ = true;
+        }
+    }
+
+    void put_into(UnitSums& sums, Put put) {
+        for (std::size_t group = 0; group < some_rows_.size(); ++group) join(group);
+        sums.put(all_, put);
+    }
+
+    bool has_rows() const { return has_rows_; }
+
+private:
+    void order_by_group(std::size_t begin) {
+        order_.resize(block_.size());
+        std::iota(order_.begin(), order_.end(), std::uint32_t{0});
+        std::sort(order_.begin(), order_.end(), [&](std::uint32_t one, std::uint32_t other) { return groups_[begin + one] < groups_[begin + other]; });
+        ordered_.rows.clear();
+        ordered_.scales.clear();
+        for (const std::uint32_t place : order_) ordered_.push(block_.rows[place], block_.scales[place]);
+    }
+
+    void add_to(std::uint32_t group, std::size_t first, std::size_t count) {
+        if (some_rows_[group] + count > kRowsInOneSum) join(group);
+        for (const Columns& run : runs_) adder_.add(run, ordered_, first, count, some_.integers(group) + run.first, nullptr, fetches_next_);
+        some_rows_[group] += count;
+    }
+
+    void join(std::size_t group) {
+        if (some_rows_[group] == 0) return;
+        all_.put(group, 0, some_.integers(group), padded(columns_), Put::add);
+        std::fill_n(some_.integers(group), padded(columns_), 0u);
+        some_rows_[group] = 0;
+    }
+
+    const std::uint32_t* groups_;
+    std::size_t columns_;
+    std::vector<Columns> runs_;
+    RowScales scales_;
+    RowAdder adder_;
+    UnitSums some_;   // of at most kRowsInOneSum rows of each group that are not in all_ yet
+    UnitSums all_;
+    std::vector<std::size_t> some_rows_;
+    std::size_t at_once_;
+    bool fetches_next_;
+    bool has_rows_ = false;
+    ScaledRows block_, ordered_;
+    std::vector<std::uint32_t> order_;
+};
+
 struct Failure {
     std::size_t row = std::numeric_limits<std::size_t>::max();
     std::exception_ptr error;
 };
 
-}  // namespace
-
-bool are_short(const std::vector<MatrixView>& parts) { return columns_of(parts) <= kShortColumns; }
-
-void put_short_rows(const std::vector<MatrixView>& parts, double clip_norm, const Sums& sums, Put put) {
+// Each thread sums a share of the rows, which `make_share` makes; the shares go into the sums when all of them are there.
+template <class MakeShare>
+void put_shares(const std::vector<MatrixView>& parts, MakeShare make_share, const Sums& sums, Put put) {
     std::mutex mutex;
-    std::vector<std::unique_ptr<ShortRowsSum>> shares;
+    std::vector<decltype(make_share())> shares;
     Failure first;
     parallel_ranges(parts[0].rows, columns_of(parts) / kElementsOfASample, [&] {
         const std::lock_guard<std::mutex> lock(mutex);
-        shares.push_back(std::make_unique<ShortRowsSum>(parts, clip_norm, sums.unit));
+        shares.push_back(make_share());
         return [&, share = shares.back().get()](std::size_t begin, std::size_t end) {
             try {
                 share->add(begin, end);
@@ -223,6 +297,19 @@ void put_short_rows(const std::vector<MatrixView>& parts, double clip_norm, cons
         share->put_into(sums.units, put);
         if (put == Put::store) put = Put::add;
     }
+}
+
+}  // namespace
+
+bool are_short(const std::vector<MatrixView>& parts) { return columns_of(parts) <= kShortColumns; }
+
+void put_short_rows(const std::vector<MatrixView>& parts, double clip_norm, const Sums& sums, Put put) {
+    put_shares(parts, [&] { return std::make_unique<ShortRowsSum>(parts, clip_norm, sums.unit); }, sums, put);
+}
+
+void put_grouped_rows(const MatrixView& rows, const std::uint32_t* groups, std::size_t group_count, double clip_norm, const Sums& sums, Put put) {
+    const std::vector<MatrixView> parts = {rows};
+    put_shares(parts, [&] { return std::make_unique<GroupedRowsSum>(parts, groups, group_count, clip_norm, sums.unit); }, sums, put);
 }
 
 }  // namespace hushvec

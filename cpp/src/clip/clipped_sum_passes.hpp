@@ -43,4 +43,8 @@ bool are_short(const std::vector<MatrixView>& parts);
 // Puts short rows by their exact scales, in one reading of memory. Throws NonFinitePart, and then the sums are as they were.
 void put_short_rows(const std::vector<MatrixView>& parts, double clip_norm, const Sums& sums, Put put);
 
+// Puts each of some short rows into the part that groups[row] names, by its exact scale. The sums have room for more than kRowsInOneSum
+// rows. Throws NonFinitePart, and then they are as they were.
+void put_grouped_rows(const MatrixView& rows, const std::uint32_t* groups, std::size_t group_count, double clip_norm, const Sums& sums, Put put);
+
 }  // namespace hushvec

@@ -94,7 +94,57 @@ private:
     LineVector<double> elements_;
 };
 
+// Whole sums of one thread: whole grids are taken off, the rest is rounded with its noise, and they are put back.
+class WholeSumsWorker {
+public:
+    WholeSumsWorker(const std::int64_t* sums, std::size_t count, int shift, const KeyStream& stream, ExactGrid grid, double* out)
+        : sums_(sums), count_(count), shift_(shift), grid_(grid.grid), kernel_{stream, Law::gaussian, in_grid_units(grid), 0}, out_(out),
+          rest_(kElementsAtOnce), whole_(kElementsAtOnce), rounded_(kElementsAtOnce) {}
+
+    void operator()(std::size_t begin, std::size_t end) {
+        double one[kRunScales];
+        std::fill_n(one, kRunScales, 1.0);
+        for (std::size_t group = begin; group < end; group += kGroupsAtOnce) {
+            const std::size_t groups = std::min(kGroupsAtOnce, end - group);
+            const std::size_t first = group * kGroupSamples;
+            const std::size_t samples = std::min(groups * kGroupSamples, count_ - first);
+            std::fill(rest_.data() + samples, rest_.data() + groups * kGroupSamples, 0.0);
+            const std::int64_t half = shift_ > 0 ? std::int64_t{1} << (shift_ - 1) : 0;
+            for (std::size_t i = 0; i < samples; ++i) {
+                whole_[i] = (sums_[first + i] + half) >> shift_;
+                rest_[i] = std::ldexp(static_cast<double>(sums_[first + i] - (whole_[i] << shift_)), -shift_);
+            }
+            kernel_(NoiseRun<double>{group, groups, rest_.data(), one, 0, rounded_.data(), 0});
+            for (std::size_t i = 0; i < samples; ++i) {
+                out_[first + i] = static_cast<double>(whole_[i] + static_cast<std::int64_t>(rounded_[i])) * grid_;
+            }
+        }
+    }
+
+private:
+    const std::int64_t* sums_;
+    std::size_t count_;
+    int shift_;   // the unit is the grid times 2^-shift
+    double grid_;
+    RunKernel kernel_;
+    double* out_;
+    LineVector<double> rest_;
+    LineVector<std::int64_t> whole_;
+    LineVector<float> rounded_;
+};
+
 }  // namespace
+
+void release_whole_sums(const std::int64_t* sums, std::size_t count, double unit, double sigma, const KeyStream& stream, double* out) {
+    constexpr int kMostBitsOfRest = 53;
+    const ExactGrid grid = exact_grid(sigma, sigma);
+    const int shift = std::ilogb(grid.grid) - std::ilogb(unit);
+    if (shift < 0 || shift > kMostBitsOfRest) {
+        throw std::invalid_argument("sigma must be in [2^6, 2^59] units of the sum, got " + std::to_string(sigma / unit));
+    }
+    const std::size_t groups = (count + kGroupSamples - 1) / kGroupSamples;
+    parallel_ranges(groups, kGroupSamples, [&] { return WholeSumsWorker(sums, count, shift, stream, grid, out); });
+}
 
 void ClippedSum::release(std::size_t part, const KeyStream& stream, float* out) {
     if (rows_ == 0) sums_->clear();

@@ -229,6 +229,75 @@ void short_rows() {
     set_num_threads(0);
 }
 
+// The sum of a group is that of its rows alone, for any number of threads; a group may have no rows, one, or more than int32 holds.
+void grouped_rows() {
+    constexpr std::size_t rows = 700, columns = 1001, groups = 5;
+    std::vector<float> x = rows_of(rows, columns, 0.3);
+    const MatrixView all = view_of(x, rows, columns);
+    std::vector<std::uint32_t> group_of(rows);
+    for (std::size_t row = 0; row < rows; ++row) group_of[row] = row == 3 ? 1 : row % 7 < 3 ? 2
+                                                                                            : 4;
+    std::vector<std::vector<double>> expected;
+    for (std::uint32_t group = 0; group < groups; ++group) {
+        ClippedSum alone({columns}, kClipNorm, 0.0, rows, Clipping::exact);
+        for (std::size_t row = 0; row < rows; ++row) {
+            if (group_of[row] == group) alone.add({rows_from(all, row, 1)});
+        }
+        expected.push_back(alone.units(0));
+    }
+    for (const std::size_t threads : {std::size_t{1}, std::size_t{3}}) {
+        set_num_threads(threads);
+        for (const std::size_t cut : {std::size_t{0}, std::size_t{1}, std::size_t{333}}) {
+            ClippedSum sum(std::vector<std::size_t>(groups, columns), kClipNorm, 0.0, rows, Clipping::exact);
+            if (cut > 0) sum.add_grouped(rows_from(all, 0, cut), group_of.data());
+            std::vector<float> bad = x;
+            bad[500 * columns + 9] = std::numeric_limits<float>::infinity();
+            check(refuses([&] { sum.add_grouped(rows_from(view_of(bad, rows, columns), cut, rows - cut), group_of.data()); },
+                          "parts[0] must be finite, got inf in row " + std::to_string(500 - cut)),
+                  "a grouped row with Inf");
+            sum.add_grouped(rows_from(all, cut, rows - cut), group_of.data() + cut);
+            for (std::size_t group = 0; group < groups; ++group) {
+                check(sum.units(group) == expected[group], "group " + std::to_string(group) + " on " + std::to_string(threads) + " threads");
+            }
+        }
+    }
+    set_num_threads(0);
+    ClippedSum sum({columns, columns}, kClipNorm, 0.0, rows, Clipping::exact);
+    check(refuses([&] { sum.add_grouped(all, group_of.data()); }, "groups must be below 2, got 2"), "a group that is not there");
+    ClippedSum narrow({columns, 7}, kClipNorm, 0.0, rows, Clipping::exact);
+    check(refuses([&] { narrow.add_grouped(all, group_of.data()); }, "rows must have 7 columns, got 1001"), "parts of two lengths");
+}
+
+// A whole sum s comes out as g round(s unit / g + s Z): the noise is that of index i, whatever the sum, and large sums lose no unit.
+void whole_sums() {
+    constexpr std::size_t count = 1000;
+    constexpr double unit = 0x1p-25, sigma = 3.0, grid = 0x1p-5;
+    const KeyStream stream{};
+    std::vector<std::int64_t> sums(count, 0);
+    std::vector<double> noise(count), out(count);
+    release_whole_sums(sums.data(), count, unit, sigma, stream, noise.data());
+    const std::int64_t grids = std::int64_t{1} << 20;   // units
+    for (std::size_t i = 0; i < count; ++i) sums[i] = grids * (static_cast<std::int64_t>(i) - 500) * (i % 2 == 0 ? 1 : 1 << 20);
+    release_whole_sums(sums.data(), count, unit, sigma, stream, out.data());
+    for (std::size_t i = 0; i < count; ++i) {
+        check(out[i] - noise[i] == static_cast<double>(sums[i]) * unit, "whole grids pass through, sum " + std::to_string(i));
+        check(std::rint(noise[i] / grid) == noise[i] / grid && std::fabs(noise[i]) < 6 * sigma, "noise is on the grid");
+    }
+    for (std::size_t i = 0; i < count; ++i) sums[i] += i % 2 == 0 ? grids / 2 - 1 : -grids / 2;   // parts of a grid are rounded with the noise
+    std::vector<double> shifted(count);
+    release_whole_sums(sums.data(), count, unit, sigma, stream, shifted.data());
+    std::size_t moved = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const double step = (shifted[i] - out[i]) / grid;
+        check(step == 0 || step == (i % 2 == 0 ? 1 : -1), "a part of a grid moves the result by one at most");
+        moved += step != 0;
+    }
+    check(std::fabs(static_cast<double>(moved) - count / 2.0) < 6 * std::sqrt(count / 4.0), "half of a grid moves half of the results");
+    check(refuses([&] { release_whole_sums(sums.data(), count, 1.0, sigma, stream, out.data()); },
+                  "sigma must be in [2^6, 2^59] units of the sum, got 3.000000"),
+          "units that are not finer than the grid");
+}
+
 // A sample's noise is a function of its index: what is released of a part begins a longer part's release, however groups are taken
 // together, at the part's end or where a sum is large.
 void releases_begin_alike() {
@@ -316,6 +385,8 @@ int main() {
     sums_do_not_depend_on_the_way();
     many_rows();
     short_rows();
+    grouped_rows();
+    whole_sums();
     releases_begin_alike();
     parts_and_large_sums();
     refusals();
