@@ -17,7 +17,7 @@ import math
 import re
 import struct
 import sys
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, getcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -86,6 +86,14 @@ def sample_range(value):
     )
 
 
+def statistics(value):
+    return type(value) is list and 1 <= len(value) <= 64 and all(map(statistic, value))
+
+
+def statistic(value):
+    return type(value) is dict and set(value) == set(STATISTIC) and all(rule(value[name]) for name, rule in STATISTIC.items())
+
+
 positive, finite = number(lambda value: value > 0), number(lambda value: True)
 ROUNDS = {"aes256": 14, "chacha20": 20, "chacha12": 12, "chacha8": 8}
 RANGE = {"process": lambda value: text(value) and re.fullmatch("[0-9a-f]{32}", value) is not None, "first": whole(1), "last": whole(1)}
@@ -133,6 +141,16 @@ TRAINING = {
     "noise_multiplier": number(lambda value: value >= 0), "sigma": number(lambda value: value >= 0), "sensitivity": positive,
     "clip_norm": number(lambda value: 2.0**-100 <= value <= 2.0**100), "expected_batch_size": positive, "resumed": whole(0),
     "clipping": one_of("auto", "exact", "estimated", "batch"), "theorem": text, "grade": one_of("exact", "float"),
+}  # fmt: skip
+STATISTIC = {
+    "statistic": one_of("sums", "counts", "moments"), "purpose": text, "groups": whole(1), "dimension": whole(0),
+    "clip_norm": optional(number(lambda value: 2.0**-100 <= value <= 2.0**100)), "sigma": optional(positive),
+    "count_sigma": optional(positive),
+}  # fmt: skip
+AGGREGATE = {
+    **SHARED, "receipt_kind": one_of("aggregate"), "mechanism": one_of("gaussian"), "adjacency": one_of("add-remove", "replace-one"),
+    "rows_per_person": whole(1), "rows_bound": one_of("people", "promised"), "epsilon": number(lambda value: value >= 0),
+    "delta": number(lambda value: 0 < value < 1), "noise_multiplier": positive, "statistics": statistics, "rows": optional(whole(0)),
 }  # fmt: skip
 
 
@@ -233,9 +251,14 @@ def squared_sensitivity(receipt):
     return (2 * Fraction(receipt["clip_norm"])) ** 2 * factor
 
 
+def usable(parameter):
+    """Whether it is a float32 of the size that noise may have."""
+    return 2.0**-100 <= parameter <= 2.0**100 and struct.unpack("f", struct.pack("f", parameter))[0] == parameter
+
+
 def grid_faults(receipt, parameter):
     clip_norm, grid = Fraction(receipt["clip_norm"]), receipt["grid"]
-    if not 2.0**-100 <= parameter <= 2.0**100 or struct.unpack("f", struct.pack("f", parameter))[0] != parameter:
+    if not usable(parameter):
         yield "sigma or scale must be a float32 in [2^-100, 2^100]"
         return
     of_sigma = math.frexp(parameter)[1] - 1
@@ -313,8 +336,10 @@ def noise_faults(receipt, parameter):
 def gaussian_delta(epsilon, sigma, square):
     """delta of Balle and Wang (2018), theorem 8, for L2 sensitivity sqrt(square)."""
     s = Decimal(sigma) / decimal(square).sqrt()
-    a, b = 1 / (2 * s), Decimal(epsilon) * s
-    return log_upper_tail(b - a).exp() - (Decimal(epsilon) + log_upper_tail(b + a)).exp()
+    with localcontext() as context:
+        context.prec += max(0, s.adjusted())  # delta is about 1 / s of the two terms
+        a, b = 1 / (2 * s), Decimal(epsilon) * s
+        return log_upper_tail(b - a).exp() - (Decimal(epsilon) + log_upper_tail(b + a)).exp()
 
 
 def privunit_epsilon(p, threshold):
@@ -335,7 +360,7 @@ def log_upper_tail(x):
         return -x * x / 2 - LN_SQRT_2PI - value.ln()
     # P(0 < N < x) = phi(0) (x - x^3/6 + x^5/40 - ...): at x = 6 the terms reach 1e7, which 60 digits have room for
     term, total, n = x, x, 0
-    while abs(term) > Decimal(10) ** -58:
+    while abs(term) > Decimal(10) ** (2 - getcontext().prec):
         n += 1
         term = -term * x * x / (2 * n)
         total += term / (2 * n + 1)
@@ -408,6 +433,46 @@ def report_epsilon(receipt, one, zero):
         return 2 * hashes * log_ratio(truth, other)
     q, p = truth * one + other * zero, other * one + truth * zero  # of 2^128
     return hashes * log_ratio(q * (WORDS**2 - p), p * (WORDS**2 - q))
+
+
+# ---- aggregates
+
+
+def aggregate_faults(receipt):
+    if receipt["rows"] is not None and not (receipt["adjacency"] == "replace-one" and receipt["rows_per_person"] == 1):
+        yield "rows must be null where their number is private"
+    if not all(map(consistent, receipt["statistics"])):
+        yield "a statistic has a field that its kind has not, lacks one that it has, or has noise that is no float32"
+        return
+    # In units of its noise, a person moves everything together by this length, the root of a sum of squares.
+    replaced = receipt["adjacency"] == "replace-one"
+    square = sum(squared_move(one, replaced) for one in receipt["statistics"]) * receipt["rows_per_person"] ** 2
+    if square * Fraction(receipt["noise_multiplier"]) ** 2 > 1:
+        yield "noise_multiplier is stated too large"
+    elif gaussian_delta(receipt["epsilon"], receipt["noise_multiplier"], Fraction(1)) > Decimal(receipt["delta"]):
+        yield "the noise gives a larger delta"
+
+
+def consistent(one):
+    kind, noises = one["statistic"], [one[name] for name in ("sigma", "count_sigma") if one[name] is not None]
+    has_rows = (one["dimension"] > 0, one["clip_norm"] is not None, one["sigma"] is not None)
+    fits = {
+        "sums": all(has_rows),
+        "counts": not any(has_rows) and one["count_sigma"] is not None,
+        "moments": all(has_rows) and one["count_sigma"] is None and one["groups"] == 1,
+    }
+    return fits[kind] and all(map(usable, noises))
+
+
+def squared_move(one, replaced):
+    """How far one row moves a statistic: its own appearance, or the farther of a move within a group and one between groups."""
+    of_count = Fraction(1, 1) / Fraction(one["count_sigma"]) ** 2 if one["count_sigma"] is not None else Fraction(0)
+    length = Fraction(one["clip_norm"] or 0) / Fraction(one["sigma"] or 1)
+    if one["statistic"] == "moments":  # |xx' - yy'|^2 = |x|^4 + |y|^4 - 2 <x, y>^2
+        appears = (length * Fraction(one["clip_norm"])) ** 2
+        return appears + appears if replaced else appears
+    appears, within = length**2 + of_count, (length + length) ** 2
+    return max(within, appears + appears) if replaced else appears
 
 
 # ---- training
@@ -649,6 +714,11 @@ def selection_rho(receipt):
     return decimal(receipt["selections"] * receipt["picks"] * Fraction(receipt["epsilon_per_pick"]) ** 2 / 8)
 
 
+def aggregate_rho(receipt):
+    """Of one Gaussian of this multiplier, which all statistics together are no worse than."""
+    return decimal(1 / (2 * Fraction(receipt["noise_multiplier"]) ** 2))
+
+
 def training_rho(receipt):
     if receipt["steps"] == 0:
         return Decimal(0)  # without noise, too: there is nothing to divide by
@@ -661,6 +731,7 @@ KINDS = {
     "selection": (SELECTION, selection_faults, selection_rho),
     "reports": (REPORTS, report_faults, pure_rho),
     "training": (TRAINING, training_faults, training_rho),
+    "aggregate": (AGGREGATE, aggregate_faults, aggregate_rho),
 }
 
 

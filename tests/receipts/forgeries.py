@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 import types
+from fractions import Fraction
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -13,9 +14,11 @@ import numpy as np
 import hushvec as hv
 from collect.surveys import vocabulary
 from hushvec._native import _core
+from hushvec._util.rounding import float32_up, fraction_down
 from hushvec.accounting import compose
 from hushvec.collect import BloomFilter, Memo
 from hushvec.noise.calibration import gaussian_epsilon
+from hushvec.receipts.aggregates import AggregateReceipt, AggregateStatistic, squared_mu
 from hushvec.receipts.selections import SelectionReceipt
 from hushvec.receipts.training import TrainingReceipt, sensitivity_factor
 from hushvec.release.charging import entry_of_charge
@@ -75,7 +78,9 @@ def _paid_by(budget):
     )  # fmt: skip
     receipts.append(dataclasses.replace(selection, charge=entry_of_charge(budget, 3.0, 0.0, selection.loss.rho, "search")))
     for settings in ({}, {"adjacency": "replace-one"}, {"clipping": "batch"}, {"grade": "float", "is_dp_claim": False}):
-        receipts.append(_paid_training(budget, training_receipt(**settings)))
+        receipts.append(_paid(budget, training_receipt(**settings), "training"))
+    for settings in ({}, {"statistics": (SUMS, MOMENTS)}, {"adjacency": "replace-one", "rows": 10_003}, {"rows_per_person": 3}):
+        receipts.append(_paid(budget, aggregate_receipt(**settings), "aggregates"))
     return [json.loads(receipt.to_json()) for receipt in receipts], json.loads(json.dumps(budget.export()))
 
 
@@ -94,14 +99,44 @@ def training_receipt(**settings):
     return dataclasses.replace(receipt, epsilon=compose([receipt], delta=receipt.delta).epsilon)
 
 
-def _paid_training(budget, receipt):
-    return dataclasses.replace(receipt, charge=entry_of_charge(budget, receipt.epsilon, receipt.delta, receipt.rho, "training"))
+SUMS = AggregateStatistic(
+    statistic="sums", purpose="sums of each class", groups=77, dimension=384, clip_norm=1.0, sigma=4.25, count_sigma=12.0
+)
+COUNTS = AggregateStatistic(statistic="counts", purpose="people of each class", groups=77, dimension=0, count_sigma=9.5)
+MOMENTS = AggregateStatistic(statistic="moments", purpose="second moments", groups=1, dimension=384, clip_norm=0.5, sigma=3.5)
 
 
-def forged_receipt(seed):
-    """The text of a receipt, one in twenty as it was issued."""
+def aggregate_receipt(**settings):
+    """Of class sums with counts, and counts, unless told otherwise; the multiplier and epsilon are what they give."""
+    fields = {
+        "adjacency": "add-remove", "rows_per_person": 1, "rows_bound": "people", "delta": 1e-5, "statistics": (SUMS, COUNTS),
+        "rows": None, "grade": "exact", "key_source": "os", "cipher": "chacha20", "rounds": 20, "format_version": 1,
+        "is_dp_claim": True, "library_version": hv.__version__, **settings,
+    }  # fmt: skip
+    square = squared_mu(fields["statistics"], fields["adjacency"], fields["rows_per_person"])
+    multiplier = fields.pop("noise_multiplier", _inverse_root(square))
+    epsilon = fields.pop("epsilon", None)
+    if epsilon is None:
+        epsilon = gaussian_epsilon(fields["delta"], multiplier)
+    return AggregateReceipt(**fields, noise_multiplier=multiplier, epsilon=epsilon)
+
+
+def _inverse_root(square):
+    """The largest float that is at most 1 / sqrt(square)."""
+    root = fraction_down(Fraction(math.isqrt(2**800 * square.denominator // square.numerator), 2**400))
+    above = math.nextafter(root, math.inf)
+    return above if Fraction(above) ** 2 * square <= 1 else root
+
+
+def _paid(budget, receipt, purpose):
+    return dataclasses.replace(receipt, charge=entry_of_charge(budget, receipt.epsilon, receipt.delta, receipt.rho, purpose))
+
+
+def forged_receipt(seed, kind=None):
+    """The text of a receipt, one in twenty as it was issued; of any kind, or of one."""
     rng = np.random.default_rng((17, seed))
     receipts, _ = genuine()[rng.integers(2)]
+    receipts = [receipt for receipt in receipts if kind in (None, receipt.get("receipt_kind"))]
     receipt = copy.deepcopy(receipts[rng.integers(len(receipts))])
     if rng.random() < 0.05:
         return json.dumps(receipt)
@@ -170,7 +205,8 @@ def _words(rng, receipt):
         "mechanism": "gaussian laplacian l2_laplace privunit empirical k_rr unary hadamard bloom randomized_response Gaussian",
         "per": "record release Record", "sensitivity_norm": "l1 l2 linf", "grade": "exact float EXACT", "key_source": "os seed OS",
         "dtype": "float32 float64 float16 bfloat16 float8 int8", "scores": "none uniform source all", "nonfinite": "raise zero",
-        "receipt_kind": "labels reports selection vectors training", "adjacency": "replace-one add-remove",
+        "receipt_kind": "labels reports selection vectors training aggregate", "adjacency": "replace-one add-remove",
+        "rows_bound": "people promised People",
         "clipping": "auto exact estimated batch none",
     }  # fmt: skip
     flags = [name for name, value in receipt.items() if isinstance(value, bool)]
@@ -198,6 +234,8 @@ def _law(rng, receipt):
         rows = receipt["rows"] if receipt["per"] == "release" else 1
         needed = rows * _core.privunit_epsilon(p, t) if (p * 2**53).is_integer() else 7.0
         return {**receipt, "cap_probability": p, "threshold": t, "epsilon": _pick(rng, [1e-6, 40.0, needed * _about_1(rng)])}
+    if receipt.get("receipt_kind") == "aggregate":
+        return _statistic(rng, receipt)
     if "truth_values" not in receipt:
         return _promise(rng, receipt)
     name = "cells" if "cells" in receipt else "label_count"
@@ -215,8 +253,71 @@ def _law(rng, receipt):
     return changed
 
 
+def _statistic(rng, receipt):
+    """One statistic changed: null where something is given, or given where there is null; another kind, clip norm or noise."""
+    statistics = receipt["statistics"]
+    if type(statistics) is not list or not all(type(one) is dict and one for one in statistics):
+        return _promise(rng, receipt)   # changed before
+    place = rng.integers(len(statistics))
+    one, name = statistics[place], _pick(rng, [*statistics[place], "clip_norm", "sigma", "count_sigma"])
+    values = {
+        "statistic": ["sums", "counts", "moments", "means"], "purpose": ["", "votes", "\x1b[2K", None, 1, "\ud800"],
+        "groups": [1, 1, 2, 0, 1.0, 2**63], "dimension": [0, 1, 384, -1, True, 2**63],
+    }  # fmt: skip
+    value = one[name]
+    near = []
+    if type(value) is float:
+        near = [2 * value, value / 2, math.nextafter(value, 0), float(np.float32(value * _about_1(rng)))]
+    odd = [None, None, 1.0, 4.0, 7, 0.1, 0.0, -1.0, 2.0**-100, 2.0**-101, 2.0**100, 2.0**101, "1", True]
+    changed = {**one, name: _pick(rng, values.get(name, [*near, *near, *odd]))}
+    others = [*statistics[:place], *statistics[place + 1 :]]
+    rest = {field: value for field, value in one.items() if field != name}
+    lists = [[*others, changed]] * 40 + [others, [*statistics, one], [*others, {**one, "surprise": 1}], [*others, rest]]
+    return {**receipt, "statistics": _pick(rng, [*lists, [one] * 64, [one] * 65, [*statistics, None], {"0": one}])}
+
+
+def _aggregates(rng, receipt):
+    """Other statistics, with a multiplier and an epsilon about what they give, or what a laxer sensitivity would."""
+    noise = [float(float32_up(Fraction(2.0 ** rng.uniform(-3, 6)))) for _ in range(2)]
+    if rng.random() < 0.1:
+        noise = [_pick(rng, [2.0**-100, 2.0**100, 0.1, 2.0**-60]) for _ in range(2)]
+    clip_norm = _pick(rng, [1.0, 1, 0.1, 0.75, 2.0, 2.0**-100, 2.0**100]) if rng.random() < 0.5 else 2.0 ** rng.uniform(-3, 3)
+    made = [
+        dataclasses.replace(SUMS, clip_norm=clip_norm, sigma=noise[0], count_sigma=_pick(rng, [None, noise[1]])),
+        dataclasses.replace(COUNTS, count_sigma=noise[0]),
+        dataclasses.replace(MOMENTS, clip_norm=clip_norm, sigma=noise[1]),
+    ]
+    statistics = [_pick(rng, made) for _ in range(rng.integers(1, 5))]
+    adjacency, rows = _pick(rng, ["add-remove", "replace-one"]), _pick(rng, [1, 1, 1, 2, 3, 2**40])
+    changed = {
+        "statistics": [dataclasses.asdict(one) for one in statistics], "adjacency": adjacency, "rows_per_person": rows,
+        "rows_bound": _pick(rng, ["people", "promised"]), "delta": _pick(rng, [1e-5, 1e-12, 1e-300, 0.5]),
+        "rows": _pick(rng, [None, None, 0, 10**6] if adjacency == "replace-one" and rows == 1 else [None] * 7 + [5]),
+    }  # fmt: skip
+    if not all(one.sigma is None or np.float32(one.sigma) == one.sigma for one in statistics) or 0.1 in noise:
+        return {**receipt, **changed}
+    # As stated; of the other adjacency; of one row; of C for 2 C; without the counts.
+    square = squared_mu(statistics, adjacency, rows)
+    without = [dataclasses.replace(one, count_sigma=None) for one in statistics if one.statistic == "sums"]
+    lax = [
+        squared_mu(statistics, "add-remove", rows), squared_mu(statistics, "replace-one", rows), square / rows**2, square / 4,
+        squared_mu(without, adjacency, rows) or square,
+    ]  # fmt: skip
+    multiplier = _inverse_root(square if rng.random() < 0.75 else _pick(rng, lax))
+    about = [multiplier, multiplier, math.nextafter(multiplier, math.inf), math.nextafter(multiplier, 0), multiplier * _about_1(rng)]
+    multiplier = _pick(rng, about)
+    if rng.random() < 0.2:
+        odd = [{"groups": 2}, {"count_sigma": 4.0}, {"count_sigma": None}, {"dimension": 0}, {"dimension": 3}, {"clip_norm": None}]
+        changed["statistics"][0] |= _pick(rng, odd)
+    epsilon = float(gaussian_epsilon(changed["delta"], multiplier))
+    epsilon = _pick(rng, [epsilon, epsilon, epsilon * (1 + 1e-9), epsilon * _about_1(rng)])
+    return {**receipt, **changed, "noise_multiplier": multiplier, "epsilon": epsilon if math.isfinite(epsilon) else 1e300}
+
+
 def _noise(rng, receipt):
     """Another sigma or scale on its grid or beside it, and an epsilon about what it gives."""
+    if receipt.get("receipt_kind") == "aggregate":
+        return _aggregates(rng, receipt)
     name = next((name for name in ("sigma", "scale") if isinstance(receipt.get(name), float)), None)
     if name is None:
         return _law(rng, receipt)

@@ -15,7 +15,7 @@ from hushvec.receipts.verify import receipt_from_dict
 from hushvec.release.labels import privatize_labels
 from hushvec.release.vectors import plan_release
 from hushvec.retrieval import PrivateIndex, ScoreNoise
-from receipts.forgeries import SCRIPT, genuine, module_of, training_receipt
+from receipts.forgeries import SCRIPT, aggregate_receipt, genuine, module_of, training_receipt
 
 CIPHERS = {"aes256": (14, 2), "chacha20": (20, 1), "chacha12": (12, 1), "chacha8": (8, 1)}
 ROWS = np.ones((4, 8), np.float32)
@@ -33,6 +33,7 @@ RELEASES = {
     "reports": lambda generator: vocabulary(30, 2.0, "k_rr").release("word1", generator=generator).receipt,
     "selection": selection,
 }
+WRITTEN = {"training": training_receipt, "aggregate": aggregate_receipt}
 
 
 def fields(receipt):
@@ -69,9 +70,9 @@ def test_a_seed_draws_from_chacha20_unless_told_otherwise():
 
 
 @pytest.mark.parametrize("cipher", CIPHERS)
-@pytest.mark.parametrize("kind", [*RELEASES, "training"])
+@pytest.mark.parametrize("kind", [*RELEASES, *WRITTEN])
 def test_rounds_and_format_version_must_be_those_of_the_cipher(kind, cipher, script):
-    receipt = training_receipt() if kind == "training" else RELEASES[kind](hv.Generator(cipher="chacha20"))
+    receipt = WRITTEN[kind]() if kind in WRITTEN else RELEASES[kind](hv.Generator(cipher="chacha20"))
     rounds, version = CIPHERS[cipher]
     changed = dataclasses.replace(receipt, cipher=cipher, rounds=rounds, format_version=version)
     assert hv.verify_receipt(changed).status == independent_status(script, changed.to_dict()) == "holds"
@@ -95,9 +96,9 @@ def test_the_name_of_another_cipher_alone_is_refused(other, script):
 
 
 @pytest.mark.parametrize("rounds", [20, 12, 8])
-@pytest.mark.parametrize("kind", [*RELEASES, "training"])
+@pytest.mark.parametrize("kind", [*RELEASES, *WRITTEN])
 def test_receipts_from_before_aes_name_chacha_by_its_rounds(kind, rounds, script):
-    receipt = training_receipt() if kind == "training" else RELEASES[kind](hv.Generator(cipher="chacha20"))
+    receipt = WRITTEN[kind]() if kind in WRITTEN else RELEASES[kind](hv.Generator(cipher="chacha20"))
     old = {name: value for name, value in receipt.to_dict().items() if name != "cipher"} | {"rounds": rounds}
     assert fields(receipt_from_dict(old)) == (f"chacha{rounds}", rounds, 1)
     assert hv.verify_receipt(old).status == independent_status(script, old) == "holds"

@@ -6,11 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from hushvec.receipts import LabelReceipt, Receipt, ReportReceipt, SelectionReceipt, TrainingReceipt
+from hushvec.receipts import (
+    AggregateReceipt,
+    AggregateStatistic,
+    LabelReceipt,
+    Receipt,
+    ReportReceipt,
+    SelectionReceipt,
+    TrainingReceipt,
+)
 from hushvec.receipts.base import LedgerEntry, rules_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "receipts.md").read_text(encoding="utf-8")
-KINDS = [Receipt, LabelReceipt, ReportReceipt, SelectionReceipt, TrainingReceipt]
+KINDS = [Receipt, LabelReceipt, ReportReceipt, SelectionReceipt, TrainingReceipt, AggregateReceipt, AggregateStatistic]
 
 
 @pytest.mark.parametrize("kind", [*KINDS, LedgerEntry])

@@ -17,7 +17,7 @@ from hushvec.errors import ReceiptError
 from hushvec.receipts import receipt_from_dict, receipt_from_json
 from receipts.forgeries import SCRIPT, forged_ledger, forged_receipt, genuine, module_of
 
-RECEIPTS, LEDGERS = scaled(12_000, 20_000), scaled(1_600, 2_500)
+RECEIPTS, AGGREGATES, LEDGERS = scaled(12_000, 20_000), scaled(2_000, 20_000), scaled(1_600, 2_500)
 MARGIN = 1e-9
 UNREADABLE, BOUNDARY = "unreadable", "boundary"
 
@@ -91,6 +91,12 @@ def receipts():
 
 
 @pytest.fixture(scope="module")
+def aggregates():
+    """(text, hushvec's answer) of forgeries of receipts of aggregates alone: they are few among all."""
+    return [(text, by_hushvec(text)) for text in (forged_receipt(seed, "aggregate") for seed in range(AGGREGATES))]
+
+
+@pytest.fixture(scope="module")
 def ledgers(script):
     forged = [forged_ledger(seed, script.row_hash) for seed in range(LEDGERS)]
     return [(export, receipts, by_hushvec_with_ledger(export, receipts)) for export, receipts in forged]
@@ -112,6 +118,13 @@ def test_forged_receipts(script, receipts):
     # The forgeries mean something only if there are many of each answer.
     answers = Counter(ours for _, ours in receipts)
     assert min(answers[status] for status in ("holds", "does not hold", "not a DP claim", UNREADABLE)) > RECEIPTS / 50, answers
+
+
+def test_forged_aggregates(script, aggregates):
+    found = [(disagreement(script, text, ours), text[:2000]) for text, ours in aggregates]
+    assert [one for one in found if one[0] not in (None, BOUNDARY)] == []
+    answers = Counter(ours for _, ours in aggregates)
+    assert min(answers[status] for status in ("holds", "does not hold", "not a DP claim", UNREADABLE)) > AGGREGATES / 50, answers
 
 
 def test_forged_ledgers(script, ledgers):
@@ -155,6 +168,25 @@ LAX_WITH_RECEIPTS = {
     "any ends of int8 values": ("type(value) is list and value == [-127, 127] and {*map(type, value)} == {int}", "True"),
     "labels with the model's scores": ('* (receipt.get("scores") == "source")', "* False"),
 }
+LAX_WITH_AGGREGATES = {
+    "half of what a replaced row moves": ("(length + length) ** 2", "(length + length) ** 2 / 2"),
+    "a replaced row stays in its group": ("max(within, appears + appears)", "within"),
+    "a replaced row changes its group": ("max(within, appears + appears)", "appears + appears"),
+    "counts are free": ("appears, within = length**2 + of_count,", "appears, within = length**2,"),
+    "moments cost as sums": ("(length * Fraction(one[\"clip_norm\"])) ** 2", "length**2"),
+    "replaced moments cost as added ones": ("return appears + appears if replaced else appears", "return appears"),
+    "one row of each person": (' * receipt["rows_per_person"] ** 2', ""),
+    "rows add up without their squares": ('receipt["rows_per_person"] ** 2', 'receipt["rows_per_person"]'),
+    "a multiplier a little too large": ('["noise_multiplier"]) ** 2 > 1:', '["noise_multiplier"]) ** 2 > 1 + 1e-12:'),
+    "any number of rows": ('not (receipt["adjacency"] == "replace-one" and receipt["rows_per_person"] == 1)', "False"),
+    "any noise of statistics": ("fits[kind] and all(map(usable, noises))", "fits[kind]"),
+    "sums may lack their noise": ('"sums": all(has_rows),', '"sums": has_rows[0],'),
+    "moments of several groups": ('and one["groups"] == 1', ""),
+    "moments with counts": ('all(has_rows) and one["count_sigma"] is None', "all(has_rows)"),
+    "counts with rows": ('not any(has_rows) and one["count_sigma"] is not None', 'one["count_sigma"] is not None'),
+    "more fields of a statistic": ("set(value) == set(STATISTIC)", "set(value) >= set(STATISTIC)"),
+    "any number of statistics": ("type(value) is list and 1 <= len(value) <= 64", "type(value) is list"),
+}
 LAX_WITH_LEDGERS = {
     "amounts may be quotients": ("(0|[1-9][0-9]{0,999})(\\.[0-9]{0,323}[1-9])?", "[0-9./]+"),
     "any policy": ('or row["policy"] not in ("block", "warn")', ""),
@@ -176,6 +208,12 @@ def mutant_of(before, after):
 def test_a_laxer_script_is_caught(laxity, receipts):
     mutant = mutant_of(*LAX_WITH_RECEIPTS[laxity])
     assert any(disagreement(mutant, text, ours) not in (None, BOUNDARY) for text, ours in receipts)
+
+
+@pytest.mark.parametrize("laxity", LAX_WITH_AGGREGATES)
+def test_a_script_laxer_with_aggregates_is_caught(laxity, aggregates):
+    mutant = mutant_of(*LAX_WITH_AGGREGATES[laxity])
+    assert any(disagreement(mutant, text, ours) not in (None, BOUNDARY) for text, ours in aggregates)
 
 
 @pytest.mark.parametrize("laxity", LAX_WITH_LEDGERS)

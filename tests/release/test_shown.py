@@ -20,6 +20,7 @@ from hushvec.retrieval import (
     membership_inference,
     tune_epsilon,
 )
+from receipts.forgeries import aggregate_receipt
 
 ROWS = np.random.default_rng(3).standard_normal((400, 8)).astype(np.float32)
 
@@ -76,6 +77,7 @@ CLAIMS = {
     "reports": lambda: hv.collect.Vocabulary(["a", "b", "c"], epsilon=1.0).release(["a", "b"]).receipt,
     "selection": selection,
     "training": training,
+    "aggregate": aggregate_receipt,
 }
 NO_CLAIMS = {
     "seed": lambda: hv.privatize(ROWS, epsilon=8.0, generator=seeded()).receipt,

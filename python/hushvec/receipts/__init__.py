@@ -12,12 +12,15 @@ from hushvec.receipts.vectors import Receipt
 from hushvec.receipts.verify import receipt_from_dict, receipt_from_json, verify_charges, verify_receipt
 
 if TYPE_CHECKING:
+    from hushvec.receipts.aggregates import AggregateReceipt, AggregateStatistic
     from hushvec.receipts.labels import LabelReceipt
     from hushvec.receipts.reports import ReportReceipt
     from hushvec.receipts.selections import SelectionReceipt
     from hushvec.receipts.training import TrainingReceipt
 
 __all__ = [
+    "AggregateReceipt",
+    "AggregateStatistic",
     "LabelReceipt",
     "LedgerEntry",
     "Receipt",
@@ -34,6 +37,8 @@ __all__ = [
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
+        "AggregateReceipt": "aggregates",
+        "AggregateStatistic": "aggregates",
         "LabelReceipt": "labels",
         "ReportReceipt": "reports",
         "SelectionReceipt": "selections",

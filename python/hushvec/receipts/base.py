@@ -284,11 +284,11 @@ class ReceiptFields:
     Every kind declares its own fields, in the order of its JSON. These mean the same in all of them:
 
     Args:
-        receipt_kind: "labels", "reports", "selection" or "training"; receipts of vectors have no such field.
+        receipt_kind: "labels", "reports", "selection", "training" or "aggregate"; receipts of vectors have no such field.
         receipt_version: version of the fields, 1.
         format_version: version of the release format, docs/format.md: 2 for "aes256", else 1.
         library_version: hushvec that made the release.
-        adjacency: "replace-one": one person's data is replaced by any other; of training also "add-remove".
+        adjacency: "replace-one": one person's data is replaced by any other; of training and aggregates also "add-remove".
         epsilon, delta: the guarantee; delta is 0 for pure differential privacy.
         grade: "exact": the values are those of the ideal mechanism, rounded. "float": a part was computed in floating point.
         key_source: "os" or "seed".

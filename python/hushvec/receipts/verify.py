@@ -16,18 +16,20 @@ from hushvec.errors import ReceiptError
 from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, ReceiptFields, Verification, json_object
 
 if TYPE_CHECKING:
+    from hushvec.receipts.aggregates import AggregateReceipt
     from hushvec.receipts.labels import LabelReceipt
     from hushvec.receipts.reports import ReportReceipt
     from hushvec.receipts.selections import SelectionReceipt
     from hushvec.receipts.training import TrainingReceipt
     from hushvec.receipts.vectors import Receipt
 
-    AnyReceipt: TypeAlias = "Receipt | LabelReceipt | SelectionReceipt | ReportReceipt | TrainingReceipt"
+    AnyReceipt: TypeAlias = "Receipt | LabelReceipt | SelectionReceipt | ReportReceipt | TrainingReceipt | AggregateReceipt"
 
 
 # Module and class of each kind, by the value of receipt_kind; receipts of vectors have no such field. A module is imported when
 # a receipt of its kind is read.
 NAMED = {
+    "aggregate": ("aggregates", "AggregateReceipt"),
     "labels": ("labels", "LabelReceipt"),
     "reports": ("reports", "ReportReceipt"),
     "selection": ("selections", "SelectionReceipt"),
@@ -67,8 +69,8 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
     """Recompute a receipt's guarantee from its parameters and compare it with what the receipt says.
 
     Args:
-        receipt: a `Receipt`, `LabelReceipt`, `SelectionReceipt`, `ReportReceipt` or `TrainingReceipt`, or a mapping with the
-            fields of one (`json.load` of a receipt file).
+        receipt: a `Receipt`, `LabelReceipt`, `SelectionReceipt`, `ReportReceipt`, `TrainingReceipt` or `AggregateReceipt`, or a
+            mapping with the fields of one (`json.load` of a receipt file).
 
     Returns:
         A `Verification`:
@@ -84,7 +86,8 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
         MissingExtraError: a training sampled its examples, and hushvec[accounting] is not installed.
 
     Guarantees:
-        The sensitivity is recomputed from clip_norm, per, rows and dimension, never taken from the receipt. Laplace guarantees
+        The sensitivity is recomputed from clip_norm, per, rows and dimension (of aggregates from clip_norm, adjacency and
+        rows_per_person), never taken from the receipt. Laplace guarantees
         are compared in exact arithmetic; the Gaussian delta, and the logarithm of the ratio of a law of labels, are rounded up
         before they are compared. "holds" is about the receipt's numbers: nothing in a receipt proves that the values were made
         that way.
@@ -119,7 +122,7 @@ def verify_charges(
     """Check that a ledger holds, and that every receipt has its own charge in it.
 
     Args:
-        receipts: releases charged to one ledger, of vectors, labels, selections, reports and trainings.
+        receipts: releases charged to one ledger, of vectors, labels, selections, reports, trainings and aggregates.
         export: of `PrivacyBudget.export`, or the same read from JSON.
         independent_samples: your word that trainings rest on samples of their own where their receipts do not show it.
 

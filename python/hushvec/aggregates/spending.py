@@ -1,0 +1,231 @@
+"""One guarantee split over several statistics: the noise that each of them gets, the charge, and the receipt of all together.
+
+Statistics with Gaussian noise compose exactly: with mu^2 = sum of (sensitivity / sigma)^2, each chosen in view of those before or
+not, they are as private as one Gaussian mechanism of noise multiplier 1/mu (Dong, Roth, Su, "Gaussian Differential Privacy", 2022,
+corollary 3.3). A statistic is given its share of mu^2. docs/proofs/aggregates.md has the sensitivities.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Hashable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native import _core
+from hushvec._native.kernels import require_generator
+from hushvec._util import validate
+from hushvec._util.rounding import float32_up, root_up
+from hushvec.accounting import ADJACENCIES, GaussianDP
+from hushvec.noise.calibration import gaussian_sigma
+from hushvec.receipts.aggregates import AggregateReceipt, AggregateStatistic, squared_mu
+from hushvec.receipts.base import LedgerEntry, key_fields
+from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
+
+ADD_REMOVE, REPLACE_ONE = "add-remove", "replace-one"
+_MOST_COUNT_BITS = 35  # 2^27 rows in such units are below 2^62
+_Integers = NDArray[np.int64]
+_Values = NDArray[np.float64]
+
+
+class Terms(NamedTuple):
+    """What is promised to whom, as every function of this package takes it.
+
+    Args:
+        epsilon, delta: the guarantee of everything that the call releases, together; both > 0, delta < 1. A delta above 1 / (10 n)
+            for n people is no protection worth the name.
+        adjacency: "add-remove": a person is there or not, and how many people there are is private too. "replace-one": a person
+            has any other rows; noise is larger by up to a factor of 2.
+        people: n ids, str or int, of whose rows they are. None: every row is another person's, or as `rows_per_person` says.
+        rows_per_person: the most rows of one person that enter. With `people` the rest is dropped, the first rows stay; without
+            it is your word, and the receipt says so.
+        budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged once, after every check of the data and
+            before anything is drawn.
+        generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: str = ADD_REMOVE
+    people: Any = None
+    rows_per_person: int = 1
+    budget: Budget | None = None
+    generator: _core.Generator | None = None
+
+
+class Noise(NamedTuple):
+    """Standard deviations as used, float32 values: of sums (or of the diagonal of moments) and of counts; None where there are none."""
+
+    sigma: float | None
+    count_sigma: float | None
+
+
+class Spending:
+    """The terms, checked, and how much of them is left."""
+
+    def __init__(self, terms: Terms, purpose: str) -> None:
+        self.epsilon = validate.positive("epsilon", terms.epsilon)
+        self.delta = validate.delta(terms.delta)
+        self.adjacency = validate.choice("adjacency", terms.adjacency, ADJACENCIES)
+        self.rows_per_person = validate.whole_number("rows_per_person", terms.rows_per_person, at_least=1)
+        self.source = require_generator(terms.generator)
+        self._bounded = terms.people is not None
+        self._budget = terms.budget
+        self._purpose = purpose
+        if self._budget is not None:
+            require_budget(self._budget)
+            require_secret_key(self.source)
+        self.noise_multiplier = float(gaussian_sigma(self.epsilon, self.delta, 1.0))
+        self._whole = 1 / Fraction(self.noise_multiplier) ** 2
+        self._statistics: list[AggregateStatistic] = []
+        self._entry: LedgerEntry | None = None
+
+    @property
+    def replaces(self) -> bool:
+        """Whether a person is replaced by another."""
+        return self.adjacency == REPLACE_ONE
+
+    @property
+    def counts_are_public(self) -> bool:
+        """Whether the number of all rows is the same in all neighbors."""
+        return self.replaces and self.rows_per_person == 1
+
+    def charge(self) -> None:
+        """Charge the budget for everything: after all checks, before the first draw."""
+        if self._budget is not None:
+            rho = GaussianDP(noise_multiplier=self.noise_multiplier, adjacency=self.adjacency).rho
+            self._entry = entry_of_charge(self._budget, self.epsilon, self.delta, rho, self._purpose)
+
+    def sums(self, purpose: str, groups: int, dimension: int, clip_norm: float, share: float | None, *, counts: bool = True) -> Noise:
+        """Noise of the sums of rows by group, and of the counts, for a share of mu^2, or for all that is left.
+
+        Counts get as much as makes means best: under add-remove d^(-1/2) of what the sums get, under replace-one what costs nothing.
+        """
+        of_counts = Fraction(0)
+        if counts and not self.replaces:
+            weight = 1 / Fraction(math.isqrt(dimension << 20), 1 << 10)  # d^(-1/2)
+            of_counts = weight / (1 + weight)
+        spent, norm = self._part(share), Fraction(clip_norm) * self.rows_per_person
+        moved = 2 * norm if self.replaces else norm
+        sigma = _deviation(moved**2 / (spent * (1 - of_counts)))
+        count_sigma = None
+        if counts:
+            one = Fraction(2 if self.replaces else 1) * self.rows_per_person
+            count_sigma = _deviation(one**2 / (spent * (of_counts or 1)))
+        self._add("sums", purpose, groups, dimension, clip_norm, sigma, count_sigma)
+        return Noise(sigma, count_sigma)
+
+    def counts(self, purpose: str, groups: int, share: float | None) -> Noise:
+        """Noise of the counts of rows by group."""
+        square = Fraction(2 if self.replaces else 1) * self.rows_per_person**2
+        sigma = _deviation(square / self._part(share))
+        self._add("counts", purpose, groups, 0, None, None, sigma)
+        return Noise(None, sigma)
+
+    def moments(self, purpose: str, dimension: int, clip_norm: float, share: float | None) -> Noise:
+        """Noise of the diagonal of the sum of x x^T; that of every other element is smaller by sqrt(2)."""
+        square = Fraction(2 if self.replaces else 1) * self.rows_per_person**2 * Fraction(clip_norm) ** 4
+        sigma = _deviation(square / self._part(share))
+        self._add("moments", purpose, 1, dimension, clip_norm, sigma, None)
+        return Noise(sigma, None)
+
+    def noisy(self, sums: _Integers, unit: float, sigma: float) -> _Values:
+        """Exact sums in whole units plus N(0, sigma^2), exactly rounded to sigma's grid."""
+        flat = np.ascontiguousarray(sums, np.int64).reshape(-1)
+        return _core.release_whole_sums(flat, unit, sigma, self.source).reshape(sums.shape)
+
+    def noisy_counts(self, counts: _Integers, sigma: float) -> _Values:
+        """Counts of rows plus N(0, sigma^2), exactly rounded."""
+        bits = max(0, 7 - math.frexp(sigma)[1])  # of units as fine as the grid of a small sigma
+        if bits > _MOST_COUNT_BITS:
+            raise ValueError(f"epsilon must be smaller: the noise of counts must be >= 2^-28, got {sigma!r}")
+        return self.noisy(counts << bits, 2.0**-bits, sigma)
+
+    def receipt(self, rows: int) -> AggregateReceipt:
+        """What was released, and what it guarantees. The number of rows is in it only where it is public."""
+        return AggregateReceipt(
+            adjacency=self.adjacency,
+            rows_per_person=self.rows_per_person,
+            rows_bound="people" if self._bounded else "promised",
+            epsilon=self.epsilon,
+            delta=self.delta,
+            noise_multiplier=self.noise_multiplier,
+            statistics=tuple(self._statistics),
+            rows=rows if self.counts_are_public else None,
+            grade="exact",
+            **key_fields(self.source),
+            is_dp_claim=not self.source.seeded,
+            library_version=_core.__version__,
+            charge=self._entry,
+        )
+
+    def _part(self, share: float | None) -> Fraction:
+        """A share of mu^2, or what is left of it."""
+        left = self._whole - squared_mu(self._statistics, self.adjacency, self.rows_per_person)
+        part = left if share is None else self._whole * Fraction(share)
+        if not 0 < part <= left:
+            raise ValueError(f"shares of epsilon must be > 0 and at most 1 together, got {float(part / self._whole)!r} more")
+        return part
+
+    def _add(self, *fields: Any) -> None:
+        names = (field.name for field in dataclasses.fields(AggregateStatistic))
+        self._statistics.append(AggregateStatistic(**dict(zip(names, fields, strict=True))))
+        assert squared_mu(self._statistics, self.adjacency, self.rows_per_person) <= self._whole
+
+
+def _deviation(square: Fraction) -> float:
+    """The float32 at or above the square root."""
+    return float(float32_up(Fraction(root_up(square))))
+
+
+def group_codes(groups: Any, labels: Any, rows: int) -> tuple[NDArray[np.uint32], tuple[Hashable, ...]]:
+    """The place of every row's group in the public list of groups, and the list.
+
+    `labels` is that list, or their number: groups are then whole numbers below it.
+    """
+    given = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+    if len(given) != rows:
+        raise ValueError(f"groups must have {rows} elements, one for each row, got {len(given)}")
+    if labels is None:
+        raise ValueError("labels must be given with groups: the public list of all groups, since those of private rows are private")
+    names = tuple(range(validate.whole_number("labels", labels, at_least=1))) if np.isscalar(labels) else tuple(labels)
+    code_of = {name: code for code, name in enumerate(names)}
+    if len(code_of) != len(names) or not names:
+        raise ValueError(f"labels must be different from each other and at least 1, got {len(names)}, of which {len(code_of)} differ")
+    try:
+        return np.array([code_of[group] for group in given], np.uint32), names
+    except (KeyError, TypeError):
+        place = next(place for place, group in enumerate(given) if not isinstance(group, Hashable) or group not in code_of)
+        raise ValueError(f"groups must be among the {len(names)} labels, got {given[place]!r:.60} at position {place}") from None
+
+
+class People:
+    """Which rows enter: of each person the first `rows_per_person`. What a person's rows are decides about that person's rows alone."""
+
+    def __init__(self, rows_per_person: int) -> None:
+        self._most = rows_per_person
+        self._seen: dict[str | int, int] = {}
+        self._new: dict[str | int, int] = {}
+
+    def kept(self, people: Any, rows: int) -> NDArray[np.bool_]:
+        """For each of these rows, the next ones of the input, whether it enters. They count as seen after `commit`."""
+        ids = people.tolist() if hasattr(people, "tolist") else list(people)
+        if len(ids) != rows:
+            raise ValueError(f"people must have {rows} elements, one for each row, got {len(ids)}")
+        kinds = set(map(type, ids)) - {str} if ids and isinstance(ids[0], str) else set(map(type, ids)) - {int}
+        if kinds:
+            raise TypeError(f"people must be all str or all int, got {sorted(kind.__name__ for kind in kinds)[0]} among them")
+        self._new = {}
+        kept = np.empty(rows, np.bool_)
+        for row, person in enumerate(ids):
+            before = self._new.get(person) or self._seen.get(person, 0)
+            self._new[person] = before + 1
+            kept[row] = before < self._most
+        return kept
+
+    def commit(self) -> None:
+        self._seen.update(self._new)

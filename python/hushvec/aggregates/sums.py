@@ -1,0 +1,274 @@
+"""Sums, counts and means of many people's rows, by group, from one release."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native import _core
+from hushvec._native.arrays import as_matrix
+from hushvec._native.rowwise import given_rows
+from hushvec._util import validate
+from hushvec._util.display import Sheet, number, plural, shown
+from hushvec.aggregates.spending import Budget, Noise, People, Spending, Terms, group_codes
+from hushvec.aggregates.totals import GroupTotals
+from hushvec.receipts.aggregates import AggregateReceipt
+from hushvec.receipts.base import release_sheet
+
+_Values = NDArray[np.float64]
+
+
+@shown
+@dataclass(frozen=True)
+class PrivateSums:
+    """The result of `private_sums`. `print` shows its receipt in words.
+
+    Args:
+        sums: float64 [k, d]: of the clipped rows of each group, plus noise.
+        counts: float64 [k]: of the rows of each group, plus noise, hence not whole and perhaps negative; None if not asked for.
+            Of one group under "replace-one" it is the public number of rows.
+        labels: the k groups.
+        noise: standard deviation of the noise of every sum, and of every count.
+        receipt: the guarantee.
+    """
+
+    sums: _Values
+    counts: _Values | None
+    labels: tuple[Hashable, ...]
+    noise: Noise
+    receipt: AggregateReceipt
+
+    def means(self) -> _Values:
+        """sums / counts, float64 [k, d], with counts of at least 1. Post-processing, hence free.
+
+        Raises:
+            ValueError: there are no counts.
+        """
+        if self.counts is None:
+            raise ValueError("counts must have been released for means, got counts=False")
+        return self.sums / np.maximum(self.counts, 1.0)[:, None]
+
+    def standard_errors(self) -> _Values:
+        """How far the noise moves an element of `means`, as a standard deviation, float64 [k].
+
+        To first order, for an element as large as the mean's root mean square. Neither clipping nor the choice of the people in the
+        sample is in it.
+        """
+        means, counts = self.means(), np.maximum(np.asarray(self.counts), 1.0)
+        assert self.noise.sigma is not None
+        of_counts = (self.noise.count_sigma or 0.0) * np.sqrt((means**2).mean(axis=1))
+        return np.hypot(self.noise.sigma, of_counts) / counts
+
+    def __repr__(self) -> str:
+        return f"PrivateSums({self.sums.shape[0]} x {self.sums.shape[1]}, is_dp_claim={self.receipt.is_dp_claim})"
+
+    def _sheet(self) -> Sheet:
+        return release_sheet(f"sums of {plural(len(self.labels), 'group')}, {self.sums.shape[1]:,} elements each", self.receipt)
+
+
+class SumsOfRows:
+    """`private_sums` of rows that come in blocks, in bounded memory: add them, then release once.
+
+    Args:
+        dimension: d, of every row.
+        labels: as in `private_sums`; None: one group.
+        rows, groups and people are given with each block.
+
+    Guarantees:
+        As `private_sums` of all rows at once, with the same integers: no split into blocks changes a bit of a total. Nothing is
+        drawn or charged before `release`, which can be called once.
+    """
+
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        epsilon: float,
+        delta: float,
+        clip_norm: float = 1.0,
+        labels: Any = None,
+        adjacency: str = "add-remove",
+        rows_per_person: int = 1,
+        with_people: bool = False,
+        counts: bool = True,
+        budget: Budget | None = None,
+        generator: _core.Generator | None = None,
+    ) -> None:
+        self._labels = labels
+        names = (0,) if labels is None else group_codes((), labels, 0)[1]
+        terms = Terms(epsilon, delta, adjacency, () if with_people else None, rows_per_person, budget, generator)
+        self._spending = Spending(terms, f"sums of {plural(len(names), 'group')}")
+        self._names = names
+        self._people = People(self._spending.rows_per_person) if with_people else None
+        self._counts = validate.flag("counts", counts)
+        self._totals = GroupTotals(len(names), validate.whole_number("dimension", dimension, at_least=1), validate.clip_norm(clip_norm))
+        self._noise = self._planned()
+        self._released = False
+
+    def add(self, rows: Any, groups: Any = None, people: Any = None) -> None:
+        """Add rows [n, d], or one row [d]: float array of numpy, torch or CuPy. Nothing changes if this raises."""
+        self._require_open()
+        matrix, codes = self._checked(rows, groups)
+        if (people is None) != (self._people is None):
+            raise ValueError(f"people must be {'given' if self._people is not None else 'left out'} in every block, as at the start")
+        if self._people is not None:
+            kept = self._people.kept(people, len(matrix))
+            matrix, codes = matrix[kept], None if codes is None else codes[kept]
+        self._totals.add(matrix, codes)
+        if self._people is not None:
+            self._people.commit()
+
+    def release(self) -> PrivateSums:
+        """Charge, draw, and return the noisy sums."""
+        self._require_open()
+        spending, totals, noise = self._spending, self._totals, self._noise
+        spending.charge()
+        self._released = True
+        assert noise.sigma is not None
+        sums = spending.noisy(totals.sums(), totals.unit, noise.sigma)
+        counts = None
+        if noise.count_sigma is not None:
+            counts = spending.noisy_counts(totals.counts, noise.count_sigma)
+        elif self._counts:
+            counts = totals.counts.astype(np.float64)
+        return PrivateSums(sums, counts, self._names, noise, spending.receipt(int(totals.counts.sum())))
+
+    def _planned(self) -> Noise:
+        """The count of all rows is public under replace-one, and needs no noise."""
+        groups, totals = len(self._names), self._totals
+        noisy_counts = self._counts and not (groups == 1 and self._spending.counts_are_public)
+        purpose = "sums" if self._labels is None else "sums by group"
+        return self._spending.sums(purpose, groups, totals.dimension, totals.clip_norm, None, counts=noisy_counts)
+
+    def _checked(self, rows: Any, groups: Any) -> tuple[Any, NDArray[np.uint32] | None]:
+        matrix = as_matrix(given_rows("rows", rows, finite=False).values)
+        if matrix.shape[1] != self._totals.dimension:
+            raise ValueError(f"rows must have {self._totals.dimension} columns, got {matrix.shape[1]}")
+        if (groups is None) != (self._labels is None):
+            raise ValueError("groups and labels must be given together: which group each row is of, and the public list of groups")
+        return matrix, None if groups is None else group_codes(groups, self._labels, len(matrix))[0]
+
+    def _require_open(self) -> None:
+        if self._released:
+            raise ValueError("release must be called once: a second draw would be a second release")
+
+
+def private_sums(
+    rows: Any,
+    groups: Any = None,
+    *,
+    epsilon: float,
+    delta: float,
+    clip_norm: float = 1.0,
+    labels: Any = None,
+    adjacency: str = "add-remove",
+    people: Any = None,
+    rows_per_person: int = 1,
+    counts: bool = True,
+    budget: Budget | None = None,
+    generator: _core.Generator | None = None,
+) -> PrivateSums:
+    """Sums and counts of many people's rows by group, from one release.
+
+    Args:
+        rows: float array [n, d]: numpy (memory-mapped too), torch or CuPy; float32, float64, float16 or bfloat16.
+        groups: n elements: which group each row is of; None: all are of one.
+        clip_norm: C, the L2 norm that rows are clipped to, in the unit of rows; public, not chosen by looking at the rows
+            (`private_norm_quantiles` chooses it privately).
+        labels: the public list of all groups, or k for groups 0 ... k - 1. Required with groups: which groups private rows have is
+            private itself.
+        counts: whether the rows of each group are counted too, for means.
+        epsilon, delta, adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms` describes them.
+
+    Returns:
+        PrivateSums(sums, counts, labels, noise, receipt).
+
+    Raises:
+        ValueError: NaN or Inf in rows (the row is named), a group that is not in labels, an argument out of range; nothing is charged.
+        PrivacyBudgetExhaustedError: not enough of the budget is left; nothing was charged or released.
+
+    Guarantees:
+        (epsilon, delta)-DP for one person, exact as sampled: totals are integers, and a noisy one is the exact rounding of the ideal
+        Gaussian mechanism's. With r = rows_per_person a person moves the sums by at most r C (2 r C under "replace-one"), the counts
+        by r (sqrt(2) r). An error about a row or a group is visible to anyone who sees that the call failed.
+
+    Reference:
+        Dwork and Roth (2014), section 3.5; Balle and Wang (2018), theorem 8; docs/proofs/aggregates.md.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.aggregates import private_sums
+        >>> rows, topics = np.ones((1000, 8), np.float32), ["tea", "milk"] * 500
+        >>> sums = private_sums(rows, topics, labels=["milk", "tea"], epsilon=1.0, delta=1e-5)
+        >>> sums.sums.shape, sums.means().shape, sums.receipt.is_dp_claim
+        ((2, 8), (2, 8), True)
+    """
+    given = given_rows("rows", rows, finite=False)
+    collector = SumsOfRows(
+        given.dimension,
+        epsilon=epsilon,
+        delta=delta,
+        clip_norm=clip_norm,
+        labels=labels,
+        adjacency=adjacency,
+        rows_per_person=rows_per_person,
+        with_people=people is not None,
+        counts=counts,
+        budget=budget,
+        generator=generator,
+    )
+    collector.add(given.values, groups, people)
+    return collector.release()
+
+
+@shown
+@dataclass(frozen=True)
+class PrivateMean:
+    """The result of `private_mean`. `print` shows its receipt in words.
+
+    Args:
+        mean: float64 [d].
+        count: how many rows there are, with noise where that is private.
+        standard_error: how far the noise moves an element of the mean: `PrivateSums.standard_errors`.
+        receipt: the guarantee.
+    """
+
+    mean: _Values
+    count: float
+    standard_error: float
+    receipt: AggregateReceipt
+
+    def __repr__(self) -> str:
+        return f"PrivateMean({len(self.mean)}, standard_error={self.standard_error:.3g}, is_dp_claim={self.receipt.is_dp_claim})"
+
+    def _sheet(self) -> Sheet:
+        error = f"each with a standard error of {number(self.standard_error)}"
+        return release_sheet(f"a mean of {len(self.mean):,} elements, {error}, of about {self.count:,.0f} rows", self.receipt)
+
+
+def private_mean(rows: Any, *, epsilon: float, delta: float, clip_norm: float = 1.0, **terms: Any) -> PrivateMean:
+    """The mean of many people's clipped rows, with the standard error of its noise.
+
+    Args:
+        as in `private_sums`, without groups.
+
+    Returns:
+        PrivateMean(mean, count, standard_error, receipt).
+
+    Guarantees:
+        As `private_sums`, of which this is the quotient. Rows longer than clip_norm are clipped, which moves the mean; the standard
+        error does not know that.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.aggregates import private_mean
+        >>> private_mean(np.full((1000, 4), 0.5, np.float32), epsilon=1.0, delta=1e-5).mean.shape
+        (4,)
+    """
+    sums = private_sums(rows, epsilon=epsilon, delta=delta, clip_norm=clip_norm, **terms)
+    assert sums.counts is not None
+    return PrivateMean(sums.means()[0], float(sums.counts[0]), float(sums.standard_errors()[0]), sums.receipt)

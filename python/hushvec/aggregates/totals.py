@@ -1,0 +1,121 @@
+"""Exact totals of private rows, before any noise: sums and counts by group, and second moments. Nothing here is private.
+
+Rows are clipped to integers of a public unit and added as integers, so no order, block or device changes a bit.
+docs/proofs/aggregates.md says why a row moves a total by no more than its sensitivity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native import _core, cuda
+from hushvec._native.arrays import device_scope, is_torch, library_of, new_array, on_cuda
+from hushvec._native.rowwise import require_finite
+from hushvec.noise.fills import clip
+
+MOST_ROWS = 2**27
+MOST_ROWS_OF_MOMENTS = 2**26
+_ELEMENTS_AT_ONCE = 1 << 22  # of rows that are changed before they are added: 16 MiB of float32
+_MOMENT_BITS = 18  # of a clipped row's elements: 2^17 rows have products that float64 adds without rounding
+
+Transform = Callable[[Any], Any]
+
+
+class GroupTotals:
+    """The sums of clipped rows by group, as integers, and how many there are."""
+
+    def __init__(self, groups: int, dimension: int, clip_norm: float) -> None:
+        self.groups, self.dimension, self.clip_norm = groups, dimension, clip_norm
+        self.counts = np.zeros(groups, np.int64)
+        self.unit = _core.sum_unit(clip_norm)
+        self._sum = _core.ClippedSum([dimension] * groups, clip_norm, 0.0, MOST_ROWS, "exact")
+        self._on_device: list[Any] | None = None
+
+    def add(self, rows: Any, codes: NDArray[np.uint32] | None, name: str = "rows") -> None:
+        """Rows [n, d] of one device, and the group of each; all are of group 0 if None. If it raises, nothing has changed."""
+        if len(rows) == 0:
+            return
+        if on_cuda(rows):
+            self._add_on_device(rows, codes, name)
+        else:
+            try:
+                if codes is None:
+                    self._sum.add([rows])
+                else:
+                    self._sum.add_grouped(rows, codes)
+            except ValueError:  # the core knows no names: what is not finite is looked for again
+                require_finite(name, rows)
+                raise
+        self.counts += np.bincount(codes, minlength=self.groups) if codes is not None else np.int64(len(rows))
+
+    def sums(self) -> NDArray[np.int64]:
+        """int64 [groups, d], in units of `unit`."""
+        total = np.stack([units.astype(np.int64) for units in self._sum._units()])
+        for group, part in enumerate(self._on_device or ()):
+            total[group] += np.asarray(part.cpu() if is_torch(part) else part.get()).astype(np.int64)
+        return total
+
+    def _add_on_device(self, rows: Any, codes: NDArray[np.uint32] | None, name: str) -> None:
+        """Rows are brought into the order of their groups, whose sums are those of runs."""
+        if self._on_device is None:
+            self._on_device = [new_array(rows, (self.dimension,), dtype="float64") for _ in range(self.groups)]
+            for part in self._on_device:
+                part[...] = 0
+        if codes is not None:
+            order = np.argsort(codes, kind="stable")
+            codes = codes[order]
+            with device_scope(rows):
+                rows = rows[library_of(rows).asarray(order) if not is_torch(rows) else order]
+        scales, bad_row = cuda.sum_scales([rows], self.clip_norm)
+        if bad_row is not None:
+            require_finite(name, rows)
+            raise ValueError(f"{name} must be finite, got NaN or Inf in row {bad_row}")
+        ends = np.searchsorted(codes, np.arange(self.groups + 1)) if codes is not None else (0, len(rows))
+        for group, part in enumerate(self._on_device):
+            run = slice(int(ends[group]), int(ends[group + 1]))
+            if run.start < run.stop:
+                cuda.add_to_sum(rows[run], scales[run], part)
+
+
+class MomentTotals:
+    """The sum of x x^T over clipped rows, as integers."""
+
+    def __init__(self, dimension: int, clip_norm: float) -> None:
+        self.dimension, self.clip_norm, self.rows = dimension, clip_norm, 0
+        significand, exponent = math.frexp(clip_norm)
+        self._row_unit = math.ldexp(1.0, exponent - (significand == 0.5) - _MOMENT_BITS)
+        self.unit = self._row_unit**2
+        self._total = np.zeros((dimension, dimension), np.int64)
+
+    def add(self, rows: Any) -> None:
+        """Rows [n, d]. A clipped row cut to whole units is no longer, and products of whole numbers are whole."""
+        if self.rows + len(rows) > MOST_ROWS_OF_MOMENTS:
+            raise ValueError(f"rows of second moments must be at most 2^26, got {self.rows} + {len(rows)}")
+        for block in blocks(rows):
+            whole = np.trunc(np.asarray(on_host(clip(block, self.clip_norm)), np.float64) / self._row_unit)
+            self._total += (whole.T @ whole).astype(np.int64)
+        self.rows += len(rows)
+
+    def total(self) -> NDArray[np.int64]:
+        """int64 [d, d], in units of `unit`."""
+        return self._total
+
+
+def on_host(rows: Any) -> Any:
+    """Rows in CPU memory that numpy reads: bfloat16 as float32."""
+    if not is_torch(rows):
+        return rows.get() if on_cuda(rows) else rows
+    return rows.float().cpu().numpy() if str(rows.dtype) == "torch.bfloat16" else rows.cpu().numpy()
+
+
+def blocks(rows: Any, transform: Transform | None = None) -> Iterator[Any]:
+    """Rows in runs of bounded memory, changed one run at a time."""
+    step = max(1, _ELEMENTS_AT_ONCE // max(1, rows.shape[1]))
+    for first in range(0, len(rows), step):
+        block = rows[first : first + step]
+        yield block if transform is None else transform(block)
