@@ -1,3 +1,37 @@
-"""Aggregates."""
-from hushvec.aggregates.sums import *
-from hushvec.aggregates.sums import private_sums, private_mean, SumsOfRows
+"""Many people's rows together: sums, means, covariances, principal components and classifiers with one guarantee for each person.
+
+    from hushvec.aggregates import private_mean
+    mean, count, error, receipt = ...
+
+At epsilon 1 little survives of a single vector; of what many people have in common nearly all does. The holder of the rows is
+trusted: one release is made, and whatever is computed from it is free. docs/aggregates.md shows what to release; its guarantees
+are proved in docs/proofs/aggregates.md.
+"""
+
+from hushvec.aggregates.classifiers import CentroidClassifier, LinearClassifier, class_centroids, private_classifier
+from hushvec.aggregates.histograms import PrivateHistogram, PrivateNormQuantiles, private_histogram, private_norm_quantiles
+from hushvec.aggregates.moments import PrivateCovariance, PrivatePCA, private_covariance, private_pca
+from hushvec.aggregates.spending import Noise, Terms
+from hushvec.aggregates.sums import PrivateMean, PrivateSums, SumsOfRows, private_mean, private_sums
+
+__all__ = [
+    "CentroidClassifier",
+    "LinearClassifier",
+    "Noise",
+    "PrivateCovariance",
+    "PrivateHistogram",
+    "PrivateMean",
+    "PrivateNormQuantiles",
+    "PrivatePCA",
+    "PrivateSums",
+    "SumsOfRows",
+    "Terms",
+    "class_centroids",
+    "private_classifier",
+    "private_covariance",
+    "private_histogram",
+    "private_mean",
+    "private_norm_quantiles",
+    "private_pca",
+    "private_sums",
+]

@@ -27,7 +27,7 @@ from hushvec.receipts.base import LedgerEntry, key_fields
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
 
 ADD_REMOVE, REPLACE_ONE = "add-remove", "replace-one"
-_MOST_COUNT_BITS = 35  # 2^27 rows in such units are below 2^62
+_LEAST_NOISE, _MOST_NOISE = 2.0**-16, 2.0**16  # what integers of 63 bits hold in units fine enough for the grid
 _Integers = NDArray[np.int64]
 _Values = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ class Terms(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """Standard deviations as used, float32 values: of sums (or of the diagonal of moments) and of counts; None where there are none."""
+    """Standard deviations as used, float32 values: of sums or of the diagonal of moments, and of counts; None where there are none."""
 
     sigma: float | None
     count_sigma: float | None
@@ -80,6 +80,10 @@ class Spending:
             require_budget(self._budget)
             require_secret_key(self.source)
         self.noise_multiplier = float(gaussian_sigma(self.epsilon, self.delta, 1.0))
+        if not _LEAST_NOISE <= self.noise_multiplier or self.noise_multiplier * self.rows_per_person > _MOST_NOISE:
+            raise ValueError(
+                f"epsilon and delta must give a noise multiplier in [2^-16, 2^16 / rows_per_person], got {self.noise_multiplier!r}"
+            )
         self._whole = 1 / Fraction(self.noise_multiplier) ** 2
         self._statistics: list[AggregateStatistic] = []
         self._entry: LedgerEntry | None = None
@@ -141,8 +145,6 @@ class Spending:
     def noisy_counts(self, counts: _Integers, sigma: float) -> _Values:
         """Counts of rows plus N(0, sigma^2), exactly rounded."""
         bits = max(0, 7 - math.frexp(sigma)[1])  # of units as fine as the grid of a small sigma
-        if bits > _MOST_COUNT_BITS:
-            raise ValueError(f"epsilon must be smaller: the noise of counts must be >= 2^-28, got {sigma!r}")
         return self.noisy(counts << bits, 2.0**-bits, sigma)
 
     def receipt(self, rows: int) -> AggregateReceipt:
@@ -187,12 +189,17 @@ def group_codes(groups: Any, labels: Any, rows: int) -> tuple[NDArray[np.uint32]
 
     `labels` is that list, or their number: groups are then whole numbers below it.
     """
-    given = groups.tolist() if hasattr(groups, "tolist") else list(groups)
-    if len(given) != rows:
-        raise ValueError(f"groups must have {rows} elements, one for each row, got {len(given)}")
+    if len(groups) != rows:
+        raise ValueError(f"groups must have {rows} elements, one for each row, got {len(groups)}")
     if labels is None:
         raise ValueError("labels must be given with groups: the public list of all groups, since those of private rows are private")
     names = tuple(range(validate.whole_number("labels", labels, at_least=1))) if np.isscalar(labels) else tuple(labels)
+    if isinstance(groups, np.ndarray) and groups.dtype.kind in "iu" and names == tuple(range(len(names))):  # a million in a moment
+        if rows and (groups.min() < 0 or groups.max() >= len(names)):
+            place = int(((groups < 0) | (groups >= len(names))).argmax())
+            raise ValueError(f"groups must be among the {len(names)} labels, got {groups[place]} at position {place}")
+        return groups.astype(np.uint32), names
+    given = groups.tolist() if hasattr(groups, "tolist") else list(groups)
     code_of = {name: code for code, name in enumerate(names)}
     if len(code_of) != len(names) or not names:
         raise ValueError(f"labels must be different from each other and at least 1, got {len(names)}, of which {len(code_of)} differ")
@@ -204,7 +211,7 @@ def group_codes(groups: Any, labels: Any, rows: int) -> tuple[NDArray[np.uint32]
 
 
 class People:
-    """Which rows enter: of each person the first `rows_per_person`. What a person's rows are decides about that person's rows alone."""
+    """Which rows enter: of each person the first `rows_per_person`. Whether a row enters depends on that person's rows alone."""
 
     def __init__(self, rows_per_person: int) -> None:
         self._most = rows_per_person

@@ -14,10 +14,11 @@ from hushvec._native.arrays import as_matrix
 from hushvec._native.rowwise import given_rows
 from hushvec._util import validate
 from hushvec._util.display import Sheet, number, plural, shown
-from hushvec.aggregates.spending import Budget, Noise, People, Spending, Terms, group_codes
+from hushvec.aggregates.spending import Noise, People, Spending, Terms, group_codes
 from hushvec.aggregates.totals import GroupTotals
 from hushvec.receipts.aggregates import AggregateReceipt
 from hushvec.receipts.base import release_sheet
+from hushvec.release.charging import Budget
 
 _Values = NDArray[np.float64]
 
@@ -50,7 +51,8 @@ class PrivateSums:
         """
         if self.counts is None:
             raise ValueError("counts must have been released for means, got counts=False")
-        return self.sums / np.maximum(self.counts, 1.0)[:, None]
+        means: _Values = self.sums / np.maximum(self.counts, 1.0)[:, None]
+        return means
 
     def standard_errors(self) -> _Values:
         """How far the noise moves an element of `means`, as a standard deviation, float64 [k].
@@ -61,7 +63,8 @@ class PrivateSums:
         means, counts = self.means(), np.maximum(np.asarray(self.counts), 1.0)
         assert self.noise.sigma is not None
         of_counts = (self.noise.count_sigma or 0.0) * np.sqrt((means**2).mean(axis=1))
-        return np.hypot(self.noise.sigma, of_counts) / counts
+        errors: _Values = np.hypot(self.noise.sigma, of_counts) / counts
+        return errors
 
     def __repr__(self) -> str:
         return f"PrivateSums({self.sums.shape[0]} x {self.sums.shape[1]}, is_dp_claim={self.receipt.is_dp_claim})"
@@ -105,7 +108,8 @@ class SumsOfRows:
         self._names = names
         self._people = People(self._spending.rows_per_person) if with_people else None
         self._counts = validate.flag("counts", counts)
-        self._totals = GroupTotals(len(names), validate.whole_number("dimension", dimension, at_least=1), validate.clip_norm(clip_norm))
+        columns = validate.whole_number("dimension", dimension, at_least=1)
+        self._totals = GroupTotals(len(names), columns, validate.clip_norm(clip_norm))
         self._noise = self._planned()
         self._released = False
 

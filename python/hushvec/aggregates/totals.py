@@ -7,7 +7,7 @@ docs/proofs/aggregates.md says why a row moves a total by no more than its sensi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,8 @@ from hushvec.noise.fills import clip
 MOST_ROWS = 2**27
 MOST_ROWS_OF_MOMENTS = 2**26
 _ELEMENTS_AT_ONCE = 1 << 22  # of rows that are changed before they are added: 16 MiB of float32
-_MOMENT_BITS = 18  # of a clipped row's elements: 2^17 rows have products that float64 adds without rounding
-
-Transform = Callable[[Any], Any]
+_MOMENT_BITS = 18  # of a clipped row's elements
+_ROWS_AT_ONCE = 1 << 17  # of which float64 adds the products of such elements without rounding
 
 
 class GroupTotals:
@@ -82,28 +81,63 @@ class GroupTotals:
                 cuda.add_to_sum(rows[run], scales[run], part)
 
 
+class ProductTotals:
+    """The sum of y x^T over pairs of rows that are clipped, y to `clip_norm` and x to 1, as integers."""
+
+    def __init__(self, lines: int, dimension: int, clip_norm: float) -> None:
+        self.rows = 0
+        self._norms = (clip_norm, 1.0)
+        self._units = tuple(map(_row_unit, self._norms))
+        self.unit = self._units[0] * self._units[1]
+        self._total = np.zeros((lines, dimension), np.int64)
+
+    def add(self, left: Any, right: Any) -> None:
+        """Rows [n, lines] and [n, d]."""
+        self.rows = _more_rows(self.rows, len(left))
+        for block, other in zip(blocks(left, right), blocks(right, left), strict=True):
+            one, two = (_whole(part, norm, unit) for part, norm, unit in zip((block, other), self._norms, self._units))
+            self._total += (one.T @ two).astype(np.int64)
+
+    def total(self) -> NDArray[np.int64]:
+        """int64 [lines, d], in units of `unit`."""
+        return self._total
+
+
 class MomentTotals:
-    """The sum of x x^T over clipped rows, as integers."""
+    """The sum of x x^T over rows that are clipped to `clip_norm`, as integers."""
 
     def __init__(self, dimension: int, clip_norm: float) -> None:
-        self.dimension, self.clip_norm, self.rows = dimension, clip_norm, 0
-        significand, exponent = math.frexp(clip_norm)
-        self._row_unit = math.ldexp(1.0, exponent - (significand == 0.5) - _MOMENT_BITS)
+        self.dimension, self.rows = dimension, 0
+        self._norm, self._row_unit = clip_norm, _row_unit(clip_norm)
         self.unit = self._row_unit**2
         self._total = np.zeros((dimension, dimension), np.int64)
 
     def add(self, rows: Any) -> None:
-        """Rows [n, d]. A clipped row cut to whole units is no longer, and products of whole numbers are whole."""
-        if self.rows + len(rows) > MOST_ROWS_OF_MOMENTS:
-            raise ValueError(f"rows of second moments must be at most 2^26, got {self.rows} + {len(rows)}")
+        """Rows [n, d]."""
+        self.rows = _more_rows(self.rows, len(rows))
         for block in blocks(rows):
-            whole = np.trunc(np.asarray(on_host(clip(block, self.clip_norm)), np.float64) / self._row_unit)
+            whole = _whole(block, self._norm, self._row_unit)
             self._total += (whole.T @ whole).astype(np.int64)
-        self.rows += len(rows)
 
     def total(self) -> NDArray[np.int64]:
         """int64 [d, d], in units of `unit`."""
         return self._total
+
+
+def _row_unit(clip_norm: float) -> float:
+    significand, exponent = math.frexp(clip_norm)
+    return math.ldexp(1.0, exponent - (significand == 0.5) - _MOMENT_BITS)
+
+
+def _whole(rows: Any, clip_norm: float, unit: float) -> NDArray[np.float64]:
+    """Clipped rows in whole units: cutting towards 0 makes no row longer, and products of whole numbers are whole."""
+    return np.trunc(np.asarray(on_host(clip(rows, clip_norm)), np.float64) / unit)
+
+
+def _more_rows(before: int, rows: int) -> int:
+    if before + rows > MOST_ROWS_OF_MOMENTS:
+        raise ValueError(f"rows of second moments must be at most 2^26, got {before} + {rows}")
+    return before + rows
 
 
 def on_host(rows: Any) -> Any:
@@ -113,9 +147,8 @@ def on_host(rows: Any) -> Any:
     return rows.float().cpu().numpy() if str(rows.dtype) == "torch.bfloat16" else rows.cpu().numpy()
 
 
-def blocks(rows: Any, transform: Transform | None = None) -> Iterator[Any]:
-    """Rows in runs of bounded memory, changed one run at a time."""
-    step = max(1, _ELEMENTS_AT_ONCE // max(1, rows.shape[1]))
-    for first in range(0, len(rows), step):
-        block = rows[first : first + step]
-        yield block if transform is None else transform(block)
+def blocks(rows: Any, beside: Any = None) -> Iterator[Any]:
+    """Rows in runs of bounded memory, as many at a time as of those `beside` them."""
+    columns = max(1, rows.shape[1], 0 if beside is None else beside.shape[1])
+    step = max(1, min(_ROWS_AT_ONCE, _ELEMENTS_AT_ONCE // columns))
+    return (rows[first : first + step] for first in range(0, len(rows), step))

@@ -151,7 +151,7 @@ class PublicProjection(PublicArrays):
         if count > varying:
             raise ValueError(f"components must be at most {varying}, the directions in which public_embeddings vary, got {count}")
         scales = (1 / np.sqrt(count * spread[::-1][:count])).astype(np.float32) if validate.flag("whiten", whiten) else None
-        return cls(mean, _signed(axes[:, ::-1][:, :count].T).astype(np.float32), scales, FittedRows.of(rows))
+        return cls(mean, signed_axes(axes[:, ::-1][:, :count].T).astype(np.float32), scales, FittedRows.of(rows))
 
     @classmethod
     def mean_only(cls, public_embeddings: Any) -> PublicProjection:
@@ -321,7 +321,7 @@ def _components(components: Any, dimension: int) -> int:
     return count
 
 
-def _signed(axes: NDArray[np.float64]) -> NDArray[np.float64]:
+def signed_axes(axes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Each row with its largest element positive: an axis has no direction, a map must have one."""
     largest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
     return axes * np.where(largest < 0, -1.0, 1.0)[:, None]

@@ -1,0 +1,287 @@
+"""Classifiers of vectors from many people's labelled rows: class centroids, and a linear classifier trained in a few noisy steps."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native.arrays import as_matrix
+from hushvec._native.products import inner_products
+from hushvec._native.rowwise import given_rows
+from hushvec._util import validate
+from hushvec._util.display import Sheet, plural, shown
+from hushvec._util.publish import SHARED, published_bytes
+from hushvec.aggregates.moments import MEAN_SHARE, PrivateRows, directions
+from hushvec.aggregates.spending import Terms, group_codes
+from hushvec.aggregates.totals import GroupTotals, ProductTotals, blocks
+from hushvec.receipts.aggregates import AggregateReceipt
+from hushvec.receipts.base import release_sheet
+
+_Values = NDArray[np.float64]
+_Kind = TypeVar("_Kind", bound="LinearClassifier")
+
+FORMAT = 1
+
+# Chosen on public collections (docs/aggregates.md), never on the rows at hand.
+STEPS = 4
+_RESIDUAL_NORM = 0.5
+_HEAT = 0.75
+
+
+@shown
+class LinearClassifier:
+    """Linear scores of the directions of rows around a mean; the label with the largest one is the answer.
+
+    Made by `private_classifier` or `load`. What it computes is post-processing of its release: any number of questions is free.
+
+    Args:
+        classes_: the k labels.
+        mean_: float32 [d], taken off every row, which is then brought to unit length.
+        coef_: float32 [k, d], rows of unit length.
+        receipt: the guarantee for the people whose rows it was made of.
+        heat: probabilities are softmax(heat * scores).
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.aggregates import private_classifier
+        >>> rng = np.random.default_rng(0)
+        >>> rows, topics = rng.normal(size=(4000, 16)), rng.integers(0, 2, 4000)
+        >>> rows[:, 0] += 3 * topics
+        >>> classifier = private_classifier(rows, topics, labels=2, epsilon=1.0, delta=1e-5)
+        >>> bool(np.mean(classifier.predict(rows) == topics) > 0.8), classifier.receipt.epsilon
+        (True, 1.0)
+    """
+
+    def __init__(
+        self, classes: Sequence[Hashable], mean: NDArray[Any], coef: NDArray[Any], receipt: AggregateReceipt, *, heat: float
+    ) -> None:
+        self.classes_ = np.asarray(classes)
+        self.mean_ = np.array(mean, np.float32)
+        self.coef_ = np.array(coef, np.float32)
+        self.receipt = receipt
+        self.heat = validate.positive("heat", heat)
+        if self.coef_.shape != (len(self.classes_), len(self.mean_)):
+            raise ValueError(f"coef must have shape {(len(self.classes_), len(self.mean_))}, got {self.coef_.shape}")
+
+    def decision_function(self, rows: Any) -> NDArray[np.float32]:
+        """Scores of every label, float32 [n, k], in [-1, 1]: cosines of the row's direction around the mean with the label's.
+
+        Args:
+            rows: float array [n, d] or one row [d].
+
+        Raises:
+            ValueError: NaN or Inf in rows, or another number of columns.
+        """
+        given = given_rows("rows", rows, finite=True)
+        if given.dimension != len(self.mean_):
+            raise ValueError(f"rows must have {len(self.mean_)} columns, got {given.dimension}")
+        mean = self.mean_.astype(np.float64)
+        scores = [inner_products(directions(block, mean), self.coef_) for block in blocks(as_matrix(given.values))]
+        return np.concatenate([np.empty((0, len(self.classes_)), np.float32), *scores])
+
+    def predict(self, rows: Any) -> NDArray[Any]:
+        """The most likely label of each row, [n] of the dtype of `classes_`."""
+        labels: NDArray[Any] = self.classes_[self.decision_function(rows).argmax(axis=1)]
+        return labels
+
+    def predict_proba(self, rows: Any) -> _Values:
+        """Probabilities of the labels, float64 [n, k]: softmax(heat * scores). They rank well; they are not calibrated."""
+        return _softmax(self.heat * self.decision_function(rows).astype(np.float64))
+
+    def score(self, rows: Any, labels: Any) -> float:
+        """The share of rows whose label is predicted."""
+        return float(np.mean(self.predict(rows) == np.asarray(labels)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to one file, atomically; `load` reads it. Labels must be str or int."""
+        labels = self.classes_.tolist()
+        if not all(type(label) in (str, int) for label in labels):
+            raise TypeError("labels must be str or int to be saved")
+        named = {"format": FORMAT, "kind": type(self).__name__, "heat": self.heat, "classes": labels}
+        about = {**named, "receipt": self.receipt.to_dict()}
+        with published_bytes(Path(path), mode=SHARED) as file:
+            np.savez(file, about=np.frombuffer(json.dumps(about).encode(), np.uint8), mean=self.mean_, coef=self.coef_)
+
+    @classmethod
+    def load(cls: type[_Kind], path: str | os.PathLike[str]) -> _Kind:
+        """What `save` wrote. Nothing is unpickled; the receipt is read, and whether it holds is for `hushvec.verify_receipt`.
+
+        Raises:
+            ValueError: it is not such a file, or holds a classifier of another kind.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                about = json.loads(archive["about"].tobytes())
+                receipt = AggregateReceipt.from_dict(about["receipt"])
+                made = cls(about["classes"], archive["mean"], archive["coef"], receipt, heat=about["heat"])
+            if about["format"] != FORMAT or about["kind"] != cls.__name__:
+                raise ValueError(f"it must be a {cls.__name__} of format {FORMAT}, got {about['kind']} of format {about['format']}")
+        # whatever the readers raise for a damaged archive: zip, zlib, numpy and json each have their own errors
+        except Exception as mistake:
+            raise ValueError(f"{os.fspath(path)} is not a saved {cls.__name__}: {mistake}") from None
+        return made
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.classes_)} labels, {len(self.mean_)} columns, is_dp_claim={self.receipt.is_dp_claim})"
+
+    def _sheet(self) -> Sheet:
+        return release_sheet(f"a classifier of {plural(len(self.classes_), 'label')}", self.receipt)
+
+
+class CentroidClassifier(LinearClassifier):
+    """A `LinearClassifier` whose rows of `coef_` are the directions of noisy class centroids. Made by `class_centroids` or `load`."""
+
+
+def class_centroids(
+    rows: Any, groups: Any, *, labels: Any, epsilon: float, delta: float, clip_norm: float = 1.0, **terms: Any
+) -> CentroidClassifier:
+    """A classifier by the nearest class centroid, from one pass over many people's labelled rows.
+
+    The mean of all rows is released first, for a twentieth of mu^2; then the sums by class of the rows' directions around it, whose
+    length needs no clipping norm. `private_classifier` is more accurate, and slower.
+
+    Args:
+        rows: float array [n, d], as in `private_sums`.
+        groups: n labels.
+        labels: the public list of all labels, or k for 0 ... k - 1.
+        clip_norm: the L2 norm that rows are clipped to for the mean; public. 1 for embeddings of unit length.
+        epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
+
+    Returns:
+        A CentroidClassifier with the receipt of both releases.
+
+    Raises:
+        ValueError: NaN or Inf in rows, a label that is not in labels, an argument out of range; nothing is charged.
+        PrivacyBudgetExhaustedError: not enough of the budget is left; nothing was charged or released.
+
+    Guarantees:
+        (epsilon, delta)-DP for one person with all their rows, their labels included, exact as sampled.
+
+    Reference:
+        docs/proofs/aggregates.md; docs/aggregates.md has accuracies on two collections.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.aggregates import class_centroids
+        >>> rng = np.random.default_rng(0)
+        >>> rows, topics = rng.normal(size=(4000, 16)), rng.integers(0, 2, 4000)
+        >>> rows[:, 0] += 3 * topics
+        >>> classifier = class_centroids(rows, topics, labels=2, clip_norm=4.0, epsilon=1.0, delta=1e-5)
+        >>> bool(np.mean(classifier.predict(rows) == topics) > 0.8)
+        True
+    """
+    given, codes, names = _labelled(rows, groups, labels, Terms(epsilon, delta, **terms), "class centroids")
+    mean, _ = given.mean(validate.clip_norm(clip_norm), MEAN_SHARE)
+    weights = _class_sums(given, codes, len(names), mean, None)
+    return CentroidClassifier(names, mean, _unit(weights), given.spending.receipt(len(given.rows)), heat=_heat(given.dimension))
+
+
+def private_classifier(
+    rows: Any, groups: Any, *, labels: Any, epsilon: float, delta: float, clip_norm: float = 1.0, steps: int = STEPS, **terms: Any
+) -> LinearClassifier:
+    """A linear classifier of many people's labelled rows: class centroids, then a few noisy steps of logistic regression.
+
+    The mean is as in `class_centroids`; the class sums and each step get equal shares of the rest of mu^2. In a step a person adds
+    r z^T, z the direction of the row and r its label's indicator less the probabilities so far, clipped to 1/2.
+
+    Args:
+        steps: how many, >= 0. The default was chosen on public data and is good from epsilon 1/4 to 8.
+        rows, groups, labels, clip_norm, epsilon, delta and terms: as in `class_centroids`.
+
+    Returns:
+        A LinearClassifier with the receipt of all its releases.
+
+    Raises:
+        as `class_centroids`.
+
+    Guarantees:
+        As `class_centroids`: the matrices r z^T are of norm 1/2 at most, and are added as integers.
+
+    Reference:
+        Bassily, Smith, Thakurta (2014), for noisy gradients; docs/proofs/aggregates.md.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.aggregates import private_classifier
+        >>> rng = np.random.default_rng(0)
+        >>> rows, topics = rng.normal(size=(4000, 16)), rng.integers(0, 2, 4000)
+        >>> rows[:, 0] += 3 * topics
+        >>> len(private_classifier(rows, topics, labels=2, clip_norm=4.0, epsilon=1.0, delta=1e-5).receipt.statistics)
+        6
+    """
+    count = validate.whole_number("steps", steps, at_least=0)
+    given, codes, names = _labelled(rows, groups, labels, Terms(epsilon, delta, **terms), "linear classifier")
+    mean, _ = given.mean(validate.clip_norm(clip_norm), MEAN_SHARE)
+    share = (1 - MEAN_SHARE) / (count + 1)
+    heat, spending = _heat(given.dimension), given.spending
+    weights = _class_sums(given, codes, len(names), mean, share if count else None)
+    for step in range(1, count + 1):
+        totals = ProductTotals(len(names), given.dimension, _RESIDUAL_NORM)
+        first = 0
+        for block in blocks(given.rows):
+            turned = directions(block, mean)
+            residuals = _residuals(turned, codes[first : first + len(turned)], _unit(weights).astype(np.float32), heat)
+            totals.add(residuals, turned)
+            first += len(turned)
+        purpose = f"step {step} of {count}: residuals times directions"
+        noise = spending.sums(purpose, 1, weights.size, _RESIDUAL_NORM, share if step < count else None, counts=False)
+        assert noise.sigma is not None
+        weights += spending.noisy(totals.total(), totals.unit, noise.sigma) / _RESIDUAL_NORM
+    return LinearClassifier(names, mean, _unit(weights), spending.receipt(len(given.rows)), heat=heat)
+
+
+def _labelled(
+    rows: Any, groups: Any, labels: Any, terms: Terms, purpose: str
+) -> tuple[PrivateRows, NDArray[np.uint32], tuple[Hashable, ...]]:
+    count = len(as_matrix(given_rows("rows", rows, finite=False).values))
+    codes, names = group_codes(groups, labels, count)
+    if len(names) < 2:
+        raise ValueError(f"labels must be at least 2, got {len(names)}")
+    given = PrivateRows(rows, terms, f"{purpose} of {plural(len(names), 'label')}")
+    return given, codes if given.kept is None else codes[given.kept], names
+
+
+def _class_sums(given: PrivateRows, codes: NDArray[np.uint32], classes: int, mean: _Values, share: float | None) -> _Values:
+    totals, first = GroupTotals(classes, given.dimension, 1.0), 0
+    for block in blocks(given.rows):
+        totals.add(directions(block, mean), codes[first : first + len(block)])
+        first += len(block)
+    noise = given.spending.sums("directions around the mean, by class", classes, given.dimension, 1.0, share, counts=False)
+    assert noise.sigma is not None
+    return given.spending.noisy(totals.sums(), totals.unit, noise.sigma)
+
+
+def _residuals(turned: NDArray[np.float32], codes: NDArray[np.uint32], weights: NDArray[np.float32], heat: float) -> _Values:
+    """Indicators of the labels less their probabilities, float64 [n, k]. A row of them depends on that row alone.
+
+    Columns are filled up to a multiple of 16, so that a vector register never holds elements of two rows.
+    """
+    classes = len(weights)
+    scores = np.full((len(turned), -(-classes // 16) * 16), -np.inf)
+    scores[:, :classes] = heat * inner_products(turned, weights).astype(np.float64)
+    residuals = -_softmax(scores)
+    residuals[np.arange(len(codes)), codes] += 1
+    return residuals[:, :classes]
+
+
+def _softmax(scores: _Values) -> _Values:
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    chances: _Values = powers / powers.sum(axis=1, keepdims=True)
+    return chances
+
+
+def _heat(dimension: int) -> float:
+    """Directions of d elements have cosines of about d^(-1/2) by chance."""
+    return _HEAT * float(np.sqrt(dimension))
+
+
+def _unit(weights: _Values) -> _Values:
+    lengths = np.linalg.norm(weights, axis=1, keepdims=True)
+    unit: _Values = weights / np.where(lengths > 0, lengths, 1)
+    return unit

@@ -1,0 +1,241 @@
+"""Covariance and principal components of many people's rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hushvec._native.arrays import as_matrix
+from hushvec._native.rowwise import given_rows, require_finite, unit_rows
+from hushvec._util import validate
+from hushvec._util.display import Sheet, shown
+from hushvec._util.rounding import float32_up, root_up
+from hushvec.aggregates.spending import People, Spending, Terms
+from hushvec.aggregates.totals import GroupTotals, MomentTotals, blocks, on_host
+from hushvec.mechanisms.projection import PublicProjection, signed_axes
+from hushvec.receipts.aggregates import AggregateReceipt
+from hushvec.receipts.base import release_sheet
+
+_Values = NDArray[np.float64]
+
+MEAN_SHARE = 0.05  # of mu^2, for the mean that directions are taken from: flat between 0.01 and 0.1, docs/aggregates.md
+
+
+@shown
+@dataclass(frozen=True)
+class PrivateCovariance:
+    """The result of `private_covariance`. `print` shows its receipt in words.
+
+    Args:
+        covariance: float64 [d, d], symmetric, without negative eigenvalues.
+        mean: float64 [d].
+        count: how many rows there are, with noise where that is private.
+        standard_error: of the noise of an element beside the diagonal, before negative eigenvalues became 0.
+        receipt: the guarantee.
+    """
+
+    covariance: _Values
+    mean: _Values
+    count: float
+    standard_error: float
+    receipt: AggregateReceipt
+
+    def __repr__(self) -> str:
+        return f"PrivateCovariance({len(self.mean)} x {len(self.mean)}, is_dp_claim={self.receipt.is_dp_claim})"
+
+    def _sheet(self) -> Sheet:
+        return release_sheet(f"a mean and a covariance of {len(self.mean):,} elements", self.receipt)
+
+
+@shown
+@dataclass(frozen=True)
+class PrivatePCA:
+    """The result of `private_pca`. `print` shows its receipt in words.
+
+    Args:
+        projection: the map, accepted wherever a `PublicProjection` is.
+        variances: float64 [m]: of the rows' directions along each component, with the noise's expected part taken off.
+        receipt: the guarantee of the map.
+    """
+
+    projection: PublicProjection
+    variances: _Values
+    receipt: AggregateReceipt
+
+    def __repr__(self) -> str:
+        return f"PrivatePCA({self.projection!r}, is_dp_claim={self.receipt.is_dp_claim})"
+
+    def _sheet(self) -> Sheet:
+        sizes = f"{self.projection.dimension} -> {self.projection.output_dimension}"
+        return release_sheet(f"a map {sizes}, digest {self.projection.digest[:16]}", self.receipt)
+
+
+class PrivateRows:
+    """Rows and whose they are, checked, in blocks; and the noisy mean that is taken off before their directions are used."""
+
+    def __init__(self, rows: Any, terms: Terms, purpose: str) -> None:
+        self.spending = Spending(terms, purpose)
+        self.rows = as_matrix(given_rows("rows", rows, finite=False).values)
+        self.kept = None if terms.people is None else People(self.spending.rows_per_person).kept(terms.people, len(self.rows))
+        if self.kept is not None:
+            self.rows = self.rows[self.kept]
+        require_finite("rows", self.rows)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.rows.shape[1])
+
+    def mean(self, clip_norm: float, share: float, purpose: str = "sum of all rows") -> tuple[_Values, float]:
+        """The noisy mean of clipped rows, and the count that it was divided by. Charges before it draws."""
+        spending = self.spending
+        totals = GroupTotals(1, self.dimension, clip_norm)
+        for block in blocks(self.rows):
+            totals.add(block, None)
+        noise = spending.sums(purpose, 1, self.dimension, clip_norm, share, counts=not spending.counts_are_public)
+        assert noise.sigma is not None
+        spending.charge()
+        sums = spending.noisy(totals.sums(), totals.unit, noise.sigma)[0]
+        count = float(totals.counts[0])
+        if noise.count_sigma is not None:
+            count = float(spending.noisy_counts(totals.counts, noise.count_sigma)[0])
+        return sums / max(count, 1.0), count
+
+
+def directions(block: Any, mean: _Values) -> NDArray[np.float32]:
+    """(x - mean) / |x - mean| of rows [n, d], float32 on the CPU, each a function of its row; a row equal to the mean is 0."""
+    moved = np.asarray(on_host(block), np.float64) - mean
+    return unit_rows(moved, moved).astype(np.float32)
+
+
+def private_covariance(rows: Any, *, epsilon: float, delta: float, clip_norm: float = 1.0, **terms: Any) -> PrivateCovariance:
+    """Mean and covariance of many people's clipped rows, from one release.
+
+    Args:
+        rows: float array [n, d], as in `private_sums`.
+        clip_norm: C, the L2 norm that rows are clipped to; public.
+        epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
+
+    Returns:
+        PrivateCovariance(covariance, mean, count, standard_error, receipt).
+
+    Raises:
+        ValueError: NaN or Inf in rows, more than 2^26 rows, an argument out of range; nothing is charged.
+
+    Guarantees:
+        (epsilon, delta)-DP for one person, exact as sampled. A person with r rows moves the sum of x x^T by at most r C^2 in
+        Frobenius norm (sqrt(2) r C^2 under "replace-one"), the sums by r C (2 r C). The moments get the share of mu^2 that makes the
+        Frobenius error of the covariance smallest where the mean is as long as it can be.
+
+    Reference:
+        Dwork, Talwar, Thakurta, Zhang, "Analyze Gauss" (2014), algorithm 1; docs/proofs/aggregates.md.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.aggregates import private_covariance
+        >>> rows = np.random.default_rng(0).normal(size=(5000, 8)).astype(np.float32)
+        >>> private_covariance(rows, clip_norm=4.0, epsilon=1.0, delta=1e-5).covariance.shape
+        (8, 8)
+    """
+    norm = validate.clip_norm(clip_norm)
+    given = PrivateRows(rows, Terms(epsilon, delta, **terms), "mean and covariance")
+    moments = MomentTotals(given.dimension, norm)
+    moments.add(given.rows)
+    mean, count = given.mean(norm, 1 / (1 + math.sqrt(given.dimension) / 2))
+    noise = given.spending.moments("second moments of rows", given.dimension, norm, None)
+    assert noise.sigma is not None
+    total = noisy_moments(given.spending, moments, noise.sigma)
+    covariance = total / max(count, 1.0) - np.outer(mean, mean)
+    error = noise.sigma / math.sqrt(2) / max(count, 1.0)
+    return PrivateCovariance(_without_negative(covariance), mean, count, error, given.spending.receipt(len(given.rows)))
+
+
+def private_pca(
+    rows: Any, *, components: int, epsilon: float, delta: float, clip_norm: float = 1.0, whiten: bool = False, **terms: Any
+) -> PrivatePCA:
+    """Principal components of many people's rows: a map for `PublicProjection`'s places, fitted on the private rows themselves.
+
+    The mean is released first; the components are those of the directions of the rows around it, which need no clipping norm.
+
+    Args:
+        rows: float array [n, d], as in `private_sums`.
+        components: m, how many are kept, 1 <= m <= d.
+        clip_norm: the L2 norm that rows are clipped to for the mean; public.
+        whiten: also divide each component by its spread.
+        epsilon, delta and terms: as in `private_covariance`.
+
+    Returns:
+        PrivatePCA(projection, variances, receipt).
+
+    Raises:
+        as `private_covariance`.
+
+    Guarantees:
+        (epsilon, delta)-DP for one person, for the mean and the moments together; the map is post-processing. What the same people
+        then spend behind the map comes on top: give both calls one budget, or compose their receipts.
+
+    Edge cases:
+        As many components as the noise allows: with n rows those of variance well above sigma sqrt(d) / n. More are noise, and spend
+        the accuracy of what comes behind the map.
+
+    Reference:
+        Dwork, Talwar, Thakurta, Zhang (2014), algorithm 1; docs/proofs/aggregates.md.
+
+    Example:
+        >>> import hushvec as hv, numpy as np
+        >>> from hushvec.aggregates import private_pca
+        >>> rows = np.random.default_rng(0).normal(size=(5000, 32)).astype(np.float32)
+        >>> fitted = private_pca(rows, components=8, epsilon=1.0, delta=1e-5, clip_norm=8.0)
+        >>> hv.privatize(fitted.projection.transform(rows), epsilon=8.0, normalize=True, mechanism="privunit").values.shape
+        (5000, 8)
+    """
+    norm = validate.clip_norm(clip_norm)
+    given = PrivateRows(rows, Terms(epsilon, delta, **terms), "principal components")
+    wanted = validate.whole_number("components", components, at_least=1)
+    if wanted > given.dimension:
+        raise ValueError(f"components must be at most {given.dimension}, the columns of rows, got {wanted}")
+    scaled = validate.flag("whiten", whiten)
+    mean, count = given.mean(norm, MEAN_SHARE)
+    moments = MomentTotals(given.dimension, 1.0)
+    for block in blocks(given.rows):
+        moments.add(directions(block, mean))
+    noise = given.spending.moments("second moments of directions around the mean", given.dimension, 1.0, None)
+    assert noise.sigma is not None
+    total = noisy_moments(given.spending, moments, noise.sigma) / max(count, 1.0)
+    values, vectors = np.linalg.eigh(total)
+    axes = vectors[:, ::-1][:, :wanted].T
+    # A component found through noise of spectral norm 2 s is an eigenvalue s^2 / value too long: Baik, Ben Arous, Peche (2005).
+    level = noise.sigma * math.sqrt(given.dimension / 2) / max(count, 1.0)
+    variances = np.maximum(values[::-1][:wanted], 2 * level)
+    variances = (variances + np.sqrt(variances**2 - 4 * level**2)) / 2
+    scales = (1 / np.sqrt(wanted * variances)).astype(np.float32) if scaled else None
+    projection = PublicProjection(mean.astype(np.float32), signed_axes(axes).astype(np.float32), scales)
+    return PrivatePCA(projection, variances, given.spending.receipt(len(given.rows)))
+
+
+def noisy_moments(spending: Spending, moments: MomentTotals, sigma: float) -> _Values:
+    """The sum of x x^T with noise: sigma on the diagonal, sigma / sqrt(2), rounded up, beside it; symmetric."""
+    total = moments.total()
+    upper = np.triu_indices(moments.dimension, 1)
+    noisy = np.zeros(total.shape)
+    noisy[upper] = spending.noisy(total[upper], moments.unit, beside_diagonal(sigma))
+    noisy += noisy.T
+    noisy[np.diag_indices(moments.dimension)] = spending.noisy(np.diagonal(total), moments.unit, sigma)
+    return noisy
+
+
+def beside_diagonal(sigma: float) -> float:
+    """The smallest float32 of at least sigma / sqrt(2)."""
+    return float(float32_up(Fraction(root_up(Fraction(sigma) ** 2 / 2))))
+
+
+def _without_negative(symmetric: _Values) -> _Values:
+    values, vectors = np.linalg.eigh(symmetric)
+    kept: _Values = (vectors * np.maximum(values, 0)) @ vectors.T
+    return (kept + kept.T) / 2
+
+

@@ -1,0 +1,82 @@
+"""Totals are exact: equal to rational arithmetic, whatever the blocks, the order and what else is added."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hushvec._native import _core
+from hushvec.aggregates.moments import directions
+from hushvec.aggregates.totals import GroupTotals, MomentTotals
+
+
+def rows_of(count, dimension, dtype="float32", seed=0):
+    return (np.random.default_rng(seed).normal(size=(count, dimension)) * 0.4).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("groups", [1, 5, 300])
+def test_sums_of_groups_are_those_of_their_rows(dtype, groups):
+    rows, codes = rows_of(500, 33, dtype), np.random.default_rng(1).integers(0, groups, 500).astype(np.uint32)
+    totals = GroupTotals(groups, 33, 1.0)
+    for block in np.array_split(np.random.default_rng(2).permutation(500), 7):
+        totals.add(rows[block], codes[block])
+    expected = np.zeros((groups, 33), np.int64)
+    for row, code in zip(rows, codes):
+        alone = _core.ClippedSum([33], 1.0, 0.0, 1, "exact")
+        alone.add([row[None]])
+        expected[code] += alone._units()[0].astype(np.int64)
+    assert (totals.sums() == expected).all() and (totals.counts == np.bincount(codes, minlength=groups)).all()
+    near = np.zeros((groups, 33))
+    np.add.at(near, codes, rows / np.maximum(np.linalg.norm(rows.astype(float), axis=1), 1)[:, None])
+    assert np.abs(totals.sums() * totals.unit - near).max() < (0.1 if dtype == "float16" else 5e-4)
+
+
+def test_a_refused_block_changes_nothing():
+    totals = GroupTotals(2, 4, 1.0)
+    codes = np.array([0, 1], np.uint32)
+    totals.add(rows_of(2, 4), codes)
+    before = totals.sums()
+    for groups in (codes, None):
+        with pytest.raises(ValueError, match=r"rows must be finite, got inf in row 1"):
+            totals.add(np.array([[1, 0, 0, 0], [0, np.inf, 0, 0]], np.float32), groups)
+    assert (totals.sums() == before).all() and totals.counts.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("clip_norm", [1.0, 0.7, 2.0**-20])
+def test_moments_are_those_of_rational_arithmetic(clip_norm):
+    rows = rows_of(60, 5) * clip_norm * 2
+    totals = MomentTotals(5, clip_norm)
+    totals.add(rows[:13])
+    totals.add(rows[13:])
+    whole, square = np.zeros((5, 5), object), Fraction(clip_norm) ** 2
+    for row in rows:
+        alone = MomentTotals(5, clip_norm)
+        alone.add(row[None])
+        entries = [[Fraction(int(entry)) * Fraction(alone.unit) for entry in line] for line in alone.total()]
+        assert sum(entries[i][i] for i in range(5)) <= square  # |f(x)|^2
+        whole = whole + np.array(entries, object)
+    found = [[Fraction(int(entry)) * Fraction(totals.unit) for entry in line] for line in totals.total()]
+    assert (np.array(found, object) == whole).all()
+    clipped = rows / np.maximum(np.linalg.norm(rows.astype(float), axis=1) / clip_norm, 1)[:, None]
+    assert np.abs(totals.total() * totals.unit - clipped.T @ clipped).max() < 60 * 1e-4 * clip_norm**2
+
+
+def test_a_direction_depends_on_its_row_alone():
+    """Its bits are the same among other rows, at another place in memory and in another layout."""
+    rows, mean = rows_of(301, 77) + 1, rows_of(1, 77)[0].astype(np.float64)
+    together = directions(rows, mean)
+    assert np.linalg.norm(together.astype(float), axis=1) == pytest.approx(np.ones(301), abs=1e-6)
+    for layout in (np.asfortranarray(rows), rows[::-1][::-1], np.pad(rows, ((3, 0), (1, 2)))[3:, 1:-2]):
+        assert (directions(layout, mean) == together).all()
+    for row in range(0, 301, 50):
+        assert (directions(rows[row : row + 1], mean)[0] == together[row]).all()
+    assert (directions(mean[None].astype(np.float64), mean) == 0).all()
+    assert np.isfinite(directions(np.full((1, 77), 3e38, np.float32), -np.full(77, 1e300))).all()
+
+
+def test_too_many_rows_are_refused():
+    totals = MomentTotals(1, 1.0)
+    totals.rows = 2**26
+    with pytest.raises(ValueError, match=r"rows of second moments must be at most 2\^26, got 67108864 \+ 1"):
+        totals.add(np.ones((1, 1), np.float32))
