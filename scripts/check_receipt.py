@@ -145,7 +145,7 @@ TRAINING = {
 STATISTIC = {
     "statistic": one_of("sums", "counts", "moments"), "purpose": text, "groups": whole(1), "dimension": whole(0),
     "clip_norm": optional(number(lambda value: 2.0**-100 <= value <= 2.0**100)), "sigma": optional(positive),
-    "count_sigma": optional(positive),
+    "count_sigma": optional(positive), "repeats": whole(1),
 }  # fmt: skip
 AGGREGATE = {
     **SHARED, "receipt_kind": one_of("aggregate"), "mechanism": one_of("gaussian"), "adjacency": one_of("add-remove", "replace-one"),
@@ -446,7 +446,7 @@ def aggregate_faults(receipt):
         return
     # In units of its noise, a person moves everything together by this length, the root of a sum of squares.
     replaced = receipt["adjacency"] == "replace-one"
-    square = sum(squared_move(one, replaced) for one in receipt["statistics"]) * receipt["rows_per_person"] ** 2
+    square = sum(squared_move(one, replaced) * one["repeats"] for one in receipt["statistics"]) * receipt["rows_per_person"] ** 2
     if square * Fraction(receipt["noise_multiplier"]) ** 2 > 1:
         yield "noise_multiplier is stated too large"
     elif gaussian_delta(receipt["epsilon"], receipt["noise_multiplier"], Fraction(1)) > Decimal(receipt["delta"]):

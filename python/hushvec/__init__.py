@@ -15,6 +15,7 @@ from hushvec._util.lazy import at_first_use
 
 if TYPE_CHECKING:
     from hushvec import accounting as accounting
+    from hushvec import aggregates as aggregates
     from hushvec import audit as audit
     from hushvec import budget as budget
     from hushvec import collect as collect
@@ -124,7 +125,7 @@ __getattr__, __dir__ = at_first_use(
         "wrap_embedding_model": "middleware",
     },
     below=(
-        "accounting", "audit", "budget", "collect", "data", "embedders", "integrations", "jobs",
+        "accounting", "aggregates", "audit", "budget", "collect", "data", "embedders", "integrations", "jobs",
         "mechanisms", "middleware", "noise", "plot", "receipts", "release", "retrieval",
         "secure_memory", "serve", "text", "training",
     ),

@@ -262,7 +262,7 @@ def _statistic(rng, receipt):
     one, name = statistics[place], _pick(rng, [*statistics[place], "clip_norm", "sigma", "count_sigma"])
     values = {
         "statistic": ["sums", "counts", "moments", "means"], "purpose": ["", "votes", "\x1b[2K", None, 1, "\ud800"],
-        "groups": [1, 1, 2, 0, 1.0, 2**63], "dimension": [0, 1, 384, -1, True, 2**63],
+        "groups": [1, 1, 2, 0, 1.0, 2**63], "dimension": [0, 1, 384, -1, True, 2**63], "repeats": [1, 2, 0, 2.0, None, 2**62, 2**63],
     }  # fmt: skip
     value = one[name]
     near = []
@@ -284,7 +284,7 @@ def _aggregates(rng, receipt):
     clip_norm = _pick(rng, [1.0, 1, 0.1, 0.75, 2.0, 2.0**-100, 2.0**100]) if rng.random() < 0.5 else 2.0 ** rng.uniform(-3, 3)
     made = [
         dataclasses.replace(SUMS, clip_norm=clip_norm, sigma=noise[0], count_sigma=_pick(rng, [None, noise[1]])),
-        dataclasses.replace(COUNTS, count_sigma=noise[0]),
+        dataclasses.replace(COUNTS, count_sigma=noise[0], repeats=_pick(rng, [1, 1, 16, 1000])),
         dataclasses.replace(MOMENTS, clip_norm=clip_norm, sigma=noise[1]),
     ]
     statistics = [_pick(rng, made) for _ in range(rng.integers(1, 5))]
@@ -296,11 +296,12 @@ def _aggregates(rng, receipt):
     }  # fmt: skip
     if not all(one.sigma is None or np.float32(one.sigma) == one.sigma for one in statistics) or 0.1 in noise:
         return {**receipt, **changed}
-    # As stated; of the other adjacency; of one row; of C for 2 C; without the counts.
+    # As stated; of one release for many; of the other adjacency; of one row; of C for 2 C; without the counts.
     square = squared_mu(statistics, adjacency, rows)
     without = [dataclasses.replace(one, count_sigma=None) for one in statistics if one.statistic == "sums"]
+    once = [dataclasses.replace(one, repeats=1) for one in statistics]
     lax = [
-        squared_mu(statistics, "add-remove", rows), squared_mu(statistics, "replace-one", rows), square / rows**2, square / 4,
+        squared_mu(once, adjacency, rows), squared_mu(statistics, "add-remove", rows), squared_mu(statistics, "replace-one", rows), square / rows**2, square / 4,
         squared_mu(without, adjacency, rows) or square,
     ]  # fmt: skip
     multiplier = _inverse_root(square if rng.random() < 0.75 else _pick(rng, lax))

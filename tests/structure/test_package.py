@@ -33,6 +33,7 @@ LAYERS = {
     "training": 8,
     "collect": 8,
     "jobs": 8,
+    "aggregates": 8,
     "middleware": 9,
     "retrieval": 9,
     "integrations": 10,

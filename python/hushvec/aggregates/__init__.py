@@ -13,6 +13,7 @@ from hushvec.aggregates.histograms import PrivateHistogram, PrivateNormQuantiles
 from hushvec.aggregates.moments import PrivateCovariance, PrivatePCA, private_covariance, private_pca
 from hushvec.aggregates.spending import Noise, Terms
 from hushvec.aggregates.sums import PrivateMean, PrivateSums, SumsOfRows, private_mean, private_sums
+from hushvec.aggregates.votes import PrivateVotes
 
 __all__ = [
     "CentroidClassifier",
@@ -24,6 +25,7 @@ __all__ = [
     "PrivateNormQuantiles",
     "PrivatePCA",
     "PrivateSums",
+    "PrivateVotes",
     "SumsOfRows",
     "Terms",
     "class_centroids",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Hashable, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from hushvec._native.rowwise import given_rows
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
 from hushvec._util.publish import SHARED, published_bytes
-from hushvec.aggregates.moments import MEAN_SHARE, PrivateRows, directions
+from hushvec.aggregates.moments import MEAN_SHARE, PrivateRows, directions, unit
 from hushvec.aggregates.spending import Terms, group_codes
 from hushvec.aggregates.totals import GroupTotals, ProductTotals, blocks
 from hushvec.receipts.aggregates import AggregateReceipt
@@ -29,9 +30,9 @@ _Kind = TypeVar("_Kind", bound="LinearClassifier")
 FORMAT = 1
 
 # Chosen on public collections (docs/aggregates.md), never on the rows at hand.
-STEPS = 4
-_RESIDUAL_NORM = 0.5
-_HEAT = 0.75
+STEPS = 8
+_RESIDUAL_NORM = 0.3
+_HEAT = 0.5
 
 
 @shown
@@ -42,7 +43,7 @@ class LinearClassifier:
 
     Args:
         classes_: the k labels.
-        mean_: float32 [d], taken off every row, which is then brought to unit length.
+        mean_: float32 [d], taken off every row of unit length; what is left is brought to unit length again.
         coef_: float32 [k, d], rows of unit length.
         receipt: the guarantee for the people whose rows it was made of.
         heat: probabilities are softmax(heat * scores).
@@ -82,7 +83,7 @@ class LinearClassifier:
         if given.dimension != len(self.mean_):
             raise ValueError(f"rows must have {len(self.mean_)} columns, got {given.dimension}")
         mean = self.mean_.astype(np.float64)
-        scores = [inner_products(directions(block, mean), self.coef_) for block in blocks(as_matrix(given.values))]
+        scores = [inner_products(directions(unit(block), mean), self.coef_) for block in blocks(as_matrix(given.values))]
         return np.concatenate([np.empty((0, len(self.classes_)), np.float32), *scores])
 
     def predict(self, rows: Any) -> NDArray[Any]:
@@ -138,19 +139,16 @@ class CentroidClassifier(LinearClassifier):
     """A `LinearClassifier` whose rows of `coef_` are the directions of noisy class centroids. Made by `class_centroids` or `load`."""
 
 
-def class_centroids(
-    rows: Any, groups: Any, *, labels: Any, epsilon: float, delta: float, clip_norm: float = 1.0, **terms: Any
-) -> CentroidClassifier:
-    """A classifier by the nearest class centroid, from one pass over many people's labelled rows.
+def class_centroids(rows: Any, groups: Any, *, labels: Any, epsilon: float, delta: float, **terms: Any) -> CentroidClassifier:
+    """A classifier by the nearest class centroid, from two passes over many people's labelled rows.
 
-    The mean of all rows is released first, for a twentieth of mu^2; then the sums by class of the rows' directions around it, whose
-    length needs no clipping norm. `private_classifier` is more accurate, and slower.
+    Only directions count: rows are brought to unit length. Their mean is released first, for a twentieth of mu^2; then the sums by
+    class of the rows' directions around it. No clipping norm has to be chosen. `private_classifier` is more accurate, and slower.
 
     Args:
         rows: float array [n, d], as in `private_sums`.
         groups: n labels.
         labels: the public list of all labels, or k for 0 ... k - 1.
-        clip_norm: the L2 norm that rows are clipped to for the mean; public. 1 for embeddings of unit length.
         epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
 
     Returns:
@@ -172,27 +170,28 @@ def class_centroids(
         >>> rng = np.random.default_rng(0)
         >>> rows, topics = rng.normal(size=(4000, 16)), rng.integers(0, 2, 4000)
         >>> rows[:, 0] += 3 * topics
-        >>> classifier = class_centroids(rows, topics, labels=2, clip_norm=4.0, epsilon=1.0, delta=1e-5)
+        >>> classifier = class_centroids(rows, topics, labels=2, epsilon=1.0, delta=1e-5)
         >>> bool(np.mean(classifier.predict(rows) == topics) > 0.8)
         True
     """
     given, codes, names = _labelled(rows, groups, labels, Terms(epsilon, delta, **terms), "class centroids")
-    mean, _ = given.mean(validate.clip_norm(clip_norm), MEAN_SHARE)
+    mean = _mean_direction(given)
     weights = _class_sums(given, codes, len(names), mean, None)
-    return CentroidClassifier(names, mean, _unit(weights), given.spending.receipt(len(given.rows)), heat=_heat(given.dimension))
+    heat = _heat(given.dimension, len(names))
+    return CentroidClassifier(names, mean, unit(weights), given.spending.receipt(len(given.rows)), heat=heat)
 
 
 def private_classifier(
-    rows: Any, groups: Any, *, labels: Any, epsilon: float, delta: float, clip_norm: float = 1.0, steps: int = STEPS, **terms: Any
+    rows: Any, groups: Any, *, labels: Any, epsilon: float, delta: float, steps: int = STEPS, **terms: Any
 ) -> LinearClassifier:
     """A linear classifier of many people's labelled rows: class centroids, then a few noisy steps of logistic regression.
 
     The mean is as in `class_centroids`; the class sums and each step get equal shares of the rest of mu^2. In a step a person adds
-    r z^T, z the direction of the row and r its label's indicator less the probabilities so far, clipped to 1/2.
+    r z^T, z the direction of the row and r its label's indicator less the probabilities so far, clipped to 0.3.
 
     Args:
         steps: how many, >= 0. The default was chosen on public data and is good from epsilon 1/4 to 8.
-        rows, groups, labels, clip_norm, epsilon, delta and terms: as in `class_centroids`.
+        rows, groups, labels, epsilon, delta and terms: as in `class_centroids`.
 
     Returns:
         A LinearClassifier with the receipt of all its releases.
@@ -201,7 +200,7 @@ def private_classifier(
         as `class_centroids`.
 
     Guarantees:
-        As `class_centroids`: the matrices r z^T are of norm 1/2 at most, and are added as integers.
+        As `class_centroids`: the matrices r z^T are of norm 0.3 at most, and are added as integers.
 
     Reference:
         Bassily, Smith, Thakurta (2014), for noisy gradients; docs/proofs/aggregates.md.
@@ -212,28 +211,28 @@ def private_classifier(
         >>> rng = np.random.default_rng(0)
         >>> rows, topics = rng.normal(size=(4000, 16)), rng.integers(0, 2, 4000)
         >>> rows[:, 0] += 3 * topics
-        >>> len(private_classifier(rows, topics, labels=2, clip_norm=4.0, epsilon=1.0, delta=1e-5).receipt.statistics)
-        6
+        >>> len(private_classifier(rows, topics, labels=2, epsilon=1.0, delta=1e-5).receipt.statistics)
+        10
     """
     count = validate.whole_number("steps", steps, at_least=0)
     given, codes, names = _labelled(rows, groups, labels, Terms(epsilon, delta, **terms), "linear classifier")
-    mean, _ = given.mean(validate.clip_norm(clip_norm), MEAN_SHARE)
+    mean = _mean_direction(given)
     share = (1 - MEAN_SHARE) / (count + 1)
-    heat, spending = _heat(given.dimension), given.spending
+    heat, spending = _heat(given.dimension, len(names)), given.spending
     weights = _class_sums(given, codes, len(names), mean, share if count else None)
     for step in range(1, count + 1):
         totals = ProductTotals(len(names), given.dimension, _RESIDUAL_NORM)
         first = 0
         for block in blocks(given.rows):
-            turned = directions(block, mean)
-            residuals = _residuals(turned, codes[first : first + len(turned)], _unit(weights).astype(np.float32), heat)
+            turned = directions(unit(block), mean)
+            residuals = _residuals(turned, codes[first : first + len(turned)], unit(weights).astype(np.float32), heat)
             totals.add(residuals, turned)
             first += len(turned)
         purpose = f"step {step} of {count}: residuals times directions"
         noise = spending.sums(purpose, 1, weights.size, _RESIDUAL_NORM, share if step < count else None, counts=False)
         assert noise.sigma is not None
-        weights += spending.noisy(totals.total(), totals.unit, noise.sigma) / _RESIDUAL_NORM
-    return LinearClassifier(names, mean, _unit(weights), spending.receipt(len(given.rows)), heat=heat)
+        weights += spending.noisy(totals.total(), totals.unit, noise.sigma) / (_RESIDUAL_NORM * math.sqrt(step))
+    return LinearClassifier(names, mean, unit(weights), spending.receipt(len(given.rows)), heat=heat)
 
 
 def _labelled(
@@ -250,7 +249,7 @@ def _labelled(
 def _class_sums(given: PrivateRows, codes: NDArray[np.uint32], classes: int, mean: _Values, share: float | None) -> _Values:
     totals, first = GroupTotals(classes, given.dimension, 1.0), 0
     for block in blocks(given.rows):
-        totals.add(directions(block, mean), codes[first : first + len(block)])
+        totals.add(directions(unit(block), mean), codes[first : first + len(block)])
         first += len(block)
     noise = given.spending.sums("directions around the mean, by class", classes, given.dimension, 1.0, share, counts=False)
     assert noise.sigma is not None
@@ -276,12 +275,13 @@ def _softmax(scores: _Values) -> _Values:
     return chances
 
 
-def _heat(dimension: int) -> float:
-    """Directions of d elements have cosines of about d^(-1/2) by chance."""
-    return _HEAT * float(np.sqrt(dimension))
+def _heat(dimension: int, classes: int) -> float:
+    """Directions of d elements have cosines of about d^(-1/2) by chance, and the largest of k about sqrt(2 ln k) times that."""
+    return _HEAT * math.sqrt(dimension * math.log(classes))
 
 
-def _unit(weights: _Values) -> _Values:
-    lengths = np.linalg.norm(weights, axis=1, keepdims=True)
-    unit: _Values = weights / np.where(lengths > 0, lengths, 1)
-    return unit
+def _mean_direction(given: PrivateRows) -> _Values:
+    """The noisy mean of the rows' directions, shrunk as its noise asks for (James and Stein 1961): far less noise from few rows."""
+    mean, noise, _ = given.mean(1.0, MEAN_SHARE, unit)
+    shrunk = mean * max(0.0, 1 - len(mean) * noise**2 / max(float(mean @ mean), noise**2))
+    return shrunk.astype(np.float32).astype(np.float64)  # as the classifier keeps it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -90,20 +91,29 @@ class PrivateRows:
     def dimension(self) -> int:
         return int(self.rows.shape[1])
 
-    def mean(self, clip_norm: float, share: float, purpose: str = "sum of all rows") -> tuple[_Values, float]:
-        """The noisy mean of clipped rows, and the count that it was divided by. Charges before it draws."""
+    def mean(self, clip_norm: float, share: float, change: Callable[[Any], Any] | None = None) -> tuple[_Values, float, float]:
+        """The noisy mean of clipped rows, the deviation of its noise, and the count that it was divided by.
+
+        Charges before it draws. `change` is applied to blocks of rows first.
+        """
         spending = self.spending
         totals = GroupTotals(1, self.dimension, clip_norm)
         for block in blocks(self.rows):
-            totals.add(block, None)
-        noise = spending.sums(purpose, 1, self.dimension, clip_norm, share, counts=not spending.counts_are_public)
+            totals.add(block if change is None else change(block), None)
+        noise = spending.sums("sum of all rows", 1, self.dimension, clip_norm, share, counts=not spending.counts_are_public)
         assert noise.sigma is not None
         spending.charge()
         sums = spending.noisy(totals.sums(), totals.unit, noise.sigma)[0]
         count = float(totals.counts[0])
         if noise.count_sigma is not None:
             count = float(spending.noisy_counts(totals.counts, noise.count_sigma)[0])
-        return sums / max(count, 1.0), count
+        return sums / max(count, 1.0), noise.sigma / max(count, 1.0), count
+
+
+def unit(block: Any) -> NDArray[Any]:
+    """Rows [n, d] at unit length on the CPU, each a function of itself alone; a zero row stays 0."""
+    rows = np.asarray(on_host(block))
+    return unit_rows(rows, np.empty(rows.shape, rows.dtype))
 
 
 def directions(block: Any, mean: _Values) -> NDArray[np.float32]:
@@ -145,7 +155,7 @@ def private_covariance(rows: Any, *, epsilon: float, delta: float, clip_norm: fl
     given = PrivateRows(rows, Terms(epsilon, delta, **terms), "mean and covariance")
     moments = MomentTotals(given.dimension, norm)
     moments.add(given.rows)
-    mean, count = given.mean(norm, 1 / (1 + math.sqrt(given.dimension) / 2))
+    mean, _, count = given.mean(norm, 1 / (1 + math.sqrt(given.dimension) / 2))
     noise = given.spending.moments("second moments of rows", given.dimension, norm, None)
     assert noise.sigma is not None
     total = noisy_moments(given.spending, moments, noise.sigma)
@@ -199,7 +209,7 @@ def private_pca(
     if wanted > given.dimension:
         raise ValueError(f"components must be at most {given.dimension}, the columns of rows, got {wanted}")
     scaled = validate.flag("whiten", whiten)
-    mean, count = given.mean(norm, MEAN_SHARE)
+    mean, _, count = given.mean(norm, MEAN_SHARE)
     moments = MomentTotals(given.dimension, 1.0)
     for block in blocks(given.rows):
         moments.add(directions(block, mean))

@@ -7,7 +7,6 @@ corollary 3.3). A statistic is given its share of mu^2. docs/proofs/aggregates.m
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Hashable
 from fractions import Fraction
@@ -123,11 +122,11 @@ class Spending:
         self._add("sums", purpose, groups, dimension, clip_norm, sigma, count_sigma)
         return Noise(sigma, count_sigma)
 
-    def counts(self, purpose: str, groups: int, share: float | None) -> Noise:
-        """Noise of the counts of rows by group."""
-        square = Fraction(2 if self.replaces else 1) * self.rows_per_person**2
+    def counts(self, purpose: str, groups: int, share: float | None, *, repeats: int = 1) -> Noise:
+        """Noise of the counts of rows by group; of many such counts, in at most `repeats` of which a row takes part."""
+        square = Fraction(2 if self.replaces else 1) * self.rows_per_person**2 * repeats
         sigma = _deviation(square / self._part(share))
-        self._add("counts", purpose, groups, 0, None, None, sigma)
+        self._add("counts", purpose, groups, 0, None, None, sigma, repeats)
         return Noise(None, sigma)
 
     def moments(self, purpose: str, dimension: int, clip_norm: float, share: float | None) -> Noise:
@@ -174,8 +173,7 @@ class Spending:
         return part
 
     def _add(self, *fields: Any) -> None:
-        names = (field.name for field in dataclasses.fields(AggregateStatistic))
-        self._statistics.append(AggregateStatistic(**dict(zip(names, fields, strict=True))))
+        self._statistics.append(AggregateStatistic(*fields))
         assert squared_mu(self._statistics, self.adjacency, self.rows_per_person) <= self._whole
 
 

@@ -50,6 +50,7 @@ class AggregateStatistic:
             others have sigma / sqrt(2), rounded up. A float32; None for counts.
         count_sigma: standard deviation of the noise on every group's count. A float32; None where no counts are released, and for
             moments.
+        repeats: of so many releases like this one a row takes part in at most, >= 1: 1, or for votes as many as a row casts.
 
     Raises:
         ReceiptError: a field of the wrong kind. Fields that contradict each other are found by `hushvec.verify_receipt`.
@@ -62,6 +63,7 @@ class AggregateStatistic:
     clip_norm: _OptionalClipNorm = None
     sigma: base.OptionalPositive = None
     count_sigma: base.OptionalPositive = None
+    repeats: base.CountFromOne = 1
 
     def __post_init__(self) -> None:
         for name, rule in rules_of(AggregateStatistic).items():
@@ -70,7 +72,7 @@ class AggregateStatistic:
 
 def _statistics(name: str, value: Any) -> None:
     if not isinstance(value, tuple) or not all(isinstance(one, AggregateStatistic) for one in value):
-        fields = "statistic, purpose, groups, dimension, clip_norm, sigma and count_sigma"
+        fields = "statistic, purpose, groups, dimension, clip_norm, sigma, count_sigma and repeats"
         raise ReceiptError(f"{name} must be a list of objects with {fields}")
     if not 1 <= len(value) <= _MOST_STATISTICS:
         raise ReceiptError(f"{name} must have 1 to {_MOST_STATISTICS} objects, got {len(value)}")
@@ -221,7 +223,8 @@ def squared_mu(statistics: Sequence[AggregateStatistic], adjacency: str, rows_pe
     Guarantees:
         The sum over the statistics, in rationals. With C = clip_norm, s = sigma, t = count_sigma, terms without t left out:
         sums cost r^2 (C^2/s^2 + 1/t^2) under add-remove and r^2 max(4 C^2/s^2, 2 C^2/s^2 + 2/t^2) under replace-one, where a
-        person stays in the group or changes it; counts r^2/t^2 and 2 r^2/t^2; moments r^2 C^4/s^2 and 2 r^2 C^4/s^2.
+        person stays in the group or changes it; counts r^2/t^2 and 2 r^2/t^2; moments r^2 C^4/s^2 and 2 r^2 C^4/s^2. All of it times
+        repeats: releases in which a row takes no part cost it nothing.
 
     Reference:
         Dong, Roth, Su (2022), "Gaussian Differential Privacy", theorem 2.7 and corollary 3.3.
@@ -237,7 +240,7 @@ def squared_mu(statistics: Sequence[AggregateStatistic], adjacency: str, rows_pe
     for place, one in enumerate(statistics):
         for fault in _statistic_faults(one):
             raise ValueError(f"statistics[{place}]: {fault}")
-    return rows**2 * sum((_of_one_row(one, replaced=adjacency == "replace-one") for one in statistics), Fraction(0))
+    return rows**2 * sum((one.repeats * _of_one_row(one, replaced=adjacency == "replace-one") for one in statistics), Fraction(0))
 
 
 def _of_one_row(one: AggregateStatistic, *, replaced: bool) -> Fraction:
@@ -272,11 +275,12 @@ def _statistic_faults(one: AggregateStatistic) -> list[str]:
 
 def _in_words(one: AggregateStatistic) -> str:
     counts = f"counts with sigma {number(one.count_sigma)}"
+    times = "" if one.repeats == 1 else f"; a row takes part in at most {one.repeats:,} of them"
     if one.statistic == "counts":
-        return f"{one.purpose}: {plural(one.groups, 'group')}, {counts}"
+        return f"{one.purpose}: {plural(one.groups, 'group')}, {counts}{times}"
     shape = f"{one.dimension if one.statistic == 'moments' else one.groups:,} x {one.dimension:,}"
     text = f"{one.purpose}: {shape}, clipped to length {number(one.clip_norm)} (L2), noise sigma {number(one.sigma)}"
-    return text if one.count_sigma is None else f"{text}; {counts}"
+    return text + times if one.count_sigma is None else f"{text}; {counts}{times}"
 
 
 def _root(square: Fraction) -> float:
