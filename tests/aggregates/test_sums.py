@@ -5,7 +5,7 @@ import pytest
 
 import hushvec as hv
 from hushvec.aggregates import PrivateSums, SumsOfRows, private_mean, private_sums
-from hushvec.errors import PrivacyBudgetExhaustedError
+from hushvec.errors import AlreadyChargedError, PrivacyBudgetExhaustedError
 
 TERMS = {"epsilon": 1.0, "delta": 1e-5}
 NEARLY_CLEAN = {"epsilon": 1e5, "delta": 1e-5}  # noise of about 0.002
@@ -67,6 +67,22 @@ def test_blocks_are_one_release():
     for again in (blocks.release, lambda: blocks.add(ROWS, TOPICS)):
         with pytest.raises(ValueError, match="release must be called once: a second draw would be a second release"):
             again()
+
+
+def test_sums_can_be_saved_and_are_released_once(tmp_path):
+    budget, people = hv.PrivacyBudget(3e5, 1e-3), [place // 2 for place in range(200)]
+    settings = {"labels": LABELS, "with_people": True, "rows_per_person": 1, **NEARLY_CLEAN}
+    first = SumsOfRows(12, budget=budget, **settings)
+    first.add(ROWS[:101], TOPICS[:101], people[:101])
+    first.save(tmp_path / "sums.npz")
+    second = SumsOfRows.load(tmp_path / "sums.npz", budget=budget)
+    second.add(ROWS[101:], TOPICS[101:], people[101:])
+    assert np.abs(second.release().sums - clean(kept=np.arange(0, 200, 2))).max() < 0.02 and budget.consumed() == 1e5
+    for copy in (first, SumsOfRows.load(tmp_path / "sums.npz", budget=budget)):
+        with pytest.raises(AlreadyChargedError, match="was made before: its release was lost"):
+            copy.release()
+    with pytest.raises(TypeError, match="labels must be str or int to be saved, got float"):
+        SumsOfRows(2, labels=[0.5, 1.5], **TERMS).save(tmp_path / "other.npz")
 
 
 def test_rows_beyond_those_of_a_person_are_dropped():

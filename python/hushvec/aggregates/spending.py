@@ -73,11 +73,8 @@ class Spending:
         self.rows_per_person = validate.whole_number("rows_per_person", terms.rows_per_person, at_least=1)
         self.source = require_generator(terms.generator)
         self._bounded = terms.people is not None
-        self._budget = terms.budget
         self._purpose = purpose
-        if self._budget is not None:
-            require_budget(self._budget)
-            require_secret_key(self.source)
+        self.pay_with(terms.budget)
         self.noise_multiplier = float(gaussian_sigma(self.epsilon, self.delta, 1.0))
         if not _LEAST_NOISE <= self.noise_multiplier or self.noise_multiplier * self.rows_per_person > _MOST_NOISE:
             raise ValueError(
@@ -96,6 +93,13 @@ class Spending:
     def counts_are_public(self) -> bool:
         """Whether the number of all rows is the same in all neighbors."""
         return self.replaces and self.rows_per_person == 1
+
+    def pay_with(self, budget: Budget | None) -> None:
+        """Charge this one. ValueError with a seeded key."""
+        if budget is not None:
+            require_budget(budget)
+            require_secret_key(self.source)
+        self._budget = budget
 
     def charge(self) -> None:
         """Charge the budget for everything: after all checks, before the first draw."""
@@ -213,7 +217,7 @@ class People:
 
     def __init__(self, rows_per_person: int) -> None:
         self._most = rows_per_person
-        self._seen: dict[str | int, int] = {}
+        self.seen: dict[str | int, int] = {}
         self._new: dict[str | int, int] = {}
 
     def kept(self, people: Any, rows: int) -> NDArray[np.bool_]:
@@ -227,10 +231,10 @@ class People:
         self._new = {}
         kept = np.empty(rows, np.bool_)
         for row, person in enumerate(ids):
-            before = self._new.get(person) or self._seen.get(person, 0)
+            before = self._new.get(person) or self.seen.get(person, 0)
             self._new[person] = before + 1
             kept[row] = before < self._most
         return kept
 
     def commit(self) -> None:
-        self._seen.update(self._new)
+        self.seen.update(self._new)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import secrets
 from collections.abc import Hashable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +18,13 @@ from hushvec._native.arrays import as_matrix
 from hushvec._native.rowwise import given_rows
 from hushvec._util import validate
 from hushvec._util.display import Sheet, number, plural, shown
+from hushvec._util.publish import published_bytes
 from hushvec.aggregates.spending import Noise, People, Spending, Terms, group_codes
 from hushvec.aggregates.totals import GroupTotals
+from hushvec.budget import PrivacyBudget
 from hushvec.receipts.aggregates import AggregateReceipt
 from hushvec.receipts.base import release_sheet
-from hushvec.release.charging import Budget
+from hushvec.release.charging import Budget, ChargeOnce
 
 _Values = NDArray[np.float64]
 
@@ -83,7 +89,7 @@ class SumsOfRows:
 
     Guarantees:
         As `private_sums` of all rows at once, with the same integers: no split into blocks changes a bit of a total. Nothing is
-        drawn or charged before `release`, which can be called once.
+        drawn or charged before `release`, which can be called once. A `PrivacyBudget` refuses a second release of a saved copy too.
     """
 
     def __init__(
@@ -102,7 +108,10 @@ class SumsOfRows:
         generator: _core.Generator | None = None,
     ) -> None:
         self._labels = labels
+        self._id = secrets.token_hex(16)
         names = (0,) if labels is None else group_codes((), labels, 0)[1]
+        if isinstance(budget, PrivacyBudget):
+            budget = ChargeOnce(budget, f"sums/{self._id}")
         terms = Terms(epsilon, delta, adjacency, () if with_people else None, rows_per_person, budget, generator)
         self._spending = Spending(terms, f"sums of {plural(len(names), 'group')}")
         self._names = names
@@ -141,6 +150,36 @@ class SumsOfRows:
             counts = totals.counts.astype(np.float64)
         return PrivateSums(sums, counts, self._names, noise, spending.receipt(int(totals.counts.sum())))
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what was added so far to a file, atomically. It holds exact sums, and ids of people: as private as the rows."""
+        self._require_open()
+        spending, totals = self._spending, self._totals
+        about = {
+            "id": self._id, "dimension": totals.dimension, "clip_norm": totals.clip_norm, "counts": self._counts,
+            "labels": None if self._labels is None else [_saved(label) for label in self._names],
+            "epsilon": spending.epsilon, "delta": spending.delta, "adjacency": spending.adjacency,
+            "rows_per_person": spending.rows_per_person, "people": None if self._people is None else list(self._people.seen.items()),
+        }  # fmt: skip
+        with published_bytes(Path(path)) as file:
+            np.savez(file, about=np.frombuffer(json.dumps(about).encode(), np.uint8), sums=totals.sums(), counts=totals.counts)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, budget: Budget | None = None, generator: _core.Generator | None = None
+    ) -> SumsOfRows:
+        """Go on from a file of `save`. Delete it after the release: without a `PrivacyBudget` nothing else prevents a second one."""
+        with np.load(path, allow_pickle=False) as stored:
+            about = json.loads(stored["about"].tobytes())
+            sums, counts = stored["sums"], stored["counts"]
+        saved_id, people = about.pop("id"), about.pop("people")
+        loaded = cls(**about, with_people=people is not None, budget=None, generator=generator)
+        loaded._id = saved_id
+        loaded._spending.pay_with(ChargeOnce(budget, f"sums/{saved_id}") if isinstance(budget, PrivacyBudget) else budget)
+        loaded._totals.restore(sums, counts)
+        if loaded._people is not None:
+            loaded._people.seen = dict(map(tuple, people))
+        return loaded
+
     def _planned(self) -> Noise:
         """The count of all rows is public under replace-one, and needs no noise."""
         groups, totals = len(self._names), self._totals
@@ -159,6 +198,12 @@ class SumsOfRows:
     def _require_open(self) -> None:
         if self._released:
             raise ValueError("release must be called once: a second draw would be a second release")
+
+
+def _saved(label: Hashable) -> str | int:
+    if type(label) not in (str, int):
+        raise TypeError(f"labels must be str or int to be saved, got {validate.kind(label)}")
+    return label  # type: ignore[return-value]
 
 
 def private_sums(

@@ -59,6 +59,11 @@ class GroupTotals:
             total[group] += np.asarray(part.cpu() if is_torch(part) else part.get()).astype(np.int64)
         return total
 
+    def restore(self, sums: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+        """Hold these, which `sums` and `counts` of another have been, in place of what is here."""
+        self._sum._replace(int(counts.sum()), list(sums.astype(np.float64)))
+        self.counts, self._on_device = counts.copy(), None
+
     def _add_on_device(self, rows: Any, codes: NDArray[np.uint32] | None, name: str) -> None:
         """Rows are brought into the order of their groups, whose sums are those of runs."""
         if self._on_device is None:
