@@ -78,5 +78,5 @@ def test_a_direction_depends_on_its_row_alone():
 def test_too_many_rows_are_refused():
     totals = MomentTotals(1, 1.0)
     totals.rows = 2**26
-    with pytest.raises(ValueError, match=r"rows of second moments must be at most 2\^26, got 67108864 \+ 1"):
+    with pytest.raises(ValueError, match=r"rows must be at most 2\^26, got 67108864 \+ 1"):
         totals.add(np.ones((1, 1), np.float32))

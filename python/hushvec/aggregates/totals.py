@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core, cuda
-from hushvec._native.arrays import device_scope, is_torch, library_of, new_array, on_cuda
+from hushvec._native.arrays import device_scope, in_order, is_torch, library_of, new_array, on_cuda
 from hushvec._native.rowwise import require_finite
 from hushvec.noise.fills import clip
 
@@ -39,6 +39,7 @@ class GroupTotals:
         """Rows [n, d] of one device, and the group of each; all are of group 0 if None. If it raises, nothing has changed."""
         if len(rows) == 0:
             return
+        _more_rows(int(self.counts.sum()), len(rows), MOST_ROWS)
         if on_cuda(rows):
             self._add_on_device(rows, codes, name)
         else:
@@ -66,6 +67,8 @@ class GroupTotals:
 
     def _add_on_device(self, rows: Any, codes: NDArray[np.uint32] | None, name: str) -> None:
         """Rows are brought into the order of their groups, whose sums are those of runs."""
+        require_finite(name, rows)
+        rows = in_order(rows)
         if self._on_device is None:
             self._on_device = [new_array(rows, (self.dimension,), dtype="float64") for _ in range(self.groups)]
             for part in self._on_device:
@@ -75,15 +78,12 @@ class GroupTotals:
             codes = codes[order]
             with device_scope(rows):
                 rows = rows[library_of(rows).asarray(order) if not is_torch(rows) else order]
-        scales, bad_row = cuda.sum_scales([rows], self.clip_norm)
-        if bad_row is not None:
-            require_finite(name, rows)
-            raise ValueError(f"{name} must be finite, got NaN or Inf in row {bad_row}")
         ends = np.searchsorted(codes, np.arange(self.groups + 1)) if codes is not None else (0, len(rows))
         for group, part in enumerate(self._on_device):
-            run = slice(int(ends[group]), int(ends[group + 1]))
-            if run.start < run.stop:
-                cuda.add_to_sum(rows[run], scales[run], part)
+            run = rows[int(ends[group]) : int(ends[group + 1])]
+            if len(run):
+                scales, _ = cuda.sum_scales([run], self.clip_norm)
+                cuda.add_to_sum(run, scales, part)
 
 
 class ProductTotals:
@@ -98,7 +98,7 @@ class ProductTotals:
 
     def add(self, left: Any, right: Any) -> None:
         """Rows [n, lines] and [n, d]."""
-        self.rows = _more_rows(self.rows, len(left))
+        self.rows = _more_rows(self.rows, len(left), MOST_ROWS_OF_MOMENTS)
         for block, other in zip(blocks(left, right), blocks(right, left), strict=True):
             one, two = (_whole(part, norm, unit) for part, norm, unit in zip((block, other), self._norms, self._units))
             self._total += (one.T @ two).astype(np.int64)
@@ -119,7 +119,7 @@ class MomentTotals:
 
     def add(self, rows: Any) -> None:
         """Rows [n, d]."""
-        self.rows = _more_rows(self.rows, len(rows))
+        self.rows = _more_rows(self.rows, len(rows), MOST_ROWS_OF_MOMENTS)
         for block in blocks(rows):
             whole = _whole(block, self._norm, self._row_unit)
             self._total += (whole.T @ whole).astype(np.int64)
@@ -139,9 +139,9 @@ def _whole(rows: Any, clip_norm: float, unit: float) -> NDArray[np.float64]:
     return np.trunc(np.asarray(on_host(clip(rows, clip_norm)), np.float64) / unit)
 
 
-def _more_rows(before: int, rows: int) -> int:
-    if before + rows > MOST_ROWS_OF_MOMENTS:
-        raise ValueError(f"rows of second moments must be at most 2^26, got {before} + {rows}")
+def _more_rows(before: int, rows: int, most: int) -> int:
+    if before + rows > most:
+        raise ValueError(f"rows must be at most 2^{most.bit_length() - 1}, got {before} + {rows}")
     return before + rows
 
 

@@ -11,6 +11,8 @@ from native.cuda import emulated_backend
 from native.cuda.emulated_backend import Array, Graph, Stream, counts
 
 import hushvec as hv
+from hushvec.aggregates import private_classifier, private_covariance, private_sums
+from hushvec.aggregates.totals import GroupTotals
 from hushvec.training.clipped_sums import ClippedSum
 from hushvec.mechanisms import PublicCodebook
 
@@ -221,3 +223,37 @@ def test_a_captured_call_draws_anew_in_every_replay():
         graph.replay()
         seen.append(out.get())
     assert all((a != b).any() for i, a in enumerate(seen) for b in seen[:i])
+
+
+# ---- aggregates ----
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("groups", [None, 3])
+def test_sums_by_group_are_those_of_the_cpu(dtype, groups):
+    codes = None if groups is None else np.arange(ROWS, dtype=np.uint32) % 2   # the third has no rows
+    x = VECTORS.astype(dtype)
+    on_cpu, on_device = (GroupTotals(groups or 1, DIMENSION, 1.0) for _ in range(2))
+    for block in (slice(0, 25), slice(25, ROWS)):
+        given = None if codes is None else codes[block]
+        on_cpu.add(x[block], given)
+        on_device.add(Array(x[block].copy()), given)
+    assert (on_device.sums() == on_cpu.sums()).all() and (on_device.counts == on_cpu.counts).all()
+    x[7, 3] = np.inf
+    with pytest.raises(ValueError, match="rows must be finite, got inf in row 7"):
+        on_device.add(Array(x), None)
+    assert (on_device.sums() == on_cpu.sums()).all()
+
+
+def test_aggregates_of_rows_on_a_device():
+    """The same bits as of rows in CPU memory, from the same key."""
+    for x in (VECTORS, Array(VECTORS.copy())):
+        terms = {"epsilon": 1.0, "delta": 1e-5}
+        labels = np.arange(ROWS) % 4
+        released = [
+            private_sums(x, labels, labels=4, generator=seeded(), **terms).sums,
+            private_covariance(x, generator=seeded(), **terms).covariance,
+            private_classifier(x, labels, labels=4, steps=2, generator=seeded(), **terms).coef_,
+        ]
+        first = released if x is VECTORS else first
+        assert all((one == other).all() for one, other in zip(released, first, strict=True))
