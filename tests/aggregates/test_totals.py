@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hushvec._native import _core
+from hushvec.aggregates.classifiers import _residuals
 from hushvec.aggregates.moments import directions
 from hushvec.aggregates.totals import GroupTotals, MomentTotals
 
@@ -73,6 +74,19 @@ def test_a_direction_depends_on_its_row_alone():
         assert (directions(rows[row : row + 1], mean)[0] == together[row]).all()
     assert (directions(mean[None].astype(np.float64), mean) == 0).all()
     assert np.isfinite(directions(np.full((1, 77), 3e38, np.float32), -np.full(77, 1e300))).all()
+
+
+@pytest.mark.parametrize("classes", [2, 16, 77])
+def test_a_residual_depends_on_its_row_alone(classes):
+    rows, weights = directions(rows_of(203, 40), np.zeros(40)), directions(rows_of(classes, 40, seed=1), np.zeros(40))
+    codes = np.arange(203, dtype=np.uint32) % classes
+    together = _residuals(rows, codes, weights, 3.0)
+    assert np.abs(together.sum(axis=1)).max() < 1e-12 and (together[np.arange(203), codes] >= 0).all()
+    for first, last in ((0, 1), (1, 2), (3, 103), (7, 203), (202, 203)):
+        assert (_residuals(rows[first:last], codes[first:last], weights, 3.0) == together[first:last]).all()
+    odd = np.zeros((203, 43), np.float32)
+    odd[:, 1:41] = rows
+    assert (_residuals(odd[:, 1:41], codes, weights, 3.0) == together).all()
 
 
 def test_too_many_rows_are_refused():

@@ -111,8 +111,9 @@ class PrivateRows:
 
 
 def unit(block: Any) -> NDArray[Any]:
-    """Rows [n, d] at unit length on the CPU, each a function of itself alone; a zero row stays 0."""
+    """Rows [n, d] at unit length on the CPU, each a function of itself alone; a zero row stays 0. 16 bits become float32."""
     rows = np.asarray(on_host(block))
+    rows = rows.astype(np.float32) if rows.dtype == np.float16 else rows
     return unit_rows(rows, np.empty(rows.shape, rows.dtype))
 
 

@@ -20,7 +20,6 @@ from hushvec._util.display import Sheet, number, plural, shown
 from hushvec._util.publish import published_bytes
 from hushvec.aggregates.moments import unit
 from hushvec.aggregates.spending import Spending, Terms, group_codes
-from hushvec.aggregates.totals import on_host
 from hushvec.receipts.aggregates import AggregateReceipt
 from hushvec.receipts.base import release_sheet
 from hushvec.release.charging import Budget
@@ -101,7 +100,7 @@ class PrivateVotes:
         found = self._spending.counts("votes for each label", len(self.labels), None, repeats=self.votes_per_document)
         assert found.count_sigma is not None
         self.noise = found.count_sigma
-        self._rows = unit(_wide(as_matrix(given.values)))
+        self._rows = unit(as_matrix(given.values))
         self._journal = None if journal is None else Path(journal)
         self._cast, paid = self._resumed()
         self._lock, self._process = Lock(), os.getpid()
@@ -131,7 +130,7 @@ class PrivateVotes:
             raise ValueError(f"questions must have {self._rows.shape[1]} columns, got {given.dimension}")
         if os.getpid() != self._process:
             raise RuntimeError("PrivateVotes must be used in the process that made it: a copy would count votes twice")
-        directions = unit(_wide(as_matrix(given.values))).astype(self._rows.dtype)
+        directions = unit(as_matrix(given.values)).astype(self._rows.dtype)
         with self._lock:
             return [self._answer(direction) for direction in directions]
 
@@ -172,12 +171,6 @@ class PrivateVotes:
     def _sheet(self) -> Sheet:
         what = f"answers by votes; a label needs {number(self.least_votes)} noisy votes"
         return release_sheet(what, self.receipt)
-
-
-def _wide(rows: Any) -> NDArray[Any]:
-    """float16 and bfloat16 rows as float32, in CPU memory."""
-    values = np.asarray(on_host(rows))
-    return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
 def _votes(spending: Spending, votes: int | None, noise: float | None) -> int:

@@ -1,0 +1,441 @@
+"""Attacks on aggregates: membership by likelihood ratio, canary people replayed through every function, and mutants, each caught.
+
+Three tools. *Trials*: a release of many groups is as many independent experiments, each with its own canary person. *Replay*: a
+function runs on one input and on its neighbor with the same noisy answers, so what one person moves is seen in exact fractions, step by
+step, and whatever else differs was decided by the data. *Transcripts*: the likelihood ratio of everything that was released.
+"""
+
+import contextlib
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import hushvec as hv
+from evidence.attacks.evidence import epsilon_shown
+from evidence.reference.sizes import scaled
+from hushvec.aggregates import (
+    class_centroids,
+    moments,
+    private_classifier,
+    private_covariance,
+    private_histogram,
+    private_mean,
+    private_norm_quantiles,
+    private_pca,
+    private_sums,
+    spending,
+    totals,
+)
+from hushvec.aggregates.spending import People, Spending
+from hushvec.mechanisms import PublicProjection
+from hushvec.noise.fills import clip
+
+ALPHA = 1e-5
+TERMS = {"epsilon": 1.0, "delta": 1e-5}
+
+
+def seeded(seed):
+    return hv.Generator.unsafe_seeded(seed)
+
+
+# ---- trials: a canary person in each of many groups ----
+
+TRIALS = scaled(20_000, 200_000)
+CANARY = np.array([9.0, -12.0], np.float32)  # clipped to (0.6, -0.8)
+ALONG = np.array([0.6, -0.8])
+
+
+class Trials(NamedTuple):
+    """Scores of groups with and without their canary, ln of the likelihood ratio under the stated noise; and what was stated."""
+
+    present: np.ndarray
+    absent: np.ndarray
+    mu: float
+    receipt: object
+
+    @property
+    def mu_seen(self):
+        """The distance of the two means in units of the noise: N(mu, 2 / n) if the claim is exactly kept."""
+        return (self.present.mean() - self.absent.mean()) / self.mu
+
+    @property
+    def advantage(self):
+        """Right guesses less false alarms of the best test, which knows everything but whether the canary is there."""
+        return (self.present > 0).mean() - (self.absent > 0).mean()
+
+    def agrees(self):
+        """Both scores follow the Gaussian curve: N(+-mu^2 / 2, mu^2). Kolmogorov-Smirnov, alpha for each."""
+        found = [stats.kstest((scores - side * self.mu**2 / 2) / self.mu, "norm").pvalue for scores, side in ((self.present, 1), (self.absent, -1))]
+        return min(found) > ALPHA and abs(self.mu_seen - self.mu) < -stats.norm.ppf(ALPHA / 2) * math.sqrt(2 / len(self.present))
+
+    def shown(self):
+        """The epsilon that the count of one event proves, chosen before: the scores above 2.2 deviations of an absent canary's."""
+        limit = 2.2 * self.mu - self.mu**2 / 2
+        return epsilon_shown([(self.present > limit).sum()], [(self.absent > limit).sum()], len(self.present), delta=TERMS["delta"])
+
+
+def trials(seed, *, rows_given=1, with_ids=False, counts=True, **terms):
+    """Add-remove: half of the groups have a canary, next to one row that the attacker knows."""
+    canaries = np.repeat(np.arange(TRIALS), rows_given)
+    rows = np.concatenate([np.tile(np.float32([0.25, 0.5]), (2 * TRIALS, 1)), np.tile(CANARY, (len(canaries), 1))])
+    ids = np.concatenate([np.arange(2 * TRIALS), 2 * TRIALS + canaries]) if with_ids else None
+    given = {**TERMS, "generator": seeded(seed), "labels": 2 * TRIALS, "people": ids, "counts": counts, **terms}
+    released = private_sums(rows, np.concatenate([np.arange(2 * TRIALS), canaries]), **given)
+    entered = released.receipt.rows_per_person  # what the attacker thinks that a person has
+    sigma, count_sigma = released.noise
+    mu = entered * math.sqrt(1 / sigma**2 + (1 / count_sigma**2 if counts else 0))
+    scores = (released.sums - [0.25, 0.5]) @ ALONG * entered / sigma**2
+    if counts:
+        scores += (released.counts - 1) * entered / count_sigma**2
+    scores -= mu**2 / 2
+    return Trials(scores[:TRIALS], scores[TRIALS:], mu, released.receipt)
+
+
+def test_membership_is_the_gaussian_curve():
+    """n = 20,000 with and as many without a canary; alpha = 1e-5. The advantage is the claimed one, no more and no less."""
+    found = trials(1)
+    assert found.mu == pytest.approx(1 / found.receipt.noise_multiplier, rel=1e-6) and found.agrees()
+    claimed = 2 * stats.norm.cdf(found.mu / 2) - 1
+    width = -stats.norm.ppf(ALPHA / 2) * math.sqrt(0.5 / TRIALS)
+    assert abs(found.advantage - claimed) < width < claimed / 4  # so half and twice the claim are rejected
+    assert found.shown() <= 1
+    assert not found._replace(mu=found.mu / 2).agrees() and not found._replace(present=found.present + found.mu**2 / 4).agrees()
+
+
+def test_sums_alone_tell_less():
+    """n = 20,000; alpha = 1e-5: where counts are released too, they are part of what is paid for."""
+    released = trials(2)
+    alone = trials(2, counts=False)
+    assert alone.agrees() and alone.mu == pytest.approx(released.mu, rel=1e-6)
+
+
+@pytest.mark.parametrize("with_ids", [False, True])
+def test_three_equal_rows(with_ids):
+    """n = 20,000; alpha = 1e-5 and, for what is shown, 1e-6. With ids a fourth row is dropped."""
+    found = trials(3, rows_given=4 if with_ids else 3, rows_per_person=3, with_ids=with_ids)
+    assert found.agrees() and found.shown() <= 1 and found.receipt.rows_bound == ("people" if with_ids else "promised")
+
+
+def test_a_broken_promise_is_caught_and_dropped_rows_keep_it():
+    """n = 20,000; alpha = 1e-6: three rows where one was promised give more than the claimed epsilon. The receipt had said so."""
+    broken = trials(4, rows_given=3)
+    assert broken.shown() > 1 and not broken.agrees()
+    assert broken.receipt.rows_bound == "promised" and "ONLY PROMISED" in broken.receipt.describe()
+    kept = trials(4, rows_given=3, with_ids=True)
+    assert kept.agrees() and kept.shown() <= 1 and kept.receipt.rows_bound == "people"
+
+
+def replaced(seed, *, moves, **terms):
+    """Replace-one: in each pair of groups a person whose row is turned around, or who changes the group."""
+    first = 2 * np.arange(2 * TRIALS)
+    there = np.arange(2 * TRIALS) < TRIALS
+    rows = np.where(there[:, None] | moves, CANARY, -CANARY).astype(np.float32)
+    groups = np.where(there | (not moves), first, first + 1)
+    released = private_sums(rows, groups, labels=4 * TRIALS, adjacency="replace-one", generator=seeded(seed), **{**TERMS, **terms})
+    sigma, count_sigma = released.noise
+    sums, counts = (released.sums @ ALONG).reshape(-1, 2), released.counts.reshape(-1, 2)
+    if moves:
+        mu = math.sqrt(2 / sigma**2 + 2 / count_sigma**2)
+        scores = (sums[:, 0] - sums[:, 1]) / sigma**2 + (counts[:, 0] - counts[:, 1]) / count_sigma**2
+    else:
+        mu, scores = 2 / sigma, 2 * sums[:, 0] / sigma**2
+    return Trials(scores[:TRIALS], scores[TRIALS:], mu, released.receipt)
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_replaced_people_are_the_gaussian_curve(moves):
+    """n = 20,000; alpha = 1e-5. Who changes the group is as visible as who turns around: both cost all that was claimed."""
+    found = replaced(5, moves=moves)
+    assert found.mu == pytest.approx(1 / found.receipt.noise_multiplier, rel=1e-6)
+    assert found.agrees() and found.shown() <= 1
+
+
+# ---- replay: what one person moves, in exact fractions ----
+
+
+class Step(NamedTuple):
+    whole: np.ndarray
+    unit: float
+    sigma: float
+    answer: np.ndarray
+
+
+class Data(NamedTuple):
+    rows: np.ndarray
+    topics: np.ndarray
+    people: np.ndarray
+
+
+@contextlib.contextmanager
+def recording(steps, answers=None):
+    """Keep every noisy statistic; with `answers`, give those in place of new ones."""
+    original = Spending.noisy
+
+    def noisy(self, sums, unit, sigma):
+        place = len(steps)
+        given = original(self, sums, unit, sigma) if answers is None else answers[place].answer
+        steps.append(Step(np.array(sums), unit, sigma, given))
+        return given.copy()
+
+    Spending.noisy = noisy
+    try:
+        yield
+    finally:
+        Spending.noisy = original
+
+
+def contents(result):
+    """Everything that a caller gets, in a form that can be compared."""
+    plain = lambda value: value.digest if isinstance(value, PublicProjection) else value.tobytes() if isinstance(value, np.ndarray) else value
+    return {name: plain(value) for name, value in vars(result).items()}
+
+
+class Seen(NamedTuple):
+    spent: Fraction  # squared distance of the two inputs in units of the noise, times noise_multiplier^2: at most 1 if the claim is kept
+    steps: list
+    other: list
+    result: object
+
+
+def compared(call, one, other):
+    """Run on two neighbors with the same answers. Units, noise, results and receipts must be equal."""
+    steps, again = [], []
+    with recording(steps):
+        result = call(one)
+    with recording(again, steps):
+        replayed = call(other)
+    public = [[(step.unit, step.sigma, step.whole.shape) for step in part] for part in (steps, again)]
+    assert public[0] == public[1] and contents(result) == contents(replayed), "what is public was decided by the rows"
+    square = Fraction(0)
+    for first, second in zip(steps, again):
+        moved = sum(int(step) ** 2 for step in (first.whole - second.whole).ravel().tolist())
+        square += moved * (Fraction(first.unit) / Fraction(first.sigma)) ** 2
+    return Seen(square * Fraction(result.receipt.noise_multiplier) ** 2, steps, again, result)
+
+
+# name: the function, of Data; and the least share of the claim that the canaries below must reach, under both adjacencies
+CALLS = {
+    "sums": (lambda data, **terms: private_sums(data.rows, data.topics, labels=3, **terms), 0.999, 0.999),
+    "mean": (lambda data, **terms: private_mean(data.rows, **terms), 0.999, 0.999),
+    "centroids": (lambda data, **terms: class_centroids(data.rows, data.topics, labels=3, **terms), 0.999, 0.9),
+    "classifier": (lambda data, **terms: private_classifier(data.rows, data.topics, labels=3, steps=2, **terms), 0.999, 0.6),
+    "covariance": (lambda data, **terms: private_covariance(data.rows, **terms), 0.999, 0.7),
+    "pca": (lambda data, **terms: private_pca(data.rows, components=2, **terms), 0.999, 0.9),
+    "histogram": (lambda data, **terms: private_histogram(data.topics, 3, **terms), 0.999, 0.999),
+    "quantiles": (lambda data, **terms: private_norm_quantiles(data.rows, **terms), 0.999, 0.999),
+}
+U, V = np.eye(3, dtype=np.float32)[:2]
+# what a person has: rows, all equal, and their class; class 2 is otherwise empty
+CANARIES = [(30 * U, 2), (-30 * U, 2), (30 * V, 0), (0.001 * U, 2), (-30 * V, 0), (0 * U, 1)]
+
+
+def with_person(canary, rows_given):
+    """Some people, and one with this many of the canary's rows; None: without that person."""
+    rng = np.random.default_rng(0)
+    rows, topics, people = (rng.normal(size=(9, 3)) * 0.4).astype(np.float32), np.arange(9) % 2, np.arange(9)
+    if canary is None:
+        return Data(rows, topics, people)
+    row, topic = canary
+    more = (np.tile(row, (rows_given, 1)), np.full(rows_given, topic), np.full(rows_given, 99))
+    return Data(*(np.concatenate([part, added]) for part, added in zip((rows, topics, people), more)))
+
+
+def neighbors(adjacency, rows_given):
+    people = [with_person(canary, rows_given) for canary in CANARIES]
+    if adjacency == "add-remove":
+        return [(with_person(None, 0), one) for one in people]
+    return [(people[first], people[second]) for first, second in ((0, 1), (0, 2), (3, 4), (4, 2), (0, 3))]
+
+
+def spent(name, adjacency, rows_per_person=1, rows_given=None, with_ids=False, **terms):
+    """The largest share of the claim over the canaries."""
+    call = CALLS[name][0]
+    settings = {**TERMS, "adjacency": adjacency, "rows_per_person": rows_per_person, **terms}
+
+    def with_terms(data):
+        return call(data, **settings, people=data.people if with_ids else None, generator=seeded(7))
+
+    return max(compared(with_terms, *pair).spent for pair in neighbors(adjacency, rows_given or rows_per_person))
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_canary_moves_everything_by_what_is_claimed(name, adjacency):
+    """Exact, n = 1 key for each pair: no canary gets beyond the claim, and the strongest gets close to it."""
+    for rows_per_person in (1, 3):
+        found = spent(name, adjacency, rows_per_person)
+        assert found <= 1
+        assert found > CALLS[name][1 if adjacency == "add-remove" else 2]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_rows_beyond_those_of_a_person_are_not_seen(name):
+    """With ids: of five rows one enters. Without, the claim is broken: 25 times mu^2."""
+    assert spent(name, "add-remove", rows_given=5, with_ids=True) <= 1 < spent(name, "add-remove", rows_given=5)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_how_many_rows_were_dropped_is_in_no_receipt(name):
+    """Replace-one with ids and one row each: the rows that enter are as many as people, those that were given are private."""
+    one, other = with_person(CANARIES[0], 1), with_person(CANARIES[0], 6)
+    call = lambda data: CALLS[name][0](data, **TERMS, adjacency="replace-one", people=data.people, generator=seeded(8))
+    seen = compared(call, one, other)
+    assert seen.spent == 0 and seen.result.receipt.rows == 10
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_whole_release_is_as_telling_as_claimed(name):
+    """n = 40 releases of each of two neighbors, epsilon = 8: the likelihood ratio of all that was drawn is N(+-mu^2 / 2, mu^2).
+
+    Kolmogorov-Smirnov, alpha = 1e-5; noise that is a half too large or too small is rejected by all functions together.
+    """
+    releases, scores = scaled(40, 1000), []
+    call = lambda data: CALLS[name][0](data, epsilon=8.0, delta=1e-5, generator=generator)
+    pair, generator = [with_person(None, 0), with_person(CANARIES[0], 1)], seeded(9)
+    for side in (1, -1):
+        for _ in range(releases):
+            seen = compared(call, *pair[::side])
+            ratio, square = 0.0, 0.0
+            for step, other in zip(seen.steps, seen.other):
+                shift = (other.whole - step.whole) * (step.unit / step.sigma)
+                ratio -= float(((step.answer - step.whole * step.unit) / step.sigma * shift).sum())
+                square += float((shift**2).sum())
+            scores.append(ratio / math.sqrt(square))
+            assert square <= 1 / seen.result.receipt.noise_multiplier ** 2
+    assert stats.kstest(scores, "norm").pvalue > ALPHA
+    total = (np.array(scores) ** 2).sum()  # chi squared
+    inside = stats.chi2(len(scores)).ppf([ALPHA / 2, 1 - ALPHA / 2])
+    assert inside[0] < total < inside[1] and not inside[0] < total * 2.25 < inside[1]
+
+
+def test_residuals_depend_on_their_row_alone():
+    """Of the steps of `private_classifier`: same bits at another place, among other rows, for any number of classes."""
+    from hushvec.aggregates.classifiers import _residuals
+
+    rng = np.random.default_rng(0)
+    for classes in (2, 3, 15, 16, 17, 77):
+        rows, weights = (moments.unit(rng.normal(size=(size, 24)).astype(np.float32)) for size in (61, classes))
+        codes = rng.integers(0, classes, 61)
+        for heat in (3.0, 300.0):
+            together = _residuals(rows, codes, weights, heat)
+            for part in (slice(0, 1), slice(60, 61), slice(7, None), slice(3, 44)):
+                assert (_residuals(rows[part], codes[part], weights, heat) == together[part]).all()
+
+
+def test_the_bin_of_a_length_depends_on_its_row_alone():
+    """In any order of memory: numpy adds the squares of one row in Fortran order otherwise than those of two."""
+    from hushvec.aggregates.histograms import _norms
+
+    rows = np.random.default_rng(0).normal(size=(300, 64))
+    alone = np.array([_norms(row[None])[0] for row in rows])
+    for row, length in zip(rows, alone):
+        assert (_norms(np.asfortranarray([row, row])) == length).all() and (_norms(np.asfortranarray(row[None])) == length).all()
+    assert (_norms(np.asfortranarray(rows)) == alone).all()
+
+
+# ---- mutants: what each attack is for ----
+
+
+def noise_for_c(patch):
+    """C where two people who turn around are 2 C apart."""
+    patch.setattr(Spending, "replaces", False)
+    original = spending.squared_mu
+    patch.setattr(spending, "squared_mu", lambda statistics, adjacency, rows: original(statistics, "add-remove", rows))
+
+
+def clean_counts(patch):
+    patch.setattr(Spending, "noisy_counts", lambda self, counts, sigma: counts.astype(np.float64))
+
+
+def clip_after_the_sum(patch):
+    class ClippedLate(totals.GroupTotals):
+        def add(self, rows, codes, name="rows"):
+            super().add(rows, codes, name)
+            summed = self.__dict__.setdefault("summed", np.zeros((self.groups, self.dimension)))
+            np.add.at(summed, 0 if codes is None else codes, rows.sum(axis=0) if codes is None else rows.astype(np.float64))
+
+        def sums(self):
+            return np.rint(clip(self.summed, self.clip_norm) / self.unit).astype(np.int64)
+
+    for module in ("sums", "moments", "classifiers"):
+        patch.setattr(f"hushvec.aggregates.{module}.GroupTotals", ClippedLate)
+
+
+def nobody_dropped(patch):
+    patch.setattr(People, "kept", lambda self, people, rows: np.ones(rows, np.bool_))
+
+
+def less_noise_on_the_diagonal(patch):
+    def everywhere_alike(given, found, sigma):
+        less, total = moments.beside_diagonal(sigma), found.total()
+        upper = np.triu(given.noisy(np.triu(total), found.unit, less))
+        return upper + np.triu(upper, 1).T
+
+    patch.setattr(moments, "noisy_moments", everywhere_alike)
+
+
+def shares_of_everything(patch):
+    """What was spent before is forgotten."""
+    patch.setattr(spending, "squared_mu", lambda *_: Fraction(0))
+
+
+def residuals_not_clipped(patch):
+    patch.setattr(totals, "clip", lambda rows, clip_norm: rows)
+
+
+def clip_norm_of_the_rows(patch):
+    original = totals.GroupTotals.__init__
+
+    def largest(self, groups, dimension, clip_norm):
+        original(self, groups, dimension, clip_norm)
+
+        def add(rows, codes, name="rows"):
+            self.unit = totals._core.sum_unit(float(np.linalg.norm(rows, axis=1).max()))
+            totals.GroupTotals.add(self, rows, codes, name)
+
+        self.add = add
+
+    patch.setattr(totals.GroupTotals, "__init__", largest)
+
+
+def all_rows_in_the_receipt(patch):
+    original = Spending.receipt
+    patch.setattr(People, "kept", lambda self, people, rows: np.unique(people, return_index=True)[1])
+    patch.setattr(Spending, "receipt", lambda self, rows: original(self, self.__dict__.pop("_given_rows", rows)))
+
+
+MUTANTS = [
+    (noise_for_c, "sums", {"adjacency": "replace-one"}),
+    (noise_for_c, "mean", {"adjacency": "replace-one"}),
+    (noise_for_c, "histogram", {"adjacency": "replace-one"}),
+    (clean_counts, "sums", {}),
+    (clean_counts, "histogram", {}),
+    (clean_counts, "mean", {}),
+    (clip_after_the_sum, "sums", {}),
+    (clip_after_the_sum, "mean", {}),
+    (nobody_dropped, "sums", {"with_ids": True, "rows_given": 5}),
+    (nobody_dropped, "pca", {"with_ids": True, "rows_given": 5}),
+    (nobody_dropped, "quantiles", {"with_ids": True, "rows_given": 5}),
+    (less_noise_on_the_diagonal, "covariance", {}),
+    (less_noise_on_the_diagonal, "pca", {}),
+    (shares_of_everything, "centroids", {}),
+    (shares_of_everything, "classifier", {}),
+    (shares_of_everything, "covariance", {}),
+    (residuals_not_clipped, "classifier", {}),
+    (residuals_not_clipped, "covariance", {}),
+    (clip_norm_of_the_rows, "sums", {}),
+]
+
+
+@pytest.mark.parametrize(("mutant", "name", "settings"), MUTANTS, ids=lambda part: getattr(part, "__name__", None))
+def test_mutants_are_caught(mutant, name, settings, monkeypatch):
+    given = {"adjacency": "add-remove", **settings}
+    assert spent(name, **given) <= 1
+    mutant(monkeypatch)
+    with contextlib.suppress(AssertionError):  # raised where results differ
+        assert spent(name, **given) <= 1
+        pytest.fail("the mutant lives")
