@@ -72,10 +72,19 @@ def test_a_journal_goes_on_where_it_was(tmp_path):
     budget, journal = hv.PrivacyBudget(2.5, 1e-4), tmp_path / "votes.npz"
     first = votes(votes_per_document=2, journal=journal, budget=budget)
     first.ask(TEA)
+    remaining = first.remaining()
+    with pytest.raises(ValueError, match="journal must be in use by one PrivateVotes, got one that is in use already"):
+        votes(votes_per_document=2, journal=journal)
+    del first
     again = votes(votes_per_document=2, journal=journal, budget=budget)  # is not charged again
-    assert (again.remaining() == first.remaining()).all() and budget.consumed() == 2.0
-    with pytest.raises(ValueError, match=r"journal must be of 600 documents, noise .* and 3 votes each, got 600, .* and 2"):
-        votes(votes_per_document=3, journal=journal)
+    assert (again.remaining() == remaining).all() and remaining.min() == 1 and budget.consumed() == 2.0
+    del again
+    for other in ({"votes_per_document": 3}, {"rows": ROWS[::-1].copy(), "votes_per_document": 2}, {"threshold": 0.7}):
+        with pytest.raises(ValueError, match="journal must be of these documents, labels and terms, got another one"):
+            votes(journal=journal, **other)
+    journal.write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="journal must be a file of PrivateVotes"):
+        votes(votes_per_document=2, journal=journal)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")

@@ -14,8 +14,10 @@ from cli.command import assert_one_line, hushvec, hushvec_here
 from evidence.reference.sizes import scaled
 from hushvec._util.display import Progress, announced
 from hushvec._util.lines import SHIPPED_NOTES, SHIPPED_SENTENCES, shipped_texts
-from hushvec.cli._thief import TOPIC_OF, TOPICS, cosines, nearest
+from hushvec.cli._thief import NOTE_TOPICS, TOPIC_OF, TOPICS, Stolen, TooFew, cosines, learned_topics, nearest
+from hushvec.data import private_note_vectors, private_notes, public_sentence_vectors, public_sentences
 from hushvec.mechanisms import PrivUnit
+from hushvec.receipts.aggregates import AggregateReceipt
 from hushvec.text.corpus import PublicCorpus
 
 needs_model = pytest.mark.skipif(
@@ -63,7 +65,7 @@ def test_the_shipped_notes():
     corpus = set(shipped_texts(SHIPPED_SENTENCES))
     assert all(text["nearest_before"] in corpus and text["nearest_after"] in corpus for text in found["texts"])
     assert all(text["cosine_before"] >= text["cosine_after"] - 1e-6 for text in found["texts"])
-    assert set(found["seconds"]) == {"read vectors", "release and decode", "other epsilons"}
+    assert set(found["seconds"]) == {"read vectors", "release and decode", "other epsilons", "topics in aggregate"}
     assert list(found["mechanisms"]) == ["gaussian", "laplacian", "privunit", "randomized_response"]
 
 
@@ -94,7 +96,7 @@ def test_bounds_are_those_of_the_claims():
 
 def test_a_thief_is_no_better_than_the_bound_allows():
     """Told one of two texts, by the likelihood of either: 4,000 trials at epsilon 1, Hoeffding at alpha = 1e-6."""
-    from hushvec.cli._thief import Stolen, releaser
+    from hushvec.cli._thief import releaser
 
     embedder = np.eye(2, 384, dtype=np.float32)
     corpus = PublicCorpus(("yes", "no"), embedder)
@@ -122,17 +124,29 @@ def test_public_sentences_keep_most():
     assert kept == round(80 * chosen["same_sentence"]) and f"{kept} of 80 texts" in chosen["verdict"]
 
 
-@needs_model
-def test_shares_of_topics():
-    """8,000 reports at epsilon 1 have standard errors of about 0.02; six of them are 0.13."""
-    topics = demo("--no-sweep")["topics"]
-    assert topics["people"] == 8000 and sum(topics["true"].values()) == pytest.approx(1)
-    for topic, true in topics["true"].items():
-        assert topics["standard_errors"][topic] == pytest.approx(0.02, abs=0.003)
-        assert abs(topics["estimated"][topic] - true) < 6 * topics["standard_errors"][topic]
-    receipt = hv.LabelReceipt.from_dict(topics["receipt"])
-    assert (receipt.epsilon, receipt.answers, hv.verify_receipt(receipt).status) == (1.0, 8000, "holds")
-    assert demo("-", "--no-sweep", stdin=b"One line only")["topics"] is None
+def test_topics_in_aggregate():
+    """Of 320 sentences 20 draws got .73 right (deviation .013), from rows at epsilon 1 .35: .6 is ten deviations from both."""
+    found = demo("--no-sweep")["aggregate"]
+    rows = {line["epsilon"]: line for line in found["rows"]}
+    assert found["people"] == 8000 and found["right_without_noise"] == 238 / 320
+    assert rows[1.0]["right"] < 0.6 < min(found["right"], rows[8.0]["right"])
+    receipt = AggregateReceipt.from_dict(found["receipt"])
+    assert (receipt.epsilon, receipt.delta, receipt.adjacency, receipt.rows) == (1.0, 1e-5, "replace-one", 8000)
+    assert hv.verify_receipt(receipt).status == "holds"
+    # Phi(1 / (2 noise_multiplier)) for the centroids, e^epsilon / (1 + e^epsilon) for a row
+    assert found["right_one_of_two"] == pytest.approx(NormalDist().cdf(0.5 / receipt.noise_multiplier), rel=1e-6)
+    assert rows[1.0]["right_one_of_two"] == pytest.approx(1 / (1 + np.exp(-1.0)), rel=1e-9)
+    assert demo("--no-sweep", *FIXED)["aggregate"]["right_one_of_two"] is None
+
+
+def test_topics_of_too_few_people_are_not_released():
+    """From `enough` people on the noise of a centroid, sigma sqrt(d) of n / k rows, is shorter than a row; a topic may have none."""
+    notes = Stolen(private_notes(), private_note_vectors(), PublicCorpus(tuple(public_sentences()), public_sentence_vectors()))
+    few = learned_topics(notes, NOTE_TOPICS, 80, 1e-5, None)
+    assert isinstance(few, TooFew) and few.times == few.enough / 80
+    assert few.enough == int(np.ceil(2 * 3.7306316 * 8 * np.sqrt(384)))
+    enough = learned_topics(notes, np.minimum(NOTE_TOPICS, 3), few.enough, 1e-5, None)
+    assert enough.people == few.enough and 0 < enough.clean < 0.75
 
 
 def test_topics_are_those_of_the_sentences():
@@ -187,7 +201,7 @@ def test_printed_bounds_are_rounded_up():
     for line in printed.splitlines():
         if line.strip().startswith(("laplacian", "privunit", "public text")):
             assert line.endswith("<= 73.2 %")
-    assert "names the right one of a\n   report more often than 73.2 %." in printed
+    assert any(line.split() == ["centroids,", "epsilon", "1", *line.split()[3:5], "<=", "55.4", "%"] for line in printed.splitlines())
 
 
 @needs_model
@@ -195,7 +209,7 @@ def test_releases_of_own_texts_are_added_up():
     printed = hushvec_here("demo", "-", "--no-sweep", stdin=b"One line only").out
     told = " ".join(printed.split())
     assert "published together, they cost epsilon 32, delta 1e-05 (only one of them: its own)." in told
-    assert "Nothing of 1 text: two standard errors of the share of a topic would be" in told
+    assert "Nothing of 1 text: the noise in the centroid of a topic would be 1,170 times" in told
     assert "Only the receipts and the released sentences are protected." in told
     assert "hushvec rewrite notes.txt --lines" in told
 

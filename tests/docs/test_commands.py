@@ -42,6 +42,9 @@ def files(monkeypatch, tmp_path):
     (tmp_path / "letters" / "jane.txt").write_text("The scan of Jane Doe is clear.\n")
     tickets = [{"id": number, "body": sentence} for number, sentence in enumerate(SENTENCES[:3])]
     (tmp_path / "tickets.jsonl").write_text("".join(json.dumps(ticket) + "\n" for ticket in tickets))
+    notes = [{"text": sentence, "topic": ("billing", "travel", "health")[n % 3]} for n, sentence in enumerate(SENTENCES)]
+    for name in ("notes.jsonl", "new_notes.jsonl"):
+        (tmp_path / name).write_text("".join(json.dumps(note) + "\n" for note in notes))
     rows = "".join(f"{ticket['id']},{ticket['body']}\n" for ticket in tickets)
     (tmp_path / "tickets.csv").write_text("id,body\n" + rows)
     (tmp_path / "answer.txt").write_text("It was settled.\n")

@@ -13,13 +13,26 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hushvec.integrations.sklearn import PrivateTextTransformer, PrivateTransformer
+from hushvec.aggregates import class_centroids
+from hushvec.integrations.sklearn import PrivateLinearClassifier, PrivateTextTransformer, PrivateTransformer
 from hushvec.mechanisms import PublicProjection
 
 TWICE = "compares the output of two calls, which is two releases with noise of their own"
 FAILED_CHECKS = {"check_estimators_pickle": TWICE, "check_fit_idempotent": TWICE}
+
+
+class LabelsOfY(PrivateLinearClassifier):
+    """The checks make labels of their own, taken here for the public list, and compare two fits, which draw here from one key."""
+
+    def fit(self, X, y, people=None):  # noqa: N803
+        given = self.get_params() | {"classes": None if y is None else np.unique(np.asarray(y))}
+        given |= {"generator": hv.Generator.unsafe_seeded(1)}
+        made = PrivateLinearClassifier(**given).fit(X, y, people)
+        vars(self).update({name: value for name, value in vars(made).items() if name.endswith("_")})
+        return self
 
 
 @parametrize_with_checks(
@@ -27,8 +40,10 @@ FAILED_CHECKS = {"check_estimators_pickle": TWICE, "check_fit_idempotent": TWICE
         PrivateTransformer(epsilon=4.0),
         PrivateTransformer(epsilon=4.0, mechanism="laplacian"),
         PrivateTransformer(epsilon=4.0, per="release", normalize=True),
+        LabelsOfY(epsilon=1000.0),
+        LabelsOfY(epsilon=1000.0, method="centroids", adjacency="replace-one"),
     ],
-    expected_failed_checks=lambda estimator: FAILED_CHECKS,
+    expected_failed_checks=lambda estimator: {} if isinstance(estimator, LabelsOfY) else FAILED_CHECKS,
 )
 def test_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
@@ -56,6 +71,66 @@ def test_a_text_pipeline_with_a_classifier():
     texts, labels = ["a", "b"] * 20, [0, 1] * 20
     pipeline = make_pipeline(PrivateTextTransformer(ToyModel(), faint()), LogisticRegression())
     assert pipeline.fit(texts, labels).score(np.array(["b", "a"], object), [1, 0]) == 1.0
+
+
+def test_a_private_classifier():
+    """n = 4,000, two classes whose centers are 2 apart in noise of 0.2: at epsilon 1 a line tells nearly all; one seed of the rows."""
+    x, labels = classes(4000)
+    topics, receipts = np.array(["tea", "milk"])[labels], []
+    budget = hv.PrivacyBudget(10.0)
+    settings = {"classes": ["tea", "milk"], "budget": budget, "on_receipt": receipts.append}
+    for method, releases in (("steps", 4), ("centroids", 2)):
+        pipeline = make_pipeline(FunctionTransformer(), PrivateLinearClassifier(1.0, method=method, steps=2, **settings))
+        assert pipeline.fit(x, topics).score(x, topics) > 0.95
+        last = pipeline[-1]
+        assert last.classes_.tolist() == ["milk", "tea"] and last.receipt_ is receipts[-1] is last.classifier_.receipt
+        assert len(last.receipt_.statistics) == releases and hv.verify_receipt(last.receipt_).status == "holds"
+        assert ((pipeline.decision_function(x) > 0) == (pipeline.predict(x) == "tea")).all()
+        assert (pipeline.predict_proba(x).argmax(axis=1) == (pipeline.predict(x) == "tea")).all()
+    cross_val_score(clone(last), x, topics, cv=3)
+    assert clone(last).budget is budget and budget.consumed() == 5.0 and len(receipts) == 5
+
+
+def test_people_of_a_private_classifier():
+    """Of 400 rows of 2 people 2 enter: how many rows there are is in a receipt under replace-one with one row each."""
+    x, labels = classes(400)
+    estimator = PrivateLinearClassifier(1.0, classes=[0, 1], method="centroids", adjacency="replace-one")
+    assert make_pipeline(estimator).fit(x, labels, privatelinearclassifier__people=[1, 2] * 200)[-1].receipt_.rows == 2
+    with pytest.raises(ValueError, match="people must have 400 elements"):
+        estimator.fit(x, labels, people=[1, 2])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_of_a_private_classifier(library):
+    """A frame's rows and columns give the classifier that their arrays give with the same key."""
+    frames = pytest.importorskip(library)
+    x, labels = classes(400)
+    frame, topics = frames.DataFrame({f"x{place}": x[:, place] for place in range(8)}), frames.Series(labels.astype(str))
+    terms, people = {"epsilon": 1.0, "delta": 1e-5}, frames.Series(range(400))
+    estimator = PrivateLinearClassifier(**terms, classes=["0", "1"], method="centroids", generator=hv.Generator.unsafe_seeded(1))
+    fitted = estimator.fit(frame, topics, people=people)
+    key = hv.Generator.unsafe_seeded(1)
+    direct = class_centroids(frame.to_numpy(), topics, labels=["0", "1"], people=people, generator=key, **terms)
+    assert (fitted.predict_proba(frame) == direct.predict_proba(x)).all() and list(fitted.feature_names_in_) == list(frame.columns)
+
+
+@pytest.mark.parametrize(
+    "parameters, error, words",
+    [
+        ({"epsilon": None}, TypeError, "epsilon must be given"),
+        ({"classes": None}, TypeError, "classes must be given"),
+        ({"classes": [1]}, ValueError, "classes must be at least 2, got 1 class"),
+        ({"classes": [1, 0, 1]}, ValueError, "classes must be different from each other, got 3, of which 2"),
+        ({"classes": [0, 2]}, ValueError, "groups must be among the 2 labels, got 1 at position"),
+        ({"method": "ridge"}, ValueError, "method must be one of"),
+    ],
+)
+def test_a_private_classifier_refuses_wrong_parameters(parameters, error, words):
+    budget = hv.PrivacyBudget(10.0)
+    estimator = PrivateLinearClassifier(**({"epsilon": 1.0, "classes": [0, 1], "budget": budget} | parameters))
+    with pytest.raises(error, match=words):
+        estimator.fit(*classes(40))
+    assert budget.consumed() == 0 and not hasattr(estimator, "classes_")
 
 
 class CountingBudget:

@@ -245,6 +245,30 @@ def test_top_k_noise_is_that_of_a_gumbel_variate():
     assert recommend(1, 4.0, task="top_k", k=3, clip_norm=1.5).mechanism.sensitivity == 3.0
 
 
+@pytest.mark.parametrize(
+    ("task", "function", "settings"),
+    [
+        ("retrieval", "private_classifier", {}),
+        ("retrieval", "private_classifier", {"n": 100}),
+        ("release", "private_mean", {}),
+        ("mean", "private_mean", {"n": 100}),
+        ("labels", "private_histogram", {"labels": 3}),
+        ("top_k", None, {"k": 3}),
+    ],
+)
+def test_at_a_small_epsilon_many_people_together_come_first(task, function, settings):
+    from hushvec import aggregates
+
+    small, larger = (recommend(384, epsilon, task=task, **settings).why for epsilon in (4.0, 4.5))
+    assert "aggregates" not in larger
+    if function is None:
+        assert "aggregates" not in small
+        return
+    assert callable(getattr(aggregates, function))
+    assert small.startswith("Is the question about many people together") and f"hushvec.aggregates.{function}" in small
+    assert "docs/aggregates.md" in small.partition(f". {recommend(384, 4.0, task=task, **settings).options[0].name}: ")[0]
+
+
 # ---- what it shows ----
 
 

@@ -175,6 +175,21 @@ def test_no_rows():
     assert budget.charges == []
 
 
+def test_a_classifier_of_many_people_answers_as_itself_when_epsilon_is_large(tmp_path):
+    """Its own receipt is for the people that it was made of; that of an answer is for the asker."""
+    from hushvec.aggregates import LinearClassifier, private_classifier
+
+    private_classifier(X, Y, labels=LABELS, epsilon=2.0, delta=1e-5).save(tmp_path / "moods.npz")
+    model = LinearClassifier.load(tmp_path / "moods.npz")
+    private = wrapped(model, labels=model.classes_.tolist(), scores="source")
+    answers = private.classify(X)
+    assert answers.labels == private.predict(X).tolist() == model.predict(X).tolist() and len(set(answers.labels)) > 1
+    assert answers[0].all_scores == dict(zip(LABELS, model.predict_proba(X)[0].tolist()))
+    by_text = wrapped(lambda texts: model.predict(X[[len(text) for text in texts]]))
+    assert by_text.classify(["a", "bc"]).labels == model.predict(X[1:3]).tolist()
+    assert (model.receipt.epsilon, wrapped(model).classify(X[:2]).receipt.epsilon) == (2.0, SURE)
+
+
 def test_predict_charges_once():
     budget = hv.PrivacyBudget(4.0)
     private = wrapped(LogisticRegression().fit(X, Y), epsilon=2.0, budget=budget)

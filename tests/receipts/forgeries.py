@@ -301,8 +301,8 @@ def _aggregates(rng, receipt):
     without = [dataclasses.replace(one, count_sigma=None) for one in statistics if one.statistic == "sums"]
     once = [dataclasses.replace(one, repeats=1) for one in statistics]
     lax = [
-        squared_mu(once, adjacency, rows), squared_mu(statistics, "add-remove", rows), squared_mu(statistics, "replace-one", rows), square / rows**2, square / 4,
-        squared_mu(without, adjacency, rows) or square,
+        squared_mu(once, adjacency, rows), squared_mu(without, adjacency, rows) or square, square / rows**2, square / 4,
+        squared_mu(statistics, "add-remove", rows), squared_mu(statistics, "replace-one", rows),
     ]  # fmt: skip
     multiplier = _inverse_root(square if rng.random() < 0.75 else _pick(rng, lax))
     about = [multiplier, multiplier, math.nextafter(multiplier, math.inf), math.nextafter(multiplier, 0), multiplier * _about_1(rng)]

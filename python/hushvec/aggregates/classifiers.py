@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections.abc import Hashable, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +14,14 @@ from hushvec._native.products import inner_products
 from hushvec._native.rowwise import given_rows
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
-from hushvec._util.publish import SHARED, published_bytes
-from hushvec.aggregates.moments import MEAN_SHARE, PrivateRows, directions, unit
+from hushvec.aggregates.models import LinearModel
+from hushvec.aggregates.moments import MEAN_SHARE, PrivateRows, directions, shrunk, unit
 from hushvec.aggregates.spending import Terms, group_codes
-from hushvec.aggregates.totals import GroupTotals, ProductTotals, blocks
-from hushvec.receipts.aggregates import AggregateReceipt
+from hushvec.aggregates.totals import MOST_COLUMNS, GroupTotals, ProductTotals, blocks
+from hushvec.receipts.aggregates import MOST_STATISTICS, AggregateReceipt
 from hushvec.receipts.base import release_sheet
 
 _Values = NDArray[np.float64]
-_Kind = TypeVar("_Kind", bound="LinearClassifier")
-
-FORMAT = 1
 
 # Chosen on public collections (docs/aggregates.md), never on the rows at hand.
 STEPS = 8
@@ -36,7 +30,7 @@ _HEAT = 0.5
 
 
 @shown
-class LinearClassifier:
+class LinearClassifier(LinearModel):
     """Linear scores of the directions of rows around a mean; the label with the largest one is the answer.
 
     Made by `private_classifier` or `load`. What it computes is post-processing of its release: any number of questions is free.
@@ -62,7 +56,7 @@ class LinearClassifier:
     def __init__(
         self, classes: Sequence[Hashable], mean: NDArray[Any], coef: NDArray[Any], receipt: AggregateReceipt, *, heat: float
     ) -> None:
-        self.classes_ = np.asarray(classes)
+        self.classes_ = _array(classes)
         self.mean_ = np.array(mean, np.float32)
         self.coef_ = np.array(coef, np.float32)
         self.receipt = receipt
@@ -79,11 +73,8 @@ class LinearClassifier:
         Raises:
             ValueError: NaN or Inf in rows, or another number of columns.
         """
-        given = given_rows("rows", rows, finite=True)
-        if given.dimension != len(self.mean_):
-            raise ValueError(f"rows must have {len(self.mean_)} columns, got {given.dimension}")
         mean = self.mean_.astype(np.float64)
-        scores = [inner_products(directions(unit(block), mean), self.coef_) for block in blocks(as_matrix(given.values))]
+        scores = [inner_products(directions(unit(block), mean), self.coef_) for block in blocks(self._given(rows), len(self.classes_))]
         return np.concatenate([np.empty((0, len(self.classes_)), np.float32), *scores])
 
     def predict(self, rows: Any) -> NDArray[Any]:
@@ -99,34 +90,11 @@ class LinearClassifier:
         """The share of rows whose label is predicted."""
         return float(np.mean(self.predict(rows) == np.asarray(labels)))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to one file, atomically; `load` reads it. Labels must be str or int."""
+    def _parts(self) -> tuple[dict[str, Any], dict[str, Any]]:
         labels = self.classes_.tolist()
         if not all(type(label) in (str, int) for label in labels):
             raise TypeError("labels must be str or int to be saved")
-        named = {"format": FORMAT, "kind": type(self).__name__, "heat": self.heat, "classes": labels}
-        about = {**named, "receipt": self.receipt.to_dict()}
-        with published_bytes(Path(path), mode=SHARED) as file:
-            np.savez(file, about=np.frombuffer(json.dumps(about).encode(), np.uint8), mean=self.mean_, coef=self.coef_)
-
-    @classmethod
-    def load(cls: type[_Kind], path: str | os.PathLike[str]) -> _Kind:
-        """What `save` wrote. Nothing is unpickled; the receipt is read, and whether it holds is for `hushvec.verify_receipt`.
-
-        Raises:
-            ValueError: it is not such a file, or holds a classifier of another kind.
-        """
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                about = json.loads(archive["about"].tobytes())
-                receipt = AggregateReceipt.from_dict(about["receipt"])
-                made = cls(about["classes"], archive["mean"], archive["coef"], receipt, heat=about["heat"])
-            if about["format"] != FORMAT or about["kind"] != cls.__name__:
-                raise ValueError(f"it must be a {cls.__name__} of format {FORMAT}, got {about['kind']} of format {about['format']}")
-        # whatever the readers raise for a damaged archive: zip, zlib, numpy and json each have their own errors
-        except Exception as mistake:
-            raise ValueError(f"{os.fspath(path)} is not a saved {cls.__name__}: {mistake}") from None
-        return made
+        return {"heat": self.heat, "classes": labels}, {"mean": self.mean_, "coef": self.coef_}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.classes_)} labels, {len(self.mean_)} columns, is_dp_claim={self.receipt.is_dp_claim})"
@@ -215,6 +183,8 @@ def private_classifier(
         10
     """
     count = validate.whole_number("steps", steps, at_least=0)
+    if count > MOST_STATISTICS - 2:
+        raise ValueError(f"steps must be at most {MOST_STATISTICS - 2}, got {count}")
     given, codes, names = _labelled(rows, groups, labels, Terms(epsilon, delta, **terms), "linear classifier")
     mean = _mean_direction(given)
     share = (1 - MEAN_SHARE) / (count + 1)
@@ -223,7 +193,7 @@ def private_classifier(
     for step in range(1, count + 1):
         totals = ProductTotals(len(names), given.dimension, _RESIDUAL_NORM)
         first = 0
-        for block in blocks(given.rows):
+        for block in blocks(given.rows, len(names)):
             turned = directions(unit(block), mean)
             residuals = _residuals(turned, codes[first : first + len(turned)], unit(weights).astype(np.float32), heat)
             totals.add(residuals, turned)
@@ -243,6 +213,8 @@ def _labelled(
     if len(names) < 2:
         raise ValueError(f"labels must be at least 2, got {len(names)}")
     given = PrivateRows(rows, terms, f"{purpose} of {plural(len(names), 'label')}")
+    if given.dimension > MOST_COLUMNS:
+        raise ValueError(f"rows must have at most 2^17 columns, got {given.dimension}")
     return given, codes if given.kept is None else codes[given.kept], names
 
 
@@ -269,6 +241,19 @@ def _residuals(turned: NDArray[np.float32], codes: NDArray[np.uint32], weights: 
     return residuals[:, :classes]
 
 
+def _array(labels: Sequence[Hashable]) -> NDArray[Any]:
+    """Labels as they are: numpy would make "1" of 1 beside "a", a float of 2^63 beside -1, and rows of tuples."""
+    items = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    if all(isinstance(item, (str, int, float)) for item in items):
+        plain = np.asarray(items)
+        if [(type(item), item) for item in plain.tolist()] == [(type(item), item) for item in items]:
+            return plain
+    array = np.empty(len(items), object)
+    for place, item in enumerate(items):
+        array[place] = item
+    return array
+
+
 def _softmax(scores: _Values) -> _Values:
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     chances: _Values = powers / powers.sum(axis=1, keepdims=True)
@@ -281,7 +266,6 @@ def _heat(dimension: int, classes: int) -> float:
 
 
 def _mean_direction(given: PrivateRows) -> _Values:
-    """The noisy mean of the rows' directions, shrunk as its noise asks for (James and Stein 1961): far less noise from few rows."""
+    """The noisy mean of the rows' directions, shrunk as its noise asks for: far less noise from few rows."""
     mean, noise, _ = given.mean(1.0, MEAN_SHARE, unit)
-    shrunk = mean * max(0.0, 1 - len(mean) * noise**2 / max(float(mean @ mean), noise**2))
-    return shrunk.astype(np.float32).astype(np.float64)  # as the classifier keeps it
+    return shrunk(mean, noise).astype(np.float32).astype(np.float64)  # as the classifier keeps it

@@ -79,14 +79,15 @@ def private_histogram(values: Any, labels: Any, *, epsilon: float, delta: float,
     """
     given_terms = Terms(epsilon, delta, **terms)
     size = len(values)
-    codes, names = group_codes(values, labels, size)
+    codes, names = group_codes(values, labels, size, "values")
     spending = Spending(given_terms, f"counts of {plural(len(names), 'label')}")
     kept = _kept(given_terms, spending, size)
     noise = spending.counts("counts of each label", len(names), None)
     assert noise.count_sigma is not None
     counts = np.bincount(codes[kept], minlength=len(names))
     spending.charge()
-    return PrivateHistogram(spending.noisy_counts(counts, noise.count_sigma), names, noise.count_sigma, spending.receipt(len(codes)))
+    noisy = spending.noisy_counts(counts, noise.count_sigma)
+    return PrivateHistogram(noisy, names, noise.count_sigma, spending.receipt(int(counts.sum())))
 
 
 @shown
@@ -142,6 +143,8 @@ def private_norm_quantiles(
         >>> bool(6 < private_norm_quantiles(rows, [0.5], epsilon=1.0, delta=1e-5).norms[0] < 12)
         True
     """
+    if not isinstance(probabilities, Sequence):
+        raise TypeError(f"probabilities must be a sequence of numbers, got {validate.kind(probabilities)}")
     shares = np.array([validate.probability("probabilities", share) for share in probabilities])
     given = given_rows("rows", rows, finite=False)
     given_terms = Terms(epsilon, delta, **terms)
@@ -156,7 +159,7 @@ def private_norm_quantiles(
     spending.charge()
     counts = spending.noisy_counts(np.bincount(bins, minlength=len(_EDGES)), noise.count_sigma)
     counts[counts < min(_SURE * noise.count_sigma, counts.max())] = 0
-    return PrivateNormQuantiles(shares, _EDGES[_places(counts, shares)], spending.receipt(len(matrix)))
+    return PrivateNormQuantiles(shares, _EDGES[_places(counts, shares)], spending.receipt(len(bins)))
 
 
 def _kept(terms: Terms, spending: Spending, rows: int) -> Any:
@@ -165,7 +168,11 @@ def _kept(terms: Terms, spending: Spending, rows: int) -> Any:
 
 
 def _norms(block: Any) -> _Values:
-    lengths: _Values = np.linalg.norm(np.asarray(on_host(block), np.float64), axis=1)
+    """Each depends on its row alone: in another order of memory, numpy would add the squares of one row in another order than those
+    of two.
+    """
+    with np.errstate(over="ignore"):
+        lengths: _Values = np.linalg.norm(np.asarray(on_host(block), np.float64, order="C"), axis=1)
     return lengths
 
 

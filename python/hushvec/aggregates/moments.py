@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.arrays import as_matrix
-from hushvec._native.rowwise import given_rows, require_finite, unit_rows
+from hushvec._native.rowwise import given_rows, unit_rows
 from hushvec._util import validate
 from hushvec._util.display import Sheet, shown
 from hushvec._util.rounding import float32_up, root_up
-from hushvec.aggregates.spending import People, Spending, Terms
-from hushvec.aggregates.totals import GroupTotals, MomentTotals, blocks, on_host
+from hushvec.aggregates.spending import Noise, People, Spending, Terms
+from hushvec.aggregates.totals import GroupTotals, MomentTotals, blocks, on_host, rows_of_moments
 from hushvec.mechanisms.projection import PublicProjection, signed_axes
 from hushvec.receipts.aggregates import AggregateReceipt
 from hushvec.receipts.base import release_sheet
@@ -81,15 +81,24 @@ class PrivateRows:
 
     def __init__(self, rows: Any, terms: Terms, purpose: str) -> None:
         self.spending = Spending(terms, purpose)
-        self.rows = as_matrix(given_rows("rows", rows, finite=False).values)
+        self.rows = as_matrix(given_rows("rows", rows, finite=True).values)
+        if self.dimension < 1:
+            raise ValueError("rows must have at least 1 column, got 0")
         self.kept = None if terms.people is None else People(self.spending.rows_per_person).kept(terms.people, len(self.rows))
         if self.kept is not None:
             self.rows = self.rows[self.kept]
-        require_finite("rows", self.rows)
+        rows_of_moments(0, len(self.rows))
+        self._mean: Noise | None = None
 
     @property
     def dimension(self) -> int:
         return int(self.rows.shape[1])
+
+    def plan_mean(self, clip_norm: float, share: float) -> Noise:
+        """The noise of `mean`, before anything is charged: whatever else is planned before it too is refused before the charge."""
+        counts = not self.spending.counts_are_public
+        self._mean = self.spending.sums("sum of all rows", 1, self.dimension, clip_norm, share, counts=counts)
+        return self._mean
 
     def mean(self, clip_norm: float, share: float, change: Callable[[Any], Any] | None = None) -> tuple[_Values, float, float]:
         """The noisy mean of clipped rows, the deviation of its noise, and the count that it was divided by.
@@ -100,7 +109,7 @@ class PrivateRows:
         totals = GroupTotals(1, self.dimension, clip_norm)
         for block in blocks(self.rows):
             totals.add(block if change is None else change(block), None)
-        noise = spending.sums("sum of all rows", 1, self.dimension, clip_norm, share, counts=not spending.counts_are_public)
+        noise = self._mean or self.plan_mean(clip_norm, share)
         assert noise.sigma is not None
         spending.charge()
         sums = spending.noisy(totals.sums(), totals.unit, noise.sigma)[0]
@@ -115,6 +124,11 @@ def unit(block: Any) -> NDArray[Any]:
     rows = np.asarray(on_host(block))
     rows = rows.astype(np.float32) if rows.dtype == np.float16 else rows
     return unit_rows(rows, np.empty(rows.shape, rows.dtype))
+
+
+def shrunk(vector: _Values, noise: float) -> _Values:
+    """A vector with noise of that deviation, shrunk towards 0 as the noise asks for: James and Stein (1961)."""
+    return vector * max(0.0, 1 - len(vector) * noise**2 / max(float(vector @ vector), noise**2))
 
 
 def directions(block: Any, mean: _Values) -> NDArray[np.float32]:
@@ -156,9 +170,11 @@ def private_covariance(rows: Any, *, epsilon: float, delta: float, clip_norm: fl
     given = PrivateRows(rows, Terms(epsilon, delta, **terms), "mean and covariance")
     moments = MomentTotals(given.dimension, norm)
     moments.add(given.rows)
-    mean, _, count = given.mean(norm, 1 / (1 + math.sqrt(given.dimension) / 2))
+    share = 1 / (1 + math.sqrt(given.dimension) / 2)
+    given.plan_mean(norm, share)
     noise = given.spending.moments("second moments of rows", given.dimension, norm, None)
     assert noise.sigma is not None
+    mean, _, count = given.mean(norm, share)
     total = noisy_moments(given.spending, moments, noise.sigma)
     covariance = total / max(count, 1.0) - np.outer(mean, mean)
     error = noise.sigma / math.sqrt(2) / max(count, 1.0)
@@ -187,7 +203,7 @@ def private_pca(
 
     Guarantees:
         (epsilon, delta)-DP for one person, for the mean and the moments together; the map is post-processing. What the same people
-        then spend behind the map comes on top: give both calls one budget, or compose their receipts.
+        then spend behind the map comes on top: give both calls one budget and one adjacency, or compose their receipts.
 
     Edge cases:
         As many components as the noise allows: with n rows those of variance well above sigma sqrt(d) / n. More are noise, and spend
@@ -200,7 +216,7 @@ def private_pca(
         >>> import hushvec as hv, numpy as np
         >>> from hushvec.aggregates import private_pca
         >>> rows = np.random.default_rng(0).normal(size=(5000, 32)).astype(np.float32)
-        >>> fitted = private_pca(rows, components=8, epsilon=1.0, delta=1e-5, clip_norm=8.0)
+        >>> fitted = private_pca(rows, components=8, epsilon=1.0, delta=1e-5, clip_norm=8.0, adjacency="replace-one")
         >>> hv.privatize(fitted.projection.transform(rows), epsilon=8.0, normalize=True, mechanism="privunit").values.shape
         (5000, 8)
     """

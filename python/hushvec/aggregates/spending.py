@@ -8,7 +8,7 @@ corollary 3.3). A statistic is given its share of mu^2. docs/proofs/aggregates.m
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from hushvec.release.charging import Budget, entry_of_charge, require_budget, re
 
 ADD_REMOVE, REPLACE_ONE = "add-remove", "replace-one"
 _LEAST_NOISE, _MOST_NOISE = 2.0**-16, 2.0**16  # what integers of 63 bits hold in units fine enough for the grid
+MOST_GROUPS = 2**22
 _Integers = NDArray[np.int64]
 _Values = NDArray[np.float64]
 
@@ -186,30 +187,49 @@ def _deviation(square: Fraction) -> float:
     return float(float32_up(Fraction(root_up(square))))
 
 
-def group_codes(groups: Any, labels: Any, rows: int) -> tuple[NDArray[np.uint32], tuple[Hashable, ...]]:
+def group_codes(groups: Any, labels: Any, rows: int, name: str = "groups") -> tuple[NDArray[np.uint32], tuple[Hashable, ...]]:
     """The place of every row's group in the public list of groups, and the list.
 
     `labels` is that list, or their number: groups are then whole numbers below it.
     """
+    if isinstance(groups, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a plain numpy array, got MaskedArray (its mask would be lost)")
+    if getattr(groups, "ndim", 1) != 1:
+        raise ValueError(f"{name} must have 1 dimension, got {groups.ndim}")
     if len(groups) != rows:
-        raise ValueError(f"groups must have {rows} elements, one for each row, got {len(groups)}")
+        raise ValueError(f"{name} must have {rows} elements, one for each row, got {len(groups)}")
     if labels is None:
-        raise ValueError("labels must be given with groups: the public list of all groups, since those of private rows are private")
-    names = tuple(range(validate.whole_number("labels", labels, at_least=1))) if np.isscalar(labels) else tuple(labels)
+        raise ValueError(f"labels must be given with {name}: the public list of all groups, since those of private rows are private")
+    names = _names(labels)
     if isinstance(groups, np.ndarray) and groups.dtype.kind in "iu" and names == tuple(range(len(names))):  # a million in a moment
         if rows and (groups.min() < 0 or groups.max() >= len(names)):
             place = int(((groups < 0) | (groups >= len(names))).argmax())
-            raise ValueError(f"groups must be among the {len(names)} labels, got {groups[place]} at position {place}")
+            raise ValueError(f"{name} must be among the {len(names)} labels, got {groups[place]} at position {place}")
         return groups.astype(np.uint32), names
     given = groups.tolist() if hasattr(groups, "tolist") else list(groups)
-    code_of = {name: code for code, name in enumerate(names)}
-    if len(code_of) != len(names) or not names:
-        raise ValueError(f"labels must be different from each other and at least 1, got {len(names)}, of which {len(code_of)} differ")
+    code_of = {label: code for code, label in enumerate(names)}
     try:
         return np.array([code_of[group] for group in given], np.uint32), names
     except (KeyError, TypeError):
         place = next(place for place, group in enumerate(given) if not isinstance(group, Hashable) or group not in code_of)
-        raise ValueError(f"groups must be among the {len(names)} labels, got {given[place]!r:.60} at position {place}") from None
+        raise ValueError(f"{name} must be among the {len(names)} labels, got {given[place]!r:.60} at position {place}") from None
+
+
+def _names(labels: Any) -> tuple[Hashable, ...]:
+    """The public list of groups. numpy's scalars become Python's."""
+    if isinstance(labels, str) or not isinstance(labels, Iterable) or getattr(labels, "ndim", 1) == 0:
+        count = validate.whole_number("labels", labels, at_least=1)
+        if count > MOST_GROUPS:
+            raise ValueError(f"labels must be at most 2^22, got {count}")
+        return tuple(range(count))
+    names = tuple(labels.tolist() if hasattr(labels, "tolist") else labels)
+    odd = [label for label in names if not isinstance(label, Hashable)]
+    if odd:
+        raise TypeError(f"labels must be hashable, got {validate.kind(odd[0])} in them")
+    different = len(set(names))
+    if different != len(names) or not names:
+        raise ValueError(f"labels must be different from each other and at least 1, got {len(names)}, of which {different} differ")
+    return names
 
 
 class People:
@@ -225,7 +245,8 @@ class People:
         ids = people.tolist() if hasattr(people, "tolist") else list(people)
         if len(ids) != rows:
             raise ValueError(f"people must have {rows} elements, one for each row, got {len(ids)}")
-        kinds = set(map(type, ids)) - {str} if ids and isinstance(ids[0], str) else set(map(type, ids)) - {int}
+        first = next(iter(self.seen), ids[0] if ids else 0)  # of one kind in all blocks: 1 and "1" would be two people
+        kinds = set(map(type, ids)) - {str if isinstance(first, str) else int}
         if kinds:
             raise TypeError(f"people must be all str or all int, got {sorted(kind.__name__ for kind in kinds)[0]} among them")
         self._new = {}

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._native.arrays import as_matrix
-from hushvec._native.rowwise import given_rows
+from hushvec._native.rowwise import given_rows, require_finite
 from hushvec._util import validate
 from hushvec._util.display import Sheet, number, plural, shown
 from hushvec._util.publish import published_bytes
@@ -107,7 +108,7 @@ class SumsOfRows:
         budget: Budget | None = None,
         generator: _core.Generator | None = None,
     ) -> None:
-        self._labels = labels
+        self._labels, self._lock = labels, Lock()
         self._id = secrets.token_hex(16)
         names = (0,) if labels is None else group_codes((), labels, 0)[1]
         if isinstance(budget, PrivacyBudget):
@@ -124,12 +125,17 @@ class SumsOfRows:
 
     def add(self, rows: Any, groups: Any = None, people: Any = None) -> None:
         """Add rows [n, d], or one row [d]: float array of numpy, torch or CuPy. Nothing changes if this raises."""
+        with self._lock:
+            self._add(rows, groups, people)
+
+    def _add(self, rows: Any, groups: Any, people: Any) -> None:
         self._require_open()
         matrix, codes = self._checked(rows, groups)
         if (people is None) != (self._people is None):
             raise ValueError(f"people must be {'given' if self._people is not None else 'left out'} in every block, as at the start")
         if self._people is not None:
             kept = self._people.kept(people, len(matrix))
+            require_finite("rows", matrix)
             matrix, codes = matrix[kept], None if codes is None else codes[kept]
         self._totals.add(matrix, codes)
         if self._people is not None:
@@ -137,6 +143,10 @@ class SumsOfRows:
 
     def release(self) -> PrivateSums:
         """Charge, draw, and return the noisy sums."""
+        with self._lock:
+            return self._release()
+
+    def _release(self) -> PrivateSums:
         self._require_open()
         spending, totals, noise = self._spending, self._totals, self._noise
         spending.charge()
@@ -152,6 +162,10 @@ class SumsOfRows:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was added so far to a file, atomically. It holds exact sums, and ids of people: as private as the rows."""
+        with self._lock:
+            self._save(path)
+
+    def _save(self, path: str | os.PathLike[str]) -> None:
         self._require_open()
         spending, totals = self._spending, self._totals
         about = {
@@ -168,14 +182,17 @@ class SumsOfRows:
         cls, path: str | os.PathLike[str], *, budget: Budget | None = None, generator: _core.Generator | None = None
     ) -> SumsOfRows:
         """Go on from a file of `save`. Delete it after the release: without a `PrivacyBudget` nothing else prevents a second one."""
-        with np.load(path, allow_pickle=False) as stored:
-            about = json.loads(stored["about"].tobytes())
-            sums, counts = stored["sums"], stored["counts"]
-        saved_id, people = about.pop("id"), about.pop("people")
-        loaded = cls(**about, with_people=people is not None, budget=None, generator=generator)
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                about = json.loads(stored["about"].tobytes())
+                saved_id, people = about.pop("id"), about.pop("people")
+                loaded = cls(**about, with_people=people is not None, generator=generator)
+                loaded._totals.restore(stored["sums"], stored["counts"])
+        # whatever the readers raise for a damaged archive: zip, zlib, numpy and json each have their own errors
+        except Exception as mistake:
+            raise ValueError(f"{os.fspath(path)} is not a saved SumsOfRows: {mistake}") from None
         loaded._id = saved_id
         loaded._spending.pay_with(ChargeOnce(budget, f"sums/{saved_id}") if isinstance(budget, PrivacyBudget) else budget)
-        loaded._totals.restore(sums, counts)
         if loaded._people is not None:
             loaded._people.seen = dict(map(tuple, people))
         return loaded
@@ -193,7 +210,7 @@ class SumsOfRows:
             raise ValueError(f"rows must have {self._totals.dimension} columns, got {matrix.shape[1]}")
         if (groups is None) != (self._labels is None):
             raise ValueError("groups and labels must be given together: which group each row is of, and the public list of groups")
-        return matrix, None if groups is None else group_codes(groups, self._labels, len(matrix))[0]
+        return matrix, None if groups is None else group_codes(groups, self._names, len(matrix))[0]
 
     def _require_open(self) -> None:
         if self._released:
@@ -318,6 +335,6 @@ def private_mean(rows: Any, *, epsilon: float, delta: float, clip_norm: float = 
         >>> private_mean(np.full((1000, 4), 0.5, np.float32), epsilon=1.0, delta=1e-5).mean.shape
         (4,)
     """
-    sums = private_sums(rows, epsilon=epsilon, delta=delta, clip_norm=clip_norm, **terms)
+    sums = private_sums(rows, clip_norm=clip_norm, **Terms(epsilon, delta, **terms)._asdict())
     assert sums.counts is not None
     return PrivateMean(sums.means()[0], float(sums.counts[0]), float(sums.standard_errors()[0]), sums.receipt)

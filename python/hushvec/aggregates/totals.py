@@ -19,6 +19,7 @@ from hushvec._native.rowwise import require_finite
 from hushvec.noise.fills import clip
 
 MOST_ROWS = 2**27
+MOST_COLUMNS = 2**17  # of rows by group
 MOST_ROWS_OF_MOMENTS = 2**26
 _ELEMENTS_AT_ONCE = 1 << 22  # of rows that are changed before they are added: 16 MiB of float32
 _MOMENT_BITS = 18  # of a clipped row's elements
@@ -98,8 +99,8 @@ class ProductTotals:
 
     def add(self, left: Any, right: Any) -> None:
         """Rows [n, lines] and [n, d]."""
-        self.rows = _more_rows(self.rows, len(left), MOST_ROWS_OF_MOMENTS)
-        for block, other in zip(blocks(left, right), blocks(right, left), strict=True):
+        self.rows = rows_of_moments(self.rows, len(left))
+        for block, other in zip(blocks(left, right.shape[1]), blocks(right, left.shape[1]), strict=True):
             one, two = (_whole(part, norm, unit) for part, norm, unit in zip((block, other), self._norms, self._units))
             self._total += (one.T @ two).astype(np.int64)
 
@@ -119,7 +120,7 @@ class MomentTotals:
 
     def add(self, rows: Any) -> None:
         """Rows [n, d]."""
-        self.rows = _more_rows(self.rows, len(rows), MOST_ROWS_OF_MOMENTS)
+        self.rows = rows_of_moments(self.rows, len(rows))
         for block in blocks(rows):
             whole = _whole(block, self._norm, self._row_unit)
             self._total += (whole.T @ whole).astype(np.int64)
@@ -139,6 +140,11 @@ def _whole(rows: Any, clip_norm: float, unit: float) -> NDArray[np.float64]:
     return np.trunc(np.asarray(on_host(clip(rows, clip_norm)), np.float64) / unit)
 
 
+def rows_of_moments(before: int, rows: int) -> int:
+    """How many rows of second moments there are with these."""
+    return _more_rows(before, rows, MOST_ROWS_OF_MOMENTS)
+
+
 def _more_rows(before: int, rows: int, most: int) -> int:
     if before + rows > most:
         raise ValueError(f"rows must be at most 2^{most.bit_length() - 1}, got {before} + {rows}")
@@ -152,8 +158,8 @@ def on_host(rows: Any) -> Any:
     return rows.float().cpu().numpy() if str(rows.dtype) == "torch.bfloat16" else rows.cpu().numpy()
 
 
-def blocks(rows: Any, beside: Any = None) -> Iterator[Any]:
-    """Rows in runs of bounded memory, as many at a time as of those `beside` them."""
-    columns = max(1, rows.shape[1], 0 if beside is None else beside.shape[1])
+def blocks(rows: Any, beside: int = 1) -> Iterator[Any]:
+    """Rows in runs of bounded memory, also that of as many rows of `beside` columns."""
+    columns = max(1, rows.shape[1], beside)
     step = max(1, min(_ROWS_AT_ONCE, _ELEMENTS_AT_ONCE // columns))
     return (rows[first : first + step] for first in range(0, len(rows), step))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import math
 import os
+import weakref
 from collections.abc import Hashable
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -46,12 +50,14 @@ class PrivateVotes:
         adjacency: "add-remove" or "replace-one", as `hushvec.aggregates.Terms`.
         budget: charged (epsilon_per_document, delta) once, before the first answer can be given; not again with its journal.
         journal: a file that keeps how often each document has voted, written before every answer: with it the guarantee holds over
-            restarts. It is as private as the documents. Without it a process that starts anew starts at the full budget again.
+            restarts. It is as private as the documents, and locked while it is in use. Without it a process that starts anew starts
+            at the full budget again.
         generator: key stream; the process-wide one if None. A seeded one gives no privacy.
 
     Raises:
         ValueError: NaN or Inf in rows, a group that is not in labels, an argument out of range, an epsilon that does not pay for one
-            vote with this noise, a journal of other terms; nothing is charged.
+            vote with this noise, a journal of other documents or
+            terms, or one in use; nothing is charged.
 
     Guarantees:
         (epsilon_per_document, delta)-DP for one document against everyone who sees the answers and may choose each question in view
@@ -102,6 +108,8 @@ class PrivateVotes:
         self.noise = found.count_sigma
         self._rows = unit(as_matrix(given.values))
         self._journal = None if journal is None else Path(journal)
+        if self._journal is not None:
+            self._unlock = weakref.finalize(self, os.close, _locked(self._journal))
         self._cast, paid = self._resumed()
         self._lock, self._process = Lock(), os.getpid()
         if not paid:
@@ -150,20 +158,26 @@ class PrivateVotes:
         """The votes cast so far, and whether they were paid for before."""
         if self._journal is None or not self._journal.exists():
             return np.zeros(len(self._rows), np.int64), False
-        with np.load(self._journal, allow_pickle=False) as stored:
-            cast: NDArray[np.int64] = stored["cast"]
-            terms = (float(stored["noise"]), int(stored["votes"]))
-        if cast.shape != (len(self._rows),) or cast.dtype != np.int64 or terms != (self.noise, self.votes_per_document):
-            raise ValueError(
-                f"journal must be of {len(self._rows)} documents, noise {self.noise!r} and {self.votes_per_document} votes each, "
-                f"got {len(cast)}, {terms[0]!r} and {terms[1]}"
-            )
+        try:
+            with np.load(self._journal, allow_pickle=False) as stored:
+                cast: NDArray[np.int64] = stored["cast"]
+                same = str(stored["digest"]) == self._digest and cast.shape == (len(self._rows),) and cast.dtype == np.int64
+        except Exception as mistake:  # whatever the readers raise for a damaged archive
+            raise ValueError(f"journal must be a file of PrivateVotes, got {self._journal}: {mistake}") from None
+        if not same:
+            raise ValueError(f"journal must be of these documents, labels and terms, got another one: {self._journal}")
         return cast, True
 
     def _write(self) -> None:
         if self._journal is not None:
             with published_bytes(self._journal) as file:
-                np.savez(file, cast=self._cast, noise=self.noise, votes=self.votes_per_document)
+                np.savez(file, cast=self._cast, digest=self._digest)
+
+    @cached_property
+    def _digest(self) -> str:
+        """Of the documents in their order and the terms of their votes."""
+        terms = f"{self.noise!r} {self.votes_per_document} {self.threshold!r} {self.labels!r} {self._rows.dtype} {self._rows.shape}"
+        return hashlib.sha256(terms.encode() + self._rows.tobytes() + self._codes.tobytes()).hexdigest()
 
     def __repr__(self) -> str:
         return f"PrivateVotes({len(self.labels)} labels, noise={self.noise:.3g}, is_dp_claim={self.receipt.is_dp_claim})"
@@ -171,6 +185,17 @@ class PrivateVotes:
     def _sheet(self) -> Sheet:
         what = f"answers by votes; a label needs {number(self.least_votes)} noisy votes"
         return release_sheet(what, self.receipt)
+
+
+def _locked(journal: Path) -> int:
+    """A lock beside the journal, for as long as this descriptor is open."""
+    descriptor = os.open(f"{journal}.lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise ValueError(f"journal must be in use by one PrivateVotes, got one that is in use already: {journal}") from None
+    return descriptor
 
 
 def _votes(spending: Spending, votes: int | None, noise: float | None) -> int:

@@ -1,15 +1,16 @@
 """Input of commands: files of vectors (.npy, .parquet, .jsonl, by their suffix), a part at a time, and texts of a file, a folder or
-standard input. Vectors are written back in the same form."""
+standard input. Vectors are written back in the same form. Where all rows are read and none are written, .csv is known too."""
 
 from __future__ import annotations
 
+import csv
 import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -87,6 +88,10 @@ class Source(ABC):
     def sink(self, file: Any, dtype: str | None = None) -> AbstractContextManager[Sink]:
         """A file of this sort for as many rows, into an empty one that is open for writing bytes; dtype None is the source's."""
 
+    def beside(self, part: Part, name: str) -> list[Any]:
+        """What a part has under a name that is copied."""
+        return [fields[name] for fields in part.kept]
+
 
 class FileError(HushvecError, ValueError):
     """A file that cannot be used; the message begins with its name."""
@@ -121,7 +126,10 @@ def rows_per_part(dimension: int) -> int:
 
 def open_source(path: Path, columns: Columns) -> Source:
     """Open a file by its suffix."""
-    kinds: dict[str, Callable[[Path, Columns], Source]] = {".npy": NpySource, ".parquet": ParquetSource, ".jsonl": JsonlSource}
+    return _opened(path, columns, {".npy": NpySource, ".parquet": ParquetSource, ".jsonl": JsonlSource})
+
+
+def _opened(path: Path, columns: Columns, kinds: dict[str, Callable[[Path, Columns], Source]]) -> Source:
     if path.suffix.lower() not in kinds:
         raise FileError(path, f"the name must end in {', '.join(kinds)}, got {path.suffix!r}")
     return kinds[path.suffix.lower()](path, columns)
@@ -129,12 +137,24 @@ def open_source(path: Path, columns: Columns) -> Source:
 
 def all_rows(path: Path, columns: Columns) -> NDArray[Any]:
     """All rows of a file [n, d], with progress."""
-    source, parts = open_source(path, columns), []
+    rows, _ = rows_and_fields(path, columns)
+    return rows if rows.flags.owndata else np.array(rows, order="C")
+
+
+def rows_and_fields(path: Path, columns: Columns) -> tuple[NDArray[Any], dict[str, list[Any]]]:
+    """All rows of a file [n, d], and for each name of `columns.keep` what is beside them, with progress. A .npy file is mapped."""
+    source = _opened(path, columns, {".npy": NpySource, ".parquet": ParquetSource, ".jsonl": JsonlSource, ".csv": CsvSource})
+    if isinstance(source, NpySource):
+        return source.mapped(), {}
+    parts: list[NDArray[Any]] = [np.empty((0, source.dimension), source.dtype)]
+    beside: dict[str, list[Any]] = {name: [] for name in columns.keep}
     with Progress("rows", source.count()) as progress:
         for part in source.parts():
-            parts.append(np.atleast_2d(part.values))
-            progress.advance(len(parts[-1]))
-    return np.concatenate(parts) if parts else np.empty((0, source.dimension), np.float32)
+            parts.append(part.values)
+            for name, values in beside.items():
+                values += source.beside(part, name)
+            progress.advance(len(part.values))
+    return np.concatenate(parts), beside
 
 
 # ---- .npy: memory-mapped for reading, written plainly ----
@@ -171,18 +191,27 @@ class NpySource(Source):
         return self._shape[0] if len(self._shape) == 2 else 1
 
     def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
-        if self.count() == 0:
-            return
-        order = "F" if self._fortran_order else "C"
-        stored = np.memmap(self._path, self._stored, mode="r", offset=self._offset, shape=self._shape, order=order)  # type: ignore[call-overload]
-        matrix = stored.reshape(1, -1) if stored.ndim == 1 else stored
-        step = rows_per_part(self.dimension)
+        matrix, step = self._mapped(), rows_per_part(self.dimension)
         for first in range(0, len(matrix), step):
             # A copy: what was checked is what is released, even if another program writes to the file meanwhile.
             rows = np.array(matrix[first : first + step], self._stored.newbyteorder("="), order="C")
             with naming(self._path):
                 floats: NDArray[Any] = as_array("the array", rows)
             yield Part(floats, None)
+
+    def mapped(self) -> NDArray[Any]:
+        """All rows [n, d], of the processor's byte order; floats are read from the file as they are needed."""
+        stored = self._mapped()
+        with naming(self._path):
+            floats: NDArray[Any] = as_array("the array", np.asarray(stored, self._stored.newbyteorder("=")))
+        return floats
+
+    def _mapped(self) -> NDArray[Any]:
+        if self.count() == 0:
+            return np.empty(self._shape, self._stored)
+        order = "F" if self._fortran_order else "C"
+        stored: NDArray[Any] = np.memmap(self._path, self._stored, "r", self._offset, self._shape, order)  # type: ignore[call-overload]
+        return stored.reshape(1, -1) if stored.ndim == 1 else stored
 
     @contextmanager
     def sink(self, file: Any, dtype: str | None = None) -> Iterator[Sink]:
@@ -262,6 +291,54 @@ class JsonlSource(Source):
         return vectors
 
 
+# ---- .csv: a number in each column, or a text in one; for reading only ----
+
+
+class CsvSource(JsonlSource):
+    """The columns that are not named beside it are the vector. The first line has names, unless it holds numbers alone."""
+
+    def __init__(self, path: Path, columns: Columns) -> None:
+        if columns.vector is not None:
+            raise FileError(path, "a .csv file has one number of the vector in each column, and no column of vectors to name")
+        super().__init__(path, columns)
+
+    def count(self) -> int:
+        return sum(1 for _ in self._lines())
+
+    def _lines(self) -> Iterator[_Line]:
+        with self._path.open(encoding="utf-8-sig", newline="") as file, naming(self._path):
+            reader = csv.reader(file, strict=True)
+            lines = filter(None, reader)
+            try:
+                first = next(lines, [])
+                has_names = not (first and all(map(_is_number, first)))
+                names = first if has_names else list(map(str, range(len(first))))
+                if len(set(names)) < len(names):
+                    raise ValueError("line 1: the names of columns must differ")
+                for fields in lines if has_names else chain([first], lines):
+                    if len(fields) != len(names):
+                        raise ValueError(f"line {reader.line_num}: must have {len(names)} fields like the first, got {len(fields)}")
+                    yield f"{self._path}: line {reader.line_num}", dict(zip(names, fields))
+            except csv.Error as error:
+                raise ValueError(f"line {reader.line_num}: {error}") from None
+
+    def _list_of(self, line: _Line) -> list[float]:
+        where, fields = line
+        numbers = {name: text for name, text in fields.items() if name not in self._keep}
+        wrong = next((name for name, text in numbers.items() if not _is_number(text)), None)
+        if wrong is not None or not numbers:
+            raise ValueError(f"{where}: must have columns of numbers, got {'none' if wrong is None else repr(wrong)}")
+        return list(map(float, numbers.values()))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 # ---- .parquet: one column of float lists, streamed by record batches ----
 
 
@@ -298,6 +375,10 @@ class ParquetSource(Source):
                 values = columns.vectors_of(f"column {self._vector!r}", batch.column(self._vector), self.dimension, label)
             yield Part(np.array(values), batch.select(self._keep))
             first_row += batch.num_rows
+
+    def beside(self, part: Part, name: str) -> list[Any]:
+        values: list[Any] = part.kept.column(name).to_pylist()
+        return values
 
     @contextmanager
     def sink(self, file: Any, dtype: str | None = None) -> Iterator[Sink]:

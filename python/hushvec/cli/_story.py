@@ -17,7 +17,7 @@ from typing import Any
 
 from hushvec.cli._output import receipt_sheet
 from hushvec.cli._style import paint, printable
-from hushvec.cli._thief import AGGREGATE_EPSILON, CHOICE, TOPICS, Outcome, Shares, Stolen, SweepLine, TooFew, one_of_two
+from hushvec.cli._thief import AGGREGATE_EPSILON, CHOICE, TOPICS, Learned, Outcome, Stolen, SweepLine, TooFew, one_of_two
 from hushvec.receipts.verify import verify_receipt
 
 WIDTH = 80
@@ -28,7 +28,6 @@ _SENTENCE = _ROOM - _NAME - _FIGURES
 _NUMBERS_SHOWN = 7
 _UNSPLIT = "\u00a0%"
 _FIELDS = ("guarantee", "mechanism", "values", "noise")  # of the receipt
-_BAR = 4  # characters of a share of 25 %
 
 # Shares of the texts that still match: below the first nothing useful survives, from the second on most of the meaning does.
 _LITTLE = 0.05
@@ -43,7 +42,7 @@ class Story:
         stolen: texts, vectors and the list of the thief.
         outcomes: one release each, of all texts; the last is the one whose receipt is shown.
         sweep: the table over epsilon; empty if it was left out.
-        shares: of topics, or why there are none; None where all texts are one person's.
+        learned: what many people's topics tell, or why nothing; None where all texts are one person's.
         shown: how many texts are shown.
         source: what was asked for: a path, "-" or None.
         private: texts may be printed.
@@ -52,7 +51,7 @@ class Story:
     stolen: Stolen
     outcomes: Sequence[Outcome]
     sweep: Sequence[SweepLine]
-    shares: Shares | TooFew | None
+    learned: Learned | TooFew | None
     shown: int
     source: str | None
     private: bool
@@ -167,25 +166,24 @@ def _over_epsilon(story: Story) -> _Step:
 
 def _in_aggregate(story: Story) -> _Step:
     title = f"What survives in aggregate at epsilon {AGGREGATE_EPSILON:g}"
-    shares = story.shares
-    if shares is None:
+    learned = story.learned
+    if learned is None:
         return "", ()
-    if isinstance(shares, TooFew):
-        return title, _filled(said("too few", texts=_counted(story.count), error=200 * shares.error, enough=shares.enough))
+    if isinstance(learned, TooFew):
+        return title, _filled(said("too few", texts=_counted(story.count), times=learned.times, enough=learned.enough))
     who = "people" if story.source is None else "writers"
-    who = said(who, people=shares.people, count=story.count, times=shares.people // story.count)
-    told = _filled(said("shares", who=who, bound=_percent_up(one_of_two(shares.receipt))))
-    cells = list(_shares(shares, private=story.private))
-    half = len(cells) // 2
-    return title, (*told, *map("".join, zip(cells[:half], cells[half:], strict=True)))
-
-
-def _shares(shares: Shares, *, private: bool) -> Iterator[str]:
-    for place, topic in enumerate(TOPICS):
-        estimate, error = 100 * shares.estimated[place], math.ceil(200 * shares.errors[place])
-        true = f"(true {100 * shares.true[place]:.0f} %)" if private else ""
-        bar = "#" * max(0, min(_BAR, round(_BAR * estimate / 25)))
-        yield f"{topic:10}{estimate:3.0f} +-{error:>3} % {true:12}{paint('good', f'{bar:{_BAR}}')} "
+    who = said(who, people=learned.people, count=story.count, times=learned.people // story.count)
+    sentences, largest = len(story.stolen.corpus.texts), _percent(learned.largest)
+    told = _filled(said("learned", who=who, topics=len(TOPICS), sentences=sentences, largest=largest))
+    lines = [("no noise", "bad", learned.clean, _percent(1.0))] if story.private else []
+    lines.append((f"centroids, epsilon {AGGREGATE_EPSILON:g}", "good", learned.centroids, _bound(one_of_two(learned.receipt))))
+    lines += [(f"rows, epsilon {epsilon:g}", "name", right, _bound(bound)) for epsilon, (right, bound) in learned.rows.items()]
+    width = _NAME + _SENTENCE
+    return title, (
+        *told,
+        paint("bold", f"{'':{width}}{'topic':>6}{'1 of 2':>20}"),
+        *(f"{paint(style, f'{name:{width}}')}{_percent(right):>6}{bound:>20}" for name, style, right, bound in lines),
+    )
 
 
 def _receipt(story: Story) -> _Step:
@@ -221,9 +219,9 @@ def _next(story: Story) -> _Step:
 
 def _together(story: Story) -> list[str]:
     """The cost of all the releases on this screen about the same texts, if each makes a claim."""
-    receipts = [outcome.receipt for outcome in story.outcomes]
-    if isinstance(story.shares, Shares):
-        receipts.append(story.shares.receipt)
+    receipts: list[Any] = [outcome.receipt for outcome in story.outcomes]
+    if isinstance(story.learned, Learned):
+        receipts.append(story.learned.receipt)
     if len(receipts) == 1 or not all(receipt.is_dp_claim for receipt in receipts):
         return []
     epsilon = math.fsum(receipt.epsilon for receipt in receipts)

@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from hushvec._native._core import Generator
 from hushvec._native.products import inner_products
 from hushvec._util.display import Progress
-from hushvec.mechanisms import Laplacian, RandomizedResponse
+from hushvec.aggregates import class_centroids
+from hushvec.mechanisms import Laplacian, PrivUnit
+from hushvec.noise.calibration import gaussian_sigma
 from hushvec.noise.fills import clip
+from hushvec.receipts.aggregates import AggregateReceipt
 from hushvec.receipts.labels import LabelReceipt, RowReceipt
-from hushvec.release.labels import privatize_labels
 from hushvec.release.vectors import privatize
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.public_choice import PublicChoice
@@ -42,9 +44,10 @@ _VECTORS_AT_ONCE = 4096
 # The shipped sentences by topic, in their order in the file, and how many there are of each.
 TOPICS = {"health": 64, "money": 56, "customers": 48, "work": 40, "law": 40, "travel": 24, "school": 24, "home": 24}
 TOPIC_OF = np.repeat(np.arange(len(TOPICS)), list(TOPICS.values()))
+NOTE_TOPICS = TOPIC_OF[::4]  # four sentences treat the subject of a shipped note
 AGGREGATE_EPSILON = 1.0
 AGGREGATE_PEOPLE = 8000
-_LARGEST_ERROR = 0.15
+ROW_EPSILONS = (8.0, 1.0)
 
 
 def nearest(vectors: NDArray[np.float32], corpus: NDArray[np.float32]) -> NDArray[np.intp]:
@@ -153,12 +156,12 @@ class Outcome:
 
         Over a fair coin between any two texts. (1 + delta(0)) / 2, as delta(0) bounds the total variation distance of the two laws.
         """
-        return one_of_two(self.receipt) if self.receipt.is_dp_claim else None
+        return one_of_two(self.receipt)
 
 
-def one_of_two(receipt: RowReceipt) -> float:
-    """The largest probability of telling right which of two values was released, by the loss that the receipt states."""
-    return (1 + receipt.loss.delta(0.0)) / 2
+def one_of_two(receipt: RowReceipt | AggregateReceipt) -> float | None:
+    """The largest probability of telling right which of two values was released, by the loss that the receipt claims."""
+    return (1 + receipt.loss.delta(0.0)) / 2 if receipt.is_dp_claim else None
 
 
 Releaser = Callable[[], Outcome]
@@ -249,47 +252,54 @@ def sweep(stolen: Stolen, mechanisms: Sequence[str], arguments: dict[str, Any]) 
     return lines
 
 
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """How common each topic is, from one randomized report a person.
+@dataclass(frozen=True)
+class Learned:
+    """How well the topic of a public sentence is told by the nearest centroid of the topics of many people's texts.
 
     Args:
-        people: how many.
-        true, estimated, errors: one a topic; the errors are standard errors of the noise.
-        receipt: of the reports.
+        people: how many, each with one text and its topic.
+        largest: share of the sentences that are of the largest topic.
+        clean, centroids: share of the sentences whose topic is told, from centroids without noise, and of one release.
+        rows: epsilon -> the same from centroids of rows that were released one by one with PrivUnit, and the bound as of an Outcome.
+        receipt: of the release of centroids.
     """
 
     people: int
-    true: NDArray[np.float64]
-    estimated: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    receipt: LabelReceipt
+    largest: float
+    clean: float
+    centroids: float
+    rows: dict[float, tuple[float, float | None]]
+    receipt: AggregateReceipt
 
 
 @dataclass(frozen=True)
 class TooFew:
-    """Why shares of topics are not estimated.
+    """Why no topics are learned: the noise of a centroid is so many times as long as a row; from `enough` people on it is shorter."""
 
-    Args:
-        error: what the standard error of the share of a topic would be.
-        enough: from how many people on it is 0.05.
-    """
-
-    error: float
+    times: float
     enough: int
 
 
-def shares_of_topics(stolen: Stolen, people: int, generator: Generator | None) -> Shares | TooFew:
-    """Each of `people` reports the topic of a text, that of the public sentence nearest to it; texts are taken in turn.
+def learned_topics(stolen: Stolen, topics: Numbers, people: int, delta: float, generator: Generator | None) -> Learned | TooFew:
+    """Centroids of the topics of the texts, which are taken in turn for so many people; nothing is released of too few."""
+    count, dimension = len(TOPICS), stolen.clean.shape[1]
+    enough = math.ceil(gaussian_sigma(AGGREGATE_EPSILON, delta, 2.0) * count * math.sqrt(dimension))
+    if people < enough:
+        return TooFew(enough / people, enough)
+    rows, labels = np.resize(stolen.clean, (people, dimension)), np.resize(topics, people)
+    sentences = stolen.corpus.embeddings
+    terms: dict[str, Any] = {"labels": count, "delta": delta, "adjacency": "replace-one", "generator": generator}
+    made = class_centroids(rows, labels, epsilon=AGGREGATE_EPSILON, **terms)
 
-    Nothing is released where the noise would hide everything.
-    """
-    response = RandomizedResponse(epsilon=AGGREGATE_EPSILON, k=len(TOPICS))
-    error = response.standard_error(1 / len(TOPICS), people)
-    if error > _LARGEST_ERROR:
-        return TooFew(error, math.ceil(people * (error / 0.05) ** 2))
-    topics = np.resize(TOPIC_OF[stolen.clean_decoded], people)
-    answers, receipt = privatize_labels(topics, range(len(TOPICS)), epsilon=AGGREGATE_EPSILON, generator=generator)
-    estimate = response.estimate_frequencies(np.bincount(answers, minlength=len(TOPICS)))
-    true = np.bincount(topics, minlength=len(TOPICS)) / people
-    return Shares(people, true, estimate.frequencies, estimate.standard_errors, receipt)
+    def right(values: Rows) -> float:
+        sums = np.array([values[labels == topic].sum(axis=0, dtype=np.float64) for topic in range(count)])
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        centroids = (sums / np.where(lengths == 0, 1.0, lengths)).astype(np.float32)
+        return float((nearest(sentences, centroids) == TOPIC_OF).mean())
+
+    by_rows = {}
+    for epsilon in ROW_EPSILONS:
+        values, receipt = privatize(rows, mechanism=PrivUnit.name, epsilon=epsilon, generator=generator)
+        by_rows[epsilon] = (right(values), one_of_two(receipt))
+    largest = max(TOPICS.values()) / len(TOPIC_OF)
+    return Learned(people, largest, right(rows), made.score(sentences, TOPIC_OF), by_rows, made.receipt)

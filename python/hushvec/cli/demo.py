@@ -16,14 +16,16 @@ from hushvec.cli._story import Story, headline, said, tell, texts, verdict
 from hushvec.cli._thief import (
     AGGREGATE_PEOPLE,
     CHOICE,
-    TOPICS,
+    NOTE_TOPICS,
+    TOPIC_OF,
+    Learned,
     Outcome,
-    Shares,
     Stolen,
     SweepLine,
     TooFew,
+    learned_topics,
+    one_of_two,
     releaser,
-    shares_of_topics,
     sweep,
 )
 from hushvec.data import private_note_vectors, private_notes, public_sentence_vectors, public_sentences
@@ -80,15 +82,19 @@ def run(options: argparse.Namespace) -> int:
     if not options.no_sweep and options.mechanism != EmpiricalGaussian.name:
         lines = sweep(stolen, _IN_TABLE if options.mechanism is None else shown, arguments)
         watch.lap("other epsilons")
-    people = AGGREGATE_PEOPLE if texts is None else len(texts)
-    shares = None if options.per == "release" else shares_of_topics(stolen, people, arguments["generator"])
+    learned: Learned | TooFew | None = None
+    if options.per != "release":
+        topics = NOTE_TOPICS if texts is None else TOPIC_OF[stolen.clean_decoded]
+        people = AGGREGATE_PEOPLE if texts is None else len(texts)
+        learned = learned_topics(stolen, topics, people, options.delta, arguments["generator"])
+        watch.lap("topics in aggregate")
     private = options.show_original or texts is None  # the shipped notes are about nobody
     if options.json:
-        print_json(_as_json(stolen, outcomes, lines, shares, private=private) | {"seconds": watch.seconds, "note": said("private")})
+        print_json(_as_json(stolen, outcomes, lines, learned, private=private) | {"seconds": watch.seconds, "note": said("private")})
     else:
         if not at_once:
             print(headline(None if texts is None else len(texts)))
-        tell(Story(stolen, outcomes, lines, shares, options.show, options.source, private))
+        tell(Story(stolen, outcomes, lines, learned, options.show, options.source, private))
     return 0
 
 
@@ -138,7 +144,7 @@ def _embedded(texts: list[str], watch: _Stopwatch) -> Stolen:
 
 
 def _as_json(
-    stolen: Stolen, outcomes: list[Outcome], lines: list[SweepLine], shares: Shares | TooFew | None, *, private: bool
+    stolen: Stolen, outcomes: list[Outcome], lines: list[SweepLine], learned: Learned | TooFew | None, *, private: bool
 ) -> dict[str, Any]:
     """The last mechanism for vectors is the one without a name of its own; the public sentences are `public_choice`."""
     choice = next((outcome for outcome in outcomes if outcome.mechanism == CHOICE), None)
@@ -152,7 +158,7 @@ def _as_json(
         "sweep": sweeps[vectors.mechanism],
         "public_choice": None if choice is None else {**_outcome_as_json(stolen, choice), "sweep": sweeps[CHOICE]},
         "mechanisms": {outcome.mechanism: _outcome_as_json(stolen, outcome) for outcome in outcomes},
-        "topics": _shares_as_json(shares, private=private) if isinstance(shares, Shares) else None,
+        "aggregate": _learned_as_json(learned, private=private) if isinstance(learned, Learned) else None,
     }
 
 
@@ -180,13 +186,16 @@ def _outcome_as_json(stolen: Stolen, outcome: Outcome) -> dict[str, Any]:
     return {**measured, "verdict": verdict(stolen, outcome), "receipt": outcome.receipt.to_dict()}
 
 
-def _shares_as_json(shares: Shares, *, private: bool) -> dict[str, Any]:
+def _learned_as_json(learned: Learned, *, private: bool) -> dict[str, Any]:
     return {
-        "people": shares.people,
-        "estimated": dict(zip(TOPICS, shares.estimated.tolist())),
-        "standard_errors": dict(zip(TOPICS, shares.errors.tolist())),
-        **({"true": dict(zip(TOPICS, shares.true.tolist()))} if private else {}),
-        "receipt": shares.receipt.to_dict(),
+        "people": learned.people,
+        **({"right_without_noise": learned.clean} if private else {}),
+        "right": learned.centroids,
+        "right_one_of_two": one_of_two(learned.receipt),
+        "rows": [
+            {"epsilon": epsilon, "right": right, "right_one_of_two": bound} for epsilon, (right, bound) in learned.rows.items()
+        ],
+        "receipt": learned.receipt.to_dict(),
     }
 
 

@@ -1,8 +1,8 @@
-"""Private rows in scikit-learn pipelines: `PrivateTransformer` for numbers, `PrivateTextTransformer` for texts."""
+"""In scikit-learn pipelines: rows released by `PrivateTransformer` and `PrivateTextTransformer`, or one classifier of all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,9 @@ import numpy as np
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec._util.display import plural
 from hushvec._util.lazy import needs_extra
+from hushvec.aggregates import class_centroids, private_classifier
 from hushvec.embedders.protocol import Kind
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, Steps, require_on_receipt
 from hushvec.mechanisms import Mechanism
@@ -20,16 +22,18 @@ from hushvec.release.vectors import plan_release, privatize, require_chargeable,
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
+    from hushvec.receipts.aggregates import AggregateReceipt
 
 with needs_extra("hushvec.integrations.sklearn", "sklearn"):
-    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
 
 _DTYPES = (np.float64, np.float32, np.float16)
 
 
-class _PrivateOutput(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Shared base: nothing is learned, the output is random, and a clone spends from the same budget."""
+class _Private(BaseEstimator):  # type: ignore[misc]
+    """Shared base: what comes out is random, and a clone spends from the same budget."""
 
     def __sklearn_clone__(self) -> Any:
         """A new estimator with the same parameter objects: a copied budget would be a second one."""
@@ -42,6 +46,10 @@ class _PrivateOutput(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
+
+
+class _PrivateOutput(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Private):  # type: ignore[misc]
+    """Shared base of transformers: nothing is learned."""
 
 
 @dataclass(eq=False, repr=False)
@@ -158,6 +166,90 @@ class PrivateTextTransformer(_PrivateOutput):
         tags.input_tags.two_d_array = False
         tags.input_tags.one_d_array = True
         return tags
+
+
+@dataclass(eq=False, repr=False)
+class PrivateLinearClassifier(ClassifierMixin, _Private):  # type: ignore[misc]
+    """A scikit-learn classifier fitted with differential privacy for the people whose labelled rows it sees.
+
+    Args:
+        epsilon, delta, adjacency, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
+        classes: the public list of all labels; which of them are in y is private.
+        method: "steps": `hushvec.aggregates.private_classifier` with so many `steps`; "centroids": `class_centroids`, faster.
+        on_receipt: called with the receipt of each fit.
+
+    Every `fit` is one release and one charge, and sets `classes_` (sorted), `receipt_` and `classifier_`, which can be saved. What
+    is predicted is free. `fit` takes `people`, the ids of whose rows they are.
+
+    Edge cases:
+        Cross-validation and a grid search charge for each fold. A score on private rows is not private. What stands
+        before it in a pipeline must not be fitted on the same rows.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.integrations.sklearn import PrivateLinearClassifier
+        >>> rows, topics = np.eye(4)[[0, 1] * 2000], np.array(["tea", "milk"] * 2000)
+        >>> classifier = PrivateLinearClassifier(epsilon=1.0, classes=["milk", "tea"]).fit(rows, topics)
+        >>> classifier.score(rows, topics), classifier.receipt_.epsilon
+        (1.0, 1.0)
+    """
+
+    epsilon: float | None = None
+    delta: float = 1e-5
+    _: KW_ONLY
+    classes: Any = None
+    method: str = "steps"
+    steps: int = 8
+    adjacency: str = "add-remove"
+    rows_per_person: int = 1
+    budget: Budget | None = None
+    generator: _core.Generator | None = None
+    on_receipt: Callable[[AggregateReceipt], Any] | None = None
+
+    def fit(self, X: Any, y: Any, people: Any = None) -> PrivateLinearClassifier:  # noqa: N803
+        """Charge, and release a classifier of rows X [n, d] with labels y [n]."""
+        x, y = validate_data(self, X, y, dtype=_DTYPES)
+        check_classification_targets(y)
+        require_on_receipt(self.on_receipt)
+        if self.epsilon is None:
+            raise TypeError("epsilon must be given")
+        method, classes = validate.choice("method", self.method, ("steps", "centroids")), self._sorted_classes()
+        terms = {name: getattr(self, name) for name in ("epsilon", "delta", "adjacency", "rows_per_person", "budget", "generator")}
+        terms |= {"labels": classes.tolist(), "people": people}
+        made = class_centroids(x, y, **terms) if method == "centroids" else private_classifier(x, y, steps=self.steps, **terms)
+        if self.on_receipt is not None:
+            self.on_receipt(made.receipt)
+        self.classes_, self.receipt_, self.classifier_ = classes, made.receipt, made
+        return self
+
+    def decision_function(self, X: Any) -> Any:  # noqa: N803
+        """Scores [n, k]; with two classes [n], that of the second less that of the first."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """The most likely class of each row, [n]."""
+        places = self._scores(X).argmax(axis=1)
+        return self.classes_[places]
+
+    def predict_proba(self, X: Any) -> Any:  # noqa: N803
+        """Probabilities [n, k], not calibrated."""
+        check_is_fitted(self)
+        return self.classifier_.predict_proba(validate_data(self, X, dtype=_DTYPES, reset=False))
+
+    def _scores(self, rows: Any) -> Any:
+        check_is_fitted(self)
+        return self.classifier_.decision_function(validate_data(self, rows, dtype=_DTYPES, reset=False))
+
+    def _sorted_classes(self) -> Any:
+        if self.classes is None:
+            raise TypeError("classes must be given: the public list of all labels, since those of private rows are private")
+        found = np.unique(np.asarray(self.classes))
+        if len(found) != np.size(self.classes):
+            raise ValueError(f"classes must be different from each other, got {np.size(self.classes)}, of which {len(found)} differ")
+        if len(found) < 2:
+            raise ValueError(f"classes must be at least 2, got {plural(len(found), 'class', 'classes')}")
+        return found
 
 
 def _texts(texts: Any) -> Any:

@@ -102,6 +102,7 @@ class Task:
     entries: tuple[Entry, ...]
     ranked_by: str
     larger_is_better: bool = False
+    together: str = ""  # what answers it for many people's rows at once: a function of hushvec.aggregates, and its command
     needs: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
 
@@ -213,10 +214,18 @@ _TOP_K = Entry(
     figures=lambda mechanism, request: {"score noise": mechanism.noise_deviation},
 )
 TASKS: dict[str, Task] = {
-    "retrieval": Task(entries=_ROWS, ranked_by="expected cosine", larger_is_better=True, takes=("n", "codebook")),
-    "release": Task(entries=_ROWS, ranked_by="noise norm"),
-    "mean": Task(entries=_ROWS, ranked_by="standard error", needs=("n",)),
-    "labels": Task(entries=(_LABELS,), ranked_by="standard error", needs=("labels",), takes=("n",)),
+    "retrieval": Task(
+        entries=_ROWS,
+        ranked_by="expected cosine",
+        larger_is_better=True,
+        together="private_classifier, hushvec aggregate classifier",
+        takes=("n", "codebook"),
+    ),
+    "release": Task(entries=_ROWS, ranked_by="noise norm", together="private_mean, hushvec aggregate mean"),
+    "mean": Task(entries=_ROWS, ranked_by="standard error", together="private_mean, hushvec aggregate mean", needs=("n",)),
+    "labels": Task(
+        entries=(_LABELS,), ranked_by="standard error", together="private_histogram", needs=("labels",), takes=("n",)
+    ),
     "top_k": Task(entries=(_TOP_K,), ranked_by="score noise", needs=("k",), takes=("sensitivity",)),
 }
 
@@ -245,6 +254,12 @@ def option_of(entry: Entry, request: Request) -> Option:
     )
 
 
+# Up to this epsilon a release of one row keeps little, and one release about many rows nearly all.
+_TOGETHER_UP_TO = 4.0
+_TOGETHER = (
+    "Is the question about many people together, and may one holder see their rows? Then release the answer once, in place of every "
+    "row: hushvec.aggregates.{function} (docs/aggregates.md)."
+)
 _ARE_THERE_PUBLIC_ROWS = (
     "Are there public rows of the same kind? Then a codebook of them may keep several times as much: "
     "give codebook=PublicCodebook.fit(public_rows, epsilon=...)."
@@ -259,7 +274,9 @@ _WHITEN_FIRST = (
 def why(options: tuple[Option, ...], request: Request) -> str:
     best = options[0]
     epsilon, delta = map(_exact, best.mechanism.cost)
-    sentences = [f"{best.name}: {_told(best, request)} at epsilon = {epsilon}, delta = {delta}{_next_best(options, request)}."]
+    together = TASKS[request.task].together
+    sentences = [_TOGETHER.format(function=together)] if together and request.epsilon <= _TOGETHER_UP_TO else []
+    sentences += [f"{best.name}: {_told(best, request)} at epsilon = {epsilon}, delta = {delta}{_next_best(options, request)}."]
     better = [option for option in options[1:] if option.mechanism is not None and option.merit > best.merit]
     if not best.claims_privacy:
         sentences.append("No option carries a claim: all are computed in floating point.")
@@ -303,7 +320,7 @@ class Recommendation:
     Args:
         task: what was asked for.
         mechanism: the recommended mechanism, ready for use; its `cost` is within the price.
-        why: one or two sentences with the numbers.
+        why: one or two sentences with the numbers; up to epsilon = 4 `hushvec.aggregates` comes first.
         options: everything that was looked at, the best first, what cannot be had last.
     """
 

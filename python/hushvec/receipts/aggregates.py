@@ -23,7 +23,7 @@ MECHANISM = "gaussian"
 STATISTICS = ("sums", "counts", "moments")
 ROWS_BOUNDS = ("people", "promised")
 
-_MOST_STATISTICS = 64
+MOST_STATISTICS = 64
 _LEAST, _MOST = 2.0**-100, 2.0**100
 
 _OptionalClipNorm = Annotated[
@@ -74,8 +74,8 @@ def _statistics(name: str, value: Any) -> None:
     if not isinstance(value, tuple) or not all(isinstance(one, AggregateStatistic) for one in value):
         fields = "statistic, purpose, groups, dimension, clip_norm, sigma, count_sigma and repeats"
         raise ReceiptError(f"{name} must be a list of objects with {fields}")
-    if not 1 <= len(value) <= _MOST_STATISTICS:
-        raise ReceiptError(f"{name} must have 1 to {_MOST_STATISTICS} objects, got {len(value)}")
+    if not 1 <= len(value) <= MOST_STATISTICS:
+        raise ReceiptError(f"{name} must have 1 to {MOST_STATISTICS} objects, got {len(value)}")
 
 
 @dataclass(frozen=True, kw_only=True)

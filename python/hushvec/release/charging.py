@@ -32,9 +32,10 @@ class ChargeOnce:
 
     def consume(self, epsilon: float, delta: float = 0.0, *, rho: float | None = None, purpose: str | None = None) -> Charge:
         """`PrivacyBudget.consume` with the next id; AlreadyChargedError if an earlier call made this charge."""
-        self._charges += 1
-        own = self._charge_id if self._charges == 1 else f"{self._charge_id}/{self._charges}"
+        number = self._charges + 1
+        own = self._charge_id if number == 1 else f"{self._charge_id}/{number}"
         charge = self._budget.consume(epsilon, delta, rho=rho, purpose=purpose, charge_id=own)
+        self._charges = number
         if charge.repeated:
             raise AlreadyChargedError(f"charge {own!r} was made before: its release was lost, or is still being made")
         return charge

@@ -116,6 +116,7 @@ class Tenant(_Strict):
     per: Literal["record", "release"] = "record"
     codebook: str | None = Field(default=None, description="file of a public codebook, for that mechanism")
     redact: bool | Redaction = False
+    aggregates: bool = Field(default=False, description="whether many people's rows may be answered together, with delta")
     budget: BudgetTerms
     limits: Limits = Limits()
 
@@ -125,6 +126,8 @@ class Tenant(_Strict):
             raise ValueError("codebook must be given with mechanism codebook, and with no other")
         if self.mechanism == "gaussian" and self.budget.delta == 0:
             raise ValueError("budget.delta must be above 0 for mechanism gaussian, every release of which costs delta")
+        if self.aggregates and (self.budget.delta == 0 or self.per == "release"):
+            raise ValueError("aggregates must come with per record and a budget.delta above 0: they are of many people and cost delta")
         return self
 
 
