@@ -1,9 +1,10 @@
-"""Draws the pictures of README.md, for light and for dark pages, from measured data; and the data of the charts of `hushvec ui`.
+"""Draws pictures of README.md and docs, for light and for dark pages, from measured data; and the data of the charts of `hushvec ui`.
 
     python scripts/draw_pictures.py            # writes docs/pictures and python/hushvec/serve/page/study.json
     python scripts/draw_pictures.py --check    # writes nothing; exit code 1 names what differs
 
     utility_and_attack, study.json    from studies/hushvec_studies/overview/results/utility_and_attack.json
+    aggregates                        from studies/hushvec_studies/aggregates/results/aggregates.json
     speed                             from bench/results/amd-epyc-2-cores.json
 """
 
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs/pictures"
 PAGE_DATA = ROOT / "python/hushvec/serve/page/study.json"
 STUDY = ROOT / "studies/hushvec_studies/overview/results/utility_and_attack.json"
+AGGREGATES = ROOT / "studies/hushvec_studies/aggregates/results/aggregates.json"
 SPEED = ROOT / "bench/results/amd-epyc-2-cores.json"
 Point = tuple[float, float]
 
@@ -79,21 +81,23 @@ class Panel:
     """Shares in percent over epsilon, whose axis is logarithmic."""
 
     left: float
+    ticks: tuple[float, ...] = TICKS
 
     def at(self, epsilon: float, share: float) -> Point:
-        return self.left + PANEL * math.log(epsilon) / math.log(TICKS[-1]), BOTTOM - (BOTTOM - TOP) * share
+        along = math.log(epsilon / self.ticks[0]) / math.log(self.ticks[-1] / self.ticks[0])
+        return self.left + PANEL * along, BOTTOM - (BOTTOM - TOP) * share
 
     def frame(self, theme: Theme, title: str, subtitle: str) -> list[str]:
         parts = [text((self.left, 22), title, theme.ink, extra=' font-weight="600" font-size="15"'),
                  text((self.left, 42), subtitle, theme.faint)]
         for percent in (0, 25, 50, 75, 100):
-            left, right = self.at(TICKS[0], percent / 100), self.at(TICKS[-1], percent / 100)
+            left, right = self.at(self.ticks[0], percent / 100), self.at(self.ticks[-1], percent / 100)
             parts += [line([left, right], theme.grid, 1), text((self.left - 8, left[1] + 4), f"{percent} %", theme.faint, "end")]
-        parts += [text((self.at(tick, 0)[0], BOTTOM + 19), str(tick), theme.faint, "middle") for tick in TICKS]
+        parts += [text((self.at(tick, 0)[0], BOTTOM + 19), f"{tick:g}", theme.faint, "middle") for tick in self.ticks]
         return [*parts, text((self.left + PANEL / 2, BOTTOM + 38), "epsilon", theme.faint, "middle")]
 
     def reference(self, theme: Theme, share: float, words: str, above: bool = True) -> list[str]:
-        ends = [self.at(TICKS[0], share), self.at(TICKS[-1], share)]
+        ends = [self.at(self.ticks[0], share), self.at(self.ticks[-1], share)]
         return [line(ends, theme.faint, 1, "4 4"), text((ends[0][0] + 4, ends[0][1] + (-6 if above else 15)), words, theme.faint)]
 
 
@@ -130,7 +134,41 @@ def utility_and_attack(theme: Theme) -> str:
     return picture(940, 320, "Search quality and re-identification by epsilon, for three mechanisms", parts)
 
 
-# ---- the same for the page of the service, which is installed without the studies
+# ---- classifiers of many people's rows over epsilon
+
+LEARNED = (
+    ("private_classifier", "private_classifier", "codebook"),
+    ("class_centroids", "class_centroids", "privunit"),
+    ("public codebook", "codebook rows*", "peer"),
+    ("privunit", "PrivUnit rows", "gaussian"),
+)
+COLLECTIONS = {"banking77": "Banking77", "newsgroups": "20 Newsgroups"}
+
+
+def aggregates(theme: Theme) -> str:
+    """Two panels, a collection in each: accuracy of what is learned from aggregates and from released rows."""
+    study = json.loads(AGGREGATES.read_text(encoding="utf-8"))
+    best = lambda row: max(row["accuracy"].values())[0]
+    parts: list[str] = []
+    for left, (name, title) in zip((56, 520), COLLECTIONS.items()):
+        panel = Panel(left, tuple(study["settings"]["epsilons"]))
+        (about,) = (one for one in study["collections"] if one["name"] == name)
+        rows = [row for row in study["rows"] if row["collection"] == name]
+        parts += panel.frame(theme, title, f"accuracy of {about['classes']} classes, from {about['people']:,} people's rows")
+        clean = max(best(row) for row in rows if row["epsilon"] is None)
+        parts += panel.reference(theme, clean, "logistic regression, no noise")
+        names: list[tuple[Point, str, str]] = []
+        for method, label, shade in LEARNED:
+            color = getattr(theme, shade)
+            places = [panel.at(row["epsilon"], best(row)) for row in rows if row["method"] == method]
+            parts += [line(places, color), *dots(places, color)]
+            names.append((places[-1], label, color))
+        parts += labels(names)
+    parts.append(text((56, 336), "* codes are fitted on half of the rows, which are public then", theme.faint))
+    return picture(940, 348, "Accuracy of classifiers by epsilon, from aggregates and from released rows", parts)
+
+
+# ---- search and attack for the page of the service, which is installed without the studies
 
 DECIMALS = 5  # one of 3,047 posts is 0.00033
 
@@ -195,7 +233,9 @@ def speed(theme: Theme) -> str:
     return picture(880, y + 56, "Time per element of clip-and-noise by hushvec and other libraries", parts)
 
 
-DRAWN: dict[str, Callable[[Theme], str]] = {"utility_and_attack": utility_and_attack, "speed": speed}
+DRAWN: dict[str, Callable[[Theme], str]] = {
+    "utility_and_attack": utility_and_attack, "aggregates": aggregates, "speed": speed,
+}
 
 
 def published() -> dict[Path, str]:

@@ -58,13 +58,13 @@ def test_the_noise_decides_the_votes():
 
 
 def test_counts_have_their_noise():
-    """n = 20,000 questions that nobody is near: as many answers as the largest of 3 normals gives; alpha = 1e-6."""
+    """n = 5,000 questions that nobody is near: as many answers as the largest of 3 normals gives; alpha = 1e-6."""
     asked = PrivateVotes(ROWS, TOPICS, labels=3, threshold=0.99, generator=hv.Generator.unsafe_seeded(1), **TERMS)
-    answers = asked.ask_all(np.tile(-np.ones(6, np.float32), (20_000, 1)))
+    answers = asked.ask_all(np.tile(-np.ones(6, np.float32), (5_000, 1)))
     largest = np.random.default_rng(2).normal(size=(1_000_000, 3)).max(axis=1) * asked.noise
     expected = (largest >= asked.least_votes).mean()
-    got = sum(answer is not None for answer in answers) / 20_000
-    assert abs(got - expected) < 5 * np.sqrt(expected / 20_000) and expected > 0
+    got = sum(answer is not None for answer in answers) / 5_000
+    assert abs(got - expected) < 5 * np.sqrt(expected / 5_000) and expected > 0
     assert hv.verify_receipt(asked.receipt).status == "not a DP claim"
 
 

@@ -1,4 +1,5 @@
-"""Many people's rows together: sums, means, covariances, principal components and classifiers with one guarantee for each person.
+"""Many people's rows together: sums, means, covariances, principal components, classifiers and regressions with one guarantee
+for each person.
 
     from hushvec.aggregates import private_mean
     mean, count, error, receipt = ...
@@ -11,6 +12,7 @@ are proved in docs/proofs/aggregates.md.
 from hushvec.aggregates.classifiers import CentroidClassifier, LinearClassifier, class_centroids, private_classifier
 from hushvec.aggregates.histograms import PrivateHistogram, PrivateNormQuantiles, private_histogram, private_norm_quantiles
 from hushvec.aggregates.moments import PrivateCovariance, PrivatePCA, private_covariance, private_pca
+from hushvec.aggregates.regression import LinearRegressor, private_regression
 from hushvec.aggregates.spending import Noise, Terms
 from hushvec.aggregates.sums import PrivateMean, PrivateSums, SumsOfRows, private_mean, private_sums
 from hushvec.aggregates.votes import PrivateVotes
@@ -18,6 +20,7 @@ from hushvec.aggregates.votes import PrivateVotes
 __all__ = [
     "CentroidClassifier",
     "LinearClassifier",
+    "LinearRegressor",
     "Noise",
     "PrivateCovariance",
     "PrivateHistogram",
@@ -35,5 +38,6 @@ __all__ = [
     "private_mean",
     "private_norm_quantiles",
     "private_pca",
+    "private_regression",
     "private_sums",
 ]

@@ -165,7 +165,7 @@ def private_classifier(
         A LinearClassifier with the receipt of all its releases.
 
     Raises:
-        as `class_centroids`.
+        ValueError: as `class_centroids`; more than 62 steps.
 
     Guarantees:
         As `class_centroids`: the matrices r z^T are of norm 0.3 at most, and are added as integers.

@@ -199,7 +199,7 @@ def private_pca(
         PrivatePCA(projection, variances, receipt).
 
     Raises:
-        as `private_covariance`.
+        ValueError: as `private_covariance`; more components than columns.
 
     Guarantees:
         (epsilon, delta)-DP for one person, for the mean and the moments together; the map is post-processing. What the same people

@@ -86,7 +86,8 @@ class SumsOfRows:
     Args:
         dimension: d, of every row.
         labels: as in `private_sums`; None: one group.
-        rows, groups and people are given with each block.
+        with_people: whether ids of people are given with each block, as in `private_sums`.
+        epsilon, delta, clip_norm, adjacency, rows_per_person, counts, budget, generator: as in `private_sums`.
 
     Guarantees:
         As `private_sums` of all rows at once, with the same integers: no split into blocks changes a bit of a total. Nothing is
@@ -320,7 +321,9 @@ def private_mean(rows: Any, *, epsilon: float, delta: float, clip_norm: float = 
     """The mean of many people's clipped rows, with the standard error of its noise.
 
     Args:
-        as in `private_sums`, without groups.
+        rows: float array [n, d], as in `private_sums`.
+        clip_norm: C, the L2 norm that rows are clipped to; public.
+        epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
 
     Returns:
         PrivateMean(mean, count, standard_error, receipt).

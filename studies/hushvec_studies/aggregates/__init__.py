@@ -1,0 +1,1 @@
+"""What classifiers of many people's rows keep at small epsilon."""

@@ -1,0 +1,280 @@
+"""Classifiers of many people's rows at small epsilon: from aggregates, from released rows, and without privacy.
+
+    python -m hushvec_studies.aggregates.measure -o folder --data DATA
+    python -m hushvec_studies.aggregates.measure --tables folder/aggregates.json
+
+Accuracy on test rows; every train row is another person's, who is there or not. The collections are those of
+`hushvec study evaluation`, which DATA holds, and the digits that scikit-learn ships, on which nothing was chosen. Writes
+aggregates.json into the folder; a run that is stopped goes on where it was. The noise is seeded: measurements, no private releases.
+
+class_centroids, private_classifier    one release for all people, by a holder who is trusted with their rows
+privunit                               every person's row is released, before anybody is trusted
+whitened privunit, public codebook     the same with a map or codes fitted on every second row, which is taken as public: half as
+                                       many people are protected. Of released rows a linear probe and nearest centroid learn
+logistic regression, nearest centroid  scikit-learn's, on clean rows
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import NearestCentroid
+
+from hushvec.aggregates import class_centroids, private_classifier
+from hushvec_studies.evaluation.cells import TRAINING, Cell, nearest_centroid, probe, timed
+from hushvec_studies.evaluation.collection import BANKING, NEWSGROUPS, paths_of
+from hushvec_studies.evaluation.contenders import CODEBOOK, PRIVUNIT, WHITENED_PRIVUNIT, generators
+from hushvec_studies.evaluation.vectors import Embed, Hashed
+from hushvec_studies.harness import settings as harness
+from hushvec_studies.harness.embeddings import EmbeddingCache, embedder
+from hushvec_studies.harness.measurements import measured
+from hushvec_studies.harness.outputs import processor, surroundings, write_study
+from hushvec_studies.harness.rows import unit
+from hushvec_studies.harness.settings import Distinct, Positive, Seed, Share, Text, add_options, checked, given, one_of
+from hushvec_studies.harness.tables import markdown_table
+from hushvec_studies.harness.texts import records_of
+from hushvec_studies.retrieval.corpora import load_corpus
+
+Rows = NDArray[np.float32]
+Classes = NDArray[np.int64]
+
+AGGREGATES: dict[str, Callable[..., Any]] = {"class_centroids": class_centroids, "private_classifier": private_classifier}
+RELEASED = (PRIVUNIT, WHITENED_PRIVUNIT, CODEBOOK)
+# On unit rows scikit-learn's C = 1 shrinks too much: clean accuracy is the one to beat, so it gets the better one.
+CLEAN: dict[str, Callable[[], Any]] = {
+    "logistic regression": partial(LogisticRegression, C=10.0, max_iter=2000),
+    "nearest centroid": NearestCentroid,
+}
+DIGITS = "digits"
+_SEED = 2026  # of the split of the digits, and of the rows taken as public
+
+
+@dataclass(frozen=True)
+class Labelled(Hashed):
+    """Rows of people and test rows, with the number of the class of each."""
+
+    name: str
+    rows: Rows
+    classes: Classes
+    test: Rows
+    test_classes: Classes
+
+    def halves(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Places of the rows that are taken as public where a mechanism needs some, and of those that are released then."""
+        public, private = train_test_split(np.arange(len(self.rows)), test_size=0.5, random_state=_SEED, stratify=self.classes)
+        return public, private
+
+
+def banking(folder: Path, embed: Embed) -> Labelled:
+    """Banking77: the train questions, and the test questions; one that was there before is left out."""
+    (path,) = paths_of(BANKING, folder)
+    first: dict[str, Any] = {}
+    for record in records_of(path, "split", "text", "label"):
+        first.setdefault(" ".join(record["text"].lower().split()), record)
+    kept = list(first.values())
+    parts = np.array([one["split"] for one in kept])
+    return labelled(BANKING.name, embed([one["text"] for one in kept]), [one["label"] for one in kept], parts)
+
+
+def newsgroups(folder: Path, embed: Embed) -> Labelled:
+    """20 Newsgroups by date: older posts, and newer ones to be sorted into groups."""
+    (path,) = paths_of(NEWSGROUPS, folder)
+    corpus = load_corpus(path, min_tokens=1, splits="given")
+    return labelled(NEWSGROUPS.name, embed(corpus.texts), corpus.categories, np.array(corpus.splits))
+
+
+def digits(folder: Path, embed: Embed) -> Labelled:
+    """Images of handwritten digits, 8 x 8, a quarter for testing. Neither the folder nor a model is needed."""
+    shipped = load_digits()
+    test = train_test_split(np.arange(len(shipped.data)), test_size=0.25, random_state=_SEED, stratify=shipped.target)[1]
+    parts = np.where(np.isin(np.arange(len(shipped.data)), test), "test", "train")
+    return labelled(DIGITS, shipped.data, shipped.target, parts)
+
+
+def labelled(name: str, rows: Any, labels: Any, parts: NDArray[Any]) -> Labelled:
+    classes, test = np.unique(labels, return_inverse=True)[1], parts == "test"
+    return Labelled(name, unit(rows[~test]), classes[~test], unit(rows[test]), classes[test])
+
+
+COLLECTIONS = {BANKING.name: banking, NEWSGROUPS.name: newsgroups, DIGITS: digits}
+
+
+class Settings(harness.Settings):
+    """The study's arguments."""
+
+    collections: Distinct[Annotated[str, one_of(COLLECTIONS)]] = Field(
+        default=tuple(COLLECTIONS), description=f"of {', '.join(COLLECTIONS)}"
+    )
+    epsilons: Distinct[Positive] = Field(default=(0.25, 0.5, 1.0, 2.0, 4.0, 8.0), description="of one person")
+    delta: Share = Field(default=1e-5, description="of aggregates; rows are released with delta 0")
+    draws: Annotated[int, Field(ge=1)] = Field(default=20, description="releases of each kind")
+    model: Text = Field(default="all-MiniLM-L6-v2", description="embedding model")
+    seed: Seed = Field(default=2026, description="of noise, codebooks and resampling")
+    confidence: Share = Field(default=0.95, description="of the intervals")
+    resamples: Annotated[int, Field(ge=1)] = Field(default=1000, description="of the bootstrap")
+
+
+def measure(cell: Cell) -> dict[str, Any]:
+    """The row of a cell: accuracy of each classifier that is learned, over draws of the noise."""
+    data = cell.data
+    assert isinstance(data, Labelled)
+    hits: Mapping[str, list[NDArray[np.bool_]]]
+    if cell.mechanism in CLEAN:
+        model = CLEAN[cell.mechanism]().fit(data.rows, data.classes)
+        hits, people = {"scikit-learn": [model.predict(data.test) == data.test_classes]}, len(data.rows)
+    elif cell.mechanism in AGGREGATES:
+        hits, people = {"hushvec": _aggregated(cell, data)}, len(data.rows)
+    else:
+        hits, people = _from_released(cell, data)
+    return {
+        "collection": data.name,
+        "method": cell.mechanism,
+        "epsilon": cell.epsilon,
+        "people": people,
+        "draws": len(next(iter(hits.values()))),
+        "accuracy": {name: list(interval(np.array(drawn), cell)) for name, drawn in hits.items()},
+    }
+
+
+def _aggregated(cell: Cell, data: Labelled) -> list[NDArray[np.bool_]]:
+    given = {"labels": int(data.classes.max()) + 1, "epsilon": cell.epsilon, "delta": cell.delta}
+    fit = AGGREGATES[cell.mechanism]
+    fitted = (fit(data.rows, data.classes, generator=one, **given) for one in generators(cell.noise_seed, cell.draws))
+    return [one.predict(data.test) == data.test_classes for one in fitted]
+
+
+def _from_released(cell: Cell, data: Labelled) -> tuple[Mapping[str, list[NDArray[np.bool_]]], int]:
+    """Hits of classifiers that learn from released rows, and how many people's rows these are. Maps and codes are chosen once."""
+    public, private = data.halves()
+    if cell.mechanism == PRIVUNIT:
+        private = np.arange(len(data.rows))
+    choosing, *drawing = generators(cell.noise_seed, cell.draws + 1)
+    made = cell.contender(data.rows[public], None, "cosine", 0, choosing)
+    hits: dict[str, list[NDArray[np.bool_]]] = {"linear probe": [], "nearest centroid": []}
+    asked, classes = unit(made.beside(data.test)), data.classes[private]
+    for generator in drawing:
+        released = unit(made.released(data.rows[private], generator))
+        for name, learned in zip(hits, (probe, nearest_centroid), strict=True):
+            hits[name].append(learned(released, classes, asked) == data.test_classes)
+    return hits, len(private)
+
+
+def interval(hits: NDArray[np.bool_], cell: Cell) -> tuple[float, float, float]:
+    """The share of hits [draws, n] and its interval: percentile bootstrap over draws and test rows, both drawn again."""
+    rng = np.random.default_rng(cell.seed)
+    draws, rows = hits.shape
+    chosen = rng.multinomial(draws, np.full(draws, 1 / draws), cell.resamples) / draws
+    asked = rng.multinomial(rows, np.full(rows, 1 / rows), cell.resamples) / rows
+    shares = ((chosen @ hits) * asked).sum(axis=1)
+    low, high = np.quantile(shares, ((1 - cell.confidence) / 2, (1 + cell.confidence) / 2))
+    return float(hits.mean()), float(low), float(high)
+
+
+def cells(settings: Settings, data: Labelled) -> list[Cell]:
+    """Every method at every epsilon, after those on clean rows."""
+    given = {name: getattr(settings, name) for name in ("delta", "draws", "seed", "confidence", "resamples")}
+    one = partial(Cell, task=data.name, side=TRAINING, data=data, **given)
+    clean = [one(mechanism=name, epsilon=None) for name in CLEAN]
+    return clean + [one(mechanism=name, epsilon=epsilon) for name in (*AGGREGATES, *RELEASED) for epsilon in settings.epsilons]
+
+
+def study(settings: Settings, data: list[Labelled], folder: Path) -> dict[str, Any]:
+    """What aggregates.json holds, after everything that is missing was measured."""
+    wanted = [cell for one in data for cell in cells(settings, one)]
+    made = measured([(cell, partial(timed, measure)) for cell in wanted], folder, "measuring").rows
+    return {
+        "settings": settings.model_dump(mode="json"),
+        "surroundings": {**surroundings(), "processor": processor()},
+        "collections": [
+            {
+                "name": one.name,
+                "people": len(one.rows),
+                "tested": len(one.test),
+                "classes": int(one.classes.max()) + 1,
+                "columns": one.rows.shape[1],
+            }
+            for one in data
+        ],
+        "rows": [made[cell.digest] for cell in wanted],
+    }
+
+
+# ---- tables
+
+SHOWN = {
+    "private_classifier": "`private_classifier`",
+    "class_centroids": "`class_centroids`",
+    PRIVUNIT: "rows: PrivUnit",
+    WHITENED_PRIVUNIT: "rows: whitened PrivUnit, half public",
+    CODEBOOK: "rows: public codebook, half public",
+}
+
+
+def best(row: Mapping[str, Any]) -> list[float]:
+    """Accuracy and interval of the classifier that does best: it is chosen on the test rows, in favor of released rows."""
+    found: list[float] = max(row["accuracy"].values())
+    return found
+
+
+def table(found: Mapping[str, Any], collection: str) -> str:
+    """The table of a collection, from the study."""
+    rows = [row for row in found["rows"] if row["collection"] == collection]
+    titles = ["learned from", *(f"epsilon {epsilon:g}" for epsilon in found["settings"]["epsilons"])]
+    lines = [[title, *(_cell(row) for row in rows if row["method"] == method)] for method, title in SHOWN.items()]
+    return markdown_table(titles, lines)
+
+
+def caption(found: Mapping[str, Any], collection: str) -> str:
+    (about,) = (one for one in found["collections"] if one["name"] == collection)
+    clean = [f"{row['method']} {_cell(row)}" for row in found["rows"] if row["collection"] == collection and not row["epsilon"]]
+    return (
+        f"{about['people']:,} people, {about['classes']} classes, {about['tested']:,} test rows; without noise {', '.join(clean)}"
+    )
+
+
+def _cell(row: Mapping[str, Any]) -> str:
+    value, low, high = best(row)
+    return f"{value:.3f} ± {(high - low) / 2:.3f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder of the study")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the files of the collections")
+    parser.add_argument("--tables", type=Path, metavar="FILE", help="print the tables of a results file, and measure nothing")
+    parser.add_argument("--embeddings", type=Path, metavar="DIR", help="folder that keeps embeddings (default: in the study's)")
+    add_options(parser, Settings)
+    options = parser.parse_args()
+    if options.tables is not None:
+        found = json.loads(options.tables.read_text(encoding="utf-8"))
+        for name in found["settings"]["collections"]:
+            print(f"{name}: {caption(found, name)}:\n\n{table(found, name)}\n")
+        return
+    if options.output is None or options.data is None:
+        parser.error("-o and --data must be given, or --tables")
+    settings = checked(Settings, given(options, Settings))
+    cache: list[EmbeddingCache] = []
+
+    def embed(texts: Any) -> Rows:
+        if not cache:
+            cache.append(EmbeddingCache(options.embeddings or options.output / "embeddings", embedder(settings.model)))
+        return cache[0].embed(texts)
+
+    data = [COLLECTIONS[name](options.data, embed) for name in settings.collections]
+    write_study(options.output / "aggregates.json", study(settings, data, options.output))
+
+
+if __name__ == "__main__":
+    main()
