@@ -194,9 +194,62 @@ def threads() -> str:
     return markdown(header, lines) + "\n" + "\n".join([*limits, f"- Spread of the rounds: at most {100 * spread:.0f} %."]) + "\n"
 
 
+AGGREGATES = "aggregates-amd-epyc-avx2-2-cores.json"
+AGGREGATE_TITLES = {
+    "mean": "mean: error / length of the mean",
+    "components": "32 components: variance, of the best",
+    "classifier": "classifier of 10: accuracy",
+}
+
+
+def _aggregates_record() -> dict[str, Any]:
+    return json.loads((RESULTS / AGGREGATES).read_text(encoding="utf-8"))
+
+
+def _seconds_text(seconds: float) -> str:
+    return f"{1000 * seconds:.2g} ms" if seconds < 0.0995 else f"{seconds:.2f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+
+
+def _aggregate_cells(one: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """Error, time, and time beside the first row's."""
+    if one["error"] is None:
+        return ["", one["not_run"], ""]
+    median = statistics.median
+    error = f"{one['error']:.2g}" if one["case"] == "mean" else f"{one['error']:.3f}"
+    return [error, _seconds_text(median(one["seconds"])), ratio_text(median(one["seconds"]) / median(ours["seconds"]))]
+
+
+def aggregates() -> str:
+    """A table for each of mean, components and classifier, and sums beside a plain read."""
+    record = _aggregates_record()
+    sizes = list(dict.fromkeys(one["rows"] for one in record["results"]))
+    tables = []
+    for case, title in AGGREGATE_TITLES.items():
+        by_name: dict[str, list[dict[str, Any]]] = {}
+        for one in record["results"]:
+            if one["case"] == case:
+                by_name.setdefault(one["name"], []).append(one)
+        ours = next(iter(by_name.values()))
+        lines = [[name, own[0]["guarantee"], *(cell for one, first in zip(own, ours) for cell in _aggregate_cells(one, first))]
+                 for name, own in by_name.items()]
+        header = [title, "guarantee", *(cell for size in sizes for cell in (f"{size:,} rows", "time", "/ first row"))]
+        tables.append(markdown(header, lines))
+    lines = [[f"{int(size):,} x {record['columns']}", threads, _seconds_text(one["seconds"]["read"]),
+              *(ratio_text(one["ratios"][name]) for name in ("private_mean", "private_sums"))]
+             for size, by_threads in record["reads"].items() for threads, one in by_threads.items()]
+    tables.append(markdown(["rows", "threads", "plain read", "`private_mean` / read", "`private_sums` of 10 classes / read"], lines))
+    machine = record["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if name != "hushvec")
+    instructions = " and ".join(flag.upper() for flag in machine["flags"] if flag.startswith("avx"))
+    about = (f"{machine['cpu']}, {machine['cores']} cores, {instructions}; "
+             f"{record['date']}, `bench/results/{AGGREGATES}`; load average {machine['load_average']:.1f}; {versions}.")
+    return "\n".join([*tables, about + "\n"])
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "gaussian_fill": lambda: workload_table("Gaussian fill, 2^24", "gaussian_fill", FILL_ROWS),
     "clip_and_noise": lambda: workload_table("Clip and noise, 10,000 x 768", "clip_and_noise", CLIP_ROWS),
+    "aggregates": aggregates,
     "machines": machines,
     "claims": claims,
     "speed": speed,

@@ -80,7 +80,7 @@ def test_pages_hold_what_the_results_say():
 
 @pytest.mark.parametrize(("page", "blocks"), [("README.md", {"speed"}),
                                               ("docs/performance.md",
-                                               {"machines", "gaussian_fill", "clip_and_noise", "claims", "threads"})])
+                                               {"machines", "gaussian_fill", "clip_and_noise", "claims", "threads", "aggregates"})])
 def test_each_page_has_its_blocks(page, blocks):
     assert {match[2] for match in figures.BLOCK.finditer((figures.ROOT / page).read_text(encoding="utf-8"))} == blocks
 
@@ -88,6 +88,33 @@ def test_each_page_has_its_blocks(page, blocks):
 def test_results_judge_the_claims_of_today():
     stored = [(claim["text"], claim["bounds"], claim["at_most"]) for claim in figures.AMD.record()["claims"]]
     assert sorted(map(repr, stored)) == sorted(repr((claim.text, dict(claim.bounds), claim.at_most)) for claim in claims.CLAIMS)
+
+
+def test_aggregates_say_what_was_not_run(monkeypatch):
+    def result(case, rows, name, seconds, error, not_run=None):
+        return {"case": case, "rows": rows, "name": name, "guarantee": "none", "seconds": seconds, "error": error, "not_run": not_run}
+
+    record = {
+        "date": "today", "columns": 384,
+        "machine": {
+            "cpu": "CPU", "cores": 2, "flags": ["aes", "avx2"], "load_average": 1.0, "versions": {"hushvec": "1", "peer": "2"},
+        },
+        "results": [result(case, rows, *one) for case in figures.AGGREGATE_TITLES for rows in (10, 2000) for one in (
+            ("ours", [0.02, 0.01, 0.03], 0.5), ("peer", [20.0, 40.0, 40.0], 0.25), ("slow", [], None, "more than 9 s"))],
+        "reads": {"10": {"1": {"seconds": {"read": 0.002}, "ratios": {"private_mean": 1.26, "private_sums": 11.0}}}},
+    }
+    monkeypatch.setattr(figures, "_aggregates_record", lambda: record)
+    lines = figures.aggregates().splitlines()
+    columns = "10 rows | time | / first row | 2,000 rows | time | / first row |"
+    assert lines[0] == f"| mean: error / length of the mean | guarantee | {columns}"
+    assert lines[2:5] == [
+        "| ours | none | 0.5 | 20 ms | 1.0 | 0.5 | 20 ms | 1.0 |",
+        "| peer | none | 0.25 | 40 s | 2,000 | 0.25 | 40 s | 2,000 |",
+        "| slow | none |  | more than 9 s |  |  | more than 9 s |  |",
+    ]
+    assert "| peer | none | 0.250 | 40 s | 2,000 | 0.250 | 40 s | 2,000 |" in lines
+    assert "| 10 x 384 | 1 | 2 ms | 1.3 | 11 |" in lines
+    assert lines[-1] == f"CPU, 2 cores, AVX2; today, `bench/results/{figures.AGGREGATES}`; load average 1.0; peer 2."
 
 
 def test_check_names_the_page_that_differs(monkeypatch, tmp_path, capsys):
