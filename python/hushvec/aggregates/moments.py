@@ -121,9 +121,14 @@ class PrivateRows:
 
 def unit(block: Any) -> NDArray[Any]:
     """Rows [n, d] at unit length on the CPU, each a function of itself alone; a zero row stays 0. 16 bits become float32."""
-    rows = np.asarray(on_host(block))
-    rows = rows.astype(np.float32) if rows.dtype == np.float16 else rows
+    rows = _of_32_bits(block)
     return unit_rows(rows, np.empty(rows.shape, rows.dtype))
+
+
+def _of_32_bits(block: Any) -> NDArray[Any]:
+    """Rows on the CPU, of at least so many."""
+    rows = np.asarray(on_host(block))
+    return rows.astype(np.float32) if rows.dtype == np.float16 else rows
 
 
 def shrunk(vector: _Values, noise: float) -> _Values:
@@ -133,8 +138,9 @@ def shrunk(vector: _Values, noise: float) -> _Values:
 
 def directions(block: Any, mean: _Values) -> NDArray[np.float32]:
     """(x - mean) / |x - mean| of rows [n, d], float32 on the CPU, each a function of its row; a row equal to the mean is 0."""
-    moved = np.asarray(on_host(block), np.float64) - mean
-    return unit_rows(moved, moved).astype(np.float32)
+    rows = _of_32_bits(block)
+    moved = rows - mean.astype(rows.dtype)
+    return unit_rows(moved, moved).astype(np.float32, copy=False)
 
 
 def private_covariance(rows: Any, *, epsilon: float, delta: float, clip_norm: float = 1.0, **terms: Any) -> PrivateCovariance:
