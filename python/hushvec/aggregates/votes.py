@@ -21,7 +21,7 @@ from hushvec._native.products import inner_products
 from hushvec._native.rowwise import given_rows
 from hushvec._util import validate
 from hushvec._util.display import Sheet, number, plural, shown
-from hushvec._util.publish import published_bytes
+from hushvec._util.publish import private_opener, published_bytes
 from hushvec.aggregates.moments import unit
 from hushvec.aggregates.spending import Spending, Terms, group_codes
 from hushvec.receipts.aggregates import AggregateReceipt
@@ -189,7 +189,7 @@ class PrivateVotes:
 
 def _locked(journal: Path) -> int:
     """A lock beside the journal, for as long as this descriptor is open."""
-    descriptor = os.open(f"{journal}.lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = private_opener(f"{journal}.lock", os.O_WRONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
