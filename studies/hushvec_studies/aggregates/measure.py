@@ -8,6 +8,8 @@ Accuracy on test rows; every train row is another person's, who is there or not.
 aggregates.json into the folder; a run that is stopped goes on where it was. The noise is seeded: measurements, no private releases.
 
 class_centroids, private_classifier    one release for all people, by a holder who is trusted with their rows
+ridge                                  the same from noisy second moments and class sums, which hushvec.aggregates has not
+votes                                  PrivateVotes: the first 500 test rows one after the other; one without an answer is a miss
 privunit                               every person's row is released, before anybody is trusted
 whitened privunit, public codebook     the same with a map or codes fitted on every second row, which is taken as public: half as
                                        many people are protected. Of released rows a linear probe and nearest centroid learn
@@ -32,7 +34,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import NearestCentroid
 
-from hushvec.aggregates import class_centroids, private_classifier
+from hushvec.aggregates import PrivateVotes, Terms, class_centroids, private_classifier
+from hushvec.aggregates.moments import MEAN_SHARE, PrivateRows, directions, noisy_moments
+from hushvec.aggregates.moments import unit as brought_to_length_1
+from hushvec.aggregates.totals import GroupTotals, MomentTotals
 from hushvec_studies.evaluation.cells import TRAINING, Cell, nearest_centroid, probe, timed
 from hushvec_studies.evaluation.collection import BANKING, NEWSGROUPS, paths_of
 from hushvec_studies.evaluation.contenders import CODEBOOK, PRIVUNIT, WHITENED_PRIVUNIT, generators
@@ -51,6 +56,10 @@ Rows = NDArray[np.float32]
 Classes = NDArray[np.int64]
 
 AGGREGATES: dict[str, Callable[..., Any]] = {"class_centroids": class_centroids, "private_classifier": private_classifier}
+RIDGE, VOTES = "ridge", "votes"
+QUESTIONS, VOTES_PER_DOCUMENT = 500, 8
+# Cosines from which a document votes, chosen on clean rows of these collections: about 100 documents vote, and most are right.
+THRESHOLDS = {"banking77": 0.6, "newsgroups": 0.3, "digits": 0.85}
 RELEASED = (PRIVUNIT, WHITENED_PRIVUNIT, CODEBOOK)
 # On unit rows scikit-learn's C = 1 shrinks too much: clean accuracy is the one to beat, so it gets the better one.
 CLEAN: dict[str, Callable[[], Any]] = {
@@ -134,6 +143,10 @@ def measure(cell: Cell) -> dict[str, Any]:
     if cell.mechanism in CLEAN:
         model = CLEAN[cell.mechanism]().fit(data.rows, data.classes)
         hits, people = {"scikit-learn": [model.predict(data.test) == data.test_classes]}, len(data.rows)
+    elif cell.mechanism in (RIDGE, VOTES):
+        tried = _ridge if cell.mechanism == RIDGE else _votes
+        hits = {"hushvec": [tried(cell, data, one) for one in generators(cell.noise_seed, cell.draws)]}
+        people = len(data.rows)
     elif cell.mechanism in AGGREGATES:
         hits, people = {"hushvec": _aggregated(cell, data)}, len(data.rows)
     else:
@@ -153,6 +166,43 @@ def _aggregated(cell: Cell, data: Labelled) -> list[NDArray[np.bool_]]:
     fit = AGGREGATES[cell.mechanism]
     fitted = (fit(data.rows, data.classes, generator=one, **given) for one in generators(cell.noise_seed, cell.draws))
     return [one.predict(data.test) == data.test_classes for one in fitted]
+
+
+def _ridge(cell: Cell, data: Labelled, generator: Any) -> NDArray[np.bool_]:
+    """Hits of (A + lambda)^-1 S, A second moments of directions around the mean, for a tenth of mu^2, and S their class sums."""
+    columns, classes = data.rows.shape[1], int(data.classes.max()) + 1
+    given = PrivateRows(data.rows, Terms(cell.epsilon, cell.delta, generator=generator), "ridge")
+    mean, _, count = given.mean(1.0, MEAN_SHARE, brought_to_length_1)
+    turned = directions(data.rows, mean)
+    moments, sums = MomentTotals(columns, 1.0), GroupTotals(classes, columns, 1.0)
+    moments.add(turned)
+    sums.add(turned, data.classes.astype(np.uint32))
+    of_moments = given.spending.moments("second moments", columns, 1.0, 0.1).sigma
+    of_sums = given.spending.sums("class sums", classes, columns, 1.0, None, counts=False).sigma
+    assert of_moments is not None and of_sums is not None
+    values, vectors = np.linalg.eigh(noisy_moments(given.spending, moments, of_moments))
+    penalty = of_moments * np.sqrt(columns) + 0.02 * max(count, 1.0) / columns
+    noisy = given.spending.noisy(sums.sums(), sums.unit, of_sums)
+    weights = (noisy @ vectors / (np.maximum(values, 0) + penalty)) @ vectors.T
+    weights /= np.sqrt((weights * noisy).sum(axis=1, keepdims=True))  # lengths in the metric of A
+    hits: NDArray[np.bool_] = (directions(data.test, mean) @ weights.T).argmax(axis=1) == data.test_classes
+    return hits
+
+
+def _votes(cell: Cell, data: Labelled, generator: Any) -> NDArray[np.bool_]:
+    asked = PrivateVotes(
+        data.rows,
+        data.classes,
+        labels=int(data.classes.max()) + 1,
+        threshold=THRESHOLDS.get(data.name, 0.6),
+        epsilon_per_document=cell.epsilon,
+        delta=cell.delta,
+        votes_per_document=VOTES_PER_DOCUMENT,
+        generator=generator,
+    )
+    chosen = np.random.default_rng(_SEED).permutation(len(data.test))[:QUESTIONS]
+    answers = asked.ask_all(data.test[chosen])
+    return np.array([answer == truth for answer, truth in zip(answers, data.test_classes[chosen])])
 
 
 def _from_released(cell: Cell, data: Labelled) -> tuple[Mapping[str, list[NDArray[np.bool_]]], int]:
@@ -187,7 +237,8 @@ def cells(settings: Settings, data: Labelled) -> list[Cell]:
     given = {name: getattr(settings, name) for name in ("delta", "draws", "seed", "confidence", "resamples")}
     one = partial(Cell, task=data.name, side=TRAINING, data=data, **given)
     clean = [one(mechanism=name, epsilon=None) for name in CLEAN]
-    return clean + [one(mechanism=name, epsilon=epsilon) for name in (*AGGREGATES, *RELEASED) for epsilon in settings.epsilons]
+    noisy = (*AGGREGATES, RIDGE, VOTES, *RELEASED)
+    return clean + [one(mechanism=name, epsilon=epsilon) for name in noisy for epsilon in settings.epsilons]
 
 
 def study(settings: Settings, data: list[Labelled], folder: Path) -> dict[str, Any]:
@@ -216,6 +267,8 @@ def study(settings: Settings, data: list[Labelled], folder: Path) -> dict[str, A
 SHOWN = {
     "private_classifier": "`private_classifier`",
     "class_centroids": "`class_centroids`",
+    RIDGE: "ridge from noisy moments",
+    VOTES: "`PrivateVotes`",
     PRIVUNIT: "rows: PrivUnit",
     WHITENED_PRIVUNIT: "rows: whitened PrivUnit, half public",
     CODEBOOK: "rows: public codebook, half public",
