@@ -17,7 +17,7 @@ from hushvec._util import validate
 from hushvec._util.display import Sheet, shown
 from hushvec._util.rounding import float32_up, root_up
 from hushvec.aggregates.spending import Noise, People, Spending, Terms
-from hushvec.aggregates.totals import GroupTotals, MomentTotals, blocks, on_host, rows_of_moments
+from hushvec.aggregates.totals import GroupTotals, MomentTotals, blocks, chosen, on_host, rows_of_moments
 from hushvec.mechanisms.projection import PublicProjection, signed_axes
 from hushvec.receipts.aggregates import AggregateReceipt
 from hushvec.receipts.base import release_sheet
@@ -86,7 +86,7 @@ class PrivateRows:
             raise ValueError("rows must have at least 1 column, got 0")
         self.kept = None if terms.people is None else People(self.spending.rows_per_person).kept(terms.people, len(self.rows))
         if self.kept is not None:
-            self.rows = self.rows[self.kept]
+            self.rows = chosen(self.rows, self.kept)
         rows_of_moments(0, len(self.rows))
         self._mean: Noise | None = None
 

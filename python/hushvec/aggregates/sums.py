@@ -21,7 +21,7 @@ from hushvec._util import validate
 from hushvec._util.display import Sheet, number, plural, shown
 from hushvec._util.publish import published_bytes
 from hushvec.aggregates.spending import Noise, People, Spending, Terms, group_codes
-from hushvec.aggregates.totals import GroupTotals
+from hushvec.aggregates.totals import GroupTotals, chosen
 from hushvec.budget import PrivacyBudget
 from hushvec.receipts.aggregates import AggregateReceipt
 from hushvec.receipts.base import release_sheet
@@ -137,7 +137,7 @@ class SumsOfRows:
         if self._people is not None:
             kept = self._people.kept(people, len(matrix))
             require_finite("rows", matrix)
-            matrix, codes = matrix[kept], None if codes is None else codes[kept]
+            matrix, codes = chosen(matrix, kept), None if codes is None else codes[kept]
         self._totals.add(matrix, codes)
         if self._people is not None:
             self._people.commit()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core, cuda
-from hushvec._native.arrays import device_scope, in_order, is_torch, library_of, new_array, on_cuda
+from hushvec._native.arrays import device_scope, in_order, is_cupy, is_torch, library_of, new_array, on_cuda
 from hushvec._native.rowwise import require_finite
 from hushvec.noise.fills import clip
 
@@ -77,8 +77,7 @@ class GroupTotals:
         if codes is not None:
             order = np.argsort(codes, kind="stable")
             codes = codes[order]
-            with device_scope(rows):
-                rows = rows[library_of(rows).asarray(order) if not is_torch(rows) else order]
+            rows = chosen(rows, order)
         ends = np.searchsorted(codes, np.arange(self.groups + 1)) if codes is not None else (0, len(rows))
         for group, part in enumerate(self._on_device):
             run = rows[int(ends[group]) : int(ends[group + 1])]
@@ -149,6 +148,12 @@ def _more_rows(before: int, rows: int, most: int) -> int:
     if before + rows > most:
         raise ValueError(f"rows must be at most 2^{most.bit_length() - 1}, got {before} + {rows}")
     return before + rows
+
+
+def chosen(rows: Any, which: NDArray[Any]) -> Any:
+    """Rows by places or by a mask in CPU memory, wherever the rows are."""
+    with device_scope(rows):
+        return rows[library_of(rows).asarray(which) if is_cupy(rows) else which]
 
 
 def on_host(rows: Any) -> Any:

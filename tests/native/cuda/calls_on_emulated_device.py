@@ -252,7 +252,8 @@ def test_aggregates_of_rows_on_a_device():
         labels = np.arange(ROWS) % 4
         released = [
             private_sums(x, labels, labels=4, generator=seeded(), **terms).sums,
-            private_covariance(x, generator=seeded(), **terms).covariance,
+            private_sums(x, people=(labels % 3).tolist(), rows_per_person=5, generator=seeded(), **terms).sums,
+            private_covariance(x, people=labels, generator=seeded(), **terms).covariance,
             private_classifier(x, labels, labels=4, steps=2, generator=seeded(), **terms).coef_,
         ]
         first = released if x is VECTORS else first
