@@ -140,7 +140,8 @@ def directions(block: Any, mean: _Values) -> NDArray[np.float32]:
     """(x - mean) / |x - mean| of rows [n, d], float32 on the CPU, each a function of its row; a row equal to the mean is 0."""
     rows = _of_32_bits(block)
     moved = rows - mean.astype(rows.dtype)
-    return unit_rows(moved, moved).astype(np.float32, copy=False)
+    turned: NDArray[np.float32] = unit_rows(moved, moved).astype(np.float32, copy=False)
+    return turned
 
 
 def private_covariance(rows: Any, *, epsilon: float, delta: float, clip_norm: float = 1.0, **terms: Any) -> PrivateCovariance:

@@ -171,6 +171,7 @@ def _aggregated(cell: Cell, data: Labelled) -> list[NDArray[np.bool_]]:
 def _ridge(cell: Cell, data: Labelled, generator: Any) -> NDArray[np.bool_]:
     """Hits of (A + lambda)^-1 S, A second moments of directions around the mean, for a tenth of mu^2, and S their class sums."""
     columns, classes = data.rows.shape[1], int(data.classes.max()) + 1
+    assert cell.epsilon is not None
     given = PrivateRows(data.rows, Terms(cell.epsilon, cell.delta, generator=generator), "ridge")
     mean, _, count = given.mean(1.0, MEAN_SHARE, brought_to_length_1)
     turned = directions(data.rows, mean)
@@ -190,6 +191,7 @@ def _ridge(cell: Cell, data: Labelled, generator: Any) -> NDArray[np.bool_]:
 
 
 def _votes(cell: Cell, data: Labelled, generator: Any) -> NDArray[np.bool_]:
+    assert cell.epsilon is not None
     asked = PrivateVotes(
         data.rows,
         data.classes,
