@@ -113,9 +113,7 @@ class PrivateRows:
         assert noise.sigma is not None
         spending.charge()
         sums = spending.noisy(totals.sums(), totals.unit, noise.sigma)[0]
-        count = float(totals.counts[0])
-        if noise.count_sigma is not None:
-            count = float(spending.noisy_counts(totals.counts, noise.count_sigma)[0])
+        count = float(spending.noisy_counts(totals.counts, noise.count_sigma)[0])
         return sums / max(count, 1.0), noise.sigma / max(count, 1.0), count
 
 

@@ -160,8 +160,7 @@ def _center(given: PrivateRows, targets: _Values, norm: float, sigma: float, cou
         totals.add(np.hstack([rows, _BESIDE * norm * np.hstack([part, part**2, _squares(rows / norm)])]), None)
     spending.charge()
     sums = spending.noisy(totals.sums(), totals.unit, sigma)[0]
-    counts = totals.counts if count_sigma is None else spending.noisy_counts(totals.counts, count_sigma)
-    count = max(float(counts[0]), 1.0)
+    count = max(float(spending.noisy_counts(totals.counts, count_sigma)[0]), 1.0)
     mean = clip(shrunk(sums[:columns], sigma) / count, norm)
     target, square, length = np.clip(sums[columns:] / (_BESIDE * norm * count), (-1, 0, 0), 1)
     error = sigma / (_BESIDE * norm * count)  # of a square: no spread below is seen

@@ -146,8 +146,10 @@ class Spending:
         flat = np.ascontiguousarray(sums, np.int64).reshape(-1)
         return _core.release_whole_sums(flat, unit, sigma, self.source).reshape(sums.shape)
 
-    def noisy_counts(self, counts: _Integers, sigma: float) -> _Values:
-        """Counts of rows plus N(0, sigma^2), exactly rounded."""
+    def noisy_counts(self, counts: _Integers, sigma: float | None) -> _Values:
+        """Counts of rows plus N(0, sigma^2), exactly rounded; as they are where they are public, and have no noise."""
+        if sigma is None:
+            return counts.astype(np.float64)
         bits = max(0, 7 - math.frexp(sigma)[1])  # of units as fine as the grid of a small sigma
         return self.noisy(counts << bits, 2.0**-bits, sigma)
 

@@ -154,11 +154,7 @@ class SumsOfRows:
         self._released = True
         assert noise.sigma is not None
         sums = spending.noisy(totals.sums(), totals.unit, noise.sigma)
-        counts = None
-        if noise.count_sigma is not None:
-            counts = spending.noisy_counts(totals.counts, noise.count_sigma)
-        elif self._counts:
-            counts = totals.counts.astype(np.float64)
+        counts = spending.noisy_counts(totals.counts, noise.count_sigma) if self._counts else None
         return PrivateSums(sums, counts, self._names, noise, spending.receipt(int(totals.counts.sum())))
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -6,7 +6,6 @@ docs/proofs/aggregates.md says why a row moves a total by no more than its sensi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,7 +21,8 @@ MOST_ROWS = 2**27
 MOST_COLUMNS = 2**17  # of rows by group
 MOST_ROWS_OF_MOMENTS = 2**26
 _ELEMENTS_AT_ONCE = 1 << 22  # of rows that are changed before they are added: 16 MiB of float32
-_MOMENT_BITS = 18  # of a clipped row's elements
+_SUM_BITS = 25  # of the elements of a clipped row of a sum: docs/format.md section 7
+_MOMENT_BITS = 18  # of those of second moments
 _ROWS_AT_ONCE = 1 << 17  # of which float64 adds the products of such elements without rounding
 
 
@@ -87,20 +87,21 @@ class GroupTotals:
 
 
 class ProductTotals:
-    """The sum of y x^T over pairs of rows that are clipped, y to `clip_norm` and x to 1, as integers."""
+    """The sum of y x^T over pairs of rows that are clipped, y to `clip_norm` and x to 1 or `right_norm`, as integers."""
 
-    def __init__(self, lines: int, dimension: int, clip_norm: float) -> None:
-        self.rows = 0
-        self._norms = (clip_norm, 1.0)
-        self._units = tuple(map(_row_unit, self._norms))
+    def __init__(self, lines: int, dimension: int, clip_norm: float, right_norm: float = 1.0) -> None:
+        self.dimension, self.rows = dimension, 0
+        self._norms = (clip_norm, right_norm)
+        self._units = tuple(_core.sum_unit(norm) * 2.0 ** (_SUM_BITS - _MOMENT_BITS) for norm in self._norms)
         self.unit = self._units[0] * self._units[1]
         self._total = np.zeros((lines, dimension), np.int64)
 
     def add(self, left: Any, right: Any) -> None:
-        """Rows [n, lines] and [n, d]."""
+        """Rows [n, lines] and [n, d], which may be one array."""
         self.rows = rows_of_moments(self.rows, len(left))
         for block, other in zip(blocks(left, right.shape[1]), blocks(right, left.shape[1]), strict=True):
-            one, two = (_whole(part, norm, unit) for part, norm, unit in zip((block, other), self._norms, self._units))
+            one = _whole(block, self._norms[0], self._units[0])
+            two = one if right is left else _whole(other, self._norms[1], self._units[1])
             self._total += (one.T @ two).astype(np.int64)
 
     def total(self) -> NDArray[np.int64]:
@@ -108,30 +109,15 @@ class ProductTotals:
         return self._total
 
 
-class MomentTotals:
+class MomentTotals(ProductTotals):
     """The sum of x x^T over rows that are clipped to `clip_norm`, as integers."""
 
     def __init__(self, dimension: int, clip_norm: float) -> None:
-        self.dimension, self.rows = dimension, 0
-        self._norm, self._row_unit = clip_norm, _row_unit(clip_norm)
-        self.unit = self._row_unit**2
-        self._total = np.zeros((dimension, dimension), np.int64)
+        super().__init__(dimension, dimension, clip_norm, clip_norm)
 
-    def add(self, rows: Any) -> None:
+    def add(self, rows: Any) -> None:  # type: ignore[override]
         """Rows [n, d]."""
-        self.rows = rows_of_moments(self.rows, len(rows))
-        for block in blocks(rows):
-            whole = _whole(block, self._norm, self._row_unit)
-            self._total += (whole.T @ whole).astype(np.int64)
-
-    def total(self) -> NDArray[np.int64]:
-        """int64 [d, d], in units of `unit`."""
-        return self._total
-
-
-def _row_unit(clip_norm: float) -> float:
-    significand, exponent = math.frexp(clip_norm)
-    return math.ldexp(1.0, exponent - (significand == 0.5) - _MOMENT_BITS)
+        super().add(rows, rows)
 
 
 def _whole(rows: Any, clip_norm: float, unit: float) -> NDArray[np.float64]:

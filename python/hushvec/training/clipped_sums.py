@@ -81,9 +81,7 @@ class DeviceSums:
             cuda.release_sums(self._sums, self._clip_norm, self._sigma, results, source)
         else:
             for sums, result in zip(self._sums, results, strict=True):
-                significand, exponent = math.frexp(self._clip_norm)
-                # 2^-25 of the power of two at or above clip_norm
-                result[...] = sums * math.ldexp(1.0, exponent - (significand == 0.5) - 25)
+                result[...] = sums * _core.sum_unit(self._clip_norm)
 
 
 CLIPPINGS = ("auto", "exact", "estimated")
