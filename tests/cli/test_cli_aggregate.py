@@ -33,7 +33,7 @@ def rows():
 
 @pytest.fixture
 def files(rows, tmp_path):
-    """The same rows as .npy, .jsonl, .csv and .parquet; with labels and ids of people beside them, two rows each."""
+    """The same rows as .npy, .jsonl, .csv, .parquet and .arrow; with labels and ids of people beside them, two rows each."""
     x, labels = rows
     np.save(tmp_path / "rows.npy", x)
     (tmp_path / "labels.txt").write_text("\n".join(labels) + "\n")
@@ -45,12 +45,13 @@ def files(rows, tmp_path):
     (tmp_path / "rows.csv").write_text("\n".join([",".join([*"abcdefgh", "what", "who"]), *lines]) + "\n")
     try:
         import pyarrow as arrow
-        from pyarrow import parquet
+        from pyarrow import feather, parquet
     except ImportError:
         return tmp_path
     column = arrow.array([one["embedding"] for one in fields], arrow.list_(arrow.float32()))
     beside = {name: [one[name] for one in fields] for name in ("what", "who")}
     parquet.write_table(arrow.table({"embedding": column, **beside}), tmp_path / "rows.parquet")
+    feather.write_feather(arrow.table({"embedding": column, **beside}), tmp_path / "rows.arrow")
     return tmp_path
 
 
@@ -70,10 +71,10 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("kind", ["npy", "jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("kind", ["npy", "jsonl", "csv", "parquet", "arrow"])
 @pytest.mark.parametrize(("action", "made"), [("classifier", LinearClassifier), ("centroids", CentroidClassifier)])
 def test_a_classifier_from_every_kind_of_file(files, rows, action, made, kind):
-    if kind == "parquet":
+    if kind in ("parquet", "arrow"):
         pytest.importorskip("pyarrow")
     key = "@labels.txt" if kind == "npy" else "what"
     arguments = [f"rows.{kind}", "-o", "made.npz", "--label-key", key, "--labels", "@all.txt", "--epsilon", 1]

@@ -110,10 +110,33 @@ def test_many_parts_are_one_release(tmp_path):
     assert (parts[0] == parts[1]).mean() < 0.05
 
 
+def write_table(table, path, rows):
+    """As the suffix says, so many rows in a group or batch."""
+    if path.suffix == ".parquet":
+        from pyarrow import parquet
+
+        parquet.write_table(table, path, row_group_size=rows)
+    else:
+        from pyarrow import feather
+
+        feather.write_feather(table, path, chunksize=rows)
+
+
+def read_table(path):
+    if path.suffix == ".parquet":
+        from pyarrow import parquet
+
+        return parquet.read_table(path)
+    from pyarrow import feather
+
+    return feather.read_table(path)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".feather"])
 @pytest.mark.parametrize("kind", ["list float", "list double", "large_list halffloat", "fixed float", "fixed double"])
-def test_parquet(tmp_path, kind):
+def test_tables(tmp_path, kind, suffix):
     arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
+    source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
     shape, element = kind.split()
     inner = {"float": arrow.float32(), "double": arrow.float64(), "halffloat": arrow.float16()}[element]
     column = {"list": arrow.list_(inner), "large_list": arrow.large_list(inner), "fixed": arrow.list_(inner, DIMENSION)}[shape]
@@ -126,30 +149,19 @@ def test_parquet(tmp_path, kind):
             "lang": ["en"] * ROWS,
         }
     )
-    parquet.write_table(table, tmp_path / "in.parquet", row_group_size=70)
-    finished = hushvec_here(
-        "privatize",
-        tmp_path / "in.parquet",
-        "-o",
-        tmp_path / "out.parquet",
-        "--epsilon",
-        8,
-        "--column",
-        "vector",
-        "--keep",
-        "id,lang",
-    )
+    write_table(table, source, 70)
+    finished = hushvec_here("privatize", source, "-o", target, "--epsilon", 8, "--column", "vector", "--keep", "id,lang")
     assert finished.code == 0, finished.err
-    written = parquet.read_table(tmp_path / "out.parquet")
+    written = read_table(target)
     assert written.column_names == ["id", "lang", "vector"]
     assert written.column("id").to_pylist() == list(range(ROWS))
     assert written.schema.field("vector").type.value_type == inner
     assert type(written.schema.field("vector").type) is type(column)
     y = np.array(written.column("vector").to_pylist(), x.dtype)
-    receipt = read_receipt(tmp_path / "out.parquet")
+    receipt = read_receipt(target)
     assert_released(x, y, receipt)
     assert receipt.notes == ("copied without protection: id, lang",)
-    assert b"measles" not in (tmp_path / "out.parquet").read_bytes()
+    assert b"measles" not in target.read_bytes()
 
 
 def write_lines(path, records):
@@ -289,7 +301,7 @@ BAD_FILES = [
     ("jsonl", b'{"embedding": [1, ' + b"9" * 400 + b"]}\n", "line 1: 'embedding' holds a number beyond float64"),
     ("jsonl", b"\xff\xfe\x00", "must be UTF-8 text, got byte 0xff at 0"),
     ("jsonl", b"[" * 100_000 + b"\n", "line 1: not JSON"),
-    ("txt", b"hello", "the name must end in .npy, .parquet, .jsonl, got '.txt'"),
+    ("txt", b"hello", "the name must end in .npy, .parquet, .arrow, .feather, .jsonl, got '.txt'"),
 ]
 
 
@@ -303,9 +315,9 @@ def test_bad_files(tmp_path, kind, content, text):
     assert output.read_bytes() == b"what was there"
 
 
-def test_bad_parquet_files(tmp_path):
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_bad_tables(tmp_path, suffix):
     arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
     good = arrow.array(list(vectors(20)), arrow.list_(arrow.float32()))
 
     def with_row(row, value):
@@ -313,11 +325,11 @@ def test_bad_parquet_files(tmp_path):
         rows[row] = value
         return arrow.array(rows, arrow.list_(arrow.float32()))
 
-    parquet.write_table(arrow.table({"embedding": good}), tmp_path / "whole.parquet")
-    whole = (tmp_path / "whole.parquet").read_bytes()
+    write_table(arrow.table({"embedding": good}), tmp_path / f"whole{suffix}", 20)
+    whole = (tmp_path / f"whole{suffix}").read_bytes()
     cases = [
-        (whole[: len(whole) // 2], "not a parquet file"),
-        (b"", "not a parquet file"),
+        (whole[: len(whole) // 2], f"not a {suffix} file"),
+        (b"", f"not a {suffix} file"),
         (arrow.table({"vector": good}), "must have one column 'embedding', got 'vector'"),
         (arrow.table({"embedding": list(range(20))}), "must hold lists of floats, got int64"),
         (arrow.table({"embedding": [["a"]] * 20}), "must hold lists of floats"),
@@ -327,14 +339,27 @@ def test_bad_parquet_files(tmp_path):
         (arrow.table({"embedding": with_row(7, [float("nan")] * DIMENSION)}), "got nan in row 7"),
         (arrow.table({"embedding": good.slice(0, 0)}), "must hold at least one row of known length"),
     ]
-    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    source, output = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
     for content, text in cases:
         if isinstance(content, bytes):
             source.write_bytes(content)
         else:
-            parquet.write_table(content, source, row_group_size=5)
-        assert_one_line(hushvec_here("privatize", source, "-o", output, "--epsilon", 8), "in.parquet", text)
-        assert names(tmp_path) == ["in.parquet", "whole.parquet"]
+            write_table(content, source, 5)
+        assert_one_line(hushvec_here("privatize", source, "-o", output, "--epsilon", 8), source.name, text)
+        assert names(tmp_path) == [source.name, f"whole{suffix}"]
+
+
+def test_lists_of_an_arrow_file_that_lie_outside_of_it_are_refused(tmp_path):
+    """Nothing checks the offsets of lists but whoever follows them."""
+    arrow = pytest.importorskip("pyarrow")
+    source = tmp_path / "in.arrow"
+    batch = arrow.record_batch({"embedding": arrow.array([[0.5] * 777] * 2, arrow.list_(arrow.float32()))})
+    with source.open("wb") as file, arrow.ipc.new_file(file, batch.schema) as writer:
+        writer.write_batch(batch)
+    offsets = np.array([0, 777, 1554], np.int32).tobytes()
+    assert source.read_bytes().count(offsets) == 1
+    source.write_bytes(source.read_bytes().replace(offsets, np.array([0, 777, 1 << 28], np.int32).tobytes()))
+    assert_one_line(hushvec_here("privatize", source, "-o", tmp_path / "out.arrow", "--epsilon", 8), "in.arrow", "damaged")
 
 
 def test_parquet_without_pyarrow(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.jobs import NoiseJob, batch, noise_batch, noise_file
+from hushvec.jobs import NoiseJob, batch, noise_batch, noise_file, tables
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -140,8 +140,8 @@ def test_a_bar_for_a_person_at_a_terminal(tmp_path, monkeypatch, job, rows):
 
 def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch, job, rows):
     source = write(tmp_path / "in.parquet", table_of(rows))
-    honest = batch._ParquetFile.batches
-    monkeypatch.setattr(batch._ParquetFile, "batches", lambda *args: list(honest(*args))[:-1])
+    honest = tables._ParquetFile.batches
+    monkeypatch.setattr(tables._ParquetFile, "batches", lambda *args: list(honest(*args))[:-1])
     monkeypatch.setattr(batch, "PART_ELEMENTS", 100 * DIMENSION)
     with pytest.raises(ValueError, match=r"must not change while it is read: 1000 rows were counted, got 900"):
         noise_file(source, tmp_path / "out.parquet", job)
@@ -158,8 +158,8 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch, job, rows):
         ("in.parquet", "out.parquet", dict(id_column="key"), "must have one column 'key', got 'id', 'name', 'embedding'"),
         ("in.parquet", "out.parquet", dict(keep=["key"]), "must have one column 'key', got 'id', 'name', 'embedding'"),
         ("in.parquet", "out.parquet", dict(keep=["embedding"]), "must not name 'embedding': it is what the noise protects"),
-        ("text.parquet", "out.parquet", {}, "must be a .parquet file: "),
-        ("text.arrow", "out.parquet", {}, "must be a .arrow file: "),
+        ("text.parquet", "out.parquet", {}, "not a .parquet file: "),
+        ("text.arrow", "out.parquet", {}, "not a .arrow file: "),
     ),
 )
 def test_bad_files(tmp_path, job, rows, source, target, options, message):

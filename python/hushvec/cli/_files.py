@@ -1,5 +1,6 @@
-"""Input of commands: files of vectors (.npy, .parquet, .jsonl, by their suffix), a part at a time, and texts of a file, a folder or
-standard input. Vectors are written back in the same form. Where all rows are read and none are written, .csv is known too."""
+"""Input of commands: files of vectors (.npy, .parquet, .arrow, .feather, .jsonl, by their suffix), a part at a time, and texts of a
+file, a folder or standard input. Vectors are written back in the same form. Where all rows are read and none are written, .csv is
+known too."""
 
 from __future__ import annotations
 
@@ -21,7 +22,6 @@ from numpy.typing import NDArray
 from hushvec._native.arrays import NUMPY_DTYPES
 from hushvec._native.rowwise import as_array, dtype_after, require_finite
 from hushvec._util.display import Progress
-from hushvec._util.lazy import needs_extra
 from hushvec._util.lines import (
     copied_fields,
     decoded,
@@ -37,9 +37,9 @@ from hushvec._util.publish import PRIVATE, Discarded, mode_of, published_text
 from hushvec.embedders.minilm import BATCH, DIMENSION, MiniLMEmbedder
 from hushvec.errors import HushvecError
 from hushvec.jobs import columns
+from hushvec.jobs.tables import PART_ELEMENTS, open_table, table_writer
+from hushvec.jobs.tables import SUFFIXES as SUFFIXES_OF_TABLES
 
-# Elements that are in memory at once: 16 MB of float32.
-PART_ELEMENTS = 1 << 22
 TEXTS_PER_PART = 256
 DEFAULT_VECTOR = "embedding"
 SUFFIXES = (".txt", ".md")  # of texts in a folder
@@ -126,7 +126,7 @@ def rows_per_part(dimension: int) -> int:
 
 def open_source(path: Path, columns: Columns) -> Source:
     """Open a file by its suffix."""
-    return _opened(path, columns, {".npy": NpySource, ".parquet": ParquetSource, ".jsonl": JsonlSource})
+    return _opened(path, columns, WRITTEN_BACK)
 
 
 def _opened(path: Path, columns: Columns, kinds: dict[str, Callable[[Path, Columns], Source]]) -> Source:
@@ -143,7 +143,7 @@ def all_rows(path: Path, columns: Columns) -> NDArray[Any]:
 
 def rows_and_fields(path: Path, columns: Columns) -> tuple[NDArray[Any], dict[str, list[Any]]]:
     """All rows of a file [n, d], and for each name of `columns.keep` what is beside them, with progress. A .npy file is mapped."""
-    source = _opened(path, columns, {".npy": NpySource, ".parquet": ParquetSource, ".jsonl": JsonlSource, ".csv": CsvSource})
+    source = _opened(path, columns, {**WRITTEN_BACK, ".csv": CsvSource})
     if isinstance(source, NpySource):
         return source.mapped(), {}
     parts: list[NDArray[Any]] = [np.empty((0, source.dimension), source.dtype)]
@@ -339,33 +339,26 @@ def _is_number(text: str) -> bool:
     return True
 
 
-# ---- .parquet: one column of float lists, streamed by record batches ----
+# ---- .parquet, .arrow, .feather: one column of float lists, streamed by record batches ----
 
 
-class ParquetSource(Source):
+class TableSource(Source):
     def __init__(self, path: Path, named: Columns) -> None:
         if named.text is not None:
             raise FileError(path, "texts are embedded from .jsonl files only; name a column of vectors")
         super().__init__(path, named)
-        with needs_extra("reading parquet files", "cli"):
-            import pyarrow
-            from pyarrow import parquet
+        with naming(path):
+            self._file = open_table(path)
+        import pyarrow
+
         self._arrow: Any = pyarrow
-        self._parquet: Any = parquet
-        with path.open("rb"):  # an absent or unreadable file raises the system's error
-            pass
-        try:
-            self._file = parquet.ParquetFile(path)
-        except (self._arrow.ArrowException, OSError) as error:
-            raise FileError(path, f"not a parquet file: {error}") from None
-        self._schema = self._file.schema_arrow
+        self._schema = self._file.schema
         self._check_columns()
         self.dtype = str(np.dtype(self._schema.field(self._vector).type.value_type.to_pandas_dtype()).name)
         self.dimension = self._dimension()
 
     def count(self) -> int:
-        rows: int = self._file.metadata.num_rows
-        return rows
+        return self._file.rows
 
     def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
         first_row = 0
@@ -390,7 +383,7 @@ class ParquetSource(Source):
             writer.write_batch(arrow.RecordBatch.from_arrays([*kept.columns, vectors], schema=schema))
 
         try:
-            with self._parquet.ParquetWriter(file, schema) as writer:
+            with table_writer(file, self._path.suffix, schema) as writer:
                 yield write
         except arrow.ArrowException as error:
             raise FileError(self._path, f"a column cannot be copied: {error}") from None
@@ -424,9 +417,17 @@ class ParquetSource(Source):
 
     def _batches(self, size: int) -> Iterator[Any]:
         try:
-            yield from self._file.iter_batches(batch_size=size, columns=[self._vector, *self._keep])
+            yield from self._file.batches(size, [self._vector, *self._keep])
         except (self._arrow.ArrowException, OSError) as error:
             raise FileError(self._path, f"the file is damaged: {error}") from None
+
+
+# Formats that a result is written in too, by suffix.
+WRITTEN_BACK: dict[str, Callable[[Path, Columns], Source]] = {
+    ".npy": NpySource,
+    **dict.fromkeys(SUFFIXES_OF_TABLES, TableSource),
+    ".jsonl": JsonlSource,
+}
 
 
 # ---- texts ----

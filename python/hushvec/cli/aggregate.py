@@ -63,7 +63,7 @@ class Aggregate(Command, name="aggregate", metavar="ACTION", examples=(_CLASSIFI
     a single noisy vector, but most of a mean or a classifier of thousands. Whoever runs this is trusted with the rows.
 
     .npy      rows, mapped into memory
-    .parquet  a column of float lists
+    .parquet  a column of float lists; .arrow and .feather likewise
     .jsonl    a list of numbers under --column, or with --text-key a text that is embedded first
     .csv      a number of the vector in every column that no option names, or with --text-key a text"""
 
@@ -73,11 +73,11 @@ class _OfRows(ForceOption, KeyOptions, BudgetOptions):
 
     suffix: ClassVar[str] = ".npz"
 
-    input: Path = argument("file of vectors or texts: .npy, .parquet, .jsonl or .csv", "IN")
+    input: Path = argument("file of vectors or texts: .npy, .parquet, .arrow, .feather, .jsonl or .csv", "IN")
     output: Path = option("file to make; the receipt goes to OUT.receipt.json", metavar="OUT", required=True)
     epsilon: float = option("the guarantee of everything in OUT for each person", required=True)
     delta: float = option("", 1e-5)
-    column: str | None = option(".parquet and .jsonl: column or key of the vectors (default embedding)")
+    column: str | None = option("column or key of the vectors (default embedding)")
     text_key: str | None = option(".jsonl and .csv: embed the text under this key with MiniLM")
     people_key: str | None = option(
         "column or key of the id of each row's person, or @FILE: one per line (default: each row is another person's)",

@@ -46,14 +46,14 @@ class Privatize(
     """Release the vectors of a file with differential privacy; the receipt goes to OUT.receipt.json.
 
     .npy      floats of 16, 32 or 64 bits, or integers (released as float32), one or two dimensions, any size
-    .parquet  a column of float lists; other columns are dropped unless --keep names them
+    .parquet  a column of float lists; other columns are dropped unless --keep names them; .arrow and .feather likewise
     .jsonl    a list of numbers under --column, or with --text-key a text that is embedded first;
               other keys are dropped unless --keep names them
 
     What --keep names is copied without protection. OUT is written atomically, readable by those who may read IN.
     An existing OUT is refused without --force."""
 
-    input: Path = argument("file of vectors: .npy, .parquet or .jsonl", "IN")
+    input: Path = argument("file of vectors: .npy, .parquet, .arrow, .feather or .jsonl", "IN")
     output: Path = option("file of the same kind", metavar="OUT", required=True)
     epsilon: float | None = option("needed by every mechanism but empirical")
     codebook: Path | None = option(
@@ -171,7 +171,7 @@ class Codebook(
     and no noisy vector.
     It needs public data of the same kind as the private data; --check measures on a public sample whether it fits.
 
-    IN: .npy, .parquet or .jsonl. Never the rows that are to be released."""
+    IN: .npy, .parquet, .arrow, .feather, .jsonl or .csv. Never the rows that are to be released."""
 
     input: Path = argument("file of public rows or texts", "IN")
     output: Path = option("the codebook's file (.npz)", metavar="FILE", required=True)

@@ -13,19 +13,15 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 from hushvec._util.display import Progress
-from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import Discarded, mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
 from hushvec.jobs import columns, derivation
 from hushvec.jobs.job import NoiseJob
+from hushvec.jobs.tables import PART_ELEMENTS, SUFFIXES, NotATable, TableFile, open_table, table_writer
 from hushvec.receipts.labels import RowReceipt
 from hushvec.receipts.verify import receipt_from_json
 
 _LARGEST_NUMBER = 2**64
-# Elements that are in memory at once: 16 MB of float32.
-PART_ELEMENTS = 1 << 22
-PARQUET = (".parquet",)
-ARROW = (".arrow", ".feather")
 Report = Callable[[int, int], None]
 
 
@@ -241,8 +237,8 @@ def _kept(column: str, id_column: str | None, keep: Sequence[str]) -> tuple[str,
 
 
 def _checked_target(path: Path, job: NoiseJob, overwrite: bool) -> Path:
-    if path.suffix.lower() not in PARQUET + ARROW:
-        raise ValueError(f"target must end in {', '.join(PARQUET + ARROW)}, got {str(path)!r}")
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"target must end in {', '.join(SUFFIXES)}, got {str(path)!r}")
     if path.exists() and not path.is_file():
         raise ValueError(f"target must be a plain file, got {str(path)!r}")
     there = next((one for one in (path, receipt_path(path)) if one.exists()), None)
@@ -263,13 +259,11 @@ def _is_by(job: NoiseJob, receipt: Path) -> bool:
 
 def _written(batches: Iterator[Any], schema: Any, file: Any, output: Path, total: int, report: Report | None) -> int:
     """Write the batches in the format that the output's name asks for; how many rows they had."""
-    import pyarrow.ipc
-    import pyarrow.parquet
+    import pyarrow
 
-    kind = pyarrow.parquet.ParquetWriter if output.suffix.lower() in PARQUET else pyarrow.ipc.new_file
     done = 0
     try:
-        with kind(file, schema) as sink, Progress("rows", total) as bar:
+        with table_writer(file, output.suffix, schema) as sink, Progress("rows", total) as bar:
             for batch in batches:
                 sink.write_batch(pyarrow.RecordBatch.from_arrays(batch.columns, schema=schema))
                 done += batch.num_rows
@@ -282,54 +276,14 @@ def _written(batches: Iterator[Any], schema: Any, file: Any, output: Path, total
     return done
 
 
-class _ParquetFile:
-    def __init__(self, path: Path) -> None:
-        import pyarrow.parquet
-
-        self._file = pyarrow.parquet.ParquetFile(path)
-        self.schema = self._file.schema_arrow
-        self.rows: int = self._file.metadata.num_rows
-
-    def batches(self, size: int, names: list[str]) -> Iterator[Any]:
-        yield from self._file.iter_batches(batch_size=size, columns=names)
-
-    def close(self) -> None:
-        self._file.close()
-
-
-class _ArrowFile:
-    def __init__(self, path: Path) -> None:
-        import pyarrow.ipc
-
-        self._file = pyarrow.memory_map(str(path))
-        self._reader = pyarrow.ipc.open_file(self._file)
-        self.schema = self._reader.schema
-        self.rows = sum(self._reader.get_batch(i).num_rows for i in range(self._reader.num_record_batches))
-
-    def batches(self, size: int, names: list[str]) -> Iterator[Any]:
-        for i in range(self._reader.num_record_batches):
-            batch = self._reader.get_batch(i).select(names)
-            for first in range(0, batch.num_rows, size):
-                yield batch.slice(first, size)
-
-    def close(self) -> None:
-        self._file.close()
-
-
 @contextmanager
-def _opened(path: Path) -> Iterator[_ParquetFile | _ArrowFile]:
-    kinds: dict[str, type[_ParquetFile] | type[_ArrowFile]] = dict.fromkeys(PARQUET, _ParquetFile) | dict.fromkeys(ARROW, _ArrowFile)
-    kind = kinds.get(path.suffix.lower())
-    if kind is None:
-        raise ValueError(f"source must end in {', '.join(kinds)}, got {str(path)!r}")
-    with path.open("rb"):  # an absent or unreadable file raises the system's error
-        pass
-    with needs_extra("reading Parquet and Arrow files", "cli"):
-        import pyarrow
+def _opened(path: Path) -> Iterator[TableFile]:
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"source must end in {', '.join(SUFFIXES)}, got {str(path)!r}")
     try:
-        file = kind(path)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"{path} must be a {path.suffix.lower()} file: {error}") from None
+        file = open_table(path)
+    except NotATable as error:
+        raise ValueError(f"{path}: {error}") from None
     try:
         yield file
     finally:
