@@ -13,6 +13,8 @@ FILL_DTYPES = ("float32", "bfloat16")
 FUSED_DTYPES = ("float32", "bfloat16", "float16")
 RELEASED_DTYPES, RELEASED_DIMENSIONS = ("float32", "bfloat16"), (384, 768)  # of the laws without a peer
 EPSILON, LABELS, CODES = 10.0, 1000, 256
+# The cases of test_launchers.
+LAUNCHERS = ("rows", "clips", "privunit", "l2_laplace", "fills", "bad_rows", "streams", "sums", "open_samples", "codes", "responses", "int8")
 PEER_DIMENSION = 768  # where torch, new arrays and graph replays are timed too
 SMALL = (8, 768)
 

@@ -77,28 +77,28 @@ def plan(folder: Path, arguments: argparse.Namespace) -> list[Step]:
     ours = ["--device", arguments.device, *(["--quick"] if arguments.quick else [])]
     sizes = {} if not arguments.quick else REHEARSED if rehearsal else SHORTER
 
-    def native(name: str, program: str, *words: str, tool: tuple[str, ...] = (), may_refuse: bool = True, **more: Any) -> Step:
+    def native(name: str, program: str, *words: str, tool: tuple[str, ...] = (), on_path: str = "", **more: Any) -> Step:
         missing = ""
         if prebuilt is not None and not programs[program].exists():
             missing = f"{program} is not in {prebuilt}"
-        if tool and shutil.which(tool[0]) is None:
-            missing = f"{tool[0]} is not on PATH"
+        if on_path and shutil.which(on_path) is None:
+            missing = f"{on_path} is not on PATH"
         command = [*tool, str(programs[program]), *words]
-        return Step(name, command, missing=missing, needs="" if prebuilt else "build", may_refuse=may_refuse and bool(tool), **more)
+        return Step(name, command, missing=missing, needs="" if prebuilt else "build", may_refuse=bool(on_path), **more)
 
     def of_python(name: str, *words: str, **more: Any) -> Step:
         return Step(name, [sys.executable, *words], environment=python, needs="build", **more)
 
     def sanitizer(tool: str) -> Step:
-        command = ("compute-sanitizer", "--tool", tool, "--error-exitcode", "1")
-        return native(tool, "test_launchers", tool=command, shows="SUMMARY: 0")
+        command = (sys.executable, str(HERE / "sanitize.py"), tool)
+        return native(tool, "test_launchers", tool=command, on_path="compute-sanitizer", shows="SUMMARY: 0")
 
     def sized(name: str, program: str, **more: Any) -> Step:
         return native(name, program, *sizes.get(program, ()), **more)
 
     # Programs beside time_kernels are its variants.
     variants = native("variants", "time_kernels", str(folder / "variants.json"), "--", *sizes.get("time_kernels", ()),
-                      tool=(sys.executable, str(HERE / "variants.py")), shows="again:", may_refuse=False)
+                      tool=(sys.executable, str(HERE / "variants.py")), shows="again:")
     build_words = [str(folder), "--architectures", arguments.architectures, *(["--prebuilt", str(prebuilt)] if prebuilt else [])]
     each = ["--timeout", "60"] if importlib.util.find_spec("pytest_timeout") else []
     # A configuration of its own: the project's names plugins that this machine need not have.
@@ -113,7 +113,7 @@ def plan(folder: Path, arguments: argparse.Namespace) -> list[Step]:
         of_python("pytest", *tests, shows=" skipped" if rehearsal else " passed",
                   missing="" if importlib.util.find_spec("pytest") else "pytest is not installed"),
         of_python("timings", str(HERE / "timings.py"), str(folder / "timings.json"), *ours),
-        native("ncu", "time_kernels", *PROFILED, tool=("ncu", *NCU), shows="rows_kernel"),
+        native("ncu", "time_kernels", *PROFILED, tool=("ncu", *NCU), on_path="ncu", shows="rows_kernel"),
         sanitizer("memcheck"),
         sanitizer("racecheck"),
         variants,
@@ -262,6 +262,7 @@ class Run:
         return {
             **known,
             **facts,
+            "date": time.strftime("%Y-%m-%d"),
             "note": cases.REHEARSAL if facts["rehearsal"] else "",
             "sources": self._sources,
             "prebuilt_from_these_sources": prebuilt is None or build.from_these_sources(prebuilt),
@@ -364,6 +365,12 @@ def read_arguments() -> argparse.Namespace:
     return arguments
 
 
+def published(result: dict[str, Any]) -> dict[str, Any]:
+    """What a reader of bench/results needs: without the outputs of the steps, which name folders of the machine."""
+    checks = {name: {key: value for key, value in check.items() if key != "output"} for name, check in result["checks"].items()}
+    return {**result, "checks": checks}
+
+
 def out_path(arguments: argparse.Namespace, result: dict[str, Any]) -> Path | None:
     """Where the result goes besides the folder. Only a whole run on a device goes to bench/results by itself."""
     if arguments.out is not None or result["rehearsal"] or result["quick"] or not result["timings"]:
@@ -393,7 +400,7 @@ def main() -> int:
     show(result)
     path = out_path(arguments, result)
     if path is not None:
-        write(path, result)
+        write(path, published(result))
         print(f"written: {path}")
     return 1 if any(check["passed"] is False or check.get("left") for check in result["checks"].values()) else 0
 

@@ -246,10 +246,63 @@ def aggregates() -> str:
     return "\n".join([*tables, about + "\n"])
 
 
+GPU = "nvidia-h100-80gb-hbm3.json"
+# What is shown of a GPU: the name in the table, that of the timing, and its peers.
+_CLIP = "exact clip and noise, {}, d = 768, {} rounds"
+_TORCH = ("torch eager", "torch in place", "torch.compile")
+GPU_ROWS = [
+    *((f"exact clip and noise, {dtype}, {rounds} rounds", _CLIP.format(dtype, rounds), [f"{peer}, {dtype}, d = 768" for peer in _TORCH])
+      for dtype in ("float32", "bfloat16") for rounds in (20, 12, 8)),
+    ("the same, float32, 12 rounds, graph replay", f"{_CLIP.format('float32', 12)}, graph replay", [f"{peer}, float32, d = 768" for peer in _TORCH]),
+    *((f"Gaussian fill, {dtype}, {rounds} rounds", f"gaussian fill, {dtype}, {rounds} rounds", [f"torch.randn, {dtype}"])
+      for dtype in ("float32", "bfloat16") for rounds in (20, 12, 8)),
+    *((f"PrivUnitG, float32, {rounds} rounds", f"PrivUnitG, float32, d = 768, {rounds} rounds", []) for rounds in (20, 12)),
+    ("nearest of 256 codes, float32", "nearest of 256 codes, float32, d = 768", []),
+    ("clip, sum and noise, [256, 4M] float32, 12 rounds", "clip, sum and noise, float32, 12 rounds", []),
+]  # fmt: skip
+
+
+def _gpu_record() -> dict[str, Any]:
+    return json.loads((RESULTS / GPU).read_text(encoding="utf-8"))
+
+
+def gpu() -> str:
+    """Rates of the device by the bytes that are read and written once, and how many times as long the peers take."""
+    record = _gpu_record()
+    timings = record["timings"]
+
+    def rate(name: str) -> float:
+        return timings[name]["bytes"] / timings[name]["median_ms"] / 1e6
+
+    lines = []
+    for title, name, peers in GPU_ROWS:
+        ceiling = timings[name]["ceiling"]
+        times = [ratio_text(timings[peer]["median_ms"] / timings[name]["median_ms"]) for peer in peers]
+        beside = ", ".join(f"{peer.split(', ')[0]} {times_}" for peer, times_ in zip(peers, times))
+        lines.append([title, f"{rate(name):,.0f}", f"{100 * rate(name) / rate(ceiling):.0f} % of the {ceiling}", beside])
+    machine, checks = record["machine"], record["checks"]
+    passed = [name for name, check in checks.items() if check["passed"]]
+    about = (f"{machine['device']}, {machine['memory_bytes'] / 2**30:.0f} GiB; CUDA {machine['cuda']}, torch {machine['torch']}; arrays of 2 GiB, "
+             f"d = 768; `bench/results/{GPU}`. Passed there: {', '.join(passed)} ([what they are](../bench/cuda/README.md)).")
+    return markdown(["on the GPU, called from Python", "GB/s", "share", "peers take, times as long"], lines) + "\n" + about + "\n"
+
+
+def gpu_speed() -> str:
+    """For the README, in a sentence."""
+    record = _gpu_record()
+    timings, ours = record["timings"], _CLIP.format("float32", 20)
+    share = timings["device copy"]["median_ms"] / timings[ours]["median_ms"]
+    times = timings["torch.compile, float32, d = 768"]["median_ms"] / timings[ours]["median_ms"]
+    return (f"On an NVIDIA H100 the same pass, with the default cipher, runs at {100 * share:.0f} % of the speed of a device copy; `torch.compile` takes\n"
+            f"{times:.1f} times as long, with noise that is neither secure nor exact.\n")
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "gaussian_fill": lambda: workload_table("Gaussian fill, 2^24", "gaussian_fill", FILL_ROWS),
     "clip_and_noise": lambda: workload_table("Clip and noise, 10,000 x 768", "clip_and_noise", CLIP_ROWS),
     "aggregates": aggregates,
+    "gpu": gpu,
+    "gpu_speed": gpu_speed,
     "machines": machines,
     "claims": claims,
     "speed": speed,
