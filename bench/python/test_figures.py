@@ -78,9 +78,9 @@ def test_pages_hold_what_the_results_say():
         assert path.read_text(encoding="utf-8") == text, f"{path} differs from bench/results: run bench/python/figures.py"
 
 
-@pytest.mark.parametrize(("page", "blocks"), [("README.md", {"speed"}),
+@pytest.mark.parametrize(("page", "blocks"), [("README.md", {"speed", "gpu_speed"}),
                                               ("docs/performance.md",
-                                               {"machines", "gaussian_fill", "clip_and_noise", "claims", "threads", "aggregates"})])
+                                               {"machines", "gaussian_fill", "clip_and_noise", "claims", "threads", "aggregates", "gpu"})])
 def test_each_page_has_its_blocks(page, blocks):
     assert {match[2] for match in figures.BLOCK.finditer((figures.ROOT / page).read_text(encoding="utf-8"))} == blocks
 
@@ -88,6 +88,21 @@ def test_each_page_has_its_blocks(page, blocks):
 def test_results_judge_the_claims_of_today():
     stored = [(claim["text"], claim["bounds"], claim["at_most"]) for claim in figures.AMD.record()["claims"]]
     assert sorted(map(repr, stored)) == sorted(repr((claim.text, dict(claim.bounds), claim.at_most)) for claim in claims.CLAIMS)
+
+
+def test_a_gpu_is_shown_beside_its_ceilings_and_peers(monkeypatch):
+    record = figures._gpu_record()
+    ours = record["timings"]["exact clip and noise, float32, d = 768, 20 rounds"]
+    copy, compiled = record["timings"]["device copy"], record["timings"]["torch.compile, float32, d = 768"]
+    copy.update(median_ms=2.0, bytes=4e9)
+    ours.update(median_ms=4.0, bytes=4e9)
+    compiled.update(median_ms=10.0)
+    record["checks"] = {"bounds": {"passed": True}, "pytest": {"passed": False}}
+    monkeypatch.setattr(figures, "_gpu_record", lambda: record)
+    assert re.search(r"^\| exact clip and noise, float32, 20 rounds \| 1,000 \| 50 % of the device copy \| .*torch\.compile 2\.5 \|$",
+                     figures.gpu(), re.MULTILINE)
+    assert "`bounds` ([" in figures.gpu() and "pytest" not in figures.gpu()
+    assert "at 50 % of the speed of a device copy; `torch.compile` takes\n2.5 times as long" in figures.gpu_speed()
 
 
 def test_aggregates_say_what_was_not_run(monkeypatch):

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
+from hushvec.errors import HushvecError
 
 # Elements that are in memory at once: 16 MB of float32.
 PART_ELEMENTS = 1 << 22
 
 
-class NotATable(ValueError):
+class NotATable(HushvecError, ValueError):
     """The file of that name holds something else."""
 
 
