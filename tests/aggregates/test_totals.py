@@ -1,14 +1,19 @@
 """Totals are exact: equal to rational arithmetic, whatever the blocks, the order and what else is added."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import hushvec as hv
+from hushvec import clip
 from hushvec._native import _core
+from hushvec.aggregates import classifiers, private_classifier
+from hushvec.aggregates import totals as totals_module
 from hushvec.aggregates.classifiers import _residuals
 from hushvec.aggregates.moments import directions
-from hushvec.aggregates.totals import GroupTotals, MomentTotals
+from hushvec.aggregates.totals import GroupTotals, MomentTotals, whole_rows
 
 
 def rows_of(count, dimension, dtype="float32", seed=0):
@@ -61,6 +66,28 @@ def test_moments_are_those_of_rational_arithmetic(clip_norm):
     assert (np.array(found, object) == whole).all()
     clipped = rows / np.maximum(np.linalg.norm(rows.astype(float), axis=1) / clip_norm, 1)[:, None]
     assert np.abs(totals.total() * totals.unit - clipped.T @ clipped).max() < 60 * 1e-4 * clip_norm**2
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("clip_norm", [1e-30, 1e-7, 0.3, 1.0, 100.0, 1e30])
+def test_whole_rows_are_clipped_rows_in_units_cut_towards_zero(dtype, clip_norm):
+    rng = np.random.default_rng(0)
+    most = min(float(np.finfo(dtype).max), 1e35)
+    rows = (rng.standard_normal((50, 30)) * clip_norm * 2.0 ** rng.integers(-40, 3, (50, 1))).clip(-most, most).astype(dtype)
+    whole, unit = whole_rows(rows, clip_norm), Fraction(math.sqrt(MomentTotals(1, clip_norm).unit))  # a power of 2
+    expected = [[float(math.trunc(Fraction(float(x)) / unit)) for x in row] for row in clip(rows, clip_norm)]
+    assert whole.dtype == np.float64 and whole.tolist() == expected
+
+
+def test_directions_that_are_kept_change_nothing(monkeypatch):
+    rows, codes = rows_of(3000, 40), np.arange(3000) % 7
+    terms = {"labels": 7, "epsilon": 4.0, "delta": 1e-5}
+    monkeypatch.setattr(totals_module, "_ELEMENTS_AT_ONCE", 40_000)
+    made = []
+    for most in (0, 1 << 24):
+        monkeypatch.setattr(classifiers, "_KEPT_ELEMENTS", most)
+        made.append(private_classifier(rows, codes, generator=hv.Generator.unsafe_seeded(1), **terms))
+    assert (made[0].coef_ == made[1].coef_).all() and made[0].receipt.statistics == made[1].receipt.statistics
 
 
 def test_a_direction_depends_on_its_row_alone():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from hushvec._util.display import Sheet, plural, shown
 from hushvec.aggregates.models import LinearModel
 from hushvec.aggregates.moments import MEAN_SHARE, PrivateRows, directions, shrunk, unit
 from hushvec.aggregates.spending import Terms, group_codes
-from hushvec.aggregates.totals import MOST_COLUMNS, GroupTotals, ProductTotals, blocks
+from hushvec.aggregates.totals import MOST_COLUMNS, GroupTotals, ProductTotals, blocks, whole_rows
 from hushvec.receipts.aggregates import MOST_STATISTICS, AggregateReceipt
 from hushvec.receipts.base import release_sheet
 
@@ -27,6 +27,7 @@ _Values = NDArray[np.float64]
 STEPS = 8
 _RESIDUAL_NORM = 0.3
 _HEAT = 0.5
+_KEPT_ELEMENTS = 1 << 24  # of directions that are made once, not in every step: 192 MiB
 
 
 @shown
@@ -190,13 +191,12 @@ def private_classifier(
     share = (1 - MEAN_SHARE) / (count + 1)
     heat, spending = _heat(given.dimension, len(names)), given.spending
     weights = _class_sums(given, codes, len(names), mean, share if count else None)
+    kept = list(_turned(given, mean, len(names))) if len(given.rows) * given.dimension <= _KEPT_ELEMENTS else None
     for step in range(1, count + 1):
-        totals = ProductTotals(len(names), given.dimension, _RESIDUAL_NORM)
-        first = 0
-        for block in blocks(given.rows, len(names)):
-            turned = directions(unit(block), mean)
+        totals, first = ProductTotals(len(names), given.dimension, _RESIDUAL_NORM), 0
+        for turned, whole in kept or _turned(given, mean, len(names)):
             residuals = _residuals(turned, codes[first : first + len(turned)], unit(weights).astype(np.float32), heat)
-            totals.add(residuals, turned)
+            totals.add_whole(whole_rows(residuals, _RESIDUAL_NORM), whole)
             first += len(turned)
         purpose = f"step {step} of {count}: residuals times directions"
         noise = spending.sums(purpose, 1, weights.size, _RESIDUAL_NORM, share if step < count else None, counts=False)
@@ -216,6 +216,13 @@ def _labelled(
     if given.dimension > MOST_COLUMNS:
         raise ValueError(f"rows must have at most 2^17 columns, got {given.dimension}")
     return given, codes if given.kept is None else codes[given.kept], names
+
+
+def _turned(given: PrivateRows, mean: _Values, classes: int) -> Iterator[tuple[NDArray[np.float32], _Values]]:
+    """Directions around the mean, a block at a time, and the same in whole units."""
+    for block in blocks(given.rows, classes):
+        turned = directions(unit(block), mean)
+        yield turned, whole_rows(turned, 1.0)
 
 
 def _class_sums(given: PrivateRows, codes: NDArray[np.uint32], classes: int, mean: _Values, share: float | None) -> _Values:

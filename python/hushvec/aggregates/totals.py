@@ -92,17 +92,20 @@ class ProductTotals:
     def __init__(self, lines: int, dimension: int, clip_norm: float, right_norm: float = 1.0) -> None:
         self.dimension, self.rows = dimension, 0
         self._norms = (clip_norm, right_norm)
-        self._units = tuple(_core.sum_unit(norm) * 2.0 ** (_SUM_BITS - _MOMENT_BITS) for norm in self._norms)
-        self.unit = self._units[0] * self._units[1]
+        self.unit = _moment_unit(clip_norm) * _moment_unit(right_norm)
         self._total = np.zeros((lines, dimension), np.int64)
 
     def add(self, left: Any, right: Any) -> None:
         """Rows [n, lines] and [n, d], which may be one array."""
-        self.rows = rows_of_moments(self.rows, len(left))
+        rows_of_moments(self.rows, len(left))
         for block, other in zip(blocks(left, right.shape[1]), blocks(right, left.shape[1]), strict=True):
-            one = _whole(block, self._norms[0], self._units[0])
-            two = one if right is left else _whole(other, self._norms[1], self._units[1])
-            self._total += (one.T @ two).astype(np.int64)
+            one = whole_rows(block, self._norms[0])
+            self.add_whole(one, one if right is left else whole_rows(other, self._norms[1]))
+
+    def add_whole(self, left: NDArray[np.float64], right: NDArray[np.float64]) -> None:
+        """A block of both, as `whole_rows` made them for the two norms."""
+        self.rows = rows_of_moments(self.rows, len(left))
+        self._total += (left.T @ right).astype(np.int64)
 
     def total(self) -> NDArray[np.int64]:
         """int64 [lines, d], in units of `unit`."""
@@ -120,9 +123,18 @@ class MomentTotals(ProductTotals):
         super().add(rows, rows)
 
 
-def _whole(rows: Any, clip_norm: float, unit: float) -> NDArray[np.float64]:
-    """Clipped rows in whole units: cutting towards 0 makes no row longer, and products of whole numbers are whole."""
-    return np.trunc(np.asarray(on_host(clip(rows, clip_norm)), np.float64) / unit)
+def whole_rows(rows: Any, clip_norm: float) -> NDArray[np.float64]:
+    """Clipped rows of a block in whole units: cutting towards 0 makes no row longer, and products of whole numbers are whole."""
+    clipped, scale = np.asarray(on_host(clip(rows, clip_norm))), 1 / _moment_unit(clip_norm)
+    # The scale is a power of 2: float32 multiplies by it without rounding, unless the product has no place in it.
+    kind = np.float32 if clipped.dtype.itemsize <= 4 and 2.0**-64 < scale < 2.0**64 else np.float64
+    units = np.multiply(clipped, kind(scale), dtype=kind)
+    whole: NDArray[np.float64] = np.trunc(units, out=units).astype(np.float64, copy=False)
+    return whole
+
+
+def _moment_unit(clip_norm: float) -> float:
+    return _core.sum_unit(clip_norm) * 2.0 ** (_SUM_BITS - _MOMENT_BITS)
 
 
 def rows_of_moments(before: int, rows: int) -> int:
