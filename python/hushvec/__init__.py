@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hushvec import collect as collect
     from hushvec import data as data
     from hushvec import embedders as embedders
+    from hushvec import federated as federated
     from hushvec import integrations as integrations
     from hushvec import jobs as jobs
     from hushvec import mechanisms as mechanisms
@@ -125,7 +126,7 @@ __getattr__, __dir__ = at_first_use(
         "wrap_embedding_model": "middleware",
     },
     below=(
-        "accounting", "aggregates", "audit", "budget", "collect", "data", "embedders", "integrations", "jobs",
+        "accounting", "aggregates", "audit", "budget", "collect", "data", "embedders", "federated", "integrations", "jobs",
         "mechanisms", "middleware", "noise", "plot", "receipts", "release", "retrieval",
         "secure_memory", "serve", "text", "training",
     ),

@@ -103,7 +103,7 @@ def clip_and_noise_gradients(
         {'weight': (10, 3), 'bias': (10,)}
     """
     source = require_generator(generator)
-    names, parts = _parts(per_example_grads)
+    names, parts = named_arrays("per_example_grads", per_example_grads)
     clip_norm, noise_multiplier = require_scales(clip_norm, noise_multiplier)
     divide_by = 1.0 if divisor is None else validate.positive("divisor", divisor)
     validate.choice("clipping", clipping, CLIPPINGS)
@@ -124,32 +124,34 @@ def clip_and_noise_gradients(
     if rows and noise_multiplier == 0:
         warn_if_lost(parts, clip_norm)
     if rows:
-        total.add([part.detach() if is_torch(part) else part for part in parts], names)
+        total.add(parts, names)
     noisy = total.release(source, [new_array(part, tuple(part.shape[1:]), dtype=DEFAULT_DTYPE) for part in parts])
     if divide_by != 1.0:
         for part in noisy:
             part /= divide_by
-    return _restored(per_example_grads, noisy)
+    return restored(per_example_grads, noisy)
 
 
-def _parts(gradients: Any) -> tuple[list[str], list[Any]]:
-    if isinstance(gradients, Mapping):
-        names, parts = [f"per_example_grads[{name!r}]" for name in gradients], list(gradients.values())
-    elif isinstance(gradients, (list, tuple)):
-        names, parts = [f"per_example_grads[{index}]" for index in range(len(gradients))], list(gradients)
+def named_arrays(what: str, structure: Any) -> tuple[list[str], list[Any]]:
+    """The arrays of a mapping, a list, a tuple or one array, and what errors call them; `what` is the argument's name."""
+    if isinstance(structure, Mapping):
+        names, parts = [f"{what}[{name!r}]" for name in structure], list(structure.values())
+    elif isinstance(structure, (list, tuple)):
+        names, parts = [f"{what}[{index}]" for index in range(len(structure))], list(structure)
     else:
-        names, parts = ["per_example_grads"], [gradients]
+        names, parts = [what], [structure]
     if not parts:
-        raise ValueError("per_example_grads must hold at least 1 array, got none")
+        raise ValueError(f"{what} must hold at least 1 array, got none")
     for name, part in zip(names, parts):
         if not (hasattr(part, "shape") and hasattr(part, "dtype")):
             raise TypeError(f"{name} must be a numpy array or a torch tensor, got {validate.kind(part)}")
         if dtype_name(part) not in TORCH_DTYPES:
             raise TypeError(f"{name} must be {' or '.join(TORCH_DTYPES)}, got {dtype_name(part)}")
-    return names, parts
+    return names, [part.detach() if is_torch(part) else part for part in parts]
 
 
-def _restored(structure: Any, parts: list[Any]) -> Any:
+def restored(structure: Any, parts: list[Any]) -> Any:
+    """These arrays in the structure that `named_arrays` took them from."""
     if isinstance(structure, Mapping):
         return dict(zip(structure, parts))
     if isinstance(structure, (list, tuple)):

@@ -1,0 +1,27 @@
+"""Federated learning: updates of models that leave a client, or are averaged on a server, with differential privacy.
+
+    from hushvec.federated import clip_and_noise_update
+    values, receipt = clip_and_noise_update(update, clip_norm=1.0, epsilon=8.0, delta=1e-5, rounds=10)
+
+An update is a mapping, list or tuple of arrays of numpy or torch; docs/federated.md is the guide.
+"""
+
+from typing import TYPE_CHECKING
+
+from hushvec._util.lazy import at_first_use
+
+if TYPE_CHECKING:
+    from hushvec.federated.average import PrivateAverage, aggregate_updates
+    from hushvec.federated.updates import UpdateRelease, clip_and_noise_update
+
+__all__ = ["PrivateAverage", "UpdateRelease", "aggregate_updates", "clip_and_noise_update"]
+
+__getattr__, __dir__ = at_first_use(
+    globals(),
+    {
+        "PrivateAverage": "average",
+        "UpdateRelease": "updates",
+        "aggregate_updates": "average",
+        "clip_and_noise_update": "updates",
+    },
+)

@@ -1,0 +1,208 @@
+"""`PrivateAverage`: clients' updates averaged on a trusted server, with noise once for each round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+from hushvec._native import _core
+from hushvec._native.arrays import DEFAULT_DTYPE, new_array, on_cuda
+from hushvec._native.kernels import require_generator
+from hushvec._util import validate
+from hushvec.accounting import ADJACENCIES
+from hushvec.federated.updates import UpdateRelease, noise_of_rounds
+from hushvec.receipts.training import TrainingReceipt
+from hushvec.release.charging import Budget
+from hushvec.training.clipped_sums import ClippedSum
+from hushvec.training.gradients import named_arrays, require_scales, restored
+from hushvec.training.guarantee import NOTE_GRADIENTS, NOTE_POISSON, guarantee_of, receipt_of
+from hushvec.training.journal import StepFlags
+from hushvec.training.run_account import RunAccount
+from hushvec.training.schedule import Settings
+
+NOTE_CLIENTS = (
+    "an example is a client with all of its data, and its gradient the client's whole update: each client is taken to send at most "
+    "one update in a round, which depends on its own data and what was released before; the server is trusted with it"
+)
+NOTE_SAMPLED = (
+    "each client was in each round with sampling_probability, independently, and an answer that is missing does not depend on other "
+    "clients; the server cannot see how clients were drawn"
+)
+
+
+class PrivateAverage:
+    """Rounds of federated averaging on a trusted server: exact sums of clipped updates, noise once, one account for the run.
+
+    Args:
+        clip_norm: C in [2^-100, 2^20], the largest L2 norm of a client's update, over all of its arrays together.
+        clients: what the noisy sum is divided by: a public constant, the expected number of clients in a round. Never the number
+            that answered, which is private under "add-remove" and, where clients are sampled, always.
+        delta: in (0, 1), for all rounds together.
+        epsilon: > 0, for all rounds together. The noise is what `noise_multiplier_for` gives.
+        noise_multiplier: sigma / C > 0, in place of epsilon.
+        rounds: how many there are at most.
+        sampling_probability: of every client in every round, independently (Poisson sampling, `hushvec.training.PoissonSampler`);
+            for a fixed number of chosen clients, or for all of them, the honest value is 1.
+        adjacency: "add-remove": a client with all of its data is there or not. "replace-one": it has any other data.
+        budget: charged once for all rounds, before the first noise.
+        journal: a file that counts rounds, so that a restarted server goes on where it was and pays once:
+            `hushvec.training.StepJournal`.
+        generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy.
+
+    Raises:
+        TypeError: epsilon and noise_multiplier, or neither.
+        ValueError: an argument out of its range.
+
+    Guarantees:
+        All rounds together are (epsilon, delta)-DP for one client, for anyone who sees every released average. The sensitivity of a
+        sum is C under "add-remove" and 2 C under "replace-one"; it follows from the clip and cannot be given. The server sees
+        updates without noise: `clip_and_noise_update` is for clients that do not trust it.
+
+    Reference:
+        McMahan, Ramage, Talwar, Zhang (2018), "Learning differentially private recurrent language models", algorithm 1, with sums
+        divided by a constant; docs/proofs/dp_sgd.md, theorem 1, with a client as the example; docs/proofs/clipped_sum.md.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.federated import PrivateAverage
+        >>> average = PrivateAverage(clip_norm=1.0, clients=50, epsilon=4.0, delta=1e-5, rounds=10)
+        >>> updates = [{"weight": np.ones((10, 3), np.float32)} for _ in range(50)]
+        >>> values, receipt = average.aggregate(updates)
+        >>> values["weight"].shape, receipt.steps, receipt.planned_steps, receipt.sensitivity
+        ((10, 3), 1, 10, 1.0)
+    """
+
+    def __init__(
+        self,
+        *,
+        clip_norm: float,
+        clients: float,
+        delta: float,
+        epsilon: float | None = None,
+        noise_multiplier: float | None = None,
+        rounds: int = 1,
+        sampling_probability: float = 1.0,
+        adjacency: str = "add-remove",
+        budget: Budget | None = None,
+        journal: str | PathLike[str] | None = None,
+        generator: _core.Generator | None = None,
+    ) -> None:
+        divisor = validate.positive("clients", clients)
+        rounds = validate.whole_number("rounds", rounds, at_least=1)
+        probability = validate.sampling_probability(sampling_probability)
+        validate.choice("adjacency", adjacency, ADJACENCIES)
+        self._delta, self._source = validate.delta(delta), require_generator(generator)
+        multiplier, _ = noise_of_rounds(
+            epsilon, noise_multiplier, self._delta, rounds, adjacency=adjacency, sampling_probability=probability
+        )
+        require_scales(clip_norm, multiplier)
+        self._settings = Settings(
+            clip_norm=clip_norm,
+            noise_multiplier=multiplier,
+            expected_batch_size=divisor,
+            sampling_probability=probability,
+            adjacency=adjacency,
+            clipping="exact",
+            steps=rounds,
+        )
+        self._account = RunAccount(
+            self._settings,
+            accountant=None,
+            budget=budget,
+            generator=self._source,
+            delta=self._delta,
+            journal=journal,
+            independent_batches=False,
+        )
+
+    @property
+    def rounds_released(self) -> int:
+        """So far, those of a journal included."""
+        return self._account.record.steps
+
+    def aggregate(self, updates: Iterable[Any], *, like: Any = None) -> UpdateRelease:
+        """One round: the noisy average of these clients' updates, and the receipt of all rounds so far.
+
+        Args:
+            updates: one for each client that answered, as in `clip_and_noise_update`, all with the same names, shapes and library.
+                They may come from a generator, and are read one after the other.
+            like: arrays of these names and shapes, such as the model's parameters: needed where there may be no updates, as a round
+                without clients must be released like any other.
+
+        Returns:
+            UpdateRelease(values, receipt): float32 arrays, and a `TrainingReceipt` of the rounds up to this one.
+
+        Raises:
+            ValueError: an update of another form than the first, or with NaN or Inf (the array is named); nothing is charged.
+            PrivacyBudgetExhaustedError: all rounds are used up, or the budget has too little left. Nothing is released.
+        """
+        form = None if like is None else named_arrays("like", like)
+        total: ClippedSum | None = None if form is None else self._sum_of(form[1])
+        structure = like
+        for number, update in enumerate(updates):
+            names, parts = named_arrays(f"updates[{number}]", update)
+            if form is None or total is None:
+                form, structure = (names, parts), update
+                total = self._sum_of(parts)
+            _require_form(number, update, structure, parts, form[1])
+            total.add([part[None] for part in parts], names)
+        if form is None or total is None:
+            raise ValueError("updates must hold at least 1 update, or like be given, got none")
+        source, device = self._source, on_cuda(form[1][0])
+        self._account.charge_step(StepFlags.SEEDED if source.seeded else StepFlags(0))
+        noisy = total.release(source, [new_array(part, tuple(part.shape), dtype=DEFAULT_DTYPE) for part in form[1]])
+        for part in noisy:
+            part /= self._settings.expected_batch_size
+        return UpdateRelease(restored(structure, noisy), self._receipt(source.device_cipher if device else source.cipher))
+
+    def _sum_of(self, parts: list[Any]) -> ClippedSum:
+        shapes = [tuple(part.shape) for part in parts]
+        return ClippedSum(shapes, clip_norm=self._settings.clip_norm, sigma=self._settings.sigma, clipping="exact")
+
+    def _receipt(self, cipher: str) -> TrainingReceipt:
+        guarantee = guarantee_of(self._account, self._delta, key_is_seeded=self._source.seeded)
+        others = {NOTE_GRADIENTS: NOTE_CLIENTS, NOTE_POISSON: NOTE_SAMPLED}
+        notes = tuple(others.get(note, note) for note in guarantee.notes)
+        return receipt_of(self._account, replace(guarantee, notes=notes), cipher=cipher)
+
+
+def aggregate_updates(updates: Iterable[Any], *, like: Any = None, **terms: Any) -> UpdateRelease:
+    """One round of federated averaging on a trusted server: `PrivateAverage(**terms).aggregate(updates, like=like)`.
+
+    Args:
+        updates, like: as in `PrivateAverage.aggregate`.
+        terms: as in `PrivateAverage`, of which clip_norm, clients, delta, and epsilon or noise_multiplier are needed.
+
+    Returns:
+        UpdateRelease(values, receipt).
+
+    Raises:
+        As `PrivateAverage` and its `aggregate`.
+
+    Guarantees:
+        Those of one round. For several, keep one `PrivateAverage`, which composes them.
+
+    Reference:
+        McMahan, Ramage, Talwar, Zhang (2018), algorithm 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from hushvec.federated import aggregate_updates
+        >>> updates = [[np.ones(3, np.float32)], [np.zeros(3, np.float32)]]
+        >>> values, receipt = aggregate_updates(updates, clip_norm=1.0, clients=2, epsilon=8.0, delta=1e-5)
+        >>> values[0].shape, receipt.epsilon <= 8.0
+        ((3,), True)
+    """
+    return PrivateAverage(**terms).aggregate(updates, like=like)
+
+
+def _require_form(number: int, update: Any, first: Any, parts: list[Any], model: list[Any]) -> None:
+    """The update has the names and shapes of the first."""
+    names = [list(one) if hasattr(one, "keys") else len(found) for one, found in ((update, parts), (first, model))]
+    if names[0] != names[1]:
+        raise ValueError(f"updates[{number}] must have the arrays {names[1]!r:.200} in this order, got {names[0]!r:.200}")
+    for place, (part, other) in enumerate(zip(parts, model)):
+        if tuple(part.shape) != tuple(other.shape):
+            raise ValueError(f"updates[{number}], array {place}, must have shape {tuple(other.shape)}, got {tuple(part.shape)}")
