@@ -62,6 +62,8 @@ class PrivacyBudgetExhaustedError(HushvecError, RuntimeError):
         consumed_epsilon, consumed_delta: what was spent before the refused charge, else None.
         max_rho, consumed_rho: the same for a budget in rho, else None.
         hint: what to do about it.
+        refused: after `PrivacyBudget.charge_many`, the places in its list of all budgets that refused; the fields above are of the
+            first of them.
     """
 
     code = "PRIVACY_BUDGET_EXHAUSTED"
@@ -77,6 +79,7 @@ class PrivacyBudgetExhaustedError(HushvecError, RuntimeError):
         max_rho: float | None = None,
         consumed_rho: float | None = None,
         hint: str = "",
+        refused: tuple[int, ...] = (),
     ) -> None:
         super().__init__(message)
         self.max_epsilon = max_epsilon
@@ -86,6 +89,7 @@ class PrivacyBudgetExhaustedError(HushvecError, RuntimeError):
         self.max_rho = max_rho
         self.consumed_rho = consumed_rho
         self.hint = hint
+        self.refused = refused
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self.args[0], dict(self.__dict__))

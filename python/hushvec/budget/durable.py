@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -25,6 +25,7 @@ from hushvec.budget.rows import (
     charge_row,
     fits,
     open_row,
+    raise_refusals,
     refusal,
     reset_row,
     terms_of,
@@ -42,6 +43,7 @@ class Answerable(Protocol):
 
 
 Request = TypeVar("Request", bound=Answerable)
+Wanted = tuple[str, str | None, str]  # a ledger to charge: its key, its identity unless any is right, the field `purpose`
 
 
 class GroupCommit(Generic[Request]):
@@ -117,7 +119,79 @@ class _Request:
         self.charge, self.total, self.error = None, None, error
 
 
-class DurableLedger(Forkable):
+class _Chain:
+    """One ledger's rows, as transactions read and append them."""
+
+    terms: Terms
+    ledger: str
+
+    def __init__(self, name: str, key: str) -> None:
+        self.name = name  # of the store
+        self._key = key
+
+    def _begin(self, first: Fields | None) -> None:
+        """Take the terms and the identity from the first row."""
+        if first is None:
+            raise StoreFailure(f"{self.name}: there is no budget with key {self._key!r}")
+        row = self._trusted(first)
+        self.terms, self.ledger = terms_of(row), row.entry_hash
+
+    def _head(self, transaction: Transaction) -> Row:
+        """The end of the chain. Its own hash is checked, so an edited total stops the ledger."""
+        found = transaction.last()
+        if found is None:
+            raise StoreFailure(f"{self.name}: the rows of budget {self._key!r} are gone")
+        return self._trusted(found)
+
+    def _trusted(self, fields: Fields) -> Row:
+        try:
+            row = require_sealed(well_formed(fields))
+            if row.sequence == 1:
+                terms_of(row)
+            else:
+                total_of(row, self.terms)
+            return row
+        except ValueError as error:
+            position = fields[1]
+            raise StoreFailure(f"{self.name}: row {position} of budget {self._key!r} is damaged: {error}") from None
+
+    def _carry_out(self, transaction: Transaction, head: Row, request: _Request) -> Row:
+        """Append what the request asks for, or settle it without. Returns the new end of the chain."""
+        amounts, given = request.amounts, dict(time_us=_now(), charge_id=request.charge_id, purpose=request.purpose)
+        if amounts is None:
+            row = reset_row(head, self.terms, **given)
+            transaction.append(row)
+            request.answer(None, Spend(0, 0))
+            return row
+        total = total_of(head, self.terms)
+        try:
+            earlier = self._earlier(transaction, head, request, amounts)
+            if earlier is not None:
+                request.answer(charge_of_row(earlier, self.ledger, repeated=True), total)
+                return head
+            total = after(total, amounts)
+            if self.terms.policy == BLOCK and not fits(total, self.terms.limit):
+                raise refusal(self.terms, total_of(head, self.terms), amounts)
+        except (ValueError, PrivacyBudgetExhaustedError) as error:
+            request.fail(error)
+            return head
+        row = charge_row(head, self.terms, amounts, total, **given)
+        transaction.append(row)
+        request.answer(charge_of_row(row, self.ledger, repeated=False), total)
+        return row
+
+    def _earlier(self, transaction: Transaction, head: Row, request: _Request, amounts: Amounts) -> Row | None:
+        """The row of the same charge id in this period. An id that was just made up has none."""
+        if not request.is_named:
+            return None
+        if (found := transaction.find(head.period, request.charge_id)) is None:
+            return None
+        row = self._trusted(found)
+        require_same_amounts(row, amounts)
+        return row
+
+
+class DurableLedger(_Chain, Forkable):
     """One ledger of a store.
 
     A new ledger gets `terms` and an existing one must have them; None: an existing one, as it is. With `keeps_own_delta` an
@@ -125,20 +199,15 @@ class DurableLedger(Forkable):
     """
 
     def __init__(self, store: Store, key: str, terms: Terms | None, *, keeps_own_delta: bool = False) -> None:
+        super().__init__(store.name, key)
         self._store = store
-        self._key = key
         self._new_ids()
         run_batch = weakref.WeakMethod(self._run_batch)  # no circle, so that the connection ends with the last reference
         self._group: GroupCommit[_Request] = GroupCommit(lambda batch: run_batch()(batch))  # type: ignore[misc]
         weakref.finalize(self, store.close)  # a budget that is never closed leaves no connection behind
-        first = self._open(terms, keeps_own_delta)
-        self.terms = terms_of(first)
-        self.ledger = first.entry_hash
         watch(self)
-
-    @property
-    def name(self) -> str:
-        return self._store.name
+        with self._group.turn:  # a fork waits until it is open
+            self._open(terms, keeps_own_delta)
 
     @property
     def address(self) -> str:
@@ -151,6 +220,29 @@ class DurableLedger(Forkable):
         if not request.charge.repeated:
             warn_if_over(self.terms, total)
         return request.charge
+
+    def charge_with(self, wanted: Sequence[Wanted], asked: Callable[[str], Amounts], charge_id: str | None) -> list[Charge]:
+        """Charge ledgers of this one's store in one transaction, all or none, each what is `asked` of its currency."""
+        is_named, charge_id = charge_id is not None, charge_id or self._next_id()
+        chains, requests = [_Chain(self.name, key) for key, _, _ in wanted], list[_Request]()
+        try:
+            with self._group.turn, self._store.write_all([key for key, _, _ in wanted]) as transactions:
+                for (_, ledger, purpose), chain, transaction in zip(wanted, chains, transactions):
+                    chain._begin(transaction.first())
+                    if ledger not in (None, chain.ledger):
+                        raise StoreFailure(f"{self.name}: budget {chain._key!r} is another one now, open it again")
+                    requests.append(_Request(asked(chain.terms.currency), charge_id, purpose, is_named))
+                    chain._carry_out(transaction, chain._head(transaction), requests[-1])
+                raise_refusals([chain._key for chain in chains], [request.error for request in requests])
+        except StoreFailure as failure:
+            raise BudgetError(failure.reason, charge_id, failure.unknown) from failure
+        charges = []
+        for chain, request in zip(chains, requests):
+            assert request.charge is not None and request.total is not None
+            if not request.charge.repeated:
+                warn_if_over(chain.terms, request.total)
+            charges.append(request.charge)
+        return charges
 
     def reset(self, purpose: str) -> None:
         self._carried_out(_Request(None, self._next_id(), purpose))
@@ -202,29 +294,26 @@ class DurableLedger(Forkable):
     def _next_id(self) -> str:
         return f"{self._id_prefix}-{next(self._id_count)}"
 
-    def _open(self, terms: Terms | None, keeps_own_delta: bool) -> Row:
-        """The first row, written now if the ledger is new."""
+    def _open(self, terms: Terms | None, keeps_own_delta: bool) -> None:
+        """Read the first row, which is written now if the ledger is new."""
         with self._failures():
             if terms is None:
                 with self._store.read(self._key) as transaction:
                     found = transaction.first()
-                if found is None:
-                    raise BudgetError(f"{self.name}: there is no budget with key {self._key!r}")
-                return self._trusted(found)
+                self._begin(found)
+                return
             with self._store.write(self._key) as transaction:
                 found = transaction.first()
                 if found is None:
                     self._require_distinct(transaction.keys())
-                    row = open_row(terms, time_us=_now(), charge_id=secrets.token_hex(16))
-                    transaction.append(row)
-                    return row
-            first = self._trusted(found)
-        own = terms_of(first)
+                    found = open_row(terms, time_us=_now(), charge_id=secrets.token_hex(16))
+                    transaction.append(found)
+            self._begin(found)
+        own = self.terms
         if keeps_own_delta and own.currency == terms.currency:
             terms = terms._replace(limit=Spend(terms.limit.main, own.limit.delta))
         if own != terms:
             raise ValueError(f"budget {self._key!r} in {self.name} must keep what it was opened with ({own}), got ({terms})")
-        return first
 
     def _require_distinct(self, keys: Iterable[str]) -> None:
         """A new ledger's name must not look like an existing one, which an older version of hushvec may have created."""
@@ -238,25 +327,6 @@ class DurableLedger(Forkable):
     def _last(self) -> Row:
         with self._group.turn, self._failures(), self._store.read(self._key) as transaction:
             return self._head(transaction)
-
-    def _head(self, transaction: Transaction) -> Row:
-        """The end of the chain. Its own hash is checked, so an edited total stops the ledger."""
-        found = transaction.last()
-        if found is None:
-            raise StoreFailure(f"{self.name}: the rows of budget {self._key!r} are gone")
-        return self._trusted(found)
-
-    def _trusted(self, fields: Fields) -> Row:
-        try:
-            row = require_sealed(well_formed(fields))
-            if row.sequence == 1:
-                terms_of(row)
-            else:
-                total_of(row, self.terms)
-            return row
-        except ValueError as error:
-            position = fields[1]
-            raise StoreFailure(f"{self.name}: row {position} of budget {self._key!r} is damaged: {error}") from None
 
     def _run_batch(self, batch: list[_Request]) -> None:
         try:
@@ -272,41 +342,6 @@ class DurableLedger(Forkable):
             for request in batch:
                 request.fail(BudgetError(reason, request.charge_id, True))
             raise
-
-    def _carry_out(self, transaction: Transaction, head: Row, request: _Request) -> Row:
-        """Append what the request asks for, or settle it without. Returns the new end of the chain."""
-        amounts, given = request.amounts, dict(time_us=_now(), charge_id=request.charge_id, purpose=request.purpose)
-        if amounts is None:
-            row = reset_row(head, self.terms, **given)
-            transaction.append(row)
-            request.answer(None, Spend(0, 0))
-            return row
-        total = total_of(head, self.terms)
-        try:
-            earlier = self._earlier(transaction, head, request, amounts)
-            if earlier is not None:
-                request.answer(charge_of_row(earlier, self.ledger, repeated=True), total)
-                return head
-            total = after(total, amounts)
-            if self.terms.policy == BLOCK and not fits(total, self.terms.limit):
-                raise refusal(self.terms, total_of(head, self.terms), amounts)
-        except (ValueError, PrivacyBudgetExhaustedError) as error:
-            request.fail(error)
-            return head
-        row = charge_row(head, self.terms, amounts, total, **given)
-        transaction.append(row)
-        request.answer(charge_of_row(row, self.ledger, repeated=False), total)
-        return row
-
-    def _earlier(self, transaction: Transaction, head: Row, request: _Request, amounts: Amounts) -> Row | None:
-        """The row of the same charge id in this period. An id that was just made up has none."""
-        if not request.is_named:
-            return None
-        if (found := transaction.find(head.period, request.charge_id)) is None:
-            return None
-        row = self._trusted(found)
-        require_same_amounts(row, amounts)
-        return row
 
     @contextmanager
     def _failures(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from hushvec._util import validate
 from hushvec._util.display import Sheet, shown
 from hushvec.budget.amounts import amounts, float_down, float_up
 from hushvec.budget.arguments import (
@@ -24,7 +25,7 @@ from hushvec.budget.arguments import (
 from hushvec.budget.chain import ChainReport, Head, check_chain, export_of
 from hushvec.budget.charge import BudgetState, Charge, budget_sheet
 from hushvec.budget.durable import DurableLedger
-from hushvec.budget.memory import MemoryLedger
+from hushvec.budget.memory import MemoryLedger, charge_together
 from hushvec.budget.rows import BLOCK, is_exhausted, left
 from hushvec.budget.store import Store, StoreFailure
 from hushvec.errors import BudgetError
@@ -188,6 +189,72 @@ class PrivacyBudget:
             require_text("charge_id", charge_id)
         return self._ledger.charge(asked, charge_id, purpose_field(self._charged_by, purpose))
 
+    @staticmethod
+    def charge_many(
+        budgets: Iterable[str | PrivacyBudget],
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        *,
+        rho: float | None = None,
+        charge_id: str | None = None,
+        purpose: str | None = None,
+        store: str | PathLike[str] | None = None,
+        charged_by: str | None = None,
+    ) -> list[Charge]:
+        """Charge several budgets at once, all or none, for a release about several people who have a budget each.
+
+        Args:
+            budgets: keys of existing ledgers in `store`, or open budgets, all in memory or all in one store. None of them twice.
+            epsilon, delta, rho, charge_id, purpose: as for `consume`, and the same for each.
+            store, charged_by: as for `reopen`, with keys only.
+
+        Returns:
+            list: the Charge of each, in the order of `budgets`. A charge that is `repeated` was made by an earlier call.
+
+        Raises:
+            PrivacyBudgetExhaustedError: at least one refuses; its `refused` has the places of all that do in `budgets`.
+            ValueError: no budgets, one of them twice, or several stores; a charge_id that was used with other amounts.
+            BudgetError: there is no ledger with one of the keys, or the store failed. After the latter, with may_be_charged, either
+                all or none are charged: repeat the call with the charge_id of the error.
+
+        Guarantees:
+            In a store this is one transaction: either every budget has the charge on stable storage, or none has, whatever
+            becomes of the process, and no other charge comes in between. Budgets in memory are charged under all of their locks.
+            What a budget promises holds for each of them, for data that differ in what its person contributed.
+
+        Reference:
+            Claim 8 of docs/proofs/budget_filter.md.
+
+        Example:
+            >>> from hushvec.budget import PrivacyBudget
+            >>> from hushvec.errors import PrivacyBudgetExhaustedError
+            >>> anna, ben = PrivacyBudget(1.0, persist_key="anna", store="memory"), PrivacyBudget(3.0, store="memory")
+            >>> [charge.epsilon for charge in PrivacyBudget.charge_many([anna, ben], 0.75)]
+            [0.75, 0.75]
+            >>> try:
+            ...     PrivacyBudget.charge_many([ben, anna], 0.75)
+            ... except PrivacyBudgetExhaustedError as error:
+            ...     error.refused, anna.consumed(), ben.consumed()
+            ((1,), 0.75, 0.75)
+        """
+        if charge_id is not None:
+            require_text("charge_id", charge_id)
+        wanted = _together(budgets, has_own_place=store is not None or charged_by is not None)
+        asked = partial(amounts, epsilon=epsilon, delta=delta, rho=rho)
+        keys = [each for each in wanted if isinstance(each, str)]
+        if keys:
+            field = purpose_field(require_charged_by(charged_by), purpose)
+            leader = DurableLedger(open_store(store, create=False), keys[0], None)
+            try:
+                return leader.charge_with([(key, None, field) for key in keys], asked, charge_id)
+            finally:
+                leader.close()
+        ledgers = [(budget._ledger, purpose_field(budget._charged_by, purpose)) for budget in wanted]
+        if isinstance(first := ledgers[0][0], DurableLedger):
+            named = [(ledger.terms.budget_key, ledger.ledger, field) for ledger, field in ledgers]
+            return first.charge_with(named, asked, charge_id)
+        return charge_together([(ledger, asked(ledger.terms.currency), field) for ledger, field in ledgers], charge_id)
+
     def remaining(self) -> float:
         """Epsilon that is left, or rho; 0.0 where a "warn" ledger is over its limit. Charging exactly this fits."""
         return float_down(left(self._ledger.total(), self._limit).main)
@@ -282,6 +349,31 @@ class PrivacyBudget:
         assert not isinstance(self._ledger, _Closed)
         terms = self._ledger.terms
         self._key, self._currency, self._limit = terms.budget_key, terms.currency, terms.limit
+
+
+def _together(budgets: Any, *, has_own_place: bool) -> list[Any]:
+    """Keys, or open budgets, that one call may charge."""
+    if isinstance(budgets, str) or not isinstance(budgets, Iterable):
+        raise TypeError(f"budgets must be a list of keys or of open budgets, got {validate.kind(budgets)}")
+    wanted = list(budgets)
+    if not wanted:
+        raise ValueError("budgets must not be empty")
+    if all(isinstance(each, str) for each in wanted):
+        names = [require_text("persist_key", key) for key in wanted]
+    elif all(isinstance(each, PrivacyBudget) for each in wanted):
+        if has_own_place:
+            raise TypeError("store and charged_by must be None with open budgets, which have their own")
+        names = [budget._ledger.ledger for budget in wanted]
+        places = sorted({budget._ledger.name for budget in wanted})
+        if len(places) > 1:
+            raise ValueError(f"budgets must be in one store, got some in {places[0]} and some in {places[1]}")
+    else:
+        got = " and ".join(sorted({validate.kind(each) for each in wanted}))
+        raise TypeError(f"budgets must be all keys or all open budgets, got {got}")
+    if len(set(names)) < len(names):
+        twice = next(each for place, each in enumerate(wanted) if names[place] in names[:place])
+        raise ValueError(f"budgets must be different ones, got {twice if isinstance(twice, str) else twice._key!a:.80} twice")
+    return wanted
 
 
 class _Closed:

@@ -9,15 +9,28 @@ from __future__ import annotations
 import secrets
 import threading
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from time import time_ns
 
 from hushvec.budget.amounts import ZERO, Amounts, Spend
 from hushvec.budget.chain import ChainReport, Head, check_chain
 from hushvec.budget.charge import BudgetState, Charge, charge_without_row, require_same_amounts, state_of
-from hushvec.budget.rows import BLOCK, Row, Terms, after, charge_row, open_row, refusal, reset_row, total_of, warn_if_over
+from hushvec.budget.rows import (
+    BLOCK,
+    Row,
+    Terms,
+    after,
+    charge_row,
+    open_row,
+    raise_refusals,
+    refusal,
+    reset_row,
+    total_of,
+    warn_if_over,
+)
 from hushvec.budget.store import Fields, Forkable, watch
-from hushvec.errors import BudgetError
+from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 
 
 class MemoryLedger(Forkable):
@@ -31,7 +44,7 @@ class MemoryLedger(Forkable):
         self._max_main, self._max_delta = terms.limit
         self._main, self._delta = ZERO
         self._period = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._is_copy = False
         # One entry for every row after the first; rare fields are in a dictionary by sequence.
         self._amounts: list[Amounts | None] = []  # None for a reset
@@ -45,7 +58,7 @@ class MemoryLedger(Forkable):
         self.ledger = self._rows[0].entry_hash
         watch(self)
 
-    def charge(self, amounts: Amounts, charge_id: str | None, purpose: str) -> Charge:
+    def charge(self, amounts: Amounts, charge_id: str | None, purpose: str, *, warns: bool = True) -> Charge:
         with self._lock:
             if self._is_copy:
                 self._require_original(charge_id)
@@ -61,7 +74,7 @@ class MemoryLedger(Forkable):
             if charge_id is not None:
                 self._given_ids[sequence] = charge_id
                 self._sequence_of[charge_id] = sequence
-        if over:
+        if over and warns:
             warn_if_over(self.terms, Spend(main, delta))
         return charge_without_row(self.ledger, sequence, amounts, False, self._row)
 
@@ -99,8 +112,16 @@ class MemoryLedger(Forkable):
         """Nothing to give back."""
 
     def after_fork_in_child(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._is_copy = True
+
+    def _go_back(self, entries: int, total: Spend) -> None:
+        """To how it was with so many entries in this period, while the lock has been held since."""
+        for sequence in range(entries + 2, len(self._amounts) + 2):
+            self._purposes.pop(sequence, None)
+            self._sequence_of.pop(self._given_ids.pop(sequence, ""), None)
+        del self._amounts[entries:], self._times_ns[entries:], self._rows[entries + 1 :]
+        self._main, self._delta = total
 
     def _note(self, amounts: Amounts | None, purpose: str) -> int:
         """Add an entry. Returns its sequence."""
@@ -146,3 +167,28 @@ class MemoryLedger(Forkable):
             raise BudgetError(
                 "a memory ledger cannot be used in a forked process, which has a copy of it: name a persist_key or a store", charge_id
             )
+
+
+def charge_together(wanted: Sequence[tuple[MemoryLedger, Amounts, str]], charge_id: str | None) -> list[Charge]:
+    """Charge several ledgers, all or none, each with its amounts and purpose."""
+    charges, errors = list[Charge](), list[Exception | None]()
+    with ExitStack() as locks:
+        for ledger, _, _ in sorted(wanted, key=lambda each: id(each[0])):  # in one order in all threads
+            locks.enter_context(ledger._lock)
+        before = [(len(ledger._amounts), Spend(ledger._main, ledger._delta)) for ledger, _, _ in wanted]
+        try:
+            for ledger, amounts, purpose in wanted:
+                try:
+                    charges.append(ledger.charge(amounts, charge_id, purpose, warns=False))
+                    errors.append(None)
+                except (ValueError, PrivacyBudgetExhaustedError) as error:
+                    errors.append(error)
+            raise_refusals([ledger.terms.budget_key for ledger, _, _ in wanted], errors)
+        except BaseException:
+            for (ledger, _, _), (entries, total) in zip(wanted, before):
+                ledger._go_back(entries, total)
+            raise
+    for (ledger, _, _), charge in zip(wanted, charges):
+        if not charge.repeated:
+            warn_if_over(ledger.terms, ledger.total())
+    return charges

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
@@ -31,12 +31,14 @@ _SCHEMA = (
 _IS_THERE = f"""SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid
     WHERE c.relname = '{TABLE}' AND t.tgname = '{TABLE}_no_truncate' AND pg_catalog.pg_table_is_visible(c.oid))"""
 # One statement, so one round trip: a commit that waits for the disk, a limit on waiting for other writers, and the lock
-# itself, which ends with the transaction. An advisory lock needs no right to update rows, so a role may have INSERT and SELECT only.
+# locks themselves, which end with the transaction. Two calls take locks that they share in the same order, so neither waits for the
+# other in a circle. An advisory lock needs no right to update rows, so a role may have INSERT and SELECT only.
 _LOCK = """SELECT
     set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
                ELSE current_setting('synchronous_commit') END, true),
     set_config('lock_timeout', :wait_ms, true),
-    pg_advisory_xact_lock(hashtextextended('hushvec budget ' || :key, 0))"""
+    pg_advisory_xact_lock(number) FROM (SELECT hashtextextended('hushvec budget ' || key, 0) AS number
+    FROM unnest(CAST(:keys AS text[])) AS key ORDER BY number) AS in_order"""
 _PERIOD, _CHARGE_ID = FIELDS.index("period"), FIELDS.index("charge_id")
 _OF_KEY = f"SELECT {COLUMNS} FROM {TABLE} WHERE budget_key = :key"
 _STATEMENTS = {
@@ -91,11 +93,17 @@ class PostgreSQLStore:
 
     @contextlib.contextmanager
     def write(self, key: str) -> Iterator[_Transaction]:
-        with self._transaction(commits=True) as connection:
-            connection.execute(self._statements["lock"], {"key": key, "wait_ms": str(int(WAIT_SECONDS * 1000))})
-            transaction = _Transaction(connection, self._statements, key)
+        with self.write_all([key]) as (transaction,):
             yield transaction
-            transaction.flush()
+
+    @contextlib.contextmanager
+    def write_all(self, keys: Sequence[str]) -> Iterator[list[_Transaction]]:
+        with self._transaction(commits=True) as connection:
+            connection.execute(self._statements["lock"], {"keys": list(keys), "wait_ms": str(int(WAIT_SECONDS * 1000))})
+            transactions = [_Transaction(connection, self._statements, key) for key in keys]
+            yield transactions
+            if new := [dict(zip(FIELDS, fields)) for transaction in transactions for fields in transaction.new]:
+                connection.execute(self._statements["insert"], new)
 
     @contextlib.contextmanager
     def read(self, key: str) -> Iterator[_Transaction]:
@@ -165,29 +173,25 @@ class _Transaction:
         self._connection = connection
         self._statements = statements
         self._key = key
-        self._new: list[Fields] = []
+        self.new: list[Fields] = []
 
     def first(self) -> Fields | None:
         return self._one("first")
 
     def last(self) -> Fields | None:
-        return self._new[-1] if self._new else self._one("last")
+        return self.new[-1] if self.new else self._one("last")
 
     def find(self, period: int, charge_id: str) -> Fields | None:
-        for fields in self._new:
+        for fields in self.new:
             if (fields[_PERIOD], fields[_CHARGE_ID]) == (period, charge_id):
                 return fields
         return self._one("find", period=period, charge_id=charge_id)
 
     def append(self, fields: Fields) -> None:
-        self._new.append(fields)
+        self.new.append(fields)
 
     def keys(self) -> list[str]:
         return sorted(key for (key,) in self._connection.execute(self._statements["keys"]))
-
-    def flush(self) -> None:
-        if self._new:
-            self._connection.execute(self._statements["insert"], [dict(zip(FIELDS, fields)) for fields in self._new])
 
     def _one(self, name: str, **values: Any) -> Fields | None:
         row = self._connection.execute(self._statements[name], {"key": self._key, **values}).first()

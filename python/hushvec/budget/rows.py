@@ -6,6 +6,7 @@ docs/budget.md describes every field; docs/proofs/budget_filter.md proves the fi
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -195,6 +196,19 @@ def refusal(terms: Terms, total: Spend, amounts: Amounts) -> PrivacyBudgetExhaus
         consumed_rho=float_up(total.main),
         hint=HINT_MAIN,
     )
+
+
+def raise_refusals(keys: Sequence[str], errors: Sequence[BaseException | None]) -> None:
+    """Raise the first error of a call that charges these ledgers, if there is one; it says which ledgers refused."""
+    refused = tuple(place for place, error in enumerate(errors) if error is not None)
+    if not refused:
+        return
+    key, error = keys[refused[0]], errors[refused[0]]
+    assert error is not None
+    error.args = (f"{len(refused)} of {len(keys)} budgets refused, so none was charged; the first, {key!a:.80}: {error}",)
+    if isinstance(error, PrivacyBudgetExhaustedError):
+        error.refused = refused
+    raise error
 
 
 def warn_if_over(terms: Terms, total: Spend) -> None:

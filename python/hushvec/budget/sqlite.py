@@ -9,7 +9,7 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
@@ -122,6 +122,11 @@ class SQLiteStore:
 
     def write(self, key: str) -> AbstractContextManager[_Transaction]:
         return self._transaction("BEGIN IMMEDIATE", key)
+
+    @contextlib.contextmanager
+    def write_all(self, keys: Sequence[str]) -> Iterator[list[_Transaction]]:
+        with self.write("") as transaction:
+            yield [transaction.on(key) for key in keys]
 
     def read(self, key: str) -> AbstractContextManager[_Transaction]:
         return self._transaction("BEGIN", key)
@@ -305,6 +310,10 @@ class _Transaction:
     def __init__(self, connection: sqlite3.Connection, key: str) -> None:
         self._connection = connection
         self._key = key
+
+    def on(self, key: str) -> _Transaction:
+        """The same transaction, for another ledger."""
+        return _Transaction(self._connection, key)
 
     def first(self) -> Fields | None:
         return self._one(f"{_OF_KEY} ORDER BY sequence LIMIT 1", self._key)

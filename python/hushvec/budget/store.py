@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -71,6 +71,9 @@ class Store(Protocol):
 
     def write(self, key: str) -> AbstractContextManager[Transaction]:
         """A transaction on one ledger. Leaving it normally commits, and returns when the rows are on stable storage."""
+
+    def write_all(self, keys: Sequence[str]) -> AbstractContextManager[Sequence[Transaction]]:
+        """One transaction on several ledgers, as `write` for each, in this order."""
 
     def read(self, key: str) -> AbstractContextManager[Transaction]:
         """One ledger's current state, without blocking writers."""
