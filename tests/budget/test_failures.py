@@ -188,6 +188,12 @@ class TestDamage:
         self.assert_unusable(path, "row 1 of budget 'k' is damaged")
         assert verify_ledger("k", store=path).first_wrong == 1
 
+    def test_a_deleted_first_row_stops_the_ledger(self, path):
+        self.change(path, f"DELETE FROM {TABLE} WHERE sequence = 1")
+        self.assert_unusable(path, "row 1 of budget 'k' is gone")
+        with pytest.raises(BudgetError, match="row 1 of budget 'k' is gone"):
+            PrivacyBudget.charge_many(["k"], 0.125, store=path)
+
     def test_an_edited_row_in_the_middle_is_found_by_verify(self, path):
         self.change(path, f"UPDATE {TABLE} SET epsilon = '0.001' WHERE sequence = 20")
         with PrivacyBudget(10.0, persist_key="k", store=path) as budget:

@@ -133,6 +133,8 @@ class _Chain:
         """Take the terms and the identity from the first row."""
         if first is None:
             raise StoreFailure(f"{self.name}: there is no budget with key {self._key!r}")
+        if first[1] != 1:
+            raise StoreFailure(f"{self.name}: row 1 of budget {self._key!r} is gone")
         row = self._trusted(first)
         self.terms, self.ledger = terms_of(row), row.entry_hash
 
