@@ -142,6 +142,7 @@ JOBS = {
     "noisy = noise_dataset(datasets.Dataset.from_dict({'embedding': rows.tolist()}), job)\n"
     "assert np.array_equal(np.array(noisy.with_format(None)['embedding'][:], 'float32'), noise_batch(rows, job))",
     "jax": examples("integrations.jax"),
+    "flower": examples("integrations.flower"),
     "faiss": STORE.format(store="hnsw"),
     "lancedb": STORE.format(store="lancedb"),
     "qdrant": STORE.format(store="qdrant"),

@@ -7,6 +7,7 @@ from docs.blocks import ROOT, pages, program_of, python_blocks
 # Words of a block, the only one on its page that has them, and why it cannot run here.
 NOT_HERE = {
     ("README.md", "add_lora("): "tests/training/test_fine_tuning_examples.py runs it and looks at the receipt",
+    ("docs/federated.md", "hushvec.integrations.flower"): "it needs Flower; tests/integrations/test_flower.py runs the same calls",
     ("docs/inverters.md", '"jxm/gtr__nq__32"'): "it downloads checkpoints",
     ("docs/inverters.md", '"models/gtr__nq__32"'): "it reads downloaded checkpoints",
     ("docs/performance.md", 'device="cuda"'): "it needs a GPU",

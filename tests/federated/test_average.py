@@ -60,7 +60,8 @@ def test_the_receipt_is_of_all_rounds_so_far(adjacency, probability):
         )
         assert receipt.steps == average.rounds_released == number
         assert receipt.epsilon == schedule.epsilon(number, 1e-5)
-        assert hv.verify_receipt(receipt).status == "holds" and checked(receipt) in ("holds", "undecided")
+        assert hv.verify_receipt(receipt).status == "holds"
+        assert probability < 1 or checked(receipt) == "holds"   # which takes 8 s a receipt of sampled rounds
     assert 4.0 * (1 - 1e-3) < receipt.epsilon <= 4.0 and receipt.planned_steps == 3
     assert receipt.sensitivity == (1.0 if adjacency == "add-remove" else 2.0)
     with pytest.raises(PrivacyBudgetExhaustedError):
@@ -107,8 +108,8 @@ def test_a_restarted_server_goes_on_and_pays_once(tmp_path):
     ("changed", "kind", "text"),
     [
         ({"b": np.full(6, np.nan, np.float32)}, ValueError, r"updates\[1\]\['b'\] must be finite, got nan in row 0"),
-        ({"b": np.zeros(5, np.float32)}, ValueError, r"updates\[1\], array 1, must have shape \(6,\), got \(5,\)"),
-        ({"c": np.zeros(5, np.float32)}, ValueError, r"updates\[1\] must have the arrays \['w', 'b', 's'\] in this order, got"),
+        ({"b": np.zeros(5, np.float32)}, ValueError, r"updates\[1\] must have the names and shapes .*\('b', 6\).*, got .*\('b', 5\)"),
+        ({"c": np.zeros(5, np.float32)}, ValueError, r"updates\[1\] must have the names and shapes .*\('s',\)\], got .*\('c', 5\)"),
         ({"b": np.zeros(6, np.int32)}, TypeError, r"updates\[1\]\['b'\] must be float32 or .*, got int32"),
     ],
 )

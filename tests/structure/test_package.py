@@ -64,6 +64,7 @@ NEEDS = {
     "ranks.py": {"torch"},
     "haystack.py": {"haystack"},
     "haystack_store.py": {"haystack"},
+    "flower.py": {"flwr"},
     "jax.py": {"jax"},
     "langchain.py": {"langchain_core"},
     "langchain_store.py": {"langchain_core"},

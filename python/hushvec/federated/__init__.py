@@ -12,14 +12,16 @@ from hushvec._util.lazy import at_first_use
 
 if TYPE_CHECKING:
     from hushvec.federated.average import PrivateAverage, aggregate_updates
+    from hushvec.federated.rounds import PrivateRounds
     from hushvec.federated.updates import UpdateRelease, clip_and_noise_update
 
-__all__ = ["PrivateAverage", "UpdateRelease", "aggregate_updates", "clip_and_noise_update"]
+__all__ = ["PrivateAverage", "PrivateRounds", "UpdateRelease", "aggregate_updates", "clip_and_noise_update"]
 
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
         "PrivateAverage": "average",
+        "PrivateRounds": "rounds",
         "UpdateRelease": "updates",
         "aggregate_updates": "average",
         "clip_and_noise_update": "updates",

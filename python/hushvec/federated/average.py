@@ -37,8 +37,7 @@ class PrivateAverage:
 
     Args:
         clip_norm: C in [2^-100, 2^20], the largest L2 norm of a client's update, over all of its arrays together.
-        clients: what the noisy sum is divided by: a public constant, the expected number of clients in a round. Never the number
-            that answered, which is private under "add-remove" and, where clients are sampled, always.
+        clients: what the noisy sum is divided by: a public constant, the expected number in a round, never the number that answered.
         delta: in (0, 1), for all rounds together.
         epsilon: > 0, for all rounds together. The noise is what `noise_multiplier_for` gives.
         noise_multiplier: sigma / C > 0, in place of epsilon.
@@ -47,13 +46,8 @@ class PrivateAverage:
             for a fixed number of chosen clients, or for all of them, the honest value is 1.
         adjacency: "add-remove": a client with all of its data is there or not. "replace-one": it has any other data.
         budget: charged once for all rounds, before the first noise.
-        journal: a file that counts rounds, so that a restarted server goes on where it was and pays once:
-            `hushvec.training.StepJournal`.
+        journal: a file that counts rounds (`StepJournal`): a restarted server goes on where it was and pays once.
         generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy.
-
-    Raises:
-        TypeError: epsilon and noise_multiplier, or neither.
-        ValueError: an argument out of its range.
 
     Guarantees:
         All rounds together are (epsilon, delta)-DP for one client, for anyone who sees every released average. The sensitivity of a
@@ -127,35 +121,34 @@ class PrivateAverage:
 
         Args:
             updates: one for each client that answered, as in `clip_and_noise_update`, all with the same names, shapes and library.
-                They may come from a generator, and are read one after the other.
+                They are read one after the other, also from a generator.
             like: arrays of these names and shapes, such as the model's parameters: needed where there may be no updates, as a round
                 without clients must be released like any other.
 
         Returns:
-            UpdateRelease(values, receipt): float32 arrays, and a `TrainingReceipt` of the rounds up to this one.
+            UpdateRelease(values, receipt): float32 arrays, and a `TrainingReceipt` of all rounds so far.
 
         Raises:
             ValueError: an update of another form than the first, or with NaN or Inf (the array is named); nothing is charged.
             PrivacyBudgetExhaustedError: all rounds are used up, or the budget has too little left. Nothing is released.
         """
-        form = None if like is None else named_arrays("like", like)
-        total: ClippedSum | None = None if form is None else self._sum_of(form[1])
-        structure = like
+        total, first, model = None, like, [] if like is None else named_arrays("like", like)[1]
         for number, update in enumerate(updates):
             names, parts = named_arrays(f"updates[{number}]", update)
-            if form is None or total is None:
-                form, structure = (names, parts), update
-                total = self._sum_of(parts)
-            _require_form(number, update, structure, parts, form[1])
+            first, model = (update, parts) if first is None else (first, model)
+            if _form(update, parts) != _form(first, model):
+                wanted, got = _form(first, model), _form(update, parts)
+                raise ValueError(f"updates[{number}] must have the names and shapes {wanted!r:.300}, got {got!r:.300}")
+            total = total or self._sum_of(model)
             total.add([part[None] for part in parts], names)
-        if form is None or total is None:
+        if first is None:
             raise ValueError("updates must hold at least 1 update, or like be given, got none")
-        source, device = self._source, on_cuda(form[1][0])
+        source, total = self._source, total or self._sum_of(model)
         self._account.charge_step(StepFlags.SEEDED if source.seeded else StepFlags(0))
-        noisy = total.release(source, [new_array(part, tuple(part.shape), dtype=DEFAULT_DTYPE) for part in form[1]])
+        noisy = total.release(source, [new_array(part, tuple(part.shape), dtype=DEFAULT_DTYPE) for part in model])
         for part in noisy:
             part /= self._settings.expected_batch_size
-        return UpdateRelease(restored(structure, noisy), self._receipt(source.device_cipher if device else source.cipher))
+        return UpdateRelease(restored(first, noisy), self._receipt(source.device_cipher if on_cuda(model[0]) else source.cipher))
 
     def _sum_of(self, parts: list[Any]) -> ClippedSum:
         shapes = [tuple(part.shape) for part in parts]
@@ -171,21 +164,8 @@ class PrivateAverage:
 def aggregate_updates(updates: Iterable[Any], *, like: Any = None, **terms: Any) -> UpdateRelease:
     """One round of federated averaging on a trusted server: `PrivateAverage(**terms).aggregate(updates, like=like)`.
 
-    Args:
-        updates, like: as in `PrivateAverage.aggregate`.
-        terms: as in `PrivateAverage`, of which clip_norm, clients, delta, and epsilon or noise_multiplier are needed.
-
-    Returns:
-        UpdateRelease(values, receipt).
-
-    Raises:
-        As `PrivateAverage` and its `aggregate`.
-
-    Guarantees:
-        Those of one round. For several, keep one `PrivateAverage`, which composes them.
-
-    Reference:
-        McMahan, Ramage, Talwar, Zhang (2018), algorithm 1.
+    Arguments, result, errors and guarantee are those of the two, for one round; for several keep one `PrivateAverage`, which
+    composes them.
 
     Example:
         >>> import numpy as np
@@ -198,11 +178,6 @@ def aggregate_updates(updates: Iterable[Any], *, like: Any = None, **terms: Any)
     return PrivateAverage(**terms).aggregate(updates, like=like)
 
 
-def _require_form(number: int, update: Any, first: Any, parts: list[Any], model: list[Any]) -> None:
-    """The update has the names and shapes of the first."""
-    names = [list(one) if hasattr(one, "keys") else len(found) for one, found in ((update, parts), (first, model))]
-    if names[0] != names[1]:
-        raise ValueError(f"updates[{number}] must have the arrays {names[1]!r:.200} in this order, got {names[0]!r:.200}")
-    for place, (part, other) in enumerate(zip(parts, model)):
-        if tuple(part.shape) != tuple(other.shape):
-            raise ValueError(f"updates[{number}], array {place}, must have shape {tuple(other.shape)}, got {tuple(part.shape)}")
+def _form(update: Any, parts: list[Any]) -> list[tuple[Any, ...]]:
+    """Names, or places, and shapes."""
+    return [(name, *part.shape) for name, part in zip(update if hasattr(update, "keys") else range(len(parts)), parts)]

@@ -11,7 +11,9 @@ from hushvec._native.arrays import dtype_name, is_torch, library_of, on_cuda, re
 from hushvec._native.rowwise import first_nonfinite_row, require_finite
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
-from hushvec.receipts.base import ReceiptFields, release_sheet
+from hushvec.receipts import Receipt
+from hushvec.receipts.base import release_sheet
+from hushvec.receipts.training import TrainingReceipt
 from hushvec.release.charging import Budget
 from hushvec.release.vectors import NOTE_EMPIRICAL, charge, plan_release, require_chargeable
 from hushvec.training.gradients import named_arrays, restored, sigma_of
@@ -25,15 +27,10 @@ _MOST_FLOAT16 = 65504.0
 
 @shown
 class UpdateRelease(NamedTuple):
-    """Noisy values and their receipt. `print` shows the receipt in words.
-
-    Args:
-        values: arrays in the structure of the update.
-        receipt: what was done and what it guarantees.
-    """
+    """Noisy values in the structure of the update, and their receipt, which `print` shows in words."""
 
     values: Any
-    receipt: Any
+    receipt: Receipt | TrainingReceipt
 
     def __repr__(self) -> str:
         return f"UpdateRelease({self._size()}, {self.receipt.mechanism}, is_dp_claim={self.receipt.is_dp_claim})"
@@ -43,8 +40,7 @@ class UpdateRelease(NamedTuple):
         return f"{plural(len(parts), 'array')}, {plural(sum(math.prod(part.shape) for part in parts), 'element')}"
 
     def _sheet(self) -> Sheet:
-        receipt: ReceiptFields = self.receipt
-        return release_sheet(self._size(), receipt)
+        return release_sheet(self._size(), self.receipt)
 
 
 def clip_and_noise_update(
@@ -81,8 +77,7 @@ def clip_and_noise_update(
     Raises:
         TypeError: epsilon and noise_multiplier, or neither; what is not an array of floats.
         ValueError: NaN or Inf (the array is named), arrays on several devices, no element at all, an argument out of its range.
-        PrivacyBudgetExhaustedError: not enough of the budget is left. All arguments are checked before the budget is charged, and
-            the budget before anything is drawn.
+        PrivacyBudgetExhaustedError: not enough of the budget is left. It is charged after all checks, before anything is drawn.
 
     Guarantees:
         Any two updates give outputs that (epsilon, delta)-DP says cannot be told apart: replacing one update by any other moves the
@@ -118,8 +113,8 @@ def clip_and_noise_update(
     plan = plan_release(
         rows=1, dimension=int(flat.shape[0]), dtype=dtype_name(flat), delta=delta, clip_norm=clip_norm, generator=generator, **noise
     )
-    notes = (NOTE_UPDATE.format(plural(len(parts), "array")), *((NOTE_ROUNDS.format(count, together, delta),) if count > 1 else ()))
-    receipt = plan.receipt(1, on_device=on_cuda(flat), notes=notes)
+    notes = [NOTE_UPDATE.format(plural(len(parts), "array"))] + [NOTE_ROUNDS.format(count, together, delta)] * (count > 1)
+    receipt = plan.vector_receipt(1, on_device=on_cuda(flat), notes=tuple(notes))
     if epsilon is not None:   # which chose sigma
         receipt = replace(receipt, notes=tuple(note for note in receipt.notes if note != NOTE_EMPIRICAL))
     plan.mechanism.require_release(flat)
