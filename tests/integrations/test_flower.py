@@ -1,7 +1,10 @@
 """Flower: the mod in its own messages and records, and in the chain of a ClientApp."""
 
 import json
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,6 +137,21 @@ def test_replies_that_are_refused_cost_nothing(train, text, tmp_path):
         private(message_of(), context_of(), train)
     with hv.PrivacyBudget.reopen("client", store=store) as ledger:
         assert ledger.consumed() == 0.0
+
+
+@pytest.mark.full
+def test_a_simulation_stops_where_the_ledgers_are_spent(tmp_path):
+    """Flower's own server, strategy and Ray workers: every client sends five updates, each paid for, then errors without content."""
+    pytest.importorskip("ray")
+    program = Path(__file__).with_name("flower_simulation.py")
+    done = subprocess.run([sys.executable, program, tmp_path / "ledger.sqlite"], capture_output=True, text=True, timeout=300)
+    replies = [json.loads(line.removeprefix("reply ")) for line in done.stdout.splitlines() if line.startswith("reply ")]
+    nodes = {node for _, node, _, _ in replies}
+    assert len(nodes) == 4 and len(replies) == 28, done.stderr[-2000:]
+    for node in nodes:
+        sent = [(number, receipt["charge"]["sequence"]) for number, one, receipt, _ in replies if one == node and receipt]
+        assert sent == [(number, number + 1) for number in range(1, 6)]
+    assert not any(content for number, _, _, content in replies if number > 5)
 
 
 def test_terms_are_checked_before_the_first_round():

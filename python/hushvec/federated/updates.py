@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from hushvec._native import _core
-from hushvec._native.arrays import dtype_name, is_torch, library_of, on_cuda, require_array, require_same_kind
+from hushvec._native.arrays import dtype_name, is_torch, library_of, new_array, on_cuda, require_array, require_same_kind
 from hushvec._native.rowwise import first_nonfinite_row, require_finite
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
@@ -22,6 +22,8 @@ from hushvec.training.schedule import StepSchedule
 
 NOTE_UPDATE = "the row is the whole update of one client, clipped by one norm over its {}, in this order"
 NOTE_ROUNDS = "one of {} rounds with this noise, which are ({!r}, {!r})-DP together"
+# Samples that the core draws together. A row of whole groups takes it half the time, and zeros behind a row change no bit of it.
+GROUP = 256
 _MOST_FLOAT16 = 65504.0
 
 
@@ -103,7 +105,8 @@ def clip_and_noise_update(
     count = validate.whole_number("rounds", rounds, at_least=1)
     delta = validate.delta(delta)
     names, parts = named_arrays("update", update)
-    flat = _flat(names, parts)
+    dimension = sum(math.prod(part.shape) for part in parts)
+    flat = _flat(names, parts, -dimension % GROUP)
     if epsilon is not None and noise_multiplier is None and count == 1:
         noise: dict[str, Any] = {"mechanism": "gaussian", "epsilon": epsilon}
         together = validate.positive("epsilon", epsilon)
@@ -111,7 +114,7 @@ def clip_and_noise_update(
         multiplier, together = noise_of_rounds(epsilon, noise_multiplier, delta, count, adjacency="replace-one")
         noise = {"mechanism": "empirical", "epsilon": None, "sigma": sigma_of(multiplier, validate.clip_norm(clip_norm))}
     plan = plan_release(
-        rows=1, dimension=int(flat.shape[0]), dtype=dtype_name(flat), delta=delta, clip_norm=clip_norm, generator=generator, **noise
+        rows=1, dimension=dimension, dtype=dtype_name(flat), delta=delta, clip_norm=clip_norm, generator=generator, **noise
     )
     notes = [NOTE_UPDATE.format(plural(len(parts), "array"))] + [NOTE_ROUNDS.format(count, together, delta)] * (count > 1)
     receipt = plan.vector_receipt(1, on_device=on_cuda(flat), notes=tuple(notes))
@@ -150,8 +153,8 @@ def noise_of_rounds(
     return multiplier, schedule.epsilon(rounds, delta)
 
 
-def _flat(names: list[str], parts: list[Any]) -> Any:
-    """A new run of all elements, of one dtype that holds each of them."""
+def _flat(names: list[str], parts: list[Any], zeros: int) -> Any:
+    """A new run of all elements and so many zeros, of one dtype that holds each of them."""
     runs = [part.reshape(-1) for part in parts]
     for name, run in zip(names, runs):
         require_array(name, run)
@@ -162,8 +165,8 @@ def _flat(names: list[str], parts: list[Any]) -> Any:
     common = dtypes.pop() if len(dtypes) == 1 else "float64" if "float64" in dtypes else "float32"
     library = library_of(runs[0])
     if is_torch(runs[0]):
-        return library.cat([run.to(getattr(library, common)) for run in runs])
-    return library.concatenate([run.astype(common, copy=False) for run in runs])
+        return library.cat([*(run.to(getattr(library, common)) for run in runs), new_array(runs[0], (zeros,), dtype=common).zero_()])
+    return library.concatenate([*(run.astype(common, copy=False) for run in runs), library.zeros(zeros, common)])
 
 
 def _cut(flat: Any, parts: list[Any]) -> list[Any]:
