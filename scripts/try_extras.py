@@ -143,6 +143,9 @@ JOBS = {
     "assert np.array_equal(np.array(noisy.with_format(None)['embedding'][:], 'float32'), noise_batch(rows, job))",
     "jax": examples("integrations.jax"),
     "flower": examples("integrations.flower"),
+    "nvflare": examples("integrations.nvflare")
+    + f"import subprocess, sys; job = {str(ROOT / 'tests/integrations/nvflare_job/job.py')!r}\n"
+    + "subprocess.run([sys.executable, job, '.'], check=True)",
     "faiss": STORE.format(store="hnsw"),
     "lancedb": STORE.format(store="lancedb"),
     "qdrant": STORE.format(store="qdrant"),

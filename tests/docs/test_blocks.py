@@ -8,6 +8,7 @@ from docs.blocks import ROOT, pages, program_of, python_blocks
 NOT_HERE = {
     ("README.md", "add_lora("): "tests/training/test_fine_tuning_examples.py runs it and looks at the receipt",
     ("docs/federated.md", "hushvec.integrations.flower"): "it needs Flower; tests/integrations/test_flower.py runs the same calls",
+    ("docs/federated.md", "hushvec.integrations.nvflare"): "it needs NVFlare; tests/integrations/nvflare_job makes the same calls",
     ("docs/inverters.md", '"jxm/gtr__nq__32"'): "it downloads checkpoints",
     ("docs/inverters.md", '"models/gtr__nq__32"'): "it reads downloaded checkpoints",
     ("docs/performance.md", 'device="cuda"'): "it needs a GPU",

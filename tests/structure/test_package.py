@@ -65,6 +65,7 @@ NEEDS = {
     "haystack.py": {"haystack"},
     "haystack_store.py": {"haystack"},
     "flower.py": {"flwr"},
+    "nvflare.py": {"nvflare"},
     "jax.py": {"jax"},
     "langchain.py": {"langchain_core"},
     "langchain_store.py": {"langchain_core"},

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from hushvec.integrations import langchain_store as langchain_store
     from hushvec.integrations import llama_index as llama_index
     from hushvec.integrations import llama_index_store as llama_index_store
+    from hushvec.integrations import nvflare as nvflare
     from hushvec.integrations import openai as openai
     from hushvec.integrations import presidio as presidio
     from hushvec.integrations import ray as ray
