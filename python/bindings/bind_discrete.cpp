@@ -14,6 +14,7 @@
 #include "discrete/gumbel_bracket.hpp"
 #include "discrete/response_intervals.hpp"
 #include "hushvec/discrete.hpp"
+#include "hushvec/discrete_noise.hpp"
 #include "key_capsule.hpp"
 #include "noise_source.hpp"
 #include "response_law_argument.hpp"
@@ -74,6 +75,23 @@ py::array randomized_response_of(const py::array& codes, std::uint64_t labels, c
                                  py::handle source) {
     return respond_any<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>(
         codes, response_law_argument(labels, law), source);
+}
+
+// ---- discrete noise ----
+
+// out is C-contiguous and writable.
+void fill_discrete_of(py::array out, bool laplacian, double scale, py::handle source) {
+    const DiscreteLaw law = laplacian ? DiscreteLaw::laplacian : DiscreteLaw::gaussian;
+    const auto count = static_cast<std::size_t>(out.size());
+    const WipedStream stream = reserve_from(source);
+    const auto fill = [&]<class Integer>(Integer* samples) {
+        const py::gil_scoped_release unlocked;
+        fill_discrete(stream, law, scale, samples, count);
+    };
+    void* const data = out.mutable_data();
+    if (Array<std::int64_t>::check_(out)) return fill(static_cast<std::int64_t*>(data));
+    if (Array<std::int32_t>::check_(out)) return fill(static_cast<std::int32_t*>(data));
+    throw py::type_error("out must be a C-contiguous array of int64 or int32, got " + dtype_name(out));
 }
 
 // ---- Poisson sampling ----
@@ -178,6 +196,7 @@ Array<double> gumbel_caps(const Array<std::uint32_t>& words) {
 void bind_discrete(py::module_& module) {
     define(module, "response_law", &response_law_of, py::arg("epsilon"), py::arg("labels"));
     define(module, "randomized_response", &randomized_response_of, py::arg("codes"), py::arg("labels"), py::arg("law"), py::arg("source"));
+    define(module, "fill_discrete", &fill_discrete_of, py::arg("out"), py::arg("laplacian"), py::arg("scale"), py::arg("source"));
     define(module, "poisson_sample", &poisson_sample_of, py::arg("count"), py::arg("threshold"), py::arg("source"));
     define(module, "gumbel_top_k", &gumbel_top_k_of, py::arg("scores"), py::arg("picks"), py::arg("epsilon"), py::arg("sensitivity"),
            py::arg("source"), py::arg("bound_factor") = 1.0);

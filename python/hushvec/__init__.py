@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from hushvec.middleware import wrap_classification_model as wrap_classification_model
     from hushvec.middleware import wrap_embedding_model as wrap_embedding_model
     from hushvec.noise import add_noise as add_noise
+    from hushvec.noise import discrete_gaussian as discrete_gaussian
+    from hushvec.noise import discrete_laplacian as discrete_laplacian
     from hushvec.noise import gaussian_noise as gaussian_noise
     from hushvec.noise import l2_laplace_noise as l2_laplace_noise
     from hushvec.noise import laplacian_noise as laplacian_noise
@@ -103,6 +105,8 @@ __getattr__, __dir__ = at_first_use(
         "clip": "noise.fills",
         "clip_and_noise": "noise.fills",
         "compose_embedding_middleware": "middleware",
+        "discrete_gaussian": "noise",
+        "discrete_laplacian": "noise",
         "dp_classification_middleware": "middleware",
         "dp_embedding_middleware": "middleware",
         "gaussian_delta": "noise.calibration",

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "hushvec/discrete.hpp"
-#include "noise/fixed_point.hpp"
+#include "noise/exp_fixed_point.hpp"
 #include "noise/float64_functions.hpp"
 
 namespace hushvec {
@@ -23,28 +23,12 @@ constexpr double kNoLargerEpsilonMatters = 45.0;
 constexpr int kHalvings = 6;                     // e^-epsilon = (e^-r)^64 with r = epsilon / 64 < 0.71
 constexpr std::size_t kFirstFractionLimbs = 6;   // F = 192 bits behind the point
 constexpr std::size_t kLastFractionLimbs = 96;   // F = 3072: holds the smallest double exactly, with room
-constexpr int kExpErrorBits = 23;
 
-// e^-epsilon for 0 < epsilon < 45, off by less than 2^23 ulps of 2^-F for 192 <= F < 2^13.
-//
-// r is epsilon / 64 < 0.71 to 2 ulps: one from the conversion, one from the division. The terms are t_0 = 1, t_i = -t_{i-1} r / i,
-// |t_i| <= 1. Error of t_i: (2 |t_{i-1}| + 0.71 error + 1 (product)) / i + 1 (division) <= 4 ulps. There are N <= 2 F + 1 terms before
-// one truncates to 0, as 0.71^(2F) < 2^-F; it and what follows are below 4 / (1 - 0.71 / 2) < 7 ulps.
-// Sum: 4 N + 7 <= 9 F. A squaring of a value <= 1 makes an error d at most 2 d + 2; six of them 64 * 9 F + 126 < 577 F < 2^23.
+// e^-epsilon for 0 < epsilon < 45: r = epsilon / 64 < 0.71 to 2 ulps, one from the conversion, one from the division.
 Number exp_of_minus(double epsilon, std::size_t fraction_limbs) {
     Number r = Number::truncated(fraction_limbs, epsilon);
     r /= 1U << kHalvings;
-    Number sum(fraction_limbs, 1);
-    Number term(fraction_limbs, 1);
-    for (std::uint32_t i = 1;; ++i) {
-        term = term * r;
-        term.negate();
-        term /= i;
-        if (term.is_zero()) break;
-        sum += term;
-    }
-    for (int i = 0; i < kHalvings; ++i) sum = sum * sum;
-    return sum;
+    return exp_of_minus(r, kHalvings);
 }
 
 // floor(2^64 q(x)), q(x) less than one ulp too small by the division. q < 1/2, so 2^64 q fits.
@@ -64,7 +48,7 @@ std::uint64_t share_of_another_label(double epsilon, std::uint64_t labels) {
     for (std::size_t limbs = kFirstFractionLimbs;; limbs *= 2) {
         Number low = exp_of_minus(epsilon, limbs);
         Number high = low;
-        const Number error = Number::upper_power_of_two(limbs, kExpErrorBits - low.fraction_bits());
+        const Number error = Number::upper_power_of_two(limbs, kExpErrorBits + kHalvings - low.fraction_bits());
         low -= error;
         high += error;
         const std::uint64_t floor_of_high = scaled_quotient(high, labels, true);

@@ -40,19 +40,6 @@ void derive(const AesKey* keys, std::size_t count, std::uint64_t nonce, std::uin
     explicit_bzero(derived, sizeof derived);
 }
 
-// `count` blocks of counter mode, from block number `first`, which lie in one segment.
-void counter_blocks(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t first, std::size_t count, AesBlock* out) {
-    for (std::size_t i = 0; i < count; ++i) out[i] = aes_counter_block(domain_id, first + i);
-    const std::uint64_t segment = first >> stream.segment_bits;
-    RoundKeySlot later;
-    const AesRoundKeys* round_keys = stream.round_keys;
-    if (segment != 0) {
-        derive_round_keys(stream, segment, later.taken());
-        round_keys = &later.taken();
-    }
-    active_aes().encrypt(*round_keys, out, count, out);
-}
-
 }  // namespace
 
 void derive_round_keys(const KeyStream& stream, std::uint64_t segment, AesRoundKeys& round_keys) {
@@ -96,11 +83,18 @@ void AesWords::groups(std::uint64_t first, std::size_t count, std::uint32_t* wor
     }
 }
 
+Block AesWords::block(std::uint64_t index) {
+    const std::uint64_t first = index * kBlocksOfUnit;
+    if (const std::uint64_t segment = first >> stream_.segment_bits; segment != segment_) enter(segment);
+    AesBlock blocks[kBlocksOfUnit];
+    for (std::size_t i = 0; i < kBlocksOfUnit; ++i) blocks[i] = aes_counter_block(domain_, first + i);
+    active_aes().encrypt(*round_keys_, blocks, kBlocksOfUnit, blocks);
+    return std::bit_cast<Block>(blocks);
+}
+
 Block stream_block(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t index) {
     if (stream.cipher != Cipher::aes256) return chacha_block(stream, block_counter(domain_id, index));
-    AesBlock blocks[kBlocksOfUnit];
-    counter_blocks(stream, domain_id, index * kBlocksOfUnit, kBlocksOfUnit, blocks);
-    return std::bit_cast<Block>(blocks);
+    return AesWords(stream, domain_id).block(index);
 }
 
 Block lane_block(const KeyStream& stream, std::uint64_t domain_id, std::uint64_t lane) {

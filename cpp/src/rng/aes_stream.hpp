@@ -25,6 +25,9 @@ public:
 
     void groups(std::uint64_t first, std::size_t count, std::uint32_t* words);
 
+    // stream_block() of the same stream and domain, faster where consecutive blocks are of one segment.
+    Block block(std::uint64_t index);
+
 private:
     void enter(std::uint64_t segment);
 

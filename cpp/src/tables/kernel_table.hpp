@@ -4,6 +4,7 @@
 #include "clip/clipped_sum_kernels.hpp"
 #include "clip/row_kernels.hpp"
 #include "collect/bit_rows.hpp"
+#include "discrete/place_words.hpp"
 #include "dispatch/kernels.hpp"
 #include "noise/convert_kernels.hpp"
 #include "noise/error_bounds.hpp"
@@ -64,6 +65,7 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .inner_products = inner_products<V, float>,
         .inner_products_f64 = inner_products<V, double>,
         .row_keys = row_keys<V>,
+        .place_words = place_words<V>,
         .add_bit_rows = add_bit_rows<V>,
         .widen_float16 = widen_float16<V>,
         .narrow_float16 = narrow_float16<V>,

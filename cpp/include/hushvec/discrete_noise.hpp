@@ -1,0 +1,33 @@
+// Whole numbers with the exact law of the discrete Gaussian or the discrete Laplacian.
+//
+// docs/format.md section 15 is the specification of the bits, docs/proofs/discrete.md the proof of the law.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hushvec/keystream.hpp"
+
+namespace hushvec {
+
+// The probability of k is proportional to exp(-k^2 / (2 scale^2)) or exp(-|k| / scale).
+enum class DiscreteLaw {
+    gaussian,
+    laplacian,
+};
+
+inline constexpr double kSmallestDiscreteScale = 0x1p-6;
+inline constexpr double kLargestDiscreteScale = 0x1p40;
+
+// Up to here |k| > 2^31 - 1 has a probability below 2^-120.
+inline constexpr double largest_int32_scale(DiscreteLaw law) { return law == DiscreteLaw::gaussian ? 0x1p27 : 0x1p24; }
+
+inline constexpr std::size_t kMostDiscreteSamples = std::size_t{1} << 40;
+
+// Fills out with independent samples. Integer is std::int64_t or std::int32_t; the latter saturates at +-(2^31 - 1).
+// Throws std::invalid_argument unless scale is in [kSmallestDiscreteScale, kLargestDiscreteScale], for std::int32_t at most
+// largest_int32_scale(law), and count <= kMostDiscreteSamples.
+template <class Integer>
+void fill_discrete(const KeyStream& stream, DiscreteLaw law, double scale, Integer* out, std::size_t count);
+
+}  // namespace hushvec
