@@ -13,6 +13,8 @@
 #include "bindings.hpp"
 #include "discrete/gumbel_bracket.hpp"
 #include "discrete/response_intervals.hpp"
+#include "discrete/staircase.hpp"
+#include "dispatch/dispatch.hpp"
 #include "hushvec/discrete.hpp"
 #include "hushvec/discrete_noise.hpp"
 #include "key_capsule.hpp"
@@ -79,9 +81,11 @@ py::array randomized_response_of(const py::array& codes, std::uint64_t labels, c
 
 // ---- discrete noise ----
 
+DiscreteLaw discrete_law(bool laplacian) { return laplacian ? DiscreteLaw::laplacian : DiscreteLaw::gaussian; }
+
 // out is C-contiguous and writable.
 void fill_discrete_of(py::array out, bool laplacian, double scale, py::handle source) {
-    const DiscreteLaw law = laplacian ? DiscreteLaw::laplacian : DiscreteLaw::gaussian;
+    const DiscreteLaw law = discrete_law(laplacian);
     const auto count = static_cast<std::size_t>(out.size());
     const WipedStream stream = reserve_from(source);
     const auto fill = [&]<class Integer>(Integer* samples) {
@@ -191,6 +195,34 @@ Array<double> gumbel_caps(const Array<std::uint32_t>& words) {
     return caps;
 }
 
+// Sample i from words[i] and lows[i]; a multiple of 16 of them. `exactly`: those that a backend leaves open are compared in fixed point.
+Array<std::int64_t> discrete_of_words(const std::string& backend, bool laplacian, double scale, py::handle source, const Array<std::uint32_t>& words,
+                                      const Array<std::uint32_t>& lows, bool exactly) {
+    const Staircase stairs(discrete_law(laplacian), scale);
+    const WipedStream stream = reserve_from(source);
+    LoneBlocks attempts(stream, domain::kDiscreteAttempts);
+    const auto count = static_cast<std::size_t>(words.size());
+    std::vector<std::uint32_t> cells(count), open(count);
+    open.resize(kernels_by_name(backend).place_words(stairs.guide, words.data(), count, cells.data(), open.data()));
+    Array<std::int64_t> out(words.size());
+    std::int64_t* k = out.mutable_data();
+    for (std::size_t i = 0; i < count; ++i) k[i] = stairs.integer_of(cells[i], lows.data()[i]);
+    for (const std::uint32_t i : open) k[i] = settle_discrete(attempts, stairs, i, words.data()[i], lows.data()[i], exactly);
+    return out;
+}
+
+// The bracket of w(k) in float64.
+py::tuple decay_brackets(bool laplacian, double scale, const Array<std::int64_t>& integers) {
+    const Decay decay(discrete_law(laplacian), scale);
+    Array<double> low(integers.size()), high(integers.size());
+    for (py::ssize_t i = 0; i < integers.size(); ++i) {
+        const RealBracket bracket = decay.times(1.0, integers.data()[i]);
+        low.mutable_data()[i] = bracket.low;
+        high.mutable_data()[i] = bracket.high;
+    }
+    return py::make_tuple(low, high);
+}
+
 }  // namespace
 
 void bind_discrete(py::module_& module) {
@@ -205,6 +237,9 @@ void bind_discrete(py::module_& module) {
 
     py::module_ testing = module.def_submodule("_testing");
     define(testing, "response_intervals", &response_intervals, py::arg("epsilon"), py::arg("labels"), py::arg("uniforms"));
+    define(testing, "discrete_of_words", &discrete_of_words, py::arg("backend"), py::arg("laplacian"), py::arg("scale"), py::arg("source"),
+           py::arg("words"), py::arg("lows"), py::arg("exactly") = false);
+    define(testing, "decay_brackets", &decay_brackets, py::arg("laplacian"), py::arg("scale"), py::arg("integers"));
     define(testing, "gumbel_brackets", &gumbel_brackets, py::arg("prefixes"));
     define(testing, "gumbel_caps", &gumbel_caps, py::arg("words"));
 }

@@ -13,7 +13,7 @@ namespace {
 // which needs more, for the time it takes to make them.
 constexpr int coarse_bits(DiscreteLaw law) { return law == DiscreteLaw::gaussian ? 7 : 6; }
 
-constexpr int kMostCellBits = 13;   // a cell has 1600 squares or more at its highest
+constexpr int kMostCellBits = 13;   // a cell has 800 squares or more at its highest
 constexpr int kWeightBits = 24;     // weights are added up in units of 2^-24
 constexpr std::uint32_t kTailWords = std::uint32_t{1} << 16;
 
@@ -60,13 +60,13 @@ enum class Answer { accept, reject, compare };
 
 class Attempt {
 public:
-    Attempt(const Staircase& stairs, AttemptWords& words) : stairs_(stairs), words_(words) {}
+    Attempt(const Staircase& stairs, AttemptWords& words, bool exactly) : stairs_(stairs), words_(words), exactly_(exactly) {}
 
     std::int64_t k() const { return at_.k; }
 
     bool accepts(std::uint32_t word, std::uint32_t low) {
         const Answer answer = propose(word, low);
-        return answer == Answer::compare ? below() : answer == Answer::accept;
+        return answer == Answer::compare ? (exactly_ ? below_exactly() : below()) : answer == Answer::accept;
     }
 
 private:
@@ -136,6 +136,7 @@ private:
 
     const Staircase& stairs_;
     AttemptWords& words_;
+    bool exactly_;
     Proposal at_{0, 0, 0};
 };
 
@@ -206,10 +207,11 @@ std::uint32_t Staircase::find(std::uint32_t word) const {
     return place;
 }
 
-std::int64_t settle_discrete(LoneBlocks& attempts, const Staircase& stairs, std::uint64_t sample, std::uint32_t word, std::uint32_t low) {
+std::int64_t settle_discrete(LoneBlocks& attempts, const Staircase& stairs, std::uint64_t sample, std::uint32_t word, std::uint32_t low,
+                             bool exactly) {
     for (std::uint64_t number = 0;; ++number) {
         AttemptWords words(attempts, sample, number);
-        Attempt attempt(stairs, words);
+        Attempt attempt(stairs, words, exactly);
         if (attempt.accepts(word, low) || number + 1 == kAttempts) return attempt.k();
         word = words.word(0, 0);
         low = words.word(0, 1);

@@ -59,8 +59,9 @@ private:
     std::vector<std::uint16_t> open_guide_;   // find() of first_open_, and of every word 2^open_shift_ further
 };
 
-// Sample `sample` of a call from its word and, where low_bits > 0, its low word, with further attempts where they are rejected.
+// Sample `sample` of a call from its word and, where low_bits > 0, its low word, with further attempts where they are rejected. The tests
+// ask for fixed point at once.
 HUSHVEC_COLD std::int64_t settle_discrete(LoneBlocks& attempts, const Staircase& stairs, std::uint64_t sample, std::uint32_t word,
-                                          std::uint32_t low);
+                                          std::uint32_t low, bool exactly = false);
 
 }  // namespace hushvec

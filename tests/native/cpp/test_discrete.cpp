@@ -13,7 +13,11 @@
 #include "check.hpp"
 #include "discrete/gumbel_bracket.hpp"
 #include "discrete/response_intervals.hpp"
+#include "discrete/staircase.hpp"
+#include "dispatch/dispatch.hpp"
 #include "hushvec/discrete.hpp"
+#include "hushvec/discrete_noise.hpp"
+#include "hushvec/dispatch.hpp"
 #include "hushvec/threads.hpp"
 #include "parallel/threads.hpp"
 #include "test_stream.hpp"
@@ -252,6 +256,65 @@ void bad_selections_are_refused() {
     }
 }
 
+// ---- discrete noise ----
+
+constexpr DiscreteLaw kDiscreteLaws[] = {DiscreteLaw::gaussian, DiscreteLaw::laplacian};
+
+// The guide and one comparison say what a search says, on every backend, for words around every bound.
+void guides_agree_with_the_bounds() {
+    for (const DiscreteLaw law : kDiscreteLaws) {
+        for (const double scale : {0x1p-6, 0.3, 4.0, 300.1, 3.2e5, 0x1.1p21, 0x1p40}) {
+            const Staircase stairs(law, scale);
+            std::vector<std::uint32_t> words = {0, ~std::uint32_t{0}};
+            for (const std::uint32_t bound : stairs.bounds) words.insert(words.end(), {bound - 1, bound, bound + 1});
+            while (words.size() % 16 != 0) words.push_back(0);
+            bool same = std::is_sorted(stairs.bounds.begin(), stairs.bounds.end());
+            for (const std::string& backend : available_backends()) {
+                std::vector<std::uint32_t> cells(words.size()), open(words.size());
+                open.resize(kernels_by_name(backend).place_words(stairs.guide, words.data(), words.size(), cells.data(), open.data()));
+                for (std::size_t i = 0; i < words.size(); ++i) {
+                    const auto place = static_cast<std::uint32_t>(
+                        std::upper_bound(stairs.bounds.begin(), stairs.bounds.end(), words[i]) - stairs.bounds.begin() - 1);
+                    same &= stairs.find(words[i]) == place;
+                    if (std::binary_search(open.begin(), open.end(), static_cast<std::uint32_t>(i))) continue;
+                    const std::uint32_t cell = words[i] & ((std::uint32_t{1} << stairs.cell_bits) - 1);
+                    same &= place < stairs.steps() &&
+                            stairs.integer_of(cells[i], 0) == stairs.first_of(place) + (std::int64_t{cell} << stairs.low_bits);
+                }
+            }
+            check(same, "guide of scale " + std::to_string(scale));
+        }
+    }
+}
+
+void discrete_noise_does_not_depend_on_type_or_threads() {
+    const KeyStream stream = test_stream();
+    constexpr std::size_t kCount = 700'001;
+    for (const DiscreteLaw law : kDiscreteLaws) {
+        std::vector<std::int64_t> one(kCount), many(kCount);
+        std::vector<std::int32_t> narrow(kCount);
+        set_num_threads(1);
+        fill_discrete(stream, law, 3.2e5, one.data(), kCount);
+        set_num_threads(3);
+        fill_discrete(stream, law, 3.2e5, many.data(), kCount);
+        fill_discrete(stream, law, 3.2e5, narrow.data(), kCount);
+        set_num_threads(0);
+        check(one == many, "threads");
+        check(std::equal(one.begin(), one.end(), narrow.begin()), "int32");
+    }
+}
+
+void bad_scales_are_refused() {
+    const KeyStream stream = test_stream();
+    std::int64_t wide = 0;
+    std::int32_t narrow = 0;
+    for (const double scale : {0.0, 0x1p-7, 0x1.1p40, std::numeric_limits<double>::quiet_NaN()}) {
+        check(refuses([&] { fill_discrete(stream, DiscreteLaw::gaussian, scale, &wide, 1); }), "a scale out of range");
+    }
+    check(refuses([&] { fill_discrete(stream, DiscreteLaw::gaussian, 0x1.1p27, &narrow, 1); }), "sigma for int32");
+    check(refuses([&] { fill_discrete(stream, DiscreteLaw::laplacian, 0x1.1p24, &narrow, 1); }), "scale for int32");
+}
+
 }  // namespace
 
 int main() {
@@ -265,5 +328,8 @@ int main() {
     near_ties_are_left_open();
     overflowing_rows_are_left_open();
     bad_selections_are_refused();
+    guides_agree_with_the_bounds();
+    discrete_noise_does_not_depend_on_type_or_threads();
+    bad_scales_are_refused();
     return hushvec::test::summary();
 }
