@@ -203,7 +203,8 @@ Array<std::int64_t> discrete_of_words(const std::string& backend, bool laplacian
     LoneBlocks attempts(stream, domain::kDiscreteAttempts);
     const auto count = static_cast<std::size_t>(words.size());
     std::vector<std::uint32_t> cells(count), open(count);
-    open.resize(kernels_by_name(backend).place_words(stairs.guide, words.data(), count, cells.data(), open.data()));
+    look_up(stairs.guide, words.data(), count, cells.data());
+    open.resize(kernels_by_name(backend).place_words(stairs.cell_bits, words.data(), count, cells.data(), open.data()));
     Array<std::int64_t> out(words.size());
     std::int64_t* k = out.mutable_data();
     for (std::size_t i = 0; i < count; ++i) k[i] = stairs.integer_of(cells[i], lows.data()[i]);

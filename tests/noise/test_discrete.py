@@ -1,4 +1,4 @@
-"""Arguments of discrete noise, and what its samples do not depend on. Their values are held to the reference in tests/evidence/exact."""
+"""Arguments of discrete noise, and what its samples do not depend on. Their values are checked in tests/evidence/exact."""
 
 import hashlib
 import sys

@@ -63,7 +63,8 @@ private:
         if (stairs_.low_bits > 0) active_kernels().keystream(stream_, domain::kDiscreteLow, first_group, groups, low_);
         const std::size_t begin = first_group * kGroupSamples;
         const std::size_t here = std::min(count_ - begin, groups * kGroupSamples);
-        const std::size_t open = active_kernels().place_words(stairs_.guide, words_, groups * kGroupSamples, cells_, open_);
+        look_up(stairs_.guide, words_, groups * kGroupSamples, cells_);
+        const std::size_t open = active_kernels().place_words(stairs_.cell_bits, words_, groups * kGroupSamples, cells_, open_);
         if (stairs_.low_bits > 0) {
             for (std::size_t i = 0; i < here; ++i) out_[begin + i] = static_cast<Integer>(stairs_.integer_of(cells_[i], low_[i]));
         } else {

@@ -16,26 +16,35 @@ inline constexpr std::uint32_t kWithin = (std::uint32_t{1} << kWithinBits) - 1;
 // Steps are numbered from the middle outwards: 0, -1, 1, -2, 2, ... from 0.
 //
 // Words by their top bits. An entry has, at its top, the step of the first of them, and below it the last one of that step; the others are
-// of the next step. kOpen: it is not so.
+// of the next step. kOpen: it is not so. The lowest bits of a word are the number of its cell within the step.
 struct WordGuide {
     static constexpr std::uint32_t kOpen = ~std::uint32_t{0} >> kWithinBits << kWithinBits;
     alignas(64) std::uint32_t entry[std::size_t{1} << kGuideBits];
-    std::uint32_t cell_bits;   // the lowest bits of a word are the number of its cell within the step
 };
 
-// The cells of the words, in two's complement. Returns how many words are open, and lists their places. `count` is a multiple of V::lanes.
+// The entry of each word. One by one, which the empty statement keeps compilers to: AVX2 takes longer to gather them.
+inline void look_up(const WordGuide& guide, const std::uint32_t* words, std::size_t count, std::uint32_t* entries) {
+    for (std::size_t i = 0; i < count; ++i) {
+        std::uint32_t word = words[i];
+        asm("" : "+r"(word));
+        entries[i] = guide.entry[word >> kWithinBits];
+    }
+}
+
+// Entries become the cells of the words, in two's complement. Returns how many words are open, and lists their places. `count` is a multiple
+// of V::lanes.
 template <class V>
-std::size_t place_words(const WordGuide& guide, const std::uint32_t* words, std::size_t count, std::uint32_t* cells, std::uint32_t* open) {
+std::size_t place_words(int bits_of_cell, const std::uint32_t* words, std::size_t count, std::uint32_t* entries, std::uint32_t* open) {
     const auto within = V::set(kWithin), open_entry = V::set(WordGuide::kOpen - 1), one = V::set(std::uint32_t{1}), zero = V::set(std::uint32_t{0});
-    const auto cell_bits = V::set(guide.cell_bits), cell = V::set((std::uint32_t{1} << guide.cell_bits) - 1);
+    const auto cell_bits = V::set(static_cast<std::uint32_t>(bits_of_cell)), cell = V::set((std::uint32_t{1} << bits_of_cell) - 1);
     std::size_t listed = 0;
     for (std::size_t i = 0; i < count; i += V::lanes) {
         const auto word = V::load(words + i);
-        const auto entry = V::gather(guide.entry, V::template shift_right<kWithinBits>(word));
+        const auto entry = V::load(entries + i);
         const auto beyond = V::template shift_right<31>(V::sub(V::bit_and(entry, within), V::bit_and(word, within)));   // 1 if negative
         const auto step = V::add(V::template shift_right<kWithinBits>(entry), beyond);
         const auto place = V::bit_xor(V::template shift_right<1>(step), V::sub(zero, V::bit_and(step, one)));
-        V::store(cells + i, V::add(V::shift_left(place, cell_bits), V::bit_and(word, cell)));
+        V::store(entries + i, V::add(V::shift_left(place, cell_bits), V::bit_and(word, cell)));
         const auto is_open = V::greater(entry, open_entry);
         if (V::any(is_open)) [[unlikely]] {
             for (std::uint32_t lanes = V::bits(is_open); lanes != 0; lanes &= lanes - 1) {

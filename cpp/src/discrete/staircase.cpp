@@ -56,7 +56,11 @@ struct Proposal {
     int shift;
 };
 
-enum class Answer { accept, reject, compare };
+enum class Answer {
+    accept,
+    reject,
+    compare,
+};
 
 class Attempt {
 public:
@@ -178,7 +182,6 @@ Staircase::Staircase(DiscreteLaw law, double scale) : decay(law, scale) {
 
 void Staircase::make_guides() {
     const std::uint32_t count = steps();
-    guide.cell_bits = static_cast<std::uint32_t>(cell_bits);
     first_open_ = WordGuide::kOpen;   // words of the rest are open
     std::uint32_t step = 0;
     for (std::uint32_t top = 0; top < (std::uint32_t{1} << kGuideBits); ++top) {

@@ -47,9 +47,6 @@ struct RowKeyRun {
 struct RowsToAdd;
 enum class Put;
 
-// discrete/place_words.hpp
-struct WordGuide;
-
 // privunit/row_round.hpp
 struct PrivUnitRun;
 struct DirectionProducts;
@@ -111,7 +108,7 @@ struct Kernels {
     void (*row_keys)(const RowKeyRun&);
 
     // discrete noise: discrete/place_words.hpp
-    std::size_t (*place_words)(const WordGuide&, const std::uint32_t* words, std::size_t count, std::uint32_t* cells, std::uint32_t* open);
+    std::size_t (*place_words)(int bits_of_cell, const std::uint32_t* words, std::size_t count, std::uint32_t* entries, std::uint32_t* open);
 
     // counts of ones: collect/bit_rows.hpp
     void (*add_bit_rows)(const std::uint32_t* const* rows, std::size_t chunks, std::size_t bytes_ahead, std::uint32_t* planes);

@@ -21,9 +21,6 @@ struct Avx2 {
 
     static U32 set(std::uint32_t x) { return _mm256_set1_epi32(static_cast<int>(x)); }
     static F32 set(float x) { return _mm256_set1_ps(x); }
-    static U32 gather(const std::uint32_t* table, U32 index) {
-        return _mm256_i32gather_epi32(reinterpret_cast<const int*>(table), index, 4);
-    }
     static U32 count_up() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
 
     static U32 add(U32 a, U32 b) { return _mm256_add_epi32(a, b); }

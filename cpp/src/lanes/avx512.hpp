@@ -21,7 +21,6 @@ struct Avx512 {
 
     static U32 set(std::uint32_t x) { return _mm512_set1_epi32(static_cast<int>(x)); }
     static F32 set(float x) { return _mm512_set1_ps(x); }
-    static U32 gather(const std::uint32_t* table, U32 index) { return _mm512_i32gather_epi32(index, table, 4); }
     static U32 count_up() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
 
     static U32 add(U32 a, U32 b) { return _mm512_add_epi32(a, b); }

@@ -21,9 +21,6 @@ struct Neon {
 
     static U32 set(std::uint32_t x) { return vdupq_n_u32(x); }
     static F32 set(float x) { return vdupq_n_f32(x); }
-    static U32 gather(const std::uint32_t* table, U32 index) {
-        return U32{table[index[0]], table[index[1]], table[index[2]], table[index[3]]};
-    }
     static U32 count_up() { return U32{0, 1, 2, 3}; }
 
     static U32 add(U32 a, U32 b) { return vaddq_u32(a, b); }

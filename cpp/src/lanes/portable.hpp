@@ -30,9 +30,6 @@ struct Portable {
 
     static HUSHVEC_INLINE U32 set(std::uint32_t x) { return U32{x, x, x, x}; }
     static HUSHVEC_INLINE F32 set(float x) { return F32{x, x, x, x}; }
-    static HUSHVEC_INLINE U32 gather(const std::uint32_t* table, U32 index) {
-        return U32{table[index[0]], table[index[1]], table[index[2]], table[index[3]]};
-    }
     static HUSHVEC_INLINE U32 count_up() { return U32{0, 1, 2, 3}; }
 
     static HUSHVEC_INLINE U32 add(U32 a, U32 b) { return a + b; }

@@ -1,8 +1,8 @@
 """Discrete noise follows its law: chi-square against exact probabilities, alpha = 1e-6 a test.
 
-n = 10^7 samples (10^6 by default). Weights are computed to 40 digits and normalized by their sum over all integers of weight 1e-60 or
-more. Cells of less than 25 expected samples are joined. Beyond the steps (5 sigmas, 13 scales), which no such n reaches, samples are made from words
-of the tail alone and held against the law given that they lie there: n = 65,536 words.
+n = 10^7 samples (10^6 by default). Weights are computed to 40 digits and normalized by their sum over all integers of weight 1e-60
+or more. Cells of less than 25 expected samples are joined. Beyond the steps (5 sigmas, 13 scales), which few samples reach, samples
+are made from words of the tail alone, n = 65,536 of them, and held against the law given that they lie there.
 """
 
 import math
@@ -83,8 +83,7 @@ def test_small_scales_give_zeros(law, scale):
 @pytest.mark.parametrize("scale", (3.2e5, 2.0**30 * 1.3, 2.0**40))
 @pytest.mark.parametrize("law", LAWS)
 def test_large_scales(law, scale):
-    """The cumulative distribution at the cell's ends is that of the continuous law at k +- 1/2 up to 1 / (12 scale^2) or so; low bits are
-    uniform. Kolmogorov-Smirnov, and chi-square on k mod 64."""
+    """k / scale has the continuous law, but for steps of 1 / scale; low bits are uniform. Kolmogorov-Smirnov, and chi-square on k mod 64."""
     samples = drawn(law, scale)
     continuous = stats.norm.cdf if law == "gaussian" else stats.laplace.cdf
     assert stats.kstest(samples / scale, continuous).pvalue > ALPHA
@@ -97,7 +96,8 @@ def test_beyond_the_steps(law, scale, hooks):
     reference = discrete.Law(law, scale)
     end = reference.h << reference.b
     words = np.arange(reference.ends[-2], reference.ends[-1], dtype=np.uint32)
-    samples = hooks.discrete_of_words("portable", law == "laplacian", scale, hv.Generator.unsafe_seeded(302), words, np.zeros_like(words))
+    source = hv.Generator.unsafe_seeded(302)
+    samples = hooks.discrete_of_words("portable", law == "laplacian", scale, source, words, np.zeros_like(words))
     beyond = samples[(samples >= end) | (samples < -end)]
     assert beyond.size > 2000
     cells = 40
@@ -122,7 +122,7 @@ def discrete_tail(law, scale, end, width, cells):
 
 
 def test_wrong_laws_are_rejected():
-    """One per cent of the scale; rounded normals, which is what leaving rejections out would give; 0 for both signs; envelopes alone."""
+    """One per cent of the scale; 0 counted for both signs; normals rounded, which other samplers start from; envelopes alone."""
     rng = np.random.default_rng(303)
     count = 1_000_000
     for law in LAWS:

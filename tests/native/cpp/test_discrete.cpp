@@ -271,7 +271,8 @@ void guides_agree_with_the_bounds() {
             bool same = std::is_sorted(stairs.bounds.begin(), stairs.bounds.end());
             for (const std::string& backend : available_backends()) {
                 std::vector<std::uint32_t> cells(words.size()), open(words.size());
-                open.resize(kernels_by_name(backend).place_words(stairs.guide, words.data(), words.size(), cells.data(), open.data()));
+                look_up(stairs.guide, words.data(), words.size(), cells.data());
+                open.resize(kernels_by_name(backend).place_words(stairs.cell_bits, words.data(), words.size(), cells.data(), open.data()));
                 for (std::size_t i = 0; i < words.size(); ++i) {
                     const auto place = static_cast<std::uint32_t>(
                         std::upper_bound(stairs.bounds.begin(), stairs.bounds.end(), words[i]) - stairs.bounds.begin() - 1);
