@@ -17,8 +17,9 @@ constexpr int kMostCellBits = 13;   // a cell has 800 squares or more at its hig
 constexpr int kWeightBits = 24;     // weights are added up in units of 2^-24
 constexpr std::uint32_t kTailWords = std::uint32_t{1} << 16;
 
-// What a further draw of a sample reads: docs/format.md section 15.
+// What a further draw of a sample reads: docs/format.md section 15. The first attempts at 2^14 samples are in one segment of AES-256.
 constexpr std::uint64_t kAttempts = std::uint64_t{1} << 12;
+constexpr std::uint64_t kSamplesOfAttempt = std::uint64_t{1} << 14;
 constexpr std::uint64_t kBlocksOfAttempt = 4;
 constexpr std::size_t kHeightWords[] = {12, 28, 44};
 
@@ -30,7 +31,7 @@ std::uint32_t sum_of_weights(const Decay& decay, std::int64_t k) {
 class AttemptWords {
 public:
     AttemptWords(LoneBlocks& attempts, std::uint64_t sample, std::uint64_t attempt)
-        : attempts_(attempts), first_((attempt * kMostDiscreteSamples + sample) * kBlocksOfAttempt) {}
+        : attempts_(attempts), first_(((sample / kSamplesOfAttempt * kAttempts + attempt) * kSamplesOfAttempt + sample % kSamplesOfAttempt) * kBlocksOfAttempt) {}
 
     std::uint32_t word(std::size_t block, std::size_t i) {
         if (!held_[block]) blocks_[block] = attempts_(first_ + block);

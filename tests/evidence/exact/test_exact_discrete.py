@@ -36,6 +36,15 @@ def test_samples_are_those_of_the_format(law, cipher):
     np.testing.assert_array_equal(got, discrete.samples(law, *key_of(cipher), 0, groups))
 
 
+@pytest.mark.parametrize("cipher", CIPHERS)
+def test_samples_of_a_long_call(cipher):
+    """Around numbers 2^14 and 2^20, where further attempts come from other blocks and keys."""
+    law = discrete.Law("laplacian", 3.2e5)
+    got = hv.discrete_laplacian(4100 * chacha.GROUP, 3.2e5, generator=generator(cipher)).reshape(4100, chacha.GROUP)
+    for group in (62, 4094):
+        np.testing.assert_array_equal(got[group : group + 6].ravel(), discrete.samples(law, *key_of(cipher), group, 6))
+
+
 def edge_words(law, rng):
     """At the ends of the steps, in the upper squares, in those of them that the curve crosses, in the tail and in what is left."""
     ends = np.array([0, *law.ends, 2**32])

@@ -70,7 +70,7 @@ class Draws:
     """The blocks of one attempt at a sample."""
 
     def __init__(self, key, nonce, rounds, sample, attempt):
-        self.first = ((attempt << 40) + sample) << 2
+        self.first = (((sample >> 14 << 12) + attempt << 14) + sample % 2**14) << 2
         self.block = cache(lambda i: stream.lone_blocks(key, nonce, rounds, ATTEMPTS, [self.first + i])[0].tolist())
 
     def height(self, bits):

@@ -83,7 +83,7 @@ def test_small_scales_give_zeros(law, scale):
 @pytest.mark.parametrize("scale", (3.2e5, 2.0**30 * 1.3, 2.0**40))
 @pytest.mark.parametrize("law", LAWS)
 def test_large_scales(law, scale):
-    """k / scale has the continuous law, but for steps of 1 / scale; low bits are uniform. Kolmogorov-Smirnov, and chi-square on k mod 64."""
+    """k / scale has the continuous law, but for steps of 1 / scale (Kolmogorov-Smirnov); low bits are uniform (chi-square)."""
     samples = drawn(law, scale)
     continuous = stats.norm.cdf if law == "gaussian" else stats.laplace.cdf
     assert stats.kstest(samples / scale, continuous).pvalue > ALPHA
