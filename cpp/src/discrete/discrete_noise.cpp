@@ -1,5 +1,6 @@
 // Discrete noise: one word a sample says nearly always what it is.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <optional>
