@@ -50,7 +50,7 @@ private:
     std::array<Block, kBlocksOfAttempt> blocks_;
 };
 
-// Accepted if square + the height within it < C 2^shift w(k). A square of 0 with no shift is accepted if the height is.
+// Accepted if square + the height within it < C 2^shift w(k).
 struct Proposal {
     std::int64_t k;
     std::uint32_t square;
