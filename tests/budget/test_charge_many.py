@@ -337,7 +337,7 @@ from hushvec.budget import PrivacyBudget, durable
 from hushvec.errors import PrivacyBudgetExhaustedError
 store, prefix, mutant = sys.argv[1:]
 PEOPLE, PROCESSES = 6, 4
-keys = [f"{prefix}{number}" for number in range(PEOPLE)]
+keys = [f"{prefix}-{number}" for number in range(PEOPLE)]
 for number, key in enumerate(keys):
     PrivacyBudget(1.0 if number == 0 else 1e6, persist_key=key, store=store).close()
 

@@ -80,8 +80,8 @@ def device_sources():
 
 
 def used_functions(text):
-    """Names of calls such as std::fma(, std::bit_cast<float>( and __builtin_clz(."""
-    return set(re.findall(r"\b(std::[a-z0-9_]+|__builtin_[a-z0-9_]+)\s*(?:<[^<>;(){}]*>)?\s*\(", text))
+    """Names of calls such as std::fma(, std::bit_cast<float>( and __builtin_clz(. A pointer, std::size_t (*name)(...), is no call."""
+    return set(re.findall(r"\b(std::[a-z0-9_]+|__builtin_[a-z0-9_]+)\s*(?:<[^<>;(){}]*>)?\s*\((?!\*\w+\)\()", text))
 
 
 def kernels_of(table):
@@ -157,3 +157,4 @@ def test_a_function_that_does_not_is_noticed(tmp_path):
 def test_names_of_functions():
     text = "std::fma(a, b) + std::bit_cast<std::uint32_t>(x) + std::numeric_limits<double>::max() + __builtin_clz (y) + std::min(1, 2)"
     assert used_functions(text) == {"std::fma", "std::bit_cast", "__builtin_clz", "std::min"}
+    assert used_functions("std::size_t (*find)(int); std::abs(*x); std::fabs((*f)(x))") == {"std::abs", "std::fabs"}
