@@ -224,3 +224,13 @@ def test_who_may_read_the_source_may_read_the_target(tmp_path, job, rows):
     source.chmod(0o600)
     noise_file(source, tmp_path / "out.parquet", job)
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_a_damaged_source_is_named(tmp_path, job, rows):
+    source = write(tmp_path / "in.arrow", pa.table({"embedding": pa.array(rows[:2].tolist(), pa.list_(pa.float32()))}))
+    offsets = np.array([0, DIMENSION, 2 * DIMENSION], np.int32).tobytes()
+    assert source.read_bytes().count(offsets) == 1
+    source.write_bytes(source.read_bytes().replace(offsets, np.array([0, DIMENSION, 1 << 28], np.int32).tobytes()))
+    with pytest.raises(ValueError, match=r"in\.arrow: the file is damaged"):
+        noise_file(source, tmp_path / "out.arrow", job)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.arrow"]

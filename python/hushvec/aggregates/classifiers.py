@@ -191,11 +191,13 @@ def private_classifier(
     share = (1 - MEAN_SHARE) / (count + 1)
     heat, spending = _heat(given.dimension, len(names)), given.spending
     weights = _class_sums(given, codes, len(names), mean, share if count else None)
-    kept = list(_turned(given, mean, len(names))) if len(given.rows) * given.dimension <= _KEPT_ELEMENTS else None
+    fits = count and len(given.rows) * given.dimension <= _KEPT_ELEMENTS
+    kept = list(_turned(given, mean, len(names))) if fits else None
     for step in range(1, count + 1):
         totals, first = ProductTotals(len(names), given.dimension, _RESIDUAL_NORM), 0
+        coef = unit(weights).astype(np.float32)
         for turned, whole in kept or _turned(given, mean, len(names)):
-            residuals = _residuals(turned, codes[first : first + len(turned)], unit(weights).astype(np.float32), heat)
+            residuals = _residuals(turned, codes[first : first + len(turned)], coef, heat)
             totals.add_whole(whole_rows(residuals, _RESIDUAL_NORM), whole)
             first += len(turned)
         purpose = f"step {step} of {count}: residuals times directions"

@@ -416,10 +416,8 @@ class TableSource(Source):
         return length
 
     def _batches(self, size: int) -> Iterator[Any]:
-        try:
+        with naming(self._path):
             yield from self._file.batches(size, [self._vector, *self._keep])
-        except (self._arrow.ArrowException, OSError) as error:
-            raise FileError(self._path, f"the file is damaged: {error}") from None
 
 
 # Formats that a result is written in too, by suffix.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -281,10 +281,7 @@ def _opened(path: Path) -> Iterator[TableFile]:
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"source must end in {', '.join(SUFFIXES)}, got {str(path)!r}")
     try:
-        file = open_table(path)
+        with closing(open_table(path)) as file:
+            yield file
     except NotATable as error:
         raise ValueError(f"{path}: {error}") from None
-    try:
-        yield file
-    finally:
-        file.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,17 @@ PART_ELEMENTS = 1 << 22
 
 
 class NotATable(HushvecError, ValueError):
-    """The file of that name holds something else."""
+    """The file of that name holds something else, or is damaged."""
+
+
+@contextmanager
+def _intact() -> Iterator[None]:
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError) as error:
+        raise NotATable(f"the file is damaged: {error}") from None
 
 
 class _ParquetFile:
@@ -28,7 +38,8 @@ class _ParquetFile:
 
     def batches(self, size: int, names: list[str]) -> Iterator[Any]:
         """Record batches of these columns, of at most `size` rows."""
-        yield from self._file.iter_batches(batch_size=size, columns=names)
+        with _intact():
+            yield from self._file.iter_batches(batch_size=size, columns=names)
 
     def close(self) -> None:
         self._file.close()
@@ -47,11 +58,12 @@ class _ArrowFile:
 
     def batches(self, size: int, names: list[str]) -> Iterator[Any]:
         """Record batches of these columns, of at most `size` rows."""
-        for stored in self._stored():
-            batch = stored.select(names)
-            batch.validate(full=True)   # offsets of lists are the file's; nothing else looks at them before they are followed
-            for first in range(0, batch.num_rows, size):
-                yield batch.slice(first, size)
+        with _intact():
+            for stored in self._stored():
+                batch = stored.select(names)
+                batch.validate(full=True)   # offsets of lists are the file's; nothing else looks at them before they are followed
+                for first in range(0, batch.num_rows, size):
+                    yield batch.slice(first, size)
 
     def close(self) -> None:
         self._file.close()
