@@ -25,10 +25,11 @@ def first_search():
     assert verification.status == "holds", verification
     assert release.values.shape == rows.shape and not np.array_equal(release.values, rows)
 
-    index = PrivateIndex(DIMENSION, documents=VectorNoise(epsilon=200.0))   # so little noise that every row finds itself
+    index = PrivateIndex(DIMENSION, documents=VectorNoise(epsilon=200.0))   # PrivUnit loses about one row in 400 at this epsilon
     index.add(rows)
-    answer = index.search(rows[:5], k=3)
-    assert [ids[0] for ids in answer.ids] == list(range(5)), answer.ids
+    answer = index.search(rows, k=3)
+    found = sum(ids[0] == row for row, ids in enumerate(answer.ids))
+    assert found >= ROWS - 10, f"{found} of {ROWS} rows find themselves"     # more than 10 lost: less than one run in 10^9
     assert main(["sigma", "--epsilon", "8", "--delta", "1e-6", "--sensitivity", "2"]) == 0
 
 
