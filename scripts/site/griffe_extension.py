@@ -26,10 +26,11 @@ class HushvecSources(griffe.Extension):
         """Names that a package imports at first use (hushvec._util.lazy) are names of that package."""
         for call in ast.walk(node) if isinstance(node, ast.Module) else ():
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "at_first_use":
-                for name, module in ast.literal_eval(call.args[1]).items():
-                    if name not in mod.members:
-                        full = module if module.startswith("hushvec.") else f"{mod.path}.{module}"
-                        mod.set_member(name, griffe.Alias(name, f"{full}.{name}"))
+                for module, names in ast.literal_eval(call.args[1]).items():
+                    full = module if module.startswith("hushvec.") else f"{mod.path}.{module}"
+                    for name in names.split():
+                        if name not in mod.members:
+                            mod.set_member(name, griffe.Alias(name, f"{full}.{name}"))
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring:

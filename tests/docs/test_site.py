@@ -44,7 +44,7 @@ def public_names():
         if listed:
             yield from (f"{module}.{ast.literal_eval(name)}" for name in listed[0].elts)
         elif lazy:
-            yield from (f"{module}.{name}" for name in ast.literal_eval(lazy[0].args[1]))
+            yield from (f"{module}.{name}" for names in ast.literal_eval(lazy[0].args[1]).values() for name in names.split())
         elif path in INTEGRATIONS or parts == ("errors",):
             defined = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
             yield from (f"{module}.{name}" for name in defined if not name.startswith("_"))
@@ -67,7 +67,7 @@ def defined_at(identifier):
             original = next(one.name for one in node.names if (one.asname or one.name) == name)
             return defined_at(f"{node.module}.{original}")
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "at_first_use":
-            place = ast.literal_eval(node.args[1]).get(name)
+            place = next((place for place, names in ast.literal_eval(node.args[1]).items() if name in names.split()), None)
             if place:
                 return defined_at(f"{place if place.startswith('hushvec.') else f'{module}.{place}'}.{name}")
     return identifier

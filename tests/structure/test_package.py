@@ -156,7 +156,8 @@ def lazy_names(tree, package):
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "at_first_use" and isinstance(node.args[1], ast.Dict):
             table = ast.literal_eval(node.args[1])
-            return {(place if place.startswith("hushvec.") else f"{package}.{place}", name) for name, place in table.items()}
+            modules = {place if place.startswith("hushvec.") else f"{package}.{place}": names for place, names in table.items()}
+            return {(module, name) for module, names in modules.items() for name in names.split()}
     return None
 
 

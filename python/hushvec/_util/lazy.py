@@ -31,18 +31,19 @@ def at_first_use(
 
     Args:
         namespace: the package's globals().
-        modules: name -> the module that has it: a name below the package, or a full one that begins with "hushvec.". They become
-            `__all__` of a package that has none.
+        modules: a module, by its name below the package or a full one that begins with "hushvec.", -> the names that it has, with
+            spaces between them. The names become `__all__` of a package that has none.
         below: modules below the package that are themselves such names.
     """
     package = namespace["__name__"]
-    if modules:
-        namespace.setdefault("__all__", sorted(modules))
+    module_of = {name: module for module, names in modules.items() for name in names.split()}
+    if module_of:
+        namespace.setdefault("__all__", sorted(module_of))
 
     def get(name: str) -> Any:
         if name in below:
             return import_module(f"{package}.{name}")  # which makes it an attribute of the package
-        module = modules.get(name)
+        module = module_of.get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = namespace[name] = getattr(import_module(module if module.startswith("hushvec.") else f"{package}.{module}"), name)

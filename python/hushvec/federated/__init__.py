@@ -20,10 +20,8 @@ __all__ = ["PrivateAverage", "PrivateRounds", "UpdateRelease", "aggregate_update
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
-        "PrivateAverage": "average",
-        "PrivateRounds": "rounds",
-        "UpdateRelease": "updates",
-        "aggregate_updates": "average",
-        "clip_and_noise_update": "updates",
+        "average": "PrivateAverage aggregate_updates",
+        "rounds": "PrivateRounds",
+        "updates": "UpdateRelease clip_and_noise_update",
     },
 )

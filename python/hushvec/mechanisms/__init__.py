@@ -69,17 +69,12 @@ __all__ = [
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
-        "CodebookFit": "codebook",
-        "CodebookResponse": "codebook",
-        "PublicCodebook": "codebook",
-        "MetricEpsilon": "metric",
-        "MetricLaplace": "metric",
-        "ProjectionFit": "projection",
-        "PublicProjection": "projection",
-        "FrequencyEstimate": "randomized_response",
-        "RandomizedResponse": "randomized_response",
-        "top_1_bound": "top_1",
-        "GumbelTopK": "top_k",
+        "codebook": "CodebookFit CodebookResponse PublicCodebook",
+        "metric": "MetricEpsilon MetricLaplace",
+        "projection": "ProjectionFit PublicProjection",
+        "randomized_response": "FrequencyEstimate RandomizedResponse",
+        "top_1": "top_1_bound",
+        "top_k": "GumbelTopK",
     },
 )
 

@@ -14,6 +14,4 @@ if TYPE_CHECKING:
 
 __all__ = ["budget_over_time", "cosine", "utility_over_attack"]
 
-__getattr__, __dir__ = at_first_use(
-    globals(), {"budget_over_time": "curves", "cosine": "curves", "utility_over_attack": "tradeoffs"}
-)
+__getattr__, __dir__ = at_first_use(globals(), {"curves": "budget_over_time cosine", "tradeoffs": "utility_over_attack"})

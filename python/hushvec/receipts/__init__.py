@@ -37,11 +37,10 @@ __all__ = [
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
-        "AggregateReceipt": "aggregates",
-        "AggregateStatistic": "aggregates",
-        "LabelReceipt": "labels",
-        "ReportReceipt": "reports",
-        "SelectionReceipt": "selections",
-        "TrainingReceipt": "training",
+        "aggregates": "AggregateReceipt AggregateStatistic",
+        "labels": "LabelReceipt",
+        "reports": "ReportReceipt",
+        "selections": "SelectionReceipt",
+        "training": "TrainingReceipt",
     },
 )

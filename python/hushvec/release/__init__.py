@@ -10,4 +10,4 @@ if TYPE_CHECKING:
 
 __all__ = ["LabelRelease", "Release", "privatize", "privatize_labels"]
 
-__getattr__, __dir__ = at_first_use(globals(), {"LabelRelease": "labels", "privatize_labels": "labels"})
+__getattr__, __dir__ = at_first_use(globals(), {"labels": "LabelRelease privatize_labels"})

@@ -25,7 +25,7 @@ __all__ = [
     "status",
 ]
 
-_import, __dir__ = at_first_use(globals(), {"SecureCache": "transformers_cache", "model_digest": "transformers_cache"})
+_import, __dir__ = at_first_use(globals(), {"transformers_cache": "SecureCache model_digest"})
 
 
 def __getattr__(name: str) -> Any:

@@ -18,9 +18,7 @@ __all__ = ["Policy", "create_app", "local_policy", "read_policy"]
 
 _PACKAGES = ("anyio", "fastapi", "prometheus_client", "pydantic", "starlette")
 
-_get, __dir__ = at_first_use(
-    globals(), {"Policy": "policy", "create_app": "app", "local_policy": "policy", "read_policy": "policy"}
-)
+_get, __dir__ = at_first_use(globals(), {"app": "create_app", "policy": "Policy local_policy read_policy"})
 
 
 def __getattr__(name: str) -> Any:

@@ -15,10 +15,9 @@ __all__ = ["Inverter", "LawInverter", "PublicInverter", "TrainedInverter", "Vec2
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
-        "Inverter": "protocol",
-        "LawInverter": "protocol",
-        "PublicInverter": "public",
-        "TrainedInverter": "trained",
-        "Vec2TextInverter": "vec2text.inverter",
+        "protocol": "Inverter LawInverter",
+        "public": "PublicInverter",
+        "trained": "TrainedInverter",
+        "vec2text.inverter": "Vec2TextInverter",
     },
 )

@@ -14,4 +14,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Vec2TextInverter"]
 
-__getattr__, __dir__ = at_first_use(globals(), {"Vec2TextInverter": "inverter"})
+__getattr__, __dir__ = at_first_use(globals(), {"inverter": "Vec2TextInverter"})
