@@ -13,9 +13,8 @@ import torch
 from safetensors.numpy import save_file
 
 from hushvec.embedders.checkpoints import CheckpointError
-from hushvec.embedders.gtr import GTREmbedder
 from hushvec.text.inverters import Vec2TextInverter
-from hushvec.text.inverters.vec2text.loading import load_corrector, load_inversion, save_checkpoint
+from hushvec.text.inverters.vec2text.loading import load_inversion
 from text import tiny_vec2text as tiny
 
 torch.set_num_threads(1)  # networks so small only wait for each other's threads
@@ -111,19 +110,6 @@ def test_an_output_table_that_was_trained_apart_is_kept_apart(bare, arrays, expe
     np.testing.assert_array_equal(model.lm_head.weight.detach().numpy(), other)
     np.testing.assert_array_equal(model.shared.weight.detach().numpy(), arrays["encoder_decoder.shared.weight"])
     assert texts(bare) != expected
-
-
-def test_a_saved_checkpoint_needs_no_other_folder(folder, tmp_path, expected):
-    for load, name in ((load_inversion, "saved"), (load_corrector, "saved__correct")):
-        source = load(folder / (tiny.INVERSION if name == "saved" else tiny.CORRECTOR), device="cpu")
-        save_checkpoint(tmp_path / name, source.model, source.tokens)
-    assert texts(tmp_path / "saved") == expected
-    embedder = GTREmbedder(folder / "embedder", max_length=tiny.MAX_SEQ_LENGTH, device="cpu")
-    found, whole = (
-        Vec2TextInverter.from_pretrained(place, num_steps=1, embedder=embedder, device="cpu").invert(ROWS)
-        for place in (tmp_path / "saved", folder / tiny.INVERSION)
-    )
-    assert found == whole
 
 
 # --- what is refused ---------------------------------------------------------------------------------------------------

@@ -348,20 +348,3 @@ class Tokens:
         for spaced, tidy in _SPACED if self.tidy else ():
             texts = [text.replace(spaced, tidy) for text in texts]
         return list(texts)
-
-
-def learned_byte_pairs(texts: Iterable[str], size: int, special_tokens: Sequence[str], *, feature: str, extra: str) -> Any:
-    """A tokenizers.Tokenizer learned from texts, of at most `size` tokens: the special ones from 0 on, the 256 bytes, pairs."""
-    with needs_extra(feature, extra):
-        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=size,
-        special_tokens=list(special_tokens),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    return tokenizer

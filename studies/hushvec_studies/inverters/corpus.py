@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from hushvec._util.display import Progress
 from hushvec._util.lines import distinct_texts, texts_of_file
 from hushvec._util.publish import private_opener
-from hushvec.embedders.checkpoints import Tokens, learned_byte_pairs
+from hushvec.embedders.checkpoints import Tokens
 from hushvec.embedders.protocol import embedded_rows
 from hushvec.embedders.sources import SourceModel
+from hushvec_studies.harness.checkpoints import learned_byte_pairs
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from hushvec.embedders.sources import SourceModel, as_embedding_model, default_c
 from hushvec.mechanisms import Mechanism, PublicProjection
 from hushvec.text.inverters.trained import PROJECTION_FILE, RUN_FILE, RUN_FORMAT, read_run
 from hushvec.text.inverters.vec2text.config import INVERSION
+from hushvec_studies.harness.checkpoints import config_json
 from hushvec_studies.inverters.corpus import Corpus, kept_embeddings, learned_tokens, portable, read_corpus, split_corpus
 from hushvec_studies.inverters.loop import Examples, StopRequest, TrainingLoop, draw_curve
 from hushvec_studies.inverters.network import (
@@ -320,7 +321,6 @@ class Run:
 
     def _publish(self, model: InversionModel, scale: float) -> None:
         """The best decoder so far as a checkpoint that `load_inversion` reads. A reader finds the old weights or the new ones."""
-        content = json.dumps(model.config.as_json(INVERSION), indent=2) + "\n"
         write_file(self.folder / WEIGHT_FILES[0], published_weights(model, scale))
         if not (self.folder / CONFIG_FILE).exists():
-            write_file(self.folder / CONFIG_FILE, content.encode())
+            write_file(self.folder / CONFIG_FILE, config_json(model.config, INVERSION))

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.embedders.checkpoints import learned_byte_pairs
 from hushvec.training.ghost import IGNORED
+from hushvec_studies.harness.checkpoints import learned_byte_pairs
 from hushvec_studies.personalize.texts import Note, Span
 
 BEGIN, END = "<begin>", "<end>"

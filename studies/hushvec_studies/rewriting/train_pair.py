@@ -25,8 +25,9 @@ import numpy as np
 from pydantic import Field
 
 from hushvec._util.display import Progress
-from hushvec.text.inverters.vec2text.loading import ENDING, load_inversion, save_checkpoint
+from hushvec.text.inverters.vec2text.loading import ENDING, load_inversion
 from hushvec_studies.harness import settings as harness
+from hushvec_studies.harness.checkpoints import save_checkpoint
 from hushvec_studies.harness.outputs import write_study
 from hushvec_studies.harness.settings import Seed, add_options, checked, given
 from hushvec_studies.inverters import SIZES, train_inverter

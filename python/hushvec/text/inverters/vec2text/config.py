@@ -63,19 +63,6 @@ class Vec2TextConfig:
         """A special token of T5: decoder_start_token_id, pad_token_id or eos_token_id."""
         return int(self.t5[name])
 
-    def as_json(self, kind: str) -> dict[str, Any]:
-        """The fields of config.json; the T5 stands in it, so that the folder needs nothing else."""
-        return {
-            "architectures": [kind],
-            "encoder_decoder": dict(self.t5),
-            "embedding_dim": self.embedding_dim,
-            "bottleneck_dim": self.bottleneck,
-            "num_repeat_tokens": self.num_repeat_tokens,
-            "max_seq_length": self.max_seq_length,
-            "embedder_model_name": self.embedder_model_name,
-            "corrector_ignore_hypothesis_embedding": self.ignore_hypothesis_embedding,
-        }
-
 
 @dataclass(frozen=True)
 class CheckpointFields:

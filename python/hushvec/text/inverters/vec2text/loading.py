@@ -1,26 +1,23 @@
-"""Checkpoints from a folder or the hub, and into a folder; and which corrector belongs to which inversion model.
+"""Checkpoints from a folder or the hub; and which corrector belongs to which inversion model.
 
-    config.json          the fields of vec2text, and of the T5 (encoder_decoder) where it was written here
+    config.json          the fields of vec2text, and of the T5 (encoder_decoder) where hushvec_studies wrote it
     model.safetensors    or pytorch_model.bin, in one file or in shards with an index
     tokenizer.json       here or in the folder of the T5 that config.json names
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hushvec._util.display import announced
 from hushvec._util.lazy import needs_extra
-from hushvec._util.publish import SHARED, published_bytes
 from hushvec.embedders.checkpoints import (
     CONFIG_FILE,
     TOKENIZER_FILE,
-    WEIGHT_FILES,
     WEIGHTS,
     CheckpointError,
     Tokens,
@@ -34,9 +31,6 @@ from hushvec.embedders.checkpoints import (
 )
 from hushvec.embedders.gtr import GTREmbedder
 from hushvec.text.inverters.vec2text.config import CORRECTOR, INVERSION, KINDS, CheckpointFields, Vec2TextConfig, read_fields
-
-if TYPE_CHECKING:
-    from hushvec.text.inverters.vec2text.model import Corrector, InversionModel
 
 EXPECTED = f"{CONFIG_FILE}, {WEIGHTS}, and {TOKENIZER_FILE} unless the T5's own folder has it"
 EXPECTED_T5 = f"{CONFIG_FILE} and {TOKENIZER_FILE} of the T5"
@@ -74,22 +68,6 @@ def load_corrector(path_or_id: str | os.PathLike[str], *, t5: str | os.PathLike[
     """Load a corrector, in the same way."""
     with announced("loading the corrector"):
         return _load(path_or_id, CORRECTOR, t5, device)
-
-
-def save_checkpoint(folder: Path, model: InversionModel | Corrector, tokens: Tokens) -> None:
-    """Write a self-contained folder for `load_inversion` or `load_corrector`, config.json last: without it, it is unfinished."""
-    from safetensors.torch import save
-
-    folder.mkdir(parents=True, exist_ok=True)
-    aliases = _shared(model.config)[0][1:]
-    weights = {name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items() if name not in aliases}
-    (folder / CONFIG_FILE).unlink(missing_ok=True)
-    files = {name: text.encode() for name, text in tokens.files().items()}
-    files[WEIGHT_FILES[0]] = save(weights, metadata={"format": "pt"})
-    files[CONFIG_FILE] = (json.dumps(model.config.as_json(model.kind), indent=2) + "\n").encode()
-    for name, content in files.items():
-        with published_bytes(folder / name, mode=SHARED) as file:
-            file.write(content)
 
 
 def default_embedder(inversion: Checkpoint, *, max_length: int, device: Any = None) -> GTREmbedder:

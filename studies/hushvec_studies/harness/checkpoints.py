@@ -1,0 +1,68 @@
+"""What training writes in the format that the library reads: tokenizers, and folders of vec2text checkpoints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hushvec._util.lazy import needs_extra
+from hushvec._util.publish import SHARED, published_bytes
+from hushvec.embedders.checkpoints import CONFIG_FILE, WEIGHT_FILES, Tokens
+from hushvec.text.inverters.vec2text.config import Vec2TextConfig
+
+if TYPE_CHECKING:
+    from hushvec.text.inverters.vec2text.model import Corrector, InversionModel
+
+
+def learned_byte_pairs(texts: Iterable[str], size: int, special_tokens: Sequence[str], *, feature: str, extra: str) -> Any:
+    """A tokenizers.Tokenizer learned from texts, of at most `size` tokens: the special ones from 0 on, the 256 bytes, pairs."""
+    with needs_extra(feature, extra):
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=list(special_tokens),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def config_json(config: Vec2TextConfig, kind: str) -> bytes:
+    """The content of config.json; the T5 stands in it, so that the folder needs nothing else."""
+    fields = {
+        "architectures": [kind],
+        "encoder_decoder": dict(config.t5),
+        "embedding_dim": config.embedding_dim,
+        "bottleneck_dim": config.bottleneck,
+        "num_repeat_tokens": config.num_repeat_tokens,
+        "max_seq_length": config.max_seq_length,
+        "embedder_model_name": config.embedder_model_name,
+        "corrector_ignore_hypothesis_embedding": config.ignore_hypothesis_embedding,
+    }
+    return (json.dumps(fields, indent=2) + "\n").encode()
+
+
+def save_checkpoint(folder: Path, model: InversionModel | Corrector, tokens: Tokens) -> None:
+    """Write a self-contained folder for `load_inversion` or `load_corrector`, config.json last: without it, it is unfinished."""
+    from safetensors.torch import save
+
+    folder.mkdir(parents=True, exist_ok=True)
+    different: dict[int, str] = {}  # a tensor of several names is written once
+    weights = {
+        name: tensor.contiguous().cpu()
+        for name, tensor in model.state_dict().items()
+        if different.setdefault(tensor.data_ptr(), name) == name
+    }
+    (folder / CONFIG_FILE).unlink(missing_ok=True)
+    files = {name: text.encode() for name, text in tokens.files().items()}
+    files[WEIGHT_FILES[0]] = save(weights, metadata={"format": "pt"})
+    files[CONFIG_FILE] = config_json(model.config, model.kind)
+    for name, content in files.items():
+        with published_bytes(folder / name, mode=SHARED) as file:
+            file.write(content)
