@@ -9,7 +9,7 @@ from collections import Counter
 from itertools import pairwise
 
 from hushvec.text.pii.document import Document, Finds, matches, rule
-from hushvec.text.pii.wordlists import words
+from hushvec.text.pii.wordlists import word_list, words
 
 _KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -26,9 +26,7 @@ _KNOWN = re.compile(
     r"|eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*$)"
 )
 
-_WORDS = words(
-    "password passwd pwd passphrase passcode passwort kennwort secret token apikey key pin pincode bearer credential credentials"
-)
+_WORDS = word_list("words_before_credentials")
 # Only after a sign of assignment, or "is" and the like: "the key point" is not a key.
 _ASSIGNED = re.compile(
     r"['\"]?(?:\s{0,2}(?:[:=]|:=|=>)\s{0,2}|\s(?:is|was|ist|to)\s{0,2}:?\s{0,2})(?:(?:bearer|basic|token)\s)?"

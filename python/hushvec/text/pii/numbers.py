@@ -180,7 +180,6 @@ _BARE_EIN = re.compile(
 
 @rule("tax number", 0.8, "2-7 digits with first digits that are in use; nine digits after EIN, employer", digits=True)
 def us_ein(document: Document) -> Finds:
-    """By shape where the first two digits are in use; after its name in any case."""
     if "-" in document.text:
         for match in matches(_EIN, document.text):
             if match.group()[:2] not in _UNUSED_EIN:
@@ -199,7 +198,6 @@ _BIC = re.compile(
 
 @rule("bank code", 0.85, "8 or 11 capitals and digits with a country code, after SWIFT, BIC, bank code")
 def bic(document: Document) -> Finds:
-    """Eight or eleven letters and digits with a country in their middle, after SWIFT, BIC or bank code."""
     for word, _, end in document.after_words(_BIC_WORDS):
         match = _BIC.match(document.lower, end)
         if match is None or match[2] not in COUNTRY_CODES:

@@ -19,9 +19,7 @@ _FORMS = word_list("company_forms")
 _FORMS_IN_CAPITALS = words("ag kg sas sl ab as bv nv lp spa sa oy co")
 _KINDS = word_list("kinds_of_organizations")
 _OF = re.compile(rf" (?:of|for) (?:the )?({WORD}(?: (?:{WORD}|and|of|&)){{0,3}})")
-_OF_KINDS = words(
-    "university bank ministry department institute bureau college church academy society association museum hospital court tribunal"
-)
+_OF_KINDS = word_list("kinds_before_of")
 
 _WORK = re.compile(
     r"(?:work|works|worked|working|job|position|intern|interned|employed|employee|engineer|manager|director|consultant|analyst|"
@@ -102,11 +100,7 @@ def organization_kind(document: Document) -> Finds:
 
 # "Elm Court" is a street, and "the Supreme Court" is nobody's in particular: a court is named by what it decides and by a place.
 _COURTS = frozenset({"court", "tribunal"})
-_OF_COURTS = words(
-    "supreme high district regional county crown criminal civil appeal appeals administrative constitutional labour labor magistrates "
-    "circuit federal assize cassation commercial military municipal city security family juvenile probate of the for and human rights "
-    "justice instance first audit european international state republic national central chamber section senate grand"
-)
+_OF_COURTS = word_list("words_in_kinds_of_courts")
 
 
 def _is_named_court(before: str, behind: str) -> bool:
@@ -117,7 +111,6 @@ def _is_named_court(before: str, behind: str) -> bool:
 
 @rule("organization", 0.65, "the name after works at, employed by, CEO of, joined, company:, ...", capitals=True)
 def organization_work(document: Document) -> Finds:
-    """`works at X`, `employed by X`, `CEO of X`, `company: X`, `joined X`."""
     text, lower = document.text, document.lower
     for _, start, end in document.after_words(_WORK_WORDS):
         if text[end : end + 1] == " " and _capital_at(text, end + 1) and _WORK.search(lower, max(0, start - 44), start):
@@ -140,7 +133,6 @@ def _name_at(text: str, position: int) -> Finds:
 
 @rule("organization", 0.6, "X is a design agency; the X office", capitals=True)
 def organization_described(document: Document) -> Finds:
-    """`X is a design agency`, `the X office`, `X shares`."""
     text, lower = document.text, document.lower
     for _, start, end in document.after_words(_AGENT):
         if _IS_COMPANY.match(lower, end):

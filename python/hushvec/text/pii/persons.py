@@ -38,40 +38,31 @@ _AFTER_TITLE = re.compile(r"\.?[ ]{1,2}")
 _BEFORE_NAME: dict[str, re.Pattern[str]] = {}
 
 
-def _introduce(listed: str, between: str) -> None:
-    _BEFORE_NAME.update(dict.fromkeys(listed.split(), re.compile(between)))
+def _introduce(listed: frozenset[str], between: str) -> None:
+    _BEFORE_NAME.update(dict.fromkeys(listed, re.compile(between)))
 
 
 _introduce(
-    "name names surname",
+    words("name names surname"),
     r"(?:[ ](?:is|was)[ ]|[ ]{0,2}[:=\-][\s]{0,3}|,[ ]|[ ](?:to[ ])?(?=[^\W_a-z]))(?:(?:to|actually|now)[ ])?",
 )
-_introduce("named nicknamed", r"[ ](?:(?:him|her|it|me|them|us)[ ])?[\"“']?")
-_introduce("dear hi hello hey attn attention", r"[:,]?[ ]{1,2}")
+_introduce(words("named nicknamed"), r"[ ](?:(?:him|her|it|me|them|us)[ ])?[\"“']?")
+_introduce(words("dear hi hello hey attn attention"), r"[:,]?[ ]{1,2}")
+_introduce(word_list("roles_of_persons"), r"(?:'s name)?[ ]?(?:[:,]|[ ]is|[ ]was|[ ]named)?[ ]{1,2}")
+_introduce(word_list("relatives_and_acquaintances"), r"(?:[ ](?:is|was))?,?[ ](?:named[ ]|called[ ])?")
 _introduce(
-    "patient client employee applicant tenant defendant plaintiff witness beneficiary cardholder signatory resident candidate",
-    r"(?:'s name)?[ ]?(?:[:,]|[ ]is|[ ]was|[ ]named)?[ ]{1,2}",
-)
-_introduce(
-    "husband wife spouse brother sister mother father mom dad mum son daughter uncle aunt cousin grandmother grandfather grandma "
-    "grandpa nephew niece fiancé fiancée boyfriend girlfriend partner friend roommate neighbour neighbor colleague coworker boss "
-    "manager supervisor landlord secretary flatmate housemate classmate worker teacher tutor coach therapist babysitter nanny "
-    "stepmother stepfather stepbrother stepsister stepson stepdaughter godmother godfather godson goddaughter ex",
-    r"(?:[ ](?:is|was))?,?[ ](?:named[ ]|called[ ])?",
-)
-_introduce(
-    "signed sincerely regards cheers yours faithfully truly thanks respectfully wishes",
+    words("signed sincerely regards cheers yours faithfully truly thanks respectfully wishes"),
     r"[,:]?(?:[ ]|[ \t]{0,3}\n{1,3}[ \t]{0,3})(?:by[ ])?(?=[^\n]{2,40}(?:\n|$|[.,]))",
 )
 _introduce(
-    "contact recipient sender author owner attendee attendees caller maiden cc",
+    words("contact recipient sender author owner attendee attendees caller maiden cc"),
     r"(?:[ ](?:name|person))?[ ]?(?::|[ ]is)[\s]{1,3}",
 )
-_introduce("speak speaking talk talking spoke talked meet met meeting", r"[ ](?:(?:to|with)[ ])?")
-_introduce("told asked said replied says married interviewed hired met thanked", r"[,:]?[ ](?:to[ ])?")
-_introduce("starring featuring directed written sung produced composed painted", r"[ ](?:by[ ])?")
-_introduce("guardian nominee assistant", r"[ ](?:to[ ]|is[ ])?")
-_introduce("add adding remove contacted contacting email emailed visited", r"[ ]")
+_introduce(words("speak speaking talk talking spoke talked meet met meeting"), r"[ ](?:(?:to|with)[ ])?")
+_introduce(words("told asked said replied says married interviewed hired met thanked"), r"[,:]?[ ](?:to[ ])?")
+_introduce(words("starring featuring directed written sung produced composed painted"), r"[ ](?:by[ ])?")
+_introduce(words("guardian nominee assistant"), r"[ ](?:to[ ]|is[ ])?")
+_introduce(words("add adding remove contacted contacting email emailed visited"), r"[ ]")
 
 _AFTER_NAME = word_list("words_after_names")
 _ONLY_TWO = words("has had just was is moved left added played plays arrived works worked thought claims explains points")
@@ -98,7 +89,6 @@ def person_title(document: Document) -> Finds:
 
 @rule("title", 0.6, "Mr, Ms, Dr, Prof, ... before a name")
 def title(document: Document) -> Finds:
-    """The title itself, where a name follows it."""
     return (title for title, _ in document.once(_titles_and_names))
 
 
@@ -182,7 +172,6 @@ def _is_no_name(word: str) -> bool:
 
 @rule("full person name", 0.6, "a name before said, lives, wrote, ... or before 's address and the like", capitals=True)
 def person_subject(document: Document) -> Finds:
-    """`X said`, `X lives`, and `X's address`."""
     text = document.text
     for word, start, _ in document.after_words(_AFTER_NAME):
         name = _name_ending_at(text, start - 1)
@@ -213,7 +202,6 @@ def _could_be_full(name: str) -> bool:
 
 @rule("full person name", 0.65, "a common given name, with the capitalized words after it")
 def person_given(document: Document) -> Finds:
-    """A given name, with the capitalized words after it."""
     text, lower = document.text, document.lower
     sure, words_too = given_names()
     for word, start, end in document.after_words(sure):
@@ -269,7 +257,6 @@ _COMMON_SURNAMES = word_list("common_surnames")
 
 @rule("full person name", 0.6, "a surname by its ending, with the capitalized words before it")
 def person_surname(document: Document) -> Finds:
-    """Words that end as surnames do, with the capitalized words before them."""
     text = document.text
     for word, start, end in document.words_ending(_SURNAME_ENDINGS):
         if len(word) < 5 or not text[start].isupper() or word in NOT_NAMES:
@@ -310,7 +297,6 @@ _NO_SURNAMES = word_list("second_words_of_other_names")
 
 @rule("full person name", 0.5, "two capitalized words that occur in no other way, after by, with, to, for, ask", capitals=True)
 def person_pair(document: Document) -> Finds:
-    """`with Thandiwe Mokoena until`: two capitalized words that the text uses in no other way, after by, with, to, for, ..."""
     for *_, end in document.after_words(_BEFORE_PAIR):
         match = _PAIR.match(document.text, end)
         if match and _are_rare(document, match[1].lower(), match[2].lower()):
@@ -353,7 +339,6 @@ REACH = 40
 
 @rule("relationship", 0.6, "single, divorced, widowed, ... said of a person")
 def marital_status(document: Document) -> Finds:
-    """`I am single`, `she got divorced`, `marital status: widowed`."""
     lower = document.lower
     for _, start, end in document.after_words(_STATUS):
         if _OF_A_PERSON.search(lower, max(0, start - REACH), start) and _ALONE.match(lower, end):
@@ -362,7 +347,6 @@ def marital_status(document: Document) -> Finds:
 
 @rule("relationship", 0.5, "my girlfriend, his late wife, her ex-husband: the word, not the name")
 def partner(document: Document) -> Finds:
-    """`my girlfriend`, `his late wife`, `ex-husband`."""
     lower = document.lower
     for _, start, end in document.after_words(_PARTNERS):
         ex = _EX.search(lower, max(0, start - 4), start)
@@ -372,7 +356,6 @@ def partner(document: Document) -> Finds:
 
 @rule("relationship", 0.5, "we broke up, broke up with her, our break-up")
 def parting(document: Document) -> Finds:
-    """`we broke up`, `broke up with her`, `our break-up`."""
     lower = document.lower
     for word, start, end in document.after_words(_PARTINGS):
         up = _UP.match(lower, end)

@@ -57,7 +57,6 @@ def _listed(document: Document, kind: str) -> Finds:
 
 @rule("location", 0.55, "a large city of a list after in, near, from, ..., or before a postal code")
 def city(document: Document) -> Finds:
-    """A city of the list after in, near, from, ..., or before a postal code."""
     text, lower = document.text, document.lower
     for start, end in _listed(document, "cities"):
         if _LONGER_NAME.match(text, end):
@@ -72,7 +71,6 @@ _LONGER_NAME = re.compile(rf"[ ]{WORD}|['’]s?(?=\w)|[\-@_]\w")
 
 @rule("location", 0.55, "the name after lives in, born in, moved to, the village of, ...")
 def place_after_words(document: Document) -> Finds:
-    """`lives in X`, `originally from X`, `moved to X`."""
     text, lower = document.text, document.lower
     for word, start, end in document.after_words(_PREPOSITIONS):
         if not (text[end : end + 1] == " " and text[end + 1 : end + 2].isupper()):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from hushvec.text.pii.document import Document, Finds, matches, rule
 from hushvec.text.pii.numbers import nhs_number_holds
-from hushvec.text.pii.wordlists import names_of_places, words
+from hushvec.text.pii.wordlists import names_of_places, word_list, words
 
 # "number is", "no.:", "#" and the like between the word and the value
 _LEAD = (
@@ -110,9 +110,7 @@ RULES = (account, medical_record, nhs_number, document, postal_code, zip_after_c
 
 
 _PEOPLE = words("employee student staff personnel customer client member badge payroll subscriber user pupil matriculation payee")
-_BUSINESS = words(
-    "order booking reservation tracking invoice case ticket reference confirmation claim shipment parcel incident docket"
-)
+_BUSINESS = word_list("words_before_business_numbers")
 # These may stand right before the number; "invoice 12" and "case 3" name a place in a list more often than a person's business.
 _BARE = words("order booking reservation tracking ticket shipment parcel docket")
 

@@ -33,7 +33,6 @@ from hushvec.text.pii.spans import (
 
 
 class RuleInfo(NamedTuple):
-
     name: str
     category: str
     placeholder: str
@@ -83,13 +82,13 @@ def known_categories(argument: str, names: Iterable[str], own: frozenset[str], *
     return [canonical(name) if canonical(name) in own else _known(argument, name, more=own) for name in names_of(argument, names)]
 
 
-def names_of(argument: str, names: Any) -> list[str]:
+def names_of(argument: str, names: Any, what: str = "names") -> list[str]:
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
-        raise TypeError(f"{argument} must be a list of names, got {type(names).__name__}")
+        raise TypeError(f"{argument} must be a list of {what}, got {type(names).__name__}")
     found = list(names)
     for name in found:
         if not isinstance(name, str):
-            raise TypeError(f"{argument} must be a list of names, got {type(name).__name__} in it")
+            raise TypeError(f"{argument} must be a list of {what}, got {type(name).__name__} in it")
     return found
 
 
@@ -207,13 +206,7 @@ class Redactor:
 
     def redact_all(self, texts: Iterable[str]) -> list[Redaction]:
         """`redact` for each text. If one of them is not a string, nothing has been redacted."""
-        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
-            raise TypeError(f"texts must be a list of strings, got {type(texts).__name__}")
-        listed = list(texts)
-        for text in listed:
-            if not isinstance(text, str):
-                raise TypeError(f"texts must be a list of strings, got {type(text).__name__} in it")
-        return [self.redact(text) for text in listed]
+        return [self.redact(text) for text in names_of("texts", texts, "strings")]
 
     def detect(self, text: str) -> tuple[Span, ...]:
         """The spans that `redact` replaces, in the order of the text, without overlaps."""

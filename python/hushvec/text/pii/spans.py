@@ -128,16 +128,14 @@ def replaced(text: str, spans: Sequence[Span]) -> str:
 
 def in_original(earlier: Sequence[Span], later: Sequence[Span]) -> list[Span]:
     """Spans of the redacted text as spans of the original one; they lie between placeholders."""
-    moved, shift, index = [], 0, 0
+    moved: list[Span] = []
+    shift = index = 0
     for span in later:
         while index < len(earlier) and earlier[index].start + shift <= span.start:
             shift += len(earlier[index].placeholder) - (earlier[index].end - earlier[index].start)
             index += 1
-        moved.append((span, shift))
-    return [
-        Span(span.start - by, span.end - by, span.text, span.category, span.placeholder, span.rule, span.score)
-        for span, by in moved
-    ]
+        moved.append(span._replace(start=span.start - shift, end=span.end - shift))
+    return moved
 
 
 def merged(text: str, earlier: Sequence[Span], later: Sequence[Span]) -> tuple[Span, ...]:

@@ -14,7 +14,7 @@ from email.header import Header, decode_header, make_header
 
 from hushvec.text.pii.redactor import Redaction, Redactor
 from hushvec.text.pii.spans import Span, replaced
-from hushvec.text.pii.wordlists import words
+from hushvec.text.pii.wordlists import word_list
 
 Find = Callable[[str], Sequence[Span]]
 StandIn = Callable[[str, str], str | None]  # what stands for a value of a category; None: it stays
@@ -212,10 +212,7 @@ def _in_field(text: str, start: int, end: int, name: str | None, find: Find, del
 
 # With the folded lines that belong to it.
 _HEADER = re.compile(r"([!-9;-~]{1,76}):((?:[^\n]|\n[ \t](?=[^\n]*[^\s]))*)(?:\n|$)")
-_OF_PEOPLE = words(
-    "from to cc bcc reply-to sender resent-from resent-to resent-cc resent-bcc resent-sender return-path errors-to delivered-to "
-    "x-original-to disposition-notification-to"
-)
+_OF_PEOPLE = word_list("mail_headers_of_people")
 _ADDRESS = re.compile(r"[^\s<>,;:\"()@]{1,64}@[^\s<>,;:\"()@]{1,255}")
 # 998 is the longest line of a message (RFC 5322). One recipient: up to the next comma or semicolon outside quotes and comments.
 _RECIPIENT = re.compile(r"(?:\"(?:[^\"\\]|\\.){0,998}\"|\([^()]{0,998}\)|[^,;\"(]|[\"(])+", re.DOTALL)
