@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from transformers import GenerationConfig
+from transformers import GenerationConfig, T5Config, T5ForConditionalGeneration
 from transformers.modeling_outputs import BaseModelOutput
 
 from hushvec.text.inverters.vec2text.config import CORRECTOR, INVERSION, Vec2TextConfig
@@ -42,7 +42,6 @@ _score = itemgetter(0)
 
 @dataclass
 class _Row:
-
     beams: int
     texts: list[_Text] = field(default_factory=list)
     done: bool = False
@@ -125,7 +124,57 @@ def beam_search(
 MAX_LENGTH = 128   # tokens of a text, as vec2text generates
 
 
-class InversionModel(nn.Module):
+class _Network(nn.Module):
+    """What both networks have: a T5, and the search for what it writes."""
+
+    def __init__(self, config: Vec2TextConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder_decoder: Any = T5ForConditionalGeneration(T5Config(**config.t5))
+        if config.separate_head:
+            # Newer releases of transformers tie the two regardless of the configuration.
+            head = self.encoder_decoder.lm_head
+            head.weight = nn.Parameter(head.weight.detach().clone())
+
+    def _transform(self, dropout: float = 0.0) -> nn.Sequential:
+        config = self.config
+        return nn.Sequential(
+            nn.Linear(config.embedding_dim, config.bottleneck),
+            nn.Dropout(dropout),
+            nn.GELU(),
+            nn.Linear(config.bottleneck, config.t5["d_model"] * config.num_repeat_tokens),
+        )
+
+    def _positions(self, transform: nn.Sequential, embeddings: Tensor) -> Tensor:
+        positions: Tensor = transform(embeddings)
+        return positions.reshape(len(embeddings), self.config.num_repeat_tokens, self.config.t5["d_model"])
+
+    def _loss(self, positions: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
+        loss: Tensor = self.encoder_decoder(inputs_embeds=positions, attention_mask=mask, labels=labels).loss
+        return loss
+
+    def _generated(self, positions: Tensor, mask: Tensor, max_length: int, num_beams: int, kept: int = 1) -> Found:
+        """T5's search for tokens: greedy for one beam, with zeros as likelihoods."""
+        t5 = self.encoder_decoder
+        start, pad, end = (self.config.token(f"{name}_token_id") for name in ("decoder_start", "pad", "eos"))
+        if num_beams > 1:
+            ends = {"start": start, "pad": pad, "end": end}
+            return beam_search(t5, positions, mask, beams=num_beams, kept=kept, max_length=max_length, **ends)
+        # Every setting is explicit: defaults differ between versions of transformers and checkpoints.
+        settings = GenerationConfig(
+            max_length=max_length,
+            num_beams=1,
+            do_sample=False,
+            no_repeat_ngram_size=0,
+            decoder_start_token_id=start,
+            pad_token_id=pad,
+            eos_token_id=end,
+        )
+        sequences = t5.generate(inputs_embeds=positions, attention_mask=mask, generation_config=settings)
+        return Found(sequences, torch.zeros(len(sequences), device=sequences.device))
+
+
+class InversionModel(_Network):
     """Text from an embedding: two linear maps turn it into n encoder positions, T5 decodes from them.
 
     Args:
@@ -142,21 +191,17 @@ class InversionModel(nn.Module):
     kind = INVERSION
 
     def __init__(self, config: Vec2TextConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.encoder_decoder = _t5(config)
-        self.embedding_transform = _transform(config, dropout=self.encoder_decoder.config.dropout_rate)
+        super().__init__(config)
+        self.embedding_transform = self._transform(self.encoder_decoder.config.dropout_rate)
 
     def encoder_input(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
         """The input of the T5 encoder for [n, embedding_dim]: [n, num_repeat_tokens, d_model] and its attention mask."""
-        positions = _positions(self.embedding_transform, embeddings, self.config)
+        positions = self._positions(self.embedding_transform, embeddings)
         return positions, torch.ones(positions.shape[:2], dtype=torch.long, device=positions.device)
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """Mean cross-entropy of a token, for embeddings [n, embedding_dim] and labels [n, length], -100 behind the end token."""
-        positions, mask = self.encoder_input(embeddings)
-        loss: Tensor = self.encoder_decoder(inputs_embeds=positions, attention_mask=mask, labels=labels).loss
-        return loss
+        return self._loss(*self.encoder_input(embeddings), labels)
 
     @torch.no_grad()
     def generate(self, embeddings: Tensor, *, max_length: int = MAX_LENGTH, num_beams: int = 1) -> Tensor:
@@ -170,12 +215,10 @@ class InversionModel(nn.Module):
         Returns:
             int64 [n, longest], each row the decoder's start token, the text, then eos and pads where it is shorter than the longest.
         """
-        positions, mask = self.encoder_input(embeddings)
-        sequences: Tensor = generated(self, positions, mask, max_length=max_length, num_beams=num_beams).sequences
-        return sequences
+        return self._generated(*self.encoder_input(embeddings), max_length, num_beams).sequences
 
 
-class Corrector(nn.Module):
+class Corrector(_Network):
     """A better text from an embedding e, a hypothesis and the embedding h that the hypothesis has.
 
     The encoder reads LN([sep, T1(e), sep, T3(h), sep, T2(e - h), sep, tokens of the hypothesis]), sep being the eos token.
@@ -184,12 +227,10 @@ class Corrector(nn.Module):
     kind = CORRECTOR
 
     def __init__(self, config: Vec2TextConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.encoder_decoder = _t5(config)
-        self.embedding_transform_1 = _transform(config, dropout=0.0)
-        self.embedding_transform_2 = _transform(config, dropout=0.0)
-        self.embedding_transform_3 = _transform(config, dropout=0.0)
+        super().__init__(config)
+        self.embedding_transform_1 = self._transform()
+        self.embedding_transform_2 = self._transform()
+        self.embedding_transform_3 = self._transform()
         self.layernorm = nn.LayerNorm(config.t5["d_model"])
 
     def encoder_input(
@@ -203,11 +244,11 @@ class Corrector(nn.Module):
         separator = look_up(separators)
         parts = [
             separator,
-            _positions(self.embedding_transform_1, embeddings, self.config),
+            self._positions(self.embedding_transform_1, embeddings),
             separator,
-            _positions(self.embedding_transform_3, hypothesis_embeddings, self.config),
+            self._positions(self.embedding_transform_3, hypothesis_embeddings),
             separator,
-            _positions(self.embedding_transform_2, embeddings - hypothesis_embeddings, self.config),
+            self._positions(self.embedding_transform_2, embeddings - hypothesis_embeddings),
             separator,
         ]
         before = torch.cat(parts, dim=1)
@@ -219,9 +260,7 @@ class Corrector(nn.Module):
         self, embeddings: Tensor, hypothesis_embeddings: Tensor, hypotheses: Tensor, attended: Tensor, labels: Tensor
     ) -> Tensor:
         """Mean cross-entropy of a token; arguments as for `generate`, labels as for `InversionModel`."""
-        positions, mask = self.encoder_input(embeddings, hypothesis_embeddings, hypotheses, attended)
-        loss: Tensor = self.encoder_decoder(inputs_embeds=positions, attention_mask=mask, labels=labels).loss
-        return loss
+        return self._loss(*self.encoder_input(embeddings, hypothesis_embeddings, hypotheses, attended), labels)
 
     @torch.no_grad()
     def generate(
@@ -231,9 +270,9 @@ class Corrector(nn.Module):
         hypotheses: Tensor,
         attended: Tensor,
         *,
-        max_length: int = MAX_LENGTH,
-        num_beams: int = 1,
-        num_return_sequences: int = 1,
+        max_length: int,
+        num_beams: int,
+        num_return_sequences: int,
     ) -> Found:
         """Corrected token ids.
 
@@ -243,67 +282,4 @@ class Corrector(nn.Module):
             max_length, num_beams, num_return_sequences: as `max_length`, `beams` and `kept` of `beam_search`.
         """
         positions, mask = self.encoder_input(embeddings, hypothesis_embeddings, hypotheses, attended)
-        return generated(
-            self, positions, mask, max_length=max_length, num_beams=num_beams, num_return_sequences=num_return_sequences
-        )
-
-
-def generated(
-    model: InversionModel | Corrector,
-    positions: Tensor,
-    mask: Tensor,
-    *,
-    max_length: int,
-    num_beams: int,
-    num_return_sequences: int = 1,
-) -> Found:
-    """T5's search for tokens: greedy for one beam, with zeros as likelihoods."""
-    start, pad, end = (model.config.token(f"{name}_token_id") for name in ("decoder_start", "pad", "eos"))
-    if num_beams > 1:
-        return beam_search(
-            model.encoder_decoder,
-            positions,
-            mask,
-            beams=num_beams,
-            kept=num_return_sequences,
-            max_length=max_length,
-            start=start,
-            pad=pad,
-            end=end,
-        )
-    # Every setting is explicit: defaults differ between versions of transformers and checkpoints.
-    settings = GenerationConfig(
-        max_length=max_length,
-        num_beams=1,
-        do_sample=False,
-        no_repeat_ngram_size=0,
-        decoder_start_token_id=start,
-        pad_token_id=pad,
-        eos_token_id=end,
-    )
-    sequences = model.encoder_decoder.generate(inputs_embeds=positions, attention_mask=mask, generation_config=settings)
-    return Found(sequences, torch.zeros(len(sequences), device=sequences.device))
-
-
-def _t5(config: Vec2TextConfig) -> Any:
-    from transformers import T5Config, T5ForConditionalGeneration
-
-    t5 = T5ForConditionalGeneration(T5Config(**config.t5))
-    if config.separate_head:
-        # Newer releases of transformers tie the two regardless of the configuration.
-        t5.lm_head.weight = nn.Parameter(t5.lm_head.weight.detach().clone())
-    return t5
-
-
-def _transform(config: Vec2TextConfig, dropout: float) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(config.embedding_dim, config.bottleneck),
-        nn.Dropout(dropout),
-        nn.GELU(),
-        nn.Linear(config.bottleneck, config.t5["d_model"] * config.num_repeat_tokens),
-    )
-
-
-def _positions(transform: nn.Sequential, embeddings: Tensor, config: Vec2TextConfig) -> Tensor:
-    positions: Tensor = transform(embeddings)
-    return positions.reshape(len(embeddings), config.num_repeat_tokens, config.t5["d_model"])
+        return self._generated(positions, mask, max_length, num_beams, num_return_sequences)
