@@ -199,11 +199,6 @@ class BloomFilter(BloomParameters, Collection):
                 "the first"
             )
 
-    def _known(self, words: Sequence[str]) -> list[str]:
-        listed = list(words)
-        require_words("words", listed)
-        return listed
-
     def _drawn(self, words: list[str], generator: _core.Generator) -> BloomReports:
         cohorts = self._any_cohorts(len(words), generator)
         return BloomReports(cohorts, self._instantaneous(self._permanent(self._filters(words, cohorts), generator), generator))
@@ -248,8 +243,7 @@ class BloomFilter(BloomParameters, Collection):
         places = np.fromiter(map(place_of.__getitem__, words), np.int64, len(words))
         pairs, of_report = np.unique(places * self.cohorts + cohorts, return_inverse=True)
         data = self._hashed((different[pair // self.cohorts].encode(), pair % self.cohorts) for pair in pairs.tolist())
-        positions: NDArray[np.int64] = self._scaled(data)[of_report.ravel()]
-        return positions
+        return np.asarray(self._scaled(data)[of_report.ravel()])
 
     def _instantaneous(self, permanent: NDArray[np.uint32], generator: _core.Generator) -> NDArray[np.uint32]:
         if self.instantaneous_law[1] == 0:

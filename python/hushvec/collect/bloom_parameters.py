@@ -150,8 +150,7 @@ class BloomParameters:
         numbers = np.frombuffer(data, "<u8").reshape(-1, self._numbers_hashed)[:, : self.hashes]
         low, high = numbers & np.uint64(0xFFFFFFFF), numbers >> np.uint64(32)  # halves: no product overflows, as bits < 2^32
         bits = np.uint64(self.bits)
-        scaled: NDArray[np.int64] = (((low * bits >> np.uint64(32)) + high * bits) >> np.uint64(32)).astype(np.int64)
-        return scaled
+        return np.asarray(((low * bits >> np.uint64(32)) + high * bits) >> np.uint64(32), np.int64)
 
     @property
     def _numbers_hashed(self) -> int:

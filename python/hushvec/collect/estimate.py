@@ -62,8 +62,7 @@ class WordFrequencies:
     @property
     def counts(self) -> NDArray[np.float64]:
         """Estimated number of reports whose true word it is."""
-        result: NDArray[np.float64] = self.frequencies * self.reports
-        return result
+        return np.asarray(self.frequencies * self.reports)
 
     @cached_property
     def p_values(self) -> NDArray[np.float64]:

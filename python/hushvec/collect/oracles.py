@@ -57,9 +57,9 @@ class Oracle(ABC):
         return fraction_up(log_ratio_up(*self.law))
 
     @property
-    @abstractmethod
     def mean_variance(self) -> float:
         """Variance of the estimated frequency, averaged over all words, times the number of reports."""
+        return self.variance_at(1 / self.words, 1)
 
     @property
     @abstractmethod
@@ -142,20 +142,14 @@ class BinomialTallies(Oracle):
         return binary_variance(frequency, self._truth_values * UNIT, self._q, self._gap)
 
     @property
-    def mean_variance(self) -> float:
-        return float(self._variance(1 / self.words))
-
-    @property
     def tallies(self) -> int:
         return self.words
 
     def frequencies(self, tallies: NDArray[np.int64], reports: int) -> NDArray[np.float64]:
-        result: NDArray[np.float64] = (tallies / reports - self._q) / self._gap
-        return result
+        return np.asarray((tallies / reports - self._q) / self._gap)
 
     def variances(self, frequencies: NDArray[np.float64], tallies: NDArray[np.int64], reports: int) -> NDArray[np.float64]:
-        result: NDArray[np.float64] = self._variance(frequencies) / reports
-        return result
+        return np.asarray(self._variance(frequencies) / reports)
 
     def variance_at(self, frequency: float, reports: int) -> float:
         return float(self._variance(frequency)) / reports
@@ -232,7 +226,8 @@ class UnaryEncoding(BinomialTallies):
         return len(rows)
 
     def tallies_fault(self, tallies: NDArray[np.int64], reports: int) -> str | None:
-        return bit_counts_fault(tallies, reports)
+        largest = int(tallies.max())
+        return None if largest <= reports else f"it counts {largest} ones in {reports} reports"
 
 
 def bit_rows(reports: Any, bits: int) -> NDArray[np.uint32]:
@@ -245,11 +240,6 @@ def bit_rows(reports: Any, bits: int) -> NDArray[np.uint32]:
     if rows.ndim != 2 or rows.shape[1] != width:
         raise ValueError(f"reports must have shape (n, {width}) for {bits} bits, got {array.shape}")
     return np.ascontiguousarray(rows, dtype=np.uint32)
-
-
-def bit_counts_fault(tallies: NDArray[np.int64], reports: int) -> str | None:
-    largest = int(tallies.max())
-    return None if largest <= reports else f"it counts {largest} ones in {reports} reports"
 
 
 _MOST_BLOCKS = 1 << 22
@@ -289,10 +279,6 @@ class HadamardResponse(CodeReports):
         """Mean of +1 and -1 for the word itself; for any other word it is 0."""
         return (self.law[0] - self.law[1]) * UNIT
 
-    @property
-    def mean_variance(self) -> float:
-        return self._variance(1 / self.words, self._mean_share)
-
     def _variance(self, frequency: float, share: float) -> float:
         """Variance of one report's contribution, where this share of all reporters has a word of the same block."""
         hits = share * ((self.law[0] + self.law[1]) * UNIT) + (1 - share) * (2 * self.law[1] * UNIT)
@@ -312,38 +298,31 @@ class HadamardResponse(CodeReports):
         return self.blocks * self.order
 
     def frequencies(self, tallies: NDArray[np.int64], reports: int) -> NDArray[np.float64]:
-        result: NDArray[np.float64] = self._by_word(self._signed_sums(tallies)[:, 1:]) / (reports * self._gap)
-        return result
+        return np.asarray(self._signed_by_word(tallies) / (reports * self._gap))
 
     def variances(self, frequencies: NDArray[np.float64], tallies: NDArray[np.int64], reports: int) -> NDArray[np.float64]:
-        hits = self._hits(tallies) / reports
-        result: NDArray[np.float64] = (hits / self._gap**2 - frequencies) / reports
-        return result
+        return np.asarray((self._hits(tallies) / reports / self._gap**2 - frequencies) / reports)
 
     def variance_at(self, frequency: float, reports: int) -> float:
         others = (self._mean_share * self.words - 1) / (self.words - 1)  # of all other words, those of the same block
         return self._variance(frequency, frequency + (1 - frequency) * others) / reports
 
     def null_counts(self, tallies: NDArray[np.int64], reports: int) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
-        hits = self._hits(tallies)
-        signed = self._by_word(self._signed_sums(tallies)[:, 1:])
+        hits, signed = self._hits(tallies), self._signed_by_word(tallies)
         return hits // 2 + signed // 2 + (hits & 1), hits, 0.5   # half of their sum, which may be 2^63: both are odd, or neither
 
     def _hits(self, tallies: NDArray[np.int64]) -> NDArray[np.int64]:
         in_block = tallies.reshape(self.blocks, self.order).sum(axis=1)
         return np.resize(in_block, self.words)
 
-    def _by_word(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        return rows.T.ravel()[: self.words]
-
-    def _signed_sums(self, tallies: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sylvester's transform of each block: row r is the sum of (-1)^popcount(r & c) times column c's tally."""
+    def _signed_by_word(self, tallies: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sylvester's transform of each block: a word of row r gets the sum of (-1)^popcount(r & c) times column c's tally."""
         sums, width = tallies.reshape(self.blocks, self.order), 1
         while width < self.order:
             pairs = sums.reshape(self.blocks, self.order // (2 * width), 2, width)
             sums = np.stack((pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]), axis=2)
             width *= 2
-        return sums.reshape(self.blocks, self.order)
+        return sums.reshape(self.blocks, self.order)[:, 1:].T.ravel()[: self.words]
 
 
 def _blocks_at_most(words: int) -> int:

@@ -90,9 +90,11 @@ class Collection(ABC):
     def _require_memo_allowed(self) -> None:
         return
 
-    @abstractmethod
     def _known(self, words: Sequence[str]) -> list[str]:
         """Words as they will be reported."""
+        listed = list(words)
+        require_words("words", listed)
+        return listed
 
     @abstractmethod
     def _drawn(self, words: list[str], generator: _core.Generator) -> Any:

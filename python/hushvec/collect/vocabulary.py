@@ -142,8 +142,7 @@ class Vocabulary(Collection):
         return {word: code for code, word in enumerate(self.words)}
 
     def _known(self, words: Sequence[str]) -> list[str]:
-        listed = list(words)
-        require_words("words", listed)
+        listed = super()._known(words)
         if self.unknown == "other":
             return [word if word in self._code_of else OTHER for word in listed]
         for place, word in enumerate(listed):
