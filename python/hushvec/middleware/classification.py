@@ -83,13 +83,7 @@ class Classifications(Sequence[Classification]):
         return f"Classifications({self._answers!r})"
 
 
-if TYPE_CHECKING:
-    _Labels = NDArray[Any]
-else:
-    _Labels = np.ndarray
-
-
-class PrivateLabels(_Labels):
+class PrivateLabels(np.ndarray[Any, Any]):
     """A numpy array of labels with its receipt. Arrays made from it have receipt None."""
 
     receipt: LabelReceipt | None
