@@ -25,7 +25,12 @@ def needs_extra(feature: str, extra: str) -> Iterator[None]:
 
 
 def at_first_use(
-    namespace: dict[str, Any], modules: Mapping[str, str], *, below: Collection[str] = ()
+    namespace: dict[str, Any],
+    modules: Mapping[str, str],
+    *,
+    below: Collection[str] = (),
+    extra: str = "",
+    packages: Collection[str] = (),
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package (PEP 562).
 
@@ -34,6 +39,7 @@ def at_first_use(
         modules: a module, by its name below the package or a full one that begins with "hushvec.", -> the names that it has, with
             spaces between them. The names become `__all__` of a package that has none.
         below: modules below the package that are themselves such names.
+        extra, packages: an extra of hushvec, and those of its packages without which names cannot be imported: MissingExtraError.
     """
     package = namespace["__name__"]
     module_of = {name: module for module, names in modules.items() for name in names.split()}
@@ -46,7 +52,13 @@ def at_first_use(
         module = module_of.get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = namespace[name] = getattr(import_module(module if module.startswith("hushvec.") else f"{package}.{module}"), name)
+        try:
+            found = import_module(module if module.startswith("hushvec.") else f"{package}.{module}")
+        except ImportError as error:
+            if (error.name or "").partition(".")[0] in packages:
+                raise MissingExtraError(f"{package}.{name}", extra) from None
+            raise
+        value = namespace[name] = getattr(found, name)
         return value
 
     def is_its_own(name: str) -> bool:

@@ -4,9 +4,9 @@ docs/secure_memory.md says what is guaranteed and what is not. SecureBuffer and 
 SecureCache and model_digest need torch and transformers, and files need cryptography.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hushvec._util.lazy import at_first_use, needs_extra
+from hushvec._util.lazy import at_first_use
 from hushvec.errors import CacheFileError, SecureMemoryError, SecureMemoryWarning
 from hushvec.secure_memory.buffer import BackgroundScrub, SecureBuffer, overwrite_freed_memory, status
 
@@ -25,9 +25,9 @@ __all__ = [
     "status",
 ]
 
-_import, __dir__ = at_first_use(globals(), {"transformers_cache": "SecureCache model_digest"})
-
-
-def __getattr__(name: str) -> Any:
-    with needs_extra(name, "secure"):   # no torch, no transformers, or one from before its caches had layers
-        return _import(name)
+__getattr__, __dir__ = at_first_use(
+    globals(),
+    {"transformers_cache": "SecureCache model_digest"},
+    extra="secure",
+    packages=("torch", "transformers"),   # or a release of transformers from before its caches had layers
+)

@@ -3,12 +3,9 @@
 docs/serve.md has the policy file and every endpoint.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hushvec._util.lazy import at_first_use
-from hushvec.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from hushvec.serve.app import create_app
@@ -16,15 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Policy", "create_app", "local_policy", "read_policy"]
 
-_PACKAGES = ("anyio", "fastapi", "prometheus_client", "pydantic", "starlette")
-
-_get, __dir__ = at_first_use(globals(), {"app": "create_app", "policy": "Policy local_policy read_policy"})
-
-
-def __getattr__(name: str) -> Any:
-    try:
-        return _get(name)
-    except ImportError as error:
-        if error.name in _PACKAGES:
-            raise MissingExtraError(f"hushvec.serve.{name}", "serve") from None
-        raise
+__getattr__, __dir__ = at_first_use(
+    globals(),
+    {"app": "create_app", "policy": "Policy local_policy read_policy"},
+    extra="serve",
+    packages=("anyio", "fastapi", "prometheus_client", "pydantic", "starlette"),
+)

@@ -12,10 +12,9 @@ docs/training.md is the guide, docs/proofs/dp_sgd.md says why the guarantee hold
 and `PoissonSampler` need numpy only.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hushvec._util.lazy import at_first_use
-from hushvec.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from hushvec.training.canaries import audit_training
@@ -57,7 +56,7 @@ __all__ = [
     "secure_opacus",
 ]
 
-_get, __dir__ = at_first_use(
+__getattr__, __dir__ = at_first_use(
     globals(),
     {
         "canaries": "audit_training",
@@ -75,13 +74,6 @@ _get, __dir__ = at_first_use(
         "sampler": "PoissonSampler poisson_loader",
         "schedule": "StepSchedule",
     },
+    extra="training",
+    packages=("opacus", "torch"),
 )
-
-
-def __getattr__(name: str) -> Any:
-    try:
-        return _get(name)
-    except ImportError as error:
-        if error.name in ("torch", "opacus"):
-            raise MissingExtraError(f"hushvec.training.{name}", "training") from None
-        raise
