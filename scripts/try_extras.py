@@ -25,10 +25,12 @@ SECONDS = 3600
 
 ROWS = "import numpy as np, hushvec as hv; rows = np.random.default_rng(0).standard_normal((50, 16)).astype('float32')\n"
 NOISE_JOB = ROWS + "from hushvec.jobs import NoiseJob, noise_batch; job = NoiseJob.start(dimension=16, epsilon=6.0)\n"
+# PrivUnit loses about one row in 900 at this epsilon; more than 5 of 50: less than one run in 10^9.
 STORE = ROWS + (
-    "import tempfile; from hushvec.retrieval import PrivateIndex, VectorNoise\n"
+    "from hushvec.retrieval import PrivateIndex, VectorNoise\n"
     "index = PrivateIndex(16, documents=VectorNoise(epsilon=400.0), store={store!r}); index.add(rows)\n"
-    "assert [ids[0] for ids in index.search(rows[:5], k=3).ids] == list(range(5))\n"
+    "found = sum(ids[0] == row for row, ids in enumerate(index.search(rows, k=3).ids))\n"
+    "assert found >= 45, f'{{found}} of 50 rows find themselves'\n"
 )
 SERVICE = """
 import os, sys, time, subprocess, httpx
