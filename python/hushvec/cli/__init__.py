@@ -14,7 +14,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
@@ -90,8 +89,8 @@ def _parser_of(command: str) -> CommandParser:
 
 def add_own(subparsers: Any, command: str) -> None:
     """Add a command of this package to the subparsers."""
-    module = import_module(f"hushvec.cli.{_map.module_of(command)}")
-    getattr(module, "add_to", partial(add_declared, name=command))(subparsers)
+    import_module(f"hushvec.cli.{_map.module_of(command)}")
+    add_declared(subparsers, command)
 
 
 def _refuse(parser: CommandParser, word: str) -> NoReturn:

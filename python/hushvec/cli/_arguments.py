@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hushvec import Generator
 from hushvec._util.publish import receipt_path
-from hushvec.cli._parser import Command, add_options, option
+from hushvec.cli._parser import Command, option
 from hushvec.cli._parser import Subparsers as Subparsers
 from hushvec.cli._parser import add_command as add_command
 from hushvec.mechanisms import MECHANISMS
@@ -43,10 +43,6 @@ class ReleaseOptions(KeyOptions):
     mechanism: str = option("law of the noise", "gaussian", choices=tuple(MECHANISMS))
     sigma: float | None = option("standard deviation for --mechanism empirical")
     per: str = option("unit of privacy: one row, or all rows", "record", choices=PER)
-
-
-def add_release_arguments(parser: argparse.ArgumentParser) -> None:
-    add_options(parser, ReleaseOptions)
 
 
 class BudgetOptions(Command):

@@ -36,25 +36,15 @@ _MOST = 0.5
 
 @dataclass(frozen=True)
 class Story:
-    """The figures that the steps tell.
-
-    Args:
-        stolen: texts, vectors and the list of the thief.
-        outcomes: one release each, of all texts; the last is the one whose receipt is shown.
-        sweep: the table over epsilon; empty if it was left out.
-        learned: what many people's topics tell, or why nothing; None where all texts are one person's.
-        shown: how many texts are shown.
-        source: what was asked for: a path, "-" or None.
-        private: texts may be printed.
-    """
+    """The figures that the steps tell."""
 
     stolen: Stolen
-    outcomes: Sequence[Outcome]
-    sweep: Sequence[SweepLine]
-    learned: Learned | TooFew | None
-    shown: int
-    source: str | None
-    private: bool
+    outcomes: Sequence[Outcome]  # one release each, of all texts; the last is the one whose receipt is shown
+    sweep: Sequence[SweepLine]  # the table over epsilon; empty if it was left out
+    learned: Learned | TooFew | None  # what many people's topics tell, or why nothing; None where all texts are one person's
+    shown: int  # how many texts are shown
+    source: str | None  # what was asked for: a path, "-" or None
+    private: bool  # texts may be printed
 
     @property
     def count(self) -> int:
@@ -249,14 +239,12 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
-def _percent_up(share: float) -> str:
-    """Rounded up, so that a bound is never less than what it bounds."""
-    digits = 2 if share > 0.999 else 1
-    return f"{math.ceil(100 * share * 10**digits) / 10**digits:.{digits}f} %"
-
-
 def _bound(share: float | None) -> str:
-    return "no claim" if share is None else f"<= {_percent_up(share)}"
+    """Rounded up, so that a bound is never less than what it bounds."""
+    if share is None:
+        return "no claim"
+    digits = 2 if share > 0.999 else 1
+    return f"<= {math.ceil(100 * share * 10**digits) / 10**digits:.{digits}f} %"
 
 
 def _cut(text: str, width: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -26,6 +26,7 @@ from hushvec.noise.fills import clip
 from hushvec.receipts.aggregates import AggregateReceipt
 from hushvec.receipts.labels import LabelReceipt, RowReceipt
 from hushvec.release.vectors import privatize
+from hushvec.retrieval.measures import cosines
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.public_choice import PublicChoice
 
@@ -56,25 +57,13 @@ def nearest(vectors: NDArray[np.float32], corpus: NDArray[np.float32]) -> NDArra
     return np.concatenate([inner_products(run, corpus).argmax(axis=1) for run in runs])
 
 
-def cosines(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Cosine of every row of a with the same row of b; 0 where a row is zero."""
-    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
-    norms = np.linalg.norm(wide_a, axis=1) * np.linalg.norm(wide_b, axis=1)
-    return np.asarray((wide_a * wide_b).sum(axis=1) / np.where(norms == 0, 1.0, norms))
-
-
 @dataclass(frozen=True, eq=False)
 class Stolen:
-    """The texts and their vectors, the public sentences, and the list of the thief.
+    """The texts and their vectors, the public sentences, and the list of the thief."""
 
-    Args:
-        texts, clean: n texts, and their vectors [n, d].
-        corpus: the public sentences with their vectors.
-    """
-
-    texts: Sequence[str]
-    clean: Rows
-    corpus: PublicCorpus
+    texts: Sequence[str]  # n
+    clean: Rows  # their vectors [n, d]
+    corpus: PublicCorpus  # the public sentences with their vectors
 
     @cached_property
     def candidates(self) -> tuple[str, ...]:
@@ -121,25 +110,15 @@ class Stolen:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """One release of all texts by one mechanism, and what it keeps.
+    """One release of all texts by one mechanism, and what it keeps."""
 
-    Args:
-        mechanism: its name.
-        decoded: the public sentence that comes out for each text.
-        same_sentence: share of the texts for which it is the one nearest to the text.
-        same_topic: share of the texts for which it has the topic of the one nearest to the text.
-        picked: share of the texts that the thief picks.
-        receipt: of the release.
-        cosines: of each noisy vector with its clean one; None where the release is a public sentence.
-    """
-
-    mechanism: str
-    decoded: Numbers
-    same_sentence: float
-    same_topic: float
-    picked: float
+    mechanism: str  # its name
+    decoded: Numbers  # the public sentence that comes out for each text
+    same_sentence: float  # share of the texts for which it is the one nearest to the text
+    same_topic: float  # share of the texts for which it has the topic of that one
+    picked: float  # share of the texts that the thief picks
     receipt: RowReceipt
-    cosines: NDArray[np.float64] | None = None
+    cosines: NDArray[np.float64] | None = None  # of each noisy vector with its clean one; None for public sentences
 
     @property
     def mean_cosine(self) -> float | None:
@@ -152,15 +131,15 @@ class Outcome:
 
     @property
     def right_one_of_two(self) -> float | None:
-        """The claim of the release: nobody who has only it tells which of two texts it is from more often; None without a claim.
-
-        Over a fair coin between any two texts. (1 + delta(0)) / 2, as delta(0) bounds the total variation distance of the two laws.
-        """
+        """The claim of the release: nobody who has only it tells which of two texts it is from more often; None without a claim."""
         return one_of_two(self.receipt)
 
 
 def one_of_two(receipt: RowReceipt | AggregateReceipt) -> float | None:
-    """The largest probability of telling right which of two values was released, by the loss that the receipt claims."""
+    """The largest probability of telling right which of two values was released, by the loss that the receipt claims.
+
+    Over a fair coin between any two. (1 + delta(0)) / 2, as delta(0) bounds the total variation distance of the two laws.
+    """
     return (1 + receipt.loss.delta(0.0)) / 2 if receipt.is_dp_claim else None
 
 
@@ -184,8 +163,7 @@ def _noisy_vectors(stolen: Stolen, arguments: dict[str, Any]) -> Outcome:
         return np.array([-np.abs(possible - value).sum(axis=1) for value in values[rows]])
 
     decoded = nearest(values, stolen.corpus.embeddings)
-    outcome = _outcome(stolen, arguments["mechanism"], decoded, scores, receipt)
-    return replace(outcome, cosines=cosines(values, stolen.clean))
+    return _outcome(stolen, arguments["mechanism"], decoded, scores, receipt, cosines(values, stolen.clean))
 
 
 def _choices(stolen: Stolen, epsilon: float, per: str, generator: Generator | None) -> Releaser:
@@ -202,7 +180,7 @@ def _choices(stolen: Stolen, epsilon: float, per: str, generator: Generator | No
     return release
 
 
-def _outcome(stolen: Stolen, mechanism: str, decoded: Numbers, scores: Scores, receipt: RowReceipt) -> Outcome:
+def _outcome(stolen: Stolen, mechanism: str, decoded: Numbers, scores: Scores, receipt: RowReceipt, cosines: Any = None) -> Outcome:
     return Outcome(
         mechanism=mechanism,
         decoded=decoded,
@@ -210,6 +188,7 @@ def _outcome(stolen: Stolen, mechanism: str, decoded: Numbers, scores: Scores, r
         same_topic=float((TOPIC_OF[decoded] == TOPIC_OF[stolen.clean_decoded]).mean()),
         picked=stolen.picked(scores),
         receipt=receipt,
+        cosines=cosines,
     )
 
 
@@ -236,40 +215,24 @@ def sweep(stolen: Stolen, mechanisms: Sequence[str], arguments: dict[str, Any]) 
             outcomes = [release() for _ in range(max(1, _SWEEP_ROWS // len(stolen.texts)))]
             shares = ("same_sentence", "same_topic", "picked")
             sentence, topic, picked = (float(np.mean([getattr(one, share) for one in outcomes])) for share in shares)
-            lines.append(
-                SweepLine(
-                    name,
-                    epsilon,
-                    sentence,
-                    topic,
-                    picked,
-                    right_one_of_two=outcomes[0].right_one_of_two,
-                    mean_cosine=None if name == CHOICE else float(np.mean([one.mean_cosine for one in outcomes])),
-                    noise=outcomes[0].noise,
-                )
-            )
+            cosine = None if name == CHOICE else float(np.mean([one.mean_cosine for one in outcomes]))
+            first = outcomes[0]
+            lines.append(SweepLine(name, epsilon, sentence, topic, picked, first.right_one_of_two, cosine, first.noise))
             progress.advance(1)
     return lines
 
 
 @dataclass(frozen=True)
 class Learned:
-    """How well the topic of a public sentence is told by the nearest centroid of the topics of many people's texts.
+    """How well the topic of a public sentence is told by the nearest centroid of the topics of many people's texts."""
 
-    Args:
-        people: how many, each with one text and its topic.
-        largest: share of the sentences that are of the largest topic.
-        clean, centroids: share of the sentences whose topic is told, from centroids without noise, and of one release.
-        rows: epsilon -> the same from centroids of rows that were released one by one with PrivUnit, and the bound as of an Outcome.
-        receipt: of the release of centroids.
-    """
-
-    people: int
-    largest: float
-    clean: float
-    centroids: float
+    people: int  # how many, each with one text and its topic
+    largest: float  # share of the sentences that are of the largest topic
+    clean: float  # share of the sentences whose topic is told, from centroids without noise,
+    centroids: float  # from one release of centroids,
+    # and by epsilon from centroids of rows that were released one by one with PrivUnit, with the bound as of an Outcome
     rows: dict[float, tuple[float, float | None]]
-    receipt: AggregateReceipt
+    receipt: AggregateReceipt  # of the release of centroids
 
 
 @dataclass(frozen=True)

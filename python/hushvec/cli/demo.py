@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from typing import Any
 
 import numpy as np
 
-from hushvec.cli._arguments import Subparsers, add_command, add_release_arguments, make_generator
+from hushvec.cli._arguments import ReleaseOptions, make_generator
 from hushvec.cli._files import embedded, lines_of_source
 from hushvec.cli._output import print_json
-from hushvec.cli._story import Story, headline, said, tell, texts, verdict
+from hushvec.cli._parser import argument, option
+from hushvec.cli._story import Story, headline, said, tell, verdict
 from hushvec.cli._thief import (
     AGGREGATE_PEOPLE,
     CHOICE,
@@ -30,72 +30,81 @@ from hushvec.cli._thief import (
 )
 from hushvec.data import private_note_vectors, private_notes, public_sentence_vectors, public_sentences
 from hushvec.embedders.minilm import MiniLMEmbedder
-from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, PrivUnit
+from hushvec.mechanisms import MECHANISMS, EmpiricalGaussian, Gaussian, Laplacian, PrivUnit
 from hushvec.release.vectors import privatize
 from hushvec.text.corpus import PublicCorpus
 
 DEFAULT_EPSILON = 8.0
-DEFAULT_SHOWN = 1
 
 _VECTORS = (Gaussian.name, Laplacian.name, PrivUnit.name)
 _IN_TABLE = (PrivUnit.name, CHOICE)
 
 
-def add_to(subparsers: Subparsers) -> None:
-    parser = add_command(
-        subparsers,
-        "demo",
-        run,
-        description=texts()["description"],
-        examples=(
-            ("the 80 notes that come with the package", "hushvec demo"),
-            ("your own texts, one per line; they are not printed", "hushvec demo notes.txt"),
-            ("one mechanism, on six texts", "hushvec demo --mechanism privunit --epsilon 16 --show 6"),
-            ("one sentence", "echo 'The biopsy came back benign.' | hushvec demo -"),
-        ),
+class Demo(
+    ReleaseOptions,
+    name="demo",
+    examples=(
+        ("the 80 notes that come with the package", "hushvec demo"),
+        ("your own texts, one per line; they are not printed", "hushvec demo notes.txt"),
+        ("one mechanism, on six texts", "hushvec demo --mechanism privunit --epsilon 16 --show 6"),
+        ("one sentence", "echo 'The biopsy came back benign.' | hushvec demo -"),
+    ),
+):
+    """Show in six steps what vectors of texts give away, what each mechanism leaves of one text, what a smaller epsilon
+    changes, what survives in aggregate, and the receipt. All figures are measured or computed here; the noise is new
+    each time. The vectors of the shipped notes are shipped too. Texts of PATH, one per line, are embedded with
+    all-MiniLM-L6-v2 on the CPU, which needs the extra 'text'.
+
+    Texts of PATH, and the sentences nearest to them, are printed only with --show-original. With --mechanism only
+    that one is shown. The tables repeat the release: do not publish them, as the losses would add up."""
+
+    source: str | None = argument("file, folder (.txt, .md) or - (default: shipped notes)", "PATH", nargs="?")
+    epsilon: float | None = option(f"of each release (default {DEFAULT_EPSILON:g})")
+    mechanism: str | None = option(  # type: ignore[assignment]
+        "law of the noise (default: several, beside each other)", choices=tuple(MECHANISMS)
     )
-    parser.add_argument("source", nargs="?", metavar="PATH", help="file, folder (.txt, .md) or - (default: shipped notes)")
-    parser.add_argument("--epsilon", type=float, help=f"of each release (default {DEFAULT_EPSILON:g})")
-    add_release_arguments(parser)
-    parser.set_defaults(mechanism=None)  # which one was asked for, if any
-    parser.add_argument("--show", type=int, default=DEFAULT_SHOWN, metavar="N", help=f"texts to print (default {DEFAULT_SHOWN})")
-    parser.add_argument("--show-original", action="store_true", help="print the texts of PATH and how they decode before the noise")
-    parser.add_argument("--no-sweep", action="store_true", help="leave out the table over epsilon")
+    show: int = option("texts to print", 1, metavar="N")
+    show_original: bool = option("print the texts of PATH and how they decode before the noise")
+    no_sweep: bool = option("leave out the table over epsilon")
 
-
-def run(options: argparse.Namespace) -> int:
-    if options.show < 0:
-        raise ValueError(f"show must be >= 0, got {options.show}")
-    arguments = _release_arguments(options)
-    shown = (*_VECTORS, CHOICE) if options.mechanism is None else (options.mechanism,)
-    _check_before_the_model_loads(shown, arguments)
-    texts = None if options.source is None else lines_of_source(options.source)
-    # At once for a person, whom loading the model keeps waiting; elsewhere not before it has worked.
-    at_once = sys.stdout.isatty() and not options.json
-    if at_once:
-        print(headline(None if texts is None else len(texts)), flush=True)
-    watch = _Stopwatch()
-    stolen = _shipped(watch) if texts is None else _embedded(texts, watch)
-    outcomes = [releaser(stolen, name, arguments)() for name in shown]
-    watch.lap("release and decode")
-    lines: list[SweepLine] = []
-    if not options.no_sweep and options.mechanism != EmpiricalGaussian.name:
-        lines = sweep(stolen, _IN_TABLE if options.mechanism is None else shown, arguments)
-        watch.lap("other epsilons")
-    learned: Learned | TooFew | None = None
-    if options.per != "release":
-        topics = NOTE_TOPICS if texts is None else TOPIC_OF[stolen.clean_decoded]
-        people = AGGREGATE_PEOPLE if texts is None else len(texts)
-        learned = learned_topics(stolen, topics, people, options.delta, arguments["generator"])
-        watch.lap("topics in aggregate")
-    private = options.show_original or texts is None  # the shipped notes are about nobody
-    if options.json:
-        print_json(_as_json(stolen, outcomes, lines, learned, private=private) | {"seconds": watch.seconds, "note": said("private")})
-    else:
-        if not at_once:
-            print(headline(None if texts is None else len(texts)))
-        tell(Story(stolen, outcomes, lines, learned, options.show, options.source, private))
-    return 0
+    def run(self) -> int:
+        if self.show < 0:
+            raise ValueError(f"show must be >= 0, got {self.show}")
+        arguments = {**self.named("epsilon", "delta", "clip_norm", "sigma", "per"), "generator": make_generator(self)}
+        if self.epsilon is None and self.mechanism != EmpiricalGaussian.name:
+            arguments["epsilon"] = DEFAULT_EPSILON
+        shown = (*_VECTORS, CHOICE) if self.mechanism is None else (self.mechanism,)
+        for name in shown:  # releases of no rows refuse what the real ones would refuse, before the model loads
+            if name != CHOICE:
+                privatize(np.empty((0, MiniLMEmbedder.dimension), np.float32), mechanism=name, **arguments)
+        texts = None if self.source is None else lines_of_source(self.source)
+        # At once for a person, whom loading the model keeps waiting; elsewhere not before it has worked.
+        at_once = sys.stdout.isatty() and not self.json
+        if at_once:
+            print(headline(None if texts is None else len(texts)), flush=True)
+        watch = _Stopwatch()
+        stolen = _shipped(watch) if texts is None else _embedded(texts, watch)
+        outcomes = [releaser(stolen, name, arguments)() for name in shown]
+        watch.lap("release and decode")
+        lines: list[SweepLine] = []
+        if not self.no_sweep and self.mechanism != EmpiricalGaussian.name:
+            lines = sweep(stolen, _IN_TABLE if self.mechanism is None else shown, arguments)
+            watch.lap("other epsilons")
+        learned: Learned | TooFew | None = None
+        if self.per != "release":
+            topics = NOTE_TOPICS if texts is None else TOPIC_OF[stolen.clean_decoded]
+            people = AGGREGATE_PEOPLE if texts is None else len(texts)
+            learned = learned_topics(stolen, topics, people, self.delta, arguments["generator"])
+            watch.lap("topics in aggregate")
+        private = self.show_original or texts is None  # the shipped notes are about nobody
+        if self.json:
+            measured = {"seconds": watch.seconds, "note": said("private")}
+            print_json(_as_json(stolen, outcomes, lines, learned, private=private) | measured)
+        else:
+            if not at_once:
+                print(headline(None if texts is None else len(texts)))
+            tell(Story(stolen, outcomes, lines, learned, self.show, self.source, private))
+        return 0
 
 
 class _Stopwatch:
@@ -107,20 +116,6 @@ class _Stopwatch:
         now = time.perf_counter()
         self.seconds[name] = now - self._last
         self._last = now
-
-
-def _release_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    given = {name: getattr(options, name) for name in ("epsilon", "delta", "clip_norm", "sigma", "per")}
-    if given["epsilon"] is None and options.mechanism != EmpiricalGaussian.name:
-        given["epsilon"] = DEFAULT_EPSILON
-    return {**given, "generator": make_generator(options)}
-
-
-def _check_before_the_model_loads(mechanisms: tuple[str, ...], arguments: dict[str, Any]) -> None:
-    """Releases of no rows: they refuse what the real ones would refuse, seconds earlier."""
-    for name in mechanisms:
-        if name != CHOICE:
-            privatize(np.empty((0, MiniLMEmbedder.dimension), np.float32), mechanism=name, **arguments)
 
 
 def _shipped(watch: _Stopwatch) -> Stolen:
