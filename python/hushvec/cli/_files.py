@@ -34,6 +34,7 @@ from hushvec._util.lines import (
     text_field,
 )
 from hushvec._util.publish import PRIVATE, Discarded, mode_of, published_text
+from hushvec.cli._parser import Command, option
 from hushvec.embedders.minilm import BATCH, DIMENSION, MiniLMEmbedder
 from hushvec.errors import HushvecError
 from hushvec.jobs import columns
@@ -62,6 +63,17 @@ class Columns(NamedTuple):
     vector: str | None = None
     text: str | None = None
     keep: tuple[str, ...] = ()
+
+
+class VectorOptions(Command):
+    """For commands that read all rows of a file."""
+
+    column: str | None = option("column or key of the vectors (default embedding)")
+    text_key: str | None = option(".jsonl and .csv: embed the text under this key with MiniLM")
+
+    def rows(self, path: Path) -> NDArray[Any]:
+        """The rows, [n, d]; texts are embedded."""
+        return all_rows(path, Columns(self.column, self.text_key))
 
 
 class Source(ABC):
@@ -98,6 +110,16 @@ class FileError(HushvecError, ValueError):
 
     def __init__(self, path: Path, message: str) -> None:
         super().__init__(f"{path}: {message}")
+
+
+def require_output(output: Path, suffix: str, why: str = "") -> None:
+    """Refuse a name without this suffix, and a place where no file can be written."""
+    if output.suffix.lower() != suffix.lower():
+        raise FileError(output, f"must end in {suffix}{why}")
+    if output.exists() and not output.is_file():
+        raise FileError(output, "must be a plain file")
+    if not output.parent.is_dir():
+        raise FileError(output, f"the folder {output.parent} must exist")
 
 
 @contextmanager

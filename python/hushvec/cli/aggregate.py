@@ -39,7 +39,7 @@ from hushvec.cli._arguments import (
     opened_budget,
     replaced_release,
 )
-from hushvec.cli._files import Columns, FileError, all_rows, embedded, read_utf8, rows_and_fields
+from hushvec.cli._files import Columns, FileError, VectorOptions, embedded, read_utf8, require_output, rows_and_fields
 from hushvec.cli._output import answered, facts, receipt_lines, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import paint, printable
@@ -68,7 +68,7 @@ class Aggregate(Command, name="aggregate", metavar="ACTION", examples=(_CLASSIFI
     .csv      a number of the vector in every column that no option names, or with --text-key a text"""
 
 
-class _OfRows(ForceOption, KeyOptions, BudgetOptions):
+class _OfRows(VectorOptions, ForceOption, KeyOptions, BudgetOptions):
     """One release of all rows of a file."""
 
     suffix: ClassVar[str] = ".npz"
@@ -77,8 +77,6 @@ class _OfRows(ForceOption, KeyOptions, BudgetOptions):
     output: Path = option("file to make; the receipt goes to OUT.receipt.json", metavar="OUT", required=True)
     epsilon: float = option("the guarantee of everything in OUT for each person", required=True)
     delta: float = option("", 1e-5)
-    column: str | None = option("column or key of the vectors (default embedding)")
-    text_key: str | None = option(".jsonl and .csv: embed the text under this key with MiniLM")
     people_key: str | None = option(
         "column or key of the id of each row's person, or @FILE: one per line (default: each row is another person's)",
         heading=_WHO,
@@ -90,7 +88,7 @@ class _OfRows(ForceOption, KeyOptions, BudgetOptions):
     adjacency: str = option("a person is there or not, or has any other rows", ADD_REMOVE, heading=_WHO, choices=ADJACENCIES)
 
     def run(self) -> int:
-        _require_output(self.output, self.suffix)
+        require_output(self.output, self.suffix)
         notes = (*((NOTE_EMBEDDED,) if self.text_key is not None else ()), *replaced_release(self))
         labels = self.public_labels()
         with opened_budget(self) as budget, published(self.output, mode=mode_of(self.input)) as (file, receipt_file):
@@ -240,7 +238,7 @@ class Pca(
         return found, f"hushvec retrieve build IN -o INDEX --epsilon EPSILON --projection {shlex.quote(str(self.output))}"
 
 
-class Predict(Command, name="aggregate predict", help="the labels of other rows or texts; free", examples=(_PREDICT,)):
+class Predict(VectorOptions, name="aggregate predict", help="the labels of other rows or texts; free", examples=(_PREDICT,)):
     """The most likely label of each row, by a classifier of `hushvec aggregate classifier` or `centroids`. Any number of
     predictions is free for the people that it was made of. A prediction is as private as the row that it is about.
     Probabilities rank well; they are not calibrated."""
@@ -249,8 +247,6 @@ class Predict(Command, name="aggregate predict", help="the labels of other rows 
     input: Path | None = argument("file of vectors or texts, unless --text", "IN", nargs="?")
     text: list[str] = option("a text, embedded with MiniLM; may be repeated", [])
     output: Path | None = option("lines of JSON with row, label and probability, not a table", metavar="OUT")
-    column: str | None = option("column or key of the vectors (default embedding)")
-    text_key: str | None = option(".jsonl and .csv: embed the text under this key with MiniLM")
 
     def run(self) -> int:
         if (self.input is None) == (not self.text):
@@ -259,7 +255,7 @@ class Predict(Command, name="aggregate predict", help="the labels of other rows 
         if self.input is None:
             rows: NDArray[Any] = embedded(MiniLMEmbedder(), self.text)
         else:
-            rows = all_rows(self.input, Columns(vector=self.column, text=self.text_key))
+            rows = self.rows(self.input)
         chances = classifier.predict_proba(rows)
         best = chances.argmax(axis=1)
         found = [
@@ -272,15 +268,6 @@ class Predict(Command, name="aggregate predict", help="the labels of other rows 
             return answered(self, {"output": str(self.output), "rows": len(found)}, printable(str(self.output)))
         lines = [(str(one["row"]), f"{one['probability']:.3f}", printable(str(one["label"]))) for one in found]
         return answered(self, found, table(("row", "probability", "label"), lines))
-
-
-def _require_output(output: Path, suffix: str) -> None:
-    if output.suffix.lower() != suffix:
-        raise FileError(output, f"must end in {suffix}")
-    if output.exists() and not output.is_file():
-        raise FileError(output, "must be a plain file")
-    if not output.parent.is_dir():
-        raise FileError(output, f"the folder {output.parent} must exist")
 
 
 def _lines_of(named: str) -> list[str]:

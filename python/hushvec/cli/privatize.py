@@ -13,9 +13,9 @@ from hushvec._util.display import Progress
 from hushvec._util.publish import mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import BudgetOptions, ForceOption, ReleaseOptions, comma_separated, make_generator, replaced_release
-from hushvec.cli._files import Columns, FileError, Source, all_rows, naming, open_source, rehearse
+from hushvec.cli._files import Columns, FileError, Source, VectorOptions, naming, open_source, rehearse, require_output
 from hushvec.cli._output import answered, facts, receipt_lines
-from hushvec.cli._parser import Command, argument, option
+from hushvec.cli._parser import argument, option
 from hushvec.cli._style import printable
 from hushvec.mechanisms import CodebookResponse, PublicCodebook
 from hushvec.mechanisms.codebook import AUTO, COSINE, SEARCH
@@ -67,7 +67,7 @@ class Privatize(
     keep: str | None = option("columns or keys to copy unprotected, separated by commas", metavar="NAMES")
 
     def run(self) -> int:
-        _check_output(self.input, self.output)
+        require_output(self.output, self.input.suffix, " like the input")
         replaced = replaced_release(self)
         kept = tuple(comma_separated(self.keep) or ())
         for name in kept:
@@ -88,15 +88,6 @@ class Privatize(
         output, where = str(self.output), str(receipt_path(self.output))
         value = {"output": output, "receipt_file": where, "receipt": receipt.to_dict()}
         return answered(self, value, printable(output), printable(where), "", receipt_lines(receipt))
-
-
-def _check_output(source: Path, output: Path) -> None:
-    if output.suffix.lower() != source.suffix.lower():
-        raise FileError(output, f"must end in {source.suffix} like the input")
-    if output.exists() and not output.is_file():
-        raise FileError(output, "must be a plain file")
-    if not output.parent.is_dir():
-        raise FileError(output, f"the folder {output.parent} must exist")
 
 
 def _plan(options: Privatize, source: Source) -> ReleasePlan:
@@ -156,7 +147,7 @@ def _release(source: Source, plan: ReleasePlan, path: Path, file: BinaryIO) -> i
 
 
 class Codebook(
-    Command,
+    VectorOptions,
     name="codebook",
     examples=(
         (
@@ -181,16 +172,12 @@ class Codebook(
         "what auto measures: the cosine that a release keeps, or what a search among releases finds", COSINE, choices=(COSINE, SEARCH)
     )
     check: Path | None = option("other public rows or texts, like those to be released", metavar="SAMPLE")
-    column: str | None = option("column or key of the vectors (default embedding)")
-    text_key: str | None = option(".jsonl: embed the text under this key with MiniLM")
 
     def run(self) -> int:
-        columns = Columns(vector=self.column, text=self.text_key)
-        rows = np.asarray(all_rows(self.input, columns), np.float32)
-        codebook = _fitted(self, rows)
+        codebook = _fitted(self, np.asarray(self.rows(self.input), np.float32))
         fit = None
         if self.check is not None:
-            fit = codebook.check(np.asarray(all_rows(self.check, columns), np.float32), epsilon=self.epsilon)
+            fit = codebook.check(np.asarray(self.rows(self.check), np.float32), epsilon=self.epsilon)
         codebook.save(self.output)
         truth = codebook.mechanism(self.epsilon).response.probability_of_truth
         found = {"file": str(self.output), "codes": len(codebook), "dimension": codebook.dimension, "digest": codebook.digest}

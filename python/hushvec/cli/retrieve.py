@@ -14,7 +14,7 @@ from hushvec._util.display import announced, plural
 from hushvec._util.lines import field, json_record, numbered_lines
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import BudgetOptions, KeyOptions, make_generator, named_values, opened_budget
-from hushvec.cli._files import Columns, all_rows, embedded, read_utf8
+from hushvec.cli._files import VectorOptions, embedded, read_utf8
 from hushvec.cli._output import answered, receipt_lines, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import printable
@@ -43,7 +43,18 @@ class Retrieve(Command, name="retrieve", metavar="ACTION", examples=(_BUILD_TEXT
     """Indexes with noise on documents, on queries or on scores."""
 
 
+class _OfVectors(VectorOptions):
+    """For commands that read a .txt file of texts too."""
+
+    def rows(self, path: Path) -> NDArray[Any]:
+        if path.suffix.lower() != _TEXT_SUFFIX:
+            return super().rows(path)
+        lines = [line for _, line in numbered_lines(read_utf8(str(path)), str(path))]
+        return embedded(MiniLMEmbedder(), lines)
+
+
 class Build(
+    _OfVectors,
     KeyOptions,
     BudgetOptions,
     name="retrieve build",
@@ -67,8 +78,6 @@ class Build(
     input: Path = argument("file of vectors or texts", "IN")
     output: Path = option("folder to make", metavar="INDEX", required=True)
     ids: Path | None = option("one id per line: whole numbers, or strings (default: 0, 1, ...)", metavar="FILE")
-    column: str | None = option("column or key of the vectors (default embedding)")
-    text_key: str | None = option(".jsonl: embed the text under this key")
     epsilon: float | None = option("of each row; without it and --sigma, no noise", heading=_DOCUMENTS)
     delta: float = option("for the Gaussian kinds", 1e-5, heading=_DOCUMENTS)
     mechanism: str = option("", "privunit", heading=_DOCUMENTS, choices=tuple(MECHANISMS))
@@ -109,7 +118,7 @@ class Build(
             path = self.output.with_name(f"{self.output.name}.rows")
         with opened_budget(self) as budget:
             ids = None if self.ids is None else _read_ids(self.ids)
-            vectors = _vectors(self.input, self.column, self.text_key)
+            vectors = self.rows(self.input)
             index = PrivateIndex(
                 vectors.shape[1],
                 documents=_document_noise(self, budget),
@@ -131,6 +140,7 @@ class Build(
 
 
 class Search(
+    _OfVectors,
     KeyOptions,
     BudgetOptions,
     name="retrieve search",
@@ -149,8 +159,6 @@ class Search(
     queries: Path | None = argument("file of vectors or texts, unless --text", "QUERIES", nargs="?")
     text: list[str] = option("a query in words, embedded with MiniLM; may be repeated", [])
     k: int = option("documents for a query", 10, "-k")
-    column: str | None = option("column or key of the vectors (default embedding)")
-    text_key: str | None = option(".jsonl: embed the text under this key")
     show_text: Path | None = option(
         "print documents' texts too, one per line in the order of the build: NO privacy for them", metavar="FILE"
     )
@@ -176,7 +184,7 @@ class Search(
             if self.queries is None:
                 queries: NDArray[Any] = embedded(MiniLMEmbedder(), self.text)
             else:
-                queries = _vectors(self.queries, self.column, self.text_key)
+                queries = self.rows(self.queries)
             found = index.search(queries, k=self.k)
         scores: Any = np.full(found.ids.shape, None) if found.scores is None else found.scores
         pairs = zip(found.ids.tolist(), scores.tolist())
@@ -267,14 +275,6 @@ def _print_index(options: Build | Show, index: PrivateIndex, queries: int) -> in
     if index.settings.scores is not None:
         lines.append(f"{plural(queries, 'query', 'queries')}: {index.document_guarantee(queries)}")
     return answered(options, value, *map(printable, lines), *(f"\n{receipt_lines(receipt)}" for receipt in index.receipts))
-
-
-def _vectors(path: Path, column: str | None, text_key: str | None) -> NDArray[Any]:
-    """Rows of a file; texts are embedded."""
-    if path.suffix.lower() == _TEXT_SUFFIX:
-        lines = [line for _, line in numbered_lines(read_utf8(str(path)), str(path))]
-        return embedded(MiniLMEmbedder(), lines)
-    return all_rows(path, Columns(vector=column, text=text_key))
 
 
 def _read_ids(path: Path) -> list[int] | list[str]:
