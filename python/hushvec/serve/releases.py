@@ -280,11 +280,6 @@ def ledger_key(tenant: str, period: str) -> str:
 # ---- rows through a tenant's mechanism: plans kept per dimension and epsilon ----
 
 
-NOTE_OWN_TEXT = "each row is taken to depend on its own text only"
-
-_CLAIMS_WITHOUT_DELTA = 1e-5  # what `privatize` takes and does not use
-
-
 def epsilon_of(tenant: Tenant, asked: float | None) -> float:
     """The epsilon of a request: the policy's, or a smaller one that it asks for."""
     if asked is None:
@@ -306,15 +301,15 @@ def release_rows(
     """Rows of floats [n, d] through the mechanism, after the budget is charged; rows that it does not take are refused before."""
     try:
         plan = _planned(
-            len(rows) if tenant.per == "release" else 1,
-            rows.shape[1],
-            str(rows.dtype),
-            tenant.mechanism,
-            tenant.codebook,
-            epsilon,
-            tenant.delta if tenant.mechanism == "gaussian" else _CLAIMS_WITHOUT_DELTA,
-            tenant.clip_norm,
-            tenant.per,
+            mechanism=tenant.mechanism,
+            codebook=tenant.codebook,
+            epsilon=epsilon,
+            rows=len(rows) if tenant.per == "release" else 1,
+            dimension=rows.shape[1],
+            dtype=str(rows.dtype),
+            delta=tenant.delta,
+            clip_norm=tenant.clip_norm,
+            per=tenant.per,
         )
         return release_planned(rows, plan, budget=budget, notes=notes, projection=projection)
     except (ValueError, TypeError) as error:  # about a row and a rule; the library's name for rows is x
@@ -323,22 +318,10 @@ def release_rows(
 
 
 @lru_cache(maxsize=256)
-def _planned(
-    rows: int, dimension: int, dtype: str, name: str, codebook: str | None, epsilon: float, delta: float, clip_norm: float, per: str
-) -> ReleasePlan:
-    mechanism: str | Mechanism = name
+def _planned(*, mechanism: str | Mechanism, codebook: str | None, epsilon: float | None, rows: int, **settings: Any) -> ReleasePlan:
     if codebook is not None:
-        mechanism = load_codebook(codebook).mechanism(epsilon, rows_per_person=rows if per == "release" else 1)
-    return plan_release(
-        rows=rows,
-        dimension=dimension,
-        dtype=dtype,
-        epsilon=None if codebook is not None else epsilon,
-        delta=delta,
-        clip_norm=clip_norm,
-        mechanism=mechanism,
-        per=per,
-    )
+        mechanism, epsilon = load_codebook(codebook).mechanism(epsilon, rows_per_person=rows), None
+    return plan_release(mechanism=mechanism, epsilon=epsilon, rows=rows, **settings)
 
 
 @lru_cache(maxsize=16)

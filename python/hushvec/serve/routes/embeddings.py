@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from hushvec.mechanisms import PublicProjection
+from hushvec.middleware.privacy import NOTE_OWN_TEXT
 from hushvec.retrieval.queries.question import Question, candidates, ranked, unit
 from hushvec.serve.bodies import ARROW, Fields, Rows, Vector, read_vectors, write_vectors
 from hushvec.serve.failures import ServiceError, invalid
-from hushvec.serve.releases import NOTE_OWN_TEXT, Payload, epsilon_of, json_payload, receipt_headers, release_rows
+from hushvec.serve.releases import Payload, epsilon_of, json_payload, receipt_headers, release_rows
 from hushvec.serve.routes import Run, answer, documented
 from hushvec.serve.service import Caller, Service, require_texts
 
