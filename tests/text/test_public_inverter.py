@@ -164,7 +164,7 @@ def test_the_choice_maximises_the_expected_cosine():
     projection = PublicProjection.fit(rows, components=4)
     mechanism = PrivUnit(epsilon=5.0, dimension=4)
     noisy = released(mechanism, unit(projection.transform(clustered(20, 10, seed=5))))
-    decoder = ReleaseDecoder(rows, mechanism, projection, True)
+    decoder = ReleaseDecoder(rows, mechanism, projection)
     weights, law = decoder.law.weights(noisy), decoder.law
     chosen = chosen_parts(decoder.posterior_mean(noisy), rows, 1)[:, 0]
     # to the candidates' mean comes the remainder gain (y - E rho c), in the units of an embedding, along the components
@@ -305,10 +305,10 @@ def test_a_sample_as_large_as_the_corpus_gives_the_exact_mean(monkeypatch):
     rows, private = clustered(1500, 12), clustered(40, 12, seed=3)
     mechanism = PrivUnit(epsilon=6.0, dimension=12)
     noisy = released(mechanism, private)
-    exact = ReleaseDecoder(rows, mechanism, None, False).posterior_mean(noisy)
+    exact = ReleaseDecoder(rows, mechanism, None).posterior_mean(noisy)
     monkeypatch.setattr("hushvec.text.inverters.decoding.MOST_TOGETHER", 100)
     monkeypatch.setattr("hushvec.text.inverters.decoding._SAMPLE", 1500)
-    np.testing.assert_allclose(ReleaseDecoder(rows, mechanism, None, False).posterior_mean(noisy), exact, atol=1e-5)
+    np.testing.assert_allclose(ReleaseDecoder(rows, mechanism, None).posterior_mean(noisy), exact, atol=1e-5)
 
 
 # ---- the space ----

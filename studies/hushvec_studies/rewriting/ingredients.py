@@ -133,7 +133,7 @@ def ladder(study, epsilon):
     found = [nearest(rows, mapped) for rows in noisy]
     study.record("nearest public text in 40 dimensions", "privunit", epsilon, 0, "1,000",
                  [cosines_of(study.private, few, numbers) for numbers in found], components=FIRST_COMPONENTS)  # fmt: skip
-    decoder = ReleaseDecoder(few, mechanism, first, True)
+    decoder = ReleaseDecoder(few, mechanism, first)
     for name, decide in (
         ("+ likeliest text instead of nearest", likeliest),
         ("+ largest expected cosine, in all 384 dimensions", mean_of_candidates),
@@ -155,7 +155,7 @@ def variations(study, epsilon, public):
     mechanism = PrivUnit(epsilon=epsilon, dimension=best.output_dimension)
 
     def measured(name, projection, law, rho=None, decide=whole):
-        decoder = ReleaseDecoder(public, law, projection, True, rho)
+        decoder = ReleaseDecoder(public, law, projection, rho)
         found = [by_posterior(decoder, rows, public, decide) for rows in study.released(law, projection)]
         study.record(name, "privunit", epsilon, 0, study.all, [cosines_of(study.private, public, numbers) for numbers in found],
                      components=law.dimension)  # fmt: skip

@@ -84,15 +84,14 @@ class ReleaseDecoder:
 
     Args:
         embeddings: float32 [n, d], of the public texts.
-        mechanism, projection: that released the rows, and what they went through before it, or None.
-        normalized: whether they were brought to the length clip_norm then, rather than clipped to it.
+        mechanism: that released the rows.
+        projection: what they went through before it, and were brought to the length clip_norm by; None: they were clipped to it.
         rho: as in `CandidateLaw`; None: that of the public texts.
     """
 
     embeddings: Rows
     mechanism: VectorMechanism
     projection: PublicProjection | None
-    normalized: bool
     rho: float | None = None
 
     def __post_init__(self) -> None:
@@ -104,7 +103,7 @@ class ReleaseDecoder:
     @cached_property
     def law(self) -> CandidateLaw:
         """The law of released rows, given each public text."""
-        candidates = as_taken_in(self._mapped, self.mechanism, self.normalized)
+        candidates = as_taken_in(self._mapped, self.mechanism, self.projection is not None)
         return CandidateLaw(self.mechanism, candidates, nearest_cosine(candidates) if self.rho is None else self.rho)
 
     def posterior_mean(self, released: Rows) -> Rows:

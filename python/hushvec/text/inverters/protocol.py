@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import rowwise
 from hushvec.mechanisms import Mechanism, PublicProjection
+
+if TYPE_CHECKING:
+    from hushvec.text.public_choice import PublicChoice
 
 
 @runtime_checkable
@@ -47,24 +49,11 @@ class LawInverter(Inverter, Protocol):
         ...
 
 
-class TextChooser(Protocol):
-    """Public texts, one of which is the true answer for a row."""
-
-    @property
-    def texts(self) -> Sequence[str]:
-        """The k possible answers; they and their order are public."""
-        ...
-
-    def nearest(self, embeddings: NDArray[np.float32]) -> NDArray[np.int32]:
-        """The index of the true answer for each row [n] of the embedder: private, to be released by randomized response only."""
-        ...
-
-
 @runtime_checkable
 class ChoosingInverter(Inverter, Protocol):
     """An inverter whose answers are texts of a public list."""
 
-    def choice_for(self, epsilon: float) -> TextChooser:
+    def choice_for(self, epsilon: float) -> PublicChoice:
         """The possible answers at this epsilon per row, chosen from public data only."""
         ...
 

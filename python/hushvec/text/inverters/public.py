@@ -101,7 +101,7 @@ def _recovered(private: Rows, public: Rows, mechanism: VectorMechanism, projecti
     """Cosine of each private row and the public one that a release of it decodes to, mean over the draws."""
     mapped = private if projection is None else np.asarray(projection.transform(private), np.float32)
     clean = as_taken_in(mapped, mechanism, projection is not None)
-    decoder = ReleaseDecoder(public, mechanism, projection, projection is not None)
+    decoder = ReleaseDecoder(public, mechanism, projection)
     directions, truth = unit_rows(public), unit_rows(private)
     cosines = []
     for draw in range(_DRAWS):
@@ -173,15 +173,12 @@ class PublicInverter:
         rows = checked_rows(embeddings, self.corpus.dimension)
         return [text for block in blocks(len(rows), len(self.corpus)) for text in self.texts_nearest(rows[block])]
 
-    def for_release(
-        self, mechanism: VectorMechanism, projection: PublicProjection | None, *, normalized: bool | None = None
-    ) -> ReleasedInverter:
+    def for_release(self, mechanism: VectorMechanism, projection: PublicProjection | None) -> ReleasedInverter:
         """The inverter for rows that this mechanism released.
 
         Args:
             mechanism: Gaussian, Laplacian, L2Laplace, PrivUnit or EmpiricalGaussian, with the numbers of its law.
-            projection: what the rows went through before it; None if nothing.
-            normalized: whether rows were brought to the length clip_norm, not clipped; None: if there is a projection.
+            projection: what the rows went through before it, which brought them to the length clip_norm; None if nothing.
         """
         if projection is not None and not isinstance(projection, PublicProjection):
             raise TypeError(f"projection must be a PublicProjection or None, got {validate.kind(projection)}")
@@ -189,8 +186,7 @@ class PublicInverter:
             raise TypeError(f"mechanism must be a mechanism of noisy vectors, got {validate.kind(mechanism)}")
         if projection is not None and projection.dimension != self.corpus.dimension:
             raise ValueError(f"projection must take {self.corpus.dimension} columns, got {projection.dimension}")
-        to_length = projection is not None if normalized is None else validate.flag("normalized", normalized)
-        return ReleasedInverter(self, ReleaseDecoder(self.corpus.embeddings, mechanism, projection, to_length))
+        return ReleasedInverter(self, ReleaseDecoder(self.corpus.embeddings, mechanism, projection))
 
     def projection_for(self, mechanism: str, epsilon: float) -> PublicProjection | None:
         """The public map behind which releases at about this epsilon decode best, found on the corpus alone; None: no map.

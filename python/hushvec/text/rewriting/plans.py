@@ -22,7 +22,8 @@ from hushvec.receipts.vectors import Receipt
 from hushvec.release.charging import Budget
 from hushvec.release.labels import privatize_labels
 from hushvec.release.vectors import ReleasePlan, release_planned
-from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, Lifted, TextChooser, behind
+from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, Lifted, behind
+from hushvec.text.public_choice import PublicChoice
 
 LEVELS = ("chunk", "document")
 AUTO = "auto"
@@ -177,20 +178,20 @@ class ChoicePlan(Plan):
     """The number of each row's nearest public text is released by randomized response; epsilon is that of all K rows together."""
 
     epsilon: float
-    chooser: TextChooser
+    choice: PublicChoice
     generator: Generator
     notes: tuple[str, ...]
 
     def release(self, rows: Rows, budget: Budget | None) -> tuple[NDArray[Any], LabelReceipt]:
-        nearest = self.chooser.nearest(self.padded(rows))
-        labels = range(len(self.chooser.texts))
+        nearest = self.choice.nearest(self.padded(rows))
+        labels = range(len(self.choice.texts))
         values, receipt = privatize_labels(
             nearest, labels, epsilon=self.epsilon, budget=budget, per="release", generator=self.generator
         )
         return np.asarray(values), replace(receipt, notes=(*receipt.notes, *self.notes, NOTE_CHOICE))
 
     def texts(self, values: NDArray[Any]) -> list[str]:
-        return [self.chooser.texts[number] for number in values.tolist()]
+        return [self.choice.texts[number] for number in values.tolist()]
 
 
 @dataclass
@@ -223,9 +224,9 @@ class Planner:
             return CleanPlan(chunks, Shares(math.inf, 0.0), inverter, clip_norm=float(terms.clip_norm))
         shares = terms.shares(chunks)
         if isinstance(inverter, ChoosingInverter) and terms.is_choice:
-            chooser = inverter.choice_for(shares.epsilon)
+            choice = inverter.choice_for(shares.epsilon)
             return ChoicePlan(
-                chunks, shares, inverter, epsilon=float(terms.epsilon), chooser=chooser, generator=self.generator, notes=self.notes
+                chunks, shares, inverter, epsilon=float(terms.epsilon), choice=choice, generator=self.generator, notes=self.notes
             )
         if isinstance(projection, str):
             projection = inverter.projection_for(terms.mechanism, shares.epsilon) if isinstance(inverter, LawInverter) else None
