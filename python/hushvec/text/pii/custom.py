@@ -7,13 +7,13 @@ character on: a repetition without a bound at the beginning of the pattern. Othe
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from hushvec._util.lines import decoded, json_object, numbered_lines
 from hushvec.text.pii.categories import canonical, require_category_name
 from hushvec.text.pii.document import Document, Rule, matches
 
@@ -193,25 +193,16 @@ def gazetteer_of(source: object) -> Gazetteer:
     return Gazetteer(found)
 
 
-def _from_file(path: Path) -> Mapping[object, object]:
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: must be UTF-8 text: {error}") from None
+def _from_file(path: Path) -> Mapping[str, object]:
+    content = decoded(str(path), path.read_bytes())
     if path.suffix.lower() == ".json":
-        try:
-            names = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path}: not JSON: {error}") from None
-        if not isinstance(names, dict):
-            raise ValueError(f"{path}: must be an object of lists of names, got {type(names).__name__}")
-        return names
-    found: dict[object, list[str]] = {}
-    for number, line in enumerate(content.splitlines(), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
+        return json_object(content.removeprefix("\ufeff"), str(path))
+    found: dict[str, list[str]] = {}
+    for where, line in numbered_lines(content, str(path)):
+        category, _, name = map(str.strip, line.partition(":"))
+        if category.startswith("#"):
             continue
-        category, colon, name = line.partition(":")
-        if not colon or not category.strip() or not name.strip():
-            raise ValueError(f"{path}: line {number}: must be `category: name`, got {line!r:.80}")
-        found.setdefault(category.strip(), []).append(name.strip())
+        if not category or not name:
+            raise ValueError(f"{where}: must be `category: name`, got {line!r:.80}")
+        found.setdefault(category, []).append(name)
     return found
