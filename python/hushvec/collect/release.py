@@ -78,9 +78,9 @@ class Collection(ABC):
     digest: str
 
     @property
-    @abstractmethod
     def word_epsilon(self) -> float:
-        """Epsilon of one word, however often its memoized report is repeated."""
+        """Epsilon of one word, however often its memoized report is repeated: that of one report, where all of it is kept."""
+        return self.report_epsilon
 
     @property
     @abstractmethod

@@ -90,11 +90,6 @@ class Vocabulary(Collection):
         return self.oracle.epsilon
 
     @property
-    def word_epsilon(self) -> float:
-        """Epsilon of one word and all its memoized reports: the same, as they are one report."""
-        return self.oracle.epsilon
-
-    @property
     def true_epsilon(self) -> float:
         """Epsilon of the sampled probabilities for all of a person's words, rounded up; at most `epsilon`."""
         return fraction_up(log_ratio_up(*self.oracle.law, times=self.words_per_person))
