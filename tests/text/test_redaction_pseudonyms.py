@@ -262,7 +262,7 @@ def test_keys(tmp_path):
     [
         ((b"short",), ValueError, "key must have at least 32 bytes, got 5"),
         (("x" * 32,), TypeError, "key must be bytes, got str"),
-        ((KEY, "world"), ValueError, "scope must be one of document, collection, got 'world'"),
+        ((KEY, "world"), ValueError, "scope must be one of 'document', 'collection', got 'world'"),
     ],
 )
 def test_bad_settings(arguments, error, words):

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import PRIVATE, published_bytes, unfinished
 from hushvec.text.pii.categories import PLACEHOLDER, default_placeholder
@@ -78,9 +79,7 @@ class Pseudonymizer:
         known: Mapping[str, str] | None = None,
     ) -> None:
         self._key = derived_key(key, "pseudonyms")
-        if scope not in SCOPES:
-            raise ValueError(f"scope must be one of {', '.join(SCOPES)}, got {scope!r:.80}")
-        self._scope = scope
+        self._scope = validate.choice("scope", scope, SCOPES)
         self._redactor = Redactor() if redactor is None else redactor
         self._known = Known(known or {})
         self._documents = {name: set(names) for name, names in getattr(known, "documents", {}).items()}
