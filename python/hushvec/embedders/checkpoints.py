@@ -296,7 +296,7 @@ _SPACED = [
     (" ' ", "'"),
     *((f" {ending}", ending) for ending in ("n't", "'m", "'s", "'ve", "'re")),
 ]
-_TIDY = "clean_up_tokenization_spaces"
+TIDY = "clean_up_tokenization_spaces"
 
 
 class Tokens:
@@ -320,15 +320,8 @@ class Tokens:
             raise CheckpointError(f"{path} cannot be read as a tokenizer: {error}") from None
         config = folder / TOKENIZER_CONFIG_FILE
         # Silent configurations are those of older releases of transformers, which tidied.
-        tidy = read_json(config).get(_TIDY, True) if config.is_file() else True
+        tidy = read_json(config).get(TIDY, True) if config.is_file() else True
         return cls(tokenizer, tidy=bool(tidy))
-
-    def files(self) -> dict[str, str]:
-        """The contents that `read` reads, by file name."""
-        return {
-            TOKENIZER_FILE: self.tokenizer.to_str(),
-            TOKENIZER_CONFIG_FILE: f'{{"{_TIDY}": {str(self.tidy).lower()}, "tokenizer_class": "PreTrainedTokenizerFast"}}\n',
-        }
 
     @property
     def size(self) -> int:

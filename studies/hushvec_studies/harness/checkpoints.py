@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import SHARED, published_bytes
-from hushvec.embedders.checkpoints import CONFIG_FILE, WEIGHT_FILES, Tokens
+from hushvec.embedders.checkpoints import CONFIG_FILE, TIDY, TOKENIZER_CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES, Tokens
 from hushvec.text.inverters.vec2text.config import Vec2TextConfig
 
 if TYPE_CHECKING:
@@ -31,6 +31,12 @@ def learned_byte_pairs(texts: Iterable[str], size: int, special_tokens: Sequence
     )
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
+
+
+def tokenizer_files(tokens: Tokens) -> dict[str, str]:
+    """The contents that `Tokens.read` reads, by file name."""
+    settings = {TIDY: tokens.tidy, "tokenizer_class": "PreTrainedTokenizerFast"}
+    return {TOKENIZER_FILE: tokens.tokenizer.to_str(), TOKENIZER_CONFIG_FILE: json.dumps(settings) + "\n"}
 
 
 def config_json(config: Vec2TextConfig, kind: str) -> bytes:
@@ -60,7 +66,7 @@ def save_checkpoint(folder: Path, model: InversionModel | Corrector, tokens: Tok
         if different.setdefault(tensor.data_ptr(), name) == name
     }
     (folder / CONFIG_FILE).unlink(missing_ok=True)
-    files = {name: text.encode() for name, text in tokens.files().items()}
+    files = {name: text.encode() for name, text in tokenizer_files(tokens).items()}
     files[WEIGHT_FILES[0]] = save(weights, metadata={"format": "pt"})
     files[CONFIG_FILE] = config_json(model.config, model.kind)
     for name, content in files.items():

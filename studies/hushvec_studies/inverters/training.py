@@ -19,7 +19,7 @@ from hushvec.embedders.sources import SourceModel, as_embedding_model, default_c
 from hushvec.mechanisms import Mechanism, PublicProjection
 from hushvec.text.inverters.trained import PROJECTION_FILE, RUN_FILE, RUN_FORMAT, read_run
 from hushvec.text.inverters.vec2text.config import INVERSION
-from hushvec_studies.harness.checkpoints import config_json
+from hushvec_studies.harness.checkpoints import config_json, tokenizer_files
 from hushvec_studies.inverters.corpus import Corpus, kept_embeddings, learned_tokens, portable, read_corpus, split_corpus
 from hushvec_studies.inverters.loop import Examples, StopRequest, TrainingLoop, draw_curve
 from hushvec_studies.inverters.network import (
@@ -312,7 +312,7 @@ class Run:
         """The vocabulary, from the folder if it is saved there."""
         if not (self.folder / TOKENIZER_FILE).exists():
             learned = learned_tokens(self.corpus.texts[self.corpus.held_out :], self.settings.vocabulary)
-            written = learned.files()
+            written = tokenizer_files(learned)
             vocabulary = portable(written.pop(TOKENIZER_FILE))
             # tokenizer.json last: its presence means that the others are complete
             for name, text in [*written.items(), (TOKENIZER_FILE, vocabulary)]:
