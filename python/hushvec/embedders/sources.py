@@ -134,27 +134,17 @@ def _dimension_of(model: Any) -> int | None:
 
 
 def _own(model: Any) -> SourceModel:
-    takes_kind = _takes_kind(model.embed)
-
-    def embed(texts: Sequence[str], kind: Kind) -> Any:
-        return model.embed(list(texts), kind=kind) if takes_kind else model.embed(list(texts))
-
-    if not inspect.iscoroutinefunction(getattr(model, "aembed", None)):
-        return SourceModel(model, embed)
-    takes_kind_too = _takes_kind(model.aembed)
-
-    async def aembed(texts: Sequence[str], kind: Kind) -> Any:
-        return await (model.aembed(list(texts), kind=kind) if takes_kind_too else model.aembed(list(texts)))
-
-    return SourceModel(model, embed, aembed)
+    aembed = getattr(model, "aembed", None)
+    return SourceModel(model, _with_kind(model.embed), _with_kind(aembed) if inspect.iscoroutinefunction(aembed) else None)
 
 
-def _takes_kind(function: Callable[..., Any]) -> bool:
+def _with_kind(function: Callable[..., Any]) -> Embed:
+    """The function, which gets the kind of texts if it takes one."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        takes_kind = "kind" in inspect.signature(function).parameters
     except (TypeError, ValueError):
-        return False
-    return any(parameter.name == "kind" for parameter in parameters)
+        takes_kind = False
+    return lambda texts, kind: function(list(texts), kind=kind) if takes_kind else function(list(texts))
 
 
 def _in_pairs(documents: str, query: str) -> Callable[[Any], SourceModel]:
