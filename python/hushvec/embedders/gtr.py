@@ -120,5 +120,4 @@ class GTREmbedder:
             mask = torch.tensor(attended, device=self._device)
             states = self._encoder(input_ids=torch.tensor(padded, device=self._device), attention_mask=mask).last_hidden_state
             summed = (states * mask[:, :, None]).sum(dim=1)
-            pooled: NDArray[np.float32] = (summed / mask.sum(dim=1, keepdim=True).clamp(min=1)).cpu().numpy()
-        return pooled
+            return np.asarray((summed / mask.sum(dim=1, keepdim=True).clamp(min=1)).cpu().numpy())

@@ -281,8 +281,7 @@ def _list_size(pyarrow: Any, schema: Any) -> int:
     kind = schema.field(COLUMN).type
     if not pyarrow.types.is_fixed_size_list(kind) or not pyarrow.types.is_floating(kind.value_type) or kind.list_size < 1:
         raise invalid(f"column {COLUMN} must be fixed-size lists of float16, float32 or float64", COLUMN)
-    size: int = kind.list_size
-    return size
+    return int(kind.list_size)
 
 
 def _uncompressed(pyarrow: Any, body: bytes | bytearray) -> Iterator[int]:

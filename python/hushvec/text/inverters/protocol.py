@@ -24,7 +24,6 @@ class Inverter(Protocol):
 
     def invert(self, embeddings: NDArray[np.float32]) -> list[str]:
         """One text for each row of [n, d]; n = 0 gives an empty list."""
-        ...
 
 
 @runtime_checkable
@@ -42,11 +41,9 @@ class LawInverter(Inverter, Protocol):
             An inverter of the released rows as they are: in the projection's space if there is one. An inverter that is not a
             LawInverter gets rows that were lifted back to the embedder's space.
         """
-        ...
 
     def projection_for(self, mechanism: str, epsilon: float) -> PublicProjection | None:
         """The public map that suits this inverter best at this epsilon per row, fitted on public data only; None: no map."""
-        ...
 
 
 @runtime_checkable
@@ -55,7 +52,6 @@ class ChoosingInverter(Inverter, Protocol):
 
     def choice_for(self, epsilon: float) -> PublicChoice:
         """The possible answers at this epsilon per row, chosen from public data only."""
-        ...
 
 
 def behind(projection: PublicProjection, rows: NDArray[np.float32], length: float) -> NDArray[np.float32]:
