@@ -202,7 +202,7 @@ def test_every_query_is_charged_once():
         ({"baseline": 0.5}, TypeError, "baseline must be an Evaluation or None, got float"),
         ({"baseline": evaluate_results([[1]], [1], k=1)}, ValueError, "baseline must be of the same 300 queries, got one of 1"),
         ({"baseline": OF_300, "groups": np.arange(300)}, ValueError, "baseline must have the same groups of queries"),
-        ({"relevant": np.full(300, -1)}, ValueError, "relevant must not name -1, which stands for a place left empty"),
+        ({"relevant": np.full(300, -1)}, ValueError, "relevant[0] must not name -1, which stands for a place left empty"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_asked(change, error, text):

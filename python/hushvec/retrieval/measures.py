@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,26 +83,30 @@ def judge(ids: Any, relevant: Any) -> Judgements:
     if twice.any():
         row = int(twice.any(axis=1).argmax())
         raise ValueError(f"ids[{row}] must name each document once, got {ordered[row, 1:][twice[row]].tolist()[0]!r} twice")
-    return _of_many(returned, wanted) if isinstance(wanted, list) else _of_single(returned, wanted)
+    kind, other = _kind_of(returned[0, 0]), _kind_of(next(iter(wanted[0])))
+    if other != kind:
+        raise TypeError(f"relevant must hold {kind} as the returned ids do, got {other}")
+    gains, ideal = np.zeros(returned.shape), np.zeros(returned.shape)
+    count = np.empty(len(returned))
+    for row, (answer, grades) in enumerate(zip(returned.tolist(), wanted)):
+        gains[row] = [grades.get(one, 0.0) for one in answer]
+        best = sorted(grades.values(), reverse=True)[: returned.shape[1]]
+        ideal[row, : len(best)] = best
+        count[row] = sum(grade > 0 for grade in grades.values())
+    return Judgements(gains, ideal, count)
 
 
-def right_documents(relevant: Any, queries: int) -> NDArray[Any] | list[dict[int | str, float]]:
-    """`relevant` as an array of one id for each query, or as grades by id for each query. Refuses what is wrong before any search."""
-    wanted = relevant
-    if not (isinstance(relevant, np.ndarray) and relevant.ndim == 1 and relevant.dtype.kind in "iuU"):
-        if isinstance(relevant, (str, Mapping)) or not isinstance(relevant, Iterable):
-            raise TypeError(f"relevant must be a sequence with one entry for each query, got {validate.kind(relevant)}")
-        wanted = list(relevant)
+def right_documents(relevant: Any, queries: int) -> list[dict[int | str, float]]:
+    """`relevant` as grades by id for each query. Refuses what is wrong before any search."""
+    if isinstance(relevant, (str, Mapping)) or not isinstance(relevant, Iterable):
+        raise TypeError(f"relevant must be a sequence with one entry for each query, got {validate.kind(relevant)}")
+    wanted = relevant.tolist() if isinstance(relevant, np.ndarray) else list(relevant)
     if len(wanted) != queries:
         raise ValueError(f"relevant must have one entry for each of {queries} queries, got {len(wanted)}")
-    if not all(map(_is_id, wanted)):
-        return [_grades(row, entry) for row, entry in enumerate(wanted)]
-    if len({isinstance(one, str) for one in wanted}) > 1:
+    found = [_grades(f"relevant[{row}]", entry) for row, entry in enumerate(wanted)]
+    if len({_kind_of(one) for grades in found for one in grades}) > 1:
         raise TypeError("relevant must hold whole numbers or strings, got both")
-    right = np.asarray(wanted)
-    if right.dtype.kind == "i" and (right == NOBODY).any():
-        raise _nobody("relevant")
-    return right
+    return found
 
 
 def _returned(ids: Any) -> NDArray[Any]:
@@ -116,32 +120,7 @@ def _returned(ids: Any) -> NDArray[Any]:
     return array
 
 
-def _is_id(value: Any) -> bool:
-    return isinstance(value, (str, int, np.integer)) and not isinstance(value, (bool, np.bool_))
-
-
-def _of_single(ids: NDArray[Any], right: NDArray[Any]) -> Judgements:
-    _require_kind_of(ids, (_name_of_kind(right.dtype.kind),))
-    gains = (ids == (right.astype(object) if ids.dtype.kind == "O" else right)[:, None]).astype(np.float64)
-    ideal = np.zeros_like(gains)
-    ideal[:, 0] = 1.0
-    return Judgements(gains, ideal, np.ones(len(gains)))
-
-
-def _of_many(ids: NDArray[Any], wanted: Sequence[dict[int | str, float]]) -> Judgements:
-    gains, ideal = np.zeros(ids.shape), np.zeros(ids.shape)
-    relevant = np.empty(len(ids))
-    for row, (answer, grades) in enumerate(zip(ids.tolist(), wanted)):
-        _require_kind_of(ids, {_name_of_kind("U" if isinstance(one, str) else "i") for one in grades})
-        gains[row] = [grades.get(one, 0.0) for one in answer]
-        best = sorted(grades.values(), reverse=True)[: ids.shape[1]]
-        ideal[row, : len(best)] = best
-        relevant[row] = sum(grade > 0 for grade in grades.values())
-    return Judgements(gains, ideal, relevant)
-
-
-def _grades(row: int, entry: Any) -> dict[int | str, float]:
-    name = f"relevant[{row}]"
+def _grades(name: str, entry: Any) -> dict[int | str, float]:
     if isinstance(entry, Mapping):
         grades = {_plain(name, one): validate.not_negative(f"{name}[{one!r}]", grade) for one, grade in entry.items()}
     elif isinstance(entry, (Collection, np.ndarray)) and not isinstance(entry, str):
@@ -154,26 +133,15 @@ def _grades(row: int, entry: Any) -> dict[int | str, float]:
 
 
 def _plain(name: str, one: Any) -> int | str:
-    if not _is_id(one):
+    if not isinstance(one, (str, int, np.integer)) or isinstance(one, (bool, np.bool_)):
         raise TypeError(f"{name} must hold ids, whole numbers or strings, got {validate.kind(one)}")
     if one == NOBODY:
-        raise _nobody(name)
+        raise ValueError(f"{name} must not name {NOBODY}, which stands for a place left empty")
     return str(one) if isinstance(one, str) else int(one)
 
 
-def _nobody(name: str) -> ValueError:
-    return ValueError(f"{name} must not name {NOBODY}, which stands for a place left empty")
-
-
-def _name_of_kind(kind: str) -> str:
-    return "strings" if kind in "UO" else "whole numbers"
-
-
-def _require_kind_of(ids: NDArray[Any], kinds: Collection[str]) -> None:
-    kind = _name_of_kind(ids.dtype.kind)
-    for other in kinds:
-        if other != kind:
-            raise TypeError(f"relevant must hold {kind} as the returned ids do, got {other}")
+def _kind_of(one: int | str) -> str:
+    return "strings" if isinstance(one, str) else "whole numbers"
 
 
 def cosines(clean: Any, noisy: Any) -> NDArray[np.float64]:
