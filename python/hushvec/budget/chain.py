@@ -68,9 +68,7 @@ class WrongRow(HushvecError, ValueError):
 
 
 def check_chain(rows: Iterable[Sequence[Any]], heads: Iterable[Head] = ()) -> ChainReport:
-    """Recompute hashes, totals, periods and the filter of rows in the order of `Row`; each head, an earlier end, must still be in
-    it.
-    """
+    """Recompute hashes, totals, periods and the filter of rows in the order of `Row`; each head must still be in the chain."""
     expected = _expected(heads)
     walk = _Walk()
     for fields in rows:
@@ -104,7 +102,11 @@ def well_formed(fields: Sequence[Any]) -> Row:
 
 def require_sealed(row: Row) -> Row:
     """The row itself if its hash is the one of its fields."""
-    if row.entry_hash != _hash(row):
+    try:
+        expected = entry_hash(row)
+    except UnicodeEncodeError:
+        raise WrongRow("text must be UTF-8") from None
+    if row.entry_hash != expected:
         raise WrongRow("entry_hash does not follow from the row")
     return row
 
@@ -170,13 +172,6 @@ class _Walk:
         if totals != amount_texts(terms.currency, self._total):
             names = "total_epsilon and total_delta" if terms.currency == EPSILON_DELTA else "total_rho"
             raise WrongRow(f"{names} are not what the rows add up to")
-
-
-def _hash(row: Row) -> str:
-    try:
-        return entry_hash(row)
-    except UnicodeEncodeError:
-        raise WrongRow("text must be UTF-8") from None
 
 
 def _expected(heads: Iterable[Head]) -> dict[int, set[str]]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Generic, Protocol, TypeVar
 
 from hushvec.budget.amounts import Amounts, Spend
 from hushvec.budget.arguments import plain_form
@@ -35,32 +34,24 @@ from hushvec.budget.rows import (
 from hushvec.budget.store import Fields, Forkable, Store, StoreFailure, Transaction, watch
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 
-
-class Answerable(Protocol):
-    """A request that will have an answer."""
-
-    is_settled: bool  # whether its thread may go on; set here, when the batch is over, and not while it runs
-
-
-Request = TypeVar("Request", bound=Answerable)
 Wanted = tuple[str, str | None, str]  # a ledger to charge: its key, its identity unless any is right, the field `purpose`
 
 
-class GroupCommit(Generic[Request]):
+class GroupCommit:
     """Requests of any number of threads, carried out in batches, one batch at a time, by `run`, which answers all of a batch.
 
     The first thread that comes leads: it takes all requests that wait and carries them out. While its batch is written to disk
     the next one gathers, and one of those who wait for that leads it.
     """
 
-    def __init__(self, run: Callable[[list[Request]], None]) -> None:
+    def __init__(self, run: Callable[[list[_Request]], None]) -> None:
         self._run = run
-        self._waiting: deque[Request] = deque()
+        self._waiting: deque[_Request] = deque()
         self._changed = threading.Condition()
         self._leader: int | None = None
         self.turn = threading.RLock()  # held while the database is in use, by readers too
 
-    def submit(self, request: Request) -> None:
+    def submit(self, request: _Request) -> None:
         """Return when the request is settled."""
         if self._leader == threading.get_ident():  # a signal handler in the middle of a batch: an error instead of a deadlock
             self._run([request])
@@ -89,7 +80,7 @@ class GroupCommit(Generic[Request]):
         self.turn = threading.RLock()
 
     def _run_batch(self) -> None:
-        batch: list[Request] = []
+        batch: list[_Request] = []
         try:
             while self._waiting:
                 batch.append(self._waiting.popleft())
@@ -110,7 +101,7 @@ class _Request:
     charge: Charge | None = None
     total: Spend | None = None
     error: BaseException | None = None
-    is_settled: bool = False  # by the group commit, when the transaction is over
+    is_settled: bool = False  # whether its thread may go on: set by the group commit, when the transaction is over
 
     def answer(self, charge: Charge | None, total: Spend) -> None:
         self.charge, self.total, self.error = charge, total, None
@@ -205,7 +196,7 @@ class DurableLedger(_Chain, Forkable):
         self._store = store
         self._new_ids()
         run_batch = weakref.WeakMethod(self._run_batch)  # no circle, so that the connection ends with the last reference
-        self._group: GroupCommit[_Request] = GroupCommit(lambda batch: run_batch()(batch))  # type: ignore[misc]
+        self._group = GroupCommit(lambda batch: run_batch()(batch))  # type: ignore[misc]
         weakref.finalize(self, store.close)  # a budget that is never closed leaves no connection behind
         watch(self)
         with self._group.turn:  # a fork waits until it is open

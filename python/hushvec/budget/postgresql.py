@@ -59,7 +59,7 @@ class PostgreSQLStore:
 
     def __init__(self, url: str, *, create: bool) -> None:
         sqlalchemy = _sqlalchemy()
-        self._address = url
+        self.address = url
         self._error: type[Exception] = sqlalchemy.exc.SQLAlchemyError
         self._text: Any = sqlalchemy.text
         self._statements = {name: self._text(statement) for name, statement in _STATEMENTS.items()}
@@ -67,7 +67,7 @@ class PostgreSQLStore:
             address: Any = sqlalchemy.make_url(url).set(drivername="postgresql+psycopg")
         except self._error as error:
             raise ValueError(f"store must be an address like postgresql://user@host/database: {_first_line(error)}") from None
-        self._name: str = address.render_as_string(hide_password=True).replace("+psycopg", "")
+        self.name: str = address.render_as_string(hide_password=True).replace("+psycopg", "")
         # One connection, tested before each use: a server restart in between is not a failure.
         # READ COMMITTED, whatever the server's default: the statement behind the lock must see what was committed before it.
         self._engine: Any = sqlalchemy.create_engine(
@@ -82,14 +82,6 @@ class PostgreSQLStore:
         self._is_prepared = False
         self._pid = os.getpid()
         self._in_use = False
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def address(self) -> str:
-        return self._address
 
     @contextlib.contextmanager
     def write(self, key: str) -> Iterator[_Transaction]:

@@ -68,13 +68,9 @@ class Terms(NamedTuple):
         return f"{limits}, on_exhausted={self.policy!r}"
 
 
-def canonical_text(fields: tuple[Any, ...]) -> str:
-    """The text that is hashed: the format's name, then every field but the last, one per line. No field contains a line break."""
-    return "\n".join((FORMAT, *map(str, fields[:-1])))
-
-
 def entry_hash(fields: tuple[Any, ...]) -> str:
-    return sha256(canonical_text(fields).encode()).hexdigest()
+    """Of the canonical text: the format's name, then every field but the last, one per line. No field contains a line break."""
+    return sha256("\n".join((FORMAT, *map(str, fields[:-1]))).encode()).hexdigest()
 
 
 def _sealed(terms: Terms, amounts: tuple[str, str, str], total: Spend, **fields: Any) -> Row:

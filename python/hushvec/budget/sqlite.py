@@ -103,6 +103,7 @@ class SQLiteStore:
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self._path = Path(os.path.abspath(path))
+        self.name = self.address = str(self._path)
         self._create = create
         self._connection: sqlite3.Connection | None = None
         self._files: tuple[str, ...] = ()  # of the open connection: the database and its logs, without symbolic links
@@ -111,14 +112,6 @@ class SQLiteStore:
         self._database: _Identity = ()  # of the first connection: a later one must be to the same file
         self._pid = os.getpid()
         self._in_use = False
-
-    @property
-    def name(self) -> str:
-        return str(self._path)
-
-    @property
-    def address(self) -> str:
-        return str(self._path)
 
     def write(self, key: str) -> AbstractContextManager[_Transaction]:
         return self._transaction("BEGIN IMMEDIATE", key)

@@ -56,18 +56,10 @@ class Transaction(Protocol):
 
 
 class Store(Protocol):
-    """A database with the rows of any number of ledgers. Calls come one at a time.
+    """A database with the rows of any number of ledgers. Calls come one at a time. Every method raises StoreFailure."""
 
-    Every method raises StoreFailure.
-    """
-
-    @property
-    def name(self) -> str:
-        """Its name in errors: a path or an address, never a password."""
-
-    @property
-    def address(self) -> str:
-        """The address that another process opens it with."""
+    name: str  # in errors: a path or an address, never a password
+    address: str  # that another process opens it with
 
     def write(self, key: str) -> AbstractContextManager[Transaction]:
         """A transaction on one ledger. Leaving it normally commits, and returns when the rows are on stable storage."""
