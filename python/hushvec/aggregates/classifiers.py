@@ -202,7 +202,6 @@ def private_classifier(
             first += len(turned)
         purpose = f"step {step} of {count}: residuals times directions"
         noise = spending.sums(purpose, 1, weights.size, _RESIDUAL_NORM, share if step < count else None, counts=False)
-        assert noise.sigma is not None
         weights += spending.noisy(totals.total(), totals.unit, noise.sigma) / (_RESIDUAL_NORM * math.sqrt(step))
     return LinearClassifier(names, mean, unit(weights), spending.receipt(len(given.rows)), heat=heat)
 
@@ -233,7 +232,6 @@ def _class_sums(given: PrivateRows, codes: NDArray[np.uint32], classes: int, mea
         totals.add(directions(unit(block), mean), codes[first : first + len(block)])
         first += len(block)
     noise = given.spending.sums("directions around the mean, by class", classes, given.dimension, 1.0, share, counts=False)
-    assert noise.sigma is not None
     return given.spending.noisy(totals.sums(), totals.unit, noise.sigma)
 
 

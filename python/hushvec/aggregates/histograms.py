@@ -82,12 +82,10 @@ def private_histogram(values: Any, labels: Any, *, epsilon: float, delta: float,
     codes, names = group_codes(values, labels, size, "values")
     spending = Spending(given_terms, f"counts of {plural(len(names), 'label')}")
     kept = _kept(given_terms, spending, size)
-    noise = spending.counts("counts of each label", len(names), None)
-    assert noise.count_sigma is not None
+    sigma = spending.counts("counts of each label", len(names), None)
     counts = np.bincount(codes[kept], minlength=len(names))
     spending.charge()
-    noisy = spending.noisy_counts(counts, noise.count_sigma)
-    return PrivateHistogram(noisy, names, noise.count_sigma, spending.receipt(int(counts.sum())))
+    return PrivateHistogram(spending.noisy_counts(counts, sigma), names, sigma, spending.receipt(int(counts.sum())))
 
 
 @shown
@@ -154,11 +152,10 @@ def private_norm_quantiles(
     kept = _kept(given_terms, spending, len(matrix))
     lengths = np.concatenate([np.zeros(0), *(_norms(block) for block in blocks(matrix))])
     bins = np.clip(np.searchsorted(_EDGES, lengths[kept]), 0, len(_EDGES) - 1)
-    noise = spending.counts("rows in each bin of lengths", len(_EDGES), None)
-    assert noise.count_sigma is not None
+    sigma = spending.counts("rows in each bin of lengths", len(_EDGES), None)
     spending.charge()
-    counts = spending.noisy_counts(np.bincount(bins, minlength=len(_EDGES)), noise.count_sigma)
-    counts[counts < min(_SURE * noise.count_sigma, counts.max())] = 0
+    counts = spending.noisy_counts(np.bincount(bins, minlength=len(_EDGES)), sigma)
+    counts[counts < min(_SURE * sigma, counts.max())] = 0
     return PrivateNormQuantiles(shares, _EDGES[_places(counts, shares)], spending.receipt(len(bins)))
 
 

@@ -56,8 +56,7 @@ class LinearModel:
                     raise ValueError(f"it must be a {cls.__name__} of format {FORMAT}, got {found}")
                 receipt = AggregateReceipt.from_dict(about["receipt"])
                 parts = {name: value for name, value in {**about, **archive}.items() if name not in _ABOUT}
-                made: _Model = cls(**parts, receipt=receipt)
-                return made
+                return cls(**parts, receipt=receipt)
         # whatever the readers raise for a damaged archive: zip, zlib, numpy and json each have their own errors
         except Exception as mistake:
             raise ValueError(f"{os.fspath(path)} is not a saved {cls.__name__}: {mistake}") from None

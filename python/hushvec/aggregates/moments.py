@@ -110,7 +110,6 @@ class PrivateRows:
         for block in blocks(self.rows):
             totals.add(block if change is None else change(block), None)
         noise = self._mean or self.plan_mean(clip_norm, share)
-        assert noise.sigma is not None
         spending.charge()
         sums = spending.noisy(totals.sums(), totals.unit, noise.sigma)[0]
         count = float(spending.noisy_counts(totals.counts, noise.count_sigma)[0])
@@ -177,12 +176,11 @@ def private_covariance(rows: Any, *, epsilon: float, delta: float, clip_norm: fl
     moments.add(given.rows)
     share = 1 / (1 + math.sqrt(given.dimension) / 2)
     given.plan_mean(norm, share)
-    noise = given.spending.moments("second moments of rows", given.dimension, norm, None)
-    assert noise.sigma is not None
+    sigma = given.spending.moments("second moments of rows", given.dimension, norm, None)
     mean, _, count = given.mean(norm, share)
-    total = noisy_moments(given.spending, moments, noise.sigma)
+    total = noisy_moments(given.spending, moments, sigma)
     covariance = total / max(count, 1.0) - np.outer(mean, mean)
-    error = noise.sigma / math.sqrt(2) / max(count, 1.0)
+    error = sigma / math.sqrt(2) / max(count, 1.0)
     return PrivateCovariance(_without_negative(covariance), mean, count, error, given.spending.receipt(len(given.rows)))
 
 
@@ -235,13 +233,12 @@ def private_pca(
     moments = MomentTotals(given.dimension, 1.0)
     for block in blocks(given.rows):
         moments.add(directions(block, mean))
-    noise = given.spending.moments("second moments of directions around the mean", given.dimension, 1.0, None)
-    assert noise.sigma is not None
-    total = noisy_moments(given.spending, moments, noise.sigma) / max(count, 1.0)
+    sigma = given.spending.moments("second moments of directions around the mean", given.dimension, 1.0, None)
+    total = noisy_moments(given.spending, moments, sigma) / max(count, 1.0)
     values, vectors = np.linalg.eigh(total)
     axes = vectors[:, ::-1][:, :wanted].T
     # A component found through noise of spectral norm 2 s is an eigenvalue s^2 / value too long: Baik, Ben Arous, Peche (2005).
-    level = noise.sigma * math.sqrt(given.dimension / 2) / max(count, 1.0)
+    level = sigma * math.sqrt(given.dimension / 2) / max(count, 1.0)
     variances = np.maximum(values[::-1][:wanted], 2 * level)
     variances = (variances + np.sqrt(variances**2 - 4 * level**2)) / 2
     scales = (1 / np.sqrt(wanted * variances)).astype(np.float32) if scaled else None

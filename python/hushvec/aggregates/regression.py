@@ -143,12 +143,11 @@ class _Center(NamedTuple):  # where rows and targets are, and how far they sprea
 def _planned(spending: Spending, columns: int, norm: float) -> tuple[float | None, list[float]]:
     """Deviations of all noise, of the count and of what is drawn beside it: what is out of range is refused before the charge."""
     counts = not spending.counts_are_public
-    planned = [spending.sums("sums of rows, targets and squares", 1, columns + 3, norm * _LENGTH, _SHARE, counts=counts)]
-    planned += [spending.moments("second moments of rows around the mean", columns, 1.0, _SHARE)]
+    first = spending.sums("sums of rows, targets and squares", 1, columns + 3, norm * _LENGTH, _SHARE, counts=counts)
+    sigmas = [first.sigma, spending.moments("second moments of rows around the mean", columns, 1.0, _SHARE)]
     names, share = [f"step {step} of {_STEPS}: residuals times rows" for step in range(1, _STEPS + 1)], (1 - 3 * _SHARE) / _STEPS
-    planned += [spending.sums(name, 1, columns, _RESIDUAL, share, counts=False) for name in names]
-    planned += [spending.moments("second moments of targets and predictions", 4, 2.0, None)]
-    return planned[0].count_sigma, [noise.sigma for noise in planned if noise.sigma is not None]
+    sigmas += [spending.sums(name, 1, columns, _RESIDUAL, share, counts=False).sigma for name in names]
+    return first.count_sigma, [*sigmas, spending.moments("second moments of targets and predictions", 4, 2.0, None)]
 
 
 def _center(given: PrivateRows, targets: _Values, norm: float, sigma: float, count_sigma: float | None) -> _Center:

@@ -58,9 +58,9 @@ class Terms(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """Standard deviations as used, float32 values: of sums or of the diagonal of moments, and of counts; None where there are none."""
+    """Standard deviations as used, float32 values: of sums, and of counts; None where these have no noise, or are not released."""
 
-    sigma: float | None
+    sigma: float
     count_sigma: float | None
 
 
@@ -127,19 +127,19 @@ class Spending:
         self._add("sums", purpose, groups, dimension, clip_norm, sigma, count_sigma)
         return Noise(sigma, count_sigma)
 
-    def counts(self, purpose: str, groups: int, share: float | None, *, repeats: int = 1) -> Noise:
-        """Noise of the counts of rows by group; of many such counts, in at most `repeats` of which a row takes part."""
+    def counts(self, purpose: str, groups: int, share: float | None, *, repeats: int = 1) -> float:
+        """Deviation of the noise of counts of rows by group; of many such counts, in at most `repeats` of which a row takes part."""
         square = Fraction(2 if self.replaces else 1) * self.rows_per_person**2 * repeats
         sigma = _deviation(square / self._part(share))
         self._add("counts", purpose, groups, 0, None, None, sigma, repeats)
-        return Noise(None, sigma)
+        return sigma
 
-    def moments(self, purpose: str, dimension: int, clip_norm: float, share: float | None) -> Noise:
-        """Noise of the diagonal of the sum of x x^T; that of every other element is smaller by sqrt(2)."""
+    def moments(self, purpose: str, dimension: int, clip_norm: float, share: float | None) -> float:
+        """Deviation of the noise of the diagonal of the sum of x x^T; that of every other element is smaller by sqrt(2)."""
         square = Fraction(2 if self.replaces else 1) * self.rows_per_person**2 * Fraction(clip_norm) ** 4
         sigma = _deviation(square / self._part(share))
         self._add("moments", purpose, 1, dimension, clip_norm, sigma, None)
-        return Noise(sigma, None)
+        return sigma
 
     def noisy(self, sums: _Integers, unit: float, sigma: float) -> _Values:
         """Exact sums in whole units plus N(0, sigma^2), exactly rounded to sigma's grid."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -58,8 +59,7 @@ class PrivateSums:
         """
         if self.counts is None:
             raise ValueError("counts must have been released for means, got counts=False")
-        means: _Values = self.sums / np.maximum(self.counts, 1.0)[:, None]
-        return means
+        return self.sums / np.maximum(self.counts, 1.0)[:, None]
 
     def standard_errors(self) -> _Values:
         """How far the noise moves an element of `means`, as a standard deviation, float64 [k].
@@ -68,7 +68,6 @@ class PrivateSums:
         sample is in it.
         """
         means, counts = self.means(), np.maximum(np.asarray(self.counts), 1.0)
-        assert self.noise.sigma is not None
         of_counts = (self.noise.count_sigma or 0.0) * np.sqrt((means**2).mean(axis=1))
         errors: _Values = np.hypot(self.noise.sigma, of_counts) / counts
         return errors
@@ -126,52 +125,39 @@ class SumsOfRows:
 
     def add(self, rows: Any, groups: Any = None, people: Any = None) -> None:
         """Add rows [n, d], or one row [d]: float array of numpy, torch or CuPy. Nothing changes if this raises."""
-        with self._lock:
-            self._add(rows, groups, people)
-
-    def _add(self, rows: Any, groups: Any, people: Any) -> None:
-        self._require_open()
-        matrix, codes = self._checked(rows, groups)
-        if (people is None) != (self._people is None):
-            raise ValueError(f"people must be {'given' if self._people is not None else 'left out'} in every block, as at the start")
-        if self._people is not None:
-            kept = self._people.kept(people, len(matrix))
-            require_finite("rows", matrix)
-            matrix, codes = chosen(matrix, kept), None if codes is None else codes[kept]
-        self._totals.add(matrix, codes)
-        if self._people is not None:
-            self._people.commit()
+        with self._open():
+            matrix, codes = self._checked(rows, groups)
+            if (people is None) != (self._people is None):
+                which = "left out" if self._people is None else "given"
+                raise ValueError(f"people must be {which} in every block, as at the start")
+            if self._people is not None:
+                kept = self._people.kept(people, len(matrix))
+                require_finite("rows", matrix)
+                matrix, codes = chosen(matrix, kept), None if codes is None else codes[kept]
+            self._totals.add(matrix, codes)
+            if self._people is not None:
+                self._people.commit()
 
     def release(self) -> PrivateSums:
         """Charge, draw, and return the noisy sums."""
-        with self._lock:
-            return self._release()
-
-    def _release(self) -> PrivateSums:
-        self._require_open()
         spending, totals, noise = self._spending, self._totals, self._noise
-        spending.charge()
-        self._released = True
-        assert noise.sigma is not None
-        sums = spending.noisy(totals.sums(), totals.unit, noise.sigma)
-        counts = spending.noisy_counts(totals.counts, noise.count_sigma) if self._counts else None
-        return PrivateSums(sums, counts, self._names, noise, spending.receipt(int(totals.counts.sum())))
+        with self._open():
+            spending.charge()
+            self._released = True
+            sums = spending.noisy(totals.sums(), totals.unit, noise.sigma)
+            counts = spending.noisy_counts(totals.counts, noise.count_sigma) if self._counts else None
+            return PrivateSums(sums, counts, self._names, noise, spending.receipt(int(totals.counts.sum())))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was added so far to a file, atomically. It holds exact sums, and ids of people: as private as the rows."""
-        with self._lock:
-            self._save(path)
-
-    def _save(self, path: str | os.PathLike[str]) -> None:
-        self._require_open()
-        spending, totals = self._spending, self._totals
-        about = {
-            "id": self._id, "dimension": totals.dimension, "clip_norm": totals.clip_norm, "counts": self._counts,
-            "labels": None if self._labels is None else [_saved(label) for label in self._names],
-            "epsilon": spending.epsilon, "delta": spending.delta, "adjacency": spending.adjacency,
-            "rows_per_person": spending.rows_per_person, "people": None if self._people is None else list(self._people.seen.items()),
-        }  # fmt: skip
-        with published_bytes(Path(path)) as file:
+        spending, totals, people = self._spending, self._totals, self._people
+        with self._open(), published_bytes(Path(path)) as file:
+            about = {
+                "id": self._id, "dimension": totals.dimension, "clip_norm": totals.clip_norm, "counts": self._counts,
+                "labels": None if self._labels is None else [_saved(label) for label in self._names],
+                "epsilon": spending.epsilon, "delta": spending.delta, "adjacency": spending.adjacency,
+                "rows_per_person": spending.rows_per_person, "people": None if people is None else list(people.seen.items()),
+            }  # fmt: skip
             np.savez(file, about=np.frombuffer(json.dumps(about).encode(), np.uint8), sums=totals.sums(), counts=totals.counts)
 
     @classmethod
@@ -209,9 +195,13 @@ class SumsOfRows:
             raise ValueError("groups and labels must be given together: which group each row is of, and the public list of groups")
         return matrix, None if groups is None else group_codes(groups, self._names, len(matrix))[0]
 
-    def _require_open(self) -> None:
-        if self._released:
-            raise ValueError("release must be called once: a second draw would be a second release")
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """One call at a time, and none after the release."""
+        with self._lock:
+            if self._released:
+                raise ValueError("release must be called once: a second draw would be a second release")
+            yield
 
 
 def _saved(label: Hashable) -> str | int:
@@ -228,12 +218,8 @@ def private_sums(
     delta: float,
     clip_norm: float = 1.0,
     labels: Any = None,
-    adjacency: str = "add-remove",
-    people: Any = None,
-    rows_per_person: int = 1,
     counts: bool = True,
-    budget: Budget | None = None,
-    generator: _core.Generator | None = None,
+    **terms: Any,
 ) -> PrivateSums:
     """Sums and counts of many people's rows by group, from one release.
 
@@ -245,7 +231,7 @@ def private_sums(
         labels: the public list of all groups, or k for groups 0 ... k - 1. Required with groups: which groups private rows have is
             private itself.
         counts: whether the rows of each group are counted too, for means.
-        epsilon, delta, adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms` describes them.
+        epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
 
     Returns:
         PrivateSums(sums, counts, labels, noise, receipt).
@@ -271,18 +257,10 @@ def private_sums(
         ((2, 8), (2, 8), True)
     """
     given = given_rows("rows", rows, finite=False)
+    named = Terms(epsilon, delta, **terms)._asdict()
+    people = named.pop("people")
     collector = SumsOfRows(
-        given.dimension,
-        epsilon=epsilon,
-        delta=delta,
-        clip_norm=clip_norm,
-        labels=labels,
-        adjacency=adjacency,
-        rows_per_person=rows_per_person,
-        with_people=people is not None,
-        counts=counts,
-        budget=budget,
-        generator=generator,
+        given.dimension, clip_norm=clip_norm, labels=labels, counts=counts, with_people=people is not None, **named
     )
     collector.add(given.values, groups, people)
     return collector.release()
@@ -334,6 +312,6 @@ def private_mean(rows: Any, *, epsilon: float, delta: float, clip_norm: float = 
         >>> private_mean(np.full((1000, 4), 0.5, np.float32), epsilon=1.0, delta=1e-5).mean.shape
         (4,)
     """
-    sums = private_sums(rows, clip_norm=clip_norm, **Terms(epsilon, delta, **terms)._asdict())
+    sums = private_sums(rows, clip_norm=clip_norm, epsilon=epsilon, delta=delta, **terms)
     assert sums.counts is not None
     return PrivateMean(sums.means()[0], float(sums.counts[0]), float(sums.standard_errors()[0]), sums.receipt)

@@ -103,9 +103,7 @@ class PrivateVotes:
         terms = Terms(epsilon_per_document, delta, adjacency, None, 1, budget, generator)
         self._spending = Spending(terms, f"votes for {plural(len(self.labels), 'label')}")
         self.votes_per_document = _votes(self._spending, votes_per_document, noise)
-        found = self._spending.counts("votes for each label", len(self.labels), None, repeats=self.votes_per_document)
-        assert found.count_sigma is not None
-        self.noise = found.count_sigma
+        self.noise = self._spending.counts("votes for each label", len(self.labels), None, repeats=self.votes_per_document)
         self._rows = unit(as_matrix(given.values))
         self._journal = None if journal is None else Path(journal)
         if self._journal is not None:
