@@ -320,5 +320,4 @@ def exact_units(total: ClippedSum, parameters: Named) -> list[torch.Tensor]:
 
 def released(total: ClippedSum, parameters: Named, generator: _core.Generator) -> list[torch.Tensor]:
     out = [torch.empty(parameter.shape, dtype=torch.float32, device=parameter.device) for _, parameter in parameters]
-    noisy: list[torch.Tensor] = total.release(generator, out)
-    return noisy
+    return total.release(generator, out)

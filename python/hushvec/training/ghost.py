@@ -151,8 +151,7 @@ def require_complete(losses: Any, pieces: dict[str, Piece], parameters: dict[str
 
 
 def gradients_of(loss: Any, inputs: list[Any], *, keep: bool) -> tuple[Any, ...]:
-    found: tuple[Any, ...] = torch.autograd.grad(loss, inputs, retain_graph=keep, allow_unused=True)
-    return found
+    return torch.autograd.grad(loss, inputs, retain_graph=keep, allow_unused=True)
 
 
 def sum_dtype(parameter: Any) -> Any:

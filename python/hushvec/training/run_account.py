@@ -224,8 +224,7 @@ def require_budget_alone(run: Any) -> None:
 def ledger_of(budget: Any) -> str | None:
     """Which ledger a PrivacyBudget charges; None for a custom budget, or one that cannot be read."""
     try:
-        ledger: str | None = budget.state().ledger if is_ledger(budget) else None
-        return ledger
+        return budget.state().ledger if is_ledger(budget) else None
     except (BudgetError, ValueError):
         return None
 

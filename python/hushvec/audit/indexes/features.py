@@ -113,8 +113,7 @@ class Returned:
         spread = np.where(there, np.square(away - mean[:, :, None]), 0.0).sum(axis=2) / np.maximum(hits, 1)
         found = np.where(hits >= 2, -np.log(spread + _ROUNDING**2), -np.inf).max(axis=1)
         known = np.isfinite(found)
-        value: Rows = np.where(known, found, found[known].min() if known.any() else 0.0)
-        return value
+        return np.where(known, found, found[known].min() if known.any() else 0.0)
 
     def _best(self, values: Rows) -> Rows:
         best: Rows = np.where(self.there.any(axis=2), values, -np.inf).max(axis=1)

@@ -90,8 +90,7 @@ class _Side:
         trust = np.where(counts > 0, self.between / (self.between + variance / np.maximum(counts, 1.0)), 0.0)
         mean = self.center + trust * (means - self.center)
         spread = variance + self.between * (1 - trust)
-        density: Rows = -0.5 * ((values - mean) ** 2 / spread + np.log(spread))
-        return density
+        return -0.5 * ((values - mean) ** 2 / spread + np.log(spread))
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,7 @@ class LikelihoodRatio:
 
     def ratios(self, values: Rows) -> Rows:
         """ln of how much likelier each candidate's value is with it in, for a model that is not among the shadows."""
-        found: Rows = self.inside.log_density(values) - self.outside.log_density(values)
-        return found
+        return self.inside.log_density(values) - self.outside.log_density(values)
 
     def ratios_left_out(self, values: Rows, members: Flags) -> Rows:
         """The same for the shadows' own values [shadows, n], without their couple, so that neither side is poorer."""
@@ -130,8 +128,7 @@ class Statistic:
     @property
     def chances(self) -> Rows:
         """[targets, n]: probabilities of membership, for a statistic that is a log odds."""
-        chances: Rows = 1 / (1 + np.exp(-np.clip(self.targets, -_LARGEST_LOGIT, _LARGEST_LOGIT)))
-        return chances
+        return 1 / (1 + np.exp(-np.clip(self.targets, -_LARGEST_LOGIT, _LARGEST_LOGIT)))
 
 
 @dataclass(frozen=True)
@@ -276,8 +273,7 @@ def _explained(candidates: Vectors, rows: Vectors, receipt: Receipt | None) -> R
         np.exp(table, out=table)
         table /= table.mean(axis=1, keepdims=True)
         total += table.sum(axis=0)
-    explained: Rows = np.log(np.maximum(total / len(rows), _SMALLEST))
-    return explained
+    return np.log(np.maximum(total / len(rows), _SMALLEST))
 
 
 def _rows_of(game: Game, model: Model) -> tuple[Vectors, Receipt | None]:
@@ -426,8 +422,7 @@ def _own_id(game: Game, both: bool, *, shift: bool) -> Statistic:
 
 def _centered(values: Rows, there: NDArray[np.bool_]) -> Rows:
     mean = np.where(there, values, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-    centered: Rows = np.where(there, values - mean[:, None], 0.0)
-    return centered
+    return np.where(there, values - mean[:, None], 0.0)
 
 
 def _guesses(pairs: int, share: float) -> int:
