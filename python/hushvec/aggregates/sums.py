@@ -312,6 +312,6 @@ def private_mean(rows: Any, *, epsilon: float, delta: float, clip_norm: float = 
         >>> private_mean(np.full((1000, 4), 0.5, np.float32), epsilon=1.0, delta=1e-5).mean.shape
         (4,)
     """
-    sums = private_sums(rows, clip_norm=clip_norm, epsilon=epsilon, delta=delta, **terms)
+    sums = private_sums(rows, clip_norm=clip_norm, **Terms(epsilon, delta, **terms)._asdict())
     assert sums.counts is not None
     return PrivateMean(sums.means()[0], float(sums.counts[0]), float(sums.standard_errors()[0]), sums.receipt)
