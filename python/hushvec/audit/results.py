@@ -45,11 +45,8 @@ def of_event(name: str, likelier: int, other: int, rows: int, delta: float) -> E
 
 
 def of_gaussian_curve(misses: int, alarms: int, rows: int, delta: float) -> EpsilonEstimate | None:
-    """The epsilon of a Gaussian trade-off curve through the error rates of one fixed event; None if they are no better than a coin.
-
-    Reference:
-        Nasr et al., "Tight auditing of differentially private machine learning" (2023), section 4.
-    """
+    """The epsilon of a Gaussian trade-off curve through the error rates of one fixed event (Nasr et al. 2023, section 4); None if they
+    are no better than a coin."""
     normal, mu, variance = NormalDist(), 0.0, 0.0
     for count in (misses, alarms):
         rate = _share(count, rows)

@@ -340,10 +340,7 @@ def _identity_of(paths: tuple[str, ...]) -> _Identity:
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> str:
-    """The journal mode after asking for the write-ahead log.
-
-    While another process changes the mode, SQLite answers "busy" at once: its own waiting does not cover this statement.
-    """
+    """The journal mode after asking for the write-ahead log: while another process changes it, SQLite answers "busy" at once."""
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         try:

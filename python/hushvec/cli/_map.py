@@ -107,11 +107,7 @@ def added_commands() -> dict[str, EntryPoint]:
 
 
 def add_called(subparsers: Any, name: str) -> None:
-    """Add the command that is called.
-
-    Raises:
-        ImportError: it is not installed, or cannot be imported.
-    """
+    """Add the command that is called; ImportError if it is not installed, or cannot be imported."""
     entry = added_commands().get(name)
     if entry is None:
         raise ImportError(f"needs {ELSEWHERE[name]}")

@@ -35,10 +35,7 @@ def _escaped(line: str) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell, numbers and words alike to the right, the first column to the left.
-
-    Cells are `printable`.
-    """
+    """Columns as wide as their widest cell, all but the first to the right. Cells are `printable`."""
     first, *rest = aligned((header, *rows))
     return "\n".join([paint("bold", first), *rest])
 

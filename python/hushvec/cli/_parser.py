@@ -181,13 +181,8 @@ class Field(NamedTuple):
 def option(help: str, default: Any = None, *flags: str, heading: str = "", alone: str = "", **settings: Any) -> Any:
     """An option with the name and the type of its field: a flag if that is bool, one that may be repeated if it is a list.
 
-    Args:
-        help: one line; the default is added unless it says "default".
-        default: None, or what the field is if the option is not given.
-        flags: further names.
-        heading: of the group in which help lists it.
-        alone: a name for options of which one may be given.
-        settings: further arguments of `add_argument`.
+    Help adds the default unless it says "default", and lists options with one heading together; `flags` are further names, `alone`
+    is a name for options of which one may be given, and `settings` are further arguments of `add_argument`.
     """
     if default is not None:
         settings["default"] = default

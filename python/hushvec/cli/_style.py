@@ -35,10 +35,7 @@ def is_colored(stream: TextIO) -> bool:
 
 
 def paint(style: str, text: str, stream: TextIO | None = None) -> str:
-    """The text in a style ("bold", "dim", "good", "bad", "warn", "name", "title"), for standard output if no stream is given.
-
-    The text has to be `printable`: an escape sequence in it would be written too.
-    """
+    """The text, which has to be `printable`, in a style of _CODES, for standard output if no stream is given."""
     if not text or not is_colored(sys.stdout if stream is None else stream):
         return text
     return f"\x1b[{_CODES[style]}m{text}{_PLAIN}"

@@ -41,10 +41,7 @@ class Batch(NamedTuple):
 
 
 class IndexStore:
-    """Documents in a private index. Arguments, errors and guarantees: see `hushvec.integrations`.
-
-    Calls of the index that bypass the store hold its `lock`. The model embeds what comes without a row.
-    """
+    """Documents in a private index, as `hushvec.integrations` says. Calls of the index that bypass the store hold its `lock`."""
 
     def __init__(self, index: Any, model: Any = None, *, keep_texts: bool = True, on_receipt: OnReceipt | None = None) -> None:
         if not isinstance(index, PrivateIndex):

@@ -78,12 +78,7 @@ SUFFIXES = tuple(_KINDS)
 
 
 def open_table(path: Path) -> TableFile:
-    """Open a file by its suffix, one of SUFFIXES; to be closed.
-
-    Raises:
-        OSError: the file is absent or cannot be read.
-        NotATable: it holds something else.
-    """
+    """Open a file by its suffix, one of SUFFIXES; to be closed. OSError if it cannot be read, NotATable if it is something else."""
     with path.open("rb"):
         pass
     with needs_extra("reading Parquet and Arrow files", "cli"):

@@ -131,10 +131,7 @@ def paired_test(
 
 
 def sign_flip_p_value(differences: NDArray[np.float64], flips: int, rng: np.random.Generator) -> float:
-    """(1 + flips whose sum is at least as far from 0 as the real one) / (1 + flips).
-
-    Units of equal size flip together: k random signs have the sum 2 Binomial(k, 1/2) - k.
-    """
+    """(1 + flips whose sum is at least as far from 0 as the real one) / (1 + flips)."""
     observed = abs(math.fsum(differences))
     reached = observed - _SAME_WITHIN * float(np.abs(differences).sum())
     extreme = sum(int((np.abs(sums) >= reached).sum()) for sums in _flipped_sums(differences, flips, rng))
@@ -142,7 +139,7 @@ def sign_flip_p_value(differences: NDArray[np.float64], flips: int, rng: np.rand
 
 
 def _flipped_sums(differences: NDArray[np.float64], flips: int, rng: np.random.Generator) -> Iterator[NDArray[np.float64]]:
-    """`flips` sums under random signs, in blocks."""
+    """`flips` sums under random signs, in blocks. Units of equal size flip together: k signs have the sum 2 Binomial(k, 1/2) - k."""
     sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
     by_size = len(sizes) * UNITS_PER_KIND <= counts.sum()
     terms = sizes if by_size else np.repeat(sizes, counts)

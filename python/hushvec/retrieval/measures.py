@@ -68,11 +68,9 @@ def per_query(judgements: Judgements, k: tuple[int, ...]) -> dict[str, NDArray[n
 
 
 def judge(ids: Any, relevant: Any) -> Judgements:
-    """Grades of returned documents. An id twice in one answer is refused, and a query without a relevant document.
+    """Grades of returned documents, for ids [m, depth], the best first, -1 for a place left empty, and `relevant` as in `evaluate`.
 
-    Args:
-        ids: [m, depth], what came back for each query, the best first: whole numbers (-1 is a place left empty), or strings.
-        relevant: for each query the one right id, or a collection of them, or a mapping id -> grade >= 0.
+    An id twice in one answer is refused, and a query without a relevant document.
     """
     returned = _returned(ids)
     wanted = right_documents(relevant, len(returned))
@@ -166,15 +164,7 @@ def theoretical_cosine(release: Mechanism | Receipt, norm: float | None = None) 
     norm / sqrt(norm^2 + mean square of the noise's norm) for additive noise, which is 1 / sqrt(1 + d sigma^2) for Gaussian noise on
     unit rows; E / sqrt(d + threshold E) for PrivUnit, where E is the mean inner product. The error is of order 1/d.
 
-    Args:
-        release: a mechanism, or a receipt of one release.
-        norm: L2 norm of the rows; clip_norm if None. Longer rows are clipped. It does not matter for PrivUnit.
-
-    Example:
-        >>> from hushvec.mechanisms import EmpiricalGaussian
-        >>> from hushvec.retrieval.measures import theoretical_cosine
-        >>> round(theoretical_cosine(EmpiricalGaussian(chosen_sigma=0.2, dimension=1920)), 4)
-        0.1134
+    `norm` is the L2 norm of the rows, clip_norm if None; longer rows are clipped. It does not matter for PrivUnit.
     """
     length = release.clip_norm if norm is None else min(validate.positive("norm", norm), release.clip_norm)
     if isinstance(release, Mechanism):

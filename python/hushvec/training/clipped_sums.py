@@ -108,14 +108,6 @@ class ClippedSum:
         row moves the sum by at most C, replacing one by at most 2 C. Release adds N(0, sigma^2) to every element, rounded as an
         ideal Gaussian would be: rounding is post-processing. float64 rows are always clipped exactly. NaN and Inf are refused.
         This assumes that nobody changes the rows during `add`, which reads them once for their norms and again for the sum.
-
-    Example:
-        >>> import numpy as np
-        >>> from hushvec.training.clipped_sums import ClippedSum
-        >>> total = ClippedSum([(3,), (2, 2)], clip_norm=1.0, sigma=0.0)
-        >>> total.add([np.full((2, 3), 4.0), np.full((2, 2, 2), 2.0)])
-        >>> [part.round(3).tolist() for part in total.release()]
-        [[1.0, 1.0, 1.0], [[0.5, 0.5], [0.5, 0.5]]]
     """
 
     def __init__(
@@ -161,11 +153,9 @@ class ClippedSum:
         return self._sum.corrected_rows
 
     def add(self, parts: Sequence[Any], names: Sequence[str] | None = None) -> None:
-        """Add rows: one array [B, *shape] for each part, B >= 1, float32, float16, bfloat16 or float64.
+        """Add rows: an array [B, *shape] for each part, B >= 1, all on one device, where they are added. If it raises, nothing changes.
 
-        Arrays of numpy, torch or CuPy, all on one device, where they are added. On a CUDA device the scale is the exact one for
-        every `clipping`. Errors call the parts by `names`: parts[0], parts[1], ... if None. Whatever is raised, nothing has
-        changed.
+        On a CUDA device the scale is the exact one for every `clipping`. Errors call the parts by `names`.
         """
         given = list(parts)
         if len(given) != len(self._shapes):
@@ -184,10 +174,9 @@ class ClippedSum:
             self._model = new_array(given[0], (0,))  # not a view, which would keep the rows alive
 
     def release(self, generator: _core.Generator | None = None, out: Sequence[Any] | None = None) -> list[Any]:
-        """The sum plus N(0, sigma^2), one float32 array for each part; the sum is empty afterwards.
+        """The sum plus N(0, sigma^2), one float32 array for each part, which draws from its own nonce; the sum is empty afterwards.
 
-        A sum of no rows is released like any other: pure noise. Results are arrays of the library that rows were last added from,
-        or `out`, float32 arrays of the parts' shapes. Each part draws from its own nonce.
+        Results are `out`, or arrays of the library that rows were last added from.
         """
         source = require_generator(generator)
         with self._lock:
@@ -210,10 +199,8 @@ class ClippedSum:
             self._on_device = None
 
     def units(self, like: Any) -> list[Any]:
-        """The exact sums, one float64 run for each part, in units of 2^-25 of the power of two at or above clip_norm.
-
-        Those of several processes may be added up, in any order, and given to `replace`. Of no rows they are zeros. `like` is an
-        array where the rows are: the runs are numpy arrays for the CPU, and arrays of its library on its device.
+        """The exact sums, one float64 run for each part, in units of 2^-25 of the power of two at or above clip_norm: numpy arrays, or
+        on a device arrays of the library of `like`, which lies there. Those of several processes add up, for `replace`.
         """
         with self._lock:
             if on_cuda(like):
@@ -232,7 +219,7 @@ class ClippedSum:
                 self._sum._replace(rows, [np.asarray(part) for part in units])
 
     def _units(self) -> list[Any]:
-        """The exact sums, in units of 2^-25 of the power of two at or above clip_norm: for the tests."""
+        """`units` of the CPU in the shapes of the parts: for the tests."""
         return [units.reshape(shape) for units, shape in zip(self._sum._units(), self._shapes, strict=True)]
 
     def _matrix(self, number: int, part: Any, first: Any, names: Sequence[str]) -> Any:

@@ -140,11 +140,8 @@ def require_untouched(model: torch.nn.Module, before: Glance) -> None:
 class ModelWatch:
     """The expected parameters and buffers: as they were, or as the last private step left them.
 
-    Args:
-        model: all of whose parameters and buffers are watched; None: only `parameters`.
-        parameters: gives those to watch by name, where there is no model.
-        allow_buffers: names of buffers that forward passes may write, because they hold nothing of the examples.
-        frozen_only: leave parameters that require a gradient to another watch.
+    All those of the model are watched, or without one what `parameters` gives by name; `frozen_only` leaves those that require a
+    gradient to another watch. Forward passes may write `allow_buffers`.
     """
 
     def __init__(

@@ -57,9 +57,7 @@ def closed_in(
 ) -> Bracket:
     """A closed bracket with high <= low (1 + tolerance); NoCrossingError if the crossing is above `largest`.
 
-    Args:
-        cost: of an argument > 0. Its logarithm is close to linear in that of the argument, and falls, but for roundings.
-        guess, slope: of the crossing, and of -d ln cost / d ln argument; > 0.
+    ln cost is close to linear in the logarithm of the argument, and falls, but for roundings; `slope` is a guess of how fast.
     """
     bracket, trial, aside, trials = Bracket(), guess, ASIDE * tolerance, 0
     while not bracket.high <= bracket.low * (1 + tolerance):

@@ -158,11 +158,8 @@ def _one_by_one(
 
 
 def _trained_names(model: torch.nn.Module, parameters: dict[str, torch.nn.Parameter]) -> dict[str, str]:
-    """Every place of a trained parameter in the model, and the name it goes by.
-
-    Each module is named once, even in several places: torch's own tying of weights replaces a shared module's parameter twice,
-    and then never restores the original.
-    """
+    """Every place of a trained parameter in the model, and the name it goes by. Each module is named once, even in several places:
+    torch's own tying of weights replaces a shared module's parameter twice, and then never restores the original."""
     own = {parameter: name for name, parameter in parameters.items()}
     places: dict[str, str] = {}
     for path, module in model.named_modules():

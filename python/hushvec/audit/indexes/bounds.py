@@ -59,21 +59,10 @@ def membership_auc_bound(epsilon: float, delta: float = 0.0) -> float:
 
 
 def identification_bound(epsilon: float, delta: float, candidates: int) -> float:
-    """The largest expected share of rows whose vector can be named out of a list.
+    """The largest expected share of rows whose vector can be named out of a list of c candidates, each equally likely for a row.
 
-    Args:
-        epsilon, delta: of one row.
-        candidates: c >= 1, vectors in the list, each equally likely to be behind a row.
-
-    Guarantees:
-        (e^epsilon + (c - 1) delta) / (e^epsilon + c - 1), at most 1, rounded up.
-        It holds for any adversary that names one vector for a row, from that row and what it knows of the list:
-        docs/proofs/membership_bound.md, claim 5.
-
-    Example:
-        >>> from hushvec.audit.indexes.bounds import identification_bound
-        >>> round(identification_bound(2.0, 0.0, 1000), 6)
-        0.007342
+    (e^epsilon + (c - 1) delta) / (e^epsilon + c - 1), at most 1, rounded up, with epsilon and delta of one row. It holds for any
+    adversary that names one vector for a row, from that row and what it knows of the list (docs/proofs/membership_bound.md, claim 5).
     """
     validate.not_negative("epsilon", epsilon)
     validate.delta(delta, zero_allowed=True)

@@ -76,10 +76,7 @@ class FixedThreshold:
 def bootstrap(
     curve: RocCurve, fprs: Sequence[float], *, confidence: float, resamples: int, random: np.random.Generator
 ) -> tuple[Estimate, dict[float, Estimate]]:
-    """Area and rates of true positives, with percentile intervals over members and others drawn anew: (area, {fpr: rate}).
-
-    Each resample has its own threshold. Where nothing varies, the interval is Clopper and Pearson's.
-    """
+    """(area, {fpr: rate of true positives}), with percentile intervals over members and others drawn anew, each with its threshold."""
     blocks = [
         (_areas(members, others), [_rates_at(members, others, fpr) for fpr in fprs])
         for members, others in _resampled(curve, resamples, random)

@@ -96,11 +96,8 @@ def as_rows(x: Any) -> NDArray[np.float32]:
 
 
 class KeptReleases(Generic[Kept]):
-    """Keyed by the rows and other arguments of the call. In memory only: a digest on disk would let readers verify guesses.
-
-    Args:
-        most: how many are kept; the oldest goes first. None keeps all.
-    """
+    """Keyed by the rows and other arguments of the call; at most so many. In memory only: a digest on disk would let readers verify
+    guesses."""
 
     def __init__(self, most: int | None = None) -> None:
         self._most = most

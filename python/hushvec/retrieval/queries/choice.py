@@ -84,10 +84,8 @@ class Simulation:
 def best_of(
     public: Any, questions: Any, *, epsilon: float, fetch: int, seed: int
 ) -> tuple[CodebookResponse | PrivUnit, tuple[Tried, ...]]:
-    """The mechanism that works best for simulated questions: a codebook of public documents, or PrivUnit if no codebook is better.
-
-    Arguments are those of `PrivateQuery`. With it comes what was tried, by rising number of codes, PrivUnit first.
-    """
+    """The mechanism that works best for simulated questions, a codebook of public documents or PrivUnit, and what was tried, by rising
+    number of codes, PrivUnit first. Arguments are those of `PrivateQuery`."""
     rows = unit_public_rows(public, "public")
     asked = None if questions is None else unit_public_rows(questions, "questions")
     if len(rows) < _FEWEST_ROWS:

@@ -83,19 +83,12 @@ class Candidates(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer, ranked by the client.
+    """The answer, ranked by the client. Scores and the order of ids reveal the question: keep them private."""
 
-    Args:
-        ids: [k], best first, ranked with the clean query.
-        scores: float32 [k], cosines with the clean query. They reveal the question: keep them private, like the order of `ids`.
-        released: all that was sent.
-        receipt: of its release.
-    """
-
-    ids: NDArray[Any]
-    scores: Rows
-    released: Question
-    receipt: RowReceipt
+    ids: NDArray[Any]  # [k], best first, ranked with the clean query
+    scores: Rows  # float32 [k], cosines with the clean query
+    released: Question  # all that was sent
+    receipt: RowReceipt  # of its release
 
 
 def candidates(ids: Any, vectors: Any) -> Candidates:
@@ -165,10 +158,8 @@ class Asked:
 class AskedQuestions:
     """A memo keyed by a digest of the clean question; in memory, and with a path also in a file that only its owner can read.
 
-    `client` is a digest of what answers depend on: the codebook, epsilon and the number of documents fetched.
-
-    A process that is killed while it writes leaves an unfinished last line. It is dropped with a warning: its question did not leave,
-    because a question leaves only after its line is on the disk.
+    `client` is a digest of what answers depend on. A process that is killed while it writes leaves an unfinished last line. It is
+    dropped with a warning: its question did not leave, because a question leaves only after its line is on the disk.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, client: str) -> None:

@@ -89,11 +89,6 @@ class GraphStore(_ApproximateStore):
     """IndexHNSWFlat: a walk through a graph of near neighbors. Approximate. A key is a node of the graph.
 
     Deleted rows are skipped at once, and leave memory when the graph is built again, once half of the rows are deleted.
-
-    Args:
-        neighbors: of a row in the graph, >= 2 (M of the paper).
-        ef_construction: candidates while the graph is built, >= 1.
-        ef_search: candidates while it is searched, >= 1; at least k are used.
     """
 
     _selector: Any = None  # of nodes that are not deleted, made when a search first needs it
@@ -159,10 +154,6 @@ class CellStore(_ApproximateStore):
 
     The centers are found by k-means on the rows that are there: on released rows, where documents get noise. They are found again
     whenever the rows have grown fourfold.
-
-    Args:
-        cells: number of centers; None for 4 sqrt(n), at most a cell for 8 rows.
-        probes: cells looked into, >= 1; None for an eighth of them.
     """
 
     def __init__(self, columns: int, *, cells: int | None = None, probes: int | None = None) -> None:

@@ -30,10 +30,7 @@ _REPEAT = "a deletion that failed has happened after all; delete those rows agai
 
 
 class LanceStore(KeyedStore):
-    """A table of (key, vector). Exact: no vector index is made. Scores are 1 - distance, as LanceDB computes it.
-
-    Raises ValueError if there is a table of that name with other columns.
-    """
+    """A table of (key, vector). Exact: no vector index is made. Scores are 1 - distance, as LanceDB computes it."""
 
     def __init__(self, columns: int, folder: Path | None, *, table: str = "documents") -> None:
         with needs_extra("the store 'lancedb'", "lancedb"):
@@ -92,10 +89,7 @@ def _among(keys: NDArray[np.int64]) -> str:
 
 
 class QdrantStore(KeyedStore):
-    """A collection of points whose id is the row's key. Exact, as Qdrant's local mode is.
-
-    Raises ValueError if there is a collection of that name with other columns, or other distances.
-    """
+    """A collection of points whose id is the row's key. Exact, as Qdrant's local mode is."""
 
     def __init__(self, columns: int, folder: Path | None, *, collection: str = "documents") -> None:
         with needs_extra("the store 'qdrant'", "qdrant"):
@@ -167,10 +161,7 @@ class QdrantStore(KeyedStore):
 
 
 class MilvusStore(KeyedStore):
-    """A collection of (key, vector) without an index: exact. Without a folder it lies in a temporary one, deleted with the store.
-
-    Raises ValueError if there is a collection of that name with other columns, StoreError if the folder cannot be used.
-    """
+    """A collection of (key, vector) without an index: exact. Without a folder it lies in a temporary one, deleted with the store."""
 
     _collection: Any
 

@@ -27,10 +27,7 @@ Scores = NDArray[np.float32]
 
 
 class Best:
-    """The k best documents so far, for each of m queries.
-
-    Equal scores: the document that came first. NaN, of products that overflow, counts as minus infinity.
-    """
+    """The k best documents so far, for each of m queries; of equal ones the first. NaN, of overflows, counts as minus infinity."""
 
     def __init__(self, queries: int, k: int) -> None:
         self._queries = queries
@@ -96,9 +93,8 @@ def best_of_matrix(
 ) -> tuple[NDArray[np.int64], Scores]:
     """Places and scores [m, k] of the largest inner products; of equal ones the earlier rows.
 
-    A score depends on its row and its query alone: equal rows have equal scores, and a query's answer does not depend on the
-    batch. `change` is what happens to a block of scores [documents, m], of all queries at once, before the best are looked for;
-    it may write to what it gets.
+    A score depends on its row and its query alone, not on the batch. `change` is what happens to a block of scores [documents, m],
+    of all queries at once, before the best are looked for; it may write to what it gets.
     """
     if change is None and len(queries) > _MOST_QUERIES:
         parts = [best_of_matrix(rows, queries[first : first + _MOST_QUERIES], k) for first in range(0, len(queries), _MOST_QUERIES)]
@@ -117,10 +113,7 @@ def score_blocks(rows: Rows, queries: Scores) -> Iterator[tuple[int, Scores]]:
 
 
 class WholeMatrix(StoreBase):
-    """A store of one array, which noise on scores needs: every row is compared with every query.
-
-    Exact; equal scores come in the order of the rows.
-    """
+    """A store of one array, which noise on scores needs: every row is compared with every query. Exact."""
 
     @abstractmethod
     def matrix(self) -> NDArray[np.float32]:

@@ -45,18 +45,7 @@ _SEARCH = """SELECT found.key, found.distance FROM unnest(%b::vector[]) WITH ORD
 
 
 class PgVectorStore(KeyedStore):
-    """A table of (key, embedding). Exact unless it has an index.
-
-    Args:
-        address: postgresql://user:password@host:port/database, with libpq's parameters behind a question mark. What it leaves out
-            comes from libpq's environment and password file. It is kept in memory only.
-        table: its name, with a schema and a dot before it where it is not on the search path.
-        index: "hnsw" for an approximate index on the table, made once its first rows are there. Up to 2,000 columns.
-        neighbors: of a row in that index, in [2, 100].
-        ef_construction: candidates while it is built, in [2 neighbors, 1000].
-        ef_search: candidates while it is searched, in [1, 1000].
-
-    """
+    """A table of (key, embedding). Exact unless it has an index. The address, which may hold a password, is kept in memory only."""
 
     def __init__(
         self,
