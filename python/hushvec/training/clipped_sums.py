@@ -153,7 +153,7 @@ class ClippedSum:
         return self._sum.corrected_rows
 
     def add(self, parts: Sequence[Any], names: Sequence[str] | None = None) -> None:
-        """Add rows: an array [B, *shape] for each part, B >= 1, all on one device, where they are added. If it raises, nothing changes.
+        """Add rows: an array [B, *shape] for each part, B >= 1, all on one device, where they are added; all of them or none.
 
         On a CUDA device the scale is the exact one for every `clipping`. Errors call the parts by `names`.
         """
