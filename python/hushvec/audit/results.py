@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from statistics import NormalDist
 from typing import Any
 
@@ -74,6 +74,15 @@ def of_guesses(records: int, guesses: int, right: int, delta: float) -> EpsilonE
 
 def _share(count: int, rows: int) -> float:
     return (count + 0.5) / (rows + 1)
+
+
+def as_json(value: Any) -> Any:
+    """Dataclasses, mappings and sequences in types that JSON has, with texts as keys."""
+    if is_dataclass(value):
+        value = {one.name: getattr(value, one.name) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): as_json(inner) for name, inner in value.items()}
+    return list(map(as_json, value)) if isinstance(value, (list, tuple)) else value
 
 
 THIS_ATTACK = "an attack that fails proves nothing: a stronger one may succeed"

@@ -14,13 +14,13 @@ import numpy as np
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.rounding import float32_down, product_up, quotient_down, root_up
+from hushvec.accounting import LaplaceDP, PrivacyLoss, PureDP, ZeroConcentratedDP, compose
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, Mechanism, VectorMechanism, releases_directions
 from hushvec.receipts.base import PER
 from hushvec.release.charging import Budget, require_budget
 from hushvec.release.vectors import ReleasePlan, plan_release
 
 if TYPE_CHECKING:
-    from hushvec.accounting import PrivacyLoss
     from hushvec.mechanisms import GumbelTopK
 
 SCORE_MECHANISMS = ("laplacian", "gaussian", "gumbel")
@@ -230,8 +230,6 @@ class ScoreNoise:
     @property
     def losses(self) -> tuple[PrivacyLoss, ...]:
         """Statements that each hold for one query, for `hushvec.accounting`: what follows from any one of them holds."""
-        from hushvec.accounting import LaplaceDP, PureDP, ZeroConcentratedDP
-
         if self.mechanism == "gaussian":
             return (noise_on_scores("gaussian", float(self.epsilon), float(self.delta), self.half_range, 1).loss,)
         pure = PureDP(epsilon=self.epsilon)
@@ -249,8 +247,6 @@ class ScoreNoise:
 
 def cost_of_queries(noise: ScoreNoise, queries: int) -> tuple[float, float]:
     """(epsilon, delta) of so many adaptively chosen queries for every document, at the noise's delta; without a delta the sum."""
-    from hushvec.accounting import compose
-
     count = validate.whole_number("queries", queries, at_least=1)
     if count == 1:
         return noise.cost()

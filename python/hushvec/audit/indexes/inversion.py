@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from hushvec.audit.bootstrap import bootstrap
 from hushvec.audit.indexes.bounds import identification_bound
 from hushvec.audit.indexes.features import require_vectors, unit
 from hushvec.audit.indexes.row_laws import log_densities
-from hushvec.audit.results import THIS_ATTACK
+from hushvec.audit.results import THIS_ATTACK, as_json
 from hushvec.receipts.vectors import Receipt
 
 Rows = NDArray[np.float32]
@@ -67,12 +67,7 @@ class InversionResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
-        return {
-            **vars(self),
-            "identified": {str(top): asdict(share) for top, share in self.identified.items()},
-            "cosines": {name: asdict(cosine) for name, cosine in self.cosines.items()},
-            "details": dict(self.details),
-        }
+        return dict(as_json(self))
 
 
 def embedding_inversion(

@@ -31,7 +31,7 @@ from hushvec.audit.indexes.statistics import (
     released_statistic,
     strongest,
 )
-from hushvec.audit.results import THIS_ATTACK, bound_facts
+from hushvec.audit.results import THIS_ATTACK, as_json, bound_facts
 
 FEWEST_SHADOWS = {"logistic": 2, "likelihood": 4, "released": 2}
 ATTACKS = tuple(FEWEST_SHADOWS)
@@ -117,21 +117,9 @@ class MembershipResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the curve, ready for JSON."""
-        values = {
-            name: value for name, value in vars(self).items() if name not in ("roc", "tpr", "fixed", "bound", "auc", "epsilon")
-        }
-        return {
-            **values,
-            "auc": asdict(self.auc),
-            "tpr": {str(fpr): asdict(rate) for fpr, rate in self.tpr.items()},
-            "fixed": {str(fpr): asdict(rates) for fpr, rates in self.fixed.items()},
-            "bound": {str(name): value for name, value in self.bound.items()},
-            "epsilon": asdict(self.epsilon),
-            "details": dict(self.details),
-            "exposed": self.exposed,
-            "could_expose": self.could_expose,
-            "exceeds_chance": self.exceeds_chance,
-        }
+        values = {name: value for name, value in vars(self).items() if name != "roc"}
+        verdicts = {name: getattr(self, name) for name in ("exposed", "could_expose", "exceeds_chance")}
+        return {**as_json(values), **verdicts}
 
 
 def membership_inference(

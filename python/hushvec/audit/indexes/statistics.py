@@ -231,7 +231,8 @@ def _together(parts: Sequence[Statistic], members: Flags) -> Statistic:
 
 def released_statistic(game: Game) -> Statistic:
     """For each candidate, ln of how much better than the pool it explains the rows."""
-    return _of_models("rows of the index", game, lambda model: _explained(game.documents, *_rows_of(game, model)))
+    explained = lambda model: _explained(game.documents, *_rows_of(game, model))
+    return _of_models("rows of the index", game.shadows[:KEPT_SHADOWS], game.targets, explained)
 
 
 def released_pairs(game: Game) -> list[Statistic]:
@@ -252,7 +253,8 @@ def released_pairs(game: Game) -> list[Statistic]:
         middle = np.einsum("md,md->m", first + second, first - second, dtype=np.float64) / 2
         return np.asarray(along - middle)
 
-    return [_of_models("row's log ratio", game, ratio), _of_models("row's projection", game, projection)]
+    models = game.shadows[:KEPT_SHADOWS], game.targets
+    return [_of_models("row's log ratio", *models, ratio), _of_models("row's projection", *models, projection)]
 
 
 def released_claim(game: Game) -> tuple[float, float] | None:
@@ -261,8 +263,8 @@ def released_claim(game: Game) -> tuple[float, float] | None:
     return None if receipts[0] is None else max((receipt.epsilon, receipt.delta) for receipt in receipts if receipt is not None)
 
 
-def _of_models(name: str, game: Game, of: Callable[[Model], Rows]) -> Statistic:
-    return Statistic(name, *(np.stack([of(one) for one in models]) for models in (game.shadows[:KEPT_SHADOWS], game.targets)))
+def _of_models(name: str, shadows: Sequence[Model], targets: Sequence[Model], of: Callable[[Model], Rows]) -> Statistic:
+    return Statistic(name, *(np.stack([of(one) for one in models]) for models in (shadows, targets)))
 
 
 def _explained(candidates: Vectors, rows: Vectors, receipt: Receipt | None) -> Rows:
@@ -413,11 +415,7 @@ def _own_id(game: Game, both: bool, *, shift: bool) -> Statistic:
             total += (excess * difference).sum(axis=1)
         return total
 
-    return Statistic(
-        "own id but for a shift" if shift else "own id",
-        np.stack([of(model) for model in game.shadows]),
-        np.stack([of(model) for model in game.targets]),
-    )
+    return _of_models("own id but for a shift" if shift else "own id", game.shadows, game.targets, of)
 
 
 def _centered(values: Rows, there: NDArray[np.bool_]) -> Rows:

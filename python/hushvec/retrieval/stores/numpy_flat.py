@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
-from hushvec.retrieval.stores import StoreBase
+from hushvec.retrieval.stores import MatrixStore, StoreBase
 
 # Of that many scores only the largest is looked at first. 16 to 64 take the same time.
 _GROUP = 32
@@ -112,12 +111,8 @@ def score_blocks(rows: Rows, queries: Scores) -> Iterator[tuple[int, Scores]]:
         yield first, inner_products(rows[first : first + step], queries)
 
 
-class WholeMatrix(StoreBase):
+class WholeMatrix(StoreBase, MatrixStore):
     """A store of one array, which noise on scores needs: every row is compared with every query. Exact."""
-
-    @abstractmethod
-    def matrix(self) -> NDArray[np.float32]:
-        """The rows themselves, float32 [n, columns] in C order, not a copy; valid until the next add or delete."""
 
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         return best_of_matrix(self.matrix(), queries, k)
