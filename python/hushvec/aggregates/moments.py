@@ -179,9 +179,10 @@ def private_covariance(rows: Any, *, epsilon: float, delta: float, clip_norm: fl
     sigma = given.spending.moments("second moments of rows", given.dimension, norm, None)
     mean, _, count = given.mean(norm, share)
     total = noisy_moments(given.spending, moments, sigma)
-    covariance = total / max(count, 1.0) - np.outer(mean, mean)
+    values, vectors = np.linalg.eigh(total / max(count, 1.0) - np.outer(mean, mean))
+    covariance = (vectors * np.maximum(values, 0)) @ vectors.T
     error = sigma / math.sqrt(2) / max(count, 1.0)
-    return PrivateCovariance(_without_negative(covariance), mean, count, error, given.spending.receipt(len(given.rows)))
+    return PrivateCovariance((covariance + covariance.T) / 2, mean, count, error, given.spending.receipt(len(given.rows)))
 
 
 def private_pca(
@@ -260,11 +261,3 @@ def noisy_moments(spending: Spending, moments: MomentTotals, sigma: float) -> _V
 def beside_diagonal(sigma: float) -> float:
     """The smallest float32 of at least sigma / sqrt(2)."""
     return float(float32_up(Fraction(root_up(Fraction(sigma) ** 2 / 2))))
-
-
-def _without_negative(symmetric: _Values) -> _Values:
-    values, vectors = np.linalg.eigh(symmetric)
-    kept: _Values = (vectors * np.maximum(values, 0)) @ vectors.T
-    return (kept + kept.T) / 2
-
-

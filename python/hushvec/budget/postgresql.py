@@ -58,7 +58,10 @@ class PostgreSQLStore:
     """
 
     def __init__(self, url: str, *, create: bool) -> None:
-        sqlalchemy = _sqlalchemy()
+        with needs_extra("a budget in PostgreSQL", "postgresql"):
+            import psycopg  # noqa: F401
+            import sqlalchemy
+            import sqlalchemy.exc
         self.address = url
         self._error: type[Exception] = sqlalchemy.exc.SQLAlchemyError
         self._text: Any = sqlalchemy.text
@@ -188,14 +191,6 @@ class _Transaction:
     def _one(self, name: str, **values: Any) -> Fields | None:
         row = self._connection.execute(self._statements[name], {"key": self._key, **values}).first()
         return None if row is None else tuple(row)
-
-
-def _sqlalchemy() -> Any:
-    with needs_extra("a budget in PostgreSQL", "postgresql"):
-        import psycopg  # noqa: F401
-        import sqlalchemy
-        import sqlalchemy.exc
-    return sqlalchemy
 
 
 def _first_line(error: Exception) -> str:

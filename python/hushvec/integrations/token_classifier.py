@@ -58,7 +58,12 @@ class TokenClassifierDetector:
     ) -> None:
         self._threshold = _require_threshold(score_threshold)
         self._name = Path(folder).name
-        self._tokenizer, self._model = _loaded(Path(folder))
+        _require_folder(Path(folder))
+        with needs_extra("a token classifier", "text"):
+            import torch  # noqa: F401
+            from transformers import AutoModelForTokenClassification, AutoTokenizer
+        kinds = AutoTokenizer, AutoModelForTokenClassification
+        self._tokenizer, self._model = (kind.from_pretrained(str(folder), local_files_only=True) for kind in kinds)
         if not getattr(self._tokenizer, "is_fast", False):
             raise ValueError(f"{folder}: the tokenizer must be a fast one, which knows offsets, got {type(self._tokenizer).__name__}")
         self._model.to(device).eval()
@@ -142,16 +147,6 @@ class TokenClassifierDetector:
                 start = end - len(text[start:end].lstrip())
                 score = sum(word.score for word in run) / len(run)
                 yield _span_of(text, start, end, category, f"{self._name}:{label}", score)
-
-
-def _loaded(folder: Path) -> tuple[Any, Any]:
-    _require_folder(folder)
-    with needs_extra("a token classifier", "text"):
-        import torch  # noqa: F401
-        from transformers import AutoModelForTokenClassification, AutoTokenizer
-    kinds = AutoTokenizer, AutoModelForTokenClassification
-    tokenizer, model = (kind.from_pretrained(str(folder), local_files_only=True) for kind in kinds)
-    return tokenizer, model
 
 
 def _window(window: int | None, model: Any, tokenizer: Any) -> int:

@@ -209,18 +209,15 @@ def _require_trainable(model: Any, optimizer: Any) -> None:
     layers = lora_layers(model)
     if not layers:
         raise AdapterUnchangedError("the model must have LoRA layers, got none: no adapter was put in, or no layer has its names")
+    groups = () if optimizer is None else optimizer.param_groups
+    held = {id(parameter) for group in groups for parameter in group["params"]}
     for name, layer in layers.items():
         if layer.disable_adapters or layer.merged or not layer.active_adapters:
             raise AdapterUnchangedError(f"the adapter must be in use, got one that is switched off or merged in {name}")
         for matrix, parameter in _parameters(layer).items():
             if not parameter.requires_grad:
                 raise AdapterUnchangedError(f"the adapter's matrices must require gradients, got {name}.{matrix} that does not")
-    if optimizer is None:
-        return
-    held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-    for name, layer in layers.items():
-        for matrix, parameter in _parameters(layer).items():
-            if id(parameter) not in held:
+            if optimizer is not None and id(parameter) not in held:
                 raise AdapterUnchangedError(
                     f"the optimizer must hold the adapter's matrices, got one without {name}.{matrix}: make it after the adapter"
                 )

@@ -47,10 +47,6 @@ class Bracket:
             return None
         return math.log(self.low_cost / self.high_cost) / math.log(self.high / self.low)
 
-    def with_trial(self, trial: float, cost: float, target: float) -> Bracket:
-        """The bracket after one more evaluation."""
-        return replace(self, high=trial, high_cost=cost) if cost <= target else replace(self, low=trial, low_cost=cost)
-
 
 def closed_in(
     cost: Callable[[float], float], target: float, *, guess: float, slope: float, tolerance: float, largest: float
@@ -63,7 +59,9 @@ def closed_in(
     while not bracket.high <= bracket.low * (1 + tolerance):
         if trial > largest:
             raise NoCrossingError(f"no argument up to {largest!r} costs at most {target!r}")
-        bracket, trials = bracket.with_trial(trial, cost(trial), target), trials + 1
+        found, trials = cost(trial), trials + 1
+        new_end = {"high": trial, "high_cost": found} if found <= target else {"low": trial, "low_cost": found}
+        bracket = replace(bracket, **new_end)
         if bracket.is_closed:
             trial = _between(bracket, target, ASIDE * tolerance, halve=trials > SLOPED_TRIALS)
         else:
