@@ -19,7 +19,7 @@ class CheckOutside(DurableLedger):
                 with self._store.read(self._key) as transaction:
                     seen = self._head(transaction)
                 time.sleep(0.002)  # what another process needs to come in between
-                with self._store.write(self._key) as transaction:
+                with self._store.write(self._key) as (transaction,):
                     head = self._head(transaction)
                     stale = head._replace(total_epsilon=seen.total_epsilon, total_delta=seen.total_delta)
                     self._carry_out(transaction, stale, request)

@@ -219,7 +219,7 @@ class DurableLedger(_Chain, Forkable):
         is_named, charge_id = charge_id is not None, charge_id or self._next_id()
         chains, requests = [_Chain(self.name, key) for key, _, _ in wanted], list[_Request]()
         try:
-            with self._group.turn, self._store.write_all([key for key, _, _ in wanted]) as transactions:
+            with self._group.turn, self._store.write(*(key for key, _, _ in wanted)) as transactions:
                 for (_, ledger, purpose), chain, transaction in zip(wanted, chains, transactions):
                     chain._begin(transaction.first())
                     if ledger not in (None, chain.ledger):
@@ -295,7 +295,7 @@ class DurableLedger(_Chain, Forkable):
                     found = transaction.first()
                 self._begin(found)
                 return
-            with self._store.write(self._key) as transaction:
+            with self._store.write(self._key) as (transaction,):
                 found = transaction.first()
                 if found is None:
                     self._require_distinct(transaction.keys())
@@ -323,7 +323,7 @@ class DurableLedger(_Chain, Forkable):
 
     def _run_batch(self, batch: list[_Request]) -> None:
         try:
-            with self._store.write(self._key) as transaction:
+            with self._store.write(self._key) as (transaction,):
                 head = self._head(transaction)
                 for request in batch:
                     head = self._carry_out(transaction, head, request)

@@ -404,8 +404,8 @@ def _opened(store: str | PathLike[str] | None) -> Iterator[Store]:
 
 def budget_keys(store: str | PathLike[str] | None = None) -> list[str]:
     """The names of all ledgers in a store, as for `PrivacyBudget`; None is the default file. BudgetError if it cannot be used."""
-    with _opened(store) as opened:
-        return opened.keys()
+    with _opened(store) as opened, opened.read("") as transaction:
+        return transaction.keys()
 
 
 def verify_ledger(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
@@ -87,12 +87,7 @@ class PostgreSQLStore:
         self._in_use = False
 
     @contextlib.contextmanager
-    def write(self, key: str) -> Iterator[_Transaction]:
-        with self.write_all([key]) as (transaction,):
-            yield transaction
-
-    @contextlib.contextmanager
-    def write_all(self, keys: Sequence[str]) -> Iterator[list[_Transaction]]:
+    def write(self, *keys: str) -> Iterator[list[_Transaction]]:
         with self._transaction(commits=True) as connection:
             connection.execute(self._statements["lock"], {"keys": list(keys), "wait_ms": str(int(WAIT_SECONDS * 1000))})
             transactions = [_Transaction(connection, self._statements, key) for key in keys]
@@ -110,10 +105,6 @@ class PostgreSQLStore:
             options = {"stream_results": True, "yield_per": ROWS_AT_ONCE}
             for row in connection.execute(self._statements["all"], {"key": key}, execution_options=options):
                 yield tuple(row)
-
-    def keys(self) -> list[str]:
-        with self.read("") as transaction:
-            return transaction.keys()
 
     def close(self) -> None:
         if not self._in_use:

@@ -9,8 +9,7 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -113,16 +112,15 @@ class SQLiteStore:
         self._pid = os.getpid()
         self._in_use = False
 
-    def write(self, key: str) -> AbstractContextManager[_Transaction]:
-        return self._transaction("BEGIN IMMEDIATE", key)
+    @contextlib.contextmanager
+    def write(self, *keys: str) -> Iterator[list[_Transaction]]:
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield [_Transaction(connection, key) for key in keys]
 
     @contextlib.contextmanager
-    def write_all(self, keys: Sequence[str]) -> Iterator[list[_Transaction]]:
-        with self.write("") as transaction:
-            yield [transaction.on(key) for key in keys]
-
-    def read(self, key: str) -> AbstractContextManager[_Transaction]:
-        return self._transaction("BEGIN", key)
+    def read(self, key: str) -> Iterator[_Transaction]:
+        with self._transaction("BEGIN") as connection:
+            yield _Transaction(connection, key)
 
     def rows(self, key: str) -> Iterator[Fields]:
         with self.read(key) as transaction:
@@ -130,17 +128,13 @@ class SQLiteStore:
             while some := cursor.fetchmany(ROWS_AT_ONCE):
                 yield from some
 
-    def keys(self) -> list[str]:
-        with self.read("") as transaction:
-            return transaction.keys()
-
     def close(self) -> None:
         if self._in_use:
             return  # a signal handler forks in the middle of a call: the connection stays with this process
         self._give_up()
 
     @contextlib.contextmanager
-    def _transaction(self, begin: str, key: str) -> Iterator[_Transaction]:
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
         if self._in_use:
             raise StoreFailure(f"{self.name}: another call of this process is not finished")
         committing = False
@@ -149,7 +143,7 @@ class SQLiteStore:
             connection = self._opened()
             connection.execute(begin)
             self._require_same_file()
-            yield _Transaction(connection, key)
+            yield connection
             committing = begin != "BEGIN"
             connection.execute("COMMIT")
         except sqlite3.Error as error:
@@ -303,10 +297,6 @@ class _Transaction:
     def __init__(self, connection: sqlite3.Connection, key: str) -> None:
         self._connection = connection
         self._key = key
-
-    def on(self, key: str) -> _Transaction:
-        """The same transaction, for another ledger."""
-        return _Transaction(self._connection, key)
 
     def first(self) -> Fields | None:
         return self._one(f"{_OF_KEY} ORDER BY sequence LIMIT 1", self._key)

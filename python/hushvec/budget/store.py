@@ -61,20 +61,14 @@ class Store(Protocol):
     name: str  # in errors: a path or an address, never a password
     address: str  # that another process opens it with
 
-    def write(self, key: str) -> AbstractContextManager[Transaction]:
-        """A transaction on one ledger. Leaving it normally commits, and returns when the rows are on stable storage."""
-
-    def write_all(self, keys: Sequence[str]) -> AbstractContextManager[Sequence[Transaction]]:
-        """One transaction on several ledgers, as `write` for each, in this order."""
+    def write(self, *keys: str) -> AbstractContextManager[Sequence[Transaction]]:
+        """One transaction on these ledgers. Leaving it normally commits, and returns when the rows are on stable storage."""
 
     def read(self, key: str) -> AbstractContextManager[Transaction]:
         """One ledger's current state, without blocking writers."""
 
     def rows(self, key: str) -> Iterator[Fields]:
         """All rows of a ledger in order, as one snapshot."""
-
-    def keys(self) -> list[str]:
-        """The keys of all ledgers, sorted."""
 
     def close(self) -> None:
         """Close the connection. The next call opens another one."""

@@ -242,7 +242,8 @@ class Ledgers:
         """Open the store once, and make it if there is none."""
         store = open_store(self.store, create=True)
         try:
-            store.keys()
+            with store.read(""):
+                pass
         except StoreFailure as failure:
             raise BudgetError(failure.reason) from None
         finally:
