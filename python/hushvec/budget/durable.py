@@ -193,7 +193,7 @@ class DurableLedger(_Chain, Forkable):
 
     def __init__(self, store: Store, key: str, terms: Terms | None, *, keeps_own_delta: bool = False) -> None:
         super().__init__(store.name, key)
-        self._store = store
+        self._store, self.address = store, store.address
         self._new_ids()
         run_batch = weakref.WeakMethod(self._run_batch)  # no circle, so that the connection ends with the last reference
         self._group = GroupCommit(lambda batch: run_batch()(batch))  # type: ignore[misc]
@@ -201,10 +201,6 @@ class DurableLedger(_Chain, Forkable):
         watch(self)
         with self._group.turn:  # a fork waits until it is open
             self._open(terms, keeps_own_delta)
-
-    @property
-    def address(self) -> str:
-        return self._store.address
 
     def charge(self, amounts: Amounts, charge_id: str | None, purpose: str) -> Charge:
         request = _Request(amounts, charge_id or self._next_id(), purpose, is_named=charge_id is not None)
