@@ -140,33 +140,20 @@ class NoiseJob:
         return _read(Path(path), codebook)
 
     @classmethod
-    def unsafe_seeded(
-        cls,
-        seed: int,
-        *,
-        dimension: int,
-        dtype: str = "float32",
-        epsilon: float | None = None,
-        delta: float = 1e-5,
-        clip_norm: float = 1.0,
-        mechanism: str | Mechanism = "gaussian",
-        sigma: float | None = None,
-        normalize: bool = False,
-        renormalize: bool = False,
-        cipher: str = derivation.FIRST_CIPHER,
-    ) -> NoiseJob:
+    def unsafe_seeded(cls, seed: int, *, cipher: str = derivation.FIRST_CIPHER, **arguments: Any) -> NoiseJob:
         """A job whose key is a number in [0, 2^256): for tests and reproducible studies. Its receipt claims nothing.
 
-        It draws from ChaCha20 on every machine unless `cipher` says otherwise, so that a seed gives the same noise everywhere.
+        `arguments` are those of `start` but budget and path. It draws from ChaCha20 on every machine unless `cipher` says otherwise,
+        so that a seed gives the same noise everywhere.
         """
         number = validate.whole_number("seed", seed, at_least=0)
         if number.bit_length() > _LARGEST_SEED_BITS:
             raise ValueError(f"seed must be < 2^{_LARGEST_SEED_BITS}, got {number!r:.90}")
-        planned = _planned(
-            dimension, dtype, cipher, epsilon=epsilon, delta=delta, clip_norm=clip_norm, mechanism=mechanism, sigma=sigma,
-            normalize=normalize, renormalize=renormalize,
-        )
-        return cls(**planned, seeded=True, _key=number.to_bytes(derivation.KEY_BYTES, "little"))
+        for name in ("budget", "path"):
+            if name in arguments:
+                raise TypeError(f"{name} must be left out for a seeded job, whose seed makes it again")
+        started = cls.start(cipher=cipher, **arguments)
+        return replace(started, seeded=True, _key=number.to_bytes(derivation.KEY_BYTES, "little"))
 
     @property
     def dimension(self) -> int:
