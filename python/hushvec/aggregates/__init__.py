@@ -1,9 +1,6 @@
 """Many people's rows together: sums, means, covariances, principal components, classifiers and regressions with one guarantee
 for each person.
 
-    from hushvec.aggregates import private_mean
-    mean, count, error, receipt = ...
-
 At epsilon 1 little survives of a single vector; of what many people have in common nearly all does. The holder of the rows is
 trusted: one release is made, and whatever is computed from it is free. docs/aggregates.md shows what to release; its guarantees
 are proved in docs/proofs/aggregates.md.

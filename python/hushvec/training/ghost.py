@@ -168,12 +168,7 @@ class GhostClipping:
 
     The norm of each example's gradient, over all trainable parameters together, is computed from the layers' inputs and the
     gradients of their outputs. One product per layer then makes the weighted sum. There is one backward pass, and it computes no
-    gradient of any parameter.
-
-        ghost = GhostClipping(model, clip_norm=1.0)
-        losses = next_token_losses(model(ids).logits, ids)     # [B], one for each example
-        ghost.backward(losses)                                 # parameter.clipped_sum, parameter.clipped_rows
-        optimizer.step()                                       # hushvec.training.DPOptimizer adds the noise
+    gradient of any parameter. `DPOptimizer.step` then adds the noise: docs/lora.md has a whole loop.
 
     Args:
         model: a torch module whose trainable parameters all belong to Linear, Embedding, LayerNorm, RMSNorm, GroupNorm, Conv1d,

@@ -41,11 +41,9 @@ class StepJournal:
         One process writes: `append` refuses a file that another one has written to since.
 
     Edge cases:
-        A copy under another name is refused by its file number (inode), and so is a journal that was moved to another file
-        system: steps counted in the original are not in it. Renaming keeps the number. An older journal is not noticed where it
-        got the number of the newer one: written over it (`cp backup journal`), in its place on a file system that gives a number
-        again once it is free (ext4 does), or in a copy of the whole file system (a restored disk image). Never restore a journal
-        from a copy.
+        A copy is refused by its file number (inode), and so is a journal that was moved to another file system: steps counted in
+        the original are not in it. Renaming keeps the number. Never restore a journal from a copy: docs/training.md, "Checkpoints",
+        says where that is not noticed.
 
     Example:
         >>> import tempfile

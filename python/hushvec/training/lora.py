@@ -122,13 +122,8 @@ class AdapterChange:
 class AdapterCheck:
     """A snapshot of an adapter before training, to compare with afterwards.
 
-    Fine-tuning can do nothing without an error: names of layers that match none, matrices that do not require gradients, an
-    optimizer made before the adapter was put in, a loaded adapter whose names do not fit. The loss looks normal all the same.
-
-        check = AdapterCheck(model, probe=ids, optimizer=optimizer)
-        ...                                     # training
-        check.require_changed()                 # AdapterUnchangedError
-        check.require_base_unchanged()          # BaseChangedError
+    Fine-tuning can do nothing without an error, and with a loss that looks normal: docs/lora.md lists how, and which of
+    `require_changed` and `require_base_unchanged`, called after training, finds it.
 
     Args:
         model: with LoRA layers of PEFT, before training.

@@ -196,10 +196,7 @@ def secure_opacus(
 
     Raises:
         ValueError: secure_mode, which asks for another source; Opacus in a release that this was not tested with. `make_private`
-            raises it for what is not covered: clipping other than "flat", sharded parameters (FSDP), several processes without
-            DistributedDataParallel or Opacus's own wrapper, mode "ghost" in several, poisson_sampling=False, a noise_generator,
-            modes other than "hooks", "functorch", "ew" and "ghost", an accountant that another optimizer has, and a collate
-            function that does not make one row of each example.
+            raises it for what is not covered: docs/training.md, "With Opacus", lists it.
         ModelChangedError: from the optimizer's `step`, `save_checkpoint` of the engine and `opacus_accounting`, where a forward
             pass has written into a parameter or buffer.
 
@@ -209,12 +206,10 @@ def secure_opacus(
         Accounting stays with the engine's accountant; `opacus_accounting` compares it with this library's. There is no receipt.
 
     Edge cases:
-        In distributed training every process has each n-th example of the dataset. Clipped sums are added up exactly on rank 0,
-        which draws the noise once; every process's accountant counts the same steps. Opacus's BatchMemoryManager works: parts of
-        a batch are added up exactly. Two backward passes before one step are refused: an example in both would count twice. A
-        step that fails drops the sum of its batch, with the parts before. torch's GradScaler is refused. After a change of the
-        model that no private data came into, call `accept_changes()` of the optimizer. Several runs from one checkpoint of the
-        engine are separate runs, and Opacus's account counts each as if it were the only one.
+        In distributed training every process has each n-th example of the dataset, and every process's accountant counts the same
+        steps. Two backward passes before one step are refused: an example in both would count twice. A step that fails drops the
+        sum of its batch, with the parts before. Several runs from one checkpoint of the engine are separate runs, and Opacus's
+        account counts each as if it were the only one.
 
     Reference:
         Yousefpour et al. (2021); docs/training.md, "With Opacus".
