@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,8 +206,11 @@ def mistaken(name: str, content: bytes, wanted: str) -> str | None:
     try:
         value = json.loads(content)
     except (ValueError, RecursionError):
-        lines = _json_lines(content)
-        return f"{name}: {lines} lines of JSON, not a {wanted}{_instead(name)}" if lines else None
+        lines = [line for line in content.splitlines() if line.strip()]
+        with suppress(ValueError, RecursionError):
+            if len(lines) > 1 and all(isinstance(json.loads(line), dict) for line in lines[:2]):
+                return f"{name}: {len(lines)} lines of JSON, not a {wanted}{_instead(name)}"
+        return None
     kind = _json_kind(value, wanted)
     return None if kind is None else f"{name}: {kind}{_instead(name)}"
 
@@ -251,13 +255,3 @@ def _json_kind(value: Any, wanted: str) -> str | None:
     if isinstance(value.get("receipt"), dict) and wanted == RECEIPT:
         return "the JSON of a command, not a receipt; pass the object under its key 'receipt' as a file of its own, or to -"
     return None
-
-
-def _json_lines(content: bytes) -> int:
-    """Number of lines, if the first two are JSON objects."""
-    lines = [line for line in content.splitlines() if line.strip()]
-    try:
-        both = len(lines) > 1 and all(isinstance(json.loads(line), dict) for line in lines[:2])
-    except (ValueError, RecursionError):
-        return 0
-    return len(lines) if both else 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 
@@ -22,15 +22,6 @@ _CHUNK_BYTES = 1 << 24
 class Norms(NamedTuple):
     squared: Any  # at least the squared norm of each example's gradient
     spread: Any  # at least sum_t |a_t| |g_t| of each example, by which rounding is bounded
-
-
-class Piece(Protocol):
-    @property
-    def examples(self) -> int: ...
-    def norms(self) -> Norms: ...
-    def weighted_sum(self, weights: Any) -> Any:
-        """sum_i weights_i G_i in the parameter's shape; weights [B] of the dtype that sums are made in."""
-        ...
 
 
 class MatrixPiece:
@@ -167,6 +158,11 @@ class ConvolutionPiece:
             inputs = [windows_of(self._module, some[rows]) for some, _ in self._passes]
             outputs = [some[rows].unflatten(1, (groups, -1)).flatten(3).transpose(2, 3) for _, some in self._passes]
             yield rows, torch.cat(inputs, 2), torch.cat(outputs, 2)
+
+
+# Each has its number of `examples`, their `norms`, and `weighted_sum`: sum_i weights_i G_i in the parameter's shape, of weights [B] of
+# the dtype that sums are made in.
+Piece = MatrixPiece | VectorPiece | TablePiece | ConvolutionPiece
 
 
 def _positions_by_group(rows: Any) -> Any:
