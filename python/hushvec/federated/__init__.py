@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from hushvec._util.lazy import at_first_use
 
 if TYPE_CHECKING:
-    from hushvec.federated.average import PrivateAverage, aggregate_updates
+    from hushvec.federated.average import AdaptiveClip, PrivateAverage, aggregate_updates
     from hushvec.federated.rounds import PrivateRounds
     from hushvec.federated.updates import UpdateRelease, clip_and_noise_update
 
-__all__ = ["PrivateAverage", "PrivateRounds", "UpdateRelease", "aggregate_updates", "clip_and_noise_update"]
+__all__ = ["AdaptiveClip", "PrivateAverage", "PrivateRounds", "UpdateRelease", "aggregate_updates", "clip_and_noise_update"]
 
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
-        "average": "PrivateAverage aggregate_updates",
+        "average": "AdaptiveClip PrivateAverage aggregate_updates",
         "rounds": "PrivateRounds",
         "updates": "UpdateRelease clip_and_noise_update",
     },
