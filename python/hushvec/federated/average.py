@@ -149,6 +149,8 @@ class PrivateAverage:
             epsilon, noise_multiplier, self._delta, rounds, adjacency=adjacency, sampling_probability=probability
         )
         norm, _ = require_scales(clip_norm, multiplier)
+        if not isinstance(adaptive, AdaptiveClip | None):
+            raise TypeError(f"adaptive must be a hushvec.federated.AdaptiveClip or None, got {validate.kind(adaptive)}")
         self._adaptive, self._extra = adaptive, int(adaptive is not None)   # coordinates of a row
         self._beside = 0.0 if adaptive is None else adaptive.coordinate(multiplier, divisor)
         self._settings = Settings(

@@ -109,8 +109,11 @@ class PrivateStrategy(Strategy):
     Guarantees:
         As `PrivateAverage`, a client being a node: what `start` returns, and every message to a client, depends on replies only
         through the noisy averages. Metrics of replies are dropped; there is no evaluation on clients, as its metrics are not
-        private: give `start` an evaluate_fn. A node counts once in a round, and only if it was asked in it. The server, its logs and
-        its network see who was asked and what came back.
+        private: give `start` an evaluate_fn. A node counts once in a round, and only if it was asked in it. "add-remove" is about what
+        a node sends; that it is connected is taken to be public. The server, its logs and its network see who was asked, and replies.
+
+    Reference:
+        docs/proofs/dp_sgd.md, "A sample of a sample".
 
     Edge cases:
         An error, and a reply without the model's arrays, of its names, shapes and dtypes and finite, counts as no reply: Flower's log
