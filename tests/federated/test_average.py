@@ -172,7 +172,7 @@ def test_an_adaptive_round_is_one_noisy_sum_of_rows_with_a_coordinate_beside(kin
 
 
 def test_the_noise_beside_an_adaptive_clip_is_that_of_theorem_1():
-    """n = 200,000, the sum of squares over (z_delta C / clients)^2, chi-squared; alpha = 1e-6 (4.9 deviations, 1.55 %). z is refused."""
+    """n = 200,000, sum of squares over (z_delta C / clients)^2, chi-squared; alpha = 1e-6 (4.9 deviations, 1.55 %). z is refused."""
     n = 200_000
     terms = {**ADAPTIVE, "adaptive": AdaptiveClip(count_sigma=1.0)}
     values = PrivateAverage(generator=seeded(5), **terms).aggregate([[np.zeros(n, np.float32)]] * 8).values

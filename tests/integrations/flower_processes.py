@@ -51,10 +51,10 @@ class Federation:
             self.kill(name)
 
     def start(self, name, *command):
-        log = open(self.folder / f"{name}.log", "ab")
-        self.running[name] = subprocess.Popen(
-            [BIN / command[0], *command[1:]], env=self.environment, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
-        )
+        with open(self.folder / f"{name}.log", "ab") as log:
+            self.running[name] = subprocess.Popen(
+                [BIN / command[0], *command[1:]], env=self.environment, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
+            )
 
     def start_link(self):
         self.start("link", "flower-superlink", "--insecure", "--port", str(self.port), "--disable-runtime-dependency-installation")

@@ -18,7 +18,6 @@ pytest.importorskip("flwr")
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, Metadata, MetricRecord, RecordDict  # noqa: E402
 from flwr.clientapp import ClientApp  # noqa: E402
-
 from flwr.serverapp.strategy import FedAdam, FedAvg  # noqa: E402
 from flwr.supercore.task_identity import TaskIdentity  # noqa: E402
 
@@ -263,7 +262,7 @@ def test_the_inner_strategy_optimizes():
         lambda one: reply_of(one, {**MODEL, "half": np.full(4, 65504, np.float16), "scale": np.float64(np.inf)}),
         lambda one: reply_of(one, {name: MODEL[name] for name in list(MODEL)[1:]}),
         lambda one: reply_of(one, more=record(MODEL)),
-        lambda one: Message(RecordDict({"arrays": ArrayRecord({"weight": Array("float32", (2,), "numpy.ndarray", b"?")})}), reply_to=one),
+        lambda one: Message(RecordDict({"a": ArrayRecord({"b": Array("float32", (2,), "numpy.ndarray", b"?")})}), reply_to=one),
         lambda one: reply_of(message_of()),   # of a node that was not asked
     ],
 )
