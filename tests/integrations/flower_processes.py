@@ -1,6 +1,6 @@
 """Flower's processes on loopback: a SuperLink, two SuperNodes, `flwr run`, and what is left when one of them is killed.
 
-    python flower_processes.py FOLDER [spent|client|server]...
+    python flower_processes.py FOLDER [page|spent|client|server]...
 
 Takes minutes: Flower starts a process for every message. `make newest` runs it.
 """
@@ -8,6 +8,7 @@ Takes minutes: Flower starts a process for every message. `make newest` runs it.
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ import hushvec as hv
 from hushvec.receipts import receipt_from_json
 
 APP = Path(__file__).with_name("flower_app")
+PAGE = Path(__file__).parents[2] / "docs/federated.md"
 BIN = Path(sys.executable).parent
 ROUNDS = 10
 
@@ -67,8 +69,8 @@ class Federation:
         node = ["--insecure", "--superlink", f"127.0.0.1:{self.port}", "--port", str(free_port())]
         self.start(f"node-{number}", "flower-supernode", *node, "--node-config", f"partition-id={number}")
 
-    def run_app(self, rounds=ROUNDS):
-        self.start("run", "flwr", "run", str(APP), "--run-config", f"rounds={rounds}")
+    def run_app(self, config=f"rounds={ROUNDS}", app=APP):
+        self.start("run", "flwr", "run", str(app), "--run-config", config, "--stream")
 
     def kill(self, name):
         """SIGKILL to the process and those that it started."""
@@ -96,6 +98,23 @@ class Federation:
 def fallen(losses):
     assert losses[-1] < 0.9 * losses[0], losses
     return [round(loss, 3) for loss in losses]
+
+
+def page(folder):
+    """The three files of docs/federated.md, as a reader copies them."""
+    text = PAGE.read_text().partition("## With Flower")[2]
+    project, client, server = re.findall(r"^```(?:toml|python)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[:3]
+    with Federation(folder) as here:
+        (folder / "app").mkdir()
+        for name, text in (("pyproject.toml", project), ("client.py", client), ("server.py", server)):
+            (folder / "app" / name).write_text(text)
+        here.start_link()
+        for number in (0, 1):
+            here.start_node(number)
+        here.run_app("clients=2 rounds=2", folder / "app")
+        said = folder / "run.log"
+        here.wait(lambda: "receipt holds" in said.read_text())
+        return {"accuracy": float(re.search(r"accuracy ([\d.]+) receipt holds", said.read_text())[1])}
 
 
 def spent(folder):
@@ -157,7 +176,7 @@ def killed_server(folder):
         here.start_link()
         for number in (0, 1):
             here.start_node(number)
-        here.run_app(rounds=ROUNDS + 1)
+        here.run_app(f"rounds={ROUNDS + 1}")
         here.wait(lambda: "PrivacyBudgetExhaustedError" in (here.folder / "link.log").read_text())
         rounds, left, trained = here.told("round"), here.told("left"), here.lines("client-0")
     receipts = [known for _, _, known in rounds if known]
@@ -183,7 +202,7 @@ def receipts_match(store, key, known):
         assert ledger.remaining() < 1e-6 * ledger.consumed()
 
 
-CASES = {"spent": spent, "client": killed_client, "server": killed_server}
+CASES = {"page": page, "spent": spent, "client": killed_client, "server": killed_server}
 
 
 def main():

@@ -1,9 +1,11 @@
 """NVFlare's filter: only noisy updates leave, in its own classes and in its simulator."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 pytest.importorskip("nvflare")
 
+import psutil
 from nvflare.apis.dxo import DXO, DataKind, from_shareable
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.fl_context import FLContext
@@ -97,14 +100,61 @@ def test_a_site_without_a_name_needs_a_ledgers_name():
         private(persist_key=None).process(update(), FLContext())
 
 
+def simulated(*arguments):
+    """The simulator with job.py, in a process of its own."""
+    program = Path(__file__).parent / "nvflare_job/job.py"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(
+        [sys.executable, str(program), *map(str, arguments)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True,
+    )  # fmt: skip
+
+
+def kill(process):
+    """It and what it started: sites are processes, in sessions of their own."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for one in [*psutil.Process(process.pid).children(recursive=True), process]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
+
+
+def end_of(process):
+    """What it said. Nothing of it outlives the call."""
+    try:
+        return process.communicate(timeout=300)[0]
+    finally:
+        kill(process)
+
+
+def rounds_of(folder, site):
+    """(process, loss before) of each of the site's trainings."""
+    path = folder / site
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("model", ["logistic", "adapter"])
+def test_ten_rounds_with_ledgers_for_five_and_a_simulator_killed_in_the_third(tmp_path, model):
+    """The second simulator goes on with the model and the ledgers: five updates of each site in all, and none after."""
+    first = simulated(tmp_path, model)
+    while first.poll() is None and len(rounds_of(tmp_path, "site-1")) < 3:
+        time.sleep(0.05)
+    kill(first)
+    end_of(first)
+    assert "PrivacyBudgetExhaustedError" in end_of(simulated(tmp_path, model))
+    for site in ("site-1", "site-2"):
+        trained = rounds_of(tmp_path, site)
+        before = [process for process, _ in trained].count(trained[0][0])
+        assert 2 <= before <= 4 and len({process for process, _ in trained}) == 2 and trained[-1][1] < 0.95 * trained[0][1]
+        with hv.PrivacyBudget.reopen(f"nvflare/{site}", store=f"sqlite:///{tmp_path}/ledgers.db") as ledger:
+            assert sum(row["kind"] == "charge" for row in ledger.export()["rows"]) == 5
+            assert ledger.remaining() < 1e-6 * ledger.consumed()
+
+
 def test_the_simulator(tmp_path):
     """Two sites, four rounds, ledgers for two: the third round brings nothing, and the job's files hold no update without noise."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent / "nvflare_job"), *sys.path])}
-    program = Path(__file__).parent / "nvflare_job/job.py"
-    done = subprocess.run(
-        [sys.executable, str(program), str(tmp_path)], env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert "PrivacyBudgetExhaustedError" in done.stdout + done.stderr
+    said = end_of(simulated(tmp_path))
+    assert "PrivacyBudgetExhaustedError" in said
     job = json.loads((tmp_path / "job.json").read_text())
     assert job["args"] == {**TERMS, "rounds": 2, "store": f"sqlite:///{tmp_path}/ledgers.db"}
     model = np.load(tmp_path / "work/server/simulate_job/models/server.npy", allow_pickle=True)
