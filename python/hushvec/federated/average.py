@@ -262,7 +262,7 @@ class PrivateAverage:
         others = {NOTE_GRADIENTS: NOTE_CLIENTS, NOTE_POISSON: NOTE_SAMPLED}
         notes = [others.get(note, note) for note in guarantee.notes] + [NOTE_ADAPTIVE] * self._extra
         norm = self._row_norm
-        scales = {
+        scales: dict[str, Any] = {
             "clip_norm": norm,
             "sensitivity": self._account.schedule.sensitivity_factor * norm,
             "sigma": sigma_of(self._settings.noise_multiplier, norm),

@@ -92,7 +92,7 @@ class PrivateUpdates:
         return self._rounds[persist_key]
 
 
-class PrivateStrategy(Strategy):
+class PrivateStrategy(Strategy):  # type: ignore[misc]   # without flwr
     """A Flower strategy around another one, which gets a noisy average of clipped updates in place of the clients' replies.
 
     It stands where Flower's DifferentialPrivacyServerSideFixedClipping and, with `adaptive`, ...AdaptiveClipping do. `average` is its
@@ -158,7 +158,9 @@ class PrivateStrategy(Strategy):
         values, self.receipt = self.average.aggregate(self._updates(replies), like=_update_of(self._sent, self._sent))
         key, weight = getattr(self.strategy, "arrayrecord_key", "arrays"), getattr(self.strategy, "weighted_by_key", "num-examples")
         content = RecordDict({key: _moved(self._sent, values), "metrics": MetricRecord({weight: 1.0})})
-        return self.strategy.aggregate_train(server_round, [Message(content, dst_node_id=0, message_type=MessageType.TRAIN)])
+        reply = Message(content, dst_node_id=0, message_type=MessageType.TRAIN)
+        made: tuple[ArrayRecord | None, MetricRecord | None] = self.strategy.aggregate_train(server_round, [reply])
+        return made
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
