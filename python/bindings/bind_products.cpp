@@ -1,9 +1,11 @@
 #include <pybind11/pybind11.h>
 
+#include <bit>
 #include <string>
 
 #include "array_argument.hpp"
 #include "bindings.hpp"
+#include "hushvec/hadamard.hpp"
 #include "hushvec/inner_products.hpp"
 
 namespace hushvec::python {
@@ -37,10 +39,20 @@ void inner_products_array(py::handle a, py::handle b, py::handle out) {
     inner_products(left.view, right.view, target.view);
 }
 
+void hadamard_array(py::handle x) {
+    const ArrayArgument rows = output_argument(x, "x");
+    if (rows.view.dtype != DType::float64) throw py::type_error("x must be float64");
+    if (!rows.view.rows_are_contiguous()) throw py::value_error("x must have contiguous rows");
+    if (!std::has_single_bit(rows.view.columns)) throw py::value_error("x must have a power of two of columns, got shape " + rows.shape());
+    const py::gil_scoped_release unlocked;
+    hadamard_transform(rows.view);
+}
+
 }  // namespace
 
 void bind_products(py::module_& module) {
     define(module, "inner_products", &inner_products_array, py::arg("a"), py::arg("b"), py::arg("out"));
+    define(module, "hadamard_transform", &hadamard_array, py::arg("x"));
 }
 
 }  // namespace hushvec::python

@@ -1,4 +1,4 @@
-// Inner products: every pair summed as products/product_kernels.hpp says, to the bit, wherever its rows lie and whatever is beside them.
+// Inner products and the Walsh-Hadamard transform. Every pair summed as products/product_kernels.hpp says, to the bit, wherever its rows lie and whatever is beside them.
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -7,6 +7,7 @@
 #include "check.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/dispatch.hpp"
+#include "hushvec/hadamard.hpp"
 #include "hushvec/inner_products.hpp"
 #include "hushvec/threads.hpp"
 #include "plain_products.hpp"
@@ -79,6 +80,24 @@ void equal_rows_have_equal_products() {
     set_num_threads(1);
 }
 
+// Two rows, all butterflies of one width before the next: below and above the sizes that are kept in a cache.
+void transforms_follow_the_definition() {
+    constexpr std::size_t rows = 2;
+    for (std::size_t columns = 1; columns <= 8192; columns *= 2) {
+        auto found = numbers<double>(rows * columns, 4), expected = found;
+        for (std::size_t half = 1; half < columns; half *= 2) {
+            for (std::size_t i = 0; i < rows * columns; ++i) {
+                if (i & half) continue;
+                const double a = expected[i], b = expected[i + half];
+                expected[i] = a + b;
+                expected[i + half] = a - b;
+            }
+        }
+        hadamard_transform(view_of(found, DType::float64, rows, columns));
+        check(equal_bits(found, expected), "transforms of " + std::to_string(columns) + " columns");
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -88,5 +107,6 @@ int main() {
     }
     equal_rows_have_equal_products<float>();
     equal_rows_have_equal_products<double>();
+    transforms_follow_the_definition();
     return test::summary();
 }
