@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hushvec import receipts as receipts
     from hushvec import release as release
     from hushvec import retrieval as retrieval
+    from hushvec import secagg as secagg
     from hushvec import secure_memory as secure_memory
     from hushvec import serve as serve
     from hushvec import text as text
@@ -106,6 +107,6 @@ __getattr__, __dir__ = at_first_use(
     below=(
         "accounting", "aggregates", "audit", "budget", "collect", "data", "embedders", "federated", "integrations", "jobs",
         "mechanisms", "middleware", "noise", "plot", "receipts", "release", "retrieval",
-        "secure_memory", "serve", "text", "training",
+        "secagg", "secure_memory", "serve", "text", "training",
     ),
 )

@@ -34,6 +34,7 @@ LAYERS = {
     "collect": 8,
     "jobs": 8,
     "aggregates": 8,
+    "secagg": 8,
     "federated": 9,
     "middleware": 9,
     "retrieval": 9,
