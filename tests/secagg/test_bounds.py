@@ -12,8 +12,8 @@ from hushvec.secagg import bounds
 ORDERS = (1.0001, 1.5, 2.0, 4.0)
 # sigma, shares, and the coordinates of a shift: noise far below a whole number, about one, and well above it.
 CASES = [
-    (0.5, 2, (1,)), (0.5, 10, (1,)), (0.6, 3, (2,)), (0.7, 5, (1,)), (1.0, 2, (1, 1)), (1.0, 10, (2, -1)), (2.0, 5, (3,)),
-    (3.0, 10, (5,)), (1.5, 4, (1, 2)), (10.0, 4, (10,)), (4.0, 1, (3,)),
+    (0.5, 2, (1,)), (0.5, 10, (1,)), (0.5, 40, (1, 1)), (0.6, 3, (2,)), (0.7, 5, (1,)), (1.0, 2, (1, 1)), (1.0, 10, (2, -1)),
+    (2.0, 5, (3,)), (3.0, 10, (5,)), (1.5, 4, (1, 2)), (10.0, 4, (10,)), (4.0, 1, (3,)),
 ]  # fmt: skip
 
 
@@ -71,6 +71,8 @@ def test_divergences_exceed_the_bound_without_tau(monkeypatch):
     monkeypatch.setattr(bounds, "tau", lambda sigma, shares: 0.0)
     case = (0.5, 10, (1,))
     assert divergence(*pair(*case), 2.0) > 1.1 * bounds.rho(*terms(*case)) * 2.0
+    case = (0.5, 40, (1, 1))
+    assert exact_delta(*pair(*case), bounds.gaussian_route(1e-2, *terms(*case), 1)) > 1.04e-2
 
 
 @pytest.mark.parametrize("delta", [1e-5, 1e-2])

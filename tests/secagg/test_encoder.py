@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from hushvec.secagg import Encoder, bounds, encoder, workflow_arguments
 from secagg.test_bounds import exact_delta, pair
 
 seeded = hv.Generator.unsafe_seeded
+GUIDE = Path(__file__).parents[2] / "docs/federated.md"
 TERMS = {"dimension": 100, "clip_norm": 1.0, "bits": 16, "clients": 100, "epsilon": 2.0, "delta": 1e-5}
 FEW = {**TERMS, "clients": 5, "bits": 10}
 
@@ -45,6 +48,17 @@ def test_the_sum_modulo_2_to_the_bits_decodes_to_the_bits_of_the_whole_sum(dimen
     for total in (np.add.reduce(masked) % 2**16, (leader.astype(np.uint16) + helper.astype(np.uint16)), sum(centered).astype(object)):
         total = total.astype(np.int64) if total.dtype == object else total
         assert one.decode(total).tobytes() == expected.tobytes()
+
+
+def test_integers_that_are_not_reduced_add_up_too():
+    """As in Prio3's field: shifted by half of the modulus, no encoding wraps alone."""
+    one = Encoder(**TERMS)
+    encodings = [one.encode(vector, generator=seeded(i)) for i, vector in enumerate(unit_vectors(100, 100))]
+    total = sum((encoding.astype(np.int64) + 2**15) % 2**16 for encoding in encodings) - 100 * 2**15
+    assert np.abs(total).max() < 2**15
+    assert one.decode(total).tobytes() == one.decode(np.add.reduce(encodings)).tobytes()
+    exponent = (2**15 - math.sqrt(one.square_norm)) ** 2 / (2 * one.sigma**2) - math.log(2 * 100 * one.length)
+    assert exponent > 250 * math.log(10)   # the term that docs/proofs/secagg.md adds to delta, and docs/federated.md calls small
 
 
 def test_the_error_is_that_of_a_trusted_server():
@@ -172,6 +186,14 @@ def test_choose_takes_the_fewest_bits():
     one = Encoder.choose(**terms, max_error_ratio=1.05)
     assert one.error_ratio <= 1.05 < Encoder(**terms, bits=one.bits - 1).error_ratio
     assert one.bits < 16 and one.guarantee.epsilon <= 2
+
+
+def test_the_guide_has_these_errors():
+    rows = re.findall(r"^\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", GUIDE.read_text(), re.MULTILINE)
+    assert len(rows) == 3
+    for dimension, *ratios in rows:
+        terms = {**TERMS, "dimension": int(dimension.replace(",", ""))}
+        assert [f"{Encoder(**{**terms, 'bits': bits}).error_ratio:.3f}" for bits in (11, 12, 14, 16)] == ratios
 
 
 def test_the_guarantee_is_plain_values_and_words():
