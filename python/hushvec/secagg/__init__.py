@@ -22,10 +22,7 @@ __all__ = ["Encoder", "SumGuarantee", "from_parameters", "to_parameters", "workf
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
-        "Encoder": "encoder",
-        "SumGuarantee": "encoder",
-        "from_parameters": "flower_workflow",
-        "to_parameters": "flower_workflow",
-        "workflow_arguments": "flower_workflow",
+        "encoder": "Encoder SumGuarantee",
+        "flower_workflow": "from_parameters to_parameters workflow_arguments",
     },
 )
