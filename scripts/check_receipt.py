@@ -104,13 +104,14 @@ SHARED = {
     "cipher": one_of(*ROUNDS), "rounds": one_of(*ROUNDS.values()), "is_dp_claim": boolean, "notes": notes, "charge": optional(charge),
 }  # fmt: skip
 PER = one_of("record", "release")
+INTEGERS = ("discrete_gaussian", "discrete_laplacian")  # of whole numbers
 VECTORS = {
-    **SHARED, "per": PER, "mechanism": one_of("gaussian", "empirical", "laplacian", "l2_laplace", "privunit"),
+    **SHARED, "per": PER, "mechanism": one_of("gaussian", "empirical", "laplacian", "l2_laplace", "privunit", *INTEGERS),
     "epsilon": number(lambda value: value >= 0), "clip_norm": number(lambda value: 2.0**-100 <= value <= 2.0**100),
     "sensitivity": positive, "sensitivity_norm": one_of("l1", "l2"), "sigma": optional(positive), "scale": optional(positive),
     "cap_probability": optional(number(lambda value: 0 < value < 1)), "threshold": optional(number(lambda value: 0 <= value <= 128)),
     "grid": optional(positive), "grade": one_of("exact", "float"), "rows": whole(0), "dimension": whole(1),
-    "dtype": one_of("float32", "float64", "float16", "bfloat16"), "normalize": boolean, "renormalize": boolean,
+    "dtype": one_of("float32", "float64", "float16", "bfloat16", "int64", "int32"), "normalize": boolean, "renormalize": boolean,
     "nonfinite": one_of("raise"), "projection": optional(digest),
 }  # fmt: skip
 INT8 = {  # fields that receipts of int8 values have besides
@@ -217,21 +218,27 @@ def decimal(fraction):
 # ---- vectors
 
 GAUSSIANS = ("gaussian", "empirical")
+OF_LENGTH = (*GAUSSIANS, "discrete_gaussian")  # what a person's rows cost follows from their L2 distance together
+LARGEST_SUMMED = 512
 
 
 def vector_faults(receipt):
     mechanism = receipt["mechanism"]
-    if receipt["sensitivity_norm"] != ("l1" if mechanism == "laplacian" else "l2"):
+    if receipt["sensitivity_norm"] != ("l1" if mechanism in ("laplacian", "discrete_laplacian") else "l2"):
         yield "sensitivity_norm is not the mechanism's"
     if Fraction(receipt["sensitivity"]) ** 2 < squared_sensitivity(receipt):
         yield "sensitivity is stated too small"
-    if (mechanism in GAUSSIANS) != (receipt["delta"] > 0):
+    if (mechanism in OF_LENGTH) != (receipt["delta"] > 0):
         yield f"delta must be > 0 for the Gaussian kinds and 0 for the others, got {receipt['delta']} for {mechanism}"
     if receipt["grade"] == "exact" and mechanism == "l2_laplace":
         yield "l2_laplace has no exact grade"
     if not receipt["normalize"] if mechanism == "privunit" else receipt["normalize"] and receipt["clip_norm"] != 1:
         yield "normalize must be true for privunit, and clip_norm 1 with normalize for the others"
-    used, other = ("scale", "sigma") if mechanism in ("laplacian", "l2_laplace") else ("sigma", "scale")
+    if (mechanism in INTEGERS) != (receipt["dtype"] in ("int64", "int32")):
+        yield "dtype must be int64 or int32 for discrete noise, and neither for other noise"
+    if mechanism in INTEGERS and (receipt["normalize"] or receipt["renormalize"] or receipt["projection"] is not None):
+        yield "normalize and renormalize must be false and projection be null for discrete noise"
+    used, other = ("scale", "sigma") if mechanism in ("laplacian", "l2_laplace", "discrete_laplacian") else ("sigma", "scale")
     law = (receipt["cap_probability"], receipt["threshold"])
     if receipt[used] is None or receipt[other] is not None:
         yield f"{used} must be given and {other} be null for {mechanism}"
@@ -246,8 +253,8 @@ def vector_faults(receipt):
 
 def squared_sensitivity(receipt):
     rows = of_one_person(receipt, "rows")
-    factors = {"laplacian": rows**2 * receipt["dimension"], "l2_laplace": rows**2, "privunit": rows**2}
-    factor = rows if receipt["mechanism"] in GAUSSIANS else factors[receipt["mechanism"]]
+    factors = {"laplacian": rows**2 * receipt["dimension"], "l2_laplace": rows**2, "privunit": rows**2, "discrete_laplacian": rows**2}
+    factor = rows if receipt["mechanism"] in OF_LENGTH else factors[receipt["mechanism"]]
     return (2 * Fraction(receipt["clip_norm"])) ** 2 * factor
 
 
@@ -258,6 +265,10 @@ def usable(parameter):
 
 def grid_faults(receipt, parameter):
     clip_norm, grid = Fraction(receipt["clip_norm"]), receipt["grid"]
+    if receipt["mechanism"] in INTEGERS:
+        if not (2.0**-6 <= parameter <= 2.0**40 and clip_norm >= 1 and grid == 1 and receipt["grade"] == "exact"):
+            yield "sigma or scale must be in [2^-6, 2^40], clip_norm >= 1, grid 1 and grade exact for discrete noise"
+        return
     if not usable(parameter):
         yield "sigma or scale must be a float32 in [2^-100, 2^100]"
         return
@@ -326,6 +337,10 @@ def noise_faults(receipt, parameter):
             yield "cap_probability must be a multiple of 2^-53"
         elif of_one_person(receipt, "rows") * privunit_epsilon(p, receipt["threshold"]) > Decimal(epsilon):
             yield "cap_probability and threshold give a larger epsilon"
+    elif mechanism == "discrete_gaussian":
+        numbers = of_one_person(receipt, "rows") * receipt["dimension"]
+        if discrete_gaussian_delta(epsilon, parameter, square, numbers) > Decimal(receipt["delta"]):
+            yield "the noise gives a larger delta"
     elif mechanism not in GAUSSIANS:
         if (Fraction(parameter) * Fraction(epsilon)) ** 2 < square:
             yield "the noise gives a larger epsilon"
@@ -340,6 +355,47 @@ def gaussian_delta(epsilon, sigma, square):
         context.prec += max(0, s.adjusted())  # delta is about 1 / s of the two terms
         a, b = 1 / (2 * s), Decimal(epsilon) * s
         return log_upper_tail(b - a).exp() - (Decimal(epsilon) + log_upper_tail(b + a)).exp()
+
+
+def discrete_gaussian_delta(epsilon, sigma, square, numbers):
+    """The smallest of the bounds of docs/proofs/discrete_gaussian.md, for so many whole numbers of L2 sensitivity sqrt(square)."""
+    e, s, rho = Decimal(epsilon), Decimal(sigma), decimal(square / (2 * Fraction(sigma) ** 2))
+    bounds = [concentrated_delta(e, rho)]
+    if numbers == 1 and sigma <= LARGEST_SUMMED:
+        bounds.append(summed_delta(e, s, max(1, math.isqrt(math.floor(square)))))
+    elif (excess := numbers * ((1 + 1 / (2 * s)) / s) ** 2 / 8) <= 1:
+        far = max(Decimal(2) ** -900, Decimal(2) ** -24 * gaussian_delta(epsilon, sigma, square))
+        radius = Decimal(numbers).sqrt() + (-2 * far.ln()).sqrt() + decimal(square).sqrt() / s
+        shifted = e - (radius / s) ** 2 / 8
+        delta = gaussian_delta(max(Decimal(0), shifted), sigma, square) + max(Decimal(0), -shifted)
+        bounds.append(delta * excess.exp() + far)
+    return min(bounds)
+
+
+def concentrated_delta(epsilon, rho):
+    """The least of exp((a - 1)(rho a - epsilon)) (1 - 1/a)^a / (a - 1) over a > 1, whose derivative changes its sign once."""
+    low, high = Decimal(-40), Decimal(110)  # exponents of 2 of a - 1
+    while high - low > Decimal(10) ** -12:
+        middle = (low + high) / 2
+        excess = Decimal(2) ** middle
+        grows = (2 * excess + 1) * rho - epsilon - (1 + 1 / excess).ln() >= 0
+        low, high = (low, middle) if grows else (middle, high)
+    a = 1 + Decimal(2) ** high
+    logarithm = (a - 1) * (rho * a - epsilon) + a * (1 - 1 / a).ln() - (a - 1).ln()
+    return logarithm.exp() if logarithm < 0 else Decimal(1)
+
+
+def summed_delta(epsilon, s, distance):
+    """The sum of max(0, p(k) - e^epsilon p(k + distance)) over whole k: Canonne, Kamath, Steinke (2020), theorem 7."""
+    end, step = math.ceil(37 * s) + 3, (-1 / (s * s)).exp()
+    weights, ratio = [Decimal(1)], (-1 / (2 * s * s)).exp()  # w(k + 1) = w(k) ratio, and ratio falls by step
+    for _ in range(end):
+        weights.append(weights[-1] * ratio)
+        ratio *= step
+    start = math.floor(epsilon * s * s / distance - Decimal(distance) / 2) + 1  # the first k that counts
+    first = sum((weights[abs(k)] for k in range(max(start, -end), end + 1)), Decimal(0))
+    second = sum((weights[abs(k)] for k in range(max(start + distance, -end), end + 1)), Decimal(0))
+    return (first - epsilon.exp() * second if second else first) / (2 * sum(weights) - 1)
 
 
 def privunit_epsilon(p, threshold):
@@ -704,8 +760,8 @@ def pure_rho(receipt):
 
 
 def vector_rho(receipt):
-    """Gaussian: sensitivity^2 / (2 sigma^2) (Bun and Steinke 2016)."""
-    if receipt["mechanism"] not in GAUSSIANS:
+    """Gaussian, discrete or not: sensitivity^2 / (2 sigma^2) (Bun and Steinke 2016; Canonne, Kamath and Steinke 2020)."""
+    if receipt["mechanism"] not in OF_LENGTH:
         return pure_rho(receipt)
     return decimal(squared_sensitivity(receipt) / (2 * Fraction(receipt["sigma"]) ** 2))
 

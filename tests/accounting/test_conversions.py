@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -76,3 +77,12 @@ def test_orders_without_a_divergence_are_passed_over():
     assert rdp_epsilon(np.array([2.0]), np.array([math.inf]), 1e-5) == math.inf
     assert rdp_delta(np.array([2.0]), np.array([math.inf]), 1.0) == 1.0
     assert zcdp_epsilon(math.inf, 1e-5) == math.inf and zcdp_delta(math.inf, 1.0) == 1.0
+
+
+def test_deltas_near_1_are_above_the_infimum():
+    """At orders just above 1 the logarithm of 1 - 1/a needs a - 1, which 1/a has rounded away."""
+    rho, epsilon = 20.0, 4.0
+    with mp.workdps(40):
+        orders = [1 + mp.mpf(2) ** (mp.mpf(power) / 50) for power in range(-1500, 0)]
+        logs = [(a - 1) * (rho * a - epsilon) + a * mp.log((a - 1) / a) - mp.log(a - 1) for a in orders]
+        assert mp.exp(min(logs)) * (1 - mp.mpf(10) ** -12) <= zcdp_delta(rho, epsilon) < 1

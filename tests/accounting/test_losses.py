@@ -14,6 +14,7 @@ from accounting import profiles
 from hushvec.accounting import (
     ApproximateDP,
     BoundedRangeDP,
+    DiscreteGaussianDP,
     GaussianDP,
     LaplaceDP,
     PoissonSampledGaussianDP,
@@ -35,6 +36,8 @@ ALL = [
     ApproximateDP(epsilon=1.0, delta=1e-4),
     BoundedRangeDP(epsilon=1.0),
     ZeroConcentratedDP(rho=0.1),
+    DiscreteGaussianDP(sigma=8.0, sensitivity=2),
+    DiscreteGaussianDP(sigma=50.0, sensitivity=20.5, coordinates=32),
     GaussianDP(noise_multiplier=2.0),
     LaplaceDP(noise_multiplier=1.5),
     PoissonSampledGaussianDP(noise_multiplier=1.0, sampling_probability=0.1),
@@ -249,8 +252,9 @@ def test_every_loss_has_a_name_of_its_own():
 )
 def test_bad_parameters_are_refused(kind, value, error):
     good = {"epsilon": 1.0, "delta": 1e-5, "rho": 0.1, "noise_multiplier": 1.0, "sampling_probability": 0.1, "n": 9}
+    good |= {"sigma": 2.0, "sensitivity": 1.0, "coordinates": 1}
     names = next(loss for loss in ALL if type(loss) is kind).arguments.keys() - {"adjacency"}
-    for name in names - {"n"}:   # a whole number, which test_shuffling.py looks at
+    for name in names - {"n", "coordinates"}:   # whole numbers, which test_shuffling.py and test_discrete_gaussian.py look at
         if name == "delta" and value == 0:
             continue
         arguments = {one: good[one] for one in names} | {name: value}

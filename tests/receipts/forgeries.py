@@ -58,6 +58,10 @@ def _paid_by(budget):
     for mechanism in ("gaussian", "privunit", "empirical"):
         settings = {"epsilon": 8.0, "mechanism": mechanism, "budget": budget, "dtype": "int8", **arguments[mechanism]}
         receipts.append(hv.privatize(ROWS, **settings).receipt)
+    for mechanism in ("discrete_gaussian", "discrete_laplacian"):
+        for counts, per, dtype in ((1, "record", "int64"), (32, "record", "int32"), (32, "release", "int64")):
+            settings = {"mechanism": mechanism, "per": per, "epsilon": 2.0, "clip_norm": 20.5, "budget": budget}
+            receipts.append(hv.privatize(np.ones((4, counts), dtype), **settings).receipt)
     for per, answers in (("record", 1), ("release", 3)):
         receipts.append(privatize_labels([1] * answers, range(5), epsilon=1.5, per=per, budget=budget).receipt)
     for mechanism in ("k_rr", "unary", "hadamard"):

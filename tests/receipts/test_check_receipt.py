@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
+from hushvec.mechanisms import takes_integers
 from receipts.forgeries import SCRIPT, module_of
 
 X = np.ones((4, 32), np.float32)
@@ -20,6 +21,8 @@ ARGUMENTS = {
     "l2_laplace": {"epsilon": 8.0},
     "privunit": {"epsilon": 8.0},
     "empirical": {"sigma": 0.3},
+    "discrete_gaussian": {"epsilon": 8.0, "clip_norm": 40.0},
+    "discrete_laplacian": {"epsilon": 8.0, "clip_norm": 40.0},
 }
 
 
@@ -29,12 +32,13 @@ def checker():
 
 
 def receipt_of(mechanism, **changes):
-    return hv.privatize(X, mechanism=mechanism, **{**ARGUMENTS[mechanism], **changes}).receipt
+    x = X.astype(np.int64) if takes_integers(mechanism) else X
+    return hv.privatize(x, mechanism=mechanism, **{**ARGUMENTS[mechanism], **changes}).receipt
 
 
 def test_it_is_one_readable_file_that_stands_alone():
     source = SCRIPT.read_text()
-    assert len(source.splitlines()) < 920
+    assert len(source.splitlines()) < 970
     imported = {alias.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)}
     assert imported <= sys.stdlib_module_names
@@ -83,6 +87,13 @@ CHANGES = [
     {"mechanism": "gaussian"},
     {"mechanism": "l2_laplace"},
     {"mechanism": "privunit"},
+    {"mechanism": "discrete_gaussian"},
+    {"mechanism": "discrete_laplacian"},
+    {"mechanism": "discrete_gaussian", "dtype": "int64", "grid": 1.0},
+    {"dtype": "int32"},
+    {"renormalize": True},
+    {"projection": "0" * 64},
+    {"dimension": 1},
 ]
 
 

@@ -76,14 +76,14 @@ ORDERS: NDArray[np.float64] = np.unique(
 @np.errstate(over="ignore", invalid="ignore")
 def rdp_epsilon(orders: NDArray[np.float64], divergences: NDArray[np.float64], delta: float) -> float:
     """The smallest epsilon that any of the orders gives at this delta > 0, rounded up and at least 0; inf if none does."""
-    terms = (divergences, np.log1p(-1 / orders), -np.log(orders) / (orders - 1), -math.log(delta) / (orders - 1))
+    terms = (divergences, -np.log1p(1 / (orders - 1)), -np.log(orders) / (orders - 1), -math.log(delta) / (orders - 1))
     return max(0.0, _least_up(terms))
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def rdp_delta(orders: NDArray[np.float64], divergences: NDArray[np.float64], epsilon: float) -> float:
     """The smallest delta that any of the orders gives at this epsilon, rounded up and at most 1."""
-    terms = ((orders - 1) * divergences, -(orders - 1) * epsilon, orders * np.log1p(-1 / orders), -np.log(orders - 1))
+    terms = ((orders - 1) * divergences, -(orders - 1) * epsilon, -orders * np.log1p(1 / (orders - 1)), -np.log(orders - 1))
     return min(1.0, exp_up(_least_up(terms)))
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.products import product
 from hushvec._util import validate
-from hushvec.mechanisms import CodebookResponse, releases_directions
+from hushvec.mechanisms import CodebookResponse, releases_directions, takes_integers
 
 Rows = NDArray[Any]
 Scores = NDArray[np.float64]
@@ -30,7 +30,8 @@ STRETCH = 8.0
 FLOAT_COLLISION = 2.0**-20
 
 # The density of an element's noise at its top, where sigma or scale is 1.
-_TOPS = {"gaussian": 1 / math.sqrt(2 * math.pi), "privunit": 1 / math.sqrt(2 * math.pi), "laplacian": 0.5}
+_TOPS = dict.fromkeys(("gaussian", "privunit", "discrete_gaussian"), 1 / math.sqrt(2 * math.pi))
+_TOPS |= dict.fromkeys(("laplacian", "discrete_laplacian"), 0.5)
 
 
 @runtime_checkable
@@ -68,7 +69,8 @@ class AuditTarget(Protocol):
 class MechanismTarget:
     """A mechanism of hushvec.mechanisms, at its worst pair of inputs: C u and -C u with u = (1, ..., 1)/sqrt(d).
 
-    That pair is the farthest apart in L2, and in L1 too. Rows come longer than C, so that the clip is part of what is audited.
+    That pair is the farthest apart in L2, and in L1 too. Rows of whole numbers have u = (1, 0, ..., 0). Rows come longer than C, so
+    that the clip is part of what is audited.
 
     Args:
         mechanism: has apply(x, out, generator), cost, name, dimension, clip_norm and rows_per_person.
@@ -97,6 +99,11 @@ class MechanismTarget:
         self._element = self._clip_norm / math.sqrt(mechanism.dimension)
         stretch = 1.0 if releases_directions(self.name) else STRETCH  # directions have no length
         one = np.full(mechanism.dimension * self._rows, stretch * self._element, np.float32)
+        if takes_integers(self.name):
+            self._element = float(math.floor(self._clip_norm))
+            one = np.zeros((self._rows, mechanism.dimension), np.int64)
+            one[:, 0] = round(STRETCH) * math.floor(self._clip_norm)
+            one = one.ravel()
         self.pair: tuple[Rows, Rows] = (one, -one)
 
     @property
@@ -127,6 +134,8 @@ class MechanismTarget:
 
     def log_ratio(self, outputs: Rows) -> Scores | None:
         law = _LOG_RATIOS.get(self.name)
+        if takes_integers(self.name):
+            outputs = outputs[:, :: self.mechanism.dimension].astype(np.float64)
         return None if law is None else law(self.mechanism, outputs, self._element)
 
 
@@ -204,6 +213,8 @@ _LOG_RATIOS: dict[str, Callable[[Any, Scores, float], Any]] = {
     "gaussian": _gaussian,
     "empirical": _gaussian,
     "laplacian": _laplacian,
+    "discrete_gaussian": _gaussian,
+    "discrete_laplacian": _laplacian,
     "l2_laplace": _l2_laplace,
     "privunit": _privunit,
 }

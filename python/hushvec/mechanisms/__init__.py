@@ -9,7 +9,11 @@ moves by at most 2C in L2. With r = rows_per_person and d = dimension:
     Laplacian    Laplace(scale) an element         L1: 2C r sqrt(d)      epsilon = sensitivity / scale
     L2Laplace    exp(-|z|_2 / scale) a row         sum of L2: 2C r       epsilon = sensitivity / scale
 
+    DiscreteGaussian   ~ exp(-k^2 / 2 sigma^2)     L2: 2C sqrt(r)        delta(epsilon) of hushvec.accounting.DiscreteGaussianDP
+    DiscreteLaplacian  ~ exp(-|k| / scale)         L1: 2C r              epsilon = sensitivity / scale
     PrivUnit     on the direction of a row         does not enter        epsilon = r |logit p + logit q|, in privunit.py
+
+The discrete kinds are of whole numbers; DiscreteLaplacian clips in the L1 norm, all others in the L2 norm.
 
 The r rows of a person are released jointly: their Gaussian noise is one Gaussian vector and their distance at most
 sqrt(sum (2C)^2). For the two Laplace kinds the log-densities of r rows add up, each at most (row distance) / scale, and the row's L1
@@ -27,6 +31,7 @@ from hushvec._util.lazy import at_first_use
 from hushvec._util.rounding import product_up, quotient_down, root_up, rounded_up
 from hushvec.mechanisms.additive import AdditiveNoise, EmpiricalGaussian, Gaussian, L2Laplace, Laplacian
 from hushvec.mechanisms.base import ADJACENCY, Mechanism, VectorMechanism, sensitivity_of
+from hushvec.mechanisms.discrete import DiscreteGaussian, DiscreteLaplacian
 from hushvec.mechanisms.privunit import PrivUnit
 
 if TYPE_CHECKING:
@@ -39,9 +44,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ADJACENCY",
+    "INTEGER_MECHANISMS",
     "MECHANISMS",
     "CodebookFit",
     "CodebookResponse",
+    "DiscreteGaussian",
+    "DiscreteLaplacian",
     "EmpiricalGaussian",
     "FrequencyEstimate",
     "Gaussian",
@@ -81,19 +89,26 @@ __getattr__, __dir__ = at_first_use(
 _ADDITIVE: dict[str, type[AdditiveNoise]] = {
     mechanism.name: mechanism for mechanism in (Gaussian, Laplacian, L2Laplace, EmpiricalGaussian)
 }
-# Those that `privatize` knows by name.
+# Those that `privatize` knows by name: for rows of floats, and for rows of whole numbers.
 MECHANISMS: dict[str, type[VectorMechanism]] = {**_ADDITIVE, PrivUnit.name: PrivUnit}
+INTEGER_MECHANISMS: dict[str, type[VectorMechanism]] = {kind.name: kind for kind in (DiscreteGaussian, DiscreteLaplacian)}
 
 
 def sensitivity(mechanism: str, *, clip_norm: float, rows_per_person: int, dimension: int) -> float:
     """The sensitivity column of the table above, for a mechanism by name; rounded up to a double."""
-    kind = MECHANISMS[validate.choice("mechanism", mechanism, MECHANISMS)]
+    known = MECHANISMS | INTEGER_MECHANISMS
+    kind = known[validate.choice("mechanism", mechanism, known)]
     return sensitivity_of(kind, clip_norm, rows_per_person, dimension)
 
 
 def element_variance(mechanism: str, dimension: int) -> int:
     """Variance of the additive noise of one element, in units of sigma^2 or scale^2."""
     return _ADDITIVE[validate.choice("mechanism", mechanism, _ADDITIVE)]._element_variance(dimension)
+
+
+def takes_integers(mechanism: object) -> bool:
+    """Whether rows are whole numbers, for a mechanism or its name; False for anything else."""
+    return mechanism in INTEGER_MECHANISMS if isinstance(mechanism, str) else isinstance(mechanism, Mechanism) and mechanism.integers
 
 
 def releases_directions(mechanism: object) -> bool:

@@ -47,6 +47,8 @@ class Mechanism(ABC):
     adjacency: ClassVar[str] = ADJACENCY
     # Whether the length of a row has no influence on its release.
     directions_only: ClassVar[bool] = False
+    # Whether rows are whole numbers, and so their releases.
+    integers: ClassVar[bool] = False
 
     dimension: int
     clip_norm: float = 1.0
@@ -132,12 +134,14 @@ class VectorMechanism(Mechanism):
     """Mechanisms whose releases are noisy vectors: noise of one size, on a grid where the grade is exact."""
 
     sensitivity_norm: ClassVar[str]
+    # The norm in which rows are clipped to clip_norm.
+    clipped_in: ClassVar[str] = "l2"
     # "sigma" or "scale": the attribute that is `noise_parameter`, and its name in receipts.
     parameter_name: ClassVar[str]
 
     @property
     def noise_parameter(self) -> float:
-        """sigma or scale, as used: a float32."""
+        """sigma or scale, as used: a float32, or a float64 for whole numbers."""
         return float(getattr(self, self.parameter_name))
 
     @property
@@ -152,8 +156,8 @@ class VectorMechanism(Mechanism):
 
     @classmethod
     def _squared_sensitivity(cls, one_row: Fraction, rows: int, dimension: int) -> Fraction:
-        """For rows that each move by at most one_row in L2, where the distances of the rows of one person add up."""
-        return (one_row * rows) ** 2 * (dimension if cls.sensitivity_norm == "l1" else 1)
+        """For rows that each move by at most one_row in the norm of the clip, where the distances of the rows of one person add up."""
+        return (one_row * rows) ** 2 * (1 if cls.sensitivity_norm == cls.clipped_in else dimension)
 
     @property
     def grid(self) -> float | None:
@@ -171,7 +175,7 @@ class VectorMechanism(Mechanism):
         renyi = ", ".join(f"{_stated(loss.rdp(order))} (order {order})" for order in _ORDERS)
         rows = f", {self.rows_per_person:,} rows per person" if self.rows_per_person > 1 else ""
         return (
-            f"{self.name}, dimension {self.dimension}, clip norm {self.clip_norm:g}{rows}",
+            f"{self.name}, dimension {self.dimension}, clip norm {self.clip_norm:g}{' (L1)' if self.clipped_in == 'l1' else ''}{rows}",
             self._parameters(),
             f"one release costs epsilon = {epsilon!r}, delta = {delta!r}",
             f"or rho = {_stated(loss.rho)} (zero-concentrated), or in Renyi DP {renyi}",

@@ -12,9 +12,10 @@ from hushvec._native import _core
 from hushvec._util.display import at_least, number
 from hushvec._util.rounding import quotient_down
 from hushvec.errors import ReceiptError
-from hushvec.mechanisms import MECHANISMS, PrivUnit, sensitivity
+from hushvec.mechanisms import INTEGER_MECHANISMS, MECHANISMS, DiscreteGaussian, PrivUnit, VectorMechanism, sensitivity
 from hushvec.mechanisms.int8 import SATURATION, gaussian_saturation, privunit_saturation
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
+from hushvec.noise.integers import DTYPES, LARGEST_SCALE, SMALLEST_SCALE
 from hushvec.receipts import base
 from hushvec.receipts.base import (
     NOTE_FLOAT,
@@ -39,6 +40,8 @@ _OptionalShare = Annotated[float | None, Number("> 0 and <= 1, or null", lambda 
 # Two computers' bounds may differ by this, relative: they are stated with more room.
 _SATURATION_MARGIN = 1e-9
 
+_KINDS: dict[str, type[VectorMechanism]] = MECHANISMS | INTEGER_MECHANISMS
+
 INT8 = "int8"
 # Fields of int8 releases: receipts of other values do not have them.
 _OF_INT8 = ("saturation", "saturation_probability")
@@ -56,15 +59,15 @@ class Receipt(ReceiptFields):
     Fields that are not listed mean what they do in every receipt: `hushvec.receipts.base.ReceiptFields`.
 
     Args:
-        mechanism: "gaussian", "laplacian", "l2_laplace", "privunit" or "empirical".
+        mechanism: "gaussian", "laplacian", "l2_laplace", "privunit", "empirical", "discrete_gaussian" or "discrete_laplacian".
         per: unit of privacy: "record", every row is another person; "release", all rows are one person.
-        delta: guaranteed delta; 0 for laplacian, l2_laplace and privunit.
-        clip_norm: C, the L2 norm that rows were clipped to; that all rows were brought to for privunit.
+        delta: guaranteed delta; 0 for laplacian, l2_laplace, privunit and discrete_laplacian.
+        clip_norm: C, the L2 norm that rows were clipped to (L1 for discrete_laplacian); that all rows were brought to for privunit.
         sensitivity: how far one person's clipped data can move, in the norm of sensitivity_norm.
         sensitivity_norm: "l2" or "l1".
-        sigma: standard deviation of Gaussian noise as used (privunit: across the direction), else None. A float32, written out
-            exactly.
-        scale: scale of Laplace noise as used, else None. A float32, written out exactly.
+        sigma: standard deviation of Gaussian noise as used (privunit: across the direction; discrete_gaussian: the parameter), else
+            None. A float32, written out exactly; a float64 for discrete noise.
+        scale: scale of Laplace noise as used, else None. Written out like sigma.
         cap_probability, threshold: the law of privunit, else None: docs/proofs/privunit.md.
         grid: the power of two that exact values are multiples of; None for the float grade. int8 values are to be multiplied by it.
         rows: number of rows released.
@@ -85,7 +88,7 @@ class Receipt(ReceiptFields):
         True
     """
 
-    mechanism: Annotated[str, OneOf(*MECHANISMS)]
+    mechanism: Annotated[str, OneOf(*_KINDS)]
     adjacency: base.Adjacency
     per: base.Per
     epsilon: base.NotNegative
@@ -105,7 +108,7 @@ class Receipt(ReceiptFields):
     format_version: base.FormatVersion
     rows: base.Count
     dimension: base.CountFromOne
-    dtype: Annotated[str, OneOf("float32", "float64", "float16", "bfloat16", INT8)]
+    dtype: Annotated[str, OneOf("float32", "float64", "float16", "bfloat16", INT8, *DTYPES)]
     normalize: base.Flag
     renormalize: base.Flag
     nonfinite: Annotated[str, OneOf("raise")]
@@ -159,22 +162,27 @@ class Receipt(ReceiptFields):
         Meaningful if `verify_receipt` found that the receipt holds. Without a claim it is the loss of the mechanism over the
         reals.
         """
-        from hushvec.accounting import GaussianDP, PureDP
+        from hushvec.accounting import DiscreteGaussianDP, GaussianDP, PureDP
 
+        if self.mechanism == DiscreteGaussian.name and self.sigma is not None:
+            numbers = rows_per_person(self.per, self.rows) * self.dimension
+            distance = self._sensitivity()
+            return DiscreteGaussianDP(sigma=self.sigma, sensitivity=distance, coordinates=numbers, adjacency=self.adjacency)
         if self._is_gaussian() and self.sigma is not None:
             return GaussianDP(noise_multiplier=quotient_down(self.sigma, self._sensitivity()), adjacency=self.adjacency)
         return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
 
     def _faults(self) -> list[str]:
         faults = [*self._setting_faults(), *self._noise_faults()]
-        if self.grade == "exact" and MECHANISMS[self.mechanism].grade != "exact":
+        if self.grade == "exact" and _KINDS[self.mechanism].grade != "exact":
             faults.append(f"grade must be 'float' for {self.mechanism}: it has no exact form")
         return [*faults, *self._int8_faults()]
 
     def _described(self) -> tuple[str, str, Facts]:
         unit = "one row (every row is another person)" if self.per == "record" else f"{all_of(self.rows, 'row')} (one person)"
         size = f"sigma {number(self.sigma)}" if self.sigma is not None else f"scale {number(self.scale)}"
-        length = f"{'brought' if self.normalize else 'clipped'} to length {number(self.clip_norm)} (L2)"
+        norm = _KINDS[self.mechanism].clipped_in.upper()
+        length = f"{'brought' if self.normalize else 'clipped'} to length {number(self.clip_norm)} ({norm})"
         values = "floating-point, NOT PROTECTED" if self.grid is None else f"exact, on a grid of {number(self.grid)}"
         if self.saturation_probability is not None:
             values += f"; int8, times the grid; a share of at most {at_least(self.saturation_probability)} saturates"
@@ -191,12 +199,12 @@ class Receipt(ReceiptFields):
         return "Receipt of noisy vectors", unit, facts
 
     def _is_gaussian(self) -> bool:
-        return MECHANISMS[self.mechanism].law == "gaussian"
+        return _KINDS[self.mechanism].law == "gaussian"
 
     def _setting_faults(self) -> list[str]:
         """Contradictions in the setting: sensitivity, norm, delta, normalization."""
         faults = []
-        kind = MECHANISMS[self.mechanism]
+        kind = _KINDS[self.mechanism]
         if self.sensitivity_norm != kind.sensitivity_norm:
             expected = kind.sensitivity_norm
             faults.append(f"sensitivity_norm must be {expected!r} for {self.mechanism}, got {self.sensitivity_norm!r}")
@@ -206,7 +214,7 @@ class Receipt(ReceiptFields):
                 f"sensitivity must be >= {needed!r} for clip_norm = {self.clip_norm!r}, per = {self.per!r}, "
                 f"{self.rows} rows of {self.dimension}, got {self.sensitivity!r}"
             )
-        if not self._is_gaussian():
+        if not (self._is_gaussian() or self.mechanism == DiscreteGaussian.name):
             faults += self._delta_faults()
         elif self.delta == 0:
             faults.append(f"delta must be > 0 for {self.mechanism}, got 0.0")
@@ -214,11 +222,15 @@ class Receipt(ReceiptFields):
             faults.append(f"normalize must be true for {self.mechanism}, which releases directions")
         elif not kind.directions_only and self.normalize and self.clip_norm != 1:
             faults.append(f"clip_norm must be 1.0 with normalize, got {self.clip_norm!r}")
+        if kind.integers != (self.dtype in DTYPES):
+            faults.append(f"dtype must {'' if kind.integers else 'not '}be int64 or int32 for {self.mechanism}, got {self.dtype!r}")
+        if kind.integers and (self.normalize or self.renormalize or self.projection is not None):
+            faults.append(f"normalize and renormalize must be false and projection be null for {self.mechanism}")
         return faults
 
     def _noise_faults(self) -> list[str]:
         """Contradictions in the noise: its parameter, its grid, its guarantee."""
-        name = MECHANISMS[self.mechanism].parameter_name
+        name = _KINDS[self.mechanism].parameter_name
         other = {"sigma": "scale", "scale": "sigma"}[name]
         parameter = getattr(self, name)
         if parameter is None:
@@ -232,9 +244,14 @@ class Receipt(ReceiptFields):
         for field in ("cap_probability", "threshold"):
             if getattr(self, field) is not None:
                 faults.append(f"{field} must be null for {self.mechanism}, got {getattr(self, field)!r}")
+        if self.mechanism == DiscreteGaussian.name:
+            return faults + self._discrete_gaussian_faults(parameter)
         return faults + (self._gaussian_faults(parameter) if name == "sigma" else self._laplace_faults(parameter))
 
     def _grid_faults(self, name: str, parameter: float) -> list[str]:
+        if _KINDS[self.mechanism].integers:
+            held = SMALLEST_SCALE <= parameter <= LARGEST_SCALE and self.clip_norm >= 1 and self.grid == 1 and self.grade == "exact"
+            return [] if held else [f"{name} must be in [2^-6, 2^40], clip_norm >= 1, grid 1 and grade 'exact' for {self.mechanism}"]
         try:
             used, grid = self._grid(parameter)
         except ValueError as error:
@@ -268,6 +285,15 @@ class Receipt(ReceiptFields):
             f"more than the {self.delta!r} stated; at that delta it gives epsilon = {epsilon:.6g}"
         ]
 
+    def _discrete_gaussian_faults(self, sigma: float) -> list[str]:
+        try:
+            delta = self.loss.delta(self.epsilon)
+        except ValueError as error:
+            return [str(error)]
+        if self.delta == 0 or delta <= self.delta:
+            return []
+        return [f"sigma = {sigma!r} gives delta = {delta:.4g} at epsilon = {self.epsilon!r}, more than the {self.delta!r} stated"]
+
     def _privunit_faults(self) -> list[str]:
         """epsilon is the sum over the person's rows; sigma only scales the result and carries no guarantee."""
         if self.cap_probability is None or self.threshold is None:
@@ -286,7 +312,8 @@ class Receipt(ReceiptFields):
 
     def _laplace_faults(self, scale: float) -> list[str]:
         one_person = 2 * Fraction(self.clip_norm) * rows_per_person(self.per, self.rows)
-        square = one_person**2 * (self.dimension if MECHANISMS[self.mechanism].sensitivity_norm == "l1" else 1)
+        kind = _KINDS[self.mechanism]
+        square = one_person**2 * (1 if kind.sensitivity_norm == kind.clipped_in else self.dimension)
         if (Fraction(scale) * Fraction(self.epsilon)) ** 2 >= square:
             return []
         distance = self._sensitivity()

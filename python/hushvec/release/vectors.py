@@ -14,14 +14,18 @@ from hushvec._native.rowwise import given_rows
 from hushvec._util import validate
 from hushvec._util.display import Sheet, array_shown, shown
 from hushvec.mechanisms import (
+    INTEGER_MECHANISMS,
     MECHANISMS,
+    DiscreteGaussian,
     EmpiricalGaussian,
     Gaussian,
     Mechanism,
     PrivUnit,
     VectorMechanism,
+    takes_integers,
 )
 from hushvec.mechanisms.int8 import SATURATION
+from hushvec.noise import integers
 from hushvec.noise.fills import clip
 from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, key_fields, release_sheet, rows_per_person
 from hushvec.receipts.labels import MECHANISM as RANDOMIZED_RESPONSE
@@ -197,10 +201,16 @@ def plan_release(
             if getattr(chosen, name) != wanted:
                 raise ValueError(f"mechanism.{name} must be {wanted}{why}, got {getattr(chosen, name)}")
     else:
-        validate.choice("mechanism", mechanism, MECHANISMS)
+        validate.choice("mechanism", mechanism, MECHANISMS | INTEGER_MECHANISMS)
         setting = {"dimension": dimension, "clip_norm": validate.clip_norm(clip_norm), "rows_per_person": rows_of_one}
         chosen = _by_name(mechanism, epsilon, delta, sigma, setting)
-    if validate.flag("normalize", normalize) and chosen.clip_norm != 1:
+    if chosen.integers != (dtype in integers.DTYPES):
+        takes, other = ("int64 or int32", Gaussian) if chosen.integers else ("floats", DiscreteGaussian)
+        raise TypeError(f"x must be {takes} for mechanism {chosen.name!r} ({other.name!r} takes others), got {dtype}")
+    for name, unit in ("normalize", normalize), ("renormalize", renormalize):
+        if validate.flag(name, unit) and chosen.integers:
+            raise ValueError(f"{name} must be False for mechanism {chosen.name!r}: unit rows are no whole numbers")
+    if normalize and chosen.clip_norm != 1:
         raise ValueError(f"clip_norm must be 1.0 with normalize=True, got {chosen.clip_norm!r}")
     if values_dtype is not None:
         if values_dtype != INT8:
@@ -208,7 +218,7 @@ def plan_release(
         if renormalize:
             raise ValueError("renormalize must be False with dtype='int8': unit rows are no multiples of a grid")
         _ = chosen.int8_grid  # raises where there is none
-    return ReleasePlan(chosen, per, values_dtype or dtype, normalize, validate.flag("renormalize", renormalize), source)
+    return ReleasePlan(chosen, per, values_dtype or dtype, normalize, renormalize, source)
 
 
 def _needed(name: str, value: float | None, mechanism: str) -> float:
@@ -228,10 +238,11 @@ def _by_name(name: str, epsilon: float | None, delta: float, sigma: float | None
         return mechanism
     if sigma is not None:
         raise ValueError(f"sigma must be None for mechanism {name!r}, which needs none ('empirical' does), got {sigma!r}")
-    if name == Gaussian.name:
-        return Gaussian(epsilon=_needed("epsilon", epsilon, name), delta=validate.delta(delta), **setting)
+    for kind in (Gaussian, DiscreteGaussian):
+        if name == kind.name:
+            return kind(epsilon=_needed("epsilon", epsilon, name), delta=validate.delta(delta), **setting)
     validate.delta(delta, zero_allowed=True)  # which the others do not use
-    pure: Callable[..., Mechanism] = MECHANISMS[name]
+    pure: Callable[..., Mechanism] = (MECHANISMS | INTEGER_MECHANISMS)[name]
     return pure(epsilon=_needed("epsilon", epsilon, name), **setting)
 
 
@@ -354,7 +365,12 @@ def privatize(
         >>> release.values.shape, release.receipt.grade, round(release.receipt.sigma, 2)
         ((2, 384), 'exact', 1.2)
     """
-    checked = given_rows("x", x, finite=projection is None and budget is not None)
+    if takes_integers(mechanism):
+        checked = integers.whole_rows("x", x)
+        if projection is not None:
+            raise ValueError(f"projection must be None for mechanism {getattr(mechanism, 'name', mechanism)!r}: it maps floats")
+    else:
+        checked = given_rows("x", x, finite=projection is None and budget is not None)
     if projection is not None:  # which checks the rows for NaN and Inf
         require_projection(projection).require_other_rows(checked.values)
         checked = rowwise.checked_rows("x", projection.transform(checked.values), finite=False)._replace(finite=True)
