@@ -206,7 +206,7 @@ def plan_release(
         chosen = _by_name(mechanism, epsilon, delta, sigma, setting)
     if chosen.integers != (dtype in integers.DTYPES):
         takes, other = ("int64 or int32", Gaussian) if chosen.integers else ("floats", DiscreteGaussian)
-        raise TypeError(f"x must be {takes} for mechanism {chosen.name!r} ({other.name!r} takes others), got {dtype}")
+        raise TypeError(f"x must be {takes} for mechanism {chosen.name!r}, got {dtype}, which {other.name!r} takes")
     for name, unit in ("normalize", normalize), ("renormalize", renormalize):
         if validate.flag(name, unit) and chosen.integers:
             raise ValueError(f"{name} must be False for mechanism {chosen.name!r}: unit rows are no whole numbers")
