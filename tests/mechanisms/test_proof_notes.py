@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hushvec.mechanisms import MECHANISMS, MetricLaplace, PublicCodebook, PublicProjection
+from hushvec.mechanisms import INTEGER_MECHANISMS, MECHANISMS, MetricLaplace, PublicCodebook, PublicProjection
 
 ROOT = Path(__file__).parents[2]
 NOTES = sorted((ROOT / "docs" / "proofs").glob("*.md"))
@@ -20,6 +20,7 @@ COMPILED = [path for path in SOURCES if path.suffix in (".cpp", ".hpp", ".cu", "
 TESTS = [path for path in SOURCES if path.is_relative_to(ROOT / "tests") and path.suffix in (".py", ".cpp", ".cu")]
 NOTE_OF = {
     **{kind: f"{name}.md" for name, kind in MECHANISMS.items()},
+    **dict.fromkeys(INTEGER_MECHANISMS.values(), "discrete_gaussian.md"),
     MECHANISMS["empirical"]: "empirical_gaussian.md",
     MetricLaplace: "metric_dp.md",
     PublicCodebook: "codebook.md",

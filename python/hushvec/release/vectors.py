@@ -302,15 +302,17 @@ def privatize(
         x: float array [d] (one row) or [n, d], numpy, torch (CPU, CUDA) or CuPy; float32, float64, float16 or (torch) bfloat16.
             CUDA arrays must be contiguous. Not changed. A list or tuple of numbers or rows, or an array of integers in CPU memory,
             becomes float32; float arrays in a list keep their dtype. Whole numbers above 2^24 in size, which float32 would round,
-            are refused: pass float64.
+            are refused: pass float64. "discrete_gaussian" and "discrete_laplacian" take numpy arrays of int64 or int32, and no others.
         epsilon: > 0; needed by every mechanism but "empirical", where it may be left out and is a ceiling if given.
-        delta: in (0, 1). "laplacian", "l2_laplace" and "privunit" do not use it (0 is accepted): their receipts say 0.
+        delta: in (0, 1). "gaussian", "empirical" and "discrete_gaussian" use it; for the others 0 is accepted: their receipts say 0.
         clip_norm: C, the L2 norm that rows are clipped to, in the unit of x; in [2^-100, 2^100]. "privunit" brings every row
-            to this norm, longer and shorter ones.
+            to this norm, longer and shorter ones. The discrete kinds need C >= 1, and "discrete_laplacian" clips in the L1 norm.
         mechanism: "gaussian": the smallest Gaussian noise that gives (epsilon, delta).
             "laplacian": independent Laplace noise, pure epsilon. "l2_laplace": less noise for pure epsilon, float grade.
             "privunit": only the direction of a row, pure epsilon, several times the signal of "gaussian" at equal epsilon.
             "empirical": Gaussian noise of a given sigma; the receipt states its epsilon.
+            "discrete_gaussian", "discrete_laplacian": noise of whole numbers on whole numbers, such as counts: an array [n, 1], and
+            the largest count as clip_norm. Sums beyond the dtype become its ends. Without projection, normalize and renormalize.
             Or a ready object of hushvec.mechanisms for rows of x's length; epsilon and sigma must then be left out, and delta,
             clip_norm and the rows of a person are taken from it. `PublicCodebook.mechanism` makes one that answers with public rows.
         sigma: standard deviation for "empirical", in the unit of the clipped x; None for the others.
