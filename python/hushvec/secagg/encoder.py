@@ -319,12 +319,13 @@ class Encoder:
         draws = np.random.default_rng(np.abs(discrete_gaussian(4, bounds.MOST_SIGMA, generator=source)))
         below = np.floor(scaled)
         above = scaled - below
-        while True:
+        for _ in range(1000):   # each is accepted with a probability of at least n/(n + 1)
             near = below + (draws.random(len(scaled)) < above)
             if near @ near < 2.0 * _MOST_SQUARE:   # so that int64 holds the square
                 whole = near.astype(np.int64)
                 if int(whole @ whole) <= self.square_norm:
                     return whole
+        raise RuntimeError("rounded vector must be within its norm bound, got 1000 that are not")
 
 
 def _whole(name: str, value: Any, least: int, most: int) -> int:
