@@ -110,9 +110,9 @@ def test_audits(mechanism):
 @pytest.mark.parametrize(
     ("x", "settings", "error", "message"),
     [
-        (X.astype(float), {}, TypeError, r"x must be a numpy array of int64 or int32 .*\('gaussian' takes floats\), got ndarray of float64"),
+        (X.astype(float), {}, TypeError, "x must be a numpy array of int64 or int32 .*'gaussian' takes floats.*, got ndarray of float"),
         (X.tolist(), {}, TypeError, "got list"),
-        (X, {"clip_norm": 0.5}, ValueError, r"clip_norm must be >= 1 for 'discrete_gaussian' \(whole numbers below 1 are 0\), got 0.5"),
+        (X, {"clip_norm": 0.5}, ValueError, r"clip_norm must be >= 1 for 'discrete_gaussian' .*, got 0.5"),
         (X, {"normalize": True}, ValueError, "normalize must be False for mechanism 'discrete_gaussian'"),
         (X, {"renormalize": True}, ValueError, "renormalize must be False for mechanism 'discrete_gaussian'"),
         (X, {"dtype": "int8"}, ValueError, "dtype must be None for mechanism 'discrete_gaussian'"),
@@ -145,7 +145,7 @@ def test_a_float_or_a_wrong_output_is_refused_by_the_mechanism_itself():
     assert mechanism.apply(X, out, generator) is out
 
 
-@pytest.mark.parametrize("mechanism", [*NAMES, DiscreteGaussian(epsilon=1.0, dimension=4)], ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize("mechanism", [*NAMES, DiscreteGaussian(epsilon=1.0, dimension=4)], ids=str)
 def test_what_takes_floats_refuses_it(mechanism):
     """Middleware, jobs and indexes work on the floats of a model."""
     epsilon = 1.0 if isinstance(mechanism, str) else None

@@ -211,7 +211,8 @@ def test_what_is_not_a_number(name, call, value):
         (lambda: hv.privatize(rows(), epsilon=1.0, clip_norm=0.0), "clip_norm must be > 0, got 0.0"),
         (
             lambda: hv.privatize(rows(), epsilon=1.0, mechanism="gauss"),
-            "mechanism must be one of 'gaussian', 'laplacian', 'l2_laplace', 'empirical', 'privunit', got 'gauss'",
+            "mechanism must be one of 'gaussian', 'laplacian', 'l2_laplace', 'empirical', 'privunit', "
+            "'discrete_gaussian', 'discrete_laplacian', got 'gauss'",
         ),
         (lambda: hv.privatize(rows(), epsilon=1.0, per="row"), "per must be one of 'record', 'release', got 'row'"),
         (lambda: hv.privatize(rows(), epsilon=1.0, sigma=1.0), "sigma must be None for mechanism 'gaussian'"),

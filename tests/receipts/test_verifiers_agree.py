@@ -140,7 +140,7 @@ LAX_WITH_RECEIPTS = {
     "numbers may be infinite": ("abs(value) <= sys.float_info.max and float(value) == value and", "value == value and"),
     "any dtype": ('"dtype": one_of("float32", "float64", "float16", "bfloat16", "int64", "int32")', '"dtype": lambda value: True'),
     "floats may have discrete noise": ('if (mechanism in INTEGERS) != (receipt["dtype"] in ("int64", "int32")):', "if False:"),
-    "any delta of discrete noise": ('> Decimal(receipt["delta"]):\n            yield "the noise gives a larger delta"\n    elif mechanism not', '> 1:\n            yield ""\n    elif mechanism not'),
+    "any delta of discrete noise": ("if discrete_gaussian_delta(epsilon, parameter, square, numbers) >", "if 0 >"),
     "any renormalize": ('"renormalize": boolean', '"renormalize": lambda value: True'),
     "any projection": ('"projection": optional(digest)', '"projection": lambda value: True'),
     "any library_version": ('"library_version": text, "adjacency"', '"library_version": lambda value: True, "adjacency"'),
