@@ -144,10 +144,15 @@ JOBS = {
     "noisy = noise_dataset(datasets.Dataset.from_dict({'embedding': rows.tolist()}), job)\n"
     "assert np.array_equal(np.array(noisy.with_format(None)['embedding'][:], 'float32'), noise_batch(rows, job))",
     "jax": examples("integrations.jax"),
-    "flower": examples("integrations.flower"),
+    # A SuperLink and SuperNodes, which are killed; and the app of the page. Minutes: Flower starts a process for every message.
+    "flower": examples("integrations.flower")
+    + f"import subprocess, sys; runs = {str(ROOT / 'tests/integrations/flower_processes.py')!r}\n"
+    + "subprocess.run([sys.executable, runs, '.'], check=True)",
     "nvflare": examples("integrations.nvflare")
     + f"import subprocess, sys; job = {str(ROOT / 'tests/integrations/nvflare_job/job.py')!r}\n"
-    + "subprocess.run([sys.executable, job, '.'], check=True)",
+    + "for arguments in ([], ['logistic'], ['adapter']):\n"
+    + "    folder = '_'.join(['run', *arguments]); subprocess.run(['mkdir', folder], check=True)\n"
+    + "    subprocess.run([sys.executable, job, folder, *arguments], check=True)",
     "faiss": STORE.format(store="hnsw"),
     "lancedb": STORE.format(store="lancedb"),
     "qdrant": STORE.format(store="qdrant"),

@@ -177,11 +177,11 @@ def killed_server(folder):
         for number in (0, 1):
             here.start_node(number)
         here.run_app(f"rounds={ROUNDS + 1}")
-        here.wait(lambda: "PrivacyBudgetExhaustedError" in (here.folder / "link.log").read_text())
+        here.wait(lambda: "PrivacyBudgetExhaustedError" in (here.folder / "run.log").read_text())
         rounds, left, trained = here.told("round"), here.told("left"), here.lines("client-0")
     receipts = [known for _, _, known in rounds if known]
     assert [known["steps"] for known in receipts] == list(range(1, ROUNDS + 1))
-    assert left == [[ROUNDS], [ROUNDS - 3]] and len(before) == 4
+    assert left == [[ROUNDS], [ROUNDS - 3]] and len(before) == 4 and trained[-1][0] == ROUNDS - 3   # nobody is asked after
     last = receipt_from_json(json.dumps(receipts[-1]))
     with hv.PrivacyBudget.reopen("study", store=folder / "study.db") as budget:
         assert len(charges_of(budget)) == 1 and hv.verify_charges([last], budget.export()).status == "holds"
