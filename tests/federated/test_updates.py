@@ -59,6 +59,17 @@ def test_one_norm_over_all_arrays(dtype, scale):
     assert flat(values).tobytes() == expected.tobytes() and receipt.sensitivity == 2.0
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_parts_of_any_lengths_and_strides_are_one_row(dtype):
+    """More than one thread takes: odd lengths, none, every other element, a transposed matrix, a scalar."""
+    source = torch.from_numpy(np.random.default_rng(1).standard_normal(700_001)).to(getattr(torch, dtype))
+    parts = [source[:1], source[:0], source[1:300_002], source[::2], source[:299_997].reshape(3, -1).t(), source[5], source[7:84]]
+    joined = torch.cat([part.reshape(-1) for part in parts])
+    values, receipt = clip_and_noise_update(parts, generator=seeded(3), **TERMS)
+    expected = hv.clip_and_noise(joined, 1.0, receipt.sigma, generator=seeded(3))
+    assert torch.equal(torch.cat([part.reshape(-1) for part in values]), expected)
+
+
 def test_mixed_dtypes_are_drawn_in_one_that_holds_them_all():
     update = {"a": np.full(4, 3, np.float16), "b": np.full(5, 2, np.float32)}
     values, receipt = clip_and_noise_update(update, generator=seeded(1), **TERMS)

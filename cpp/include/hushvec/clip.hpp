@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdexcept>
+#include <vector>
 
 #include "hushvec/array.hpp"
 #include "hushvec/keystream.hpp"
@@ -41,6 +42,9 @@ public:
 // out = x scaled so that every row has |row|_2 <= clip_norm in real arithmetic. x and out have one shape and dtype and are
 // the same memory or disjoint. Throws std::invalid_argument (clip_norm), before anything is written, or NonFiniteRow.
 void clip(const MatrixView& x, double clip_norm, const MatrixView& out, Output output = Output::in_use);
+
+// The parts' only rows, one after the other, in `out`: one flat row of their dtype.
+void join_columns(const std::vector<MatrixView>& parts, const MatrixView& out);
 
 // out = clip(x) + noise: exact rounding (docs/format.md section 5) or plain floating point. Returns the grid, 0 if not exact.
 // Law::l2_laplace has no exact form. Same conditions and exceptions as clip. sigma = 0 clips only.

@@ -48,7 +48,7 @@ private:
 
 template <class Scale>
 void clip_rows(const MatrixView& x, double clip_norm, const MatrixView& out, Output output) {
-    for_clipped_rows<Scale>(x, clip_norm, 1.0, 1, output, [&](std::size_t) { return ClipWork<Scale>(out); });
+    for_clipped_rows<Scale>(x, clip_norm, 1.0, 1, out, output, [&](std::size_t) { return ClipWork<Scale>(out); });
 }
 
 }  // namespace

@@ -53,18 +53,20 @@ public:
           row_scale_(stage_samples(block_samples)), result_(stage_samples(block_samples)) {}
 
     void operator()(const StagedRows<Scale>& rows, std::size_t begin, std::size_t end) {
-        if (rows.columns() % kGroupSamples != 0) {
+        const std::size_t columns = rows.columns();
+        if (columns % kGroupSamples != 0 && rows.end_sample() - rows.first_sample() > columns) {
             return for_groups(begin, end, kStageGroups, [&](std::size_t group, std::size_t groups, bool whole) {
                 rows.expand_scales(group * kGroupSamples, groups * kGroupSamples, row_scale_.data());
                 run(rows, group, groups, 1, flat_ && whole, begin, end);
             });
         }
-        for (std::size_t sample = begin; sample < end;) {   // one run for each stretch of a row
-            const std::size_t row = sample / rows.columns();
-            const std::size_t most = flat_ ? end : sample + kStageSamples;   // what is not written in place goes through result_
-            const std::size_t stretch = std::min({end, (row + 1) * rows.columns(), most});
+        const std::size_t most = flat_ ? end : kStageGroups;   // what is not written in place goes through result_
+        for (std::size_t sample = begin; sample < end;) {      // one run for each stretch of a row, its cut groups apart
+            const std::size_t row = sample / columns, stretch = std::min(end, (row + 1) * columns);
             std::fill_n(row_scale_.data(), kRunScales, rows.scale(row));
-            run(rows, sample / kGroupSamples, (stretch - sample) / kGroupSamples, 0, flat_, begin, end);
+            for_groups(sample, stretch, most, [&](std::size_t group, std::size_t groups, bool whole) {
+                run(rows, group, groups, 0, flat_ && whole, begin, end);
+            });
             sample = stretch;
         }
     }
@@ -162,7 +164,7 @@ struct Request {
 
 template <class Scale, class MakeWork>
 void run(const Request& r, std::size_t grain, MakeWork make_work) {
-    for_clipped_rows<Scale>(r.x, r.clip_norm, r.unit(), grain, r.output, make_work);
+    for_clipped_rows<Scale>(r.x, r.clip_norm, r.unit(), grain, r.out, r.output, make_work);
 }
 
 template <class Scale>

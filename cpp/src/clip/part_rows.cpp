@@ -1,8 +1,11 @@
 #include "clip/part_rows.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "array/staging.hpp"
+#include "hushvec/clip.hpp"
+#include "parallel/threads.hpp"
 
 namespace hushvec {
 
@@ -14,6 +17,26 @@ std::vector<Columns> cut_columns(const std::vector<MatrixView>& parts, std::size
         }
     }
     return runs;
+}
+
+void join_columns(const std::vector<MatrixView>& parts, const MatrixView& out) {
+    constexpr std::size_t kPiece = std::size_t{1} << 16;
+    const std::size_t item = item_size(out.dtype);
+    std::vector<std::byte*> targets(parts.size());
+    std::byte* end = out.data;
+    for (std::size_t part = 0; part < parts.size(); end += parts[part++].columns * item) targets[part] = end;
+    const std::vector<Columns> runs = cut_columns(parts, kPiece);
+    parallel_for(runs.size(), kPiece / kCopiesOfASample, [&](std::size_t from, std::size_t to) {
+        for (std::size_t i = from; i < to; ++i) {
+            const MatrixView& part = parts[runs[i].part];
+            std::byte* const target = targets[runs[i].part] + runs[i].first * item;
+            if (part.rows_are_contiguous()) {
+                std::memcpy(target, part.at(0, runs[i].first), runs[i].count * item);
+            } else {
+                for (std::size_t j = 0; j < runs[i].count; ++j) std::memcpy(target + j * item, part.at(0, runs[i].first + j), item);
+            }
+        }
+    });
 }
 
 bool has_float64(const std::vector<MatrixView>& parts) {

@@ -13,6 +13,8 @@ inline constexpr std::size_t kStretch = 8192;   // docs/format.md section 7
 // A row's element in these passes is about this much less work than the sample that parallel_for counts in.
 inline constexpr std::size_t kElementsOfASample = 4;
 
+inline constexpr std::size_t kCopiesOfASample = 4;   // and so is a copied one
+
 // A run of columns of one part.
 struct Columns {
     std::size_t part;

@@ -95,6 +95,16 @@ double sum_of_squares(const Element* row, std::size_t dimension) {
     return joined_squares<V>(accumulator, row + whole, dimension - whole);
 }
 
+// The accumulators of one half, 0 or 1: 16 of them. What two threads can do of the sum of a long row; elements behind the last 32 are left.
+template <class V, class Element>
+void half_of_squares(const Element* row, std::size_t dimension, std::size_t half, double* sums) {
+    constexpr std::size_t width = kNormAccumulators / 2, vectors = width / V::lanes;
+    typename V::F64Pair accumulator[vectors];
+    for (auto& vector : accumulator) vector = V::zero_pair();
+    for (std::size_t j = half * width; j + kNormAccumulators <= dimension + half * width; j += kNormAccumulators) add_squares<V>(row + j, accumulator);
+    for (std::size_t v = 0; v < vectors; ++v) V::store(sums + v * V::lanes, accumulator[v]);
+}
+
 // ---- rows that another thread may write to ----
 
 // Copies a row, each element in one reading, and returns the sum of the squares of the copy. The fences keep the compiler from taking a

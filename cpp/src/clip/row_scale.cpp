@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "array/staging.hpp"
+#include "clip/part_rows.hpp"
+#include "clip/row_kernels.hpp"
 #include "clip/row_scale_arithmetic.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/clip.hpp"
@@ -43,6 +45,22 @@ double sum_of_squares(const double* row, std::size_t count) { return active_kern
 
 double copy_and_square(const float* row, std::size_t count, float* copy) { return active_kernels().copy_and_square(row, count, copy); }
 double copy_and_square(const double* row, std::size_t count, double* copy) { return active_kernels().copy_and_square_f64(row, count, copy); }
+
+void half_of_squares(const float* row, std::size_t count, std::size_t half, double* sums) { active_kernels().half_of_squares(row, count, half, sums); }
+void half_of_squares(const double* row, std::size_t count, std::size_t half, double* sums) { active_kernels().half_of_squares_f64(row, count, half, sums); }
+
+template <class Element>
+double sum_of_halves(const Element* row, std::size_t count) {
+    alignas(64) double sum[kNormAccumulators];
+    constexpr std::size_t width = kNormAccumulators / 2;
+    parallel_for(2, count / 2 / kElementsOfASample, [&](std::size_t half, std::size_t end) {
+        for (; half < end; ++half) half_of_squares(row, count, half, sum + half * width);
+    });
+    for (std::size_t j = count / kNormAccumulators * kNormAccumulators; j < count; ++j) {
+        sum[j % kNormAccumulators] += static_cast<double>(row[j]) * static_cast<double>(row[j]);
+    }
+    return joined_accumulators(sum);
+}
 
 template <class Element>
 class FiniteRows {
@@ -90,6 +108,9 @@ void FirstBadRow::require_none(const MatrixView& x) const {
 void require_finite(const MatrixView& x) {
     x.dtype == DType::float64 ? require_finite_elements<double>(x) : require_finite_elements<float>(x);
 }
+
+double sum_of_squares_on_threads(const float* row, std::size_t count) { return sum_of_halves(row, count); }
+double sum_of_squares_on_threads(const double* row, std::size_t count) { return sum_of_halves(row, count); }
 
 template <class Scale>
 double stage_row(const MatrixView& x, std::size_t row, Scale* copy, std::size_t bytes_ahead) {

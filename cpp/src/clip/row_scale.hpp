@@ -18,6 +18,10 @@ namespace hushvec {
 template <class Scale>
 double stage_row(const MatrixView& x, std::size_t row, Scale* copy, std::size_t bytes_ahead = kRowBytesAhead);
 
+// Of a long row that nobody writes to, on two threads.
+double sum_of_squares_on_threads(const float* row, std::size_t count);
+double sum_of_squares_on_threads(const double* row, std::size_t count);
+
 // The scale of a row of this sum of squares, NaN where it holds NaN or Inf.
 double row_scale(std::span<const float> row, double sum_of_squares, double clip_norm);
 double row_scale(std::span<const double> row, double sum_of_squares, double clip_norm);

@@ -81,6 +81,8 @@ struct Kernels {
     // clip
     double (*sum_of_squares)(const float* row, std::size_t dimension);
     double (*sum_of_squares_f64)(const double* row, std::size_t dimension);
+    void (*half_of_squares)(const float* row, std::size_t dimension, std::size_t half, double* sums);
+    void (*half_of_squares_f64)(const double* row, std::size_t dimension, std::size_t half, double* sums);
     double (*copy_and_square)(const float* row, std::size_t dimension, float* copy);   // of rows that others may write to
     double (*copy_and_square_f64)(const double* row, std::size_t dimension, double* copy);
     bool (*all_finite)(const float* elements, std::size_t count);

@@ -49,6 +49,8 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .exact_laplace_f64 = by_cipher<exact_laplace_run<V, AesWords, double>, exact_laplace_run<V, ChaChaLanes<V>, double>>,
         .sum_of_squares = sum_of_squares<V, float>,
         .sum_of_squares_f64 = sum_of_squares<V, double>,
+        .half_of_squares = half_of_squares<V, float>,
+        .half_of_squares_f64 = half_of_squares<V, double>,
         .copy_and_square = copy_and_square<V, float>,
         .copy_and_square_f64 = copy_and_square<V, double>,
         .all_finite = all_finite<V, float>,

@@ -7,10 +7,11 @@ six 64-bit words on the device of the arrays (key, next nonce, rounds) whose non
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from hushvec._native import _core, cuda
-from hushvec._native.arrays import empty_like, in_order, is_torch, on_cuda
+from hushvec._native.arrays import empty_like, in_order, is_torch, library_of, new_array, on_cuda
 from hushvec._util.recording import require_no_recorder
 from hushvec._util.validate import kind, whole_number
 
@@ -83,6 +84,16 @@ def fill(out: Any, law: str, scale: float, source: Any) -> None:
         cuda.fill(out, law, scale, source)
     else:
         _FILLS[law](out, scale, _on_host(source))
+
+
+def joined(runs: Sequence[Any]) -> Any:
+    """The elements of one-dimensional arrays of one kind and dtype, one after the other, in a new one."""
+    if on_cuda(runs[0]):
+        library = library_of(runs[0])
+        return library.cat(runs) if is_torch(runs[0]) else library.concatenate(runs)
+    out = new_array(runs[0], (sum(map(len, runs)),))
+    _core.join(runs, out)
+    return out
 
 
 def clip(x: Any, clip_norm: float, out: Any, *, out_is_fresh: bool) -> None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from hushvec._native import _core
-from hushvec._native.arrays import dtype_name, is_torch, library_of, new_array, on_cuda, require_array, require_same_kind
+from hushvec._native.arrays import dtype_name, is_torch, library_of, on_cuda, require_array, require_same_kind
+from hushvec._native.kernels import joined
 from hushvec._native.rowwise import first_nonfinite_row, require_finite
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
@@ -22,8 +23,6 @@ from hushvec.training.schedule import StepSchedule
 
 NOTE_UPDATE = "the row is the whole update of one client, clipped by one norm over its {}, in this order"
 NOTE_ROUNDS = "one of {} rounds with this noise, which are ({!r}, {!r})-DP together"
-# Samples that the core draws together. A row of whole groups takes it half the time, and zeros behind a row change no bit of it.
-GROUP = 256
 _MOST_FLOAT16 = 65504.0
 
 
@@ -106,7 +105,7 @@ def clip_and_noise_update(
     delta = validate.delta(delta)
     names, parts = named_arrays("update", update)
     dimension = sum(math.prod(part.shape) for part in parts)
-    flat = _flat(names, parts, -dimension % GROUP)
+    flat = _flat(names, parts)
     if epsilon is not None and noise_multiplier is None and count == 1:
         noise: dict[str, Any] = {"mechanism": "gaussian", "epsilon": epsilon}
         together = validate.positive("epsilon", epsilon)
@@ -153,8 +152,8 @@ def noise_of_rounds(
     return multiplier, schedule.epsilon(rounds, delta)
 
 
-def _flat(names: list[str], parts: list[Any], zeros: int) -> Any:
-    """A new run of all elements and so many zeros, of one dtype that holds each of them."""
+def _flat(names: list[str], parts: list[Any]) -> Any:
+    """A new run of all elements, of one dtype that holds each of them."""
     runs = [part.reshape(-1) for part in parts]
     for name, run in zip(names, runs):
         require_array(name, run)
@@ -163,10 +162,11 @@ def _flat(names: list[str], parts: list[Any], zeros: int) -> Any:
         raise ValueError("update must have at least 1 element, got 0")
     dtypes = {dtype_name(run) for run in runs}
     common = dtypes.pop() if len(dtypes) == 1 else "float64" if "float64" in dtypes else "float32"
-    library = library_of(runs[0])
     if is_torch(runs[0]):
-        return library.cat([*(run.to(getattr(library, common)) for run in runs), new_array(runs[0], (zeros,), dtype=common).zero_()])
-    return library.concatenate([*(run.astype(common, copy=False) for run in runs), library.zeros(zeros, common)])
+        runs = [run.to(getattr(library_of(run), common)) for run in runs]
+    else:
+        runs = [run.astype(common, copy=False) for run in runs]
+    return joined(runs)
 
 
 def _cut(flat: Any, parts: list[Any]) -> list[Any]:

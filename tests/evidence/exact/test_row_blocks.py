@@ -47,3 +47,28 @@ def test_the_first_bad_row_is_named(threads, bad):
     with pytest.raises(ValueError, match=message):
         hv.clip_and_noise(x, 1.0, 0.3, out=out)
     assert not out.any()
+
+
+@pytest.mark.parametrize("columns", (393_216, 400_031))
+@pytest.mark.parametrize("dtype", ("float32", "float64", "float16"))
+def test_a_row_for_all_threads_has_the_bits_that_one_thread_makes(columns, dtype):
+    """The norm in two halves, a new output as the stage, the last group apart; norms at the border, and one whose square overflows."""
+    unit = np.random.default_rng(2).standard_normal(columns)
+    unit /= np.linalg.norm(unit)
+    large = [1e200] if dtype == "float64" else []
+    found = {}
+    try:
+        for threads in (1, 2, 3):
+            hv.set_num_threads(threads)
+            for scale in [1.0, 1.0 + 2**-20, *large]:
+                x = (scale * unit).astype(dtype)
+                for out, given in ((np.empty_like(x), x), 2 * [x.copy()]):
+                    _core.clip(given, 1.0, out, out_is_fresh=True)
+                    assert found.setdefault((scale, "clip"), out.tobytes()) == out.tobytes()
+                for law, exact in (("gaussian", True), ("gaussian", False)):
+                    for out, given in ((np.empty_like(x), x), 2 * [x.copy()]):
+                        source = hv.Generator.unsafe_seeded(SEED, rounds=8)
+                        _core.clip_and_noise(given, 1.0, 0.3, out, source, law, exact, out_is_fresh=True)
+                        assert found.setdefault((scale, law, exact), out.tobytes()) == out.tobytes()
+    finally:
+        hv.set_num_threads(0)

@@ -133,6 +133,10 @@ void kernels_agree() {
         for (const std::size_t length : {columns, std::size_t{8192}, std::size_t{31}, std::size_t{5}, std::size_t{0}}) {
             for (const std::size_t bytes_ahead : {std::size_t{0}, rows * columns * sizeof(float)}) {
                 kernels.sums_of_squares(pointers.data(), rows, length, norms.data(), bytes_ahead);
+                double halves[32], plain[32] = {};
+                for (const std::size_t half : {0, 1}) kernels.half_of_squares(pointers[0], length, half, halves + 16 * half);
+                for (std::size_t j = 0; j < length / 32 * 32; ++j) plain[j % 32] += double{pointers[0][j]} * double{pointers[0][j]};
+                check(std::equal(plain, plain + 32, halves), name + ": the accumulators in two halves");
                 for (std::size_t row = 0; row < rows; ++row) {
                     check(norms[row] == kernels.sum_of_squares(pointers[row], length), name + ": rows side by side have the norms of each alone");
                 }
