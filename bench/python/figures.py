@@ -1,4 +1,4 @@
-"""Writes the measured tables of README.md and docs/performance.md, and the figure of the threads, from bench/results.
+"""Writes the measured tables of README.md and docs, and the figure of the threads, from bench/results.
 
     python bench/python/figures.py            # writes them
     python bench/python/figures.py --check    # writes nothing; exit code 1 names what differs
@@ -171,8 +171,12 @@ def speed() -> str:
             "[Performance](docs/performance.md) has all rows, and the speed targets that are met and missed.\n")
 
 
+def _record(file: str) -> dict[str, Any]:
+    return json.loads((RESULTS / file).read_text(encoding="utf-8"))
+
+
 def _threads_record() -> dict[str, Any]:
-    return json.loads((RESULTS / THREADS).read_text(encoding="utf-8"))
+    return _record(THREADS)
 
 
 def threads() -> str:
@@ -203,7 +207,16 @@ AGGREGATE_TITLES = {
 
 
 def _aggregates_record() -> dict[str, Any]:
-    return json.loads((RESULTS / AGGREGATES).read_text(encoding="utf-8"))
+    return _record(AGGREGATES)
+
+
+def _about(record: dict[str, Any], file: str) -> str:
+    """A line about the machine, the day and the versions of the other libraries."""
+    machine = record["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if name != "hushvec")
+    instructions = " and ".join(flag.upper() for flag in machine["flags"] if flag.startswith("avx"))
+    return (f"{machine['cpu']}, {machine['cores']} cores, {instructions}; {record['date']}, `bench/results/{file}`; "
+            f"load average {machine['load_average']:.1f}; {versions}.\n")
 
 
 def _seconds_text(seconds: float) -> str:
@@ -238,12 +251,79 @@ def aggregates() -> str:
               *(ratio_text(one["ratios"][name]) for name in ("private_mean", "private_sums"))]
              for size, by_threads in record["reads"].items() for threads, one in by_threads.items()]
     tables.append(markdown(["rows", "threads", "plain read", "`private_mean` / read", "`private_sums` of 10 classes / read"], lines))
-    machine = record["machine"]
-    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items() if name != "hushvec")
-    instructions = " and ".join(flag.upper() for flag in machine["flags"] if flag.startswith("avx"))
-    about = (f"{machine['cpu']}, {machine['cores']} cores, {instructions}; "
-             f"{record['date']}, `bench/results/{AGGREGATES}`; load average {machine['load_average']:.1f}; {versions}.")
-    return "\n".join([*tables, about + "\n"])
+    return "\n".join([*tables, _about(record, AGGREGATES)])
+
+
+DISCRETE = "discrete-amd-epyc-avx2-2-cores.json"
+
+
+def discrete() -> str:
+    """Times of a sample by sigma, beside hushvec's int64, and how each stands beside the exact pass."""
+    record = _record(DISCRETE)
+    sigmas = [claim["sigma"] for claim in record["claims"]]
+    ours = {one["sigma"]: one for one in reversed(record["results"])}
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for one in record["results"]:
+        by_name.setdefault(one["name"], []).append(one)
+    lines = []
+    for name, own in by_name.items():
+        cells = [name, *("yes" if own[0][what] else "no" for what in ("secure", "exact"))]
+        for one in own:
+            if reason := one["not_run"] or one["complaint"]:
+                cells += [reason, ""]
+                continue
+            median = statistics.median(one["ns"])
+            times = statistics.median(a / b for a, b in zip(one["ns"], ours[one["sigma"]]["ns"]))
+            cells += [f"{float(f'{median:.1e}'):,.0f}" if median >= 1e6 else ns_text(median), ratio_text(times)]
+        lines.append(cells)
+    header = ["discrete Gaussian", "secure key stream", "exact law"]
+    header += [cell for sigma in sigmas for cell in (f"sigma {sigma:,.0f}, ns", "/ first row")]
+    judged = ", ".join(f"{claim['measured']:.2f} at sigma {claim['sigma']:,.0f} ({claim['verdict']})" for claim in record["claims"])
+    bound = f"int64 beside the exact pass, at most {record['claims'][0]['at_most']}: {judged}.\n"
+    return "\n".join([markdown(header, lines), bound, _about(record, DISCRETE)])
+
+
+FEDERATED = {part: f"federated-{part}-amd-epyc-avx2-2-cores.json" for part in ("speed", "audit")}
+
+
+def federated() -> str:
+    """For each contestant the claim, what the audit shows of it, time and cosine."""
+    records = {part: _record(file) for part, file in FEDERATED.items()}
+    audits = {one["name"]: one for one in records["audit"]["audit"]}
+    sizes = list(dict.fromkeys(one["parameters"] for one in records["speed"]["speed"]))
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for one in records["speed"]["speed"]:
+        by_name.setdefault(one["name"], []).append(one)
+    few = records["audit"]["parameters"]
+    lines = []
+    for name, own in by_name.items():
+        audit = audits.get(name)
+        claims = {one["claimed"][0]: one["parameters"] for one in reversed(own) if one["claimed"]}
+        if audit and not audit["not_run"]:
+            claims = {audit["claimed"][0]: str(few), **claims}
+        claimed = ", ".join(f"{epsilon:,.6g}" + f" of {size}" * (len(claims) > 1) for epsilon, size in claims.items())
+        cells = [name, claimed, *_audit_cells(audit)]
+        for one in own:
+            cells += [one["not_run"], ""] if one["not_run"] else [_seconds_text(statistics.median(one["seconds"])), f"{one['cosine']:.4f}"]
+        lines.append(cells)
+    header = ["one client's update", "claimed epsilon", "audit: at least", "refuted", "epsilon of its noise"]
+    table = markdown(header + [cell for size in sizes for cell in (f"{size} parameters", "cosine")], lines)
+    groups: dict[tuple[int, ...], list[dict[str, Any]]] = {}
+    for one in audits.values():
+        if not one["not_run"]:
+            groups.setdefault(tuple(one["releases"]), []).append(one)
+    seen = [f"Audited with {rows:,} releases of the one and {others:,} of the other update: {', '.join(one['name'] for one in group)};\n"
+            f"so many cannot show more than {max(one['epsilon_ceiling'] for one in group):.1f}.\n"
+            for (rows, others), group in groups.items()]
+    return "\n".join([table, *seen, *(_about(record, FEDERATED[part]) for part, record in records.items())])
+
+
+def _audit_cells(audit: dict[str, Any] | None) -> list[str]:
+    if audit is None or audit["not_run"]:
+        return ["", audit["not_run"] if audit else "", ""]
+    noise = audit["noise_epsilon"]
+    text = "" if noise is None else f"{noise:.1f}" if noise < 1000 else f"{float(f'{noise:.1e}'):,.0f}"
+    return [f"{audit['epsilon_lower']:.1f}", "**yes**" if audit["refuted"] else "no", text]
 
 
 GPU = "nvidia-h100-80gb-hbm3.json"
@@ -262,7 +342,7 @@ GPU_ROWS = [
 
 
 def _gpu_record() -> dict[str, Any]:
-    return json.loads((RESULTS / GPU).read_text(encoding="utf-8"))
+    return _record(GPU)
 
 
 def gpu() -> str:
@@ -300,6 +380,8 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "gaussian_fill": lambda: workload_table("Gaussian fill, 2^24", "gaussian_fill", FILL_ROWS),
     "clip_and_noise": lambda: workload_table("Clip and noise, 10,000 x 768", "clip_and_noise", CLIP_ROWS),
     "aggregates": aggregates,
+    "discrete": discrete,
+    "federated": federated,
     "gpu": gpu,
     "gpu_speed": gpu_speed,
     "machines": machines,
@@ -326,7 +408,7 @@ def with_figures(text: str) -> str:
 
 def published() -> dict[Path, str]:
     """What the files should hold."""
-    pages = (ROOT / "README.md", ROOT / "docs/performance.md")
+    pages = (ROOT / "README.md", ROOT / "docs/performance.md", ROOT / "docs/federated.md")
     return {**{page: with_figures(page.read_text(encoding="utf-8")) for page in pages}, CHART: thread_chart.svg(_threads_record())}
 
 

@@ -80,7 +80,8 @@ def test_pages_hold_what_the_results_say():
 
 @pytest.mark.parametrize(("page", "blocks"), [("README.md", {"speed", "gpu_speed"}),
                                               ("docs/performance.md",
-                                               {"machines", "gaussian_fill", "clip_and_noise", "claims", "threads", "aggregates", "gpu"})])
+                                               {"machines", "gaussian_fill", "clip_and_noise", "claims", "threads", "aggregates", "discrete", "gpu"}),
+                                             ("docs/federated.md", {"federated"})])
 def test_each_page_has_its_blocks(page, blocks):
     assert {match[2] for match in figures.BLOCK.finditer((figures.ROOT / page).read_text(encoding="utf-8"))} == blocks
 
@@ -130,6 +131,55 @@ def test_aggregates_say_what_was_not_run(monkeypatch):
     assert "| peer | none | 0.250 | 40 s | 2,000 | 0.250 | 40 s | 2,000 |" in lines
     assert "| 10 x 384 | 1 | 2 ms | 1.3 | 11 |" in lines
     assert lines[-1] == f"CPU, 2 cores, AVX2; today, `bench/results/{figures.AGGREGATES}`; load average 1.0; peer 2."
+
+
+ABOUT = {"date": "today", "machine": {"cpu": "CPU", "cores": 2, "flags": ["avx2"], "load_average": 1.0, "versions": {"peer": "2"}}}
+
+
+def test_discrete_samples_are_shown_by_sigma(monkeypatch):
+    def result(name, sigma, *ns, not_run=None):
+        return {"name": name, "sigma": sigma, "secure": True, "exact": name == "ours", "ns": ns, "complaint": None, "not_run": not_run}
+
+    results = [result("ours", 4.0, 2.0, 4.0, 3.0), result("peer", 4.0, 40.0, 60.0, 75.0),
+               result("ours", 3.2e5, 5.0), result("peer", 3.2e5, 543_210_987.0)]
+    claims = [{"sigma": 4.0, "at_most": 1.3, "measured": 0.8, "verdict": "holds"},
+              {"sigma": 3.2e5, "at_most": 1.3, "measured": 1.312, "verdict": "does not hold"}]
+    monkeypatch.setattr(figures, "_record", lambda file: {**ABOUT, "results": results, "claims": claims})
+    lines = figures.discrete().splitlines()
+    assert lines[0].endswith("| exact law | sigma 4, ns | / first row | sigma 320,000, ns | / first row |")
+    assert lines[2:4] == ["| ours | yes | yes | 3.00 | 1.0 | 5.00 | 1.0 |",
+                          "| peer | yes | no | 60.0 | 20 | 540,000,000 | 110,000,000 |"]
+    assert lines[5] == "int64 beside the exact pass, at most 1.3: 0.80 at sigma 4 (holds), 1.31 at sigma 320,000 (does not hold)."
+    results[1:2] = [result("peer", 4.0, not_run="not installed")]
+    assert "| peer | yes | no | not installed |  | 540,000,000 | 110,000,000 |" in figures.discrete()
+
+
+def test_federated_updates_are_shown_with_their_audit(monkeypatch):
+    def release(name, size, seconds, cosine, claimed, not_run=None):
+        return {"name": name, "parameters": size, "seconds": seconds, "cosine": cosine, "claimed": claimed, "not_run": not_run}
+
+    def audit(name, epsilon, lower, noise):
+        return {"name": name, "claimed": [epsilon, 1e-5], "epsilon_lower": lower, "refuted": lower > epsilon, "noise_epsilon": noise,
+                "not_run": None, "releases": [30, 300], "epsilon_ceiling": lower + 1}
+
+    names = ("ours", "wrong", "by size", "away")
+    speed = [release(name, size, [0.02, 0.01, 0.03], 0.99, [epsilon, 0.0])
+             for size, large in (("2,000", 200.1), ("10", 1.1)) for name, epsilon in zip(names, (10.0, 10.0, large))]
+    speed += [release("away", size, [], None, None, "not installed") for size in ("2,000", "10")]
+    audits = [audit("ours", 10.0, 7.26, 10.0), audit("wrong", 10.0, 11.96, 8.52e8), audit("by size", 0.9, 0.0, None)]
+    monkeypatch.setattr(figures, "_record", lambda file: {**ABOUT, "speed": speed, "audit": audits, "parameters": 8})
+    lines = figures.federated().splitlines()
+    both = "20 ms | 0.9900 | 20 ms | 0.9900 |"
+    assert lines[0].endswith("| epsilon of its noise | 2,000 parameters | cosine | 10 parameters | cosine |")
+    assert lines[2:6] == [
+        f"| ours | 10 | 7.3 | no | 10.0 | {both}",
+        f"| wrong | 10 | 12.0 | **yes** | 850,000,000 | {both}",
+        f"| by size | 0.9 of 8, 1.1 of 10, 200.1 of 2,000 | 0.0 | no |  | {both}",
+        "| away |  |  |  |  | not installed |  | not installed |  |",
+    ]
+    assert lines[7:9] == ["Audited with 30 releases of the one and 300 of the other update: ours, wrong, by size;",
+                          "so many cannot show more than 13.0."]
+    assert lines[-1] == f"CPU, 2 cores, AVX2; today, `bench/results/{figures.FEDERATED['audit']}`; load average 1.0; peer 2."
 
 
 def test_check_names_the_page_that_differs(monkeypatch, tmp_path, capsys):
