@@ -2,6 +2,7 @@
 
 import math
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ answer_all(answer)
 @pytest.fixture
 def process(tmp_path):
     program = tmp_path / "program.py"
-    program.write_text(PROGRAM.format(folder=str(federated.Path(federated.__file__).parent)))
+    program.write_text(PROGRAM.format(folder=str(Path(__file__).parent)))
     started = Process(sys.executable, program)
     yield started
     started.close()
