@@ -258,6 +258,8 @@ def test_a_page_is_found_by_its_words(site):
     index = json.loads(text[text.index("{") : text.rindex("}") + 1])
     words = re.split(index["config"]["separator"], "(hushvec.privatize) of 2.14")
     assert [word for word in words if word] == ["hushvec", "privatize", "of", "2.14"]
+    found = {entry["location"] for entry in index["docs"] if "federated" in entry["title"].lower()}
+    assert {"federated.html", "reference/federated.html"} <= found
     boosts = {entry["location"]: entry.get("boost") for entry in index["docs"]}
     assert boosts["reference/release.html#hushvec.privatize"] == 2
     assert {boost for place, boost in boosts.items() if not place.startswith("reference/")} == {None}

@@ -216,9 +216,10 @@ def test_a_restarted_server_keeps_its_adapted_clip(tmp_path):
 
 
 def test_torch_updates_and_an_empty_round_with_an_adaptive_clip():
-    average = PrivateAverage(rounds=2, **ADAPTIVE)
-    values, _ = average.aggregate([[torch.ones(3, dtype=torch.bfloat16), torch.ones(2)]] * 4)
+    average = PrivateAverage(rounds=2, adjacency="replace-one", **ADAPTIVE)
+    values, receipt = average.aggregate([[torch.ones(3, dtype=torch.bfloat16), torch.ones(2)]] * 4)
     assert [(part.dtype, tuple(part.shape)) for part in values] == [(torch.float32, (3,)), (torch.float32, (2,))]
+    assert receipt.sensitivity == 2 * receipt.clip_norm and hv.verify_receipt(receipt).status == "holds"
     assert len(average.aggregate([], like=[torch.ones(3)]).values) == 1
 
 
