@@ -94,6 +94,18 @@ def unfinished(output: Path, *, mode: int = PRIVATE) -> Iterator[Unfinished]:
         beside.remove()
 
 
+def is_first_to_write(output: Path, content: bytes) -> bool:
+    """Write a private file, which is whole for every reader; False if another process took the name first, whose file stays."""
+    with unfinished(output) as beside:
+        beside.file.write(content)
+        beside.complete()
+        try:
+            beside.take_free_place()
+        except FileExistsError:
+            return False
+    return True
+
+
 @contextmanager
 def published(output: Path, *, mode: int) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """Two unfinished files, for the output and its receipt; both take their places when the block ends well, neither if it does not.

@@ -8,7 +8,6 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from hushvec._util.publish import PRIVATE, private_folder, unfinished
+from hushvec._util.publish import is_first_to_write, private_folder
 from hushvec.budget import PrivacyBudget
 from hushvec.budget.arguments import default_file, default_store, open_store
 from hushvec.budget.store import StoreFailure
@@ -180,11 +179,7 @@ class Releases:
         path = Path(default_file()).with_name(KEY_FILE)
         if not path.exists():
             private_folder(path.parent)
-            with unfinished(path, mode=PRIVATE) as beside:
-                beside.file.write(secrets.token_bytes(32))
-                beside.complete()
-                with suppress(FileExistsError):  # another process was faster, and its file is whole
-                    beside.take_free_place()
+            is_first_to_write(path, secrets.token_bytes(32))  # or another process was faster, and its file is whole
         return path.read_bytes()
 
     @staticmethod

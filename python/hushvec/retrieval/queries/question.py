@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hushvec._native import rowwise
 from hushvec._native.products import inner_products
 from hushvec._util import validate
-from hushvec._util.publish import append_bytes, published_bytes, unfinished
+from hushvec._util.publish import append_bytes, is_first_to_write, published_bytes
 from hushvec.receipts.labels import RowReceipt, row_receipt
 
 _FORMAT = 1
@@ -193,15 +193,10 @@ class AskedQuestions:
         self._unsaved.clear()
 
     def _is_first_to_write(self, path: Path) -> bool:
-        with unfinished(path) as beside:
-            beside.file.write(self._whole())
-            beside.complete()
-            try:
-                beside.take_free_place()
-            except FileExistsError:
-                _contents(path, self._client)
-                return False
-            return True
+        is_first = is_first_to_write(path, self._whole())
+        if not is_first:
+            _contents(path, self._client)
+        return is_first
 
     def _write_anew(self, path: Path) -> None:
         with published_bytes(path) as file:

@@ -20,7 +20,7 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
-from hushvec._util.publish import PRIVATE, published_bytes, unfinished
+from hushvec._util.publish import PRIVATE, is_first_to_write, published_bytes
 from hushvec.text.pii.categories import PLACEHOLDER, default_placeholder
 from hushvec.text.pii.document import Shadow
 from hushvec.text.pii.redactor import Redaction, Redactor
@@ -275,13 +275,8 @@ def new_key(path: str | os.PathLike[str]) -> bytes:
         32
     """
     key = secrets.token_bytes(FEWEST_KEY_BYTES)
-    with unfinished(Path(path), mode=PRIVATE) as beside:
-        beside.file.write(key.hex().encode() + b"\n")
-        beside.complete()
-        try:
-            beside.take_free_place()
-        except FileExistsError:
-            raise FileExistsError(f"{path}: must not exist yet; a key is never overwritten") from None
+    if not is_first_to_write(Path(path), key.hex().encode() + b"\n"):
+        raise FileExistsError(f"{path}: must not exist yet; a key is never overwritten")
     return key
 
 
