@@ -253,3 +253,8 @@ def blocks(rows: int, columns: int) -> Iterator[slice]:
     step = max(1, _ELEMENTS // columns)
     for start in range(0, rows, step):
         yield slice(start, start + step)
+
+
+def spread_evenly(count: int, most: int) -> NDArray[np.int64]:
+    """At most this many of 0, ..., count - 1, evenly spread."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))

@@ -22,7 +22,7 @@ from hushvec.mechanisms import RandomizedResponse
 from hushvec.receipts.labels import LabelReceipt
 from hushvec.release.charging import Budget
 from hushvec.release.labels import privatize_labels
-from hushvec.text.corpus import PublicCorpus, Rows, blocks, checked_rows
+from hushvec.text.corpus import PublicCorpus, Rows, blocks, checked_rows, spread_evenly
 
 _MOST_CANDIDATES = 2**14  # texts that are put in order; of larger corpora as many, spread evenly, unless all are taken
 _MOST_SEEN = 1024  # texts that the order is made for, and as many others that the number of texts is chosen by
@@ -145,8 +145,8 @@ def representatives(directions: Rows) -> NDArray[np.int64]:
 
     Gains only shrink, so a gain is recomputed only when it is first in line.
     """
-    numbers = _spread(len(directions), _MOST_CANDIDATES)
-    seen = _spread(len(directions), 2 * _MOST_SEEN)[::2]
+    numbers = spread_evenly(len(directions), _MOST_CANDIDATES)
+    seen = spread_evenly(len(directions), 2 * _MOST_SEEN)[::2]
     cosines = np.maximum(_others_only(inner_products(directions[seen], directions[numbers]), seen, numbers), 0).T.copy()
     reached = np.zeros(len(seen), np.float32)
     queue = [(-gain, place) for place, gain in enumerate(cosines.sum(axis=1).tolist())]
@@ -174,7 +174,7 @@ def best_size(directions: Rows, order: NDArray[np.int64], epsilon: float) -> int
     if len(order) <= _FEW:
         return len(order)
     considered = order[:_MOST_CANDIDATES]
-    held_out = _spread(len(directions), 2 * _MOST_SEEN)[1::2]
+    held_out = spread_evenly(len(directions), 2 * _MOST_SEEN)[1::2]
     cosines = _others_only(inner_products(directions[held_out], directions[considered]), held_out, considered)
     others = np.arange(1, len(considered))
     truth = 1 / (1 + others * np.exp(-epsilon))
@@ -203,11 +203,6 @@ def _largest_equal(scores: NDArray[np.float64], imagined: NDArray[np.float64]) -
     losses = np.vstack([scores[:, best : best + 1] - scores, means[best] - imagined])
     errors = losses.std(axis=0, ddof=1) / math.sqrt(len(losses))
     return int(np.flatnonzero(losses.mean(axis=0) <= errors)[-1])
-
-
-def _spread(count: int, most: int) -> NDArray[np.int64]:
-    """At most this many of 0, ..., count - 1, evenly spread."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
 
 
 def _others_only(cosines: Rows, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Rows:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hushvec._native.products import inner_products, product
 from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.mechanisms.base import Mechanism, VectorMechanism
-from hushvec.text.corpus import Rows, blocks
+from hushvec.text.corpus import Rows, blocks, spread_evenly
 from hushvec.text.inverters.posterior import CandidateLaw, nearest_cosine, row_lengths, softmax, unit_rows
 
 _LISTS_PER_ROOT = 2  # lists of the index by sqrt(rows)
@@ -120,7 +120,7 @@ class ReleaseDecoder:
     def _over_shortlists(self, released: Rows) -> tuple[Rows, Rows]:
         """Means of directions [b, d] and of rho c_i [b, m], over the nearest candidates and a weighted sample of the rest."""
         count = len(self.embeddings)
-        sample = np.unique(np.linspace(0, count - 1, _SAMPLE).astype(np.int64))
+        sample = spread_evenly(count, _SAMPLE)
         place = np.full(count, -1)
         place[sample] = np.arange(len(sample))
         of_sample = self.law.log_likelihood(released, sample)

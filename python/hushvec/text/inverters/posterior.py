@@ -31,7 +31,7 @@ from hushvec._util import validate
 from hushvec._util.statistics import norm_logsf
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 from hushvec.mechanisms.base import VectorMechanism
-from hushvec.text.corpus import Rows
+from hushvec.text.corpus import Rows, spread_evenly
 
 # rho below the first makes every candidate alike, above the second leaves no room between the rows of a dense corpus.
 SMALLEST_RHO, LARGEST_RHO = 0.05, 0.999
@@ -139,7 +139,7 @@ def nearest_cosine(rows: Rows) -> float:
     if len(rows) < 2:
         return LARGEST_RHO
     directions = unit_rows(rows)
-    chosen = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _RHO_ROWS)).astype(np.int64))
+    chosen = spread_evenly(len(rows), _RHO_ROWS)
     best: list[Rows] = []
     for start in range(0, len(chosen), _RHO_BLOCK):
         numbers = chosen[start : start + _RHO_BLOCK]

@@ -18,7 +18,7 @@ from hushvec._native import _core
 from hushvec._util import validate
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
 from hushvec.mechanisms.base import VectorMechanism
-from hushvec.text.corpus import PublicCorpus, Rows, blocks, checked_rows
+from hushvec.text.corpus import PublicCorpus, Rows, blocks, checked_rows, spread_evenly
 from hushvec.text.inverters.decoding import MOST_TOGETHER, NearestRows, ReleaseDecoder, as_taken_in, chosen_parts
 from hushvec.text.inverters.posterior import unit_rows
 from hushvec.text.public_choice import PublicChoice
@@ -82,9 +82,9 @@ def _standard_error(values: NDArray[np.float64]) -> float:
 def _split(embeddings: Rows) -> tuple[Rows, Rows]:
     """Rows that stand in for private ones, spread evenly, and rows that stay public; a sample of a large corpus."""
     count = len(embeddings)
-    held_out = np.unique(np.linspace(0, count - 1, min(_MOST_HELD_OUT, count // _HELD_OUT_SHARE)).astype(np.int64))
+    held_out = spread_evenly(count, min(_MOST_HELD_OUT, count // _HELD_OUT_SHARE))
     rest = np.setdiff1d(np.arange(count), held_out)
-    kept = rest[np.unique(np.linspace(0, len(rest) - 1, min(_MOST_CANDIDATES, len(rest))).astype(np.int64))]
+    kept = rest[spread_evenly(len(rest), _MOST_CANDIDATES)]
     return embeddings[held_out], embeddings[kept]
 
 
