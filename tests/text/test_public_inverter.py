@@ -376,7 +376,7 @@ def test_rows_that_are_refused(rows, kind, words):
     [
         (lambda c: PublicInverter("corpus"), TypeError, "must be a PublicCorpus, got str"),
         (lambda c: PublicInverter(c, parts=0), ValueError, "parts must be >= 1"),
-        (lambda c: PublicInverter(c, parts=17), ValueError, "parts must be at most 16"),
+        (lambda c: PublicInverter(c, parts=17), ValueError, "parts must be <= 16"),
         (lambda c: PublicInverter(c, separator=1), TypeError, "separator must be a str"),
         (lambda c: PublicInverter(c, delta=0.0), ValueError, "delta must be > 0"),
         (lambda c: PublicInverter(c).projection_for("laplace", 1.0), ValueError, "mechanism must be one of"),

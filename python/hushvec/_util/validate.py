@@ -105,7 +105,7 @@ def clip_norm(value: Any) -> float:
     return converted
 
 
-def whole_number(name: str, value: Any, *, at_least: int) -> int:
+def whole_number(name: str, value: Any, *, at_least: int, at_most: int | None = None) -> int:
     if isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number, got bool")
     try:
@@ -115,6 +115,8 @@ def whole_number(name: str, value: Any, *, at_least: int) -> int:
         raise TypeError(f"{name} must be a whole number, got {kind(value)}") from None
     if converted < at_least:
         raise ValueError(f"{name} must be >= {at_least}, got {converted}")
+    if at_most is not None and converted > at_most:
+        raise ValueError(f"{name} must be <= {at_most}, got {converted}")
     return converted
 
 

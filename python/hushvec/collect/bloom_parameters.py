@@ -46,9 +46,9 @@ class BloomParameters:
         words_per_person: int = 1,
         salt: bytes = b"",
     ) -> None:
-        self.bits = _between("bits", bits, 2, MOST_BITS)
-        self.hashes = _between("hashes", hashes, 1, MOST_HASHES)
-        self.cohorts = _between("cohorts", cohorts, 1, MOST_COHORTS)
+        self.bits = validate.whole_number("bits", bits, at_least=2, at_most=MOST_BITS)
+        self.hashes = validate.whole_number("hashes", hashes, at_least=1, at_most=MOST_HASHES)
+        self.cohorts = validate.whole_number("cohorts", cohorts, at_least=1, at_most=MOST_COHORTS)
         self.words_per_person = validate.whole_number("words_per_person", words_per_person, at_least=1)
         self.salt = _salt(salt)
         self.permanent_law = self._permanent_law(epsilon, f)
@@ -175,13 +175,6 @@ class BloomParameters:
             self.bits, self.hashes, self.cohorts, self.words_per_person, *self.permanent_law, *self.instantaneous_law, self.salt.hex()
         )
         return hashlib.sha256("\n".join(map(str, (f"hushvec bloom {_VERSION}", *numbers))).encode()).hexdigest()
-
-
-def _between(name: str, value: Any, least: int, most: int) -> int:
-    number = validate.whole_number(name, value, at_least=least)
-    if number > most:
-        raise ValueError(f"{name} must be <= {most}, got {number}")
-    return number
 
 
 def _salt(value: Any) -> bytes:

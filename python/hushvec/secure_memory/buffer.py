@@ -205,9 +205,7 @@ class SecureBuffer:
         return self._pages
 
     def _layout(self, item: int, shape: int | Sequence[int] | None, offset: int) -> tuple[tuple[int, ...], int]:
-        begin = whole_number("offset", offset, at_least=0)
-        if begin > self.nbytes:
-            raise ValueError(f"offset must be <= {self.nbytes}, got {begin}")
+        begin = whole_number("offset", offset, at_least=0, at_most=self.nbytes)
         if item == 0:
             raise ValueError("dtype must have a size")
         if begin % item != 0:

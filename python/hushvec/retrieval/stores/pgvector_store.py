@@ -234,9 +234,7 @@ def _graph_settings(index: Any, given: dict[str, int | None]) -> dict[str, int]:
     chosen = {}
     for name, (default, least, most) in _GRAPH.items():
         value = given[name]
-        chosen[name] = validate.whole_number(name, default if value is None else value, at_least=least)
-        if chosen[name] > most:
-            raise ValueError(f"{name} must be <= {most}, got {chosen[name]}")
+        chosen[name] = validate.whole_number(name, default if value is None else value, at_least=least, at_most=most)
     if chosen["ef_construction"] < 2 * chosen["neighbors"]:
         raise ValueError(f"ef_construction must be >= twice the {chosen['neighbors']} neighbors, got {chosen['ef_construction']}")
     return chosen

@@ -161,9 +161,8 @@ class PublicInverter:
             raise TypeError(f"corpus must be a PublicCorpus, got {validate.kind(corpus)}")
         if not isinstance(separator, str):
             raise TypeError(f"separator must be a str, got {validate.kind(separator)}")
-        if validate.whole_number("parts", parts, at_least=1) > MOST_PARTS:
-            raise ValueError(f"parts must be at most {MOST_PARTS}, got {parts}")
-        self.corpus, self.parts, self.separator = corpus, parts, separator
+        self.corpus, self.separator = corpus, separator
+        self.parts = validate.whole_number("parts", parts, at_least=1, at_most=MOST_PARTS)
         self.delta = validate.delta(delta)
         self._spaces: dict[tuple[str, float], PublicProjection | None] = {}
         self._choices: dict[float, PublicChoice] = {}
