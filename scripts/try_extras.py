@@ -149,9 +149,9 @@ JOBS = {
     + f"import subprocess, sys; runs = {str(ROOT / 'tests/integrations/flower_processes.py')!r}\n"
     + "subprocess.run([sys.executable, runs, '.'], check=True)",
     "nvflare": examples("integrations.nvflare")
-    + f"import subprocess, sys; job = {str(ROOT / 'tests/integrations/nvflare_job/job.py')!r}\n"
+    + f"import os, subprocess, sys; job = {str(ROOT / 'tests/integrations/nvflare_job/job.py')!r}\n"
     + "for arguments in ([], ['logistic'], ['adapter']):\n"
-    + "    folder = '_'.join(['run', *arguments]); subprocess.run(['mkdir', folder], check=True)\n"
+    + "    folder = '_'.join(['run', *arguments]); os.mkdir(folder)\n"
     + "    subprocess.run([sys.executable, job, folder, *arguments], check=True)",
     "faiss": STORE.format(store="hnsw"),
     "lancedb": STORE.format(store="lancedb"),

@@ -9,7 +9,7 @@ NOT_HERE = {
     ("README.md", "add_lora("): "tests/training/test_fine_tuning_examples.py runs it and looks at the receipt",
     ("docs/federated.md", "def rows_of"): "it needs Flower; tests/integrations/flower_processes.py runs it",
     ("docs/federated.md", "rows_of(1000)"): "it needs Flower; tests/integrations/flower_processes.py runs it",
-    ("docs/federated.md", "import PrivateUpdates\n\nprivate = PrivateUpdates(\n"): "it needs Flower; tests/integrations/test_flower.py runs it",
+    ("docs/federated.md", "mods=[private]"): "it needs Flower; tests/integrations/test_flower.py runs it",
     ("docs/federated.md", "hushvec.integrations.nvflare"): "it needs NVFlare; tests/integrations/nvflare_job makes the same calls",
     ("docs/federated.md", "SecAggPlusWorkflow("): "it needs Flower; tests/secagg/test_flower_workflow.py runs the same calls",
     ("docs/inverters.md", '"jxm/gtr__nq__32"'): "it downloads checkpoints",

@@ -279,9 +279,8 @@ def test_a_reply_that_cannot_be_used_counts_as_none(fault):
 def test_sampled_messages():
     """40 nodes, probability 1/4, 300 rounds: each node's count is binomial, within 5.5 deviations (40 nodes, alpha = 2e-6)."""
     pytest.importorskip("dp_accounting")
-    strategy = PrivateStrategy(
-        FedAvg(**ALL), sampling_probability=0.25, generator=hv.Generator.unsafe_seeded(3), **{**SERVER, "noise_multiplier": 10.0, "rounds": 300}
-    )
+    terms = {**SERVER, "noise_multiplier": 10.0, "rounds": 300, "generator": hv.Generator.unsafe_seeded(3)}
+    strategy = PrivateStrategy(FedAvg(**ALL), sampling_probability=0.25, **terms)
     counts, grid = dict.fromkeys(Nodes(40).nodes, 0), Nodes(40)
     for _ in range(300):
         for one in asked_by(strategy, grid, {"a": np.zeros(1)}):
