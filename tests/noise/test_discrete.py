@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import hushvec as hv
 
@@ -55,7 +56,11 @@ def test_out_is_filled(draw):
         out = np.zeros((40, 50), dtype)
         assert draw((40, 50), 9.0, out=out, generator=seeded()) is out
         np.testing.assert_array_equal(out, draw((40, 50), 9.0, dtype=dtype, generator=seeded()))
-    assert draw(4, 1.0, dtype=np.dtype("int32")).dtype == np.int32
+        tensor = torch.zeros(40, 50, dtype=getattr(torch, np.dtype(dtype).name))
+        assert draw((40, 50), 9.0, out=tensor, generator=seeded()) is tensor
+        np.testing.assert_array_equal(out, tensor.numpy())
+    for dtype in (np.dtype("int32"), np.int32, "int32", torch.int32):
+        assert draw(4, 1.0, dtype=dtype).dtype == np.int32
 
 
 def test_calls_differ():
@@ -75,10 +80,15 @@ BAD = [
     ({"shape": 1.5}, TypeError, "shape must be a whole number, got float"),
     ({"dtype": "float32"}, TypeError, "dtype must be int64 or int32, got 'float32'"),
     ({"dtype": None}, TypeError, "dtype must be int64 or int32, got None"),
-    ({"out": [0, 0, 0, 0]}, TypeError, "out must be a numpy array, got list"),
-    ({"out": np.zeros(4)}, TypeError, "got <f8"),
-    ({"out": np.zeros(8, np.int64)[::2]}, TypeError, "out must be an aligned, C-contiguous array"),
-    ({"out": np.zeros(4, ">i8")}, TypeError, "in native byte order, got >i8"),
+    ({"out": [0, 0, 0, 0]}, TypeError, "out must be a numpy array, a torch tensor or a CuPy array, got list"),
+    ({"out": np.zeros(4)}, TypeError, "out must be whole numbers, got float64"),
+    ({"out": np.zeros(4, np.uint64)}, TypeError, "out must be int64 or int32, got uint64"),
+    ({"out": np.zeros(8, np.int64)[::2]}, TypeError, "out must be contiguous, aligned and in native byte order, got one that is not"),
+    ({"out": np.zeros(4, ">i8")}, TypeError, "out must be contiguous, aligned and in native byte order, got one that is not"),
+    ({"out": torch.zeros(4)}, TypeError, "out must be whole numbers, got float32"),
+    ({"out": torch.zeros(8, dtype=torch.int32)[::2]}, TypeError, "out must be contiguous"),
+    ({"out": torch.zeros(4, dtype=torch.int64, device="meta")}, ValueError, "out must be on the CPU or a CUDA device, got meta"),
+    ({"dtype": torch.float32}, TypeError, "dtype must be int64 or int32, got torch.float32"),
     ({"out": np.zeros(5, np.int64)}, ValueError, "out must have shape (4,), got (5,)"),
     ({"out": np.zeros(4, np.int64), "dtype": "int32"}, TypeError, "out must be int32, the dtype asked for, got int64"),
     ({"out": READ_ONLY}, ValueError, "out must be writable, got a read-only array"),

@@ -24,9 +24,11 @@ inline constexpr double largest_int32_scale(DiscreteLaw law) { return law == Dis
 
 inline constexpr std::size_t kMostDiscreteSamples = std::size_t{1} << 40;
 
-// Fills out with independent samples. Integer is std::int64_t or std::int32_t; the latter saturates at +-(2^31 - 1).
-// Throws std::invalid_argument unless scale is in [kSmallestDiscreteScale, kLargestDiscreteScale], for std::int32_t at most
+// Throws std::invalid_argument unless scale is in [kSmallestDiscreteScale, kLargestDiscreteScale], for integers of 4 bytes at most
 // largest_int32_scale(law), and count <= kMostDiscreteSamples.
+void check_discrete(DiscreteLaw law, double scale, std::size_t item_bytes, std::size_t count);
+
+// Fills out with independent samples, after check_discrete. Integer is std::int64_t or std::int32_t; the latter saturates at +-(2^31 - 1).
 template <class Integer>
 void fill_discrete(const KeyStream& stream, DiscreteLaw law, double scale, Integer* out, std::size_t count);
 

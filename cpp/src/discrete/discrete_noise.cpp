@@ -14,9 +14,9 @@
 #include "parallel/threads.hpp"
 
 namespace hushvec {
-namespace {
 
-void check(DiscreteLaw law, double scale, double largest, std::size_t count) {
+void check_discrete(DiscreteLaw law, double scale, std::size_t item_bytes, std::size_t count) {
+    const double largest = item_bytes == sizeof(std::int32_t) ? largest_int32_scale(law) : kLargestDiscreteScale;
     if (!(scale >= kSmallestDiscreteScale && scale <= largest)) {
         char text[96];
         std::snprintf(text, sizeof text, "%s must be in [2^-6, 2^%d]%s, got %.17g", law == DiscreteLaw::gaussian ? "sigma" : "scale",
@@ -26,8 +26,7 @@ void check(DiscreteLaw law, double scale, double largest, std::size_t count) {
     if (count > kMostDiscreteSamples) throw std::invalid_argument("a call must have at most 2^40 samples, got " + std::to_string(count));
 }
 
-// That of the last call on this thread is kept: it takes about 0.1 ms to make.
-const Staircase& staircase(DiscreteLaw law, double scale) {
+const Staircase& staircase_of(DiscreteLaw law, double scale) {
     struct Kept {
         DiscreteLaw law;
         double scale;
@@ -40,6 +39,8 @@ const Staircase& staircase(DiscreteLaw law, double scale) {
     }
     return kept->stairs;
 }
+
+namespace {
 
 template <class Integer>
 Integer narrowed(std::int64_t k) {
@@ -99,8 +100,8 @@ void fill_in_parallel(const KeyStream& stream, const Staircase& stairs, Integer*
 
 template <class Integer>
 void fill_discrete(const KeyStream& stream, DiscreteLaw law, double scale, Integer* out, std::size_t count) {
-    check(law, scale, sizeof(Integer) == sizeof(std::int32_t) ? largest_int32_scale(law) : kLargestDiscreteScale, count);
-    fill_in_parallel(stream, staircase(law, scale), out, count);
+    check_discrete(law, scale, sizeof(Integer), count);
+    fill_in_parallel(stream, staircase_of(law, scale), out, count);
 }
 
 template void fill_discrete<std::int64_t>(const KeyStream&, DiscreteLaw, double, std::int64_t*, std::size_t);

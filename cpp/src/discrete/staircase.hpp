@@ -32,11 +32,7 @@ struct Staircase {
         return std::int64_t{static_cast<std::int32_t>((step >> 1) ^ (0 - (step & 1)))} * (std::int64_t{1} << step_bits);
     }
 
-    // The integer of a cell, counted from that of 0; `low` has its lowest bits at the top.
-    HUSHVEC_INLINE std::int64_t integer_of(std::uint32_t cell, std::uint32_t low) const {
-        return std::int64_t{static_cast<std::int32_t>(cell)} * (std::int64_t{1} << low_bits) +
-               static_cast<std::int64_t>(std::uint64_t{low} >> (32 - low_bits));
-    }
+    std::int64_t integer_of(std::uint32_t cell, std::uint32_t low) const { return integer_of_cell(cell, low, low_bits); }
 
     // The last index whose bound is at most the word.
     std::uint32_t find(std::uint32_t word) const;
@@ -58,6 +54,9 @@ private:
     int open_shift_;
     std::vector<std::uint16_t> open_guide_;   // find() of first_open_, and of every word 2^open_shift_ further
 };
+
+// Of a scale in the range of discrete_noise.hpp. That of the last call on this thread is kept: it takes about 0.1 ms to make.
+const Staircase& staircase_of(DiscreteLaw law, double scale);
 
 // Sample `sample` of a call from its word and, where low_bits > 0, its low word, with further attempts where they are rejected. The tests
 // ask for fixed point at once.

@@ -31,6 +31,7 @@ struct Thread {
 
     static HUSHVEC_INLINE U32 add(U32 a, U32 b) { return a + b; }
     static HUSHVEC_INLINE U32 sub(U32 a, U32 b) { return a - b; }
+    static HUSHVEC_INLINE U32 bit_and(U32 a, U32 b) { return a & b; }
     static HUSHVEC_INLINE U32 bit_xor(U32 a, U32 b) { return a ^ b; }
     template <int Bits> static HUSHVEC_INLINE U32 rotate_left(U32 a) { return (a << Bits) | (a >> (32 - Bits)); }
     template <int Bits> static HUSHVEC_INLINE U32 shift_left(U32 a) { return a << Bits; }

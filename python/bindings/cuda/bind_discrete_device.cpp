@@ -71,11 +71,36 @@ void nearest_codes(py::handle x, py::handle codes, py::handle nearest, std::uint
                "launching the search for nearest codes");
 }
 
+// Waits: what a word does not decide is settled on the host.
+void fill_discrete(py::handle out, bool laplacian, double scale, py::handle source, py::handle workspace, std::uintptr_t cuda_stream) {
+    const DeviceIntegers described = device_integers(out, "out"), samples = device_integers_like(described, out, "out");
+    if (!samples.is_signed || samples.item_bytes < sizeof(std::int32_t)) throw py::type_error("out must be an array of int64 or int32, got " + samples.dtype);
+    const DiscreteLaw law = laplacian ? DiscreteLaw::laplacian : DiscreteLaw::gaussian;
+    check_discrete(law, scale, samples.item_bytes, samples.count);
+    void* memory = device_memory(workspace, "workspace", cuda::discrete_workspace_bytes(samples.count), samples.device);
+    const WipedSource drawn(source, samples.device);
+    const KeyStream& stream = drawn.host_stream();
+    const cuda::IntegersArgument argument = {samples.data, samples.item_bytes, samples.count};
+    if (samples.count == 0) return;
+    const py::gil_scoped_release unlocked;
+    const Launch launch(samples.device, cuda_stream, memory);
+    if (launch.capturing) throw std::runtime_error("discrete noise cannot be captured in a CUDA graph: the host settles what a word does not decide");
+    check_cuda(cuda::discrete_noise(stream, law, scale, argument, launch.workspace, launch.stream), "launching discrete noise");
+    const cuda::Report report = launch.wait_for_report();
+    if (report.open_samples > 0) {
+        check_cuda(cuda::settle_discrete(stream, law, scale, argument, report, launch.workspace, launch.stream), "settling discrete noise");
+    }
+    refuse_overflow(report);
+}
+
 }  // namespace
 
 void bind_discrete_device(py::module_& module) {
     module.def("copy_codes", &copy_codes, py::arg("codes"), py::arg("out"), py::arg("labels"), py::arg("workspace"), py::arg("stream"));
     module.def("randomized_response", &randomized_response, py::arg("codes"), py::arg("labels"), py::arg("law"), py::arg("source"),
+               py::arg("stream"));
+    module.def("discrete_workspace_bytes", &cuda::discrete_workspace_bytes, py::arg("count"));
+    module.def("fill_discrete", &fill_discrete, py::arg("out"), py::arg("laplacian"), py::arg("scale"), py::arg("source"), py::arg("workspace"),
                py::arg("stream"));
     module.def("nearest_codes", &nearest_codes, py::arg("x"), py::arg("codes"), py::arg("nearest"), py::arg("stream"));
 }

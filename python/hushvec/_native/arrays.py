@@ -245,14 +245,19 @@ def noise_target(shape: Any, dtype: Any, like: Any, out: Any) -> Any:
 
 
 def _dtype(dtype: Any) -> str:
+    if dtype_named(dtype) == "bfloat16":
+        raise TypeError("dtype must be float32, float64 or float16, got bfloat16 (like= or out= a torch tensor gives it)")
+    if dtype_named(dtype) not in NUMPY_DTYPES:
+        raise TypeError(f"dtype must be float32, float64 or float16, got {dtype!r}")
+    return dtype_named(dtype)
+
+
+def dtype_named(dtype: Any) -> str:
+    """The name of what a user gave as a dtype: a name, or an object of numpy or torch."""
     name = str(dtype).removeprefix("torch.")
     if not (isinstance(dtype, str) or name in TORCH_DTYPES):
         with contextlib.suppress(TypeError):
             name = np.dtype(dtype).name
-    if name == "bfloat16":
-        raise TypeError("dtype must be float32, float64 or float16, got bfloat16 (like= or out= a torch tensor gives it)")
-    if name not in NUMPY_DTYPES:
-        raise TypeError(f"dtype must be float32, float64 or float16, got {dtype!r}")
     return name
 
 

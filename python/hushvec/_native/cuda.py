@@ -8,6 +8,7 @@ with their own nonces. Kernels draw from ChaCha.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -77,6 +78,13 @@ def fill(out: Any, law: str, scale: float, source: Any) -> None:
     elif is_state:
         workspace = _scratch(cuda, out, cuda.fill_workspace_bytes())
     cuda.fill(out, law, scale, drawn, workspace, stream)
+
+
+def fill_discrete(out: Any, laplacian: bool, scale: float, source: _core.Generator) -> None:
+    """Waits: what a word does not decide is settled on the host."""
+    cuda = backend("out", out)
+    workspace = new_array(out, (cuda.discrete_workspace_bytes(math.prod(out.shape)),), dtype="uint8")
+    cuda.fill_discrete(out, laplacian, scale, source._reserve_for_device(), workspace, _current_stream(cuda, out))
 
 
 def clip(x: Any, clip_norm: float, out: Any) -> None:

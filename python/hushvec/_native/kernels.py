@@ -86,6 +86,14 @@ def fill(out: Any, law: str, scale: float, source: Any) -> None:
         _FILLS[law](out, scale, _on_host(source))
 
 
+def fill_discrete(out: Any, laplacian: bool, scale: float, source: _core.Generator) -> None:
+    """out = samples of discrete noise; contiguous int64 or int32."""
+    if on_cuda(out):
+        cuda.fill_discrete(out, laplacian, scale, source)
+    else:
+        _core.fill_discrete(out.numpy() if is_torch(out) else out, laplacian, scale, source)
+
+
 def joined(runs: Sequence[Any]) -> Any:
     """The elements of one-dimensional arrays of one kind and dtype, one after the other, in a new one."""
     if on_cuda(runs[0]):

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hushvec._native import _core
+from hushvec._native import _core, kernels
+from hushvec._native.arrays import dtype_name, dtype_named, is_contiguous, is_cupy, is_torch, require_form, require_integers
 from hushvec._native.kernels import require_generator
 from hushvec._util.validate import kind, number, whole_number
 
@@ -28,9 +29,9 @@ def discrete_gaussian(
     Args:
         shape: a length, or a tuple of lengths.
         sigma: parameter of the law, in [2^-6, 2^40]; for int32 at most 2^27. The standard deviation is at most sigma.
-        dtype: "int64" or "int32", of a new numpy array.
+        dtype: "int64" or "int32", of a new numpy array; numpy's and torch's names of them too.
         generator: key stream to draw from; the process-wide one, keyed by the operating system, if None.
-        out: a C-contiguous numpy array of int64 or int32 and of this shape, filled in place.
+        out: a contiguous numpy array, torch tensor (CPU, CUDA) or CuPy array of int64 or int32 and of this shape, filled in place.
 
     Returns:
         The filled array: `out` itself where it was given.
@@ -38,6 +39,7 @@ def discrete_gaussian(
     Raises:
         TypeError: another dtype; an `out` that is no such array.
         ValueError: sigma out of range; a shape that is not that of `out`; read-only `out`.
+        RuntimeError: no CUDA backend or driver for an array on CUDA; a capture of a CUDA graph.
 
     Guarantees:
         The law is exact for the double sigma, for as long as the key stream cannot be told from random bits: rejection below a
@@ -47,7 +49,8 @@ def discrete_gaussian(
 
     Edge cases:
         int32 saturates at +-(2^31 - 1), with a probability below 2^-120 a sample. What is not decided by 1408 bits is redrawn, with a
-        probability below 2^-1400. How long a call takes depends on its samples.
+        probability below 2^-1400. How long a call takes depends on its samples. On CUDA it waits, and the
+        host settles what a word does not decide at once, at most 59 samples in 1,000.
 
     Reference:
         Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy" (2020), definition 1; docs/format.md section 15,
@@ -104,29 +107,30 @@ def _draw(shape: Any, name: str, scale: Any, dtype: Any, generator: _core.Genera
     source = require_generator(generator)
     target = _target(shape, dtype, out)
     scale = number(name, scale)
-    largest = _LARGEST_FOR_INT32[name] if target.dtype == np.int32 else _LARGEST
+    largest = _LARGEST_FOR_INT32[name] if dtype_name(target) == "int32" else _LARGEST
     if not _SMALLEST <= scale <= largest:
         of = " for int32" if largest < _LARGEST else ""
         raise ValueError(f"{name} must be in [2^-6, 2^{int(np.log2(largest))}]{of}, got {scale!r}")
-    _core.fill_discrete(target, name == "scale", scale, source)
+    kernels.fill_discrete(target, name == "scale", scale, source)
     return target
 
 
-def _target(shape: Any, dtype: Any, out: Any) -> np.ndarray[Any, Any]:
+def _target(shape: Any, dtype: Any, out: Any) -> Any:
     lengths = tuple([whole_number("shape", one, at_least=0) for one in (shape if isinstance(shape, (tuple, list)) else (shape,))])
-    wanted = dtype if isinstance(dtype, str) else getattr(dtype, "name", getattr(dtype, "__name__", None))
+    wanted = dtype_named(dtype)
     if wanted not in _DTYPES:
         raise TypeError(f"dtype must be int64 or int32, got {dtype!r}")
     if out is None:
         return np.empty(lengths, wanted)
-    if type(out) is not np.ndarray:
-        raise TypeError(f"out must be a numpy array, got {kind(out)}")
-    if out.dtype.name not in _DTYPES or not out.dtype.isnative or not (out.flags.c_contiguous and out.flags.aligned):
-        raise TypeError(f"out must be an aligned, C-contiguous array of int64 or int32 in native byte order, got {out.dtype.str}")
-    if wanted not in (_DTYPES[0], out.dtype.name):
-        raise TypeError(f"out must be {wanted}, the dtype asked for, got {out.dtype.name}")
-    if out.shape != lengths:
-        raise ValueError(f"out must have shape {lengths}, got {out.shape}")
-    if not out.flags.writeable:
-        raise ValueError("out must be writable, got a read-only array")
+    if not (type(out) is np.ndarray or is_torch(out) or is_cupy(out)):
+        raise TypeError(f"out must be a numpy array, a torch tensor or a CuPy array, got {kind(out)}")
+    require_integers("out", out)
+    found = dtype_name(out)
+    if found not in _DTYPES:
+        raise TypeError(f"out must be int64 or int32, got {found}")
+    if wanted not in (_DTYPES[0], found):
+        raise TypeError(f"out must be {wanted}, the dtype asked for, got {found}")
+    require_form(out, lengths, found)
+    if not is_contiguous(out) or (isinstance(out, np.ndarray) and not (out.dtype.isnative and out.flags.aligned)):
+        raise TypeError("out must be contiguous, aligned and in native byte order, got one that is not")
     return out

@@ -85,6 +85,7 @@ CALLS = {
     "privatize, normalize and renormalize": (lambda: private(epsilon=8.0, normalize=True, renormalize=True), (4, 4, 2, 2)),
     "privatize, a budget": (lambda: private(epsilon=8.0, budget=Budget()), (3, 4, 2, 2)),
     "randomized_response": (lambda: lambda x: hv.randomized_response(label_codes(), range(10), 2.0), (2, 2, 1, 1)),
+    "discrete_gaussian": (lambda: lambda x: hv.discrete_gaussian(1000, 300.0, out=Array(np.zeros(1000, "int64"))), (2, 2, 4, 3)),
     "PublicCodebook.encode": (lambda: BOOK.encode, (2, 2, 1, 1)),
     "ClippedSum.add of 1 part": (lambda: adding(1), (3, 2, 1, 1)),
     "ClippedSum.add of 3 parts": (lambda: adding(3), (9, 2, 1, 1)),
@@ -171,6 +172,19 @@ def test_answers_have_the_bits_of_the_cpu(dtype):
     codes = (np.arange(1000) % 10).astype(dtype)
     ours = hv.randomized_response(Array(codes), range(10), 2.0, generator=seeded())
     same_bits(ours, hv.randomized_response(codes, range(10), 2.0, generator=seeded()))
+
+
+@pytest.mark.parametrize("draw", [hv.discrete_gaussian, hv.discrete_laplacian])
+@pytest.mark.parametrize("scale", [0.02, 3.0, 1e6, 2.0**39])
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_whole_numbers_are_those_of_the_cpu(dtype, scale, draw):
+    scale = min(scale, 2.0**24) if dtype == "int32" else scale
+    source = [seeded(), seeded()]
+    for shape in (0, 1, 257, (3, 5, 700)):   # nonces count alike
+        expected = draw(shape, scale, dtype=dtype, generator=source[0])
+        out = Array(np.ones_like(expected))
+        assert draw(shape, scale, out=out, generator=source[1]) is out
+        same_bits(out, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -32,6 +32,25 @@ def test_answers(shape, dtype, rounds):
         assert torch.equal(given.cpu(), codes)
 
 
+@pytest.mark.parametrize("draw", [hv.discrete_gaussian, hv.discrete_laplacian])
+@pytest.mark.parametrize("scale", [0.3, 300.0, 2.0**20])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64], ids=str)
+def test_whole_numbers(dtype, scale, draw):
+    expected, out = torch.empty(5, 601, dtype=dtype), torch.empty(5, 601, dtype=dtype, device="cuda")
+    draw((5, 601), scale, out=expected, generator=seeded())
+    assert draw((5, 601), scale, out=out, generator=seeded()) is out and torch.equal(out.cpu(), expected)
+
+
+def test_whole_numbers_in_a_capture():
+    out = torch.zeros(100, dtype=torch.int64, device="cuda")
+    hv.discrete_gaussian(100, 3.0, out=out)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out.add_(0)  # torch warns of an empty graph
+        with pytest.raises(RuntimeError, match="discrete noise cannot be captured in a CUDA graph"):
+            hv.discrete_gaussian(100, 3.0, out=out)
+
+
 @pytest.mark.parametrize("k", [2, 3, 1000, 2**24])
 @pytest.mark.parametrize("epsilon", [0.01, 2.0, 50.0])
 def test_answers_of_every_law(k, epsilon):

@@ -644,7 +644,31 @@ void codes() {
     nearest_codes_are_those_of_the_definition<Bfloat16>();
 }
 
+template <class Integer>
+void discrete_noise_equals_the_core() {
+    for (const DiscreteLaw law : {DiscreteLaw::gaussian, DiscreteLaw::laplacian}) {
+        for (const double scale : {0x1p-6, 3.0, 1e6}) {
+            for (const std::size_t count : {1, 255, 257, 70001}) {
+                const std::string what = std::to_string(count) + " whole numbers of scale " + std::to_string(scale);
+                std::vector<Integer> expected(count);
+                fill_discrete(test_stream(), law, scale, expected.data(), count);
+                DeviceArray<Integer> out(count);
+                DeviceArray<std::byte> workspace = zeros(cuda::discrete_workspace_bytes(count));
+                const cuda::IntegersArgument argument = {out.get(), sizeof(Integer), count};
+                must(cuda::discrete_noise(test_stream(), law, scale, argument, workspace.get(), nullptr), "discrete_noise");
+                const cuda::Report report = report_in(workspace);
+                check(report.overflow == 0 && report.open_samples <= 16 + count / 16, "few words are open, " + what);
+                if (report.open_samples > 0) must(cuda::settle_discrete(test_stream(), law, scale, argument, report, workspace.get(), nullptr), "settle_discrete");
+                check(out.to_host() == expected, what);
+                check(is_wiped(workspace, cuda::discrete_workspace_bytes(0), cuda::discrete_workspace_bytes(count)), "open ones are wiped, " + what);
+            }
+        }
+    }
+}
+
 void responses() {
+    discrete_noise_equals_the_core<std::int32_t>();
+    discrete_noise_equals_the_core<std::int64_t>();
     responses_equal_the_core<std::int8_t>();
     responses_equal_the_core<std::int16_t>();
     responses_equal_the_core<std::int32_t>();
