@@ -50,7 +50,7 @@ def test_moments_have_less_noise_beside_the_diagonal(dimension):
     totals = MomentTotals(dimension, 1.0)
     totals.add(np.random.default_rng(0).normal(size=(50, dimension)).astype(np.float32))
     given, diagonal = spending(1), []
-    sigma = given.moments("test", dimension, 1.0, 0.5).sigma
+    sigma = given.moments("test", dimension, 1.0, 0.5)
     for _ in range(10):
         noise = noisy_moments(given, totals, sigma) - totals.total() * totals.unit
         assert (noise == noise.T).all()
@@ -63,7 +63,7 @@ def test_moments_have_less_noise_beside_the_diagonal(dimension):
 def test_counts_with_little_noise():
     """n = 5,000 counts with a deviation of about 0.002; whole numbers are not rounded to the grid of a larger noise."""
     given = Spending(Terms(2e6, 1e-5, generator=hv.Generator.unsafe_seeded(3)), "test")
-    sigma = given.counts("test", 5000, None).count_sigma
+    sigma = given.counts("test", 5000, None)
     assert sigma < 0.002
     counts = np.arange(5000)
     assert is_normal(given.noisy_counts(counts, sigma) - counts, sigma)

@@ -128,7 +128,7 @@ def test_rounded_vectors_never_exceed_the_norm(monkeypatch):
     again = [one._rounded(np.full(64, 0.5), seeded(i)) for i in range(100)]
     assert max(int(whole @ whole) for whole in again) <= median
     monkeypatch.setattr(one, "square_norm", -1)
-    with pytest.raises(RuntimeError, match="^rounded vector must be within its norm bound, got 1000 that are not$"):
+    with pytest.raises(RuntimeError, match=r"^rounded vector must be within its norm bound, got 1000 that are not$"):
         one._rounded(np.full(64, 0.5), seeded(0))
 
 

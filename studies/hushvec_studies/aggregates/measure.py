@@ -178,9 +178,8 @@ def _ridge(cell: Cell, data: Labelled, generator: Any) -> NDArray[np.bool_]:
     moments, sums = MomentTotals(columns, 1.0), GroupTotals(classes, columns, 1.0)
     moments.add(turned)
     sums.add(turned, data.classes.astype(np.uint32))
-    of_moments = given.spending.moments("second moments", columns, 1.0, 0.1).sigma
+    of_moments = given.spending.moments("second moments", columns, 1.0, 0.1)
     of_sums = given.spending.sums("class sums", classes, columns, 1.0, None, counts=False).sigma
-    assert of_moments is not None and of_sums is not None
     values, vectors = np.linalg.eigh(noisy_moments(given.spending, moments, of_moments))
     penalty = of_moments * np.sqrt(columns) + 0.02 * max(count, 1.0) / columns
     noisy = given.spending.noisy(sums.sums(), sums.unit, of_sums)
