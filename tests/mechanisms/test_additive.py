@@ -161,7 +161,7 @@ def test_a_mechanism_cannot_be_changed():
 @pytest.mark.parametrize(
     "name, error, message",
     [
-        ("laplace", ValueError, f"mechanism must be one of {ADDITIVE}, 'privunit', got 'laplace'"),
+        ("laplace", ValueError, f"mechanism must be one of {ADDITIVE}, 'privunit', 'discrete_gaussian', 'discrete_laplacian', got 'laplace'"),
         (None, TypeError, "mechanism must be a str, got NoneType"),
     ],
 )

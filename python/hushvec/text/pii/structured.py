@@ -213,7 +213,7 @@ def _in_field(text: str, start: int, end: int, name: str | None, find: Find, del
 # With the folded lines that belong to it.
 _HEADER = re.compile(r"([!-9;-~]{1,76}):((?:[^\n]|\n[ \t](?=[^\n]*[^\s]))*)(?:\n|$)")
 _OF_PEOPLE = word_list("mail_headers_of_people")
-_ADDRESS = re.compile(r"[^\s<>,;:\"()@]{1,64}@[^\s<>,;:\"()@]{1,255}")
+_ADDRESS = re.compile(r"(?<![^\s<>,;:\"()@])[^\s<>,;:\"()@]+@[^\s<>,;:\"()@]+")   # whole, however long: no pseudonym is cut in two
 # 998 is the longest line of a message (RFC 5322). One recipient: up to the next comma or semicolon outside quotes and comments.
 _RECIPIENT = re.compile(r"(?:\"(?:[^\"\\]|\\.){0,998}\"|\([^()]{0,998}\)|[^,;\"(]|[\"(])+", re.DOTALL)
 _NAME = re.compile(r"\"((?:[^\"\\]|\\.){0,998})\"|\(([^()]{0,998})\)|([^<>\"()]+)", re.DOTALL)
