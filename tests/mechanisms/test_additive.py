@@ -23,6 +23,7 @@ from hushvec.mechanisms import (
 EPSILONS = [0.01, 1.0, 8.0, 100.0]
 SIZES = [1, 2, 3, 384, 1920]
 ADDITIVE = "'gaussian', 'laplacian', 'l2_laplace', 'empirical'"
+OTHERS = "'privunit', 'discrete_gaussian', 'discrete_laplacian'"
 
 
 def is_float32(value):
@@ -161,7 +162,7 @@ def test_a_mechanism_cannot_be_changed():
 @pytest.mark.parametrize(
     "name, error, message",
     [
-        ("laplace", ValueError, f"mechanism must be one of {ADDITIVE}, 'privunit', 'discrete_gaussian', 'discrete_laplacian', got 'laplace'"),
+        ("laplace", ValueError, f"mechanism must be one of {ADDITIVE}, {OTHERS}, got 'laplace'"),
         (None, TypeError, "mechanism must be a str, got NoneType"),
     ],
 )
