@@ -326,7 +326,13 @@ import signal, sys
 from hushvec.budget import PrivacyBudget
 from hushvec.errors import BudgetError
 
-signal.signal(signal.SIGALRM, signal.default_int_handler)
+def interrupt(number, frame):
+    while frame is not None and frame.f_code is not PrivacyBudget.consume.__code__:
+        frame = frame.f_back
+    if frame is not None:   # elsewhere it could land in the handler below
+        raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
 budget = PrivacyBudget(1e6, persist_key="k", store=sys.argv[1])
 accepted = interrupted = 0
 for number in range(200):

@@ -67,7 +67,7 @@ def drawn(law, scale, count=SAMPLES, seed=301):
     return DRAW[law](count, scale, generator=hv.Generator.unsafe_seeded(seed))
 
 
-@pytest.mark.parametrize("scale", (0.3, 0.7, 1.0, 4.0, 100.0, 300.1))
+@pytest.mark.parametrize("scale", (0.3, 0.7, 1.0, 2.5, 4.0, 32.0, 100.0, 300.1))
 @pytest.mark.parametrize("law", LAWS)
 def test_law(law, scale):
     assert p_value(law, scale, drawn(law, scale)) > ALPHA
