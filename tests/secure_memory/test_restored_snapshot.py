@@ -27,8 +27,9 @@ calls = dict(
     clipped=lambda: hv.clip_and_noise(zeros, 1.0, 1.0, generator=generator),
     labels=lambda: hv.randomized_response([0] * 64, range(1000), 1.0, generator=generator),
 )
+asked, byte = open(0, "rb", buffering=0), bytearray(1)
 os.write(1, b"ready\n")
-while os.read(0, 1):
+while asked.readinto(byte):   # into memory that is in one place, before and after: the kernel writes there when all is put back
     for name, call in calls.items():
         os.write(1, (name + " " + repr(np.asarray(call()).tolist()) + "\n").encode())
     os.write(1, b"end\n")
