@@ -13,7 +13,8 @@ from hushvec._native.arrays import require_form
 from hushvec._util.rounding import smallest
 from hushvec.mechanisms.base import VectorMechanism
 from hushvec.noise.calibration import laplace_scale
-from hushvec.noise.integers import LARGEST_SCALE, SMALLEST_SCALE, clip_and_add, whole_rows
+from hushvec.noise.discrete import LARGEST_SCALE, SMALLEST_SCALE
+from hushvec.noise.integers import clip_and_add, whole_rows
 
 if TYPE_CHECKING:
     from hushvec.accounting import DiscreteGaussianDP

@@ -11,9 +11,9 @@ from hushvec._native.arrays import dtype_name, dtype_named, is_contiguous, is_cu
 from hushvec._native.kernels import require_generator
 from hushvec._util.validate import kind, number, whole_number
 
-_SMALLEST, _LARGEST = 2.0**-6, 2.0**40
+SMALLEST_SCALE, LARGEST_SCALE = 2.0**-6, 2.0**40
 _LARGEST_FOR_INT32 = {"sigma": 2.0**27, "scale": 2.0**24}
-_DTYPES = ("int64", "int32")
+DTYPES = ("int64", "int32")
 
 
 def discrete_gaussian(
@@ -107,9 +107,9 @@ def _draw(shape: Any, name: str, scale: Any, dtype: Any, generator: _core.Genera
     source = require_generator(generator)
     target = _target(shape, dtype, out)
     scale = number(name, scale)
-    largest = _LARGEST_FOR_INT32[name] if dtype_name(target) == "int32" else _LARGEST
-    if not _SMALLEST <= scale <= largest:
-        of = " for int32" if largest < _LARGEST else ""
+    largest = _LARGEST_FOR_INT32[name] if dtype_name(target) == "int32" else LARGEST_SCALE
+    if not SMALLEST_SCALE <= scale <= largest:
+        of = " for int32" if largest < LARGEST_SCALE else ""
         raise ValueError(f"{name} must be in [2^-6, 2^{int(np.log2(largest))}]{of}, got {scale!r}")
     kernels.fill_discrete(target, name == "scale", scale, source)
     return target
@@ -118,7 +118,7 @@ def _draw(shape: Any, name: str, scale: Any, dtype: Any, generator: _core.Genera
 def _target(shape: Any, dtype: Any, out: Any) -> Any:
     lengths = tuple([whole_number("shape", one, at_least=0) for one in (shape if isinstance(shape, (tuple, list)) else (shape,))])
     wanted = dtype_named(dtype)
-    if wanted not in _DTYPES:
+    if wanted not in DTYPES:
         raise TypeError(f"dtype must be int64 or int32, got {dtype!r}")
     if out is None:
         return np.empty(lengths, wanted)
@@ -126,9 +126,9 @@ def _target(shape: Any, dtype: Any, out: Any) -> Any:
         raise TypeError(f"out must be a numpy array, a torch tensor or a CuPy array, got {kind(out)}")
     require_integers("out", out)
     found = dtype_name(out)
-    if found not in _DTYPES:
+    if found not in DTYPES:
         raise TypeError(f"out must be int64 or int32, got {found}")
-    if wanted not in (_DTYPES[0], found):
+    if wanted not in (DTYPES[0], found):
         raise TypeError(f"out must be {wanted}, the dtype asked for, got {found}")
     require_form(out, lengths, found)
     if not is_contiguous(out) or (isinstance(out, np.ndarray) and not (out.dtype.isnative and out.flags.aligned)):

@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.arrays import CheckedRows, as_matrix, rows_and_dimension
 from hushvec._util.validate import kind
-from hushvec.noise.discrete import discrete_gaussian, discrete_laplacian
-
-# What `discrete_gaussian` and `discrete_laplacian` take.
-SMALLEST_SCALE, LARGEST_SCALE = 2.0**-6, 2.0**40
-DTYPES = ("int64", "int32")
+from hushvec.noise.discrete import DTYPES, discrete_gaussian, discrete_laplacian
 
 _LAWS = {"discrete_gaussian": discrete_gaussian, "discrete_laplacian": discrete_laplacian}
 _BLOCK = 1 << 16  # elements that are clipped together

@@ -15,7 +15,7 @@ from hushvec.errors import ReceiptError
 from hushvec.mechanisms import INTEGER_MECHANISMS, MECHANISMS, DiscreteGaussian, PrivUnit, VectorMechanism, sensitivity
 from hushvec.mechanisms.int8 import SATURATION, gaussian_saturation, privunit_saturation
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
-from hushvec.noise.integers import DTYPES, LARGEST_SCALE, SMALLEST_SCALE
+from hushvec.noise.discrete import DTYPES, LARGEST_SCALE, SMALLEST_SCALE
 from hushvec.receipts import base
 from hushvec.receipts.base import (
     NOTE_FLOAT,

@@ -26,6 +26,7 @@ from hushvec.mechanisms import (
 )
 from hushvec.mechanisms.int8 import SATURATION
 from hushvec.noise import integers
+from hushvec.noise.discrete import DTYPES
 from hushvec.noise.fills import clip
 from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, key_fields, release_sheet, rows_per_person
 from hushvec.receipts.labels import MECHANISM as RANDOMIZED_RESPONSE
@@ -204,7 +205,7 @@ def plan_release(
         validate.choice("mechanism", mechanism, MECHANISMS | INTEGER_MECHANISMS)
         setting = {"dimension": dimension, "clip_norm": validate.clip_norm(clip_norm), "rows_per_person": rows_of_one}
         chosen = _by_name(mechanism, epsilon, delta, sigma, setting)
-    if chosen.integers != (dtype in integers.DTYPES):
+    if chosen.integers != (dtype in DTYPES):
         takes, other = ("int64 or int32", Gaussian) if chosen.integers else ("floats", DiscreteGaussian)
         raise TypeError(f"x must be {takes} for mechanism {chosen.name!r}, got {dtype}, which {other.name!r} takes")
     for name, unit in ("normalize", normalize), ("renormalize", renormalize):

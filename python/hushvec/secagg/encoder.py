@@ -152,15 +152,15 @@ class Encoder:
         max_wrap_probability: float = 1e-6,
         public_seed: int = 0,
     ) -> None:
-        self.dimension = _whole("dimension", dimension, 1, _MOST_DIMENSION)
+        self.dimension = validate.whole_number("dimension", dimension, at_least=1, at_most=_MOST_DIMENSION)
         self.clip_norm, self.delta = validate.clip_norm(clip_norm), validate.delta(delta)
-        self.bits = _whole("bits", bits, 3, MOST_BITS)
-        self.clients = _whole("clients", clients, 1, _MOST_CLIENTS)
+        self.bits = validate.whole_number("bits", bits, at_least=3, at_most=MOST_BITS)
+        self.clients = validate.whole_number("clients", clients, at_least=1, at_most=_MOST_CLIENTS)
         self.rounds = validate.whole_number("rounds", rounds, at_least=1)
-        self.dropouts = _whole("dropouts", dropouts, 0, self.clients - 1)
+        self.dropouts = validate.whole_number("dropouts", dropouts, at_least=0, at_most=self.clients - 1)
         self.adjacency = validate.choice("adjacency", adjacency, ADJACENCIES)
         target, wraps = validate.positive("epsilon", epsilon), validate.probability("max_wrap_probability", max_wrap_probability)
-        seed = _whole("public_seed", public_seed, 0, 2**64 - 1)
+        seed = validate.whole_number("public_seed", public_seed, at_least=0, at_most=2**64 - 1)
         validate.rounding_to_nearest()
         self.length = 1 << (self.dimension - 1).bit_length()
         self._times = 4 if self.adjacency == "replace-one" else 1
@@ -225,7 +225,7 @@ class Encoder:
 
         Beyond `dropouts` it is larger than what was asked for.
         """
-        shares = self.clients - _whole("missing", missing, 0, self.clients - 1)
+        shares = self.clients - validate.whole_number("missing", missing, at_least=0, at_most=self.clients - 1)
         count = self.rounds if rounds is None else validate.whole_number("rounds", rounds, at_least=1)
         return bounds.epsilon(self.delta, self._times * self.square_norm, self.sigma, shares, self.length, count)
 
@@ -274,7 +274,8 @@ class Encoder:
         Raises:
             TypeError, ValueError: what is no vector of whole numbers of the length of an encoding; too few clients.
         """
-        answered = _whole("clients", self.clients if clients is None else clients, self.clients - self.dropouts, self.clients)
+        answered = self.clients if clients is None else clients
+        answered = validate.whole_number("clients", answered, at_least=self.clients - self.dropouts, at_most=self.clients)
         sums = np.asarray(total)
         if sums.dtype.kind not in "iu":
             raise TypeError(f"total must be whole numbers, got {sums.dtype}")
@@ -326,10 +327,3 @@ class Encoder:
                 if int(whole @ whole) <= self.square_norm:
                     return whole
         raise RuntimeError("rounded vector must be within its norm bound, got 1000 that are not")
-
-
-def _whole(name: str, value: Any, least: int, most: int) -> int:
-    found = validate.whole_number(name, value, at_least=least)
-    if found > most:
-        raise ValueError(f"{name} must be <= {most}, got {found}")
-    return found
