@@ -9,6 +9,7 @@
 #include "array_argument.hpp"
 #include "bindings.hpp"
 #include "hushvec/unit_rows.hpp"
+#include "hushvec/wipe.hpp"
 #include "noise_source.hpp"
 
 namespace hushvec::python {
@@ -34,7 +35,7 @@ struct KeyedRows {
         source.places = places.data();
         source.cipher = cipher_named(cipher);
     }
-    ~KeyedRows() { explicit_bzero(source.key.data(), source.key.size()); }
+    ~KeyedRows() { wipe(source.key.data(), source.key.size()); }
     KeyedRows(const KeyedRows&) = delete;
     KeyedRows& operator=(const KeyedRows&) = delete;
 };

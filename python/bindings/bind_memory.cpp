@@ -1,5 +1,4 @@
 // Locked pages as a Python buffer: whatever looks at one (a numpy array, a torch tensor) keeps it.
-#include <malloc.h>
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
@@ -7,6 +6,7 @@
 
 #include "bindings.hpp"
 #include "hushvec/locked_memory.hpp"
+#include "os/os.hpp"
 
 namespace hushvec::python {
 
@@ -20,17 +20,6 @@ py::dict named(const PageRefusals& refusals) {
     all["leave_out_of_dumps"] = refusals.leave_out_of_dumps;
     all["wipe_on_fork"] = refusals.wipe_on_fork;
     return all;
-}
-
-// free() then fills what it frees with a byte. Whether there is such a setting: glibc has it, other C libraries do not.
-bool overwrite_freed_memory(bool on) {
-#ifdef M_PERTURB
-    constexpr int kFill = 0x55;
-    return mallopt(M_PERTURB, on ? kFill : 0) == 1;
-#else
-    static_cast<void>(on);
-    return false;
-#endif
 }
 
 py::dict report() {
@@ -62,7 +51,7 @@ void bind_memory(py::module_& module) {
             return py::buffer_info(self.data(), static_cast<py::ssize_t>(self.size()), false);
         });
     module.def("memory_report", &report);
-    module.def("overwrite_freed_memory", &overwrite_freed_memory, py::arg("on"));
+    module.def("overwrite_freed_memory", &os::overwrite_freed_memory, py::arg("on"));
 }
 
 }  // namespace hushvec::python

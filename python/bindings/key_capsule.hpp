@@ -5,12 +5,12 @@
 
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <stdexcept>
 
 #include "hushvec/key_slot.hpp"
 #include "hushvec/keystream.hpp"
+#include "hushvec/wipe.hpp"
 #include "hushvec/wiped_stream.hpp"
 
 namespace hushvec::python {
@@ -53,7 +53,7 @@ struct StateWords : std::array<std::uint64_t, kStateWords> {
         (*this)[4] = stream.nonce;
         (*this)[5] = static_cast<std::uint64_t>(rounds_of(stream.cipher));
     }
-    ~StateWords() { explicit_bzero(data(), sizeof(array)); }
+    ~StateWords() { wipe(data(), sizeof(array)); }
     StateWords(const StateWords&) = delete;
     StateWords& operator=(const StateWords&) = delete;
 };

@@ -12,6 +12,7 @@ SOURCES = ROOT / "cpp/src"
 
 # Lower numbers are included by higher ones, never the other way round; folders on one floor do not include each other.
 LAYERS = {
+    "os": 0,
     "lanes": 0,
     "memory": 1,
     "parallel": 1,
@@ -27,6 +28,9 @@ LAYERS = {
     "collect": 5,
     "tables": 6,    # what each instruction set puts into its table
 }
+# With an extension: every standard header has none. These are the processors' headers, the same on every system, and other libraries'.
+NO_SYSTEM = {"arm_neon.h", "cpuid.h", "immintrin.h", "wmmintrin.h", "xmmintrin.h", "cuda.h", "cuda_runtime_api.h"}
+NO_SYSTEM_PATHS = ("pybind11/",)
 # Defined in every object that catches exceptions: data without instructions.
 HARMLESS = {"DW.ref.__gxx_personality_v0"}
 SETS = {
@@ -69,6 +73,28 @@ def test_an_include_that_runs_upward_is_found(tmp_path):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text(text)
     assert list(upward(tmp_path, {"a": 0, "b": 1})) == ["a/one.hpp includes b"]
+
+
+def headers_of_a_system(*roots):
+    """Includes of what only some operating systems have, and conditions on the system, which stand for such includes."""
+    for path in sorted(path for root in roots for path in root.rglob("*.[hc]pp")):
+        text = path.read_text()
+        for header in re.findall(r"^#\s*include <([^>]+)>", text, re.MULTILINE):
+            if header.endswith(".h") and header not in NO_SYSTEM and not header.startswith(NO_SYSTEM_PATHS):
+                yield path, header
+        for system in re.findall(r"__linux__|__APPLE__|_WIN32|__unix__", text):
+            yield path, system
+
+
+def test_only_one_folder_knows_the_operating_system():
+    roots = [SOURCES, ROOT / "cpp/include", ROOT / "python/bindings"]
+    assert [found for found in headers_of_a_system(*roots) if found[0].parent != SOURCES / "os"] == []
+
+
+def test_a_header_of_a_system_is_found(tmp_path):
+    text = "#include <vector>\n#include <immintrin.h>\n#include <pybind11/stl.h>\n#if defined(_WIN32)\n#include <sys/mman.h>\n#endif\n"
+    (tmp_path / "a.cpp").write_text(text)
+    assert [what for _, what in headers_of_a_system(tmp_path)] == ["sys/mman.h", "_WIN32"]
 
 
 def weak_symbols(file):

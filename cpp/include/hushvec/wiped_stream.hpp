@@ -1,11 +1,11 @@
 // A copy of a key stream that is wiped where it lies when its scope ends, with the stack frames of what worked with it.
 #pragma once
 
-#include <cstring>
 
 #include "hushvec/key_slot.hpp"
 #include "hushvec/keystream.hpp"
 #include "hushvec/stack_frames.hpp"
+#include "hushvec/wipe.hpp"
 
 namespace hushvec {
 
@@ -19,7 +19,7 @@ struct WipedKey : KeyStream {
         nonce = first_nonce;
         cipher = drawn_from;
     }
-    ~WipedKey() { explicit_bzero(static_cast<KeyStream*>(this), sizeof(KeyStream)); }
+    ~WipedKey() { wipe(static_cast<KeyStream*>(this), sizeof(KeyStream)); }
     WipedKey(const WipedKey&) = delete;
     WipedKey& operator=(const WipedKey&) = delete;
 };

@@ -18,6 +18,7 @@
 #include "clip/run_kernel.hpp"
 #include "hushvec/key_slot.hpp"
 #include "hushvec/stack_frames.hpp"
+#include "hushvec/wipe.hpp"
 #include "parallel/threads.hpp"
 #include "rng/aes_stream.hpp"
 #include "rng/blake2b.hpp"
@@ -60,7 +61,7 @@ class RowStreams {
 public:
     RowStreams(const Blake2bKey& key, const RowKeySource& source) : key_(key), source_(source) {}
     ~RowStreams() {
-        explicit_bzero(keys_, sizeof keys_);
+        wipe(keys_, sizeof keys_);
         wipe_stack_below();
     }
     RowStreams(const RowStreams&) = delete;

@@ -5,11 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
 #include "clip/clipped_sum_kernels.hpp"
+#include "os/os.hpp"
 
 namespace hushvec {
 
@@ -40,7 +40,7 @@ public:
 
 private:
     struct Free {
-        void operator()(void* memory) const { std::free(memory); }
+        void operator()(void* memory) const { os::free_aligned(memory); }
     };
     template <class Element>
     using Memory = std::unique_ptr<Element[], Free>;

@@ -3,18 +3,21 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #elif defined(__aarch64__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
+#include "os/os.hpp"
 #endif
 
 namespace hushvec {
 
+// Not __builtin_cpu_supports: Clang 14 has no name for F16C, and zig links without the library that it reads.
 #if defined(__x86_64__)
 namespace {
 
 struct Registers {
     unsigned a = 0, b = 0, c = 0, d = 0;
 };
+
+constexpr unsigned kSavesYmm = 0x06, kSavesZmm = 0xE6;   // XCR0: the state that the system keeps for each thread
+constexpr unsigned kVaes = 1u << 9;                      // leaf 7, register C
 
 // Zeros for a leaf that the processor does not have.
 Registers cpuid(unsigned leaf) {
@@ -23,21 +26,27 @@ Registers cpuid(unsigned leaf) {
     return r;
 }
 
+bool system_saves(unsigned state) {
+    if ((cpuid(1).c & bit_OSXSAVE) == 0) return false;
+    unsigned low = 0, high = 0;
+    asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (low & state) == state;
+}
+
+constexpr bool has_all(unsigned value, unsigned bits) { return (value & bits) == bits; }
+
 }  // namespace
 
-// Of these, __builtin_cpu_supports knows only some under every compiler: Clang 14 has no name for F16C.
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && (cpuid(1).c & bit_F16C) != 0; }
+bool has_avx2() {
+    return has_all(cpuid(1).c, bit_AVX | bit_FMA | bit_F16C) && has_all(cpuid(7).b, bit_AVX2) && system_saves(kSavesYmm);
+}
 bool has_avx512() {
-    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    return has_avx2() && has_all(cpuid(7).b, bit_AVX512F | bit_AVX512CD | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL) && system_saves(kSavesZmm);
 }
-bool has_aes_ni() { return (cpuid(1).c & bit_AES) != 0; }
-bool has_vaes() {
-    constexpr unsigned kVaes = 1u << 9;   // leaf 7, register C
-    return has_avx2() && has_aes_ni() && (cpuid(7).c & kVaes) != 0;
-}
+bool has_aes_ni() { return has_all(cpuid(1).c, bit_AES); }
+bool has_vaes() { return has_avx2() && has_aes_ni() && has_all(cpuid(7).c, kVaes); }
 #elif defined(__aarch64__)
-bool has_neon_aes() { return (getauxval(AT_HWCAP) & HWCAP_AES) != 0; }
+bool has_neon_aes() { return os::has_arm_aes(); }
 #endif
 
 }  // namespace hushvec

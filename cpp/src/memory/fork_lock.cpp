@@ -1,10 +1,9 @@
 #include "memory/fork_lock.hpp"
 
-#include <pthread.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <stdexcept>
+
+#include "os/os.hpp"
 
 namespace hushvec {
 namespace {
@@ -23,7 +22,7 @@ std::mutex& fork_lock() {
 void set_child_action(void (*action)()) { child_action.store(action); }
 
 void register_fork_handlers() {
-    static const int failed = pthread_atfork(
+    static const bool registered = os::at_fork(
         [] { fork_lock().lock(); },
         [] { fork_lock().unlock(); },
         [] {
@@ -31,11 +30,11 @@ void register_fork_handlers() {
             if (void (*const action)() = child_action.load()) action();
             fork_lock().unlock();
         });
-    if (failed != 0) throw std::runtime_error("pthread_atfork failed: a forked child could repeat the key stream");
+    if (!registered) throw std::runtime_error("pthread_atfork failed: a forked child could repeat the key stream");
 }
 
 std::uint64_t process_identity() {
-    return (std::uint64_t{fork_count.load(std::memory_order_relaxed)} << 32) | static_cast<std::uint32_t>(getpid());
+    return (std::uint64_t{fork_count.load(std::memory_order_relaxed)} << 32) | os::process_id();
 }
 
 }  // namespace hushvec

@@ -1,17 +1,14 @@
 #include "memory/live_pages.hpp"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <stdexcept>
 #include <vector>
 
+#include "hushvec/wipe.hpp"
 #include "memory/fork_lock.hpp"
+#include "os/os.hpp"
 
 namespace hushvec {
 namespace {
@@ -20,14 +17,6 @@ namespace {
 std::vector<LockedPages*>& live() {
     static auto& pages = *new std::vector<LockedPages*>;
     return pages;
-}
-
-// Locks are not inherited. Pages are locked as they are touched: a child that only calls exec() pays for none.
-int lock_in_child(void* data, std::size_t size) {
-#ifdef MLOCK_ONFAULT
-    if (mlock2(data, size, MLOCK_ONFAULT) == 0) return 0;   // no such call before Linux 4.4, and in emulators
-#endif
-    return mlock(data, size) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -62,13 +51,18 @@ MemoryReport LivePages::report() {
 
 void LivePages::wipe_all() {
     const std::lock_guard<std::mutex> lock(fork_lock());
-    for (LockedPages* pages : live()) explicit_bzero(pages->data_, pages->mapped_);
+    for (LockedPages* pages : live()) wipe(pages->data_, pages->mapped_);
 }
 
+// Locks are not inherited. A child that only calls exec() touches no page, and locks none.
 void LivePages::after_fork() {
     for (LockedPages* pages : live()) {
-        if (pages->refusals_.wipe_on_fork != 0) explicit_bzero(pages->data_, pages->mapped_);
-        if (pages->refusals_.lock == 0) pages->refusals_.lock = lock_in_child(pages->data_, pages->mapped_);
+        if (pages->refusals_.wipe_on_fork == 0) {
+            os::take_over_withheld(pages->data_, pages->mapped_);
+        } else {
+            wipe(pages->data_, pages->mapped_);
+        }
+        if (pages->refusals_.lock == 0) pages->refusals_.lock = os::lock_as_touched(pages->data_, pages->mapped_);
     }
 }
 

@@ -1,8 +1,8 @@
 #include "memory/slot_pool.hpp"
 
-#include <cstring>
 #include <mutex>
 
+#include "hushvec/wipe.hpp"
 #include "memory/fork_lock.hpp"
 
 namespace hushvec {
@@ -39,7 +39,7 @@ std::uint8_t* SlotPool::take() {
 }
 
 void SlotPool::give_back(std::uint8_t* slot) {
-    explicit_bzero(slot, slot_bytes_);
+    wipe(slot, slot_bytes_);
     const std::lock_guard<std::mutex> lock(fork_lock());
     free_.push_back(slot);
     in_use_ -= 1;

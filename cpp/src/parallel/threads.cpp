@@ -1,10 +1,5 @@
 #include "parallel/threads.hpp"
 
-#if defined(__linux__)
-#include <pthread.h>
-#include <sched.h>
-#endif
-
 #include <atomic>
 #include <cstdlib>
 #include <stdexcept>
@@ -44,16 +39,6 @@ void set_num_threads(std::size_t count) { requested() = count; }
 std::size_t num_threads() {
     const std::size_t count = requested();
     return count != 0 ? count : all_cores();
-}
-
-void move_away([[maybe_unused]] std::thread& thread) {
-#if defined(__linux__)
-    cpu_set_t allowed;
-    const int here = sched_getcpu();
-    if (here < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
-    CPU_CLR(static_cast<std::size_t>(here), &allowed);
-    pthread_setaffinity_np(thread.native_handle(), sizeof allowed, &allowed);
-#endif
 }
 
 }  // namespace hushvec

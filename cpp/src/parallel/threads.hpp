@@ -13,6 +13,7 @@
 #include "hushvec/float_modes.hpp"
 #include "hushvec/stack_frames.hpp"
 #include "hushvec/threads.hpp"
+#include "os/os.hpp"
 
 namespace hushvec {
 
@@ -29,11 +30,6 @@ inline std::size_t useful_threads(std::size_t count, std::size_t samples_each) {
 constexpr std::size_t range_begin(std::size_t part, std::size_t parts, std::size_t count) {
     return count / parts * part + std::min(part, count % parts);
 }
-
-// Off the processor that this thread runs on. A new thread begins on its creator's, and may wait there for milliseconds while others are
-// idle. The thread must not have ended: the C library would move the caller in its place. Where the system has no such call, nothing
-// happens.
-void move_away(std::thread& thread);
 
 inline constexpr std::size_t kRangesPerThread = 8;
 inline constexpr std::size_t kOneRange = 1;   // for work that costs more in pieces
@@ -89,10 +85,10 @@ void parallel_ranges(std::size_t count, std::size_t samples_each, MakeWorker mak
         crew->leave();
     };
     try {
-        const auto hold = crew->hold();   // so that no helper has ended before it is moved
+        const auto hold = crew->hold();   // so that no helper has ended before it is moved: the C library would move this thread instead
         for (std::size_t helper = 1; helper < threads; ++helper) {
             std::thread thread(help);
-            move_away(thread);
+            os::move_away(thread);   // it would begin on this one's processor, and may wait there for milliseconds while others are idle
             thread.detach();
         }
     } catch (const std::system_error&) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "dispatch/aes_dispatch.hpp"
+#include "hushvec/wipe.hpp"
 #include "hushvec/wiped_stream.hpp"
 
 namespace hushvec {
@@ -36,8 +37,8 @@ void derive(const AesKey* keys, std::size_t count, std::uint64_t nonce, std::uin
         for (std::size_t i = 0; i < kBlocks; ++i) std::memcpy(derived[k] + 2 * i, blocks[i].words, 2 * sizeof derived[k][0]);
     }
     aes.expand_keys(derived, count, round_keys);
-    explicit_bzero(blocks, sizeof blocks);
-    explicit_bzero(derived, sizeof derived);
+    wipe(blocks, sizeof blocks);
+    wipe(derived, sizeof derived);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "hushvec/wipe.hpp"
 #include "rng/blake2b_rounds.hpp"
 
 namespace hushvec {
@@ -18,9 +19,9 @@ Blake2bKey::Blake2bKey(std::span<const std::uint8_t, kBlake2bKeyBytes> key) {
     std::uint64_t m[16] = {};
     std::memcpy(m, key.data(), key.size());
     blake2b::compress(state, m, blake2b::kBlockBytes, false);
-    explicit_bzero(m, sizeof m);
+    wipe(m, sizeof m);
 }
 
-Blake2bKey::~Blake2bKey() { explicit_bzero(state, sizeof state); }
+Blake2bKey::~Blake2bKey() { wipe(state, sizeof state); }
 
 }  // namespace hushvec

@@ -1,8 +1,8 @@
 // ChaCha, one block at a time, in the words of RFC 8439 section 2.
 #include <bit>
-#include <cstring>
 
 #include "hushvec/keystream.hpp"
+#include "hushvec/wipe.hpp"
 
 namespace hushvec {
 namespace {
@@ -44,7 +44,7 @@ Block chacha_block(const KeyStream& stream, std::uint64_t counter) {
         quarter_round(state, 3, 4, 9, 14);
     }
     for (std::size_t word = 0; word < kBlockWords; ++word) state[word] += initial[word];
-    explicit_bzero(initial.data(), sizeof initial);   // it has the key in it
+    wipe(initial.data(), sizeof initial);   // it has the key in it
     return state;
 }
 

@@ -1,32 +1,14 @@
 #include "hushvec/generator.hpp"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <stdexcept>
-#include <string>
 
 #include "hushvec/dispatch.hpp"
 #include "memory/fork_lock.hpp"
+#include "os/os.hpp"
 
 namespace hushvec {
 namespace {
-
-// Straight to where the key stays: no copy on the stack. The kernel is asked by name: a C library's getrandom() may keep a state
-// of its own in memory, and a snapshot of the process would put that back together with everything else.
-void fill_from_os(void* memory, std::size_t size) {
-    auto* bytes = static_cast<std::uint8_t*>(memory);
-    std::size_t filled = 0;
-    while (filled < size) {
-        const long got = syscall(SYS_getrandom, bytes + filled, size - filled, 0u);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) throw std::runtime_error(std::string("the operating system gave no random key: ") + std::strerror(errno));
-        filled += static_cast<std::size_t>(got);
-    }
-}
 
 void load_key(KeyStream& stream, const Generator::Key& key) {
     for (std::size_t word = 0; word < 8; ++word) {
@@ -55,7 +37,7 @@ Generator::Generator(const Key& seed_key, Cipher cipher, KeyLimits limits)
 }
 
 void Generator::draw_key() {
-    fill_from_os(slot_->stream.key, sizeof slot_->stream.key);
+    os::fill_with_random_bytes(slot_->stream.key, sizeof slot_->stream.key);
     slot_->stream.nonce = 0;
     slot_->stream.segment_bits = limits_.aes_segment_bits;
     slot_->owner = process_identity();
@@ -78,7 +60,7 @@ Cipher Generator::device_cipher() const {
 
 WipedKey Generator::next_key(Cipher cipher, std::uint64_t nonces) {
     WipedKey fresh;   // stays zero with a seed, whose streams can be repeated
-    if (source_ == KeySource::os) fill_from_os(fresh.key, sizeof fresh.key);
+    if (source_ == KeySource::os) os::fill_with_random_bytes(fresh.key, sizeof fresh.key);
     const std::lock_guard<std::mutex> lock(fork_lock());
     follow_fork();
     KeyStream& next = slot_->stream;

@@ -7,7 +7,6 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <stdexcept>
 
@@ -15,6 +14,7 @@
 #include "device.hpp"
 #include "device_array.hpp"
 #include "hushvec/stack_frames.hpp"
+#include "hushvec/wipe.hpp"
 #include "hushvec_cuda/source.hpp"
 
 namespace hushvec::python {
@@ -36,7 +36,7 @@ struct WipedSource : cuda::NoiseSource {
         stream = reserved;
     }
     ~WipedSource() {
-        explicit_bzero(&stream, sizeof stream);
+        wipe(&stream, sizeof stream);
         wipe_stack_below();
     }
     WipedSource(const WipedSource&) = delete;

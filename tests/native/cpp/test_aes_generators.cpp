@@ -1,7 +1,4 @@
 // Generators of AES-256: how far a key goes, what a device is refused, and that no two calls share round keys.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -9,6 +6,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "host.hpp"
 #include "hushvec/dispatch.hpp"
 #include "hushvec/generator.hpp"
 #include "hushvec/wiped_stream.hpp"
@@ -113,16 +111,12 @@ void threads_share_no_nonce() {
 void children_continue_no_seed() {
     Generator generator(Cipher::aes256), seeded(Generator::Key{1}, Cipher::aes256);
     for (int call = 0; call < 5; ++call) generator.reserve();
-    const pid_t child = fork();
-    if (child == 0) {
-        const bool anew = generator.reserve().nonce == 0;
-        const bool refused = error_of<std::runtime_error>([&] { seeded.reserve(); }) ==
-                             "this seeded generator belongs to the parent process, which has the same stream: make one in each process";
-        _exit(anew && refused ? 0 : 1);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a child draws a key of its own, and continues no seed");
+    const int agrees = test::in_child([&] {
+        return generator.reserve().nonce == 0 &&
+               error_of<std::runtime_error>([&] { seeded.reserve(); }) ==
+                   "this seeded generator belongs to the parent process, which has the same stream: make one in each process";
+    });
+    check(agrees == 0, "a child draws a key of its own, and continues no seed");
 }
 
 }  // namespace
@@ -132,6 +126,10 @@ int main() {
     calls_of_devices_do_not_lift_the_limit();
     devices_have_chacha_alone();
     threads_share_no_nonce();
-    children_continue_no_seed();
+    if (test::kForks) {
+        children_continue_no_seed();
+    } else {
+        test::skip_without_fork("generators of children");
+    }
     return test::summary();
 }

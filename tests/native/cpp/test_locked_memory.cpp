@@ -1,7 +1,4 @@
 // Locked pages and the keys in them: zeros when they should be, and no second copy of a key after a call.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <array>
 #include <csignal>
 #include <cstddef>
@@ -19,15 +16,16 @@
 #include "hushvec/generator.hpp"
 #include "hushvec/key_slot.hpp"
 #include "hushvec/locked_memory.hpp"
+#include "hushvec/wipe.hpp"
 #include "memory_scan.hpp"
 #include "noise_of_laws.hpp"
+#include "os/os.hpp"
 
 namespace {
 
 using namespace hushvec;
 using test::check;
 using test::in_child;
-using test::kInstrumented;
 using test::kLaws;
 using test::make_noise;
 using test::times_in_memory;
@@ -71,11 +69,17 @@ void pages_hold_and_forget() {
     }
 }
 
+#if defined(__APPLE__)
+constexpr int kStopped = 128 + SIGBUS;
+#else
+constexpr int kStopped = 128 + SIGSEGV;
+#endif
+
 void nobody_touches_the_neighbours() {
     const LockedPages pages(4096);
     volatile std::uint8_t* data = pages.data();
-    check(in_child([&] { data[-1] = 1; return true; }) == 128 + SIGSEGV, "a write before the pages is stopped");
-    check(in_child([&] { data[pages.mapped()] = 1; return true; }) == 128 + SIGSEGV, "a write behind the pages is stopped");
+    check(in_child([&] { data[-1] = 1; return true; }) == kStopped, "a write before the pages is stopped");
+    check(in_child([&] { data[pages.mapped()] = 1; return true; }) == kStopped, "a write behind the pages is stopped");
     check(in_child([&] { data[0] = 1; data[pages.mapped() - 1] = 1; return true; }) == 0, "writes to the pages are not");
 }
 
@@ -91,22 +95,20 @@ void a_secret_is_found_while_it_is_there() {
 
 // Whether the system keeps what it promises: qemu-user takes the advice and leaves the page as it is.
 bool kernel_wipes_on_fork() {
-#ifdef MADV_WIPEONFORK
-    const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    auto* page = static_cast<std::uint8_t*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    const bool granted = madvise(page, size, MADV_WIPEONFORK) == 0;
+    std::uint8_t* page = os::map_between_guards(os::page_size());
+    const bool granted = os::withhold_from_children(page, os::page_size()) == 0;
     page[0] = 1;
-    const bool wiped = in_child([&] { return page[0] == 0; }) == 0;
-    munmap(page, size);
+    const bool wiped = in_child([&] {
+                           if (granted) os::take_over_withheld(page, os::page_size());
+                           return page[0] == 0;
+                       }) == 0;
+    os::unmap_with_guards(page, os::page_size());
     return granted && wiped;
-#else
-    return false;
-#endif
 }
 
 void children_find_zeros() {
     const bool kernel_wipes = kernel_wipes_on_fork();
-    if (!kernel_wipes) std::printf("skipped: wiping by the kernel, as this system does not do it (MADV_WIPEONFORK); a handler does\n");
+    if (!kernel_wipes) std::printf("skipped: wiping by the kernel, as this system does not do it; a handler does\n");
     for (const bool by_the_kernel : {true, false}) {
         LockedPages pages(4096, {.wipe_on_fork = by_the_kernel});
         check((pages.refusals().wipe_on_fork == 0) == (by_the_kernel && kernel_wipes), "refusals are recorded");
@@ -122,7 +124,7 @@ void children_find_zeros() {
 
 // Handlers run in the opposite order: this one, registered before the first pages of the child, runs after theirs.
 LockedPages* at_exit_pages = nullptr;
-void the_exit_handler_has_run() { _exit(all_zero(*at_exit_pages) ? 0 : 1); }
+void the_exit_handler_has_run() { test::leave(all_zero(*at_exit_pages) ? 0 : 1); }
 
 // Must run before anything else makes pages.
 void pages_are_wiped_at_exit() {
@@ -142,12 +144,12 @@ void a_held_key_lies_in_one_place() {
     const Turned key = plant(seed.data(), 5);
     {
         Generator generator(seed, Cipher::chacha20);
-        explicit_bzero(seed.data(), seed.size());
+        wipe(seed.data(), seed.size());
         check(test::turned<kSecretBytes>(generator.reserve().key) == key, "a call's key is the seed's");
         check(times_in_memory(key) == 1, "a key lies in its slot and nowhere else, after a call was given a copy");
         for (const Law law : kLaws) make_noise(generator.reserve(), law, DType::float32);
         check(times_in_memory(key) == 1, "a key lies in its slot and nowhere else, after it made noise");
-        check(in_child([&] { return times_in_memory(key) == 0; }) == 0, "a child has no key of its parent");
+        if (test::kForks) check(in_child([&] { return times_in_memory(key) == 0; }) == 0, "a child has no key of its parent");
     }
     check(times_in_memory(key) == 0, "a key is gone with its generator");
 }
@@ -212,12 +214,16 @@ void slots_are_shared_and_wiped() {
 }  // namespace
 
 int main() {
-    pages_are_wiped_at_exit();
+    if (test::kForks) {
+        pages_are_wiped_at_exit();
+        nobody_touches_the_neighbours();
+        children_find_zeros();
+    } else {
+        test::skip_without_fork("guard pages, pages of children and at exit");
+    }
     pages_hold_and_forget();
-    nobody_touches_the_neighbours();
-    children_find_zeros();
     slots_are_shared_and_wiped();
-    if (!kInstrumented) {
+    if (test::kScans) {
         a_secret_is_found_while_it_is_there();
         a_held_key_lies_in_one_place();
         a_calls_key_goes_with_the_call();
