@@ -6,7 +6,7 @@
     python scripts/build_packages.py dist --zig --machine aarch64     the wheel for 64-bit ARM, cross-compiled
     python scripts/build_packages.py dist --cuda 13     the wheel of the CUDA backend alone, by nvcc 13
 
-Needs the packages of the extra `release`. The time stamps are that of the last commit, and packaging/build-constraints.txt names the
+Needs the packages of the group `release`. The time stamps are that of the last commit, and packaging/build-constraints.txt names the
 tools: whoever builds the same commit with the same compiler gets the same bytes (scripts/check_reproducible.py).
 """
 

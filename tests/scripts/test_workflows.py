@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: pip install 'hushvec[docs]'")
+yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: pip install --group docs")
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = {path.name: yaml.safe_load(path.read_text()) for path in sorted((ROOT / ".github/workflows").glob("*.yml"))}
