@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what hushvec and the dependency groups or extras named require, and what the tests of studies/ need, one requirement per line.
+"""Prints what hushvec and the dependency groups or extras named require, and what the tests of studies need, one requirement per line.
 
     python scripts/requirements.py text test > requirements.txt
     python scripts/requirements.py --no-studies text > requirements.txt    what hushvec[text] requires and no more

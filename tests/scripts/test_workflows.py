@@ -1,4 +1,4 @@
-"""The workflows of CI: they can be read, they pin what they use, and what they run is here."""
+"""The workflows of CI: they can be read, they pin what they use, they may do little, and what they run is here."""
 
 import re
 from pathlib import Path
@@ -15,15 +15,13 @@ def steps(workflow):
     return [step for job in workflow["jobs"].values() for step in job.get("steps", [])]
 
 
-def test_each_action_has_one_version_everywhere():
+def test_each_action_is_one_commit_everywhere_and_a_comment_names_its_version():
     versions = {}
-    for workflow in WORKFLOWS.values():
-        for step in steps(workflow):
-            if "uses" in step:
-                action, _, version = step["uses"].partition("@")
-                assert re.fullmatch(r"(release/)?v\d+(\.\d+)*", version), step["uses"]
-                versions.setdefault(action, set()).add(version)
-    assert {action: found for action, found in versions.items() if len(found) > 1} == {}
+    for path in (ROOT / ".github/workflows").glob("*.yml"):
+        for action, version in re.findall(r"uses: ([\w.-]+/[^@\s]+)@?(.*)", path.read_text()):
+            assert re.fullmatch(r"[0-9a-f]{40} # v\d+\.\d+\.\d+", version), f"{path.name}: {action}@{version}"
+            versions.setdefault(action, set()).add(version)
+    assert len(versions) > 5 and {action: found for action, found in versions.items() if len(found) > 1} == {}
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
@@ -35,10 +33,21 @@ def test_what_a_workflow_runs_exists(name):
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_a_workflow_may_read_and_no_more_but_for_jobs_that_publish(name):
-    assert WORKFLOWS[name]["permissions"] == {"contents": "read"}
-    writing = {job for job, settings in WORKFLOWS[name]["jobs"].items() if "permissions" in settings}
-    assert writing <= {"publish"}
+def test_a_job_may_read_and_no_more_but_for_those_that_publish(name):
+    assert WORKFLOWS[name]["permissions"] == {}
+    jobs = WORKFLOWS[name]["jobs"]
+    assert {job for job, settings in jobs.items() if "write" in settings["permissions"].values()} <= {"publish", "scorecard"}
+
+
+def test_no_checkout_leaves_its_password_in_the_folder():
+    checkouts = [step for workflow in WORKFLOWS.values() for step in steps(workflow) if "actions/checkout@" in step.get("uses", "")]
+    assert checkouts and all(step["with"]["persist-credentials"] is False for step in checkouts)
+
+
+def test_wheels_are_built_on_every_system_that_cibuildwheel_has_settings_for():
+    runners = WORKFLOWS["wheels.yml"]["jobs"]["cpu"]["strategy"]["matrix"]["runner"]
+    assert {runner.split("-")[0].replace("ubuntu", "linux") for runner in runners} == {"linux", "macos", "windows"}
+    assert {runner for runner in runners if runner.endswith(("-arm", "-intel"))} == {"ubuntu-24.04-arm", "macos-15-intel"}
 
 
 def test_the_site_that_is_published_is_the_one_that_make_docs_builds():
