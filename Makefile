@@ -12,7 +12,7 @@ PIP_WHEEL = -m pip wheel --quiet --disable-pip-version-check --no-deps
 # The file that takes longest begins first (tests/groups.py).
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick native-rest device-core bytecode sanitizers arm ranks wheel release tidy coverage format bench figures docs clean FORCE
+.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick native-rest device-core bytecode sanitizers arm ranks wheel release tidy coverage format bench figures docs lock clean FORCE
 
 demo: .venv/installed
 	@.venv/bin/hushvec demo
@@ -215,6 +215,13 @@ coverage: .venv-test/dev $(GROUPS:%=.venv-test/%)
 
 docs: .venv-docs/installed
 	PATH="$(CURDIR)/.venv-docs/bin:$$PATH" NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+
+# pylock.toml: the versions of constraints.txt for hushvec and `make test`, with the hash of every file, for every system (PEP 751).
+lock: .venv-test/tools
+	$(BIN)/python $(PIP) uv
+	$(BIN)/python scripts/requirements.py --no-studies test > .venv-test/lock.txt
+	$(BIN)/uv pip compile --quiet --universal --no-header --python-version 3.11 --constraint constraints.txt --format pylock.toml \
+	  --default-index https://pypi.org/simple --output-file pylock.toml .venv-test/lock.txt
 
 # What hushvec is compared with.
 .venv-test/peers: .venv-test/installed
