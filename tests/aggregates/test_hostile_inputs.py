@@ -235,6 +235,18 @@ def test_what_cannot_be_released_is_refused_before_the_charge(purse, monkeypatch
         refused(purse, r"rows must be at most 2\^4, got 0 \+ 30", OF_ROWS[name], ROWS)
 
 
+@pytest.mark.parametrize("lengths", [{3.0: 600}, {1.1: 180, 5.0: 420}, {0.0: 300, 1e9: 300}])
+def test_quantiles_of_few_different_lengths(lengths):
+    """The end of the bin of the first length up to which the share lies. Bins are 2^(1/4) wide, from 2^-16 to 2^16."""
+    rows = np.zeros((600, 4), np.float32)
+    rows[:, 0] = np.repeat(list(lengths), list(lengths.values()))
+    shares = [0.1, 0.25, 0.4, 0.6, 0.9]
+    norms = private_norm_quantiles(rows, shares, **NEARLY_CLEAN).norms
+    for share, norm in zip(shares, norms):
+        length = np.clip(np.quantile(rows[:, 0], share, method="inverted_cdf"), 2.0**-16, 2.0**16)
+        assert length <= norm < length * 2**0.25
+
+
 def test_memory_does_not_grow_with_rows_times_labels(monkeypatch):
     seen, original = [], classifiers._residuals
 

@@ -174,8 +174,7 @@ def _norms(block: Any) -> _Values:
 
 
 def _places(counts: _Values, shares: _Values) -> NDArray[np.intp]:
-    """For each share the bin whose counts up to it and beyond it are closest to share : 1 - share."""
+    """For each share the first bin up to which at least that share of the counts lies; none of the counts but the largest is < 0."""
     below = np.cumsum(counts)
-    misfit = np.abs(below[None, :] * (1 - shares[:, None]) - (below[-1] - below)[None, :] * shares[:, None])
-    places: NDArray[np.intp] = misfit.argmin(axis=1)
+    places: NDArray[np.intp] = (below >= shares[:, None] * below[-1]).argmax(axis=1)
     return places
