@@ -71,7 +71,7 @@ def test_blocks_are_one_release():
 
 def test_sums_can_be_saved_and_are_released_once(tmp_path):
     budget, people = hv.PrivacyBudget(3e5, 1e-3), [place // 2 for place in range(200)]
-    settings = {"labels": LABELS, "with_people": True, "rows_per_person": 1, **NEARLY_CLEAN}
+    settings = {"labels": list(np.array(LABELS)), "with_people": True, "rows_per_person": 1, **NEARLY_CLEAN}
     first = SumsOfRows(12, budget=budget, **settings)
     first.add(ROWS[:101], TOPICS[:101], people[:101])
     first.save(tmp_path / "sums.npz")

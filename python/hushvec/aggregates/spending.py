@@ -81,7 +81,7 @@ class Spending:
             raise ValueError(
                 f"epsilon and delta must give a noise multiplier in [2^-16, 2^16 / rows_per_person], got {self.noise_multiplier!r}"
             )
-        self._whole = 1 / Fraction(self.noise_multiplier) ** 2
+        self._whole = self._left = 1 / Fraction(self.noise_multiplier) ** 2
         self._statistics: list[AggregateStatistic] = []
         self._entry: LedgerEntry | None = None
 
@@ -173,15 +173,16 @@ class Spending:
 
     def _part(self, share: float | None) -> Fraction:
         """A share of mu^2, or what is left of it."""
-        left = self._whole - squared_mu(self._statistics, self.adjacency, self.rows_per_person)
-        part = left if share is None else self._whole * Fraction(share)
-        if not 0 < part <= left:
+        part = self._left if share is None else self._whole * Fraction(share)
+        if not 0 < part <= self._left:
             raise ValueError(f"shares of epsilon must be > 0 and at most 1 together, got {float(part / self._whole)!r} more")
         return part
 
     def _add(self, *fields: Any) -> None:
-        self._statistics.append(AggregateStatistic(*fields))
-        assert squared_mu(self._statistics, self.adjacency, self.rows_per_person) <= self._whole
+        statistic = AggregateStatistic(*fields)
+        self._left -= squared_mu([statistic], self.adjacency, self.rows_per_person)
+        assert self._left >= 0
+        self._statistics.append(statistic)
 
 
 def _deviation(square: Fraction) -> float:
@@ -224,7 +225,8 @@ def _names(labels: Any) -> tuple[Hashable, ...]:
         if count > MOST_GROUPS:
             raise ValueError(f"labels must be at most 2^22, got {count}")
         return tuple(range(count))
-    names = tuple(labels.tolist() if hasattr(labels, "tolist") else labels)
+    listed = labels.tolist() if hasattr(labels, "tolist") else labels
+    names = tuple(label.item() if isinstance(label, np.generic) else label for label in listed)
     odd = [label for label in names if not isinstance(label, Hashable)]
     if odd:
         raise TypeError(f"labels must be hashable, got {validate.kind(odd[0])} in them")
