@@ -85,8 +85,9 @@ class PublicProjection(PublicArrays):
 
     Guarantees:
         If M, which clips or normalizes **after** the map, is (epsilon, delta)-DP for all pairs of inputs, so is M(f(.)) for every
-        fixed f, which may be published, and so may its `digest`. A map fitted on the private rows voids every guarantee, so a
-        release of a row that it was fitted on is refused (`require_other_rows` says what that cannot see).
+        fixed f, which may be published, and so may its `digest`. A map fitted on the private rows voids every guarantee (but one of
+        `private_pca`, whose epsilon adds to M's), so a release of a row that `fit` has seen is refused (`require_other_rows` says what
+        that cannot see).
 
     Edge cases:
         Lengths change: normalize after the map (`privatize(..., normalize=True)`). A row equal to the mean becomes zeros. Cosines

@@ -38,7 +38,10 @@ if TYPE_CHECKING:
     from hushvec.mechanisms import CodebookResponse, PublicProjection
 
 NOTE_EMPIRICAL = "sigma was chosen by the caller; epsilon is what it buys at this delta"
-NOTE_PROJECTION = "rows went through the public map named by projection; it is taken to be independent of them"
+NOTE_PROJECTION = (
+    "rows went through the public map named by projection; it is taken to be independent of them, or private by another receipt, "
+    "which adds to this one"
+)
 NOTE_CODEBOOK = "rows were answered by a code of the public codebook named by codebook; it is taken to be independent of them"
 NOTE_RELEASE = "all rows are about one person; their number is treated as public"
 
