@@ -115,8 +115,7 @@ class Spending:
         """
         of_counts = Fraction(0)
         if counts and not self.replaces:
-            weight = 1 / Fraction(math.isqrt(dimension << 20), 1 << 10)  # d^(-1/2)
-            of_counts = weight / (1 + weight)
+            of_counts = Fraction(1 << 10, math.isqrt(dimension << 20) + (1 << 10))  # 1 / (d^(1/2) + 1)
         spent, norm = self._part(share), Fraction(clip_norm) * self.rows_per_person
         moved = 2 * norm if self.replaces else norm
         sigma = _deviation(moved**2 / (spent * (1 - of_counts)))
