@@ -1,12 +1,14 @@
-"""Which arrays are accepted, and how a result array is made: numpy, and torch and CuPy without importing them.
+"""Which arrays are accepted, and how a result array is made: numpy, torch and CuPy, and those that DLPack exports.
 
-Both are looked up among the loaded modules: an object can be a tensor only if its library is loaded.
+torch and CuPy are looked up among the loaded modules: an object can be a tensor only if its library is loaded. Exported arrays are
+worked on as numpy arrays that share their memory (`shared`), and results go back by the Array API (`returned`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
+from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,7 +22,8 @@ ArrayT = TypeVar("ArrayT")
 NUMPY_DTYPES = ("float32", "float64", "float16")
 TORCH_DTYPES = (*NUMPY_DTYPES, "bfloat16")
 DEFAULT_DTYPE = "float32"
-_JAX = "jax.Array (hushvec.integrations.jax works on it; torch.from_dlpack of it is the same memory, on a GPU too)"
+_JAX = "jax.Array of a program that is being traced (hushvec.integrations.jax works on it)"
+_CPU, _CUDA = 1, 2  # devices, as DLPack numbers them
 # numpy builds a dtype's name on every access, which takes a tenth of the time of a small release.
 _NAMES = {np.dtype(name): name for name in NUMPY_DTYPES}
 
@@ -67,6 +70,44 @@ def is_recorded(x: Any) -> bool:
     return keeps_operators()
 
 
+def is_exported(x: Any) -> bool:
+    """Whether x is an array of another library that shares it through DLPack."""
+    return not isinstance(x, np.ndarray) and hasattr(x, "__dlpack__") and not is_torch(x) and not is_cupy(x)
+
+
+def shared(name: str, x: Any, *, written: bool = False) -> Any:
+    """x, but an exported array as a numpy array over the same memory, read-only unless its capsule is versioned and says otherwise.
+    From another device than CUDA a copy, which cannot be `written`. bfloat16, which numpy lacks, becomes a torch tensor."""
+    if not is_exported(x):
+        return x
+    require_no_recorder()
+    try:
+        device, index = x.__dlpack_device__()
+        if device != _CUDA and not written and str(getattr(x, "dtype", "")).endswith("bfloat16"):
+            return import_module("torch").from_dlpack(x)
+        if device == _CPU or (device != _CUDA and written):
+            return np.from_dlpack(x)
+        if device != _CUDA:
+            with contextlib.suppress(Exception):
+                return np.from_dlpack(x, device="cpu")  # which numpy asks of x since 2.1
+            return np.asarray(memoryview(x))  # of MLX, whose GPU works in the memory of the CPU
+    except Exception as error:  # of any library
+        raise _no_array(name, x, error) from error
+    ways = f"torch.from_dlpack({name}) or cupy.from_dlpack({name}), the same memory"
+    raise ValueError(f"{name} must be on the CPU, or a torch tensor or a CuPy array, got {kind(x)} on cuda:{index} (pass {ways})")
+
+
+def returned(x: Any, values: Any, out: Any = None) -> Any:
+    """A result for the caller who gave x: `out`, or values in the library of x and on its device."""
+    if out is not None or not is_exported(x) or not hasattr(x, "__array_namespace__"):
+        return values if out is None else out
+    library = x.__array_namespace__()
+    if is_torch(values):
+        return library.from_dlpack(values)
+    place = {"device": x.device} if hasattr(x, "device") else {}
+    return library.asarray(values, dtype=getattr(library, values.dtype.name), **place)  # MLX makes float64 float32 unless told
+
+
 def array_kind(x: Any) -> str:
     """The type as an error shows it; numpy and CuPy have the same name for theirs."""
     return "cupy.ndarray" if is_cupy(x) else kind(x)
@@ -100,10 +141,15 @@ def require_array(name: str, x: Any) -> None:
         _require_dtype(name, x, NUMPY_DTYPES)
     else:
         require_no_recorder()  # a recorder's stand-in is not an array
-        got = _JAX if isinstance(x, getattr(sys.modules.get("jax"), "Array", ())) else kind(x)
-        raise TypeError(f"{name} must be a numpy array, a torch tensor or a CuPy array, got {got}")
+        raise _no_array(name, x, "")
     if x.ndim not in (1, 2):
         raise ValueError(f"{name} must have 1 or 2 dimensions, got {x.ndim}")
+
+
+def _no_array(name: str, x: Any, error: Any) -> TypeError:
+    got = _JAX if isinstance(x, getattr(getattr(sys.modules.get("jax"), "core", None), "Tracer", ())) else kind(x)
+    why = f" ({str(error).splitlines()[0]})" if str(error) and got is not _JAX else ""
+    return TypeError(f"{name} must be a numpy array, a torch tensor or a CuPy array, or one with DLPack on the CPU, got {got}{why}")
 
 
 def _require_ndarray(name: str, x: NDArray[Any]) -> None:
@@ -169,9 +215,11 @@ def rows_and_dimension(x: Any) -> tuple[int, int]:
 
 
 def output_like(x: ArrayT, out: ArrayT | None) -> ArrayT:
-    """`out` after a check that a result of x's kind, shape and dtype fits it, or a new array of that sort."""
+    """`out`, or its memory, after a check that a result of x's kind, shape and dtype fits it, or a new array of that sort."""
     if out is None:
         return empty_like(x)
+    if type(out) is not np.ndarray:
+        out = shared("out", out, written=True)
     require_output(out, tuple(x.shape), dtype_name(x))  # type: ignore[attr-defined]
     require_same_kind("out", out, "x", x)
     return out
@@ -235,13 +283,15 @@ def noise_target(shape: Any, dtype: Any, like: Any, out: Any) -> Any:
     if model is None:
         return np.empty(wanted_shape, wanted_dtype)
     name = "out" if out is not None else "like"
+    if type(model) is not np.ndarray:
+        model = shared(name, model, written=out is not None)
     require_array(name, model)
     if wanted_dtype not in (DEFAULT_DTYPE, dtype_name(model)):
         raise TypeError(f"{name} must be {wanted_dtype}, the dtype asked for, got {dtype_name(model)}")
     if out is not None:
-        require_output(out, wanted_shape, dtype_name(out))
-        return out
-    return new_array(like, wanted_shape)
+        require_output(model, wanted_shape, dtype_name(model))
+        return model
+    return new_array(model, wanted_shape)
 
 
 def _dtype(dtype: Any) -> str:

@@ -23,12 +23,14 @@ from hushvec._native.arrays import (
     dtype_name,
     empty_like,
     is_cupy,
+    is_exported,
     is_torch,
     library_of,
     nonfinite_error,
     on_cuda,
     require_array,
     rows_and_dimension,
+    shared,
 )
 from hushvec._util.recording import require_no_recorder
 from hushvec._util.validate import kind
@@ -129,9 +131,10 @@ _SMALL_INTEGERS = 2  # bytes of integers that cannot exceed it
 
 
 def as_array(name: str, x: Any) -> Any:
-    """An array as it is. Lists, tuples and integers in CPU memory as a new float array."""
+    """An array as it is, an exported one as it is `shared`. Lists, tuples and integers in CPU memory as a new float array."""
     if type(x) is np.ndarray and x.dtype.kind == "f":  # as nearly always
         return x
+    x = shared(name, x)
     if not (isinstance(x, (list, tuple)) or _is_whole(x)):  # torch 2.8 cannot follow list | tuple
         return x
     require_no_recorder()  # values that are traced cannot be looked at
@@ -149,6 +152,8 @@ def given_rows(name: str, x: Any, *, finite: bool) -> CheckedRows:
 
 
 def _of_sequence(name: str, x: Sequence[Any]) -> Any:
+    if x and is_exported(x[0]):
+        x = [shared(name, row) for row in x]
     for is_its_own, module in ((is_torch, "torch"), (is_cupy, "cupy")):
         if x and all(map(is_its_own, x)):
             return _stacked(name, x, sys.modules[module])

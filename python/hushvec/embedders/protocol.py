@@ -216,7 +216,7 @@ def _as_rows(values: Any) -> Any:
 
 
 def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) or arrays.is_torch(value) or arrays.is_cupy(value)
+    return isinstance(value, np.ndarray) or arrays.is_torch(value) or arrays.is_cupy(value) or arrays.is_exported(value)
 
 
 def _has(answer: Any, name: str) -> bool:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hushvec._native import _core, kernels
-from hushvec._native.arrays import CheckedRows
+from hushvec._native.arrays import CheckedRows, returned, shared
 from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import checked_rows
 from hushvec._util import validate
@@ -123,7 +123,8 @@ class Mechanism(ABC):
         x may be out. Nothing is written where x is refused, unless `out_is_fresh` says that nobody else can see `out` yet: then
         part of the result may be in it (on CUDA all of it always is), and x is read once and not twice.
         """
-        return self._release(x, out, require_generator(generator), out_is_fresh)
+        values = self._release(shared("x", x), shared("out", out, written=True), require_generator(generator), out_is_fresh)
+        return returned(x, values, out)
 
     @abstractmethod
     def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:

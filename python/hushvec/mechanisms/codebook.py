@@ -285,7 +285,7 @@ class PublicCodebook(PublicArrays):
             and on CUDA. Of codes with equal scores the first. float64 rows are brought to unit length first, which a device
             rounds by docs/format.md section 10.
         """
-        x = as_array("x", x)
+        given, x = x, as_array("x", x)
         arrays.require_array("x", x)
         count, dimension = arrays.rows_and_dimension(x)
         if dimension != self.dimension:
@@ -296,7 +296,7 @@ class PublicCodebook(PublicArrays):
         rowwise.require_finite("x", x)
         if arrays.on_cuda(x):
             return kernels.nearest_codes(as_narrow_rows(x), copy_on_device(self, "codes", self.codes, x))
-        return nearest_codes(as_float32(x).reshape(count, dimension), self.codes)
+        return arrays.returned(given, nearest_codes(as_float32(x).reshape(count, dimension), self.codes))
 
     def decode(self, codes: Any, epsilon: float) -> Rows:
         """A unit row, float32 [n, d], for each released code: the direction of a public row's posterior mean. Costs nothing.

@@ -190,7 +190,7 @@ class MetricLaplace:
             generator: key stream; the process-wide one, keyed by the operating system, if None.
         """
         source = require_generator(generator)
-        x = as_array("x", x)
+        given, x = x, as_array("x", x)
         arrays.require_array("x", x)
         _, dimension = arrays.rows_and_dimension(x)
         if dimension != self.dimension:
@@ -199,7 +199,7 @@ class MetricLaplace:
         rowwise.require_finite("x", x)
         noise = arrays.empty_like(x)
         kernels.fill(noise, self.law, self.scale, source)
-        return add_noise(x, noise)
+        return arrays.returned(given, add_noise(x, noise))
 
 
 def _up(name: str, exact: Fraction) -> float:

@@ -200,10 +200,11 @@ class PublicProjection(PublicArrays):
             Computed in float64 and rounded once. On the CPU, and without gradients, a row's bits depend on the row alone, so that
             equal rows stay equal. NaN, Inf and results beyond float32 are refused with their row.
         """
-        wide = self._checked("x", x, self.dimension) - _like(x, self.mean)
+        wide = self._checked("x", x, self.dimension)
+        wide = wide - _like(wide, self.mean)
         if self.components is not None:
             wide = _coordinates(wide, self.components)
-        return _narrowed("x", wide if self.scales is None else wide * _like(x, self.scales))
+        return arrays.returned(x, _narrowed("x", wide if self.scales is None else wide * _like(wide, self.scales)))
 
     def lift(self, y: Any) -> Any:
         """Rows of the public coordinates back in the original space: mean + components^T (y / scales), float32 [d] or [n, d].
@@ -215,10 +216,10 @@ class PublicProjection(PublicArrays):
         """
         wide = self._checked("y", y, self.output_dimension)
         if self.scales is not None:
-            wide = wide / _like(y, self.scales)
+            wide = wide / _like(wide, self.scales)
         if self.components is not None:
             wide = _coordinates(wide, self.components.T)
-        return _narrowed("y", wide + _like(y, self.mean))
+        return arrays.returned(y, _narrowed("y", wide + _like(wide, self.mean)))
 
     def require_other_rows(self, x: Any, name: str = "x") -> None:
         """Refuse rows [d] or [n, d], before the map, that it was fitted on, as `FittedRows` finds them.

@@ -154,6 +154,8 @@ class RandomizedResponse:
             On a device the answers are those of the CPU from the same stream of ChaCha.
         """
         source = require_generator(generator)
+        if arrays.is_exported(true_label):
+            return arrays.returned(true_label, self._respond_array(arrays.shared("true_label", true_label), source))
         if isinstance(true_label, np.ndarray):
             return self._respond_array(true_label, source)
         if arrays.is_torch(true_label) or arrays.is_cupy(true_label):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hushvec._native import _core, kernels
+from hushvec._native import _core, arrays, kernels
 from hushvec._native.arrays import dtype_name, dtype_named, is_contiguous, is_cupy, is_torch, require_form, require_integers
 from hushvec._native.kernels import require_generator
 from hushvec._util.validate import kind, number, whole_number
@@ -112,7 +112,7 @@ def _draw(shape: Any, name: str, scale: Any, dtype: Any, generator: _core.Genera
         of = " for int32" if largest < LARGEST_SCALE else ""
         raise ValueError(f"{name} must be in [2^-6, 2^{int(np.log2(largest))}]{of}, got {scale!r}")
     kernels.fill_discrete(target, name == "scale", scale, source)
-    return target
+    return target if out is None else out
 
 
 def _target(shape: Any, dtype: Any, out: Any) -> Any:
@@ -122,6 +122,7 @@ def _target(shape: Any, dtype: Any, out: Any) -> Any:
         raise TypeError(f"dtype must be int64 or int32, got {dtype!r}")
     if out is None:
         return np.empty(lengths, wanted)
+    out = arrays.shared("out", out, written=True)
     if not (type(out) is np.ndarray or is_torch(out) or is_cupy(out)):
         raise TypeError(f"out must be a numpy array, a torch tensor or a CuPy array, got {kind(out)}")
     require_integers("out", out)

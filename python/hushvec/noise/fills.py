@@ -20,6 +20,7 @@ from hushvec._native.arrays import (
     output_like,
     require_array,
     require_same_kind,
+    returned,
 )
 from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import as_array
@@ -68,12 +69,12 @@ def clip(x: ArrayT, clip_norm: float, *, out: ArrayT | None = None) -> ArrayT:
 
         return torch_ops.traced_clip(x, clip_norm, out)  # type: ignore[arg-type, return-value]
     require_no_recorder("clip")
-    x = as_array("x", x)
-    require_array("x", x)
+    values = as_array("x", x)
+    require_array("x", values)
     clip_norm = require_clip_norm(clip_norm)
-    target = output_like(x, out)
-    kernels.clip(x, clip_norm, target, out_is_fresh=out is None)
-    return target
+    target = output_like(values, out)
+    kernels.clip(values, clip_norm, target, out_is_fresh=out is None)
+    return target if values is x and (out is None or out is target) else returned(x, target, out)  # type: ignore[no-any-return]
 
 
 def clip_and_noise(
@@ -131,13 +132,13 @@ def clip_and_noise(
 
         return torch_ops.traced_clip_and_noise(x, clip_norm, law, noise, exact, out, generator)  # type: ignore[arg-type, return-value]
     source = require_generator(generator)
-    x = as_array("x", x)
-    require_array("x", x)
+    values = as_array("x", x)
+    require_array("x", values)
     clip_norm = require_clip_norm(clip_norm)
     noise = positive(name, noise) if flag("exact", exact) else not_negative(name, noise)
-    target = output_like(x, out)
-    kernels.clip_and_noise(x, clip_norm, noise, target, source, law, exact, out_is_fresh=out is None)
-    return target
+    target = output_like(values, out)
+    kernels.clip_and_noise(values, clip_norm, noise, target, source, law, exact, out_is_fresh=out is None)
+    return target if values is x and (out is None or out is target) else returned(x, target, out)  # type: ignore[no-any-return]
 
 
 def law_of(sigma: float | None, scale: float | None) -> tuple[str, str, float]:
@@ -199,7 +200,7 @@ def gaussian_noise(
         >>> hv.gaussian_noise((2, 384), sigma=0.1).shape
         (2, 384)
     """
-    return _noise("gaussian", "sigma", sigma, generator, noise_target(shape, dtype, like, out))
+    return _noise("gaussian", "sigma", sigma, generator, noise_target(shape, dtype, like, out), like, out)
 
 
 def laplacian_noise(
@@ -237,7 +238,7 @@ def laplacian_noise(
         >>> hv.laplacian_noise(384, scale=0.5).dtype
         dtype('float32')
     """
-    return _noise("laplacian", "scale", scale, generator, noise_target(shape, dtype, like, out))
+    return _noise("laplacian", "scale", scale, generator, noise_target(shape, dtype, like, out), like, out)
 
 
 def l2_laplace_noise(
@@ -277,17 +278,17 @@ def l2_laplace_noise(
         >>> hv.l2_laplace_noise((3, 384), scale=0.01).shape
         (3, 384)
     """
-    return _noise("l2_laplace", "scale", scale, generator, noise_target(shape, dtype, like, out))
+    return _noise("l2_laplace", "scale", scale, generator, noise_target(shape, dtype, like, out), like, out)
 
 
-def _noise(law: str, name: str, scale: float, generator: _core.Generator | None, target: Any) -> Any:
+def _noise(law: str, name: str, scale: float, generator: _core.Generator | None, target: Any, like: Any, out: Any) -> Any:
     if law != "l2_laplace" and is_traced(target):
         from hushvec._native import torch_ops
 
         return torch_ops.traced_noise(law, target, scale, generator)
     scale = not_negative(name, scale)
     kernels.fill(target, law, scale, require_generator(generator))
-    return target
+    return target if like is out or target is out else returned(like, target, out)  # without both, None
 
 
 def add_noise(embedding: ArrayT, noise: Any) -> ArrayT:
@@ -318,7 +319,7 @@ def add_noise(embedding: ArrayT, noise: Any) -> ArrayT:
         >>> hv.add_noise(np.ones(384, np.float32), hv.gaussian_noise(384, sigma=0.1)).shape
         (384,)
     """
-    embedding, noise = as_array("embedding", embedding), as_array("noise", noise)
+    given, embedding, noise = embedding, as_array("embedding", embedding), as_array("noise", noise)
     require_array("embedding", embedding)
     require_array("noise", noise)
     require_same_kind("noise", noise, "embedding", embedding)
@@ -335,4 +336,4 @@ def add_noise(embedding: ArrayT, noise: Any) -> ArrayT:
     else:
         with device_scope(embedding):
             total[...] = embedding + noise  # type: ignore[index]
-    return total
+    return returned(given, total)  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core
-from hushvec._native.arrays import CheckedRows, as_matrix, rows_and_dimension
+from hushvec._native.arrays import CheckedRows, as_matrix, rows_and_dimension, shared
 from hushvec._util.validate import kind
 from hushvec.noise.discrete import DTYPES, discrete_gaussian, discrete_laplacian
 
@@ -21,6 +21,7 @@ _ROOM = 2.0**-50  # more than the relative error of five roundings
 
 def whole_rows(name: str, x: Any) -> CheckedRows:
     """Rows of whole numbers as an array that `clip_and_add` takes."""
+    x = shared(name, x)
     if type(x) is not np.ndarray or x.dtype.name not in DTYPES or not x.dtype.isnative:
         got = f"{kind(x)} of {x.dtype}" if hasattr(x, "dtype") else kind(x)
         raise TypeError(f"{name} must be a numpy array of int64 or int32 for discrete noise ('gaussian' takes floats), got {got}")

@@ -279,8 +279,9 @@ class Release(NamedTuple):
 
     def to_float32(self) -> Any:
         """The values in the unit of x as a new float32 array of their kind; exact for int8."""
-        values = self.values.float() if arrays.is_torch(self.values) else self.values.astype("float32")
-        return values * self.scale
+        values = arrays.shared("values", self.values)
+        values = values.float() if arrays.is_torch(values) else values.astype("float32")
+        return arrays.returned(self.values, values * self.scale)
 
 
 def privatize(
@@ -397,7 +398,8 @@ def privatize(
     )
     if isinstance(notes, str) or not all(isinstance(note, str) for note in notes):
         raise TypeError("notes must be a sequence of strings")
-    return _released(checked, plan, budget, tuple(notes), projection)
+    release = _released(checked, plan, budget, tuple(notes), projection)
+    return release if checked.values is x else release._replace(values=arrays.returned(x, release.values))
 
 
 def release_planned(

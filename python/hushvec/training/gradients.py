@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hushvec._native import _core
-from hushvec._native.arrays import DEFAULT_DTYPE, TORCH_DTYPES, dtype_name, is_torch, new_array
+from hushvec._native.arrays import DEFAULT_DTYPE, TORCH_DTYPES, dtype_name, is_torch, new_array, returned, shared
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import product_up
@@ -140,6 +140,7 @@ def named_arrays(what: str, structure: Any) -> tuple[list[str], list[Any]]:
         names, parts = [f"{what}[{index}]" for index in range(len(structure))], list(structure)
     else:
         names, parts = [what], [structure]
+    parts = [shared(name, part) for name, part in zip(names, parts)]
     if not parts:
         raise ValueError(f"{what} must hold at least 1 array, got none")
     for name, part in zip(names, parts):
@@ -151,9 +152,9 @@ def named_arrays(what: str, structure: Any) -> tuple[list[str], list[Any]]:
 
 
 def restored(structure: Any, parts: list[Any]) -> Any:
-    """These arrays in the structure that `named_arrays` took them from."""
+    """These arrays in the structure that `named_arrays` took them from, and of its kind."""
     if isinstance(structure, Mapping):
-        return dict(zip(structure, parts))
+        return dict(zip(structure, map(returned, structure.values(), parts)))
     if isinstance(structure, (list, tuple)):
-        return parts if isinstance(structure, list) else tuple(parts)
-    return parts[0]
+        return (list if isinstance(structure, list) else tuple)(map(returned, structure, parts))
+    return returned(structure, parts[0])
