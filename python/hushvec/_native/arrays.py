@@ -148,8 +148,8 @@ def require_array(name: str, x: Any) -> None:
 
 def _no_array(name: str, x: Any, error: Any) -> TypeError:
     got = _JAX if isinstance(x, getattr(getattr(sys.modules.get("jax"), "core", None), "Tracer", ())) else kind(x)
-    why = f" ({str(error).splitlines()[0]})" if str(error) and got is not _JAX else ""
-    return TypeError(f"{name} must be a numpy array, a torch tensor or a CuPy array, or one with DLPack on the CPU, got {got}{why}")
+    why = f" (DLPack: {str(error).splitlines()[0]})" if str(error) and got is not _JAX else ""
+    return TypeError(f"{name} must be a numpy array, a torch tensor or a CuPy array, got {got}{why}")
 
 
 def _require_ndarray(name: str, x: NDArray[Any]) -> None:

@@ -9,6 +9,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from hushvec._native import _core, kernels
 from hushvec._native.arrays import CheckedRows, returned, shared
 from hushvec._native.kernels import require_generator
@@ -123,8 +125,10 @@ class Mechanism(ABC):
         x may be out. Nothing is written where x is refused, unless `out_is_fresh` says that nobody else can see `out` yet: then
         part of the result may be in it (on CUDA all of it always is), and x is read once and not twice.
         """
-        values = self._release(shared("x", x), shared("out", out, written=True), require_generator(generator), out_is_fresh)
-        return returned(x, values, out)
+        source = require_generator(generator)
+        if isinstance(x, np.ndarray) and isinstance(out, (np.ndarray, type(None))):
+            return self._release(x, out, source, out_is_fresh)
+        return returned(x, self._release(shared("x", x), shared("out", out, written=True), source, out_is_fresh), out)
 
     @abstractmethod
     def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:

@@ -33,10 +33,11 @@ def clip(x: ArrayT, clip_norm: float, *, out: ArrayT | None = None) -> ArrayT:
     """Scale down every row whose L2 norm exceeds clip_norm.
 
     Args:
-        x: float array [d] (one row) or [n, d]: numpy or torch CPU with any strides, torch CUDA or CuPy contiguous; float32,
-            float64, float16 or (torch) bfloat16. Lists and integers become float32, as in `privatize`.
+        x: float array [d] (one row) or [n, d]: numpy, torch or with DLPack on the CPU, any strides; torch CUDA or CuPy, contiguous;
+            float32, float64, float16 or (torch, DLPack) bfloat16. Lists and integers become float32, as in `privatize`.
         clip_norm: C, the largest norm allowed, in the unit of x; in [2^-100, 2^100].
-        out: where the result goes, of x's kind, shape, dtype and device; may be x itself. A new array if None.
+        out: where the result goes, of x's kind, shape, dtype and device; may be x itself. A new array if None. DLPack must say that
+            memory of another library may be written to.
 
     Returns:
         The clipped rows: `out` itself where it was given.
@@ -166,7 +167,7 @@ def gaussian_noise(
         shape: a length, or (rows, columns).
         sigma: standard deviation, in the unit of the data.
         dtype: "float32", "float64" or "float16" of a new numpy array.
-        like: a numpy array, torch tensor (CPU, CUDA) or CuPy array; the result is a new one of that kind, dtype and device.
+        like: an array of numpy, torch (CPU, CUDA), CuPy or with DLPack; the result is a new one of that kind, dtype and device.
         out: an array of these kinds and of this shape, filled in place; decides kind, dtype and device. CUDA arrays must be
             contiguous.
         generator: key stream to draw from; the process-wide one, keyed by the operating system, if None.

@@ -304,10 +304,10 @@ def privatize(
     """Release embeddings with differential privacy, and a receipt that states the guarantee.
 
     Args:
-        x: float array [d] (one row) or [n, d], numpy, torch (CPU, CUDA) or CuPy; float32, float64, float16 or (torch) bfloat16.
+        x: float array [d] (one row) or [n, d], numpy, torch, CuPy or with DLPack; float32, float64, float16 or (torch) bfloat16.
             CUDA arrays must be contiguous. Not changed. A list or tuple of numbers or rows, or an array of integers in CPU memory,
             becomes float32; float arrays in a list keep their dtype. Whole numbers above 2^24 in size, which float32 would round,
-            are refused: pass float64. "discrete_gaussian" and "discrete_laplacian" take numpy arrays of int64 or int32, and no others.
+            are refused: pass float64. "discrete_gaussian" and "discrete_laplacian" take int64 or int32, not of torch or CuPy.
         epsilon: > 0; needed by every mechanism but "empirical", where it may be left out and is a ceiling if given.
         delta: in (0, 1). "gaussian", "empirical" and "discrete_gaussian" use it; for the others 0 is accepted: their receipts say 0.
         clip_norm: C, the L2 norm that rows are clipped to, in the unit of x; in [2^-100, 2^100]. "privunit" brings every row
