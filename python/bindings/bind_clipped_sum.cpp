@@ -109,19 +109,18 @@ py::array_t<double> release_whole(const py::array_t<std::int64_t, py::array::c_s
 }  // namespace
 
 void bind_clipped_sum(py::module_& module) {
-    py::class_<ClippedSum>(module, "ClippedSum", py::is_final())
-        .def(py::init([](std::vector<std::size_t> columns, double clip_norm, double sigma, std::size_t most_rows, const std::string& clipping) {
+    py::class_<ClippedSum> sum(module, "ClippedSum", py::is_final());
+    sum.def(py::init([](std::vector<std::size_t> columns, double clip_norm, double sigma, std::size_t most_rows, const std::string& clipping) {
                  return std::make_unique<ClippedSum>(std::move(columns), clip_norm, sigma, most_rows, clipping_named(clipping));
              }),
-             py::arg("columns"), py::arg("clip_norm"), py::arg("sigma"), py::arg("most_rows"), py::arg("clipping"), InFloatModes())
-        .def("add", &add, py::arg("parts"), InFloatModes())
-        .def("add_grouped", &add_grouped, py::arg("rows"), py::arg("groups"), InFloatModes())
-        .def("release", &release, py::arg("out"), py::arg("source"), InFloatModes())
-        .def("_units", &units, InFloatModes())
-        .def("_replace", &replace, py::arg("rows"), py::arg("units"), InFloatModes())
-        .def("reset", &ClippedSum::reset)
-        .def_property_readonly("rows", &ClippedSum::rows)
-        .def_property_readonly("corrected_rows", &ClippedSum::corrected_rows);
+             py::arg("columns"), py::arg("clip_norm"), py::arg("sigma"), py::arg("most_rows"), py::arg("clipping"), InFloatModes());
+    define(sum, "add", &add, py::arg("parts"));
+    define(sum, "add_grouped", &add_grouped, py::arg("rows"), py::arg("groups"));
+    define(sum, "release", &release, py::arg("out"), py::arg("source"));
+    define(sum, "_units", &units);
+    define(sum, "_replace", &replace, py::arg("rows"), py::arg("units"));
+    define(sum, "reset", [](ClippedSum& self) { self.reset(); });
+    sum.def_property_readonly("rows", &ClippedSum::rows).def_property_readonly("corrected_rows", &ClippedSum::corrected_rows);
     define(module, "release_whole_sums", &release_whole, py::arg("sums"), py::arg("unit"), py::arg("sigma"), py::arg("source"));
     define(module, "sum_unit", &sum_unit, py::arg("clip_norm"));
 }

@@ -124,6 +124,10 @@ py::capsule take_from_state(StateArray state) {
     return key_capsule(stream);
 }
 
+[[noreturn]] void refuse_copy() {
+    throw py::type_error("a Generator cannot be copied or pickled: two copies would repeat one key stream");
+}
+
 }  // namespace
 
 WipedStream reserve_from(py::handle source) {
@@ -149,7 +153,8 @@ Cipher cipher_named(const py::object& value) {
 }
 
 void bind_generator(py::module_& module) {
-    py::class_<Generator, std::shared_ptr<Generator>>(module, "Generator", kGeneratorDoc)
+    py::class_<Generator, std::shared_ptr<Generator>> generator(module, "Generator", kGeneratorDoc);
+    generator
         .def(py::init([](const py::object& rounds, const py::object& cipher) {
                  return std::make_shared<Generator>(cipher_from(rounds, cipher));
              }), py::arg("rounds") = py::none(), py::kw_only(), py::arg("cipher") = py::none())
@@ -161,20 +166,14 @@ void bind_generator(py::module_& module) {
         .def_property_readonly("device_cipher", [](const Generator& self) { return name_of(self.device_cipher()); })
         .def_property_readonly("rounds", [](const Generator& self) { return rounds_of(self.cipher()); })
         .def_property_readonly("seeded", [](const Generator& self) { return self.key_source() == KeySource::seed; })
-        .def_property_readonly("key_source", [](const Generator& self) { return self.key_source() == KeySource::seed ? "seed" : "os"; })
-        .def("_reserve", [](Generator& self) { return key_capsule(self.reserve_key()); })
-        .def("_reserve_for_device", [](Generator& self, std::uint64_t nonces) { return key_capsule(self.reserve_for_device(nonces)); },
-             py::arg("nonces") = 1)
-        .def("_apart", [](Generator& self, std::uint64_t place) { return key_capsule(self.apart(place)); }, py::arg("place"))
-        .def("__reduce__", [](const Generator&) -> py::object {
-            throw py::type_error("a Generator cannot be copied or pickled: two copies would repeat one key stream");
-        })
-        .def("__copy__", [](const Generator&) -> py::object {
-            throw py::type_error("a Generator cannot be copied or pickled: two copies would repeat one key stream");
-        })
-        .def("__deepcopy__", [](const Generator&, const py::dict&) -> py::object {
-            throw py::type_error("a Generator cannot be copied or pickled: two copies would repeat one key stream");
-        });
+        .def_property_readonly("key_source", [](const Generator& self) { return self.key_source() == KeySource::seed ? "seed" : "os"; });
+    define(generator, "_reserve", [](Generator& self) { return key_capsule(self.reserve_key()); });
+    define(generator, "_reserve_for_device", [](Generator& self, std::uint64_t nonces) { return key_capsule(self.reserve_for_device(nonces)); },
+           py::arg("nonces") = 1);
+    define(generator, "_apart", [](Generator& self, std::uint64_t place) { return key_capsule(self.apart(place)); }, py::arg("place"));
+    define(generator, "__reduce__", [](const Generator&) -> py::object { refuse_copy(); });
+    define(generator, "__copy__", [](const Generator&) -> py::object { refuse_copy(); });
+    define(generator, "__deepcopy__", [](const Generator&, const py::dict&) -> py::object { refuse_copy(); }, py::arg("memo"));
     define(module, "default_generator", &default_generator);
     define(module, "_state_words", &state_words, py::arg("stream"));
     define(module, "_take_from_state", &take_from_state, py::arg("state").noconvert());

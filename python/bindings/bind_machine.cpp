@@ -25,14 +25,14 @@ py::dict choice(const std::vector<std::string>& compiled, const std::vector<std:
 }  // namespace
 
 void bind_machine(py::module_& module) {
-    module.def("backends", [] {
+    define(module, "backends", [] {
         py::dict found = choice(compiled_backends(), available_backends(), active_backend());
         found["aes"] = choice(compiled_aes(), available_aes(), active_aes_name());
         found["default_cipher"] = name_of(default_cipher());
         return found;
     });
-    module.def("set_num_threads", &set_num_threads, py::arg("count"));
-    module.def("get_num_threads", &num_threads);
+    define(module, "set_num_threads", &set_num_threads, py::arg("count"));
+    define(module, "get_num_threads", &num_threads);
 }
 
 }  // namespace hushvec::python

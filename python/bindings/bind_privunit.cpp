@@ -16,7 +16,7 @@ namespace py = pybind11;
 
 namespace {
 
-void privunit_array(py::handle x, double cap_probability, double threshold, double sigma, py::handle out, py::handle source,
+void privunit_of_rows(py::handle x, double cap_probability, double threshold, double sigma, py::handle out, py::handle source,
                     bool out_is_fresh) {
     const ArrayArgument rows = array_argument(x, "x");
     const ArrayArgument target = released_argument(out, "out");
@@ -29,7 +29,7 @@ void privunit_array(py::handle x, double cap_probability, double threshold, doub
 }  // namespace
 
 void bind_privunit(py::module_& module) {
-    define(module, "privunit", &privunit_array, py::arg("x"), py::arg("cap_probability"), py::arg("threshold"), py::arg("sigma"),
+    define(module, "privunit", &privunit_of_rows, py::arg("x"), py::arg("cap_probability"), py::arg("threshold"), py::arg("sigma"),
            py::arg("out"), py::arg("source"), py::arg("out_is_fresh") = false);
     define(module, "privunit_law", [](double epsilon, std::optional<double> threshold) {
         const PrivUnitLaw law = threshold ? privunit_law(epsilon, *threshold) : privunit_law(epsilon);

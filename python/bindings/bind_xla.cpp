@@ -74,13 +74,13 @@ py::capsule handler_capsule(xla::Handler& handler) { return py::capsule(reinterp
 }  // namespace
 
 void bind_xla(py::module_& module) {
-    module.def("xla_handlers", [] {
+    define(module, "xla_handlers", [] {
         py::dict handlers;
         handlers["hushvec_clip"] = handler_capsule(clip_handler);
         handlers["hushvec_clip_and_noise"] = handler_capsule(clip_and_noise_handler);
         return handlers;
     });
-    module.def("name_generator", [](const std::string& name, const std::shared_ptr<Generator>& generator) {
+    define(module, "name_generator", [](const std::string& name, const std::shared_ptr<Generator>& generator) {
         named_generators().add(name, generator);
     }, py::arg("name"), py::arg("generator"));
 }

@@ -2,20 +2,13 @@
 
 #include <pybind11/pybind11.h>
 
-#include <utility>
-
+#include "function.hpp"
 #include "hushvec/float_modes.hpp"
 
 namespace hushvec::python {
 
-// For everything that computes: in the floating-point modes of the core, whatever the calling thread has set.
+// For what pybind11 defines and computes: in the floating-point modes of the core, whatever the calling thread has set.
 using InFloatModes = pybind11::call_guard<FloatModes>;
-
-// As scope.def, in these modes.
-template <class Scope, class... Arguments>
-Scope& define(Scope& scope, const char* name, Arguments&&... arguments) {
-    return scope.def(name, std::forward<Arguments>(arguments)..., InFloatModes());
-}
 
 void bind_generator(pybind11::module_& module);
 void bind_noise(pybind11::module_& module);
