@@ -62,6 +62,20 @@ private:
     bool closed_ = false;
 };
 
+// A function that threads call, whatever its type: the code that makes threads is compiled once, and not for every kind of work.
+struct ThreadWork {
+    template <class Work>
+    explicit ThreadWork(const Work& work) : work_(&work), call_([](const void* any) { (*static_cast<const Work*>(any))(); }) {}
+    void operator()() const { call_(work_); }
+
+private:
+    const void* work_;
+    void (*call_)(const void*);
+};
+
+// On this thread and, where the system has more, on `threads` in all.
+inline void call_on_threads(std::size_t threads, ThreadWork take_ranges);
+
 // Work on disjoint ranges that cover [0, count); `samples_each` is the work in one item. There are several ranges for each thread, which
 // takes the next when it is free: a thread that shares its processor with another program, or with the idle workers of an OpenMP library,
 // which spin for a while, does less and holds nobody up. Every thread makes a worker of its own by make_worker(), with the memory that it
@@ -75,6 +89,10 @@ void parallel_ranges(std::size_t count, std::size_t samples_each, MakeWorker mak
         auto worker = make_worker();
         for (std::size_t range = next++; range < ranges; range = next++) worker(range_begin(range, ranges, count), range_begin(range + 1, ranges, count));
     };
+    call_on_threads(threads, ThreadWork(take_ranges));
+}
+
+inline void call_on_threads(std::size_t threads, ThreadWork take_ranges) {
     if (threads == 1) return take_ranges();
     const auto crew = std::make_shared<Crew>();
     const auto help = [crew, &take_ranges] {
