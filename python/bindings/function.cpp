@@ -1,5 +1,6 @@
 #include "function.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <stdexcept>

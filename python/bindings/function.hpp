@@ -24,11 +24,12 @@ struct Extra {
 };
 
 using AnyFunction = void (*)();
+struct FunctionRecord;
 
 // The arguments of one call, in the order of the function's own.
 class CallArguments {
 public:
-    CallArguments(const struct FunctionRecord& record, PyObject* const* values) : record_(record), values_(values) {}
+    CallArguments(const FunctionRecord& record, PyObject* const* values) : record_(record), values_(values) {}
 
     // Throws TypeError, naming the argument.
     template <class T>
