@@ -100,10 +100,13 @@ def test_backends():
     assert report["aes"]["active"] in report["aes"]["available"]
     assert set(report["aes"]["available"]) <= set(report["aes"]["compiled"])
     assert report["default_cipher"] == hv.Generator().cipher
+    assert report["memory"] == hv.secure_memory.status()["protections"]
+    assert list(report["memory"]) == ["kept out of swap", "left out of core dumps", "wiped in forked children"]
     lines = dict(re.split("  +", line.strip(), maxsplit=1) for line in hushvec_here("backends").out.splitlines())
     versions = {"format_versions": "aes256 2, chacha20 1, chacha12 1, chacha8 1"}
-    expected = {**report, **{f"aes {name}": value for name, value in report["aes"].items()}, **versions}
-    del expected["aes"]
+    inner = {f"{name} {one}": value for name in ("aes", "memory") for one, value in report[name].items()}
+    expected = {**report, **inner, **versions}
+    del expected["aes"], expected["memory"]
     assert lines == {name: ", ".join(value) if isinstance(value, list) else str(value) for name, value in expected.items()}
 
 

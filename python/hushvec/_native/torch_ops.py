@@ -16,7 +16,6 @@ What is in a state is ChaCha. The generator of the process draws from its own ci
 
 from __future__ import annotations
 
-import os
 import secrets
 import weakref
 from functools import cache
@@ -27,6 +26,7 @@ import torch
 from hushvec._native import _core, cuda, kernels
 from hushvec._native.arrays import device_of, dtype_name, output_like, require_array, require_form, require_same_kind
 from hushvec._util import validate
+from hushvec._util.os_files import call_around_fork
 from hushvec._util.recording import recording_error, require_no_recorder
 from hushvec._util.torch_recording import is_exporting
 
@@ -47,7 +47,7 @@ def _disown_seeded_states() -> None:
     _seeded = secrets.token_bytes(_TOKEN_BYTES)
 
 
-os.register_at_fork(after_in_child=_disown_seeded_states)
+call_around_fork(after_in_child=_disown_seeded_states)
 
 # What is drawn from for the states in CUDA memory, by address: to read a token there would mean to wait for the device, and a
 # captured graph could not. None if seeded.

@@ -20,6 +20,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
+from hushvec._util.os_files import open_unlinked, replace, restrict, sync, take_free_name
+from hushvec._util.os_files import sync_folder as sync_folder
+
 RECEIPT_SUFFIX = ".receipt.json"
 
 PRIVATE = 0o600
@@ -27,7 +30,6 @@ SHARED = 0o666
 PRIVATE_FOLDER = 0o700
 
 _LONGEST_STEM = 70  # characters of the target's name in that of an unfinished file, which must not be too long either
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def receipt_path(output: Path) -> Path:
@@ -47,26 +49,26 @@ class Unfinished:
         self._mode = mode
 
     def create(self) -> None:
-        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, self._mode)
+        handle = open_unlinked(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._mode)
         self.file: BinaryIO = os.fdopen(handle, "wb")
         self._mode = stat.S_IMODE(os.fstat(handle).st_mode)  # what the umask has left of it
         with suppress(FileNotFoundError):
             self._mode &= stat.S_IMODE(os.lstat(self.output).st_mode)
-        os.fchmod(handle, PRIVATE)
+        restrict(handle, PRIVATE)
 
     def complete(self) -> None:
         """Sync what was written, then give it its final mode."""
         self.file.flush()
-        os.fchmod(self.file.fileno(), self._mode)
-        os.fsync(self.file.fileno())
+        restrict(self.file.fileno(), self._mode)
+        sync(self.file.fileno())
         self.file.close()
 
     def take_place(self) -> None:
-        os.replace(self.path, self.output)
+        replace(self.path, self.output)
 
     def take_free_place(self) -> None:
         """Take the place unless another process has: FileExistsError tells so."""
-        os.link(self.path, self.output)
+        take_free_name(self.path, self.output)
         sync_folder(self.output.parent)
 
     def remove(self) -> None:
@@ -189,7 +191,7 @@ def private_folder(path: Path) -> None:
 
 def private_file(path: Path) -> None:
     """Make an empty file that only its owner may read, for libraries that write to a path."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, PRIVATE))
+    os.close(open_unlinked(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE))
 
 
 def fault_of_place(path: Path | str) -> str | None:
@@ -203,30 +205,20 @@ def fault_of_place(path: Path | str) -> str | None:
     return None
 
 
-def sync_folder(folder: Path) -> None:
-    """So that the names in it survive a power failure, where the system can do that."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def append_bytes(path: Path, content: bytes) -> None:
     """Append to a file that only its owner may read: all of it, on stable storage, or nothing if writing fails.
 
     A crash may leave a part of it.
     """
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | _NO_LINK)
+    handle = open_unlinked(path, os.O_WRONLY | os.O_APPEND, PRIVATE)
     try:
         before = os.fstat(handle)
-        os.fchmod(handle, stat.S_IMODE(before.st_mode) & PRIVATE)
+        restrict(handle, stat.S_IMODE(before.st_mode) & PRIVATE)
         try:
             left = memoryview(content)
             while left:
                 left = left[os.write(handle, left) :]
-            os.fsync(handle)
+            sync(handle)
         except BaseException:
             with suppress(OSError):
                 os.ftruncate(handle, before.st_size)
@@ -237,4 +229,4 @@ def append_bytes(path: Path, content: bytes) -> None:
 
 def private_opener(path: str, flags: int) -> int:
     """`opener` of a file that is written in place: readable only by its owner if new, and never through a link."""
-    return os.open(path, flags | os.O_CREAT | _NO_LINK, PRIVATE)
+    return open_unlinked(path, flags | os.O_CREAT, PRIVATE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import math
 import os
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from hushvec._native.arrays import as_matrix
 from hushvec._native.products import inner_products
 from hushvec._native.rowwise import given_rows
-from hushvec._util import validate
+from hushvec._util import os_files, validate
 from hushvec._util.display import Sheet, number, plural, shown
 from hushvec._util.publish import private_opener, published_bytes
 from hushvec.aggregates.moments import unit
@@ -189,7 +188,7 @@ def _locked(journal: Path) -> int:
     """A lock beside the journal, for as long as this descriptor is open."""
     descriptor = private_opener(f"{journal}.lock", os.O_WRONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os_files.lock(descriptor, wait=False)
     except BlockingIOError:
         os.close(descriptor)
         raise ValueError(f"journal must be in use by one PrivateVotes, got one that is in use already: {journal}") from None

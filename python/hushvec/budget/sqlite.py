@@ -4,61 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sqlite3
-import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import quote
 
-from hushvec._util.publish import PRIVATE, PRIVATE_FOLDER, fault_of_place, sync_folder
+from hushvec._util.os_files import holding, mounts
+from hushvec._util.publish import PRIVATE_FOLDER, fault_of_place, private_file, sync_folder
 from hushvec.budget.store import COLUMNS, ROWS_AT_ONCE, TABLE, WAIT_SECONDS, Fields, StoreFailure, create_table
-
-MOUNTINFO = Path("/proc/self/mountinfo")
-
-_OCTAL = re.compile(rb"\\([0-7]{3})")  # how the kernel writes space, tab, line feed, backslash and #
-_POINT, _FIRST_OPTIONAL = 4, 6
-
-
-class Mount(NamedTuple):
-    """One mount: the path at which it is seen, and the type of its file system."""
-
-    point: str
-    kind: str
-
-
-def mounts() -> list[Mount]:
-    """All mounts that this process can see, in the order in which they were made; none where the system has no such list."""
-    return parsed(MOUNTINFO.read_bytes()) if sys.platform == "linux" else []
-
-
-def parsed(content: bytes) -> list[Mount]:
-    """The mounts of a mountinfo file. proc_pid_mountinfo(5) describes the fields; how many optional ones there are, varies."""
-    found = []
-    for line in content.split(b"\n"):
-        fields = line.split(b" ")
-        if b"-" in fields[_FIRST_OPTIONAL:]:
-            separator = fields.index(b"-", _FIRST_OPTIONAL)
-            found.append(Mount(_text(fields[_POINT]), _text(fields[separator + 1])))
-    return found
-
-
-def holding(path: str, seen: Iterable[Mount]) -> Mount | None:
-    """The mount that an absolute path without links lies in: the deepest, and of several at one point the last."""
-    best = None
-    for mount in seen:
-        inside = path == mount.point or path.startswith(mount.point.rstrip("/") + "/")
-        if inside and (best is None or len(mount.point) >= len(best.point)):
-            best = mount
-    return best
-
-
-def _text(field: bytes) -> str:
-    return os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), field))
-
 
 # SQLite puts a ledger's log and the index of the log beside the path that it is opened by. They are part of the ledger: a
 # process that opens the file by a path with other logs beside it does not see its charges.
@@ -68,7 +23,7 @@ LOGS = ("-wal", "-shm")
 # machines.
 NETWORK_FILE_SYSTEMS = frozenset(
     {"afs", "beegfs", "ceph", "cifs", "fuse.ceph-fuse", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "gpfs", "lustre"}
-    | {"nfs", "nfs4", "smb3"}
+    | {"nfs", "nfs4", "remote", "smb3"}
 )
 
 _PLACES = ", ".join("?" * len(COLUMNS.split(", ")))
@@ -227,7 +182,7 @@ class SQLiteStore:
                 raise StoreFailure(f"{self.name}: there is no such file")
             real.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):
-                os.close(os.open(real, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE))
+                private_file(real)
             sync_folder(real.parent)  # or a power failure loses the name of a file whose content is safe
             return str(real)
         except OSError as error:
@@ -237,19 +192,19 @@ class SQLiteStore:
         """Everyone who opens the ledger must find the same log beside it: no second name, no mount of the file alone, one machine."""
         self._require_plain_files()
         try:
-            seen = mounts()
+            seen = mounts(self._files[0])
         except OSError as error:
             raise StoreFailure(f"{self.name}: mounts must be known: {error.strerror}: {error.filename}") from error
         for path in self._files:
-            if any(mount.point == path for mount in seen):
+            if any(point == path for point, _ in seen):
                 raise StoreFailure(
                     f"{self.name}: {os.path.basename(path)} is a mount of its own, and other paths to the file have another log "
                     "beside them: mount its folder"
                 )
         mount = holding(self._files[0], seen)
-        if mount is not None and mount.kind in NETWORK_FILE_SYSTEMS:
+        if mount is not None and mount[1] in NETWORK_FILE_SYSTEMS:
             raise StoreFailure(
-                f"{self.name}: {mount.point} is a network file system ({mount.kind}), which locks cannot be trusted on: "
+                f"{self.name}: {mount[0]} is a network file system ({mount[1]}), which locks cannot be trusted on: "
                 "use a local disk or PostgreSQL"
             )
 

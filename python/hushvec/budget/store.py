@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from hushvec._util.os_files import call_around_fork
 from hushvec.budget.rows import FIELDS, NUMBERS
 from hushvec.errors import HushvecError
 
@@ -120,5 +120,4 @@ def _after_in_child() -> None:
     _living_lock = threading.RLock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+call_around_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from hushvec._native._core import __version__
+from hushvec._util.os_files import print_utf8
 from hushvec._util.validate import nearest
 from hushvec.cli import _map
 from hushvec.cli._map import COMMANDS
@@ -32,6 +33,7 @@ TERMINATED = 143
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    print_utf8()
     try:
         if not words or words[0] in ("-h", "--help"):
             print("\n".join([*_map.map_lines(_map.summaries()), *(_map.options_lines() if words else ())]), flush=True)

@@ -47,7 +47,7 @@ PURPOSES = {
         "audit": "try to refute a mechanism's claim with samples",
     },
     "This installation": {
-        "backends": "what was compiled, what this machine runs, what is in use",
+        "backends": "what was compiled, what this machine runs and protects",
         "completion": "the TAB key in bash, zsh and fish",
     },
 }

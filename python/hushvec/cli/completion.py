@@ -1,5 +1,5 @@
 """This installation. `hushvec completion SHELL`: a script for the shell's TAB key, made from the parsers of all commands;
-`hushvec backends`: which instruction sets this build has, this machine runs, and are in use."""
+`hushvec backends`: which instruction sets this build has, this machine runs, and are in use, and how keys in memory are protected."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hushvec.cli import add_own
 from hushvec.cli._map import COMMANDS
 from hushvec.cli._output import answered, facts
 from hushvec.cli._parser import Command, CommandParser, argument
+from hushvec.secure_memory import status
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -129,8 +130,8 @@ class Backends(
         ("the same without AVX-512", "HUSHVEC_BACKEND=avx2 hushvec backends"),
     ),
 ):
-    """Show the instruction sets and the AES implementations of this build. HUSHVEC_BACKEND and HUSHVEC_AES force one,
-    HUSHVEC_NUM_THREADS sets the threads."""
+    """Show the instruction sets and the AES implementations of this build, and how this system protects keys in memory.
+    HUSHVEC_BACKEND and HUSHVEC_AES force one, HUSHVEC_NUM_THREADS sets the threads."""
 
     def run(self) -> int:
         report = {
@@ -138,9 +139,10 @@ class Backends(
             "threads": _core.get_num_threads(),
             "version": hushvec.__version__,
             "format_versions": _core.format_versions,
+            "memory": status()["protections"],
         }
-        flat = {**report, **{f"aes {name}": value for name, value in report["aes"].items()}}
-        return answered(self, report, facts([(name, _text(value)) for name, value in flat.items() if name != "aes"]))
+        flat = {**report, **{f"{name} {one}": of for name in ("aes", "memory") for one, of in report[name].items()}}
+        return answered(self, report, facts([(name, _text(value)) for name, value in flat.items() if name not in ("aes", "memory")]))
 
 
 def _text(value: Any) -> str:

@@ -6,7 +6,6 @@ report leaves, enforce the limit of words per person.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -20,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hushvec._native import _core
-from hushvec._util import validate
+from hushvec._util import os_files, validate
 from hushvec._util.publish import private_opener, published_bytes
 from hushvec.errors import HushvecError
 from hushvec.receipts.base import ROUNDS
@@ -130,7 +129,7 @@ class Memo:
                 yield
                 return
             with open(f"{self._path}.lock", "a", opener=private_opener) as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                os_files.lock(lock.fileno())
                 if self._path.exists():
                     self._secret, self._tags = _contents(self._path)
                 yield

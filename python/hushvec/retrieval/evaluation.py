@@ -15,6 +15,7 @@ from hushvec._native.products import product
 from hushvec._native.rowwise import as_array
 from hushvec._util import validate
 from hushvec._util.display import Sheet, confidence_of, number, plural, shown
+from hushvec._util.os_files import peak_memory_gb
 from hushvec._util.statistics import Estimate
 from hushvec.audit.bootstrap import UNITS_PER_KIND, bootstrap, group_numbers, matrix_of, require_settings, unit_sums
 from hushvec.retrieval.measures import (
@@ -23,7 +24,6 @@ from hushvec.retrieval.measures import (
     cosines,
     cutoffs,
     judge,
-    peak_memory_gb,
     per_query,
     right_documents,
     theoretical_cosine,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ NOBODY = -1
 MEAN_COSINE = "mean_cosine"
 # Elements that are widened at once: three float64 blocks of them stay in a core's cache.
 _ELEMENTS_AT_ONCE = 1 << 14
-_BYTES_PER_GIB = 2**30
 
 
 @dataclass(frozen=True)
@@ -210,13 +208,3 @@ def time_each(search: Callable[[Any], Any], queries: Any) -> tuple[list[Any], La
         times.append(1e3 * (time.perf_counter() - start))
     spread = float(np.std(times, ddof=1)) if len(times) > 1 else 0.0
     return results, Latency(float(np.mean(times)), spread, float(np.quantile(times, 0.99)), len(times))
-
-
-def peak_memory_gb() -> float:
-    """Peak memory of this process in GiB; nan where the system does not say."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return float("nan")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak * (1 if sys.platform == "darwin" else 1024) / _BYTES_PER_GIB

@@ -6,14 +6,12 @@ from __future__ import annotations
 import errno
 import math
 import os
-import resource
 import signal
 import threading
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from hushvec._native import _core
 from hushvec._util.lazy import needs_extra
+from hushvec._util.os_files import MEMORY_CALLS, ignores_lock_limit, lock_limit
 from hushvec._util.validate import flag, kind, whole_number
 from hushvec.errors import SecureMemoryError, SecureMemoryWarning
 
@@ -31,33 +30,16 @@ if TYPE_CHECKING:
 # Signals whose default is to stop the process: Ctrl-Z, and the terminal of another job.
 STOPPING = tuple(getattr(signal, name) for name in ("SIGTSTP", "SIGTTIN", "SIGTTOU") if hasattr(signal, name))
 _BY_DEFAULT = STOPPING[:1]
-CAP_IPC_LOCK = 14
 
-# What each refusal means for the contents.
+# What each request is for, and what its refusal means for the contents.
+_REQUEST = {"lock": "kept out of swap", "leave_out_of_dumps": "left out of core dumps", "wipe_on_fork": "wiped in forked children"}
 _CONSEQUENCE = {
     "lock": "the memory may be swapped out to disk",
     "leave_out_of_dumps": "a core dump of this process has the contents in it",
-    "wipe_on_fork": "children made by fork() are wiped by a handler instead of the kernel, children made by clone() are not",
+    "wipe_on_fork": "children made by fork() are wiped by a handler instead of the kernel, those of other calls are not",
 }
-_CALL = {"lock": "mlock", "leave_out_of_dumps": "madvise(MADV_DONTDUMP)", "wipe_on_fork": "madvise(MADV_WIPEONFORK)"}
 
 _warned: set[tuple[str, int]] = set()
-
-
-def lock_limit() -> int | None:
-    """RLIMIT_MEMLOCK in bytes; None where there is no limit."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    return None if soft == resource.RLIM_INFINITY else soft
-
-
-def ignores_lock_limit() -> bool:
-    """Whether this process has the capability CAP_IPC_LOCK, as root usually does."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return False
-    effective = next((line.split()[1] for line in lines if line.startswith("CapEff:")), "0")
-    return bool(int(effective, 16) >> CAP_IPC_LOCK & 1)
 
 
 def sentences(refusals: Mapping[str, int]) -> list[str]:
@@ -66,7 +48,11 @@ def sentences(refusals: Mapping[str, int]) -> list[str]:
 
 
 def _sentence(request: str, code: int) -> str:
-    reason = f"{_CALL[request]} was refused ({os.strerror(code)}"
+    if code == 0:
+        return "yes: this system has no fork" if request == "wipe_on_fork" and request not in MEMORY_CALLS else "yes"
+    if request not in MEMORY_CALLS:
+        return f"this system has no call by which memory is {_REQUEST[request]}: {_CONSEQUENCE[request]}"
+    reason = f"{MEMORY_CALLS[request]} was refused ({os.strerror(code)}"
     limit = lock_limit()
     if request == "lock" and code in (errno.ENOMEM, errno.EPERM, errno.EAGAIN) and limit is not None:
         reason += f"; RLIMIT_MEMLOCK is {limit} bytes, see `ulimit -l`"
@@ -237,7 +223,7 @@ class BackgroundScrub:
         signals: to handle, among those that stop a process: SIGTSTP, SIGTTIN, SIGTTOU.
 
     Raises:
-        SecureMemoryError: entered outside of the main thread, which Python's handlers need, or twice.
+        SecureMemoryError: entered outside of the main thread, which Python's handlers need, or twice, or on Windows.
 
     Guarantees:
         When the process stops, or `scrub` returns, the pages of all secrets are zeros. A cache that was not empty then refuses to be
@@ -286,6 +272,8 @@ class BackgroundScrub:
             raise SecureMemoryError("this BackgroundScrub handles its signals already")
         if threading.current_thread() is not threading.main_thread():
             raise SecureMemoryError("a BackgroundScrub must be entered in the main thread, where Python runs handlers of signals")
+        if not STOPPING:
+            raise SecureMemoryError("this system stops no process by a signal: call scrub() where your framework says that it pauses")
         for one in self._signals:
             self._before[one] = signal.signal(one, self._stop)
         return self
@@ -316,6 +304,7 @@ def status() -> dict[str, Any]:
         "buffer_bytes", "locked_buffer_bytes": pages of SecureBuffers. "keys": generator keys and reserved streams that are alive;
         "key_bytes", "locked_key_bytes": their pages. "refused": a sentence for each protection that a small buffer would not
         have now; [] is best. "keys_refused": the same for the newest page of generator keys. Nothing warns of the latter.
+        "protections": each protection of a small buffer or page of keys that is made now, and "yes" or the sentence.
 
     Example:
         >>> from hushvec.secure_memory import SecureBuffer, status
@@ -335,6 +324,7 @@ def status() -> dict[str, Any]:
         "locked_key_bytes": report["locked_key_bytes"],
         "refused": sentences(refused),
         "keys_refused": sentences(report["key_refusals"]),
+        "protections": {_REQUEST[request]: _sentence(request, code) for request, code in refused.items()},
     }
 
 

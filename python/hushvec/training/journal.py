@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from enum import IntFlag
 from pathlib import Path
 
+from hushvec._util import os_files
 from hushvec._util.publish import private_opener, sync_folder
 
 # The run, the file's inode number (a copy beside it has another one, and lacks later steps), and the settings of every step.
@@ -76,19 +76,19 @@ class StepJournal:
         new = self.run_id is None
         handle = private_opener(os.fspath(self.path), os.O_WRONLY | os.O_APPEND | (os.O_EXCL if new else 0))
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            status = os.fstat(handle)
-            if not new and (status.st_size, status.st_ino) != (_HEADER_LENGTH + self.steps, self._file_number):
+            os_files.lock(handle)
+            length, number = os.fstat(handle).st_size, os.fstat(handle).st_ino % 2**64
+            if not new and (length, number) != (_HEADER_LENGTH + self.steps, self._file_number):
                 raise ValueError(f"{self.path}: must have {self.steps} steps, got another number: two processes write to it")
-            header = b"hushvec-steps/2 %s %016x %s\n" % (run_id.encode(), status.st_ino, self._settings.encode()) if new else b""
+            header = b"hushvec-steps/2 %s %016x %s\n" % (run_id.encode(), number, self._settings.encode()) if new else b""
             if os.write(handle, header + _STEPS[flags : flags + 1]) != len(header) + 1:
                 raise OSError(f"{self.path}: a step could not be written whole")
-            os.fsync(handle)
+            os_files.sync(handle)
         finally:
             os.close(handle)
         if new:
             sync_folder(self.path.parent)
-            self._file_number = self._made_as = status.st_ino
+            self._file_number = self._made_as = number
         self.run_id, self.steps, self.flags = run_id, self.steps + 1, self.flags | StepFlags(flags)
 
     def require_original(self) -> None:
@@ -101,7 +101,7 @@ class StepJournal:
 
     def _read(self) -> None:
         with self.path.open("rb") as file:
-            content, self._file_number = file.read(), os.fstat(file.fileno()).st_ino
+            content, self._file_number = file.read(), os.fstat(file.fileno()).st_ino % 2**64  # of 128 bits on ReFS
         header = _HEADER.match(content)
         steps = content[_HEADER_LENGTH:]
         if header is None or steps.strip(_STEPS):

@@ -6,7 +6,6 @@ What is clipped is a row of a batch, so an example must be exactly one row.
 from __future__ import annotations
 
 import operator
-import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from hushvec._native import _core
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
+from hushvec._util.os_files import call_around_fork
 
 # Examples that a collate function is tried on. Not 2, the length of a list [rows, labels].
 _TRIED = 3
@@ -128,7 +128,7 @@ class DrawnSamples:
 
     def __init__(self) -> None:
         self._begin()
-        os.register_at_fork(after_in_child=self._begin)
+        call_around_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
         self._lock = threading.Lock()

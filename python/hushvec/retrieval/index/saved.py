@@ -30,6 +30,7 @@ import numpy as np
 from hushvec import mechanisms
 from hushvec._native import _core
 from hushvec._util import lines, validate
+from hushvec._util.os_files import sync
 from hushvec._util.publish import private_file, private_folder, published_bytes, sync_folder
 from hushvec.receipts.labels import row_receipt
 from hushvec.release.charging import Budget
@@ -61,7 +62,7 @@ def save(folder: Path, content: Content) -> None:
         private_file(folder / name)  # which its writer then only fills
         write(folder / name)
         with (folder / name).open("rb+") as file:
-            os.fsync(file.fileno())
+            sync(file.fileno())
         files[kind] = {"name": name, "bytes": (folder / name).stat().st_size, "sha256": _digest(folder / name)}
     place = content.store.folder
     manifest = {

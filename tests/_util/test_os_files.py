@@ -1,0 +1,140 @@
+"""What differs from system to system. Linux as it is; Windows and macOS as `other_systems.py` makes this process look like them, with
+their branches of the code. It shows that no module needs what they lack, and not what their kernels do.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from hushvec._util import os_files
+
+PROGRAM = Path(__file__).with_name("other_systems.py")
+
+
+def as_on(system, folder):
+    folder.mkdir()
+    done = subprocess.run([sys.executable, PROGRAM, system, folder], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module", params=["win32", "darwin"])
+def used(request, tmp_path_factory):
+    return request.param, as_on(request.param, tmp_path_factory.mktemp("systems") / request.param)
+
+
+def test_every_module_that_needs_no_more_packages_is_imported(used):
+    _, said = used
+    assert len(said["found"]) > 200
+    assert {"hushvec.secure_memory.buffer", "hushvec.budget.sqlite", "hushvec.training.journal"} <= set(said["found"])
+    wanting = re.compile(r"No module named '(?!hushvec|fcntl|resource|termios|pwd|grp)\w+'|.* needs more packages: .*")
+    assert [name for name, reason in said["missing"].items() if not wanting.fullmatch(reason)] == []
+
+
+def test_files_of_each_kind_are_written_and_read_back(used):
+    _, said = used
+    assert (said["consumed"], said["steps"], said["same_report"], said["index"]) == (2.0, 12, True, 8)
+    assert re.fullmatch(r"hushvec-steps/2 0{32} [0-9a-f]{16} 0{64}\n\.{12}", said["journal"])
+    assert said["second_votes"].startswith("journal must be in use by one PrivateVotes, got one that is in use already")
+    assert said["votes_again"] == ["a", "b"]
+    assert (said["first"], said["content"], said["link"]) == ([True, False], "a\nc\n", "OSError")
+    assert (said["privatize"], said["verify"][0]) == (0, 0) and said["verify"][1].startswith("holds")
+
+
+def test_what_the_system_cannot_promise_is_said(used):
+    system, said = used
+    lock = {"win32": "VirtualLock was refused (Cannot allocate memory)", "darwin": "mlock was refused (Cannot allocate memory"}[system]
+    assert said["refused"][0].startswith(lock) and said["refused"][0].endswith("): the memory may be swapped out to disk")
+    assert said["refused"][1:] == [
+        "this system has no call by which memory is left out of core dumps: a core dump of this process has the contents in it"
+    ]
+    assert said["status"]["wiped in forked children"] == ("yes: this system has no fork" if system == "win32" else "yes")
+    for name, value in said["status"].items():
+        assert re.search(rf"^  memory {name} +{re.escape(value)}$", said["backends"], re.MULTILINE)
+    refusal = "this system stops no process by a signal: call scrub() where your framework says that it pauses"
+    assert said["background"] == (refusal if system == "win32" else "entered")
+
+
+def test_windows_files_are_bytes_and_locks_are_where_nobody_reads(used):
+    system, said = used
+    if system == "darwin":
+        assert said["full_syncs"] > 10
+        assert said["mounts"] == [[], [], []] and 0 < said["peak"] < 0.01   # KiB of Linux, taken for bytes
+    else:
+        assert (said["opened_as_text"], said["locked_at"]) == ([], [2**31 - 2])
+        assert said["mounts"] == [[], [], [["Z:", "remote"]]]
+        assert said["peak"] != said["peak"]
+
+
+def test_a_remote_drive_holds_what_is_on_it(monkeypatch):
+    monkeypatch.setattr(os, "sep", "\\")
+    assert os_files.holding("Z:\\x\\b.sqlite", [("Z:", "remote")]) == ("Z:", "remote")
+    assert os_files.holding(r"\\host\share\b", [(r"\\host\share", "remote")]) == (r"\\host\share", "remote")
+    assert os_files.holding("C:\\x", [("Z:", "remote")]) is None
+
+
+def test_a_lock_is_waited_for_or_refused(tmp_path):
+    first, second = (os.open(tmp_path / "lock", os.O_CREAT | os.O_WRONLY) for _ in range(2))
+    os_files.lock(first)
+    with pytest.raises(BlockingIOError):
+        os_files.lock(second, wait=False)
+    waiting = threading.Thread(target=os_files.lock, args=(second,))
+    waiting.start()
+    waiting.join(0.1)
+    assert waiting.is_alive()
+    os.close(first)
+    waiting.join(10)
+    assert not waiting.is_alive()
+    os.close(second)
+
+
+def test_what_a_scanner_holds_open_is_tried_again(tmp_path, monkeypatch):
+    refusals, rename = [PermissionError(13, "held")] * 3, os.replace
+
+    def held(source, target):
+        if refusals:
+            raise refusals.pop()
+        rename(source, target)
+
+    monkeypatch.setattr(os, "replace", held)
+    (tmp_path / "new").write_text("new")
+    with pytest.raises(PermissionError):
+        os_files.replace(tmp_path / "new", tmp_path / "old")   # Linux refuses for a reason, and is asked once
+    assert len(refusals) == 2
+    monkeypatch.setattr(sys, "platform", "win32")
+    os_files.replace(tmp_path / "new", tmp_path / "old")
+    assert (tmp_path / "old").read_text() == "new"
+
+
+def test_a_taken_name_is_refused(tmp_path):
+    (tmp_path / "new").write_text("new")
+    (tmp_path / "there").write_text("there")
+    with pytest.raises(FileExistsError):
+        os_files.take_free_name(tmp_path / "new", tmp_path / "there")
+    os_files.take_free_name(tmp_path / "new", tmp_path / "free")
+    assert [(tmp_path / name).read_text() for name in ("free", "there")] == ["new", "there"]
+
+
+def test_links_are_refused_where_no_flag_does_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(OSError, match=r"is a symbolic link: .*link"):
+        os_files.open_unlinked(tmp_path / "link", os.O_CREAT | os.O_WRONLY, 0o600)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_standard_output_takes_every_text_on_windows():
+    code = (
+        "import sys\nfrom hushvec._util import os_files\nassert sys.stdout.encoding == 'cp1252'\nsys.platform = sys.argv[1]\n"
+        "os_files.print_utf8()\nprint('\\u2603')"
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    run = lambda system: subprocess.run([sys.executable, "-c", code, system], capture_output=True, env=environment, check=False)
+    assert run("win32").stdout == "\u2603\n".encode()
+    assert b"UnicodeEncodeError" in run("linux").stderr
