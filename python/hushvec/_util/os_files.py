@@ -32,7 +32,6 @@ else:
 MOUNTINFO = Path("/proc/self/mountinfo")
 _OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _LOCKED_BYTE = 2**31 - 2  # behind all content, and the last that msvcrt takes: Windows lets nobody else read what is locked
-# proc_pid_mountinfo(5): the fifth field, and the first after the "-" that ends the optional ones.
 _MOUNT = re.compile(rb"^(?:[^ \n]+ ){4}([^ \n]+) [^ \n]+ (?:[^ \n]+ )*?- ([^ \n]+)", re.MULTILINE)
 _OCTAL = re.compile(rb"\\([0-7]{3})")  # how the kernel writes space, tab, line feed, backslash and #
 
@@ -45,12 +44,12 @@ def open_unlinked(path: str | os.PathLike[str], flags: int, mode: int) -> int:
 
 
 def lock(descriptor: int, *, wait: bool = True) -> None:
-    """Lock a file until it is closed, against everyone who asks for this lock; BlockingIOError if it is taken and not `wait`."""
+    """Lock a file until it is closed. BlockingIOError if it is locked and not `wait`; on Windows also if it stays so for 30 s."""
     if sys.platform == "win32":
         os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
         try:
-            _patiently(lambda: msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1), float("inf") if wait else 1)
-        except PermissionError as taken:
+            _patiently(lambda: msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1), 3000 if wait else 1)
+        except OSError as taken:  # EACCES; Wine gives no number
             raise BlockingIOError(errno.EAGAIN, taken.strerror) from None
     else:
         fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -61,9 +60,9 @@ def replace(source: Path, target: Path) -> None:
     _patiently(lambda: os.replace(source, target), 100 if sys.platform == "win32" else 1)
 
 
-def _patiently(call: Callable[[], None], tries: float) -> None:
+def _patiently(call: Callable[[], None], tries: int) -> None:
     while (tries := tries - 1) > 0:
-        with suppress(PermissionError):
+        with suppress(OSError):
             return call()
         time.sleep(0.01)
     return call()
@@ -96,7 +95,7 @@ def mounts(path: str) -> list[tuple[str, str]]:
 
 
 def parsed(content: bytes) -> list[tuple[str, str]]:
-    """The mounts of a mountinfo file."""
+    """The mounts of a mountinfo file, proc_pid_mountinfo(5): the fifth field, and the first after the "-" behind the optional ones."""
     text: Callable[[bytes], str] = lambda field: os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8)]), field))
     return [(text(point), text(kind)) for point, kind in _MOUNT.findall(content)]
 
@@ -128,6 +127,7 @@ def lock_limit() -> int | None:
 def ignores_lock_limit() -> bool:
     """Whether this process has the capability CAP_IPC_LOCK, as root usually does on Linux."""
     with suppress(OSError):
-        effective = re.search(r"^CapEff:\s*(\w+)", Path("/proc/self/status").read_text("ascii", "replace"), re.MULTILINE)
+        status = Path("/proc/self/status" if sys.platform == "linux" else "").read_text("ascii", "replace")
+        effective = re.search(r"^CapEff:\s*(\w+)", status, re.MULTILINE)
         return effective is not None and bool(int(effective[1], 16) >> 14 & 1)
     return False
