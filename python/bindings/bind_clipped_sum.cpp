@@ -54,7 +54,7 @@ void release(ClippedSum& sum, const py::sequence& out, py::handle source) {
     std::vector<ArrayArgument> arguments;
     std::vector<float*> targets;
     if (out.size() != sum.parts()) throw py::value_error("out must have " + std::to_string(sum.parts()) + " arrays, got " + std::to_string(out.size()));
-    for (std::size_t part = 0; part < out.size(); ++part) {
+    for (std::size_t part = 0; part < sum.parts(); ++part) {   // of a list that another thread may change
         const std::string name = "out[" + std::to_string(part) + "]";
         arguments.push_back(output_argument(out[part], name.c_str()));
         const MatrixView& view = arguments.back().view;

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
 #include "bindings.hpp"
 #include "hushvec/generator.hpp"
 #include "key_capsule.hpp"
+#include "memory/fork_lock.hpp"
 #include "noise_source.hpp"
 
 namespace hushvec::python {
@@ -109,18 +111,25 @@ StateArray state_words(const py::capsule& stream) {
     return state;
 }
 
-// What `state` holds, whose nonce is then advanced. The GIL makes it one step.
-py::capsule take_from_state(StateArray state) {
-    check_state(state);
-    StateWords words;
-    std::memcpy(words.data(), state.data(), sizeof words);
-    WipedKey stream;
-    load_words(stream, words);
+// Copies the words and advances the nonce in `memory`. One step under the lock of all nonces: without a GIL nothing else makes it one.
+void take_words(StateWords& words, std::int64_t* memory) {
+    register_fork_handlers();
+    const std::lock_guard<std::mutex> lock(fork_lock());
+    std::memcpy(words.data(), memory, sizeof words);
     if (words[5] != 20 && words[5] != 12 && words[5] != 8) {
         throw py::value_error("state must have 20, 12 or 8 rounds, got " + std::to_string(static_cast<std::int64_t>(words[5])));
     }
-    ++words[4];
-    std::memcpy(state.mutable_data(), words.data(), sizeof words);
+    const std::uint64_t next = words[4] + 1;
+    std::memcpy(memory + 4, &next, sizeof next);
+}
+
+// What `state` holds, whose nonce is then advanced.
+py::capsule take_from_state(StateArray state) {
+    check_state(state);
+    StateWords words;
+    take_words(words, state.mutable_data());
+    WipedKey stream;
+    load_words(stream, words);
     return key_capsule(stream);
 }
 
