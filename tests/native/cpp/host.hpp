@@ -6,7 +6,9 @@
 #endif
 #if defined(_WIN32)
 #define WIN32_LEAN_AND_MEAN
+#if !defined(NOMINMAX)   // libstdc++ of mingw-w64 defines it
 #define NOMINMAX
+#endif
 #include <windows.h>
 #else
 #include <sys/wait.h>
