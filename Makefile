@@ -12,7 +12,7 @@ PIP_WHEEL = -m pip wheel --quiet --disable-pip-version-check --no-deps
 # The file that takes longest begins first (tests/groups.py).
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick native-rest device-core bytecode sanitizers arm ranks wheel release tidy coverage format bench figures docs lock clean FORCE
+.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick native-rest device-core bytecode sanitizers portable arm ranks wheel release tidy coverage format bench figures docs lock clean FORCE
 
 demo: .venv/installed
 	@.venv/bin/hushvec demo
@@ -144,9 +144,9 @@ groups:
 	$(PYTEST) -m "not alone and ($(ANY_GROUP))" $$($(BIN)/python tests/groups.py $(GROUPS))
 	$(if $(filter slow,$(GROUPS)),$(BIN)/python -m pytest -m alone $(ALONE))
 
-# What runs every night: more samples, sanitizers, 64-bit ARM, other BLAS kernels.
+# What runs every night: more samples, sanitizers, other systems, other BLAS kernels.
 full: $(GROUPS:%=.venv-test/%)
-	$(MAKE) --jobs=2 CUDA=$(CUDA_FOUND) CUDA_HERE=OFF dev native lint wheel sanitizers arm
+	$(MAKE) --jobs=2 CUDA=$(CUDA_FOUND) CUDA_HERE=OFF dev native lint wheel sanitizers portable
 	HUSHVEC_TEST_SCALE=full $(PYTEST) --timeout 7200 -m "not alone" $(TESTS)
 	HUSHVEC_TEST_SCALE=full $(BIN)/python -m pytest --timeout 7200 -m alone $(ALONE)
 	$(MAKE) CUDA=$(CUDA_FOUND) CUDA_HERE=OFF ranks
@@ -172,9 +172,17 @@ native: .venv-test/core
 sanitizers: .venv-test/tools
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_native.sh asan tsan
 
-# The C++ tests for 64-bit ARM, cross-compiled and under emulation; skipped, with a reason, without the packages for it.
+# The core, its tests and the Python module for other systems, run where an emulator runs them: 64-bit ARM, musl, Windows, macOS. What a
+# package is missing for is skipped, with a reason. `make arm` is ARM alone.
+.venv-test/portable: .venv-test/tools
+	-$(BIN)/python $(PIP) ziglang
+	touch $@
+
+portable: .venv-test/portable
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/check_portable.py $(SYSTEMS)
+
 arm: .venv-test/tools
-	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_arm.sh
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/check_portable.py aarch64-linux
 
 # Tests that rank, with the other kernels of numpy's BLAS.
 ranks: .venv-test/installed

@@ -1,0 +1,30 @@
+# Cross-compiles with zig, which brings clang, libc++ and the C libraries of other systems; scripts/check_portable.py uses it.
+#   pip install ziglang
+#   cmake -S . -B build/x -G Ninja --toolchain cpp/tools/zig.cmake -DHUSHVEC_ZIG=<path of zig> -DHUSHVEC_TARGET=aarch64-macos
+set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES HUSHVEC_ZIG HUSHVEC_TARGET)
+string(REGEX MATCH "^[^-]+" CMAKE_SYSTEM_PROCESSOR "${HUSHVEC_TARGET}")
+# musl as a shared library: zig would otherwise compile all of it first. Its loader is Debian's package musl.
+set(target "${HUSHVEC_TARGET}")
+if(HUSHVEC_TARGET MATCHES "macos")
+  set(CMAKE_SYSTEM_NAME Darwin)
+elseif(HUSHVEC_TARGET MATCHES "windows")
+  set(CMAKE_SYSTEM_NAME Windows)
+  set(CMAKE_CROSSCOMPILING_EMULATOR wine)
+else()
+  set(CMAKE_SYSTEM_NAME Linux)
+  if(HUSHVEC_TARGET MATCHES "musl")
+    string(APPEND target " -dynamic")
+  endif()
+endif()
+# CMake takes one program for each tool.
+function(hushvec_zig_tool name arguments)
+  set(script "${CMAKE_BINARY_DIR}/zig/${name}")
+  file(WRITE ${script} "#!/bin/sh\nexec '${HUSHVEC_ZIG}' ${arguments} \"$@\"\n")
+  file(CHMOD ${script} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+endfunction()
+hushvec_zig_tool(c++ "c++ -target ${target}")
+hushvec_zig_tool(ar ar)
+hushvec_zig_tool(ranlib ranlib)
+set(CMAKE_CXX_COMPILER "${CMAKE_BINARY_DIR}/zig/c++")
+set(CMAKE_AR "${CMAKE_BINARY_DIR}/zig/ar")
+set(CMAKE_RANLIB "${CMAKE_BINARY_DIR}/zig/ranlib")
