@@ -1,6 +1,8 @@
 // Windows 10 and later.
 #define WIN32_LEAN_AND_MEAN
+#if !defined(NOMINMAX)   // libstdc++ of mingw-w64 defines it
 #define NOMINMAX
+#endif
 #include <windows.h>
 // After it, whose types it uses.
 #include <bcrypt.h>
