@@ -5,7 +5,7 @@
 
 python3XX.dll and the extension modules of the standard library come from the wheel of panda3d, which carries them for the programs
 that it packs. The modules written in Python are those of the Python that runs this, of the same minor version. python.exe is a call
-of Py_Main, compiled by mingw-w64. FOLDER/include has the headers, with the settings for Windows in cpp/tools/windows/pyconfig.h. It is
+of Py_Main, compiled by zig. FOLDER/include has the headers, with the settings for Windows in cpp/tools/windows/pyconfig.h. It is
 for tests alone: whoever uses Windows installs python.org's Python. A FOLDER that is complete is left as it is.
 """
 
@@ -53,7 +53,7 @@ def make(folder):
     shutil.copytree(sysconfig.get_paths()["include"], folder / "include", dirs_exist_ok=True)
     shutil.copy(ROOT / "cpp/tools/windows/pyconfig.h", folder / "include")
     (folder / "python.c").write_text(PROGRAM)
-    compiler = ["x86_64-w64-mingw32-gcc-posix", "-municode", "-O1"]
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-windows-gnu", "-municode", "-O1"]
     subprocess.run([*compiler, folder / "python.c", folder / library, "-o", folder / "python.exe"], check=True)
 
 

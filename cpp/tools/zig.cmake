@@ -22,7 +22,7 @@ function(hushvec_zig_tool name arguments)
   file(WRITE ${script} "#!/bin/sh\nexec '${HUSHVEC_ZIG}' ${arguments} \"$@\"\n")
   file(CHMOD ${script} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
 endfunction()
-hushvec_zig_tool(c++ "c++ -target ${target}")
+hushvec_zig_tool(c++ "c++ -target ${target} -O1")   # asked from the first call on: zig makes its libraries for each way to optimize
 hushvec_zig_tool(ar ar)
 hushvec_zig_tool(ranlib ranlib)
 set(CMAKE_CXX_COMPILER "${CMAKE_BINARY_DIR}/zig/c++")

@@ -8,6 +8,7 @@
 #include "array/staging.hpp"
 #include "clip/row_scale.hpp"
 #include "dispatch/dispatch.hpp"
+#include "lanes/inline.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {
@@ -17,7 +18,7 @@ namespace {
 void to_unit_length(const float* row, std::size_t count, double sum_of_squares, float* to) {
     const double norm = std::sqrt(sum_of_squares);
     const double divisor = norm == 0 ? 1.0 : norm;
-#pragma GCC ivdep
+    HUSHVEC_INDEPENDENT
     for (std::size_t j = 0; j < count; ++j) to[j] = static_cast<float>(double{row[j]} / divisor);
 }
 

@@ -34,3 +34,10 @@
 #else
 #define HUSHVEC_TWO_AT_ONCE _Pragma("GCC unroll 2")
 #endif
+
+// Before a loop on the CPU whose iterations touch nothing of each other's, where compilers cannot see that.
+#if defined(__clang__)
+#define HUSHVEC_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define HUSHVEC_INDEPENDENT _Pragma("GCC ivdep")
+#endif
