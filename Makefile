@@ -144,9 +144,9 @@ groups:
 	$(PYTEST) -m "not alone and ($(ANY_GROUP))" $$($(BIN)/python tests/groups.py $(GROUPS))
 	$(if $(filter slow,$(GROUPS)),$(BIN)/python -m pytest -m alone $(ALONE))
 
-# What runs every night: more samples, sanitizers, 64-bit ARM, other BLAS kernels.
+# What runs every night: more samples, sanitizers, other systems, other BLAS kernels.
 full: $(GROUPS:%=.venv-test/%)
-	$(MAKE) --jobs=2 CUDA=$(CUDA_FOUND) CUDA_HERE=OFF dev native lint wheel sanitizers arm
+	$(MAKE) --jobs=2 CUDA=$(CUDA_FOUND) CUDA_HERE=OFF dev native lint wheel sanitizers portable
 	HUSHVEC_TEST_SCALE=full $(PYTEST) --timeout 7200 -m "not alone" $(TESTS)
 	HUSHVEC_TEST_SCALE=full $(BIN)/python -m pytest --timeout 7200 -m alone $(ALONE)
 	$(MAKE) CUDA=$(CUDA_FOUND) CUDA_HERE=OFF ranks

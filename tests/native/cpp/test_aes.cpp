@@ -171,7 +171,7 @@ void the_s_box_is_the_standards(const AesKernels& aes, const std::string& where)
 }
 
 void any_number_of_blocks(const AesKernels& aes, const std::string& where) {
-    for (const std::size_t count : {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 257}) {
+    for (const std::size_t count : {0u, 1u, 2u, 3u, 4u, 5u, 7u, 8u, 9u, 15u, 16u, 17u, 33u, 257u}) {
         const auto seed = static_cast<std::uint32_t>(count);
         const Bytes32 key = scattered_key(seed + 1);
         const std::vector<std::uint8_t> plain = scattered(16 * count, seed + 1000);
@@ -260,7 +260,7 @@ void keys_are_derived_as_in_rfc_8452() {
 }
 
 void keys_of_many_streams_are_derived_as_one() {
-    for (const std::size_t count : {1, 3, 4, 5, 16, 17}) {
+    for (const std::size_t count : {1u, 3u, 4u, 5u, 16u, 17u}) {
         std::vector<KeyStream> streams(count);
         std::vector<std::array<std::uint32_t, kAesKeyWords>> keys(count);
         std::vector<AesRoundKeys> round_keys(count);
@@ -284,7 +284,7 @@ void keys_of_many_streams_are_derived_as_one() {
 void keys_differ_by_nonce_and_segment() {
     std::set<std::vector<std::uint32_t>> keys;
     for (const std::uint64_t nonce : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 32, (std::uint64_t{1} << 48) - 1}) {
-        for (const std::uint64_t segment : {0, 1, 2, 1 << 16}) {
+        for (const std::uint64_t segment : {0u, 1u, 2u, 1u << 16}) {
             KeyStream stream = aes_stream();
             stream.nonce = nonce;
             AesRoundKeys round_keys;
@@ -311,7 +311,7 @@ void words_take_a_key_a_segment(int segment_bits) {
     PlainAesStream plain(stream);
     for (const std::uint64_t domain_id : kDomains) {
         AesWords words(stream, domain_id);
-        for (const std::uint64_t group : {0, 1, 3, 4, 5, 7, 8, 3, 0, 1024, (1 << 18) - 1, 1 << 18, (1 << 18) - 1, 2}) {   // back and forth
+        for (const std::uint64_t group : {0u, 1u, 3u, 4u, 5u, 7u, 8u, 3u, 0u, 1024u, (1u << 18) - 1, 1u << 18, (1u << 18) - 1, 2u}) {   // back and forth
             std::uint32_t got[kGroupSamples];
             words.groups(group, 1, got);
             check(std::ranges::equal(got, plain_groups(plain, domain_id, group, 1)),
@@ -348,7 +348,7 @@ void every_backend_draws_the_same_words() {
     const WipedStream stream(aes_stream(kShortSegment));
     PlainAesStream plain(stream);
     for (const std::string& backend : available_backends()) {
-        for (const std::uint64_t first : {0, 2, 3, 4, 1023}) {
+        for (const std::uint64_t first : {0u, 2u, 3u, 4u, 1023u}) {
             std::vector<std::uint32_t> words(7 * kGroupSamples);
             kernels_by_name(backend).keystream(stream, domain::kLowWords, first, 7, words.data());
             check(words == plain_groups(plain, domain::kLowWords, first, 7), "key stream from group " + std::to_string(first) + " on " + backend);

@@ -134,7 +134,7 @@ void kernels_agree() {
             for (const std::size_t bytes_ahead : {std::size_t{0}, rows * columns * sizeof(float)}) {
                 kernels.sums_of_squares(pointers.data(), rows, length, norms.data(), bytes_ahead);
                 double halves[32], plain[32] = {};
-                for (const std::size_t half : {0, 1}) kernels.half_of_squares(pointers[0], length, half, halves + 16 * half);
+                for (const std::size_t half : {0u, 1u}) kernels.half_of_squares(pointers[0], length, half, halves + 16 * half);
                 for (std::size_t j = 0; j < length / 32 * 32; ++j) plain[j % 32] += double{pointers[0][j]} * double{pointers[0][j]};
                 check(std::equal(plain, plain + 32, halves), name + ": the accumulators in two halves");
                 for (std::size_t row = 0; row < rows; ++row) {

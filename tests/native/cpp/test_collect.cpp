@@ -41,7 +41,7 @@ std::uint64_t uniform_of_bit(const KeyStream& stream, std::uint64_t report, std:
 void test_bits_are_those_of_the_format() {
     const KeyStream stream = test_stream();
     const BitLaw law = {std::uint64_t{1} << 63, 0x4000000000000001u};
-    for (const std::size_t bits : {1, 32, 33, 513}) {
+    for (const std::size_t bits : {1u, 32u, 33u, 513u}) {
         const std::vector<std::int64_t> codes = {0, static_cast<std::int64_t>(bits) - 1};
         std::vector<std::uint32_t> reports(codes.size() * report_words(bits), 0xFFFFFFFFu);
         one_bit_reports(stream, law, codes.data(), codes.size(), bits, reports.data());
@@ -96,8 +96,8 @@ void test_columns_agree_with_the_law() {
 
 void test_counts() {
     for (const std::string& backend : available_backends()) {
-        for (const std::size_t bits : {1, 31, 32, 511, 512, 513, 1000}) {
-            for (const std::size_t rows : {0, 1, 15, 16, 17, 50}) {
+        for (const std::size_t bits : {1u, 31u, 32u, 511u, 512u, 513u, 1000u}) {
+            for (const std::size_t rows : {0u, 1u, 15u, 16u, 17u, 50u}) {
                 std::vector<std::uint32_t> reports(rows * report_words(bits));
                 for (std::size_t i = 0; i < reports.size(); ++i) reports[i] = static_cast<std::uint32_t>(i * 0x85EBCA6Bu + bits);
                 const std::uint32_t last = ~std::uint32_t{0} >> (report_words(bits) * 32 - bits);
@@ -127,7 +127,7 @@ void test_groups_add_up() {
     const BitRows all = {reports.data(), rows, bits};
     std::vector<std::int64_t> whole(bits), parts(4 * bits);
     count_bits_by_group(all, groups.data(), 4, parts.data());
-    for (const std::size_t threads : {1, 4}) {
+    for (const std::size_t threads : {1u, 4u}) {
         set_num_threads(threads);
         std::fill(whole.begin(), whole.end(), 0);
         count_bits(all, whole.data());

@@ -70,7 +70,7 @@ void equal_rows_have_equal_products() {
     std::vector<Element> a, b, found(a_rows * b_rows);
     for (std::size_t i = 0; i < a_rows; ++i) a.insert(a.end(), row.begin(), row.end());
     for (std::size_t i = 0; i < b_rows; ++i) b.insert(b.end(), row.begin(), row.end());
-    for (const int threads : {1, 3}) {
+    for (const std::size_t threads : {1u, 3u}) {
         set_num_threads(threads);
         inner_products(view_of(a, dtype_of<Element>, a_rows, columns), view_of(b, dtype_of<Element>, b_rows, columns),
                        view_of(found, dtype_of<Element>, a_rows, b_rows));

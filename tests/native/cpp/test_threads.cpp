@@ -18,9 +18,9 @@ using namespace hushvec;
 using test::check;
 
 void every_item_is_worked_at_once() {
-    for (const std::size_t threads : {1, 2, 5}) {
+    for (const std::size_t threads : {1u, 2u, 5u}) {
         set_num_threads(threads);
-        for (const std::size_t count : {0, 1, 7, 16, 1000}) {
+        for (const std::size_t count : {0u, 1u, 7u, 16u, 1000u}) {
             std::vector<std::atomic<int>> seen(count);
             parallel_ranges(count, kSamplesPerThread, [&] {
                 return [&](std::size_t begin, std::size_t end) {
