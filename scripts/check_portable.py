@@ -131,8 +131,13 @@ def build(row, folder, log, *targets):
 def ctest(row, folder, log, where, **environment):
     """The tests labelled `quick`, as `make test` runs them."""
     run(["ctest", "--test-dir", folder, "-L", "^quick$", "-j", CORES, "--output-on-failure", "--no-tests=error"], log, **environment)
-    total = re.findall(r"tests passed.* out of (\d+)", log.read_text(errors="replace"))[-1]
-    row.tests = f"{total} {where}"
+    row.tests = f"{passed(log)} {where}"
+
+
+def passed(log):
+    """How many tests ctest ran, all of which passed: it counts those with it that the processor has no instructions for."""
+    text = log.read_text(errors="replace")
+    return int(re.findall(r"tests passed.* out of (\d+)", text)[-1]) - len(re.findall(r"\(Skipped\)$", text, re.MULTILINE))
 
 
 def arm(row, log):
@@ -140,7 +145,7 @@ def arm(row, log):
         return f"no {', '.join(lacking)}"
     run(["scripts/check_native.sh", "arm"], log)
     row.compiles = row.links = "yes"
-    row.tests = re.findall(r"^(\d+) passed", log.read_text(errors="replace"), re.MULTILINE)[-1] + " under qemu"
+    row.tests = f"{passed(log)} under qemu"
     return None
 
 

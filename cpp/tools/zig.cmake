@@ -16,10 +16,11 @@ else()
     string(APPEND target " -dynamic")
   endif()
 endif()
-# CMake takes one program for each tool.
+# CMake takes one program for each tool. zig's linker crashes on a bundle of macOS, which differs from a shared library in its header.
 function(hushvec_zig_tool name arguments)
   set(script "${CMAKE_BINARY_DIR}/zig/${name}")
-  file(WRITE ${script} "#!/bin/sh\nexec '${HUSHVEC_ZIG}' ${arguments} \"$@\"\n")
+  file(WRITE ${script} "#!/bin/sh\nfor option; do\n  shift\n  test \"$option\" != -bundle || option=-shared\n  set -- \"$@\" \"$option\"\ndone\n"
+       "exec '${HUSHVEC_ZIG}' ${arguments} \"$@\"\n")
   file(CHMOD ${script} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
 endfunction()
 hushvec_zig_tool(c++ "c++ -target ${target} -O1")   # asked from the first call on: zig makes its libraries for each way to optimize
