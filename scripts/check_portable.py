@@ -10,6 +10,8 @@ macOS runs nowhere, but its module is linked and must leave nothing undefined bu
 skipped, and the table says which. Debian and Ubuntu:
 
     apt-get install g++-aarch64-linux-gnu qemu-user wine64 wine musl
+
+Without musl, its tests are built and not run. Where that package is, Spark's tests fail: snappy-java takes its library for musl.
 """
 
 import argparse
