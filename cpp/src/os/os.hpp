@@ -14,8 +14,9 @@ namespace hushvec::os {
 
 inline constexpr int not_offered = ENOSYS;
 
-// Bytes of the system's own generator, straight into the memory given: no copy of them stays in this process. Seeded before the first
-// call returns. Throws std::runtime_error.
+// Bytes of the system's own generator, straight into the memory given. It is seeded before the first call returns. On Linux and macOS
+// its state is the kernel's, and a restored snapshot of this process does not draw the same bytes again; on Windows a part of it lies in
+// this process. Throws std::runtime_error.
 void fill_with_random_bytes(void* memory, std::size_t size);
 
 // ---- memory

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <limits>
 #include <new>
 
 #include "os/os.hpp"

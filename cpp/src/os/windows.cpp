@@ -9,7 +9,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <limits>
 #include <new>
 #include <stdexcept>
 
