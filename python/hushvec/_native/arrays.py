@@ -86,7 +86,10 @@ def shared(name: str, x: Any, *, written: bool = False) -> Any:
         if device != _CUDA and not written and str(getattr(x, "dtype", "")).endswith("bfloat16"):
             return import_module("torch").from_dlpack(x)
         if device == _CPU or (device != _CUDA and written):
-            return np.from_dlpack(x)
+            array = np.from_dlpack(x)
+            if array.size and array.flags.owndata:
+                raise ValueError("its data pointer is null")  # where numpy makes memory of its own
+            return array
         if device != _CUDA:
             with contextlib.suppress(Exception):
                 return np.from_dlpack(x, device="cpu")  # which numpy asks of x since 2.1

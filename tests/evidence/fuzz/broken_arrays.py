@@ -149,8 +149,9 @@ def _tensors() -> dict[str, Callable[[], Any]]:
 
 BROKEN: dict[str, Callable[[], Any]] = dict(itertools.chain(_plain().items(), _numpy_dtypes().items(), _tensors().items()))
 
-# No float arrays, but numbers: public functions take them as x, in float32.
-NUMBERS = ("list", *(f"numpy {name}" for name in ("int8", "uint16", "int32", "int64", "uint64")),
+# No float arrays, but numbers: public functions take them as x, in float32. The processor reads managed memory of CUDA.
+NUMBERS = ("list", "capsule uint", "capsule cuda managed",
+           *(f"numpy {name}" for name in ("int8", "uint16", "int32", "int64", "uint64")),
            *(f"torch {name}" for name in ("int8", "uint8", "int32", "int64")))
 
 # Tensors that torch itself can compute with, so that a function which works in Python may take them.

@@ -44,18 +44,22 @@ _is_valid = _python.PyCapsule_IsValid
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)
 _pointer = _python.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p)
+# A library may drop a capsule while it raises, and no Python code may run on top of an error.
+_clear = _python.PyErr_Clear
 
 _live: dict[int, tuple[Exporter, Any]] = {}   # exported structures by address: they must outlive the capsule
 
 
 @_Deleter
 def _free(address: int) -> None:
+    _clear()
     exporter, _ = _live.pop(address)
     exporter.live -= 1
 
 
 @_Deleter
 def _capsule_dies(capsule: int) -> None:   # still named "dltensor": nobody took the tensor over
+    _clear()
     if _is_valid(capsule, NAME):
         _free(_pointer(capsule, NAME))
 
@@ -106,6 +110,7 @@ def _destructor(name: bytes) -> Any:
     if name not in _destructors:
 
         def dies(capsule: int) -> None:
+            _clear()
             _free(_pointer(capsule, name))
 
         _destructors[name] = _Deleter(dies)

@@ -153,6 +153,11 @@ class Shown:
     array: Any
     flaw: str = ""   # why it must be refused although its layout is fine
 
+    @property
+    def library(self) -> str:
+        """The one that works on it: numpy on an export that it can read."""
+        return "numpy" if self.kind == "capsule" and self.layout.dtype != "bfloat16" else self.kind.replace("capsule", "torch")
+
 
 def show(rng: np.random.Generator, layout: Layout, *, output: bool, like: str = "") -> Shown | None:
     kinds = [kind for kind in al.SHOW if al.can_be(kind, layout)]
@@ -206,8 +211,8 @@ def expectation(call: Call, x: Shown, out: Shown, p: Parameters) -> str:
     used = [shown for shown, uses in ((x, call.reads), (out, call.writes)) if uses]
     if p.bad in call.scalars or any(shown.flaw for shown in used) or any(len(shown.layout.shape) not in (1, 2) for shown in used):
         return REFUSE
-    if call.public and (any(shown.kind == "capsule" for shown in used) or len({shown.kind for shown in used}) > 1):
-        return REFUSE
+    if call.public and (len({shown.library for shown in used}) > 1 or (call.writes and out.kind == "capsule")):
+        return REFUSE   # numpy makes what a capsule without a version exports read-only
     if call.reads and call.finite_only and not al.all_finite(x.layout):
         return REFUSE
     if call.run is _privatize and len(x.layout.shape) and x.layout.shape[-1] == 0:
