@@ -49,30 +49,59 @@ void add_grouped(ClippedSum& sum, py::handle rows, const py::array_t<std::uint32
     sum.add_grouped(argument.view, of_rows);
 }
 
-// out[p] has the length of part p, flat float32 memory.
-void release(ClippedSum& sum, const py::sequence& out, py::handle source) {
+// Flat float32 memory for every part, of its length.
+struct Targets {
     std::vector<ArrayArgument> arguments;
-    std::vector<float*> targets;
+    std::vector<float*> memory;
+};
+
+Targets targets_of(const ClippedSum& sum, const py::sequence& out) {
+    Targets targets;
     if (out.size() != sum.parts()) throw py::value_error("out must have " + std::to_string(sum.parts()) + " arrays, got " + std::to_string(out.size()));
     for (std::size_t part = 0; part < sum.parts(); ++part) {   // of a list that another thread may change
         const std::string name = "out[" + std::to_string(part) + "]";
-        arguments.push_back(output_argument(out[part], name.c_str()));
-        const MatrixView& view = arguments.back().view;
+        targets.arguments.push_back(output_argument(out[part], name.c_str()));
+        const MatrixView& view = targets.arguments.back().view;
         const std::size_t length = sum.columns(part);
         if (view.dtype != DType::float32) throw py::type_error(name + " must be float32");
-        if (!arguments.back().one_dimensional || view.columns != length || !view.is_flat()) {
-            throw py::value_error(name + " must be one run of " + std::to_string(length) + " elements, got shape " + arguments.back().shape());
+        if (!targets.arguments.back().one_dimensional || view.columns != length || !view.is_flat()) {
+            throw py::value_error(name + " must be one run of " + std::to_string(length) + " elements, got shape " +
+                                  targets.arguments.back().shape());
         }
-        targets.push_back(reinterpret_cast<float*>(view.data));
+        targets.memory.push_back(reinterpret_cast<float*>(view.data));
     }
+    return targets;
+}
+
+void release(ClippedSum& sum, const py::sequence& out, py::handle source) {
+    const Targets targets = targets_of(sum, out);
     for (std::size_t part = 0; part < sum.parts(); ++part) {
         if (sum.has_noise()) {
             const WipedStream stream = reserve_from(source);
             const py::gil_scoped_release unlocked;
-            sum.release(part, stream, targets[part]);
+            sum.release(part, stream, targets.memory[part]);
         } else {
-            sum.release(part, KeyStream{}, targets[part]);
+            sum.release(part, KeyStream{}, targets.memory[part]);
         }
+    }
+    sum.reset();
+}
+
+// Streams that were reserved, one for each coefficient; each part begins at a group of its own.
+void release_correlated(ClippedSum& sum, const py::sequence& out, const py::sequence& sources, const std::vector<float>& coefficients) {
+    const Targets targets = targets_of(sum, out);
+    if (sources.size() != coefficients.size()) throw py::value_error("sources must be as many as coefficients");
+    std::vector<std::unique_ptr<WipedStream>> streams;
+    std::vector<NoiseTerm> terms;
+    for (std::size_t term = 0; term < coefficients.size(); ++term) {
+        streams.emplace_back(new WipedStream(reserve_from(sources[term])));
+        terms.push_back({streams.back().get(), coefficients[term]});
+    }
+    const py::gil_scoped_release unlocked;
+    std::uint64_t first_group = 0;
+    for (std::size_t part = 0; part < sum.parts(); ++part) {
+        sum.release(part, terms, first_group, targets.memory[part]);
+        first_group += (sum.columns(part) + kGroupSamples - 1) / kGroupSamples;
     }
     sum.reset();
 }
@@ -117,6 +146,7 @@ void bind_clipped_sum(py::module_& module) {
     define(sum, "add", &add, py::arg("parts"));
     define(sum, "add_grouped", &add_grouped, py::arg("rows"), py::arg("groups"));
     define(sum, "release", &release, py::arg("out"), py::arg("source"));
+    define(sum, "release_correlated", &release_correlated, py::arg("out"), py::arg("sources"), py::arg("coefficients"));
     define(sum, "_units", &units);
     define(sum, "_replace", &replace, py::arg("rows"), py::arg("units"));
     define(sum, "reset", [](ClippedSum& self) { self.reset(); });

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
@@ -36,6 +37,12 @@ public:
 
 class UnitSums;   // clip/unit_sums.hpp
 
+// The raw noise of one step of a run, and how much of it enters a release; |coefficient| <= 1.
+struct NoiseTerm {
+    const KeyStream* stream;
+    float coefficient;
+};
+
 class ClippedSum {
 public:
     // `columns` are the lengths of the parts of a row. sigma = 0 releases the sums themselves. Throws std::invalid_argument.
@@ -61,6 +68,10 @@ public:
     // out = the sum of part `part` plus N(0, sigma^2), exactly rounded: flat float32 memory. The sum stays: to release a part twice is two
     // releases, so reset() follows the last part.
     void release(std::size_t part, const KeyStream& stream, float* out);
+
+    // out = the sum of part `part` plus sigma (c_1 Z_1 + ... + c_p Z_p), exactly rounded once, where Z_j are samples of the groups from
+    // `first_group` on of stream j. Throws std::invalid_argument where sigma is 0 or the magnitudes of all c_j sum to more than 16.
+    void release(std::size_t part, std::span<const NoiseTerm> terms, std::uint64_t first_group, float* out);
 
     void reset();
 

@@ -1,12 +1,14 @@
 // The release of a sum: N(0, sigma^2) added and exactly rounded, docs/format.md sections 5 and 7.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "array/line_vector.hpp"
 #include "clip/run_kernel.hpp"
 #include "clip/unit_sums.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/clipped_sum.hpp"
+#include "noise/combination.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {
@@ -15,23 +17,54 @@ namespace {
 constexpr std::size_t kGroupsAtOnce = 4;    // what a kernel asks AES for in one call
 constexpr std::size_t kElementsAtOnce = kGroupsAtOnce * kGroupSamples;
 constexpr double kLargestElement = 0x1p21;   // what exact rounding takes: docs/format.md section 5
+constexpr double kMostOfCoefficients = 16;    // settle_combination takes 2^11 grids, and s is at most 128
 
-// What one part's release is made of.
+constexpr std::size_t groups_of(std::size_t count) { return (count + kGroupSamples - 1) / kGroupSamples; }
+
+// What one part's release is made of. Kernel is a RunKernel, or a CombinedKernel where steps share noise.
+template <class Kernel>
 struct Release {
     const UnitSums& sums;
     std::size_t part;
     std::size_t count;
     float* out;
-    RunKernel kernel;
+    Kernel kernel;
     double unit;
     double sum_in_grids;         // unit / g
     std::size_t direct_groups;   // whole ones, where no sum is above kLargestElement grids
 };
 
+// Noise of several streams in one pass, with buffers of each thread's own.
+class CombinedKernel {
+public:
+    CombinedKernel(std::span<const ScaledStream> terms, std::uint64_t first_group, ExactGrid on_grid)
+        : grid(on_grid), terms_(terms), first_group_(first_group), noise_(kElementsAtOnce), reach_(kElementsAtOnce) {}
+
+    void operator()(const NoiseRun<double>& run) {
+        const Kernels& kernels = active_kernels();
+        const std::uint64_t first = first_group_ + run.first_group;
+        for (std::size_t term = 0; term < terms_.size(); ++term) {
+            const auto s = static_cast<float>(terms_[term].s);
+            kernels.add_normals(*terms_[term].stream, NormalsRun{first, run.groups, s, term > 0, noise_.data(), reach_.data()});
+        }
+        kernels.round_combination(
+            CombinationRun{first, run.groups, run.x, run.row_scale, noise_.data(), reach_.data(), terms_, grid.grid, run.y},
+            kernels.gaussian_bound);
+    }
+
+    const ExactGrid grid;
+
+private:
+    std::span<const ScaledStream> terms_;
+    std::uint64_t first_group_;
+    LineVector<float> noise_, reach_;
+};
+
 // The groups of one thread. Its buffers are in memory of their own: the frames below a kernel's caller are wiped up to a fixed size.
+template <class Kernel>
 class ReleaseWorker {
 public:
-    explicit ReleaseWorker(const Release& release) : release_(release), elements_(kElementsAtOnce) {}
+    explicit ReleaseWorker(const Release<Kernel>& release) : release_(release), kernel_(release.kernel), elements_(kElementsAtOnce) {}
 
     void operator()(std::size_t begin, std::size_t end) {
         for (std::size_t group = begin; group < end;) {
@@ -48,7 +81,7 @@ private:
         double factor[kRunScales];
         std::fill_n(factor, kRunScales, release_.sum_in_grids);
         release_.sums.read(release_.part, first, groups * kGroupSamples, elements_.data());
-        release_.kernel(NoiseRun<double>{group, groups, elements_.data(), factor, 0, release_.out + first, 0});
+        kernel_(NoiseRun<double>{group, groups, elements_.data(), factor, 0, release_.out + first, 0});
     }
 
     // Whole grids are taken off a large sum, and put back after the rounding.
@@ -66,19 +99,29 @@ private:
         }
         double one[kRunScales];
         std::fill_n(one, kRunScales, 1.0);
-        release_.kernel(NoiseRun<double>{group, groups, elements_.data(), one, 0, rounded_.data(), 0});
-        const double grid = release_.kernel.grid.grid;
+        kernel_(NoiseRun<double>{group, groups, elements_.data(), one, 0, rounded_.data(), 0});
+        const double grid = kernel_.grid.grid;
         for (std::size_t i = 0; i < samples; ++i) release_.out[first + i] = static_cast<float>(whole_[i] * grid + double{rounded_[i]});
     }
 
-    const Release& release_;
+    const Release<Kernel>& release_;
+    Kernel kernel_;
     LineVector<double> elements_, whole_;
     LineVector<float> rounded_;
 };
 
+// `largest` is the largest magnitude that a sum can have.
+template <class Kernel>
+void release_noisy(const UnitSums& sums, std::size_t part, std::size_t count, const Kernel& kernel, double largest, double unit, float* out) {
+    const double grid = kernel.grid.grid;
+    const std::size_t direct_groups = largest <= kLargestElement * grid ? count / kGroupSamples : 0;
+    const Release<Kernel> release = {sums, part, count, out, kernel, unit, unit / grid, direct_groups};
+    parallel_ranges(groups_of(count), kGroupSamples, [&] { return ReleaseWorker<Kernel>(release); });
+}
+
 class NoiselessWorker {
 public:
-    explicit NoiselessWorker(const Release& release) : release_(release), elements_(kElementsAtOnce) {}
+    explicit NoiselessWorker(const Release<RunKernel>& release) : release_(release), elements_(kElementsAtOnce) {}
 
     void operator()(std::size_t begin, std::size_t end) {
         for (std::size_t group = begin; group < end; group += kGroupsAtOnce) {
@@ -90,7 +133,7 @@ public:
     }
 
 private:
-    const Release& release_;
+    const Release<RunKernel>& release_;
     LineVector<double> elements_;
 };
 
@@ -142,24 +185,34 @@ void release_whole_sums(const std::int64_t* sums, std::size_t count, double unit
     if (shift < 0 || shift > kMostBitsOfRest) {
         throw std::invalid_argument("sigma must be in [2^6, 2^59] units of the sum, got " + std::to_string(sigma / unit));
     }
-    const std::size_t groups = (count + kGroupSamples - 1) / kGroupSamples;
-    parallel_ranges(groups, kGroupSamples, [&] { return WholeSumsWorker(sums, count, shift, stream, grid, out); });
+    parallel_ranges(groups_of(count), kGroupSamples, [&] { return WholeSumsWorker(sums, count, shift, stream, grid, out); });
 }
 
 void ClippedSum::release(std::size_t part, const KeyStream& stream, float* out) {
     if (rows_ == 0) sums_->clear();
-    const std::size_t count = columns_[part];
-    const std::size_t groups = (count + kGroupSamples - 1) / kGroupSamples;
-    const bool noisy = has_noise();
-    const bool small = noisy && static_cast<double>(rows_) * clip_norm_ <= kLargestElement * double{grid_.grid};
-    const double sum_in_grids = noisy ? unit_ / double{grid_.grid} : 0.0;
-    const std::size_t direct_groups = small ? count / kGroupSamples : 0;
-    const Release release = {*sums_, part, count, out, {stream, Law::gaussian, grid_, 0}, unit_, sum_in_grids, direct_groups};
-    if (noisy) {
-        parallel_ranges(groups, kGroupSamples, [&] { return ReleaseWorker(release); });
-    } else {
-        parallel_ranges(groups, kGroupSamples, [&] { return NoiselessWorker(release); });
+    const RunKernel kernel = {stream, Law::gaussian, grid_, 0};
+    if (has_noise()) return release_noisy(*sums_, part, columns_[part], kernel, static_cast<double>(rows_) * clip_norm_, unit_, out);
+    const Release<RunKernel> release = {*sums_, part, columns_[part], out, kernel, unit_, 0.0, 0};
+    parallel_ranges(groups_of(release.count), kGroupSamples, [&] { return NoiselessWorker(release); });
+}
+
+void ClippedSum::release(std::size_t part, std::span<const NoiseTerm> terms, std::uint64_t first_group, float* out) {
+    if (!has_noise()) throw std::invalid_argument("sigma must be > 0 where noise is correlated, got 0");
+    std::vector<ScaledStream> scaled;
+    double sum = 0.0;
+    for (const NoiseTerm& term : terms) {
+        const double size = std::fabs(double{term.coefficient});
+        if (!(size <= 1)) throw std::invalid_argument("coefficients must be in [-1, 1], got " + std::to_string(term.coefficient));
+        sum += size;
+        const double s = double{grid_.sigma / grid_.grid} * double{term.coefficient};   // exact: 24 bits times 24
+        if (size > 0) scaled.push_back({term.stream, s});
     }
+    if (scaled.empty() || sum > kMostOfCoefficients) {
+        throw std::invalid_argument("coefficients must have magnitudes that sum to more than 0 and at most 16, got " + std::to_string(sum));
+    }
+    if (rows_ == 0) sums_->clear();
+    const CombinedKernel kernel(scaled, first_group, grid_);
+    release_noisy(*sums_, part, columns_[part], kernel, static_cast<double>(rows_) * clip_norm_, unit_, out);
 }
 
 }  // namespace hushvec

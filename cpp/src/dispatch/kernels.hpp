@@ -31,6 +31,10 @@ struct GridScale {
     float grid;   // g
 };
 
+// noise/combination.hpp
+struct NormalsRun;
+struct CombinationRun;
+
 // Rows of the same length, one after the other, each of at least one byte, and a place for each.
 inline constexpr std::size_t kRowPlaceBytes = 40;
 using RowKey = std::uint32_t[8];
@@ -77,6 +81,10 @@ struct Kernels {
     void (*exact_gaussian_f64)(const KeyStream&, const NoiseRun<double>&, GridScale, ErrorBound);
     void (*exact_laplace)(const KeyStream&, const NoiseRun<float>&, GridScale, ErrorBound);
     void (*exact_laplace_f64)(const KeyStream&, const NoiseRun<double>&, GridScale, ErrorBound);
+
+    // exact, with the noise of several streams: y = g round(x q + s_1 Z_1 + ... + s_p Z_p)
+    void (*add_normals)(const KeyStream&, const NormalsRun&);
+    void (*round_combination)(const CombinationRun&, ErrorBound);
 
     // clip
     double (*sum_of_squares)(const float* row, std::size_t dimension);

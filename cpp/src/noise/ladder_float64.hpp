@@ -126,18 +126,16 @@ HUSHVEC_DEVICE inline ScaledBracket scaled_bracket(const LaplacePrefix& known, d
     return {known.negative ? -value : value, half_width * kHalfWidthRounding};
 }
 
-// round(X + s * Z) if the known bits decide it. x is finite, 0 < s <= 128.
+// round(X + s * Z) if the bracket of s * Z decides it. x is finite.
 //
 // X - n is formed first, so that the error does not grow with X: with n near X + s * Z it is about -s * Z, and its one
 // rounding is at most e |X - n|. The last sum is below 1/2 where the test accepts and rounds by at most 2^-54; the
 // comparison's own bound rounds by at most 2^-54, and an underflowing product loses less than 2^-1000.
 //
 // bound_factor scales the bound. It is 1; the tests pass less, to see that answers then go wrong.
-template <class Prefix>
-HUSHVEC_DEVICE std::optional<std::int32_t> settle_float64(const Prefix& known, double x, double s, double bound_factor = 1.0) {
+HUSHVEC_DEVICE inline std::optional<std::int32_t> decide(const ScaledBracket& bracket, double x, double bound_factor = 1.0) {
     constexpr double kDifferenceRounding = 0x1p-52;   // 2 e, of |X - n|
     constexpr double kSumRounding = 0x1p-51;          // absolute: four times the three errors named above
-    const ScaledBracket bracket = scaled_bracket(known, s);
     const double n = std::rint(x + bracket.value);
     const double x_minus_n = x - n;
     const double distance = std::abs(x_minus_n + bracket.value);
@@ -145,6 +143,12 @@ HUSHVEC_DEVICE std::optional<std::int32_t> settle_float64(const Prefix& known, d
     if (!(distance < 0.5 - bound_factor * bound)) return std::nullopt;
     constexpr double kMax = kMaxGridIndex;
     return static_cast<std::int32_t>(std::clamp(n, -kMax, kMax));
+}
+
+// The same from the known bits; 0 < s <= 128.
+template <class Prefix>
+HUSHVEC_DEVICE std::optional<std::int32_t> settle_float64(const Prefix& known, double x, double s, double bound_factor = 1.0) {
+    return decide(scaled_bracket(known, s), x, bound_factor);
 }
 
 }  // namespace hushvec

@@ -6,6 +6,7 @@
 #include "collect/bit_rows.hpp"
 #include "discrete/place_words.hpp"
 #include "dispatch/kernels.hpp"
+#include "noise/combination_kernels.hpp"
 #include "noise/convert_kernels.hpp"
 #include "noise/error_bounds.hpp"
 #include "noise/float64_kernels.hpp"
@@ -47,6 +48,8 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .exact_gaussian_f64 = by_cipher<exact_gaussian_run<V, AesWords, double>, exact_gaussian_run<V, ChaChaLanes<V>, double>>,
         .exact_laplace = by_cipher<exact_laplace_run<V, AesWords, float>, exact_laplace_run<V, ChaChaLanes<V>, float>>,
         .exact_laplace_f64 = by_cipher<exact_laplace_run<V, AesWords, double>, exact_laplace_run<V, ChaChaLanes<V>, double>>,
+        .add_normals = by_cipher<add_normals<V, AesWords>, add_normals<V, ChaChaLanes<V>>>,
+        .round_combination = round_combination<V>,
         .sum_of_squares = sum_of_squares<V, float>,
         .sum_of_squares_f64 = sum_of_squares<V, double>,
         .half_of_squares = half_of_squares<V, float>,

@@ -14,6 +14,8 @@
 #include "hushvec/discrete.hpp"
 #include "hushvec/dispatch.hpp"
 #include "hushvec/threads.hpp"
+#include "noise/combination.hpp"
+#include "test_stream.hpp"
 
 namespace {
 
@@ -382,10 +384,58 @@ void poisson_samples() {
     }
 }
 
+// Every set of instructions gives the integer of the ladder's last level, next to half-integers too, where float32 without its bound
+// does not.
+void combinations() {
+    constexpr std::size_t groups = 4, samples = groups * kGroupSamples;
+    const double coefficients[] = {1.0, -0.5, -0.125, -0.0625, -0.0390625};
+    std::vector<KeyStream> streams;
+    std::vector<ScaledStream> terms;
+    for (std::uint64_t i = 0; i < 5; ++i) {
+        streams.push_back(test::test_stream(i % 2 == 0 ? Cipher::chacha20 : Cipher::chacha8));
+        streams.back().nonce += i;
+    }
+    for (std::size_t i = 0; i < 5; ++i) terms.push_back({&streams[i], 127.5 * coefficients[i]});
+    Random random;
+    std::vector<double> x(samples);
+    std::size_t wrong_without_bound = 0;
+    for (std::uint64_t round = 0; round < 100; ++round) {
+        for (double& element : x) element = 1e6 * random();
+        const double one[kRunScales] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+        std::vector<float> noise(samples), reach(samples), first, y(samples);
+        const auto run = [&](const Kernels& kernels, ErrorBound bound) {
+            for (std::size_t i = 0; i < terms.size(); ++i) {
+                kernels.add_normals(streams[i], {round * groups, groups, static_cast<float>(terms[i].s), i > 0, noise.data(), reach.data()});
+            }
+            kernels.round_combination({round * groups, groups, x.data(), one, noise.data(), reach.data(), terms, 1.0f, y.data()}, bound);
+        };
+        if (round % 10 == 0) {
+            run(active_kernels(), {});
+            for (std::size_t i = 0; i < samples; ++i) x[i] = std::rint(noise[i]) + 0.5 - double{noise[i]} + 1e-5 * random();
+        }
+        for (const std::string& name : available_backends()) {
+            const Kernels& kernels = kernels_by_name(name);
+            run(kernels, kernels.gaussian_bound);
+            if (first.empty()) first = y;
+            check(y == first, name + " gives the integers of the others");
+            run(kernels, {0, 0, -static_cast<float>(terms.size() + 1) * 0x1p-24f});
+            for (std::size_t i = 0; i < samples; ++i) wrong_without_bound += y[i] != first[i];
+        }
+        const std::size_t i = round * 37 % samples;
+        const std::uint64_t pair = (round * groups + i / kGroupSamples) * kGroupPairs + i % kGroupPairs;
+        for (const int level : {2, 3, 4}) {
+            const std::int32_t n = settle_combination(terms, pair, i % kGroupSamples >= kGroupPairs, x[i], level);
+            check(n == static_cast<std::int32_t>(first[i]), "level " + std::to_string(level));
+        }
+    }
+    check(wrong_without_bound > 100, "float32 alone rounds some of them otherwise");
+}
+
 }  // namespace
 
 int main() {
     kernels_agree();
+    combinations();
     sums_do_not_depend_on_the_way();
     many_rows();
     short_rows();
