@@ -20,7 +20,7 @@ import sys
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 getcontext().prec = 60
 LN_SQRT_2PI = Decimal("6.2831853071795864769252867665590057683943387987502116419498891846156328").ln() / 2
@@ -94,9 +94,23 @@ def statistic(value):
     return type(value) is dict and set(value) == set(STATISTIC) and all(rule(value[name]) for name, rule in STATISTIC.items())
 
 
+def correlation(value):
+    known = type(value) is dict and set(value) == set(CORRELATION) and all(rule(value[name]) for name, rule in CORRELATION.items())
+    return known and value["max_participations"] <= -(-value["steps"] // value["min_separation"])
+
+
+def coefficients(value):
+    """c_0 = 1 and at most 31 more in [-1, 0], numbers of float32."""
+    plain = type(value) is list and 1 <= len(value) <= 32 and all(type(one) is float and repr(one) != "-0.0" for one in value)
+    return plain and value[0] == 1 and all(-1 <= one <= 0 and struct.unpack("f", struct.pack("f", one))[0] == one for one in value[1:])
+
+
 positive, finite = number(lambda value: value > 0), number(lambda value: True)
 ROUNDS = {"aes256": 14, "chacha20": 20, "chacha12": 12, "chacha8": 8}
 RANGE = {"process": lambda value: text(value) and re.fullmatch("[0-9a-f]{32}", value) is not None, "first": whole(1), "last": whole(1)}
+CORRELATION = {
+    "coefficients": coefficients, "steps": whole(1, 2**20), "min_separation": whole(1), "max_participations": whole(1),
+}  # fmt: skip
 CHARGE = {"ledger": digest, "sequence": whole(2), "charge_id": text, "entry_hash": digest}
 SHARED = {
     "receipt_version": one_of(1), "format_version": one_of(1, 2), "library_version": text, "adjacency": one_of("replace-one"),
@@ -137,7 +151,7 @@ REPORTS = {
 TRAINING = {
     **SHARED, "receipt_kind": one_of("training"), "mechanism": one_of("dp_sgd"), "adjacency": one_of("add-remove", "replace-one"),
     "epsilon": optional(number(lambda value: value >= 0)), "delta": number(lambda value: 0 < value < 1), "steps": whole(0, 2**40 - 1),
-    "planned_steps": optional(whole(1)), "samples": optional(sample_ranges),
+    "planned_steps": optional(whole(1)), "samples": optional(sample_ranges), "correlation": optional(correlation),
     "sampling_probability": number(lambda value: 2.0**-64 <= value <= 1),
     "noise_multiplier": number(lambda value: value >= 0), "sigma": number(lambda value: value >= 0), "sensitivity": positive,
     "clip_norm": number(lambda value: 2.0**-100 <= value <= 2.0**100), "expected_batch_size": positive, "resumed": whole(0),
@@ -174,7 +188,7 @@ def check_receipt(receipt):
     rules, faults_of, _ = KINDS[kind]
     rules = {**rules, **INT8} if kind == "vectors" and receipt.get("dtype") == "int8" else rules
     receipt = with_cipher(receipt)
-    receipt = {"samples": None, **receipt} if kind == "training" else receipt  # older ones do not name them
+    receipt = {"samples": None, "correlation": None, **receipt} if kind == "training" else receipt  # older ones do not name them
     require("the receipt", receipt, rules)
     faults = [*cipher_faults(receipt), *faults_of(receipt)]
     no_claim = ["floating point: not protected"] * (receipt["grade"] == "float")
@@ -538,8 +552,12 @@ def training_faults(receipt):
     factor, clip_norm = sensitivity_factor(receipt), Fraction(receipt["clip_norm"])
     if Fraction(receipt["sensitivity"]) < factor * clip_norm:
         yield "sensitivity is stated too small"
-    if Fraction(receipt["sigma"]) < Fraction(receipt["noise_multiplier"]) * clip_norm:
-        yield "sigma is below noise_multiplier times clip_norm"
+    correlated = receipt["correlation"]
+    stretch = Fraction(1) if correlated is None else correlated_sensitivity(**correlated)
+    if Fraction(receipt["sigma"]) < Fraction(receipt["noise_multiplier"]) * clip_norm * stretch:
+        yield "sigma is below noise_multiplier times clip_norm, and the sensitivity of a correlation"
+    if correlated is not None and (receipt["planned_steps"] != correlated["steps"] or receipt["sampling_probability"] != 1):
+        yield "steps of correlated noise must be those of its schedule, without sampling"
     if receipt["planned_steps"] is not None and receipt["steps"] > receipt["planned_steps"]:
         yield "more steps were taken than planned"
     drawn = None if receipt["samples"] is None else sum(one["last"] - one["first"] + 1 for one in receipt["samples"])
@@ -560,6 +578,25 @@ def sensitivity_factor(receipt):
     return 2 if replaced else 1
 
 
+def correlated_sensitivity(coefficients, steps, min_separation, max_participations):
+    """Of C in L2, the float above: columns of C, made non-increasing, min_separation apart (docs/proofs/correlated_noise.md, claim 2)."""
+    participations = range(min(max_participations, -(-steps // min_separation)))
+    with localcontext(Context(prec=60, rounding=ROUND_CEILING, Emin=-(10**9), Emax=10**9)):
+        column = [Decimal(1)]
+        for _ in range(steps - 1):
+            column.append(sum((Decimal(-weight) * entry for weight, entry in zip(coefficients[1:], reversed(column))), Decimal(0)))
+        highest = list(accumulate(reversed(column), max))[::-1]
+        sums = [sum(highest[step - i * min_separation] for i in participations if i * min_separation <= step) for step in range(steps)]
+        exact = Fraction(sum(one * one for one in sums).sqrt().next_plus())
+    nearest = float(exact)
+    return Fraction(nearest) if nearest >= exact else Fraction(math.nextafter(nearest, math.inf))
+
+
+def releases_of(receipt):
+    """How often the loss of a step counts: once for all of them where their noise is correlated."""
+    return receipt["steps"] if receipt.get("correlation") is None else min(receipt["steps"], 1)
+
+
 def training_doubt(receipt):
     """Why this program does not confirm a promise that it did not refute, or None."""
     delta, low, high = Decimal(receipt["delta"]), Decimal(receipt["epsilon"]), Decimal(2) ** 20
@@ -575,7 +612,7 @@ def training_doubt(receipt):
 
 def steps_delta(receipt, epsilon, upper):
     """A bound of delta at this epsilon for all steps together, from above or from below; the exact one without sampling."""
-    steps, noise, chance = receipt["steps"], receipt["noise_multiplier"], Decimal(receipt["sampling_probability"])
+    steps, noise, chance = releases_of(receipt), receipt["noise_multiplier"], Decimal(receipt["sampling_probability"])
     if steps == 0:
         return Decimal(0)
     if chance == 1:
@@ -778,7 +815,7 @@ def aggregate_rho(receipt):
 def training_rho(receipt):
     if receipt["steps"] == 0:
         return Decimal(0)  # without noise, too: there is nothing to divide by
-    return decimal(receipt["steps"] * (sensitivity_factor(receipt) / Fraction(receipt["noise_multiplier"])) ** 2 / 2)
+    return decimal(releases_of(receipt) * (sensitivity_factor(receipt) / Fraction(receipt["noise_multiplier"])) ** 2 / 2)
 
 
 KINDS = {

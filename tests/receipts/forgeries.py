@@ -14,8 +14,9 @@ import numpy as np
 import hushvec as hv
 from collect.surveys import vocabulary
 from hushvec._native import _core
-from hushvec._util.rounding import float32_up, fraction_down
+from hushvec._util.rounding import float32_up, fraction_down, product_up
 from hushvec.accounting import compose
+from hushvec.accounting.correlated import CorrelatedNoise
 from hushvec.collect import BloomFilter, Memo
 from hushvec.noise.calibration import gaussian_epsilon
 from hushvec.receipts.aggregates import AggregateReceipt, AggregateStatistic, squared_mu
@@ -81,11 +82,16 @@ def _paid_by(budget):
         library_version=hv.__version__,
     )  # fmt: skip
     receipts.append(dataclasses.replace(selection, charge=entry_of_charge(budget, 3.0, 0.0, selection.loss.rho, "search")))
-    for settings in ({}, {"adjacency": "replace-one"}, {"clipping": "batch"}, {"grade": "float", "is_dp_claim": False}):
+    kinds = ({"adjacency": "replace-one"}, {"clipping": "batch"}, {"grade": "float", "is_dp_claim": False})
+    correlated = {"correlation": CORRELATED, "planned_steps": 120, "sigma": product_up(4.0, CORRELATED.sensitivity)}
+    for settings in ({}, *kinds, correlated, {**correlated, "adjacency": "replace-one"}):
         receipts.append(_paid(budget, training_receipt(**settings), "training"))
     for settings in ({}, {"statistics": (SUMS, MOMENTS)}, {"adjacency": "replace-one", "rows": 10_003}, {"rows_per_person": 3}):
         receipts.append(_paid(budget, aggregate_receipt(**settings), "aggregates"))
     return [json.loads(receipt.to_json()) for receipt in receipts], json.loads(json.dumps(budget.export()))
+
+
+CORRELATED = CorrelatedNoise.bisr(bands=4, steps=120, min_separation=30, max_participations=3)
 
 
 @lru_cache(maxsize=None, typed=True)  # seconds, where the steps are of samples; 1.0 is not 1
@@ -319,6 +325,25 @@ def _aggregates(rng, receipt):
     return {**receipt, **changed, "noise_multiplier": multiplier, "epsilon": epsilon if math.isfinite(epsilon) else 1e300}
 
 
+def _correlation(rng, receipt):
+    """Another schedule or other coefficients, with a sigma about what they need, or what a laxer sensitivity would; or odd ones."""
+    steps, separation = _pick(rng, [1, 2, 30, 120, 121]), _pick(rng, [1, 7, 30, 120, 200])
+    tail = [[], [-0.5], [-0.5, -0.125, -0.0625], [-0.25, 0.0, -0.5], [-1.0], [float(np.float32(-0.3))], [0.0, -1.0]]
+    noise = CorrelatedNoise(
+        coefficients=(1.0, *_pick(rng, tail)), steps=steps, min_separation=separation, max_participations=_pick(rng, [None, 1, 2, 3, 50])
+    )
+    once = dataclasses.replace(noise, max_participations=1)
+    needed = [product_up(receipt["noise_multiplier"], 0.5, one.sensitivity) for one in (noise, noise, once)]
+    sigma = _pick(rng, [*needed, math.nextafter(needed[0], 0), math.nextafter(needed[0], math.inf), needed[0] * _about_1(rng)])
+    written = noise.to_dict()
+    odd = [{"steps": 2**20 + 1}, {"steps": 0}, {"min_separation": True}, {"max_participations": None}, {"max_participations": 10**6}]
+    odd += [{"coefficients": [1, -0.5]}, {"coefficients": [1.0, -0.3]}, {"coefficients": [1.0, 0.5]}, {"coefficients": [1.0, -0.0]}]
+    odd += [{"coefficients": []}, {"coefficients": [1.0] * 33}, {"coefficients": "1"}, {"surprise": 1}]
+    written = {**written, **_pick(rng, odd)} if rng.random() < 0.3 else written
+    planned = _pick(rng, [steps, steps, steps, steps, steps + 1, None])
+    return {**receipt, "correlation": written, "sigma": sigma, "planned_steps": planned, "steps": _pick(rng, [0, 1, steps, steps, 120])}
+
+
 def _noise(rng, receipt):
     """Another sigma or scale on its grid or beside it, and an epsilon about what it gives."""
     if receipt.get("receipt_kind") == "aggregate":
@@ -326,6 +351,8 @@ def _noise(rng, receipt):
     name = next((name for name in ("sigma", "scale") if isinstance(receipt.get(name), float)), None)
     if name is None:
         return _law(rng, receipt)
+    if isinstance(receipt.get("correlation"), dict) and rng.random() < 0.9:
+        return _correlation(rng, receipt)
     if receipt.get("receipt_kind") == "training":
         noise = _pick(rng, [receipt["noise_multiplier"], 2.0, 0.0, 20.0])
         changed = {"steps": _pick(rng, [0, 1, 100, 10**6]), "noise_multiplier": noise, "sigma": max(noise, 1.0), "clip_norm": 1.0}

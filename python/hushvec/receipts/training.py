@@ -12,6 +12,7 @@ from hushvec._util import validate
 from hushvec._util.display import number, plural, share
 from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, GaussianDP, PoissonSampledGaussianDP, PrivacyLoss, Repeated, compose
+from hushvec.accounting.correlated import CorrelatedNoise
 from hushvec.accounting.releases import SampleRange
 from hushvec.errors import ReceiptError
 from hushvec.receipts import base
@@ -39,6 +40,23 @@ def _ranges(name: str, value: Any) -> None:
         WholeNumber(one.first)(f"{name}.last", one.last)
 
 
+def _correlation(name: str, value: Any) -> None:
+    if value is not None and not isinstance(value, CorrelatedNoise):
+        raise ReceiptError(f"{name} must be null or an object with coefficients, steps, min_separation and max_participations")
+
+
+def _read_correlation(value: Any) -> Any:
+    if not (isinstance(value, Mapping) and isinstance(value.get("coefficients"), list)):
+        return value
+    try:
+        found = read_as(CorrelatedNoise, {**value, "coefficients": tuple(value["coefficients"])})
+    except (TypeError, ValueError) as error:
+        raise ReceiptError(f"correlation: {error}") from None
+    if isinstance(found, CorrelatedNoise) and repr(found.to_dict()) != repr({name: value[name] for name in found.to_dict()}):
+        raise ReceiptError("correlation must have float32 coefficients and no more participations than its separation allows")
+    return found
+
+
 _Probability = Annotated[float, Number("in [2^-64, 1]", lambda value: validate.SMALLEST_SAMPLING_PROBABILITY <= value <= 1)]
 
 
@@ -59,10 +77,13 @@ class TrainingReceipt(ReceiptFields):
         clip_norm: C, in the unit of the gradients.
         clipping: "auto", "exact", "estimated": each example. "batch": the gradient of a whole batch.
         sensitivity: of one step's sum in L2, in the unit of the gradients.
-        sigma: standard deviation of the noise on the sum, at least noise_multiplier * clip_norm.
+        sigma: standard deviation of the noise on the sum, at least noise_multiplier * clip_norm; with a correlation that of the raw
+            noise, at least its sensitivity times as much.
         expected_batch_size: what noisy sums were divided by.
         samples: which Poisson samples the steps rest on, by the numbers that their process gave them. Empty where nothing was
             sampled; None where it is not known, as in receipts from before this field.
+        correlation: how the noise of steps is correlated (`hushvec.training.CorrelatedNoise`), or None. noise_multiplier and epsilon
+            are then of all its steps together, of which `steps` were taken.
         theorem: short name of the composition theorem that gave epsilon; empty before the first step and without noise.
         resumed: how often the run resumed from a checkpoint.
         grade: "exact": sums and noise are those of the ideal mechanism, rounded. "float": a sum was made in floating point.
@@ -100,6 +121,7 @@ class TrainingReceipt(ReceiptFields):
     is_dp_claim: base.Flag
     library_version: base.Text
     samples: Annotated[tuple[SampleRange, ...] | None, _ranges] = None
+    correlation: Annotated[CorrelatedNoise | None, _correlation] = None
     planned_steps: Annotated[int | None, WholeNumber(1, optional=True)] = None
     resumed: base.Count = 0
     mechanism: Annotated[str, OneOf(MECHANISM)] = MECHANISM
@@ -112,8 +134,8 @@ class TrainingReceipt(ReceiptFields):
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """As of every kind; `samples` may be missing too."""
-        return super().from_dict({"samples": None, **fields} if isinstance(fields, Mapping) else fields)
+        """As of every kind; `samples` and `correlation` may be missing too."""
+        return super().from_dict({"samples": None, "correlation": None, **fields} if isinstance(fields, Mapping) else fields)
 
     @classmethod
     def _read(cls, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,11 +143,16 @@ class TrainingReceipt(ReceiptFields):
         if isinstance(samples, (list, tuple)):
             read = tuple(read_as(SampleRange, one) for one in samples)
             samples = read if all(isinstance(one, SampleRange) for one in read) else samples
-        return {**super()._read(fields), "samples": samples}
+        return {**super()._read(fields), "samples": samples, "correlation": _read_correlation(fields["correlation"])}
 
     def to_dict(self) -> dict[str, Any]:
         fields = super().to_dict()
-        return {**fields, "samples": None if self.samples is None else list(fields["samples"])}
+        written = {"samples": None if self.samples is None else list(fields["samples"])}
+        if self.correlation is None:
+            del fields["correlation"]  # as in receipts from before this field
+        else:
+            written["correlation"] = self.correlation.to_dict()
+        return {**fields, **written}
 
     def __getitem__(self, name: str) -> Any:
         """The JSON form of a field."""
@@ -140,7 +167,8 @@ class TrainingReceipt(ReceiptFields):
         """
         if self.steps == 0:
             raise ValueError("steps must be >= 1 for a privacy loss, got 0")
-        return Repeated(step_loss(self.noise_multiplier, self.sampling_probability, self.adjacency, self._clipped), self.steps)
+        loss = step_loss(self.noise_multiplier, self.sampling_probability, self.adjacency, self._clipped)
+        return Repeated(loss, self.steps if self.correlation is None else 1)
 
     @property
     def has_loss(self) -> bool:
@@ -150,7 +178,7 @@ class TrainingReceipt(ReceiptFields):
     @property
     def rho(self) -> float:
         """The cost of the steps in zero-concentrated DP, rounded up. Sampling does not lower it."""
-        return up(self.steps * self.loss.item.rho) if self.steps else 0.0
+        return up(self.loss.count * self.loss.item.rho) if self.steps else 0.0
 
     def _otherwise(self) -> str:
         return "with exact sums and a secret key"
@@ -169,8 +197,15 @@ class TrainingReceipt(ReceiptFields):
         factor = sensitivity_factor(self.adjacency, self._clipped, self.sampling_probability)
         if Fraction(self.sensitivity) < factor * clip_norm:
             faults.append(f"sensitivity must be >= {factor} clip_norm, got {self.sensitivity!r} at {self.clip_norm!r}")
-        if Fraction(self.sigma) < Fraction(self.noise_multiplier) * clip_norm:
-            faults.append(f"sigma must be >= noise_multiplier * clip_norm, got {self.sigma!r}")
+        stretch = 1.0 if self.correlation is None else self.correlation.sensitivity
+        if Fraction(self.sigma) < Fraction(self.noise_multiplier) * clip_norm * Fraction(stretch):
+            of_run = "" if self.correlation is None else f" * {stretch!r}, the sensitivity of its correlation,"
+            faults.append(f"sigma must be >= noise_multiplier * clip_norm{of_run}, got {self.sigma!r}")
+        if self.correlation is not None and (self.planned_steps != self.correlation.steps or self.sampling_probability != 1):
+            faults.append(
+                f"planned_steps must be those of the correlation, {self.correlation.steps}, and sampling_probability 1, got "
+                f"{self.planned_steps} and {self.sampling_probability!r}"
+            )
         if self.planned_steps is not None and self.steps > self.planned_steps:
             faults.append(f"steps must be at most the {self.planned_steps} planned, got {self.steps}")
         drawn = None if self.samples is None else sum(one.last - one.first + 1 for one in self.samples)
@@ -211,12 +246,20 @@ class TrainingReceipt(ReceiptFields):
         facts = [
             ("mechanism", f"DP-SGD: noise multiplier {number(self.noise_multiplier)}, sigma {number(self.sigma)} on each sum"),
             ("steps", f"{self.steps:,}{planned}{resumed}"),
-            ("sampling", f"{share(self.sampling_probability)} of the examples per step; {batch}"),
+            ("sampling", f"{self._batches()}; {batch}"),
             ("clipping", f"{clipped} to length {number(self.clip_norm)} (L2)"),
             ("sums", "exact" if self.grade == "exact" else "floating-point, NOT PROTECTED"),
             ("theorem", self.theorem or "none"),
         ]
         return "Receipt of private training", "one example of the training data", facts
+
+    def _batches(self) -> str:
+        if (noise := self.correlation) is None:
+            return f"{share(self.sampling_probability)} of the examples per step"
+        return (
+            f"none; each example in at most {plural(noise.max_participations or 1, 'step')}, {noise.min_separation} or more apart, whose "
+            f"noise has that of {plural(len(noise.coefficients), 'step')} in it"
+        )
 
     @property
     def _clipped(self) -> str:

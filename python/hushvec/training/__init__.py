@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from hushvec._util.lazy import at_first_use
 
 if TYPE_CHECKING:
+    from hushvec.accounting.correlated import CorrelatedNoise
     from hushvec.training.canaries import audit_training
     from hushvec.training.checkpoints import load_checkpoint, save_checkpoint
     from hushvec.training.dp_optimizer import DPOptimizer
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
     from hushvec.training.noise_multiplier import noise_multiplier_for
     from hushvec.training.opacus_engine import OpacusAccounting, opacus_accounting, secure_opacus
     from hushvec.training.per_example import per_example_gradients, require_independent_examples
-    from hushvec.training.sampler import PoissonSampler, poisson_loader
+    from hushvec.training.sampler import CyclicSampler, PoissonSampler, cyclic_loader, poisson_loader
     from hushvec.training.schedule import StepSchedule
 
 __all__ = [
     "AdapterCheck",
     "AdapterUnchangedError",
+    "CorrelatedNoise",
+    "CyclicSampler",
     "DPOptimizer",
     "GhostClipping",
     "ModelChangedError",
@@ -46,6 +49,7 @@ __all__ = [
     "add_lora",
     "audit_training",
     "clip_and_noise_gradients",
+    "cyclic_loader",
     "load_checkpoint",
     "noise_multiplier_for",
     "opacus_accounting",
@@ -71,8 +75,8 @@ __getattr__, __dir__ = at_first_use(
         "noise_multiplier": "noise_multiplier_for",
         "opacus_engine": "OpacusAccounting opacus_accounting secure_opacus",
         "per_example": "per_example_gradients require_independent_examples",
-        "sampler": "PoissonSampler poisson_loader",
-        "schedule": "StepSchedule",
+        "sampler": "CyclicSampler PoissonSampler cyclic_loader poisson_loader",
+        "schedule": "CorrelatedNoise StepSchedule",
     },
     extra="training",
     packages=("opacus", "torch"),

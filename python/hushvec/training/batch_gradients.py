@@ -19,7 +19,7 @@ import torch
 from hushvec._native import _core
 from hushvec._native.arrays import TORCH_DTYPES, dtype_name
 from hushvec._util.validate import kind
-from hushvec.training.clipped_sums import ClippedSum
+from hushvec.training.clipped_sums import ClippedSum, EarlierNoise
 from hushvec.training.gradients import warn_if_lost
 from hushvec.training.schedule import Settings
 
@@ -198,6 +198,7 @@ class BatchSum:
         self._shapes: list[tuple[int, ...]] = []
         self._summed: list[int] = []
         self.float_totals: list[torch.Tensor] | None = None
+        self._earlier = None if settings.noise is None else EarlierNoise(settings.noise.coefficients)
 
     @property
     def is_float(self) -> bool:
@@ -262,7 +263,7 @@ class BatchSum:
 
     def draw(self, parameters: Named, generator: _core.Generator) -> list[torch.Tensor]:
         self._marks, totals, self.float_totals = [], self.float_totals, None
-        noisy = released(self.sum_for(parameters), parameters, generator)
+        noisy = released(self.sum_for(parameters), parameters, generator, self._earlier)
         if totals is not None:
             noisy = [total.to(torch.float64) + part for total, part in zip(totals, noisy)]
         self.discard()
@@ -296,6 +297,8 @@ class BatchSum:
         self._summed = [id(parameter) for _, parameter in parameters]
         if self.sum is None or shapes != self._shapes:
             settings = self._settings
+            if self.sum is not None and self._earlier is not None:
+                raise ValueError("parameters must keep their number and shapes in a run with correlated noise, got others than before")
             self.sum = ClippedSum(
                 shapes,
                 clip_norm=settings.clip_norm,
@@ -318,6 +321,8 @@ def exact_units(total: ClippedSum, parameters: Named) -> list[torch.Tensor]:
     return [units.reshape(parameter.shape) for units, (_, parameter) in zip(found, parameters)]
 
 
-def released(total: ClippedSum, parameters: Named, generator: _core.Generator) -> list[torch.Tensor]:
+def released(
+    total: ClippedSum, parameters: Named, generator: _core.Generator, earlier: EarlierNoise | None = None
+) -> list[torch.Tensor]:
     out = [torch.empty(parameter.shape, dtype=torch.float32, device=parameter.device) for _, parameter in parameters]
-    return total.release(generator, out)
+    return total.release(generator, out, earlier)

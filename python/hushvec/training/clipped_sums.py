@@ -7,6 +7,7 @@ changes a bit of it (docs/format.md section 7, docs/proofs/clipped_sum.md).
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from threading import Lock
 from typing import Any
@@ -82,6 +83,22 @@ class DeviceSums:
         else:
             for sums, result in zip(self._sums, results, strict=True):
                 result[...] = sums * _core.sum_unit(self._clip_norm)
+
+
+class EarlierNoise:
+    """The key streams of the last steps of a run, from which correlated noise draws the raw noise of those steps again.
+
+    They are in locked memory, and go with the process: a run that is resumed begins its noise anew.
+    """
+
+    def __init__(self, coefficients: Sequence[float]) -> None:
+        self.coefficients = tuple(coefficients)
+        self._streams: deque[Any] = deque(maxlen=len(self.coefficients))
+
+    def with_next(self, source: _core.Generator) -> tuple[list[Any], tuple[float, ...]]:
+        """The streams of a new step and of those before it, newest first, and their coefficients."""
+        self._streams.appendleft(source._reserve())
+        return list(self._streams), self.coefficients[: len(self._streams)]
 
 
 CLIPPINGS = ("auto", "exact", "estimated")
@@ -173,10 +190,14 @@ class ClippedSum:
                 self._add_on_cpu(matrices, called)
             self._model = new_array(given[0], (0,))  # not a view, which would keep the rows alive
 
-    def release(self, generator: _core.Generator | None = None, out: Sequence[Any] | None = None) -> list[Any]:
+    def release(
+        self, generator: _core.Generator | None = None, out: Sequence[Any] | None = None, earlier: EarlierNoise | None = None
+    ) -> list[Any]:
         """The sum plus N(0, sigma^2), one float32 array for each part, which draws from its own nonce; the sum is empty afterwards.
 
-        Results are `out`, or arrays of the library that rows were last added from.
+        Results are `out`, or arrays of the library that rows were last added from. With `earlier`, of one run, the noise is
+        sigma (Z_0 + c_1 Z_1 + ...), with Z_j the raw noise of the release j before this one: one rounding of the real number; on
+        the CPU, in float32 arrays of the same lengths each time.
         """
         source = require_generator(generator)
         with self._lock:
@@ -186,7 +207,7 @@ class ClippedSum:
                 result.reshape(-1) if views else new_array(result, (math.prod(result.shape),))
                 for result, views in zip(results, in_order, strict=True)
             ]
-            self._release(runs, source)
+            self._release(runs, source, earlier)
             for result, run, views in zip(results, runs, in_order, strict=True):
                 if not views:
                     result[...] = run.reshape(result.shape)
@@ -267,14 +288,19 @@ class ClippedSum:
             return self._on_device
         return DeviceSums(like, self._lengths, self._clip_norm, self._sigma, self._most_rows)
 
-    def _release(self, runs: list[Any], source: _core.Generator) -> None:
+    def _release(self, runs: list[Any], source: _core.Generator, earlier: EarlierNoise | None) -> None:
         """A sum of no rows is released where the results are."""
         places = {device_of(run) for run in runs}
         wanted = next(iter(places)) if self._on_device is None else self._on_device.device
         if places != {wanted}:
             raise ValueError(f"out must be on {wanted} like the rows, got {', '.join(sorted(places))}")
+        if not on_cuda(runs[0]) and earlier is not None:
+            self._sum.release_correlated(runs, *earlier.with_next(source))
+            return
         if not on_cuda(runs[0]):
             self._sum.release(runs, source)
             return
+        if earlier is not None:
+            raise ValueError(f"correlated noise must be drawn on the CPU, got {wanted}")
         self._sums_on_device(runs[0], "out").release(runs, source)
         self._on_device = None

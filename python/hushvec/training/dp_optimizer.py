@@ -14,6 +14,7 @@ from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.recording import require_no_recorder
 from hushvec.accounting import Accountant
+from hushvec.accounting.correlated import CorrelatedNoise
 from hushvec.receipts.training import TrainingReceipt
 from hushvec.release.charging import Budget
 from hushvec.training import batch_gradients, ranks
@@ -62,8 +63,11 @@ class DPOptimizer(WrappingOptimizer):
             dropped.
         noise_multiplier: sigma / C, >= 0. `noise_multiplier_for` solves for it. 0 trains without privacy, and says so.
         expected_batch_size: what the noisy sum is divided by, > 0; public. sampling_probability times the number of examples.
-        sampling_probability: of each example in each batch, in (0, 1]; what `PoissonSampler` was given.
+        sampling_probability: of each example in each batch, in (0, 1]; what `PoissonSampler` was given. None with `noise`.
         adjacency: "add-remove": an example is there or not. "replace-one": it is another one; the noise multiplier then buys half.
+        noise: a `CorrelatedNoise`: the noise of a step is a combination of its own and of earlier steps' raw noise, drawn again from
+            their key streams. noise_multiplier is then of the whole run: `noise_multiplier_for(epsilon, delta, 1.0, 1)`. Batches are
+            those of a `CyclicSampler`; parameters on the CPU. None: independent noise.
         clipping: "auto", "exact", "estimated": each example, as in `clip_and_noise_gradients`. "batch": p.grad as a whole; refused
             unless allow_batch_level is True.
         accountant: a hushvec.accounting.Accountant that other releases about the same people are counted in; a new one if None.
@@ -92,8 +96,9 @@ class DPOptimizer(WrappingOptimizer):
     Guarantees:
         One step is the Gaussian mechanism on a Poisson sample: sum of gradients of norm at most C in real arithmetic, plus
         N(0, (noise_multiplier C)^2) over the reals, rounded to a public grid. k steps are (epsilon(delta), delta)-DP under the
-        adjacency, for a reader of all parameters after every step. The accountant, and the budget before it, are charged before
-        noise is drawn; a step that is refused leaves parameters, optimizer state and accountant as they were. What forward passes
+        adjacency, for a reader of all parameters after every step. With `noise` all steps together are one Gaussian mechanism of
+        noise_multiplier, if every example is in at most max_participations batches, min_separation or more steps apart; it is
+        accounted for by the first step. The accountant, and the budget before it, are charged before noise is drawn; a step that is refused leaves parameters, optimizer state and accountant as they were. What forward passes
         write into the watched model is refused; what a module keeps in Python attributes is not seen. docs/training.md says what
         is left to the model and the sampler.
 
@@ -131,7 +136,8 @@ class DPOptimizer(WrappingOptimizer):
         clip_norm: float,
         noise_multiplier: float,
         expected_batch_size: float,
-        sampling_probability: float,
+        sampling_probability: float | None = None,
+        noise: CorrelatedNoise | None = None,
         adjacency: str = "add-remove",
         clipping: str = "auto",
         accountant: Accountant | None = None,
@@ -147,16 +153,19 @@ class DPOptimizer(WrappingOptimizer):
         distributed: bool | None = None,
     ) -> None:
         super().__init__(optimizer)
+        if sampling_probability is None and noise is None:
+            raise TypeError("sampling_probability must be given, or noise=CorrelatedNoise, got neither")
         model = ranks.unwrapped(model)
         self._steps = ranks.steps_of(distributed, self._all_parameters(), model, clips_batches=clipping == BATCH)
         self.settings = Settings(
             clip_norm=clip_norm,
             noise_multiplier=noise_multiplier,
             expected_batch_size=expected_batch_size,
-            sampling_probability=sampling_probability,
+            sampling_probability=1.0 if sampling_probability is None else sampling_probability,
             adjacency=adjacency,
             clipping=clipping,
             steps=steps,
+            noise=noise,
         )
         self.schedule, self.sigma = self.settings.schedule, self.settings.sigma
         if not validate.flag("allow_batch_level", allow_batch_level) and clipping == BATCH:
@@ -366,6 +375,8 @@ class DPOptimizer(WrappingOptimizer):
     def _cipher_for(self, parameters: Named) -> str:
         """The cipher of the noise on these parameters. Raises ValueError on a device, if the generator was asked for AES-256."""
         on_device = any(parameter.is_cuda for _, parameter in parameters)
+        if on_device and self.settings.noise is not None:
+            raise ValueError("parameters must be on the CPU with correlated noise, got some on a CUDA device")
         return self.generator.device_cipher if on_device else self.generator.cipher
 
     def _take_as_is(self) -> None:

@@ -20,12 +20,12 @@ LARGEST_CLIP_NORM = 2.0**20
 FEW_UNITS = 2**8
 
 
-def sigma_of(noise_multiplier: float, clip_norm: float) -> float:
-    """noise_multiplier * clip_norm, rounded up."""
-    return product_up(noise_multiplier, clip_norm)
+def sigma_of(noise_multiplier: float, clip_norm: float, stretch: float = 1.0) -> float:
+    """noise_multiplier * clip_norm * stretch, rounded up."""
+    return product_up(noise_multiplier, clip_norm, stretch)
 
 
-def require_scales(clip_norm: float, noise_multiplier: float) -> tuple[float, float]:
+def require_scales(clip_norm: float, noise_multiplier: float, stretch: float = 1.0) -> tuple[float, float]:
     """Both as floats, if gradients can be clipped to this norm and get this noise: the two must have a common grid."""
     norm = validate.clip_norm(clip_norm)
     if norm > LARGEST_CLIP_NORM:
@@ -35,7 +35,7 @@ def require_scales(clip_norm: float, noise_multiplier: float) -> tuple[float, fl
         )
     multiplier = validate.not_negative("noise_multiplier", noise_multiplier)
     try:
-        ClippedSum([(1,)], clip_norm=norm, sigma=sigma_of(multiplier, norm))
+        ClippedSum([(1,)], clip_norm=norm, sigma=sigma_of(multiplier, norm, stretch))
     except ValueError as error:
         raise ValueError(f"noise_multiplier {multiplier!r} and clip_norm {norm!r} must have a common grid: {error}") from None
     return norm, multiplier

@@ -9,6 +9,7 @@ from typing import Any
 
 from hushvec._native import _core
 from hushvec.accounting import compose
+from hushvec.accounting.correlated import CorrelatedNoise
 from hushvec.accounting.releases import SampleRange
 from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, LedgerEntry, cipher_fields
 from hushvec.receipts.training import NOTE_NOISE_FREE, TrainingReceipt
@@ -22,6 +23,10 @@ NOTE_GRADIENTS = (
 NOTE_POISSON = (
     "each example was in each batch with sampling_probability, independently, and each step had a batch of its own; the optimizer "
     "cannot see how batches were drawn"
+)
+NOTE_CORRELATED = (
+    "noise is correlated over steps: epsilon is of all {} steps, however many were taken, and each example is taken to be in the batches "
+    "of at most {} of them, {} or more apart; the optimizer cannot see how batches were drawn"
 )
 NOTE_UNWATCHED = (
     "at least one step had gradients of a model that was not watched: a forward pass may have written examples into its buffers or "
@@ -78,11 +83,14 @@ class TrainingGuarantee:
     is_dp_claim: bool
     charge: dict[str, Any] | None
     notes: tuple[str, ...]
+    correlation: CorrelatedNoise | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Every field, in types that strict JSON has: an infinite epsilon is None, notes are a list."""
         fields = asdict(self)
-        return {**fields, "epsilon": None if math.isinf(self.epsilon) else self.epsilon, "notes": list(self.notes)}
+        correlation = None if self.correlation is None else self.correlation.to_dict()
+        epsilon = None if math.isinf(self.epsilon) else self.epsilon
+        return {**fields, "epsilon": epsilon, "notes": list(self.notes), "correlation": correlation}
 
     def __str__(self) -> str:
         unit = "batch" if self.clipping == "batch" else "example"
@@ -106,6 +114,9 @@ def guarantee_of(
     priced = len(account.accountant) > 0 and not record.noise_free
     composition = account.accountant.compose(delta=checked) if priced else None
     seeded, noise_free = record.seeded or key_is_seeded, record.noise_free or settings.noise_multiplier == 0
+    correlated = ""
+    if (noise := settings.noise) is not None:
+        correlated = NOTE_CORRELATED.format(noise.steps, noise.max_participations, noise.min_separation)
     applies = {
         NOTE_NOISE_FREE: noise_free,
         NOTE_FLOAT: record.float_sums,
@@ -118,6 +129,7 @@ def guarantee_of(
         NOTE_BATCH: settings.clips_batches,
         NOTE_GRADIENTS: not settings.clips_batches,
         NOTE_POISSON: settings.sampling_probability < 1,
+        correlated: noise is not None,
         NOTE_DISTRIBUTED: record.distributed,
         NOTE_RESUMED: record.resumed > 0 and account.journal is None,
         NOTE_BUDGET: record.charged,
@@ -136,12 +148,13 @@ def guarantee_of(
         is_dp_claim=not (noise_free or record.float_sums or seeded or record.unwatched or changes),
         charge=record.charge,
         notes=tuple(note for note, holds in applies.items() if holds),
+        correlation=settings.noise,
     )
 
 
 # The fields that the guarantee copies from the settings, and the receipt from the guarantee.
 _SETTINGS = ("adjacency", "sampling_probability", "noise_multiplier", "clip_norm", "clipping", "sigma", "expected_batch_size")
-_SAME = (*_SETTINGS, "delta", "steps", "planned_steps", "sensitivity", "resumed", "grade", "key_source", "is_dp_claim", "notes")
+_SAME = (*_SETTINGS, "correlation", "delta", "steps", "planned_steps", "sensitivity", "resumed", "grade", "key_source", "is_dp_claim", "notes")
 
 
 def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, cipher: str) -> TrainingReceipt:
@@ -149,7 +162,7 @@ def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, cipher: str
     steps, charge = guarantee.steps, guarantee.charge
     together = None
     if steps > 0 and guarantee.noise_multiplier > 0:
-        together = compose([(account.schedule.loss, steps)], delta=guarantee.delta)
+        together = compose([(account.schedule.loss, account.schedule.counted(steps))], delta=guarantee.delta)
     unpriced = None if guarantee.noise_multiplier == 0 and steps > 0 else 0.0
     return TrainingReceipt(
         **{name: getattr(guarantee, name) for name in _SAME},

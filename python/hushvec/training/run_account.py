@@ -134,10 +134,11 @@ class RunAccount:
     def count(self, steps: int) -> None:
         if steps == 0:
             return
+        counted = self.schedule.counted
         if self.settings.noise_multiplier == 0:
             self.record.noise_free = True
-        else:
-            self.accountant.add(self.schedule.loss, steps)
+        elif added := counted(self.record.steps + steps) - counted(self.record.steps):
+            self.accountant.add(self.schedule.loss, added)
         self.record.steps += steps
 
     def epsilon(self, delta: float | None) -> float:
@@ -299,7 +300,7 @@ def _require_unused(account: RunAccount) -> None:
             f"load_state_dict() needs an optimizer that has not stepped, got one with {record.steps} steps: going back would "
             "forget them (the wrapped optimizer's own state can be loaded through .optimizer)"
         )
-    if len(account.accountant) != (0 if record.noise_free else record.steps):
+    if len(account.accountant) != (0 if record.noise_free else account.schedule.counted(record.steps)):
         raise ValueError("load_state_dict() needs an accountant of this run alone, got one with other releases in it")
 
 
@@ -320,7 +321,7 @@ def _others(stored: Mapping[str, Any], schedule: StepSchedule) -> list[tuple[Pri
     """The losses that the stored accountant holds beside the run's own steps."""
     counts, steps = dict(Accountant.from_dict(stored["accountant"])), stored["steps"]
     if schedule.noise_multiplier > 0:
-        own = schedule.loss
+        own, steps = schedule.loss, schedule.counted(steps)
         if counts.get(own, 0) < steps:
             raise ValueError(f"the checkpoint's accountant must hold its {steps} steps, got {counts.get(own, 0)}")
         counts[own] = counts.get(own, 0) - steps

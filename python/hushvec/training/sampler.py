@@ -1,4 +1,5 @@
-"""Poisson batches, for which amplification is proved: every example is in every batch with the same probability, independently.
+"""Poisson batches, for which amplification is proved: every example is in every batch with the same probability, independently. Cyclic
+ones for correlated noise, which keep the batches of an example apart.
 
 What is clipped is a row of a batch, so an example must be exactly one row.
 """
@@ -11,6 +12,8 @@ import threading
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from hushvec._native import _core
 from hushvec._native.kernels import require_generator
@@ -241,14 +244,90 @@ def poisson_loader(
         >>> [rows.shape[1:] for rows, labels in poisson_loader(data, 0.001, steps=2)]
         [torch.Size([3]), torch.Size([3])]
     """
-    with needs_extra("a loader of Poisson batches", "training"):
+    return _loader(
+        dataset, lambda size: PoissonSampler(size, sampling_probability, steps=steps, generator=generator), collate_fn, arguments
+    )
+
+
+class CyclicSampler:
+    """Batches of indices for a DataLoader's `batch_sampler`, for `CorrelatedNoise`: the data in b parts, which take turns.
+
+    Args:
+        size: number of examples, >= min_separation; public, as is each example's place among them.
+        min_separation: b, the number of parts: a batch of size / b examples, every example once in b steps.
+        steps: batches in all, >= 1.
+        seed: of the order in which examples are dealt out to parts; public, and the same when a run is resumed.
+        first_step: where a run that is resumed goes on: `optimizer.steps_taken`.
+
+    Guarantees:
+        Every example is in `max_participations` = ceil(steps / b) batches at most, b steps apart. Nothing about the batches is secret:
+        there is no amplification. Of two data sets that differ in one example, the place stays, and its gradient is 0 in one of them.
+
+    Edge cases:
+        It iterates once over what is left: steps - first_step batches.
+
+    Example:
+        >>> from hushvec.training import CyclicSampler
+        >>> batches = list(CyclicSampler(100, 10, steps=20))
+        >>> len(batches[0]), batches[0] == batches[10], sorted(sum(batches[:10], [])) == list(range(100))
+        (10, True, True)
+    """
+
+    def __init__(self, size: int, min_separation: int, *, steps: int, seed: int = 0, first_step: int = 0) -> None:
+        self.size = validate.whole_number("size", size, at_least=1)
+        self.min_separation = validate.whole_number("min_separation", min_separation, at_least=1, at_most=self.size)
+        self.steps = validate.whole_number("steps", steps, at_least=1)
+        self.first_step = validate.whole_number("first_step", first_step, at_least=0, at_most=self.steps)
+        order = np.random.default_rng(validate.whole_number("seed", seed, at_least=0)).permutation(self.size)
+        self._parts = [sorted(order[part :: self.min_separation].tolist()) for part in range(self.min_separation)]
+
+    @property
+    def max_participations(self) -> int:
+        """The most batches that one example is in."""
+        return -(-self.steps // self.min_separation)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return (list(self._parts[step % self.min_separation]) for step in range(self.first_step, self.steps))
+
+    def __len__(self) -> int:
+        return self.steps - self.first_step
+
+
+def cyclic_loader(
+    dataset: Any,
+    min_separation: int,
+    *,
+    steps: int,
+    seed: int = 0,
+    first_step: int = 0,
+    collate_fn: Callable[[list[Any]], Any] | None = None,
+    **arguments: Any,
+) -> Any:
+    """`poisson_loader` with the batches of a `CyclicSampler`, whose arguments it takes, for `DPOptimizer(noise=CorrelatedNoise)`.
+
+    Example:
+        >>> import torch
+        >>> from hushvec.training import cyclic_loader
+        >>> data = torch.utils.data.TensorDataset(torch.ones(100, 3), torch.zeros(100))
+        >>> [tuple(rows.shape) for rows, labels in cyclic_loader(data, 10, steps=2)]
+        [(10, 3), (10, 3)]
+    """
+    return _loader(
+        dataset, lambda size: CyclicSampler(size, min_separation, steps=steps, seed=seed, first_step=first_step), collate_fn, arguments
+    )
+
+
+def _loader(
+    dataset: Any, sampler_of: Callable[[int], Any], collate_fn: Callable[[list[Any]], Any] | None, arguments: dict[str, Any]
+) -> Any:
+    with needs_extra("a loader of batches", "training"):
         from torch.utils.data import DataLoader, default_collate
     for name in ("batch_size", "batch_sampler", "sampler", "shuffle", "drop_last"):
         if name in arguments:
-            raise ValueError(f"{name} must be left out: batches are Poisson samples")
+            raise ValueError(f"{name} must be left out: batches are those of the sampler")
     if not hasattr(dataset, "__len__"):
         raise TypeError(f"dataset must have a length, got {validate.kind(dataset)}")
-    sampler = PoissonSampler(len(dataset), sampling_probability, steps=steps, generator=generator)
+    sampler = sampler_of(len(dataset))
     collate = OneRowEach(default_collate if collate_fn is None else collate_fn, dataset)
     collate.try_out()
     return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate, **arguments)

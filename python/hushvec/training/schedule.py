@@ -12,9 +12,16 @@ from typing import Any
 from hushvec._util import validate
 from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, PrivacyLoss, compose
+from hushvec.accounting.correlated import CorrelatedNoise
 from hushvec.receipts.training import CLIPPED, sensitivity_factor, step_loss
 from hushvec.training.clipped_sums import CLIPPINGS
 from hushvec.training.gradients import require_scales, sigma_of
+
+
+def require_noise(value: Any) -> CorrelatedNoise | None:
+    if value is not None and not isinstance(value, CorrelatedNoise):
+        raise TypeError(f"noise must be a hushvec.training.CorrelatedNoise or None, got {validate.kind(value)}")
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +33,11 @@ class StepSchedule:
         sampling_probability: of every example in every step, independently; in (0, 1].
         adjacency: "add-remove" (an example is there or not) or "replace-one" (it is another one).
         clipped: "example": every example's gradient is clipped. "batch": the gradient of a whole batch is.
+        noise: a `CorrelatedNoise`, with sampling_probability 1; noise_multiplier is then sigma / (its sensitivity clip_norm).
 
     Guarantees:
-        `loss` covers one step of any model: docs/proofs/dp_sgd.md, theorem 1 for examples and theorem 2 for batches.
+        `loss` covers one step of any model: docs/proofs/dp_sgd.md, theorem 1 for examples and theorem 2 for batches; with correlated
+        noise it covers all steps together (docs/proofs/correlated_noise.md).
 
     Example:
         >>> from hushvec.training import StepSchedule
@@ -42,12 +51,19 @@ class StepSchedule:
     sampling_probability: float
     adjacency: str = "add-remove"
     clipped: str = "example"
+    noise: CorrelatedNoise | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise_multiplier", validate.not_negative("noise_multiplier", self.noise_multiplier))
         object.__setattr__(self, "sampling_probability", validate.sampling_probability(self.sampling_probability))
         validate.choice("adjacency", self.adjacency, ADJACENCIES)
         validate.choice("clipped", self.clipped, CLIPPED)
+        if require_noise(self.noise) is not None and self.sampling_probability != 1:
+            raise ValueError(f"sampling_probability must be 1 with correlated noise, got {self.sampling_probability!r}: {_NO_SAMPLING}")
+
+    def counted(self, steps: int) -> int:
+        """How often `loss` counts for so many steps: once where it is of all steps together."""
+        return steps if self.noise is None else min(steps, 1)
 
     @property
     def sensitivity_factor(self) -> int:
@@ -61,7 +77,7 @@ class StepSchedule:
 
     def epsilon(self, steps: int, delta: float) -> float:
         """Epsilon of so many steps together, rounded up; 0.0 for no steps, math.inf without noise."""
-        count = validate.whole_number("steps", steps, at_least=0)
+        count = self.counted(validate.whole_number("steps", steps, at_least=0))
         checked = validate.delta(delta)
         if count == 0:
             return 0.0
@@ -69,13 +85,14 @@ class StepSchedule:
 
     def rho(self, steps: int) -> float:
         """rho of so many steps in zero-concentrated DP, rounded up. Sampling does not lower it."""
-        count = validate.whole_number("steps", steps, at_least=0)
+        count = self.counted(validate.whole_number("steps", steps, at_least=0))
         if count == 0:
             return 0.0
         return math.inf if self.noise_multiplier == 0 else up(count * self.loss.rho)
 
 
 BATCH = "batch"
+_NO_SAMPLING = "no proof has it gain from sampling (leave it out)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,9 +106,10 @@ class Settings:
     adjacency: str
     clipping: str
     steps: int | None
+    noise: CorrelatedNoise | None = None
 
     def __post_init__(self) -> None:
-        clip_norm, noise_multiplier = require_scales(self.clip_norm, self.noise_multiplier)
+        clip_norm, noise_multiplier = require_scales(self.clip_norm, self.noise_multiplier, self._stretch)
         checked = {
             "clip_norm": clip_norm,
             "noise_multiplier": noise_multiplier,
@@ -102,6 +120,17 @@ class Settings:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        if self.noise is not None:
+            if noise_multiplier == 0:
+                raise ValueError("noise_multiplier must be > 0 with correlated noise, got 0.0")
+            if self.steps not in (None, self.noise.steps):
+                raise ValueError(f"steps must be those of the noise, {self.noise.steps}, got {self.steps}")
+            object.__setattr__(self, "steps", self.noise.steps)
+
+    @property
+    def _stretch(self) -> float:
+        """Sensitivity of the whole run in units of one step's, where noise is correlated."""
+        return 1.0 if (noise := require_noise(self.noise)) is None else noise.sensitivity
 
     @property
     def clips_batches(self) -> bool:
@@ -114,20 +143,23 @@ class Settings:
             sampling_probability=self.sampling_probability,
             adjacency=self.adjacency,
             clipped="batch" if self.clips_batches else "example",
+            noise=self.noise,
         )
 
     @property
     def sigma(self) -> float:
-        """Standard deviation of the noise on the sum, in the unit of the gradients."""
-        return sigma_of(self.noise_multiplier, self.clip_norm)
+        """Standard deviation of the raw noise on the sum, in the unit of the gradients."""
+        return sigma_of(self.noise_multiplier, self.clip_norm, self._stretch)
 
     @property
     def digest(self) -> str:
         """SHA-256, in hexadecimal, of the numbers."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        written = {name: value for name, value in asdict(self).items() if name != "noise" or value is not None}
+        return hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
 
     def require_same(self, stored: Mapping[str, Any]) -> None:
         """Refuse a checkpoint made with other settings."""
+        stored = {"noise": None, **stored}  # of checkpoints from before that setting
         for name, value in asdict(self).items():
             if name not in stored:
                 raise ValueError(f"the checkpoint must have the setting {name}, got none")

@@ -1,0 +1,130 @@
+"""Coefficients of correlated noise, the sensitivity of its runs by every schedule that is allowed, and its error."""
+
+import itertools
+import math
+import re
+
+import numpy as np
+import pytest
+
+from hushvec.accounting.correlated import CorrelatedNoise
+
+
+def matrix(noise):
+    """C, dense."""
+    inverse = sum(c * np.eye(noise.steps, k=-back) for back, c in enumerate(noise.coefficients[: noise.steps]))
+    return np.linalg.inv(inverse)
+
+
+def schedules(noise):
+    """Every set of steps that one example may take part in."""
+    for count in range(1, noise.max_participations + 1):
+        for steps in itertools.combinations(range(noise.steps), count):
+            if all(later - earlier >= noise.min_separation for earlier, later in itertools.pairwise(steps)):
+                yield steps
+
+
+def worst(noise):
+    c = matrix(noise)
+    return max(float(np.linalg.norm(c[:, list(steps)].sum(1))) for steps in schedules(noise))
+
+
+SMALL = [
+    CorrelatedNoise.bisr(bands=3, steps=12, min_separation=4),
+    CorrelatedNoise.bisr(bands=4, steps=13, min_separation=3, max_participations=2),
+    CorrelatedNoise(coefficients=(1.0, -0.75), steps=10, min_separation=2),
+    CorrelatedNoise.optimized(bands=3, steps=12, min_separation=4),
+    CorrelatedNoise(coefficients=(1.0,), steps=9, min_separation=3),
+]
+
+
+@pytest.mark.parametrize("noise", SMALL, ids=str)
+def test_no_schedule_exceeds_the_sensitivity_and_one_attains_it(noise):
+    assert worst(noise) == pytest.approx(noise.sensitivity, rel=1e-12)
+    assert worst(noise) <= noise.sensitivity * (1 + 1e-14)
+
+
+@pytest.mark.parametrize("coefficients", [(1.0, 0.0, -1.0), (1.0, -0.25, -0.75), (1.0, -0.1, -0.9, -0.3)])
+def test_columns_that_do_not_fall_are_bounded_from_above(coefficients):
+    noise = CorrelatedNoise(coefficients=coefficients, steps=11, min_separation=3)
+    assert worst(noise) <= noise.sensitivity * (1 + 1e-14)
+
+
+def test_examples_of_other_lengths_and_directions_stay_below():
+    noise, rng = SMALL[0], np.random.default_rng(1)
+    c = matrix(noise)
+    for steps in schedules(noise):
+        shares = rng.standard_normal((len(steps), 5))
+        shares *= rng.uniform(0, 1, (len(steps), 1)) / np.linalg.norm(shares, axis=1, keepdims=True)
+        assert np.linalg.norm(c[:, list(steps)] @ shares) <= noise.sensitivity
+
+
+@pytest.mark.parametrize("mutant", [{"min_separation": 5}, {"max_participations": 2}, {"coefficients": (1.0, -0.5)}])
+def test_a_schedule_outside_of_what_was_declared_costs_more(mutant):
+    """A band forgotten, a participation too many, steps too near: the true schedule is longer than the mutant's sensitivity."""
+    noise = SMALL[0]
+    changed = CorrelatedNoise(**{**noise.to_dict(), "coefficients": noise.coefficients, **mutant})
+    assert worst(noise) > changed.sensitivity * 1.001
+
+
+def test_a_restart_costs_no_more():
+    """Steps 0 to 4, then anew: C is block diagonal, and every schedule's columns are shorter."""
+    noise = SMALL[0]
+    c = matrix(noise)
+    c[5:, :5] = 0
+    assert max(float(np.linalg.norm(c[:, list(steps)].sum(1))) for steps in schedules(noise)) <= noise.sensitivity
+
+
+@pytest.mark.parametrize(("bands", "gain"), [(4, 2.49), (8, 3.38), (16, 4.44)])
+def test_bisr_has_its_published_gain(bands, gain):
+    noise = CorrelatedNoise.bisr(bands=bands, steps=1024, min_separation=256)
+    assert round(noise.gain, 2) == gain
+    root = np.array(noise.coefficients)
+    square = np.convolve(root, root)[:bands]   # of the root of I - shift
+    np.testing.assert_allclose(square, [1, -1] + [0] * (bands - 2), atol=1e-7)
+
+
+def test_the_gain_is_that_of_dense_matrices():
+    for noise in SMALL:
+        n = noise.steps
+        error = np.linalg.norm(np.tri(n) @ np.linalg.inv(matrix(noise))) / math.sqrt(n) * noise.sensitivity
+        independent = np.linalg.norm(np.tri(n)) / math.sqrt(n) * math.sqrt(noise.max_participations)
+        assert noise.gain == pytest.approx(independent / error, rel=1e-9)
+
+
+@pytest.mark.parametrize(("bands", "least"), [(2, 4.7), (4, 5.5)])
+def test_solved_coefficients_are_better(bands, least):
+    noise = CorrelatedNoise.optimized(bands=bands, steps=1024, min_separation=256)
+    assert noise.gain > least > CorrelatedNoise.bisr(bands=16, steps=1024, min_separation=256).gain
+    assert len(noise.coefficients) == bands
+
+
+def test_participations_are_no_more_than_the_separation_allows():
+    assert CorrelatedNoise.bisr(bands=2, steps=10, min_separation=4, max_participations=99).max_participations == 3
+    assert CorrelatedNoise.bisr(bands=2, steps=10, min_separation=100).max_participations == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"coefficients": ()}, "coefficients must be 1 to 32, got 0"),
+        ({"coefficients": (1.0,) + (0.0,) * 32}, "coefficients must be 1 to 32, got 33"),
+        ({"coefficients": (0.5, -0.5)}, r"coefficients must be 1, and in [-1, 0] from the second on"),
+        ({"coefficients": (1.0, 0.5)}, r"coefficients must be 1, and in [-1, 0] from the second on"),
+        ({"coefficients": (1.0, float("nan"))}, "coefficients must be finite"),
+        ({"steps": 0}, "steps must be"),
+        ({"steps": 2**20 + 1}, "steps must be"),
+        ({"min_separation": 0}, "min_separation must be"),
+        ({"max_participations": 0}, "max_participations must be"),
+    ],
+)
+def test_what_it_refuses(changed, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        CorrelatedNoise(**{"coefficients": (1.0, -0.5), "steps": 10, "min_separation": 5, **changed})
+
+
+@pytest.mark.parametrize("bands", [0, 33, 1])
+def test_bands(bands):
+    make = CorrelatedNoise.optimized if bands == 1 else CorrelatedNoise.bisr
+    with pytest.raises(ValueError, match="bands must be"):
+        make(bands=bands, steps=10, min_separation=5)
