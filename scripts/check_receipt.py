@@ -579,7 +579,7 @@ def sensitivity_factor(receipt):
 
 
 def correlated_sensitivity(coefficients, steps, min_separation, max_participations):
-    """Of C in L2, the float above: columns of C, made non-increasing, min_separation apart (docs/proofs/correlated_noise.md, claim 2)."""
+    """Of C in L2, the float above: its columns, made non-increasing, min_separation apart (docs/proofs/correlated_noise.md)."""
     participations = range(min(max_participations, -(-steps // min_separation)))
     with localcontext(Context(prec=60, rounding=ROUND_CEILING, Emin=-(10**9), Emax=10**9)):
         column = [Decimal(1)]

@@ -329,9 +329,9 @@ def _correlation(rng, receipt):
     """Another schedule or other coefficients, with a sigma about what they need, or what a laxer sensitivity would; or odd ones."""
     steps, separation = _pick(rng, [1, 2, 30, 120, 121]), _pick(rng, [1, 7, 30, 120, 200])
     tail = [[], [-0.5], [-0.5, -0.125, -0.0625], [-0.25, 0.0, -0.5], [-1.0], [float(np.float32(-0.3))], [0.0, -1.0]]
-    noise = CorrelatedNoise(
-        coefficients=(1.0, *_pick(rng, tail)), steps=steps, min_separation=separation, max_participations=_pick(rng, [None, 1, 2, 3, 50])
-    )
+    most = _pick(rng, [None, 1, 2, 3, 50])
+    given = (1.0, *_pick(rng, tail))
+    noise = CorrelatedNoise(coefficients=given, steps=steps, min_separation=separation, max_participations=most)
     once = dataclasses.replace(noise, max_participations=1)
     needed = [product_up(receipt["noise_multiplier"], 0.5, one.sensitivity) for one in (noise, noise, once)]
     sigma = _pick(rng, [*needed, math.nextafter(needed[0], 0), math.nextafter(needed[0], math.inf), needed[0] * _about_1(rng)])
@@ -340,8 +340,8 @@ def _correlation(rng, receipt):
     odd += [{"coefficients": [1, -0.5]}, {"coefficients": [1.0, -0.3]}, {"coefficients": [1.0, 0.5]}, {"coefficients": [1.0, -0.0]}]
     odd += [{"coefficients": []}, {"coefficients": [1.0] * 33}, {"coefficients": "1"}, {"surprise": 1}]
     written = {**written, **_pick(rng, odd)} if rng.random() < 0.3 else written
-    planned = _pick(rng, [steps, steps, steps, steps, steps + 1, None])
-    return {**receipt, "correlation": written, "sigma": sigma, "planned_steps": planned, "steps": _pick(rng, [0, 1, steps, steps, 120])}
+    planned, taken = _pick(rng, [steps, steps, steps, steps, steps + 1, None]), _pick(rng, [0, 1, steps, steps, 120])
+    return {**receipt, "correlation": written, "sigma": sigma, "planned_steps": planned, "steps": taken}
 
 
 def _noise(rng, receipt):

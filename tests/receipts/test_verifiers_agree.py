@@ -157,7 +157,12 @@ LAX_WITH_RECEIPTS = {
     "memos of many people": ('(words != 1 or receipt["memoised"])', "words != 1"),
     "sensitivity as stated": ('if Fraction(receipt["sensitivity"]) ** 2 < squared_sensitivity(receipt):', "if False:"),
     "epsilon a little too small": ("Fraction(epsilon)) ** 2 < square", "Fraction(epsilon)) ** 2 < square * (1 - Fraction(1, 10**6))"),
-    "noise below the multiplier": ('if Fraction(receipt["sigma"]) < Fraction(receipt["noise_multiplier"]) * clip_norm:', "if False:"),
+    "noise below the multiplier": (
+        'if Fraction(receipt["sigma"]) < Fraction(receipt["noise_multiplier"]) * clip_norm * stretch:', "if False:"
+    ),
+    "a band forgotten": ("zip(coefficients[1:], reversed(column))", "zip(coefficients[1:-1], reversed(column))"),
+    "one participation": ("participations = range(min(max_participations, -(-steps // min_separation)))", "participations = [0]"),
+    "correlated steps of another run": ('receipt["planned_steps"] != correlated["steps"]', "False"),
     "batches cost as examples": ('if receipt["clipping"] == "batch":', "if False:"),
     "steps beyond the plan": ('receipt["steps"] > receipt["planned_steps"]', "False"),
     "rounds of another cipher": ('if receipt["rounds"] != ROUNDS[cipher]:', "if False:"),

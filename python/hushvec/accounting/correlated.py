@@ -1,7 +1,8 @@
 """Correlated noise of training: the noise of a step is a combination of the raw noise of that step and of earlier ones.
 
-With C^-1 lower triangular, Toeplitz and banded, the run releases x + C^-1 z for its sums x: what is computed from C x + z, one Gaussian
-mechanism on the whole run, whose sensitivity is that of C under the participations that a schedule allows (docs/proofs/correlated_noise.md).
+With C^-1 lower triangular, Toeplitz and banded, the run releases x + C^-1 z for its sums x: a function of C x + z, which is one
+Gaussian mechanism on the whole run. Its sensitivity is that of C, by the steps that an example may take part in
+(docs/proofs/correlated_noise.md).
 """
 
 from __future__ import annotations
@@ -127,7 +128,8 @@ class CorrelatedNoise:
         for step in range(self.steps - 2, -1, -1):
             above[step] = max(above[step], above[step + 1])
         with localcontext(DECIMAL_UP) as rounding:
-            square = sum((sum(above[step - place] for place in places if place <= step) ** 2 for step in range(self.steps)), Decimal(0))
+            totals = (sum(above[step - place] for place in places if place <= step) for step in range(self.steps))
+            square = sum((total**2 for total in totals), Decimal(0))
             return fraction_up(rounding.next_plus(square.sqrt()))
 
     @cached_property

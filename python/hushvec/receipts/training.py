@@ -257,8 +257,8 @@ class TrainingReceipt(ReceiptFields):
         if (noise := self.correlation) is None:
             return f"{share(self.sampling_probability)} of the examples per step"
         return (
-            f"none; each example in at most {plural(noise.max_participations or 1, 'step')}, {noise.min_separation} or more apart, whose "
-            f"noise has that of {plural(len(noise.coefficients), 'step')} in it"
+            f"none; each example in at most {plural(noise.max_participations or 1, 'step')}, {noise.min_separation} or more "
+            f"apart, whose noise has that of {plural(len(noise.coefficients), 'step')} in it"
         )
 
     @property

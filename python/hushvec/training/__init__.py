@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from hushvec._util.lazy import at_first_use
 
 if TYPE_CHECKING:
-    from hushvec.accounting.correlated import CorrelatedNoise
     from hushvec.training.canaries import audit_training
     from hushvec.training.checkpoints import load_checkpoint, save_checkpoint
     from hushvec.training.dp_optimizer import DPOptimizer
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from hushvec.training.opacus_engine import OpacusAccounting, opacus_accounting, secure_opacus
     from hushvec.training.per_example import per_example_gradients, require_independent_examples
     from hushvec.training.sampler import CyclicSampler, PoissonSampler, cyclic_loader, poisson_loader
-    from hushvec.training.schedule import StepSchedule
+    from hushvec.training.schedule import CorrelatedNoise, StepSchedule
 
 __all__ = [
     "AdapterCheck",

@@ -98,9 +98,9 @@ class DPOptimizer(WrappingOptimizer):
         N(0, (noise_multiplier C)^2) over the reals, rounded to a public grid. k steps are (epsilon(delta), delta)-DP under the
         adjacency, for a reader of all parameters after every step. With `noise` all steps together are one Gaussian mechanism of
         noise_multiplier, if every example is in at most max_participations batches, min_separation or more steps apart; it is
-        accounted for by the first step. The accountant, and the budget before it, are charged before noise is drawn; a step that is refused leaves parameters, optimizer state and accountant as they were. What forward passes
-        write into the watched model is refused; what a module keeps in Python attributes is not seen. docs/training.md says what
-        is left to the model and the sampler.
+        accounted for by the first step. The accountant, and the budget before it, are charged before noise is drawn; a step that is
+        refused leaves parameters, optimizer state and accountant as they were. What forward passes write into the watched model is
+        refused; what a module keeps in Python attributes is not seen. docs/training.md says what is left to the model and the sampler.
 
     Edge cases:
         An empty Poisson batch is a step of noise alone: gradients of 0 rows, or `empty_batch()`. Gradients are taken once: `step`

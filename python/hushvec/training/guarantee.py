@@ -25,8 +25,8 @@ NOTE_POISSON = (
     "cannot see how batches were drawn"
 )
 NOTE_CORRELATED = (
-    "noise is correlated over steps: epsilon is of all {} steps, however many were taken, and each example is taken to be in the batches "
-    "of at most {} of them, {} or more apart; the optimizer cannot see how batches were drawn"
+    "noise is correlated over steps: epsilon is of all {} steps, however many were taken, and each example is taken to be in the "
+    "batches of at most {} of them, {} or more apart; the optimizer cannot see how batches were drawn"
 )
 NOTE_UNWATCHED = (
     "at least one step had gradients of a model that was not watched: a forward pass may have written examples into its buffers or "
@@ -154,7 +154,7 @@ def guarantee_of(
 
 # The fields that the guarantee copies from the settings, and the receipt from the guarantee.
 _SETTINGS = ("adjacency", "sampling_probability", "noise_multiplier", "clip_norm", "clipping", "sigma", "expected_batch_size")
-_SAME = (*_SETTINGS, "correlation", "delta", "steps", "planned_steps", "sensitivity", "resumed", "grade", "key_source", "is_dp_claim", "notes")
+_OWN = ("correlation", "delta", "steps", "planned_steps", "sensitivity", "resumed", "grade", "key_source", "is_dp_claim", "notes")
 
 
 def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, cipher: str) -> TrainingReceipt:
@@ -165,7 +165,7 @@ def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, cipher: str
         together = compose([(account.schedule.loss, account.schedule.counted(steps))], delta=guarantee.delta)
     unpriced = None if guarantee.noise_multiplier == 0 and steps > 0 else 0.0
     return TrainingReceipt(
-        **{name: getattr(guarantee, name) for name in _SAME},
+        **{name: getattr(guarantee, name) for name in (*_SETTINGS, *_OWN)},
         epsilon=unpriced if together is None else together.epsilon,
         theorem="" if together is None else together.theorem,
         **cipher_fields(cipher),

@@ -12,7 +12,7 @@ from typing import Any
 from hushvec._util import validate
 from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, PrivacyLoss, compose
-from hushvec.accounting.correlated import CorrelatedNoise
+from hushvec.accounting.correlated import CorrelatedNoise as CorrelatedNoise  # of hushvec.training, for users
 from hushvec.receipts.training import CLIPPED, sensitivity_factor, step_loss
 from hushvec.training.clipped_sums import CLIPPINGS
 from hushvec.training.gradients import require_scales, sigma_of
@@ -59,7 +59,8 @@ class StepSchedule:
         validate.choice("adjacency", self.adjacency, ADJACENCIES)
         validate.choice("clipped", self.clipped, CLIPPED)
         if require_noise(self.noise) is not None and self.sampling_probability != 1:
-            raise ValueError(f"sampling_probability must be 1 with correlated noise, got {self.sampling_probability!r}: {_NO_SAMPLING}")
+            got = f"{self.sampling_probability!r}: no proof has it gain from sampling (leave it out)"
+            raise ValueError(f"sampling_probability must be 1 with correlated noise, got {got}")
 
     def counted(self, steps: int) -> int:
         """How often `loss` counts for so many steps: once where it is of all steps together."""
@@ -92,7 +93,6 @@ class StepSchedule:
 
 
 BATCH = "batch"
-_NO_SAMPLING = "no proof has it gain from sampling (leave it out)"
 
 
 @dataclass(frozen=True, kw_only=True)

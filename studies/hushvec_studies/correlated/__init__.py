@@ -1,0 +1,1 @@
+"""When training gains from noise that is correlated over steps."""
