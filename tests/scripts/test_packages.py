@@ -55,6 +55,8 @@ def test_wheels_are_built_for_every_supported_python(settings):
 def test_the_recipe_requires_what_the_package_requires():
     recipe = (ROOT / "packaging/conda/recipe.yaml").read_text()
     for requirement in (*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]):
+        if requirement.endswith("; sys_platform == 'win32'"):   # the recipe is for Linux
+            continue
         name, bound = re.fullmatch(r"([a-z0-9-]+)(>=[\d.]+)", requirement).groups()
         assert f"- {name} {bound}\n" in recipe, requirement
 

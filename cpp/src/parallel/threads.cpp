@@ -1,9 +1,18 @@
 #include "parallel/threads.hpp"
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <thread>
+
+#include "hushvec/float_modes.hpp"
+#include "hushvec/stack_frames.hpp"
+#include "os/os.hpp"
 
 namespace hushvec {
 namespace {
@@ -32,6 +41,34 @@ std::size_t all_cores() {
     return count;
 }
 
+// Who works at a call's ranges. A helper that the system has not started by the time the last range is taken finds the crew closed and
+// ends: the call does not wait for it, which on a busy machine would take milliseconds.
+class Crew {
+public:
+    // Nobody enters while it is held.
+    std::unique_lock<std::mutex> hold() { return std::unique_lock<std::mutex>(mutex_); }
+    bool enter() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        working_ += closed_ ? 0 : 1;
+        return !closed_;
+    }
+    void leave() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (--working_ == 0) nobody_.notify_one();
+    }
+    void close() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        closed_ = true;
+        nobody_.wait(lock, [this] { return working_ == 0; });
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable nobody_;
+    std::size_t working_ = 0;
+    bool closed_ = false;
+};
+
 }  // namespace
 
 void set_num_threads(std::size_t count) { requested() = count; }
@@ -39,6 +76,30 @@ void set_num_threads(std::size_t count) { requested() = count; }
 std::size_t num_threads() {
     const std::size_t count = requested();
     return count != 0 ? count : all_cores();
+}
+
+void call_on_threads(std::size_t threads, ThreadWork take_ranges) {
+    if (threads == 1) return take_ranges();
+    const auto crew = std::make_shared<Crew>();
+    const auto help = [crew, &take_ranges] {
+        const FloatModes modes;
+        if (!crew->enter()) return;   // take_ranges may be gone
+        take_ranges();
+        wipe_stack_below();
+        crew->leave();
+    };
+    try {
+        const auto hold = crew->hold();   // so that no helper has ended before it is moved: the C library would move this thread instead
+        for (std::size_t helper = 1; helper < threads; ++helper) {
+            std::thread thread(help);
+            os::move_away(thread);   // it would begin on this one's processor, and may wait there for milliseconds while others are idle
+            thread.detach();
+        }
+    } catch (const std::system_error&) {
+        // No more threads to be had: those that there are do the work.
+    }
+    take_ranges();
+    crew->close();
 }
 
 }  // namespace hushvec

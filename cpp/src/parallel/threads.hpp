@@ -3,17 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
-#include <memory>
-#include <mutex>
-#include <system_error>
-#include <thread>
 
-#include "hushvec/float_modes.hpp"
-#include "hushvec/stack_frames.hpp"
 #include "hushvec/threads.hpp"
-#include "os/os.hpp"
 
 namespace hushvec {
 
@@ -34,34 +26,6 @@ constexpr std::size_t range_begin(std::size_t part, std::size_t parts, std::size
 inline constexpr std::size_t kRangesPerThread = 8;
 inline constexpr std::size_t kOneRange = 1;   // for work that costs more in pieces
 
-// Who works at a call's ranges. A helper that the system has not started by the time the last range is taken finds the crew closed and
-// ends: the call does not wait for it, which on a busy machine would take milliseconds.
-class Crew {
-public:
-    // Nobody enters while it is held.
-    std::unique_lock<std::mutex> hold() { return std::unique_lock<std::mutex>(mutex_); }
-    bool enter() {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        working_ += closed_ ? 0 : 1;
-        return !closed_;
-    }
-    void leave() {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        if (--working_ == 0) nobody_.notify_one();
-    }
-    void close() {
-        std::unique_lock<std::mutex> lock(mutex_);
-        closed_ = true;
-        nobody_.wait(lock, [this] { return working_ == 0; });
-    }
-
-private:
-    std::mutex mutex_;
-    std::condition_variable nobody_;
-    std::size_t working_ = 0;
-    bool closed_ = false;
-};
-
 // A function that threads call, whatever its type: the code that makes threads is compiled once, and not for every kind of work.
 struct ThreadWork {
     template <class Work>
@@ -74,7 +38,7 @@ private:
 };
 
 // On this thread and, where the system has more, on `threads` in all.
-inline void call_on_threads(std::size_t threads, ThreadWork take_ranges);
+void call_on_threads(std::size_t threads, ThreadWork take_ranges);
 
 // Work on disjoint ranges that cover [0, count); `samples_each` is the work in one item. There are several ranges for each thread, which
 // takes the next when it is free: a thread that shares its processor with another program, or with the idle workers of an OpenMP library,
@@ -90,30 +54,6 @@ void parallel_ranges(std::size_t count, std::size_t samples_each, MakeWorker mak
         for (std::size_t range = next++; range < ranges; range = next++) worker(range_begin(range, ranges, count), range_begin(range + 1, ranges, count));
     };
     call_on_threads(threads, ThreadWork(take_ranges));
-}
-
-inline void call_on_threads(std::size_t threads, ThreadWork take_ranges) {
-    if (threads == 1) return take_ranges();
-    const auto crew = std::make_shared<Crew>();
-    const auto help = [crew, &take_ranges] {
-        const FloatModes modes;
-        if (!crew->enter()) return;   // take_ranges may be gone
-        take_ranges();
-        wipe_stack_below();
-        crew->leave();
-    };
-    try {
-        const auto hold = crew->hold();   // so that no helper has ended before it is moved: the C library would move this thread instead
-        for (std::size_t helper = 1; helper < threads; ++helper) {
-            std::thread thread(help);
-            os::move_away(thread);   // it would begin on this one's processor, and may wait there for milliseconds while others are idle
-            thread.detach();
-        }
-    } catch (const std::system_error&) {
-        // No more threads to be had: those that there are do the work.
-    }
-    take_ranges();
-    crew->close();
 }
 
 // For work that needs no memory of its own: every thread calls work(begin, end).
