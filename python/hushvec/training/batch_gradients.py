@@ -122,8 +122,7 @@ def require_no_scaler(optimizer: Any, value: Any) -> None:
     if any(one is not None for one in (value, getattr(optimizer, "grad_scale", None), getattr(optimizer, "found_inf", None))):
         raise ValueError(
             "grad_scaler must be None, got a GradScaler: it skips a step when a gradient of the batch overflows, and its scale "
-            "follows the batches, both of which anyone can see (use bfloat16, or call step() yourself on losses times a public "
-            "constant)"
+            "follows the batches, both of which anyone can see (use bfloat16, or DPOptimizer(loss_scale=), a public constant)"
         )
 
 
@@ -191,6 +190,7 @@ class BatchSum:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self.overflowed = 0
         self.begun = False
         self._failed = False
         self._marks: list[BatchMark] = []
@@ -210,7 +210,7 @@ class BatchSum:
         if not parameters:
             raise ValueError("optimizer must have a parameter that requires a gradient, got none")
         total = self.sum_for(parameters)
-        clips_batches, clip_norm = self._settings.clips_batches, self._settings.clip_norm
+        clips_batches, clip_norm = self._settings.clips_batches, self._settings.clip_norm * self._settings.loss_scale
         found: Rows | Sums | None = of_batch(parameters) if clips_batches else of_examples(parameters, clip_norm)
         if found is None:
             return False
@@ -267,7 +267,7 @@ class BatchSum:
         if totals is not None:
             noisy = [total.to(torch.float64) + part for total, part in zip(totals, noisy)]
         self.discard()
-        return noisy
+        return noisy if self._settings.loss_scale == 1 else [part / self._settings.loss_scale for part in noisy]
 
     def float_totals_for(self, parameters: Named) -> list[torch.Tensor]:
         """The sums in floating point, float64; zeros of a process without examples."""
@@ -281,7 +281,17 @@ class BatchSum:
         if found.count and self._settings.noise_multiplier == 0:
             warn_if_lost(found.parts, self._settings.clip_norm)
         if found.count:
-            total.add(found.parts, found.names)
+            total.add(self._without_overflow(found.parts), found.names)
+
+    def _without_overflow(self, parts: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The gradients, with 0 for an example that overflowed: a function of that example alone, as every clipped gradient is."""
+        if self._settings.loss_scale == 1:
+            return parts
+        finite = torch.stack([part.isfinite().flatten(1).all(1) for part in parts]).all(0)
+        if bool(finite.all()):
+            return parts
+        self.overflowed += int((~finite).sum())
+        return [torch.where(finite.view(-1, *[1] * (part.ndim - 1)), part, 0) for part in parts]
 
     def _add_sums(self, total: ClippedSum, found: Sums) -> None:
         if total.rows:
@@ -301,8 +311,8 @@ class BatchSum:
                 raise ValueError("parameters must keep their number and shapes in a run with correlated noise, got others than before")
             self.sum = ClippedSum(
                 shapes,
-                clip_norm=settings.clip_norm,
-                sigma=settings.sigma,
+                clip_norm=settings.clip_norm * settings.loss_scale,
+                sigma=settings.sigma * settings.loss_scale,
                 most_rows=1 if settings.clips_batches else most_rows(settings.expected_batch_size),
                 clipping="exact" if settings.clips_batches else settings.clipping,
             )

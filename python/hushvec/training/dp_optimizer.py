@@ -68,6 +68,9 @@ class DPOptimizer(WrappingOptimizer):
         noise: a `CorrelatedNoise`: the noise of a step is a combination of its own and of earlier steps' raw noise, drawn again from
             their key streams. noise_multiplier is then of the whole run: `noise_multiplier_for(epsilon, delta, 1.0, 1)`. Batches are
             those of a `CyclicSampler`; parameters on the CPU. None: independent noise.
+        loss_scale: a public power of two in [1, 2^24] by which you multiply losses before their backward pass, as float16 needs;
+            gradients are divided by it after clipping. Above 1 an example whose gradient overflows (NaN or Inf) counts as zero
+            instead of an error, and in `overflowed`.
         clipping: "auto", "exact", "estimated": each example, as in `clip_and_noise_gradients`. "batch": p.grad as a whole; refused
             unless allow_batch_level is True.
         accountant: a hushvec.accounting.Accountant that other releases about the same people are counted in; a new one if None.
@@ -107,7 +110,7 @@ class DPOptimizer(WrappingOptimizer):
         clears p.grad_sample and p.clipped_sum, and p.grad of parameters that do not require a gradient. If the wrapped optimizer
         itself raises, its step was drawn and is charged. Once a part of a batch has failed, its sum is dropped and `discard()`
         has to be called before the batch is given again, whole. torch's GradScaler is refused: the steps that it skips depend on
-        the batch, and so does its scale; bfloat16 needs none.
+        the batch, and so does its scale; a constant `loss_scale` does not, and bfloat16 needs none.
 
     Reference:
         Abadi et al. (2016); Mironov, Talwar, Zhang (2019); docs/proofs/dp_sgd.md.
@@ -138,6 +141,7 @@ class DPOptimizer(WrappingOptimizer):
         expected_batch_size: float,
         sampling_probability: float | None = None,
         noise: CorrelatedNoise | None = None,
+        loss_scale: float = 1.0,
         adjacency: str = "add-remove",
         clipping: str = "auto",
         accountant: Accountant | None = None,
@@ -166,6 +170,7 @@ class DPOptimizer(WrappingOptimizer):
             clipping=clipping,
             steps=steps,
             noise=noise,
+            loss_scale=loss_scale,
         )
         self.schedule, self.sigma = self.settings.schedule, self.settings.sigma
         if not validate.flag("allow_batch_level", allow_batch_level) and clipping == BATCH:
@@ -196,6 +201,11 @@ class DPOptimizer(WrappingOptimizer):
     def budget(self) -> Budget | None:
         """The budget that is charged for the whole run before its first step."""
         return self._account.budget
+
+    @property
+    def overflowed(self) -> int:
+        """Examples whose gradient was not finite, with a `loss_scale`; for you alone: the number is not private."""
+        return self._batch.overflowed
 
     @property
     def steps_taken(self) -> int:

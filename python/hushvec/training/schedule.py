@@ -93,6 +93,8 @@ class StepSchedule:
 
 
 BATCH = "batch"
+# Settings that older checkpoints and journals do not have, which are as if these were in them.
+_LATER: dict[str, Any] = {"noise": None, "loss_scale": 1.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,9 +109,13 @@ class Settings:
     clipping: str
     steps: int | None
     noise: CorrelatedNoise | None = None
+    loss_scale: float = 1.0
 
     def __post_init__(self) -> None:
         clip_norm, noise_multiplier = require_scales(self.clip_norm, self.noise_multiplier, self._stretch)
+        scale = validate.positive("loss_scale", self.loss_scale)
+        if math.frexp(scale)[0] != 0.5 or not 1 <= scale <= 2**24:
+            raise ValueError(f"loss_scale must be a power of two in [1, 2^24], got {scale!r}")
         checked = {
             "clip_norm": clip_norm,
             "noise_multiplier": noise_multiplier,
@@ -117,6 +123,7 @@ class Settings:
             "sampling_probability": validate.sampling_probability(self.sampling_probability),
             "clipping": validate.choice("clipping", self.clipping, (*CLIPPINGS, BATCH)),
             "steps": None if self.steps is None else validate.whole_number("steps", self.steps, at_least=1),
+            "loss_scale": scale,
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -154,12 +161,12 @@ class Settings:
     @property
     def digest(self) -> str:
         """SHA-256, in hexadecimal, of the numbers."""
-        written = {name: value for name, value in asdict(self).items() if name != "noise" or value is not None}
+        written = {name: value for name, value in asdict(self).items() if _LATER.get(name, not value) != value}
         return hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
 
     def require_same(self, stored: Mapping[str, Any]) -> None:
         """Refuse a checkpoint made with other settings."""
-        stored = {"noise": None, **stored}  # of checkpoints from before that setting
+        stored = {**_LATER, **stored}
         for name, value in asdict(self).items():
             if name not in stored:
                 raise ValueError(f"the checkpoint must have the setting {name}, got none")
