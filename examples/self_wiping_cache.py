@@ -1,11 +1,10 @@
-"""A conversation in a self-wiping cache, with a system prompt that is computed once and saved encrypted.
+"""Conversations in self-wiping caches, with a system prompt that is computed once.
 
 The model is a tiny one with random weights, so that the example runs anywhere; any causal model of transformers will do.
 """
 
+import copy
 import sys
-import tempfile
-from pathlib import Path
 
 try:
     import torch
@@ -14,7 +13,7 @@ except ImportError:
     print("this example needs torch and transformers: pip install 'hushvec[secure]'")
     sys.exit(0)
 
-from hushvec.secure_memory import SecureBuffer, SecureCache, overwrite_freed_memory, status
+from hushvec.secure_memory import SecureCache, overwrite_freed_memory, status
 
 overwrite_freed_memory()   # what torch frees on the way is ordinary memory: let free() overwrite it
 
@@ -30,20 +29,12 @@ system_prompt = tokens("You are a careful assistant. Answer in one sentence. ")
 question = tokens("What did my doctor write about the biopsy?")
 system_length = system_prompt.shape[1]
 
-with tempfile.TemporaryDirectory() as folder, SecureBuffer(32) as key:
-    with open("/dev/urandom", "rb", buffering=0) as source:
-        source.readinto(key.memory())          # a real key comes from a key store; it never was in ordinary memory
+with SecureCache(model.config, capacity=128) as prefix:
+    with torch.no_grad():
+        model(system_prompt, past_key_values=prefix)          # once
 
-    # Once: the system prompt's keys and values, encrypted. The file contains nothing that a user wrote.
-    path = Path(folder) / "system_prompt.kv"
-    with SecureCache.for_model(model) as cache, torch.no_grad():
-        model(system_prompt, past_key_values=cache)
-        cache.save(path, key, positions=system_length, tokens=system_prompt)
-    print(f"{path.stat().st_size:,} bytes on disk, encrypted")
-
-    # For each conversation: the file, then the user's words, in locked memory.
-    with SecureCache.for_model(model, capacity=128) as cache:
-        cache.load(path, key, tokens=system_prompt)
+    # For each conversation: a copy, then the user's words, in locked memory.
+    with copy.deepcopy(prefix) as cache:
         everything = torch.cat([system_prompt, question], dim=1)
         model.generate(everything, past_key_values=cache, max_new_tokens=10, do_sample=False)
         print(f"{cache.get_seq_length()} positions in {status()['locked_buffer_bytes']:,} locked bytes")

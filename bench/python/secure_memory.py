@@ -1,7 +1,7 @@
 """What stays of keys and values in ordinary memory after a conversation, and what locked memory costs.
 
     python bench/python/secure_memory.py left     a small transformer generates, its cache is dropped or scrubbed, its memory is searched
-    python bench/python/secure_memory.py cost     a step of generation, a save and a load, beside DynamicCache and an ordinary copy
+    python bench/python/secure_memory.py cost     a step of generation, beside DynamicCache and an ordinary copy
 
 `left` runs each case in a process of its own and searches it from outside (/proc/PID/mem), for the first 48 bytes of every key and value
 that was in the cache. Each case also runs after overwrite_freed_memory().
@@ -12,7 +12,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 
 ROW_BYTES = 48
@@ -162,22 +161,14 @@ def print_cost(repeats):
         cache.update(*(torch.randn(1, 12, 512, 64) for _ in range(2)), 0)
         print(f"| {name} | {best(lambda: cache.update(states, states, 0), 200) * 1e6:.0f} |")
 
-    cache = SecureCache(capacity=512, model_id="bench")
+    cache = SecureCache(capacity=512)
     for layer in range(12):
         cache.update(*(torch.randn(1, 12, 512, 64) for _ in range(2)), layer)
     size = 12 * 2 * 12 * 512 * 64 * 4
-    key = os.urandom(32)
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "kv")
-        print(f"\n| {size / 1e6:.0f} MB | s | GB/s |\n|---|---|---|")
-        for name, call in (
-            ("save, fsync included", lambda: cache.save(path, key, positions=512)),
-            ("load", lambda: cache.load(path, key)),
-            ("scrub", cache.scrub),
-            ("a SecureBuffer of that size: made, released", lambda: SecureBuffer(size).release()),
-        ):
-            took = best(call, repeats)
-            print(f"| {name} | {took:.3f} | {size / took / 1e9:.2f} |")
+    print(f"\n| {size / 1e6:.0f} MB | s | GB/s |\n|---|---|---|")
+    for name, call in (("scrub", cache.scrub), ("a SecureBuffer of that size: made, released", lambda: SecureBuffer(size).release())):
+        took = best(call, repeats)
+        print(f"| {name} | {took:.3f} | {size / took / 1e9:.2f} |")
 
 
 if __name__ == "__main__":

@@ -122,9 +122,5 @@ class SecureMemoryWarning(UserWarning):
     """The operating system refused a part of the protection of memory for secrets; the rest of it holds."""
 
 
-class CacheFileError(HushvecError, ValueError):
-    """An encrypted cache that cannot be loaded: another key, another model, changed, cut short, or no such file at all."""
-
-
 def _rebuilt(kind: type[PrivacyBudgetExhaustedError], message: str, fields: dict[str, Any]) -> PrivacyBudgetExhaustedError:
     return kind(message, **fields)

@@ -157,7 +157,7 @@ def use_everything(folder):
     from hushvec.aggregates import PrivateVotes
     from hushvec.collect import Memo, Vocabulary
     from hushvec.retrieval import PrivateIndex, ScoreNoise
-    from hushvec.secure_memory import BackgroundScrub, SecureBuffer, SecureMemoryError, status
+    from hushvec.secure_memory import SecureBuffer, status
     from hushvec.secure_memory.buffer import sentences
     from hushvec.training import StepJournal
 
@@ -216,11 +216,6 @@ def use_everything(folder):
     said["refused"] = sentences({"lock": errno.ENOMEM, "leave_out_of_dumps": errno.ENOSYS, "wipe_on_fork": 0})
     with SecureBuffer(8) as buffer:
         buffer.numpy()[:] = 1
-        try:
-            with BackgroundScrub(buffer):
-                said["background"] = "entered"
-        except SecureMemoryError as error:
-            said["background"] = str(error)
     said["mounts"] = [os_files.mounts(path) for path in ("/", "C:\\x\\b.sqlite", "Z:\\x\\b.sqlite")]
     said["peak"] = os_files.peak_memory_gb()
     return said

@@ -1,9 +1,8 @@
-"""A small causal model with random weights, tokens for it, and a key for its files."""
+"""A small causal model with random weights, and tokens for it."""
 
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-KEY = bytes(range(1, 33))
 TOKENS = torch.arange(2 * 9).reshape(2, 9) * 7 % 61 + 1
 
 

@@ -1,35 +1,38 @@
-"""Secrets are zeros when the program has stopped, and caches that were interrupted refuse to go on."""
+"""The handler of docs/secure_memory.md: secrets are zeros when the program has stopped; interrupted caches refuse to go on."""
 
-import gc
 import os
+import re
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from hushvec.errors import SecureMemoryError
-from hushvec.secure_memory import BackgroundScrub, SecureBuffer
 from secure_memory.memory_scan import Scanner
 
 SECURE, PLAIN = 21, 22
+PAGE = (Path(__file__).parents[2] / "docs" / "secure_memory.md").read_text(encoding="utf-8")
+HANDLER = re.search(r"^def stop\(.*?\n\n", PAGE, re.DOTALL | re.MULTILINE)[0]
 PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import contextlib
+import os, signal
 import numpy as np
 from memory_scan import write_secret
-from hushvec.secure_memory import BackgroundScrub, SecureBuffer
+from hushvec.secure_memory import SecureBuffer
 
-secure, plain = SecureBuffer(4096), np.zeros(4096, np.uint8)
-with BackgroundScrub(secure) if sys.argv[2] == "hook" else contextlib.nullcontext():
-    for line in sys.stdin:
-        if line.strip() == "plant":
-            write_secret(21, memoryview(secure.numpy()))
-            write_secret(22, memoryview(plain))
-        print(int(secure.numpy().any()), flush=True)
+key, plain = SecureBuffer(4096), np.zeros(4096, np.uint8)
+
+{handler}
+if sys.argv[2] == "handler":
+    signal.signal(signal.SIGTSTP, stop)
+for line in sys.stdin:
+    if line.strip() == "plant":
+        write_secret(21, memoryview(key.numpy()))
+        write_secret(22, memoryview(plain))
+    print(int(key.numpy().any()), flush=True)
 """
 
 
@@ -37,7 +40,7 @@ class Program:
     """A child in its own process group that holds one secret in a SecureBuffer and one in an array."""
 
     def __init__(self, way):
-        command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), way]
+        command = [sys.executable, "-c", PROGRAM.format(handler=HANDLER), str(Path(__file__).parent), way]
         # In this session: the kernel drops SIGTSTP for a process group without a parent in its own.
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0)
 
@@ -67,7 +70,7 @@ class Program:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="subprocess has no process_group before Python 3.11")
 def test_zeros_when_the_process_has_stopped():
-    with Program("hook") as program:
+    with Program("handler") as program:
         for _ in range(2):   # the handler is in place again after SIGCONT
             assert program.ask("plant") == "1" and program.found() == (1, 1)
             assert program.stopped_by(signal.SIGTSTP)
@@ -78,59 +81,13 @@ def test_zeros_when_the_process_has_stopped():
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="subprocess has no process_group before Python 3.11")
-@pytest.mark.parametrize(("way", "number"), [("none", signal.SIGTSTP), ("hook", signal.SIGSTOP)], ids=["no hook", "SIGSTOP"])
+@pytest.mark.parametrize(("way", "number"), [("none", signal.SIGTSTP), ("handler", signal.SIGSTOP)], ids=["no handler", "SIGSTOP"])
 def test_what_is_not_covered_is_found(way, number):
-    """Without the hook, and with SIGSTOP, which no program can handle, the same search finds the secret."""
+    """Without the handler, and with SIGSTOP, which no program can handle, the same search finds the secret."""
     with Program(way) as program:
         program.ask("plant")
         assert program.stopped_by(number)
         assert program.found() == (1, 1)
-
-
-def test_the_explicit_hook():
-    first, second = SecureBuffer(64), SecureBuffer(64)
-    scrubber = BackgroundScrub(first)
-    scrubber.add(second)
-    for buffer in (first, second):
-        buffer.numpy()[:] = 3
-    assert scrubber.scrub() == 2
-    assert not first.numpy().any() and not second.numpy().any()
-    first.numpy()[:] = 4   # still in use
-    second.release()
-    assert scrubber.scrub() == 2 and not first.numpy().any()
-    del second, buffer
-    gc.collect()
-    assert scrubber.scrub() == 1, "held weakly"
-
-
-def test_handlers_are_put_back():
-    before = signal.getsignal(signal.SIGTSTP)
-    scrubber = BackgroundScrub(signals=[signal.SIGTSTP, signal.SIGTTIN])
-    with scrubber:
-        assert signal.getsignal(signal.SIGTSTP) not in (before, signal.SIG_DFL)
-        with pytest.raises(SecureMemoryError, match="handles its signals already"):
-            scrubber.__enter__()
-    assert signal.getsignal(signal.SIGTSTP) == before and signal.getsignal(signal.SIGTTIN) == signal.SIG_DFL
-
-
-def test_refusals():
-    with pytest.raises(TypeError, match="secrets must be SecureBuffers or SecureCaches, got bytearray"):
-        BackgroundScrub(bytearray(3))
-    for wrong in (signal.SIGINT, signal.SIGSTOP, 99):
-        with pytest.raises(ValueError, match="signals must be among SIGTSTP, SIGTTIN, SIGTTOU, got"):
-            BackgroundScrub(signals=[wrong])
-    seen = []
-
-    def elsewhere():
-        try:
-            BackgroundScrub().__enter__()
-        except SecureMemoryError as error:
-            seen.append(str(error))
-
-    thread = threading.Thread(target=elsewhere)
-    thread.start()
-    thread.join()
-    assert "must be entered in the main thread" in seen[0]
 
 
 class TestCache:
@@ -151,7 +108,7 @@ class TestCache:
         from secure_memory.small_model import TOKENS
 
         with SecureCache(model.config, capacity=64) as cache, torch.no_grad():
-            scrubber, show = BackgroundScrub(cache), SecureLayer._show
+            show = SecureLayer._show
             expected = model.generate(TOKENS, past_key_values=cache, max_new_tokens=6, do_sample=False)
             cache.scrub()
             calls = []
@@ -159,7 +116,7 @@ class TestCache:
             def interrupted(layer, before):
                 calls.append(before)
                 if len(calls) == 5:   # in the middle of a pass: between the copy of new states and their use
-                    scrubber.scrub()
+                    cache.interrupt()
                 show(layer, before)
 
             monkeypatch.setattr(SecureLayer, "_show", interrupted)
@@ -180,6 +137,6 @@ class TestCache:
         from secure_memory.small_model import TOKENS
 
         with SecureCache(model.config) as cache, torch.no_grad():
-            assert BackgroundScrub(cache).scrub() == 1
+            cache.interrupt()
             model(TOKENS, past_key_values=cache)
             assert cache.get_seq_length() == TOKENS.shape[1]

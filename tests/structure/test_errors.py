@@ -45,7 +45,6 @@ def test_every_exception_class_derives_from_the_base():
         (errors.PrivacyBudgetExhaustedError, RuntimeError, ("spent",)),
         (errors.StoreError, OSError, ("locked",)),
         (errors.SecureMemoryError, RuntimeError, ("gone",)),
-        (errors.CacheFileError, ValueError, ("cut short",)),
     ],
 )
 def test_public_errors_are_caught_as_both(kind, builtin, arguments):

@@ -1,18 +1,12 @@
-"""Bytes on locked pages, with numpy and torch views that copy nothing; zeros when the program goes to the background; what the
-operating system grants and refuses, in words."""
+"""Bytes on locked pages, with numpy and torch views that copy nothing; what the operating system grants and refuses, in words."""
 
 from __future__ import annotations
 
 import errno
 import math
 import os
-import signal
-import threading
 import warnings
-import weakref
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,10 +20,6 @@ from hushvec.errors import SecureMemoryError, SecureMemoryWarning
 
 if TYPE_CHECKING:
     import torch
-
-# Signals whose default is to stop the process: Ctrl-Z, and the terminal of another job.
-STOPPING = tuple(getattr(signal, name) for name in ("SIGTSTP", "SIGTTIN", "SIGTTOU") if hasattr(signal, name))
-_BY_DEFAULT = STOPPING[:1]
 
 # What each request is for, and what its refusal means for the contents.
 _REQUEST = {"lock": "kept out of swap", "leave_out_of_dumps": "left out of core dumps", "wipe_on_fork": "wiped in forked children"}
@@ -161,11 +151,6 @@ class SecureBuffer:
         """Zeros, now; the buffer and its views stay in use."""
         self._open().scrub()
 
-    def interrupt(self) -> None:
-        """Zeros, now, whatever the buffer is used for; nothing if it was released. What `BackgroundScrub` calls."""
-        if self._pages is not None:
-            self._pages.scrub()
-
     def release(self) -> None:
         """Zeros, now, and no further use. May be called again."""
         pages, self._pages = self._pages, None
@@ -205,93 +190,6 @@ class SecureBuffer:
         if count > room:
             raise ValueError(f"shape {dimensions} must fit: {count} elements of {item} bytes from byte {begin} of {self.nbytes}")
         return dimensions, count
-
-
-class BackgroundScrub:
-    """Scrubs buffers and caches when the program is sent to the background.
-
-    There are two ways in. `scrub()` is for frameworks that tell an app that it is paused: call it from their callback. As a context
-    manager it handles Ctrl-Z (SIGTSTP): everything is scrubbed, and then the process stops as it would have without the handler.
-
-        scrubber = BackgroundScrub(cache, key)
-        app.on_pause(scrubber.scrub)
-        with scrubber:                    # Ctrl-Z in a terminal
-            chat(model, cache)
-
-    Args:
-        *secrets: SecureBuffers and SecureCaches. They are held weakly: what is dropped has been wiped already.
-        signals: to handle, among those that stop a process: SIGTSTP, SIGTTIN, SIGTTOU.
-
-    Raises:
-        SecureMemoryError: entered outside of the main thread, which Python's handlers need, or twice, or on Windows.
-
-    Guarantees:
-        When the process stops, or `scrub` returns, the pages of all secrets are zeros. A cache that was not empty then refuses to be
-        used, with SecureMemoryError, until its own `scrub`, `release` or `load`: a pass that was interrupted cannot go on from zeros.
-        A buffer reads zeros. After SIGCONT the handler is in place again.
-
-    Edge cases:
-        Python runs handlers between two of its instructions: a product of matrices or another long call of C is finished first, and
-        the process runs that much longer. SIGSTOP and SIGKILL cannot be handled, a suspended or hibernated machine sends no signal,
-        and another handler for the same signal takes this one's place. A window that is hidden is not in the background: use the
-        framework's callback. Call `scrub` from the thread that uses the secrets, or while none does.
-
-    Example:
-        >>> from hushvec.secure_memory import BackgroundScrub, SecureBuffer
-        >>> buffer = SecureBuffer(8)
-        >>> buffer.numpy()[:] = 7
-        >>> BackgroundScrub(buffer).scrub(), int(buffer.numpy().sum())
-        (1, 0)
-    """
-
-    def __init__(self, *secrets: Any, signals: Sequence[signal.Signals] = _BY_DEFAULT) -> None:
-        for one in signals:
-            if one not in STOPPING:
-                raise ValueError(f"signals must be among {', '.join(known.name for known in STOPPING)}, got {one!r}")
-        self._signals = tuple(signals)
-        self._secrets: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._before: dict[int, Any] = {}
-        for secret in secrets:
-            self.add(secret)
-
-    def add(self, secret: Any) -> None:
-        """Scrub this SecureBuffer or SecureCache too."""
-        if not callable(getattr(secret, "interrupt", None)):
-            raise TypeError(f"secrets must be SecureBuffers or SecureCaches, got {kind(secret)}")
-        self._secrets.add(secret)
-
-    def scrub(self) -> int:
-        """Zeros in all secrets, now. Returns how many there were."""
-        living = list(self._secrets)
-        for secret in living:
-            secret.interrupt()
-        return len(living)
-
-    def __enter__(self) -> BackgroundScrub:
-        if self._before:
-            raise SecureMemoryError("this BackgroundScrub handles its signals already")
-        if threading.current_thread() is not threading.main_thread():
-            raise SecureMemoryError("a BackgroundScrub must be entered in the main thread, where Python runs handlers of signals")
-        if not STOPPING:
-            raise SecureMemoryError("this system stops no process by a signal: call scrub() where your framework says that it pauses")
-        for one in self._signals:
-            self._before[one] = signal.signal(one, self._stop)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for one, before in self._before.items():
-            signal.signal(one, signal.SIG_DFL if before is None else before)
-        self._before = {}
-
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Scrub, stop as the signal does by default, and handle the next one when the process goes on."""
-        self.scrub()
-        signal.signal(number, signal.SIG_DFL)
-        try:
-            os.kill(os.getpid(), number)  # the process stops here
-        finally:
-            with suppress(ValueError):
-                signal.signal(number, self._stop)
 
 
 def status() -> dict[str, Any]:
