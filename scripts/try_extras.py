@@ -102,7 +102,6 @@ JOBS = {
     "except hv.BudgetError as error: print(error)\n"
     "else: raise AssertionError('there is no server')",
     "redact": "from hushvec.text import redact; assert redact('Call +49 30 901820 today.').text == 'Call [PHONE] today.'",
-    "plot": "import matplotlib; matplotlib.use('agg'); import hushvec.plot",
     "serve": SERVICE,
     "telemetry": "import os; os.environ['OTEL_EXPORTER_OTLP_ENDPOINT'] = 'http://127.0.0.1:1'\n" + SERVICE,
     "langchain": examples("integrations.langchain", "integrations.langchain_store"),
@@ -162,7 +161,7 @@ JOBS = {
 # What has no main job of its own, or cannot run where there is no device.
 WITHOUT = {"cuda12", "cuda13", "hosts"}
 # The tests of the folders where hushvec meets other packages.
-TESTS = ["tests/_native", "tests/_util", "tests/training", "tests/integrations", "tests/secure_memory", "tests/serve", "tests/plot"]
+TESTS = ["tests/_native", "tests/_util", "tests/training", "tests/integrations", "tests/secure_memory", "tests/serve"]
 
 
 def main():

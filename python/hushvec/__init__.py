@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from hushvec import mechanisms as mechanisms
     from hushvec import middleware as middleware
     from hushvec import noise as noise
-    from hushvec import plot as plot
     from hushvec import receipts as receipts
     from hushvec import release as release
     from hushvec import retrieval as retrieval
@@ -106,7 +105,7 @@ __getattr__, __dir__ = at_first_use(
     },
     below=(
         "accounting", "aggregates", "audit", "budget", "collect", "data", "embedders", "federated", "integrations", "jobs",
-        "mechanisms", "middleware", "noise", "plot", "receipts", "release", "retrieval",
+        "mechanisms", "middleware", "noise", "receipts", "release", "retrieval",
         "secagg", "secure_memory", "serve", "text", "training",
     ),
 )

@@ -39,7 +39,6 @@ LAYERS = {
     "middleware": 9,
     "retrieval": 9,
     "integrations": 10,
-    "plot": 10,
     "serve": 11,
     "__init__": 11,
     "cli": 12,
@@ -204,7 +203,6 @@ def test_mypy_sees_types(tmp_path):
         ("torch", "hv.training.DPOptimizer", "training"),
         ("torch", "hv.integrations.torch_ops", "torch"),
         ("langchain_core", "hv.integrations.langchain", "langchain"),
-        ("matplotlib", "hv.plot.cosine(8)", "plot"),
         ("fastapi", "hv.serve.create_app", "serve"),
     ],
 )

@@ -18,9 +18,6 @@ KNOWN = {
     "integrations/datasets.py": {"_fingerprint": "results are computed again, not read from the cache"},
     "integrations/llama_index_store.py": {"_node_type": "a field of metadata is left out"},
     "integrations/sklearn.py": {"_sklearn_output_config": "a clone forgets set_output"},
-    "secure_memory/transformers_cache.py": dict.fromkeys(
-        ("_name_or_path", "_caches", "_active_adapter"), "the digest differs: a cache that was saved before is refused"
-    ),
     "serve/app.py": {"_exit": "Python's own, documented"},
     "training/model_watch.py": dict.fromkeys(("_version", "_buffers", "_modules"), "an error at import that names what is missing"),
     "training/ghost_layers.py": {"_version": "the same error: it needs model_watch"},
