@@ -95,6 +95,15 @@ def add_own(subparsers: Any, command: str) -> None:
     add_declared(subparsers, command)
 
 
+def whole_parser() -> CommandParser:
+    """A parser of all commands of this package, for programs that read parsers: shtab makes scripts for the TAB key from it."""
+    parser = CommandParser(prog="hushvec")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        add_own(subparsers, command)
+    return parser
+
+
 def _refuse(parser: CommandParser, word: str) -> NoReturn:
     if word.startswith("-"):
         parser.error(f"unrecognized arguments: {word}{meant_option(word, ('--help', '--version'))}")

@@ -48,14 +48,13 @@ PURPOSES = {
     },
     "This installation": {
         "backends": "what was compiled, what this machine runs and protects",
-        "completion": "the TAB key in bash, zsh and fish",
     },
 }
 COMMANDS = {name: line for commands in PURPOSES.values() for name, line in commands.items()}
 
 
 # The module of a command has its name, with underscores, or this one.
-_JOINED = {"backends": "completion", "codebook": "privatize", "ui": "serve"}
+_JOINED = {"codebook": "privatize", "ui": "serve"}
 
 
 def module_of(command: str) -> str:

@@ -1,6 +1,6 @@
 """The parser of every command: errors in one line with the name that was meant, help that fits the terminal, examples at its end.
 
-A command is a class whose fields are its options (`Command`): the parser, the help, completion and the page of the site come from it.
+A command is a class whose fields are its options (`Command`): the parser, the help and the page of the site come from it.
 """
 
 from __future__ import annotations
@@ -70,11 +70,6 @@ class CommandParser(argparse.ArgumentParser):
             if action.nargs == argparse.PARSER:
                 return dict(action.choices or {})
         return {}
-
-    def choices(self) -> dict[str, tuple[str, ...]]:
-        """The words that an option takes, by option, where it takes no others; those of a positional argument under ""."""
-        limited = (action for action in self._actions if action.choices is not None)
-        return {(action.option_strings or [""])[-1]: tuple(map(str, action.choices or ())) for action in limited}
 
     def error(self, message: str) -> NoReturn:
         if wrong := _INVALID_CHOICE.search(message):
