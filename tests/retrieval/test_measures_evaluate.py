@@ -8,13 +8,12 @@ import pytest
 
 import hushvec as hv
 from hushvec.mechanisms import PrivUnit, PublicProjection
-from hushvec.retrieval import PrivateIndex, VectorNoise, compare, evaluate
+from hushvec.retrieval import PrivateIndex, VectorNoise, evaluate
 from hushvec.retrieval.evaluation import evaluate_results
 
 pytestmark = pytest.mark.ranks
 
 ROWS, DIMENSION = 300, 64
-OF_300 = evaluate_results(np.arange(300)[:, None], np.arange(300), k=1)
 
 
 def rows(count=ROWS, seed=1):
@@ -130,38 +129,8 @@ def test_groups_widen_the_interval_of_queries_that_depend_on_each_other():
     assert together.to_dict()["groups"] == 75
 
 
-def test_evaluations_are_compared_in_pairs():
-    answers = np.array([[one, one + 1] for one in range(100)])
-    wrong = np.where(np.arange(100)[:, None] < 20, answers[:, ::-1], answers)
-    clean, noisy = (evaluate_results(ids, np.arange(100), k=(1, 2)) for ids in (answers, wrong))
-    test = compare(noisy, clean, "recall_at_1")
-    assert test.difference.value == -0.2 and test.difference.low < -0.2 < test.difference.high < 0
-    assert test.p_value < 1e-3 and test.n == 100
-    against = evaluate_results(wrong, np.arange(100), k=(1, 2), baseline=clean).against_baseline
-    assert against["recall_at_1"] == test and against["recall_at_2"].p_value == 1.0
-    assert "mean_cosine" not in against
-
-
-def test_a_difference_that_all_queries_agree_on_still_has_an_interval():
-    """20 queries, each found by both or by one alone: nothing is known of more than 1 - 0.025 ** (1 / 20) of all queries."""
-    right, wrong = ([[one] for one in range(start, start + 20)] for start in (0, 100))
-    found, lost = (evaluate_results(ids, list(range(20)), k=1) for ids in (right, wrong))
-    open_share = 1 - 0.025 ** (1 / 20)
-    same, worse = compare(found, found, "mrr").difference, compare(lost, found, "mrr").difference
-    assert (same.low, same.value, same.high) == pytest.approx((-open_share, 0.0, open_share))
-    assert (worse.low, worse.value, worse.high) == pytest.approx((-1.0, -1.0, -1.0 + 2 * open_share))
-
-
-def test_cosines_of_documents_are_compared_too():
-    index = [private(documents=VectorNoise(epsilon=epsilon)) for epsilon in (16.0, 4.0)]
-    first, second = (evaluate(one, rows(50), np.arange(50), clean=rows()) for one in index)
-    test = compare(first, second, "mean_cosine")
-    assert test.n == ROWS and test.difference.low > 0 and test.p_value == 1e-4
-
-
 def test_what_is_written_is_strict_json():
-    clean = evaluate_results([[1], [2]], [1, 2], k=1)
-    evaluation = evaluate(private(documents=VectorNoise(epsilon=16.0)), rows(2), [0, 1], k=1, clean=rows(), baseline=clean)
+    evaluation = evaluate(private(documents=VectorNoise(epsilon=16.0)), rows(2), [0, 1], k=1, clean=rows())
     written = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
     assert written["queries"] == 2 and written["groups"] is None and written["k"] == [1]
     assert set(written["metrics"]) == {"recall_at_1", "mrr", "ndcg_at_1", "mean_cosine"}
@@ -199,9 +168,6 @@ def test_every_query_is_charged_once():
         ({"groups": np.arange(5)}, ValueError, "groups must be one label for each of 300 queries"),
         ({"confidence": 95}, ValueError, "confidence must be > 0 and < 1"),
         ({"clean": rows()}, TypeError, "index must have vectors() where clean is given, got Plain"),
-        ({"baseline": 0.5}, TypeError, "baseline must be an Evaluation or None, got float"),
-        ({"baseline": evaluate_results([[1]], [1], k=1)}, ValueError, "baseline must be of the same 300 queries, got one of 1"),
-        ({"baseline": OF_300, "groups": np.arange(300)}, ValueError, "baseline must have the same groups of queries"),
         ({"relevant": np.full(300, -1)}, ValueError, "relevant[0] must not name -1, which stands for a place left empty"),
     ],
 )
@@ -211,30 +177,6 @@ def test_bad_input_is_refused_before_anything_is_asked(change, error, text):
         evaluate(index, **{"queries": rows(), "relevant": np.arange(ROWS), **change})
     assert text in str(raised.value)
     assert not index.asked
-
-
-@pytest.mark.parametrize(
-    "first, second, metric, error, text",
-    [
-        ({}, {}, "recall_at_7", ValueError, "metric must be one of 'recall_at_1', 'mrr', 'ndcg_at_1', got 'recall_at_7'"),
-        ({}, {}, 1, TypeError, "metric must be a str, got int"),
-        ({}, {"fewer": True}, "mrr", ValueError, "first and second must have the same queries, got 4 and 3 values of mrr"),
-        ({"groups": [1, 1, 2, 2]}, {}, "mrr", ValueError, "first and second must have the same groups of queries"),
-        ({"groups": [1, 1, 2, 2]}, {"groups": [1, 2, 2, 2]}, "mrr", ValueError, "the same groups"),
-    ],
-)
-def test_what_cannot_be_compared(first, second, metric, error, text):
-    def made(fewer=False, **settings):
-        return evaluate_results([[1], [2], [3], [4]][fewer:], [1, 2, 3, 4][fewer:], k=1, **settings)
-
-    with pytest.raises(error) as raised:
-        compare(made(**first), made(**second), metric)
-    assert text in str(raised.value)
-
-
-def test_only_evaluations_are_compared():
-    with pytest.raises(TypeError, match="second must be an Evaluation, got dict"):
-        compare(evaluate_results([[1]], [1], k=1), {}, "mrr")
 
 
 def test_a_search_must_reach_as_deep_as_k():

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hushvec.audit.indexes.inversion import InversionResult, embedding_inversion
     from hushvec.audit.indexes.membership import MembershipResult, TunedEpsilon, judge, membership_inference, tune_epsilon
     from hushvec.audit.indexes.shadows import play
-    from hushvec.retrieval.evaluation import Evaluation, PairedTest, compare, evaluate
+    from hushvec.retrieval.evaluation import Evaluation, evaluate
     from hushvec.retrieval.index.content import StoredDocument
     from hushvec.retrieval.index.private_index import PrivateIndex
     from hushvec.retrieval.index.searching import SearchResult
@@ -27,7 +27,6 @@ __all__ = [
     "Evaluation",
     "InversionResult",
     "MembershipResult",
-    "PairedTest",
     "PrivateIndex",
     "PrivateQuery",
     "Question",
@@ -36,7 +35,6 @@ __all__ = [
     "StoredDocument",
     "TunedEpsilon",
     "VectorNoise",
-    "compare",
     "embedding_inversion",
     "evaluate",
     "judge",
@@ -50,7 +48,7 @@ __all__ = [
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
-        "evaluation": "Evaluation PairedTest compare evaluate",
+        "evaluation": "Evaluation evaluate",
         "hushvec._util.statistics": "Estimate",
         "hushvec.audit.indexes.bounds": "membership_auc_bound membership_bound",
         "hushvec.audit.indexes.inversion": "InversionResult embedding_inversion",

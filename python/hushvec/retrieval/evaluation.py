@@ -1,9 +1,9 @@
-"""`evaluate`: the quality of a private index's answers, with intervals; `compare`: two evaluations, with a test."""
+"""`evaluate`: the quality of a private index's answers, with intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import arrays, rowwise
-from hushvec._native.products import product
 from hushvec._native.rowwise import as_array
 from hushvec._util import validate
 from hushvec._util.display import Sheet, confidence_of, number, plural, shown
 from hushvec._util.os_files import peak_memory_gb
 from hushvec._util.statistics import Estimate
-from hushvec.audit.bootstrap import UNITS_PER_KIND, bootstrap, group_numbers, matrix_of, require_settings, unit_sums
+from hushvec.audit.bootstrap import bootstrap, group_numbers, require_settings
 from hushvec.retrieval.measures import (
     MEAN_COSINE,
     Latency,
@@ -30,153 +29,8 @@ from hushvec.retrieval.measures import (
     time_each,
 )
 
-# Bounds of the difference of two shares, and of a share.
-_DIFFERENCES, _SHARES = (-1.0, 1.0), (0.0, 1.0)
-
-# Two sums of the same numbers in another order are the same sum: a flip that changes nothing must count as such.
-_SAME_WITHIN = 1e-9
-# Units whose signs are drawn at once: 8 MiB of them.
-_SIGNS_AT_ONCE = 1 << 20
+_SHARES = (0.0, 1.0)
 _NOT_PRIVATE = "measured on the queries and the right answers themselves, without noise: publishing it is not a private release"
-
-
-@dataclass(frozen=True)
-class PairedTest:
-    """The result of `compare`."""
-
-    difference: Estimate  # mean of first - second, with its bootstrap interval
-    p_value: float  # of the two-sided sign-flip test
-    cohens_d: float  # mean of the differences over their standard deviation; 0 if all are 0, infinite if all are alike, nan for one
-    n: int  # units that were compared: queries, or groups of queries
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, ready for strict JSON: an effect that is no finite number is "inf", "-inf" or "nan"."""
-        effect = self.cohens_d if math.isfinite(self.cohens_d) else str(self.cohens_d)
-        return {"difference": self.difference.to_dict(), "p_value": self.p_value, "cohens_d": effect, "n": self.n}
-
-
-def compare(first: Evaluation, second: Evaluation, metric: str) -> PairedTest:
-    """Two evaluations of the same queries: the difference of one metric, its interval, and its p-value.
-
-    Args:
-        first, second: of the same queries in the same order, with the same groups: what `evaluate` returned.
-        metric: a name that both have in `per_query`, or "mean_cosine", where the pairs are documents.
-
-    Guarantees:
-        Those of `paired_test`, of first - second, with the settings of `first`. Queries are resampled, noise is not: compare
-        several draws (seeds) of one mechanism as several evaluations.
-
-    Example:
-        >>> from hushvec.retrieval import compare
-        >>> from hushvec.retrieval.evaluation import evaluate_results
-        >>> good = evaluate_results([[1], [2], [3], [4], [5], [6]], [1, 2, 3, 4, 5, 6], k=1)
-        >>> poor = evaluate_results([[1], [1], [1], [1], [1], [1]], [1, 2, 3, 4, 5, 6], k=1)
-        >>> round(compare(good, poor, "recall_at_1").difference.value, 3)
-        0.833
-    """
-    pairs = [_values(name, given, metric) for name, given in (("first", first), ("second", second))]
-    if len(pairs[0]) != len(pairs[1]):
-        raise ValueError(
-            f"first and second must have the same queries, got {len(pairs[0])} and {len(pairs[1])} values of {metric}"
-        )
-    is_of_documents = metric == MEAN_COSINE
-    if not is_of_documents and not _are_same(first.groups, second.groups):
-        raise ValueError("first and second must have the same groups of queries")
-    return paired_test(
-        *pairs,
-        groups=None if is_of_documents else first.groups,
-        confidence=first.confidence,
-        resamples=first.resamples,
-        seed=first.seed,
-        limits=None if is_of_documents else _DIFFERENCES,
-    )
-
-
-def paired_test(
-    first: Any,
-    second: Any,
-    *,
-    groups: Any = None,
-    confidence: float = 0.95,
-    resamples: int = 1000,
-    flips: int = 9999,
-    seed: int = 2025,
-    limits: tuple[float, float] | None = None,
-) -> PairedTest:
-    """Compare two values for each query.
-
-    Args:
-        first, second: float arrays [m], the same queries in the same order.
-        groups, confidence, resamples, seed, limits: as in `hushvec.audit.bootstrap.bootstrap`, for the differences.
-        flips: >= 1, how many times all signs are drawn.
-
-    Guarantees:
-        If every unit's difference is as likely to be -x as x, the p-value is at most p with probability at most p: it is
-        (1 + flips at least as far from 0) / (1 + flips), so it is never 0 and at least 1 / (flips + 1).
-
-    Reference:
-        Fisher, "The design of experiments" (1935), section 21 (the sign-flip test); Phipson and Smyth, "Permutation p-values should
-        never be zero" (2010); Cohen, "Statistical power analysis for the behavioral sciences" (1988), section 2.3.5 (d of pairs).
-    """
-    count = validate.whole_number("flips", flips, at_least=1)
-    values = matrix_of({"first": first, "second": second})
-    differences = values[:, 0] - values[:, 1]
-    estimate = bootstrap(
-        {"difference": differences}, groups=groups, limits=limits, confidence=confidence, resamples=resamples, seed=seed
-    )
-    sums, sizes = unit_sums(differences[:, None], group_numbers(groups, len(differences)))
-    rng = np.random.default_rng([validate.whole_number("seed", seed, at_least=0), 1])
-    p_value = sign_flip_p_value(sums[:, 0], count, rng)
-    return PairedTest(estimate["difference"], p_value, _effect(sums[:, 0] / sizes), len(sums))
-
-
-def sign_flip_p_value(differences: NDArray[np.float64], flips: int, rng: np.random.Generator) -> float:
-    """(1 + flips whose sum is at least as far from 0 as the real one) / (1 + flips)."""
-    observed = abs(math.fsum(differences))
-    reached = observed - _SAME_WITHIN * float(np.abs(differences).sum())
-    extreme = sum(int((np.abs(sums) >= reached).sum()) for sums in _flipped_sums(differences, flips, rng))
-    return (1 + extreme) / (1 + flips)
-
-
-def _flipped_sums(differences: NDArray[np.float64], flips: int, rng: np.random.Generator) -> Iterator[NDArray[np.float64]]:
-    """`flips` sums under random signs, in blocks. Units of equal size flip together: k signs have the sum 2 Binomial(k, 1/2) - k."""
-    sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
-    by_size = len(sizes) * UNITS_PER_KIND <= counts.sum()
-    terms = sizes if by_size else np.repeat(sizes, counts)
-    at_once = max(1, _SIGNS_AT_ONCE // max(1, len(terms)))
-    for first in range(0, flips, at_once):
-        rows = min(at_once, flips - first)
-        if by_size:
-            yield product((2 * rng.binomial(counts, 0.5, size=(rows, len(terms))) - counts).astype(np.float64), terms)
-        else:
-            bits = np.frombuffer(rng.bytes(rows * -(-len(terms) // 8)), np.uint8).reshape(rows, -1)
-            yield 2.0 * product(np.unpackbits(bits, axis=1, count=len(terms)).astype(np.float64), terms) - terms.sum()
-
-
-def _values(name: str, evaluation: Evaluation, metric: Any) -> NDArray[np.float64]:
-    if not hasattr(evaluation, "per_query"):
-        raise TypeError(f"{name} must be an Evaluation, got {validate.kind(evaluation)}")
-    there = dict(evaluation.per_query)
-    if evaluation.cosines is not None:
-        there[MEAN_COSINE] = evaluation.cosines
-    return there[validate.choice("metric", metric, there)]
-
-
-def _are_same(first: NDArray[np.intp] | None, second: NDArray[np.intp] | None) -> bool:
-    return first is second or (first is not None and second is not None and np.array_equal(first, second))
-
-
-def _effect(differences: NDArray[np.float64]) -> float:
-    """Cohen's d of paired differences; nan for a single pair, which has no spread."""
-    if len(differences) < 2:
-        return math.nan
-    mean = float(differences.mean())
-    if (differences == differences[0]).all():
-        return math.copysign(math.inf, mean) if mean else 0.0
-    return mean / float(differences.std(ddof=1))
-
-
-__all__ = ["Evaluation", "Index", "compare", "evaluate", "evaluate_results"]
 
 
 class Index(Protocol):
@@ -200,7 +54,6 @@ class Evaluation:
         theoretical_cosine, theoretical_query_cosine: of a document or query and its noisy version, 1 without noise; or None.
         latency_mean_ms, latency_std_ms, latency_p99_ms: of single searches; None where none was timed.
         index_build_time_s, peak_memory_gb: as the index reports it, else None; of the whole process so far, in GiB.
-        against_baseline: name -> `PairedTest` of this evaluation minus the baseline; empty without one.
     """
 
     metrics: dict[str, Estimate]
@@ -218,16 +71,11 @@ class Evaluation:
     latency_p99_ms: float | None = None
     index_build_time_s: float | None = None
     peak_memory_gb: float = field(default_factory=peak_memory_gb)
-    against_baseline: dict[str, PairedTest] = field(default_factory=dict)
 
     def _sheet(self) -> Sheet:
         queries = len(next(iter(self.per_query.values())))
         grouped = "" if self.groups is None else f" in {int(self.groups.max()) + 1:,} groups, resampled together"
-        facts = []
-        for name, estimate in self.metrics.items():
-            test = self.against_baseline.get(name)
-            beside = "" if test is None else f"; minus the baseline {test.difference}, p = {number(test.p_value)}"
-            facts.append((name, f"{estimate}{beside}"))
+        facts = [(name, str(estimate)) for name, estimate in self.metrics.items()]
         for side, cosine in (("a document", self.theoretical_cosine), ("a query", self.theoretical_query_cosine)):
             if cosine is not None:
                 facts.append(("expected cosine", f"{number(cosine)} of {side} with its release"))
@@ -248,7 +96,6 @@ class Evaluation:
             "metrics": {name: estimate.to_dict() for name, estimate in self.metrics.items()},
             **{name: getattr(self, name) for name in (*plain, "index_build_time_s")},
             "peak_memory_gb": self.peak_memory_gb if math.isfinite(self.peak_memory_gb) else None,
-            "against_baseline": {name: test.to_dict() for name, test in self.against_baseline.items()},
         }
 
 
@@ -264,7 +111,6 @@ def evaluate(
     clean: Any = None,
     groups: Any = None,
     latency_queries: int = 200,
-    baseline: Evaluation | None = None,
 ) -> Evaluation:
     """Run every query once and measure the quality of the answers, by the formulas of `measures` and `hushvec.audit.bootstrap`.
 
@@ -279,7 +125,6 @@ def evaluate(
             mean_cosine. They go through the index's public map, if it has one.
         groups: [m] labels: queries with one label (about one document or person) are resampled together. None: each for itself.
         latency_queries: how many of the queries, the last ones, are searched one at a time and timed, after the others in one batch.
-        baseline: an evaluation of the same queries to compare with.
 
     Raises:
         PrivacyBudgetExhaustedError: the searches do not fit into the index's budget; earlier charges stand.
@@ -308,9 +153,7 @@ def evaluate(
         raise ValueError(f"queries must have shape (queries, dimension) with at least one query, got {tuple(queries.shape)}")
     rowwise.require_finite("queries", queries)
     right_documents(relevant, len(queries))
-    numbers = group_numbers(groups, len(queries))
-    if baseline is not None:
-        _require_baseline(baseline, len(queries), numbers)
+    group_numbers(groups, len(queries))
     require_settings(confidence=confidence, resamples=resamples, seed=seed)
     timed = validate.whole_number("latency_queries", latency_queries, at_least=0)
     row_cosines = None
@@ -323,7 +166,7 @@ def evaluate(
     answers, latency = _searched(index, queries, depths[-1], timed)
     settings: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed, "groups": groups}
     ids = np.concatenate([np.asarray(answer.ids) for answer in answers])
-    evaluation = evaluate_results(ids, relevant, k=depths, **settings, row_cosines=row_cosines, latency=latency, baseline=baseline)
+    evaluation = evaluate_results(ids, relevant, k=depths, **settings, row_cosines=row_cosines, latency=latency)
     # 1 if the index brings rows to unit length; else None, and rows are taken to have the clip norm as their length
     norm = 1.0 if getattr(getattr(index, "settings", None), "normalize", None) else None
     of_queries = None
@@ -349,7 +192,6 @@ def evaluate_results(
     groups: Any = None,
     row_cosines: Any = None,
     latency: Latency | None = None,
-    baseline: Evaluation | None = None,
 ) -> Evaluation:
     """`evaluate` for answers from elsewhere; fields that need an index are None.
 
@@ -368,7 +210,7 @@ def evaluate_results(
     metrics = bootstrap(values, groups=groups, limits=_SHARES, **settings)
     if row_cosines is not None:
         metrics |= bootstrap({MEAN_COSINE: row_cosines}, **settings)
-    evaluation = Evaluation(
+    return Evaluation(
         metrics=metrics,
         per_query=values,
         cosines=None if row_cosines is None else np.asarray(row_cosines, np.float64),
@@ -377,20 +219,6 @@ def evaluate_results(
         **settings,
         **times,
     )
-    if baseline is None:
-        return evaluation
-    shared = [name for name in evaluation.metrics if name in baseline.metrics]
-    return replace(evaluation, against_baseline={name: compare(evaluation, baseline, name) for name in shared})
-
-
-def _require_baseline(baseline: Any, queries: int, groups: NDArray[np.intp] | None) -> None:
-    if not isinstance(baseline, Evaluation):
-        raise TypeError(f"baseline must be an Evaluation or None, got {validate.kind(baseline)}")
-    other = len(next(iter(baseline.per_query.values())))
-    if other != queries:
-        raise ValueError(f"baseline must be of the same {queries} queries, got one of {other}")
-    if not _are_same(baseline.groups, groups):
-        raise ValueError("baseline must have the same groups of queries")
 
 
 def _searched(index: Index, queries: Any, depth: int, timed: int) -> tuple[list[Any], Latency | None]:

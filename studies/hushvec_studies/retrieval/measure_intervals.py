@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from hushvec.audit.bootstrap import bootstrap
-from hushvec.retrieval.evaluation import paired_test
 from hushvec_studies.harness.outputs import write_json
+from hushvec_studies.harness.paired import paired_test
 
 QUERIES = (50, 200, 1000)
 RATES = (0.5, 0.9, 0.99)

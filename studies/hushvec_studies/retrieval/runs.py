@@ -27,11 +27,12 @@ from hushvec.audit.indexes.shadows import Game, play
 from hushvec.audit.indexes.statistics import observe
 from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.retrieval import Estimate, PrivateIndex, ScoreNoise, VectorNoise
-from hushvec.retrieval.evaluation import Evaluation, compare, evaluate
+from hushvec.retrieval.evaluation import Evaluation, evaluate
 from hushvec_studies.harness.embeddings import embedder
 from hushvec_studies.harness.logs import stage
 from hushvec_studies.harness.measurements import Measurement, measured
 from hushvec_studies.harness.outputs import commit_of
+from hushvec_studies.harness.paired import compare
 from hushvec_studies.retrieval.columns import FALSE_POSITIVE_RATES, RECALL_DEPTHS, Row, attack_column, empty_row
 from hushvec_studies.retrieval.configuration import Configuration
 from hushvec_studies.retrieval.inputs import InputFolder, Inputs, digest_of, drawn, load_inputs

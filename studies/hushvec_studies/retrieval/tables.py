@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.retrieval.evaluation import PairedTest, paired_test
+from hushvec_studies.harness.paired import PairedTest, paired_test
 from hushvec_studies.harness.tables import Cell, Estimate, Heading, Table
 from hushvec_studies.retrieval.configuration import Statistics
 from hushvec_studies.retrieval.points import (

@@ -9,7 +9,7 @@ import pytest
 import study_stand_ins as stand_ins
 from made_rows import made_row
 
-from hushvec.retrieval.evaluation import paired_test
+from hushvec_studies.harness.paired import paired_test
 from hushvec_studies.retrieval import tables as module
 from hushvec_studies.retrieval.configuration import Statistics
 from hushvec_studies.retrieval.plan import planned
