@@ -155,7 +155,6 @@ JOBS = {
     "faiss": STORE.format(store="hnsw"),
     "lancedb": STORE.format(store="lancedb"),
     "qdrant": STORE.format(store="qdrant"),
-    "milvus": STORE.format(store="milvus"),
     "pgvector": "import pgvector.psycopg, hushvec.retrieval.stores.pgvector_store",
 }
 # What has no main job of its own, or cannot run where there is no device.

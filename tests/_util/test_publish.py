@@ -168,11 +168,11 @@ class TestIndexes:
         assert mode(tmp_path / "index") == 0o700
         assert {mode(path) for path in (tmp_path / "index").iterdir()} == {0o600}
 
-    @pytest.mark.parametrize("store", ["lancedb", "qdrant", "milvus"])
+    @pytest.mark.parametrize("store", ["lancedb", "qdrant"])
     @pytest.mark.parametrize("is_there", [False, True])
     def test_stores_on_disk_are_private(self, tmp_path, index, store, is_there):
         """In a folder of our own, or below a folder that others may enter."""
-        pytest.importorskip({"lancedb": "lancedb", "qdrant": "qdrant_client", "milvus": "milvus_lite"}[store])
+        pytest.importorskip({"lancedb": "lancedb", "qdrant": "qdrant_client"}[store])
         folder = tmp_path / "rows"
         if is_there:
             folder.mkdir(mode=0o755)

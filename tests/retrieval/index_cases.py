@@ -19,10 +19,9 @@ NEEDS = {
     "ivf": ("faiss",),
     "lancedb": ("lancedb",),
     "qdrant": ("qdrant_client",),
-    "milvus": ("milvus_lite",),
     "pgvector": ("psycopg", "pgvector"),
 }
-EXACT = ("flat", "numpy", "lancedb", "qdrant", "milvus", "pgvector")
+EXACT = ("flat", "numpy", "lancedb", "qdrant", "pgvector")
 _tables = itertools.count()
 
 
@@ -62,11 +61,10 @@ def loaded(folder, **options):
 
 
 def released(index):
-    """A folder of Qdrant or Milvus Lite is for one index at a time: this one lets go of it."""
-    for name in ("_client", "_database"):
-        client = getattr(index._content.store, name, None)
-        if client is not None:
-            client.close()
+    """A folder of Qdrant is for one index at a time: this one lets go of it."""
+    client = getattr(index._content.store, "_client", None)
+    if client is not None:
+        client.close()
 
 
 def some_rows(count=60, dimension=16, seed=0):

@@ -239,7 +239,7 @@ SETTINGS = [
     ),
     *(
         ({"scores": ScoreNoise(epsilon=1.0), "store": store}, ValueError, "store must be 'flat' or 'numpy' with noise on scores")
-        for store in ("hnsw", "ivf", "lancedb", "qdrant", "milvus", "pgvector")
+        for store in ("hnsw", "ivf", "lancedb", "qdrant", "pgvector")
     ),
 ]
 
@@ -325,7 +325,7 @@ def test_a_folder_with_other_columns_is_refused(store, tmp_path):
 def test_a_store_that_nobody_knows_is_not_opened():
     with pytest.raises(ValueError) as caught:
         open_store("faiss", 4)
-    known = "'flat', 'numpy', 'hnsw', 'ivf', 'lancedb', 'qdrant', 'milvus', 'pgvector'"
+    known = "'flat', 'numpy', 'hnsw', 'ivf', 'lancedb', 'qdrant', 'pgvector'"
     assert str(caught.value) == f"store must be one of {known}, got 'faiss'"
 
 

@@ -1,13 +1,11 @@
 """Stores that fail between the charge and the answer: nothing is charged twice, no row is there half or twice, the next call works.
 
 Connections are ended by the server (pg_terminate_backend), by the network around COMMIT (a proxy that cuts), and with the server
-(SIGKILL of all its processes); Milvus Lite, which has no connection, by errors of the disk and by the end of its process.
+(SIGKILL of all its processes).
 """
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +16,11 @@ from budget.cutting_proxy import CuttingProxy
 from hushvec.errors import StoreError
 from hushvec.retrieval import PrivateIndex, VectorNoise
 from postgres_server import PostgresServer
-from retrieval.index_cases import filled, made, released, some_rows, unit, why_missing
+from retrieval.index_cases import filled, made, some_rows, unit, why_missing
 
 ROWS = some_rows(40)
 
 needs_pgvector = pytest.mark.skipif(bool(why_missing("pgvector")), reason=why_missing("pgvector") or "")
-needs_milvus = pytest.mark.skipif(bool(why_missing("milvus")), reason=why_missing("milvus") or "")
 
 
 def ledger(budget):
@@ -440,7 +437,7 @@ class TestPassword:
         assert "path must be an address" in text or "of PostgreSQL: " in text
 
     @pytest.mark.parametrize("address", ("postgresql://u:s3cr3t@127.0.0.1/db", "host=127.0.0.1 password = s3cr3t"))
-    @pytest.mark.parametrize("store", ("flat", "lancedb", "qdrant", "milvus"))
+    @pytest.mark.parametrize("store", ("flat", "lancedb", "qdrant"))
     def test_other_stores_do_not_repeat_it(self, store, address, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         with pytest.raises(ValueError, match=f"path must be .* store '{store}'.*got an address$") as refused:
@@ -496,136 +493,9 @@ def test_rows_after_the_save_are_not_in_the_index_that_is_loaded(table, tmp_path
     require_whole(again, 20)
 
 
-@pytest.mark.parametrize(
-    "store", [pytest.param("pgvector", marks=needs_pgvector), pytest.param("milvus", marks=needs_milvus)]
-)
-def test_some_rows_without_the_others(store):
-    index = filled(ROWS, store=store)
+@needs_pgvector
+def test_some_rows_without_the_others():
+    index = filled(ROWS, store="pgvector")
     index.delete([2, 5])
     for places in ([7, 0, 7, 37], []):
         np.testing.assert_array_equal(index._content.store.rows(np.array(places, np.int64)), index.vectors()[places].reshape(-1, 16))
-
-
-# ---- Milvus Lite ----
-
-
-@needs_milvus
-@pytest.mark.parametrize("after", (False, True))
-@pytest.mark.parametrize("what", ("insert", "flush"))
-def test_a_collection_whose_disk_fails(monkeypatch, tmp_path, what, after):
-    index, documents, _ = private("milvus", path=tmp_path / "rows")
-    with monkeypatch.context() as patched:
-        failing(patched, index._content.store._collection, what, times=1, after=after)
-        with pytest.raises(StoreError, match=r"rows: no space left; no row was added; the charge stands"):
-            index.add(ROWS[20:])
-    require_whole(index, 20)
-    index.add(ROWS[20:])
-    require_whole(index, 40)
-    assert ledger(documents) == [2.0] * 2
-    index.save(tmp_path / "index")
-    kept = index.vectors()
-    released(index)
-    again = PrivateIndex.load(tmp_path / "index", without_budgets=True)
-    np.testing.assert_array_equal(again.vectors(), kept)
-
-
-@needs_milvus
-@pytest.mark.parametrize(("what", "after"), (("delete", False), ("delete", True), ("flush", True)))
-def test_a_deletion_that_failed_can_be_repeated(monkeypatch, tmp_path, what, after):
-    index, _, _ = private("milvus", path=tmp_path / "rows")
-    with monkeypatch.context() as patched:
-        failing(patched, index._content.store._collection, what, times=1, after=after)
-        with pytest.raises(StoreError, match="no space left"):
-            index.delete([3])
-    if after:
-        for ask in (index.vectors, lambda: index._content.store.search(unit(ROWS[:1]), 20)):
-            with pytest.raises(StoreError, match="a deletion that failed has happened after all; delete those rows again"):
-                ask()
-    else:
-        require_whole(index, 20)
-    index.delete([3])
-    require_whole_after_deletion(index, 19)
-
-
-KILLED = """
-import os, sys
-import numpy as np
-import hushvec as hv
-from hushvec.retrieval import PrivateIndex, VectorNoise
-from milvus_lite.engine.collection import Collection
-from milvus_lite.storage.wal import WAL
-
-def half(self, batch, write=WAL.write_insert):
-    write(self, batch)
-    file = self._data_sink.fileno()
-    os.truncate(file, os.fstat(file).st_size - 500)
-    os.kill(os.getpid(), 9)
-
-def killed(*arguments):
-    os.kill(os.getpid(), 9)
-
-def add(folder, step):
-    rows = np.random.default_rng(0).standard_normal((40, 16)).astype(np.float32)
-    budget = hv.PrivacyBudget(100.0, persist_key="killed", store=f"{folder}/ledger.sqlite")
-    index = PrivateIndex(16, store="milvus", path=f"{folder}/rows", documents=VectorNoise(epsilon=2.0, budget=budget))
-    index.add(rows[:20])
-    index.save(f"{folder}/index")
-    if step == "log":
-        WAL.write_insert = half
-    else:
-        Collection.flush = killed
-    index.add(rows[20:])
-
-for step in sys.argv[2:]:
-    child = os.fork()
-    if child == 0:
-        add(f"{sys.argv[1]}/{step}", step)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-
-
-@needs_milvus
-def test_a_process_that_is_killed_while_it_stores(tmp_path):
-    """Half of the log's last batch written, or all of it: the index that was saved is there, and its ledger has what was charged."""
-    steps = ("log", "flush")
-    for step in steps:
-        (tmp_path / step).mkdir()
-    finished = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path), *steps],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(hv.__file__).parents[1])},
-        check=False,
-    )
-    assert finished.stdout.split() == ["-9", "-9"], finished.stderr
-    for step in steps:
-        with hv.PrivacyBudget.reopen("killed", store=str(tmp_path / step / "ledger.sqlite")) as budget:
-            assert ledger(budget) == [2.0, 2.0]
-            again = PrivateIndex.load(tmp_path / step / "index", document_budget=budget)
-            require_whole(again, 20)
-            again.add(ROWS[20:])
-            require_whole(again, 40)
-            assert ledger(budget) == [2.0] * 3
-
-
-@needs_milvus
-def test_a_folder_that_is_in_use_or_damaged(tmp_path):
-    index, _, _ = private("milvus", path=tmp_path / "rows")
-    index.save(tmp_path / "index")
-    with pytest.raises(StoreError, match=r"rows: another process holds the lock"):
-        PrivateIndex(16, store="milvus", path=tmp_path / "rows")
-    require_whole(index, 20)
-    released(index)
-    for kind in ("*.parquet", "manifest.json*", "schema.json"):
-        for path in (tmp_path / "rows").rglob(kind):
-            path.write_bytes(b"not what was there")
-        with pytest.raises(StoreError, match=rf"^{tmp_path / 'rows'}: "):
-            PrivateIndex.load(tmp_path / "index", without_budgets=True)
-
-
-@needs_milvus
-@pytest.mark.parametrize("name", ("", ".", "../x", "a/b", 5))
-def test_names_of_collections_that_are_refused(name, tmp_path):
-    with pytest.raises(ValueError, match="collection must be a name"):
-        PrivateIndex(16, store="milvus", path=tmp_path / "rows", store_options={"collection": name})
-    assert not (tmp_path / "rows").exists()

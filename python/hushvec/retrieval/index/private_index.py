@@ -53,10 +53,10 @@ class PrivateIndex:
         documents: noise on rows before they are stored.
         queries: noise on queries before they are searched.
         scores: noise on scores before the best are named; needs a store that looks at every row in memory ("flat", "numpy").
-        store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "ivf", "lancedb", "qdrant", "milvus" or "pgvector".
+        store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "ivf", "lancedb", "qdrant" or "pgvector".
         store_options: of that store, by name; docs/retrieval.md lists them.
-        path: folder of a store on disk; None keeps it in memory ("milvus": in a temporary folder). For "pgvector" the address of
-            the database, never saved; errors hide its password.
+        path: folder of a store on disk; None keeps it in memory. For "pgvector" the address of the database, never saved;
+            errors hide its password.
         projection: a public map that is applied to documents and queries first.
         normalize: bring rows of both sides to unit length, after the projection and before the noise; a zero row stays zero.
         generator: key stream of all noise; the process-wide one if None. A seeded one gives no privacy: receipts say so, and

@@ -1,4 +1,4 @@
-"""Where the rows of an index lie and how they are looked up: eight stores behind one protocol (docs/retrieval.md)."""
+"""Where the rows of an index lie and how they are looked up: seven stores behind one protocol (docs/retrieval.md)."""
 
 from __future__ import annotations
 
@@ -210,7 +210,6 @@ _KINDS = {
     "ivf": _Kind("faiss_indexes", "CellStore", options=("cells", "probes")),
     "lancedb": _Kind("folders", "LanceStore", "folder", ("table",)),
     "qdrant": _Kind("folders", "QdrantStore", "folder", ("collection",)),
-    "milvus": _Kind("folders", "MilvusStore", "folder", ("collection",)),
     "pgvector": _Kind("pgvector_store", "PgVectorStore", "address", ("table", "index", *_GRAPH)),
 }
 
