@@ -115,10 +115,6 @@ JOBS = {
     "spacy": "import spacy; from hushvec.integrations.spacy import SpacyDetector\n"
     "pipeline = spacy.blank('en'); pipeline.add_pipe('entity_ruler').add_patterns([{'label': 'ORG', 'pattern': 'Brightwater'}])\n"
     "assert SpacyDetector(pipeline).detect('She left Brightwater.')[0].text == 'Brightwater'",
-    # No weights come with it: what the adapter calls.
-    "gliner": "import inspect, hushvec.integrations.gliner; from gliner.model import GLiNER, UniEncoderSpanGLiNER\n"
-    "assert GLiNER.from_pretrained\n"
-    "inspect.signature(UniEncoderSpanGLiNER.predict_entities).bind(None, 'text', ['person'], threshold=0.5)",
     "ray": NOISE_JOB + "import ray; from hushvec.integrations.ray import noise_dataset\n"
     "ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)\n"
     "import pyarrow as pa; ids = pa.array(range(50)); vectors = pa.array(list(rows), pa.list_(pa.float32()))\n"

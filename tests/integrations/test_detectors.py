@@ -31,15 +31,14 @@ def test_presidio():
 
 @pytest.mark.parametrize("entry", ["", "spacy", "spacy=", "presidio=en", "SpaCy=x", "model.bin", "=x"])
 def test_no_such_form(entry):
-    with pytest.raises(ValueError, match=r"^detector must be presidio, .* or gliner=FOLDER, got ") as refusal:
+    with pytest.raises(ValueError, match=r"^detector must be presidio, .* or classifier=FOLDER, got ") as refusal:
         detector(entry)
     assert all(form in str(refusal.value) for form in FORMS)
 
 
-@pytest.mark.parametrize("kind", ["classifier", "gliner"])
-def test_no_such_folder(kind, tmp_path):
+def test_no_such_folder(tmp_path):
     with pytest.raises(OSError, match="must be a folder"):
-        detector(f"{kind}={tmp_path / 'none'}")
+        detector(f"classifier={tmp_path / 'none'}")
 
 
 def test_the_command(pipeline, tmp_path):
@@ -47,5 +46,5 @@ def test_the_command(pipeline, tmp_path):
     assert rules.out == "Thandiwe Mokoena mended the boiler; write to [EMAIL].\n"
     both = hushvec_here("redact", "--text", TEXT, "--detector", f"spacy={pipeline}", "--detector", "presidio")
     assert (both.code, both.out, both.err) == (0, "[PERSON] mended the boiler; write to [EMAIL].\n", "")
-    for wrong in ("spacy", f"spacy={tmp_path}", f"gliner={tmp_path / 'none'}"):
+    for wrong in ("spacy", f"spacy={tmp_path}", f"classifier={tmp_path / 'none'}"):
         assert_one_line(hushvec_here("redact", "--text", TEXT, "--detector", wrong))

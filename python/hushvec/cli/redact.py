@@ -70,7 +70,7 @@ class Redact(
     pattern: list[str] = option("a custom pattern; may be repeated", [], metavar="NAME=REGEX")
     gazetteer: str | None = option("names to find: lines `category: name`, or .json", metavar="FILE")
     detector: list[str] = option(
-        "a model beside the rules: presidio, spacy=PIPELINE, classifier=FOLDER or gliner=FOLDER; may be repeated", [], metavar="NAME"
+        "a model beside the rules: presidio, spacy=PIPELINE or classifier=FOLDER; may be repeated", [], metavar="NAME"
     )
     lines: bool = option("every line is a separate text", alone="split")
     text_key: str | None = option("JSON lines: redact the text under this key", alone="split", metavar="KEY")

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from hushvec.integrations import dask as dask
     from hushvec.integrations import datasets as datasets
     from hushvec.integrations import flower as flower
-    from hushvec.integrations import gliner as gliner
     from hushvec.integrations import haystack as haystack
     from hushvec.integrations import haystack_store as haystack_store
     from hushvec.integrations import jax as jax

@@ -16,7 +16,6 @@ _KINDS = {
     "presidio": ("presidio", "PresidioDetector", ""),
     "spacy": ("spacy", "SpacyDetector", "PIPELINE"),
     "classifier": ("token_classifier", "TokenClassifierDetector", "FOLDER"),
-    "gliner": ("gliner", "GlinerDetector", "FOLDER"),
 }
 FORMS = tuple(f"{kind}={where}" if where else kind for kind, (_, _, where) in _KINDS.items())
 
@@ -24,7 +23,7 @@ FORMS = tuple(f"{kind}={where}" if where else kind for kind, (_, _, where) in _K
 @cache
 def detector(entry: str) -> Detector:
     """The detector of an entry, loaded once in a process, nothing downloaded: `presidio` (pattern recognizers without a model),
-    `spacy=PIPELINE` (a folder or an installed package), `classifier=FOLDER` (of a token classifier) or `gliner=FOLDER`."""
+    `spacy=PIPELINE` (a folder or an installed package) or `classifier=FOLDER` (of a token classifier)."""
     kind, sign, where = entry.partition("=")
     module, name, wanted = _KINDS.get(kind, ("", "", ""))
     if not module or bool(sign and where) != bool(wanted):

@@ -91,7 +91,7 @@ class Redaction(_Strict):
     allow_list: list[str] = []
     replacement: str | None = None
     detectors: list[str] = Field(
-        default=[], description="models beside the rules: presidio, spacy=PIPELINE, classifier=FOLDER or gliner=FOLDER"
+        default=[], description="models beside the rules: presidio, spacy=PIPELINE or classifier=FOLDER"
     )
 
 
