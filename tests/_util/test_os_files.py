@@ -63,11 +63,10 @@ def test_windows_files_are_bytes_and_locks_are_where_nobody_reads(used):
     system, said = used
     if system == "darwin":
         assert said["full_syncs"] > 10
-        assert said["mounts"] == [[], [], []] and 0 < said["peak"] < 0.01   # KiB of Linux, taken for bytes
+        assert said["mounts"] == [[], [], []]
     else:
         assert (said["opened_as_text"], said["locked_at"]) == ([], [2**31 - 2])
         assert said["mounts"] == [[], [], [["Z:", "remote"]]]
-        assert said["peak"] != said["peak"]
 
 
 def test_a_remote_drive_holds_what_is_on_it(monkeypatch):

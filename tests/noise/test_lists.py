@@ -149,7 +149,7 @@ def test_an_index_takes_lists():
     index.add(ROWS)
     index.add([5, 6])
     assert len(index) == 3 and index.search([[1, 2]], k=2).ids.shape == (1, 2)
-    assert evaluate(index, ROWS, [0, 1], k=1, resamples=50, latency_queries=0).metrics["recall_at_1"].value >= 0
+    assert evaluate(index, ROWS, [0, 1], k=1, resamples=50).metrics["recall_at_1"].value >= 0
 
 
 def test_a_wrapped_model_may_answer_with_integers():

@@ -112,12 +112,6 @@ def print_utf8() -> None:
         sys.stdout.reconfigure(encoding="utf-8")
 
 
-def peak_memory_gb() -> float:
-    """Peak memory of this process in GiB; nan on Windows."""
-    peak = float("nan") if sys.platform == "win32" else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**30 if sys.platform == "darwin" else 2**20)
-
-
 def lock_limit() -> int | None:
     """How many bytes a process may lock, RLIMIT_MEMLOCK; None without such a limit. Windows has another one: the working set."""
     soft, infinity = (-1, -1) if sys.platform == "win32" else (resource.getrlimit(resource.RLIMIT_MEMLOCK)[0], resource.RLIM_INFINITY)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,19 +13,16 @@ from hushvec._native import arrays, rowwise
 from hushvec._native.rowwise import as_array
 from hushvec._util import validate
 from hushvec._util.display import Sheet, confidence_of, number, plural, shown
-from hushvec._util.os_files import peak_memory_gb
 from hushvec._util.statistics import Estimate
 from hushvec.audit.bootstrap import bootstrap, group_numbers, require_settings
 from hushvec.retrieval.measures import (
     MEAN_COSINE,
-    Latency,
     cosines,
     cutoffs,
     judge,
     per_query,
     right_documents,
     theoretical_cosine,
-    time_each,
 )
 
 _SHARES = (0.0, 1.0)
@@ -52,8 +48,7 @@ class Evaluation:
         k: the cut-offs, rising; the largest one is the depth of mrr.
         confidence, resamples, seed: of the bootstrap.
         theoretical_cosine, theoretical_query_cosine: of a document or query and its noisy version, 1 without noise; or None.
-        latency_mean_ms, latency_std_ms, latency_p99_ms: of single searches; None where none was timed.
-        index_build_time_s, peak_memory_gb: as the index reports it, else None; of the whole process so far, in GiB.
+        index_build_time_s: as the index reports it, else None.
     """
 
     metrics: dict[str, Estimate]
@@ -66,11 +61,7 @@ class Evaluation:
     seed: int
     theoretical_cosine: float | None = None
     theoretical_query_cosine: float | None = None
-    latency_mean_ms: float | None = None
-    latency_std_ms: float | None = None
-    latency_p99_ms: float | None = None
     index_build_time_s: float | None = None
-    peak_memory_gb: float = field(default_factory=peak_memory_gb)
 
     def _sheet(self) -> Sheet:
         queries = len(next(iter(self.per_query.values())))
@@ -79,14 +70,11 @@ class Evaluation:
         for side, cosine in (("a document", self.theoretical_cosine), ("a query", self.theoretical_query_cosine)):
             if cosine is not None:
                 facts.append(("expected cosine", f"{number(cosine)} of {side} with its release"))
-        if self.latency_mean_ms is not None:
-            facts.append(("latency", f"{number(self.latency_mean_ms)} ms per search (p99 {number(self.latency_p99_ms)} ms)"))
         facts.append(("intervals", f"{confidence_of(self.confidence)}, bootstrap over queries{grouped}, {self.resamples:,} resamples"))
         return Sheet(f"Evaluation of {plural(queries, 'query', 'queries')}", tuple(facts), (_NOT_PRIVATE,))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything except per-query and per-row values, ready for strict JSON."""
-        plain = ("theoretical_cosine", "theoretical_query_cosine", "latency_mean_ms", "latency_std_ms", "latency_p99_ms")
         return {
             "queries": len(next(iter(self.per_query.values()))),
             "groups": None if self.groups is None else int(self.groups.max()) + 1,
@@ -94,8 +82,7 @@ class Evaluation:
             "resamples": self.resamples,
             "seed": self.seed,
             "metrics": {name: estimate.to_dict() for name, estimate in self.metrics.items()},
-            **{name: getattr(self, name) for name in (*plain, "index_build_time_s")},
-            "peak_memory_gb": self.peak_memory_gb if math.isfinite(self.peak_memory_gb) else None,
+            **{name: getattr(self, name) for name in ("theoretical_cosine", "theoretical_query_cosine", "index_build_time_s")},
         }
 
 
@@ -110,9 +97,8 @@ def evaluate(
     seed: int = 2025,
     clean: Any = None,
     groups: Any = None,
-    latency_queries: int = 200,
 ) -> Evaluation:
-    """Run every query once and measure the quality of the answers, by the formulas of `measures` and `hushvec.audit.bootstrap`.
+    """Ask all queries in one search and measure the answers, by the formulas of `measures` and `hushvec.audit.bootstrap`.
 
     Args:
         index: a `PrivateIndex`, or any object with `search(queries, k)` whose answer has `ids` [m, k], the best first.
@@ -124,15 +110,14 @@ def evaluate(
         clean: float array [n, d], the rows of all documents before any noise, in the order of the index's `ids`: needed for
             mean_cosine. They go through the index's public map, if it has one.
         groups: [m] labels: queries with one label (about one document or person) are resampled together. None: each for itself.
-        latency_queries: how many of the queries, the last ones, are searched one at a time and timed, after the others in one batch.
 
     Raises:
-        PrivacyBudgetExhaustedError: the searches do not fit into the index's budget; earlier charges stand.
+        PrivacyBudgetExhaustedError: the search does not fit into the index's budget.
 
     Guarantees:
-        Each query is asked exactly once. Budgets of the index are charged for the batch and for each timed query;
-        latency_queries=0 makes it one search in all. Bad input is refused before that. The figures depend on `relevant` and
-        `clean`, which are not protected: publishing them is not a private release, even if the index is private.
+        Each query is asked exactly once, and budgets of the index are charged for one search. Bad input is refused before that. The
+        figures depend on `relevant` and `clean`, which are not protected: publishing them is not a private release, even if the
+        index is private.
 
     Edge cases:
         An id in `relevant` that the index does not have is never found.
@@ -155,7 +140,6 @@ def evaluate(
     right_documents(relevant, len(queries))
     group_numbers(groups, len(queries))
     require_settings(confidence=confidence, resamples=resamples, seed=seed)
-    timed = validate.whole_number("latency_queries", latency_queries, at_least=0)
     row_cosines = None
     if clean is not None:  # with the stored rows, behind the index's public map
         vectors = getattr(index, "vectors", None)
@@ -163,15 +147,14 @@ def evaluate(
             raise TypeError(f"index must have vectors() where clean is given, got {validate.kind(index)}")
         projection = getattr(getattr(index, "settings", None), "projection", None)
         row_cosines = cosines(clean if projection is None else projection.transform(clean), vectors())
-    answers, latency = _searched(index, queries, depths[-1], timed)
+    answer = index.search(queries, depths[-1])
     settings: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed, "groups": groups}
-    ids = np.concatenate([np.asarray(answer.ids) for answer in answers])
-    evaluation = evaluate_results(ids, relevant, k=depths, **settings, row_cosines=row_cosines, latency=latency)
+    evaluation = evaluate_results(answer.ids, relevant, k=depths, **settings, row_cosines=row_cosines)
     # 1 if the index brings rows to unit length; else None, and rows are taken to have the clip norm as their length
     norm = 1.0 if getattr(getattr(index, "settings", None), "normalize", None) else None
     of_queries = None
-    if hasattr(answers[0], "query_receipt"):
-        receipt = answers[0].query_receipt
+    if hasattr(answer, "query_receipt"):
+        receipt = answer.query_receipt
         of_queries = 1.0 if receipt is None else theoretical_cosine(receipt, norm)
     return replace(
         evaluation,
@@ -191,14 +174,12 @@ def evaluate_results(
     seed: int = 2025,
     groups: Any = None,
     row_cosines: Any = None,
-    latency: Latency | None = None,
 ) -> Evaluation:
     """`evaluate` for answers from elsewhere; fields that need an index are None.
 
     Args:
         ids: [m, depth], the ids that came back for each query, the best first; depth >= max(k). mrr looks at the first max(k).
         row_cosines: float array [n]: of each document and what the index holds of it, for mean_cosine.
-        latency: what `hushvec.retrieval.measures.time_each` measured.
     """
     depths = cutoffs(k)
     answers = np.asarray(ids)
@@ -206,7 +187,6 @@ def evaluate_results(
         raise ValueError(f"k must be at most {answers.shape[1]}, the columns of ids, got {depths[-1]}")
     values = per_query(judge(answers[:, : depths[-1]] if answers.ndim == 2 else answers, relevant), depths)
     settings: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
-    times = {} if latency is None else {f"latency_{name}": getattr(latency, name) for name in ("mean_ms", "std_ms", "p99_ms")}
     metrics = bootstrap(values, groups=groups, limits=_SHARES, **settings)
     if row_cosines is not None:
         metrics |= bootstrap({MEAN_COSINE: row_cosines}, **settings)
@@ -217,18 +197,7 @@ def evaluate_results(
         groups=group_numbers(groups, len(answers)),
         k=depths,
         **settings,
-        **times,
     )
-
-
-def _searched(index: Index, queries: Any, depth: int, timed: int) -> tuple[list[Any], Latency | None]:
-    alone = min(timed, max(len(queries) - 1, 1))
-    batch = queries[: len(queries) - alone]
-    answers = [index.search(batch, depth)] if len(batch) else []
-    if alone == 0:
-        return answers, None
-    singles, latency = time_each(lambda query: index.search(query, depth), queries[len(batch) :])
-    return answers + singles, latency
 
 
 def _theory_of_documents(index: Any, norm: float | None) -> float | None:

@@ -1,10 +1,9 @@
-"""Measures of a search: recall, reciprocal rank and discounted gain of each query, cosines with noisy rows, and times."""
+"""Measures of a search: recall, reciprocal rank and discounted gain of each query, and cosines with noisy rows."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -187,24 +186,3 @@ def _rows(name: str, value: Any) -> NDArray[Any]:
         bad = int((~np.isfinite(rows)).any(axis=1).argmax())
         raise ValueError(f"{name} must be finite, row {bad} is not")
     return rows
-
-
-@dataclass(frozen=True)
-class Latency:
-    """Times of single searches in milliseconds."""
-
-    mean_ms: float
-    std_ms: float  # standard deviation; 0 for a single search
-    p99_ms: float  # 99th percentile, between the two nearest times
-    searches: int  # how many were timed
-
-
-def time_each(search: Callable[[Any], Any], queries: Any) -> tuple[list[Any], Latency]:
-    """Answers of `search` to each query [1, d] alone, and how long they took."""
-    results, times = [], []
-    for row in range(len(queries)):
-        start = time.perf_counter()
-        results.append(search(queries[row : row + 1]))
-        times.append(1e3 * (time.perf_counter() - start))
-    spread = float(np.std(times, ddof=1)) if len(times) > 1 else 0.0
-    return results, Latency(float(np.mean(times)), spread, float(np.quantile(times, 0.99)), len(times))

@@ -7,6 +7,8 @@ Ranking measures are those of hushvec.retrieval: they agree with ir-measures to 
 from __future__ import annotations
 
 import math
+import resource
+import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -173,28 +176,42 @@ def _noise(run: Run, side: str, columns: int, documents: int) -> VectorNoise | S
 
 
 class _Watched:
-    """An index whose answers are kept."""
+    """An index that keeps what it found. The last queries of a search are asked one at a time, and timed."""
 
-    def __init__(self, index: PrivateIndex) -> None:
+    def __init__(self, index: PrivateIndex, timed: int) -> None:
         self._index = index
+        self._timed = timed
+        self._times_ms: list[float] = []
         self.answers: list[Any] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._index, name)
 
     def search(self, queries: Any, k: int = 10) -> Any:
-        answer = self._index.search(queries, k)
-        self.answers.append(answer)
-        return answer
+        together = len(queries) - min(self._timed, max(len(queries) - 1, 1))
+        self.answers = [self._index.search(queries[:together], k)] if together else []
+        for row in range(together, len(queries)):
+            start = time.perf_counter()
+            self.answers.append(self._index.search(queries[row : row + 1], k))
+            self._times_ms.append(1e3 * (time.perf_counter() - start))
+        return SimpleNamespace(ids=self.found, query_receipt=self.answers[0].query_receipt)
 
     @property
     def found(self) -> NDArray[Any]:
         return np.concatenate([answer.ids for answer in self.answers])
 
+    def latency(self) -> Row:
+        """Times of single searches, and the largest memory of the process so far."""
+        times = self._times_ms
+        spread = float(np.std(times, ddof=1)) if len(times) > 1 else 0.0
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**30 if sys.platform == "darwin" else 2**20)
+        mean, p99 = float(np.mean(times)), float(np.quantile(times, 0.99))
+        return {"latency_mean_ms": mean, "latency_std_ms": spread, "latency_p99_ms": p99, "peak_memory_gb": peak}
+
 
 def _evaluated(run: Run, data: Inputs, index: PrivateIndex) -> tuple[_Watched, Evaluation]:
     settings = run.configuration
-    watched = _Watched(index)
+    watched = _Watched(index, settings.retrieval.latency_queries)
     evaluation = evaluate(
         watched,
         data.queries,
@@ -204,7 +221,6 @@ def _evaluated(run: Run, data: Inputs, index: PrivateIndex) -> tuple[_Watched, E
         seed=settings.seed,
         clean=data.documents,
         groups=data.groups,
-        latency_queries=settings.retrieval.latency_queries,
     )
     return watched, evaluation
 
@@ -223,8 +239,7 @@ def _utility(run: Run, data: Inputs, searched: _Watched, evaluation: Evaluation)
     for name in ("mrr", "ndcg_at_10", "mean_cosine"):
         _put(row, name, evaluation.metrics.get(name))
     row["theoretical_cosine"] = evaluation.theoretical_cosine
-    for name in ("latency_mean_ms", "latency_std_ms", "latency_p99_ms", "peak_memory_gb"):
-        row[name] = _number(getattr(evaluation, name))
+    row.update(searched.latency())
     if searched.found.shape[1] >= _CATEGORY_DEPTH:
         _put(row, "category_precision_at_10", _category_precision(run.configuration, data, searched.found))
     return row
