@@ -159,10 +159,10 @@ class TestIndexes:
 
         return make
 
-    @pytest.mark.parametrize("store", ["numpy", "flat", "hnsw", "ivf"])
+    @pytest.mark.parametrize("store", ["numpy", "flat", "hnsw"])
     def test_clean_rows_are_private(self, tmp_path, index, store):
         """Noise on scores or queries alone leaves the rows as they came."""
-        if store in ("hnsw", "ivf"):
+        if store == "hnsw":
             pytest.importorskip("faiss")
         index(store).save(tmp_path / "index")
         assert mode(tmp_path / "index") == 0o700

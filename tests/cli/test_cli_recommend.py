@@ -1,6 +1,7 @@
 """hushvec recommend: what the function says, and the next command."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -66,6 +67,19 @@ def test_a_codebook_and_a_sample(tmp_path):
     np.save(tmp_path / "sample.npy", sample)
     files = ("--codebook", tmp_path / "book.npz", "--public-sample", tmp_path / "sample.npy")
     assert answer("--epsilon", 8, "--dimension", 16, *files)["mechanism"] == "codebook"
+
+
+def test_a_warning_is_one_line(tmp_path):
+    """A codebook that does not fit the sample."""
+    public, sample = np.random.default_rng(0).standard_normal((2, 200, 16)).astype(np.float32)
+    PublicCodebook.of(public).save(tmp_path / "book.npz")
+    np.save(tmp_path / "sample.npy", sample)
+    files = ("--codebook", tmp_path / "book.npz", "--public-sample", tmp_path / "sample.npy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        finished = hushvec_here("recommend", "--epsilon", 1, "--dimension", 16, *files)
+    assert finished.code == 0 and finished.err.startswith("hushvec recommend: warning: ")
+    assert finished.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

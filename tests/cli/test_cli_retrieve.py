@@ -1,7 +1,6 @@
 """`hushvec retrieve`: build, search, show; what it refuses; what it charges."""
 
 import json
-import warnings
 
 import numpy as np
 import pytest
@@ -144,16 +143,6 @@ def test_texts_are_embedded(tmp_path):
     run("build", tmp_path / "notes.txt", "-o", tmp_path / "index")
     found = as_json("search", tmp_path / "index", "--text", "unpaid bill", "--text", "heart trouble", "-k", 1)
     assert [hits[0]["id"] for hits in found["answers"]] == [0, 1]
-
-
-def test_a_warning_is_one_line(rows):
-    pytest.importorskip("faiss")
-    with warnings.catch_warnings():
-        warnings.simplefilter("default")
-        finished = run("build", rows / "rows.npy", "-o", rows / "cells", "--epsilon", 4, "--store", "ivf")
-    assert finished.err.startswith("hushvec retrieve build: warning: store 'ivf' loses answers")
-    assert finished.err.count("\n") == 1
-    assert "store 'ivf' loses" in finished.out
 
 
 def test_stores_and_projections_by_name(rows):

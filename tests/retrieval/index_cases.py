@@ -16,7 +16,6 @@ NEEDS = {
     "flat": (),
     "numpy": (),
     "hnsw": ("faiss",),
-    "ivf": ("faiss",),
     "lancedb": ("lancedb",),
     "qdrant": ("qdrant_client",),
     "pgvector": ("psycopg", "pgvector"),

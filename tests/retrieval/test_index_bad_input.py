@@ -219,7 +219,6 @@ SETTINGS = [
     ({"store": "numpy", "store_options": {"cells": 3}}, ValueError, "those of 'numpy' .none., got 'cells'"),
     ({"store_options": 3}, TypeError, "store_options must be a mapping"),
     ({"store": "hnsw", "store_options": {"ef_search": 0}}, ValueError, "ef_search must be >= 1"),
-    ({"store": "ivf", "store_options": {"cells": 0}}, ValueError, "cells must be >= 1"),
     ({"store": "flat", "path": "x"}, ValueError, "path must be None for store 'flat'"),
     ({"documents": ScoreNoise(epsilon=1.0)}, TypeError, "documents must be a hushvec.retrieval.VectorNoise or None, got ScoreNoise"),
     ({"queries": 1.0}, TypeError, "queries must be a hushvec.retrieval.VectorNoise"),
@@ -239,14 +238,14 @@ SETTINGS = [
     ),
     *(
         ({"scores": ScoreNoise(epsilon=1.0), "store": store}, ValueError, "store must be 'flat' or 'numpy' with noise on scores")
-        for store in ("hnsw", "ivf", "lancedb", "qdrant", "pgvector")
+        for store in ("hnsw", "lancedb", "qdrant", "pgvector")
     ),
 ]
 
 
 @pytest.mark.parametrize(("settings", "error", "message"), SETTINGS)
 def test_settings_that_are_refused(settings, error, message):
-    if settings.get("store") in ("hnsw", "ivf") and "scores" not in settings:
+    if settings.get("store") == "hnsw" and "scores" not in settings:
         pytest.importorskip("faiss")
     with pytest.raises(error, match=message):
         PrivateIndex(**{"dimension": 16, **settings})
@@ -296,15 +295,6 @@ def test_the_number_of_queries_is_a_whole_number(count):
         index.settings.scores.cost(count)
 
 
-def test_too_many_cells_are_refused_before_the_charge():
-    pytest.importorskip("faiss")
-    spent = budget()
-    index = PrivateIndex(16, store="ivf", store_options={"cells": 50}, documents=VectorNoise(epsilon=500.0, budget=spent))
-    with pytest.raises(ValueError, match="cells must be at most the 20 rows that find them, got 50"):
-        index.add(ROWS)
-    assert spent.consumed() == 0 and len(index) == 0
-
-
 @pytest.mark.parametrize("store", [store for store in STORES if store.values[0] in ON_DISK])
 def test_a_folder_with_rows_is_not_taken_for_a_new_index(store, tmp_path):
     first = PrivateIndex(16, store=store, path=tmp_path / "rows")
@@ -325,7 +315,7 @@ def test_a_folder_with_other_columns_is_refused(store, tmp_path):
 def test_a_store_that_nobody_knows_is_not_opened():
     with pytest.raises(ValueError) as caught:
         open_store("faiss", 4)
-    known = "'flat', 'numpy', 'hnsw', 'ivf', 'lancedb', 'qdrant', 'pgvector'"
+    known = "'flat', 'numpy', 'hnsw', 'lancedb', 'qdrant', 'pgvector'"
     assert str(caught.value) == f"store must be one of {known}, got 'faiss'"
 
 

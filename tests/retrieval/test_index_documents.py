@@ -37,7 +37,7 @@ def documented(*, store="flat", **settings):
 @pytest.mark.ranks
 @pytest.mark.parametrize("store", STORES)
 def test_a_filter_leaves_the_best_of_the_rows_that_match(store):
-    index = documented(store=store, **({"store_options": {"probes": 1_000}} if store == "ivf" else {}))
+    index = documented(store=store)
     index.delete([0, 17, 18])
     for where, belongs in FILTERS:
         left = np.array([place for place in range(200) if belongs(place) and place not in (0, 17, 18)])
@@ -51,11 +51,10 @@ def test_a_filter_leaves_the_best_of_the_rows_that_match(store):
 
 
 @pytest.mark.ranks
-@pytest.mark.parametrize("store", ("hnsw", "ivf"))
-def test_a_filter_that_leaves_only_rows_far_from_the_query_finds_them(store):
+def test_a_filter_that_leaves_only_rows_far_from_the_query_finds_them():
     """Of as many as an approximate store is asked for, none matches: the rows that match are scored one by one."""
     pytest.importorskip("faiss")
-    index = PrivateIndex(16, store=store)
+    index = PrivateIndex(16, store="hnsw")
     cosines = unit(ROWS) @ unit(QUERIES[:1])[0]
     index.add(ROWS, metadata=[{"far": bool(cosine < np.median(cosines))} for cosine in cosines])
     far = np.flatnonzero(cosines < np.median(cosines))
@@ -176,7 +175,6 @@ def test_updates_change_what_lies_beside_and_cost_nothing():
     assert spent.consumed() == 2.0 and (index.vectors() == before).all()
 
 
-@pytest.mark.filterwarnings("ignore:store 'ivf' loses answers")
 @pytest.mark.parametrize("store", STORES)
 def test_rows_that_are_replaced_are_released_again(store):
     spent = hv.PrivacyBudget(5.0)

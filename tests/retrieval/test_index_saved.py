@@ -72,7 +72,7 @@ def test_settings_come_back(tmp_path):
     again = PrivateIndex.load(tmp_path)
     assert again.settings == index.settings and again.settings.projection == projection
     assert again.document_guarantee(3) == index.document_guarantee(3) and again.query_guarantee() == index.query_guarantee()
-    index = PrivateIndex(4, store="ivf", store_options={"cells": 2, "probes": 1}, normalize=False) if "faiss" in sys.modules else None
+    index = PrivateIndex(4, store="hnsw", store_options={"neighbors": 8}, normalize=False) if "faiss" in sys.modules else None
     if index is not None:
         index.save(tmp_path)
         assert PrivateIndex.load(tmp_path).settings == index.settings
@@ -97,7 +97,7 @@ def test_a_file_that_does_not_say_whose_queries_are_is_read_as_one_persons(tmp_p
 
 def test_deleted_rows_do_not_reach_the_files(tmp_path):
     pytest.importorskip("faiss")
-    for store in ("flat", "numpy", "hnsw", "ivf"):
+    for store in ("flat", "numpy", "hnsw"):
         index = filled(ROWS, store=store)
         gone = index.vectors()[5].tobytes()
         index.delete([5])

@@ -80,22 +80,6 @@ def test_a_graph_is_built_anew_once_half_of_its_rows_are_gone():
     np.testing.assert_array_equal(index.search(ROWS[31:], k=1).ids.ravel(), np.arange(31, 60))
 
 
-def test_cells_are_found_anew_as_rows_come():
-    pytest.importorskip("faiss")
-    index = filled(ROWS[:16], store="ivf")
-    assert index._content.store._index.nlist == 2
-    index.add(some_rows(1000, seed=3))
-    assert index._content.store._index.nlist == 127
-    assert index.search(ROWS[:16], k=1).ids[:, 0].tolist() == list(range(16))
-
-
-def test_few_probes_still_answer_with_k():
-    pytest.importorskip("faiss")
-    index = filled(some_rows(500), store="ivf", store_options={"cells": 50, "probes": 1})
-    found = index.search(ROWS[:4], k=400)
-    assert [len(set(row)) for row in found.ids.tolist()] == [400] * 4
-
-
 @pytest.mark.parametrize("ids", ([5, -3, 2**62], ["a", "b", "c"], np.array([7, 8, 9], np.uint8), np.array(["x", "y", "z"])))
 def test_ids_come_back_as_they_were_given(ids):
     index = filled(ROWS[:3], ids=ids, store="numpy")
@@ -211,7 +195,7 @@ def test_a_score_that_is_not_a_number_is_the_lowest():
 def test_a_missing_package_is_named(monkeypatch):
     import sys
 
-    for store, module in (("hnsw", "faiss"), ("ivf", "faiss"), ("lancedb", "lancedb"), ("qdrant", "qdrant_client")):
+    for store, module in (("hnsw", "faiss"), ("lancedb", "lancedb"), ("qdrant", "qdrant_client")):
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(MissingExtraError) as refused:
             PrivateIndex(16, store=store)

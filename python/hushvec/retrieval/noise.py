@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 SCORE_MECHANISMS = ("laplacian", "gaussian", "gumbel")
 PER_QUERY = "query"
 
-# Expected cosine below which cells lose rows. 7,000 rows around 200 centers in 384 dimensions, recall at 10 of "ivf" with its
-# defaults: 0.45 at cosine 0.23 (privunit, epsilon 16), 0.71 at 0.43, 0.98 at 0.57 and 1.00 from 0.7 on.
-_MOSTLY_NOISE = 0.6
-
 # For scores that need no delta, one is stated only if it makes epsilon smaller by this factor.
 _WORTH_A_DELTA = 0.99
 
@@ -119,11 +115,6 @@ class VectorNoise:
     def grade(self, columns: int) -> str:
         """"exact" or "float"."""
         return self._example(columns, 1).mechanism.grade
-
-    def is_mostly_noise(self, columns: int) -> bool:
-        """Whether what lies near a row no longer lies near its release; never with a public codebook, whose codes are public rows."""
-        mechanism = self._example(columns, 1).mechanism
-        return isinstance(mechanism, VectorMechanism) and mechanism.expected_cosine() < _MOSTLY_NOISE
 
     def cost(self, dimension: int, *, rows: int = 1) -> tuple[float, float]:
         """(epsilon, delta) of so many rows for one person; their number matters only with per="release" and per="query"."""

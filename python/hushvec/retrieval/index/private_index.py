@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from hushvec._native import _core, rowwise
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
-from hushvec.errors import UtilityWarning
 from hushvec.mechanisms.top_1 import top_1_sentence
 from hushvec.receipts.labels import RowReceipt
 from hushvec.release.charging import Budget
@@ -24,7 +22,7 @@ from hushvec.retrieval.index import saved
 from hushvec.retrieval.index.content import NOTE_BESIDE, Content, Documents, StoredDocument, store_error
 from hushvec.retrieval.index.prepared import KeptReleases, prepare, require_rows
 from hushvec.retrieval.index.searching import Chosen, ScoreSearch, SearchResult, best_of_some
-from hushvec.retrieval.index.settings import NOTE_CELLS, SIDES, IndexSettings
+from hushvec.retrieval.index.settings import SIDES, IndexSettings
 from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise, cost_of_queries
 from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, open_store
 from hushvec.retrieval.stores.numpy_flat import WholeMatrix
@@ -53,7 +51,7 @@ class PrivateIndex:
         documents: noise on rows before they are stored.
         queries: noise on queries before they are searched.
         scores: noise on scores before the best are named; needs a store that looks at every row in memory ("flat", "numpy").
-        store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "ivf", "lancedb", "qdrant" or "pgvector".
+        store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "lancedb", "qdrant" or "pgvector".
         store_options: of that store, by name; docs/retrieval.md lists them.
         path: folder of a store on disk; None keeps it in memory. For "pgvector" the address of the database, never saved;
             errors hide its password.
@@ -72,8 +70,7 @@ class PrivateIndex:
     Edge cases:
         Bad input is refused before anything is charged or written. If the store fails afterwards (a full disk, a lost connection),
         the charge stands and no row is added; the release is kept in memory, and the same call again stores it without a second
-        charge. Not safe for use by several threads at once. "ivf" with so much noise on documents that its cells no longer group
-        near rows gives a `UtilityWarning`.
+        charge. Not safe for use by several threads at once.
 
     Reference:
         docs/retrieval.md; docs/proofs/private_scores.md.
@@ -112,8 +109,6 @@ class PrivateIndex:
         if len(rows):  # the path is not shown: it may be an address with a password
             raise ValueError(f"path must be new, or of an index that is loaded: {store!r} there holds {len(rows)} rows")
         self._take(Content(settings, rows), source)
-        if settings.has_noise_in_cells:
-            warnings.warn(NOTE_CELLS, UtilityWarning, stacklevel=2)
 
     def _take(self, content: Content, generator: _core.Generator) -> None:
         self._content, self._generator = content, generator
@@ -227,7 +222,6 @@ class PrivateIndex:
         x = require_rows("vectors", vectors, settings.dimension)
         new = content.ids.checked(ids, len(x), replace=validate.flag("replace", replace))
         beside = Documents.checked(texts, metadata, len(x))
-        content.store.require_room(len(x))
         notes = (NOTE_BESIDE,) if any(beside.counts) else ()
         call = x, None if ids is None else new, notes
         kept = self._unstored.find(*call)
@@ -405,8 +399,6 @@ class PrivateIndex:
             yield "documents have no protection: answers show who is in the index"
         elif settings.documents is None:
             yield "only answers are protected: `vectors` and saved files hold the documents themselves"
-        if settings.has_noise_in_cells:
-            yield NOTE_CELLS
         if self.is_seeded:
             yield "key from a user-given seed: NOT a DP claim"
         if any(noise is not None and noise.grade(self.columns) == "float" for noise in (settings.documents, settings.queries)):

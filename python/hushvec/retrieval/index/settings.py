@@ -14,18 +14,13 @@ from hushvec.receipts.base import PER
 from hushvec.release.charging import Budget, require_secret_key
 from hushvec.release.vectors import require_projection
 from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise
-from hushvec.retrieval.stores import CELLS, STORES, WITH_A_MATRIX
+from hushvec.retrieval.stores import STORES, WITH_A_MATRIX
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicCodebook, PublicProjection
 
 _KINDS: dict[str, type[VectorNoise] | type[ScoreNoise]] = {"documents": VectorNoise, "queries": VectorNoise, "scores": ScoreNoise}
 SIDES = tuple(_KINDS)
-
-NOTE_CELLS = (
-    "store 'ivf' loses answers with this much noise on documents (half of them at epsilon 16), as noise spreads rows over all cells: "
-    "use 'flat', or 'hnsw' with store_options={'ef_search': 256}"
-)
 
 # Whose rows they are, where the noise does not say: several queries of one search are usually one person's.
 _PER = {"documents": "record", "queries": PER_QUERY}
@@ -93,11 +88,6 @@ class IndexSettings:
         """Codebooks of the sides that release public codes."""
         mechanisms: dict[str, Any] = {name: getattr(getattr(self, name), "mechanism", None) for name in SIDES}
         return {name: mechanism.codebook for name, mechanism in mechanisms.items() if _is_response(mechanism)}
-
-    @property
-    def has_noise_in_cells(self) -> bool:
-        """Whether an approximate store searches cells that noise has made meaningless."""
-        return self.store == CELLS and self.documents is not None and self.documents.is_mostly_noise(self.columns)
 
     def with_budgets(self, budgets: Mapping[str, Budget | None]) -> IndexSettings:
         """A copy with these budgets, by side, and no others."""

@@ -1,4 +1,4 @@
-"""Where the rows of an index lie and how they are looked up: seven stores behind one protocol (docs/retrieval.md)."""
+"""Where the rows of an index lie and how they are looked up: six stores behind one protocol (docs/retrieval.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from hushvec._util import validate
 
 __all__ = [
     "BEHIND_AN_ADDRESS",
-    "CELLS",
     "ON_DISK",
     "STORES",
     "WITH_A_MATRIX",
@@ -34,8 +33,6 @@ __all__ = [
 _GRAPH = ("neighbors", "ef_construction", "ef_search")
 # Stores whose rows are one array in memory: noise on scores needs it.
 WITH_A_MATRIX = ("flat", "numpy")
-# The store that searches cells of near rows.
-CELLS = "ivf"
 # A URL, of whose slashes pathlib drops one, or libpq's words. A drive's name has one letter.
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/|.*\bpassword\s*=", re.DOTALL)
 
@@ -90,9 +87,6 @@ class Store(Protocol):
     suffix: str  # of the file that `write` makes
 
     def __len__(self) -> int: ...
-
-    def require_room(self, rows: int) -> None:
-        """Raise what would keep so many rows from being added, before anything is charged for them."""
 
     def add(self, rows: NDArray[np.float32]) -> None:
         """Append rows, float32 [n, columns] in C order, finite."""
@@ -151,9 +145,6 @@ class StoreBase(Store, RowStore):
     def outlives(self) -> bool:
         return self.folder is not None
 
-    def require_room(self, rows: int) -> None:
-        """Nothing to check: most stores grow with their rows."""
-
     def write(self, path: Path) -> None:
         np.save(path, self.vectors())
 
@@ -207,7 +198,6 @@ _KINDS = {
     "flat": _Kind("faiss_indexes", "FlatStore"),
     "numpy": _Kind("numpy_flat", "NumpyStore"),
     "hnsw": _Kind("faiss_indexes", "GraphStore", options=_GRAPH),
-    "ivf": _Kind("faiss_indexes", "CellStore", options=("cells", "probes")),
     "lancedb": _Kind("folders", "LanceStore", "folder", ("table",)),
     "qdrant": _Kind("folders", "QdrantStore", "folder", ("collection",)),
     "pgvector": _Kind("pgvector_store", "PgVectorStore", "address", ("table", "index", *_GRAPH)),
