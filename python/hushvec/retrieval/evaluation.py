@@ -28,6 +28,8 @@ from hushvec.retrieval.measures import (
 _SHARES = (0.0, 1.0)
 _NOT_PRIVATE = "measured on the queries and the right answers themselves, without noise: publishing it is not a private release"
 
+__all__ = ["Evaluation", "Index", "evaluate", "evaluate_results"]
+
 
 class Index(Protocol):
     """An index as `evaluate` needs it; `hushvec.retrieval.PrivateIndex` is one."""
