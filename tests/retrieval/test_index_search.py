@@ -206,14 +206,6 @@ def test_a_missing_package_is_named(monkeypatch):
     assert refused.value.extra == "pgvector"
 
 
-def test_the_flat_store_needs_no_faiss(monkeypatch):
-    from hushvec.retrieval.stores import faiss_indexes
-    from hushvec.retrieval.stores.numpy_flat import NumpyStore
-
-    monkeypatch.setattr(faiss_indexes, "is_installed", lambda: False)
-    assert isinstance(PrivateIndex(16)._content.store, NumpyStore)
-
-
 @pytest.mark.parametrize("store", STORES)
 def test_a_fresh_index_has_the_settings_and_nothing_else(store, tmp_path):
     place = {"path": tmp_path / "rows"} if store in ON_DISK else {}

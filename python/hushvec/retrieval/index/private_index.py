@@ -25,7 +25,7 @@ from hushvec.retrieval.index.searching import Chosen, ScoreSearch, SearchResult,
 from hushvec.retrieval.index.settings import SIDES, IndexSettings
 from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise, cost_of_queries
 from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, open_store
-from hushvec.retrieval.stores.numpy_flat import WholeMatrix
+from hushvec.retrieval.stores.numpy_flat import NumpyStore
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
@@ -51,7 +51,7 @@ class PrivateIndex:
         documents: noise on rows before they are stored.
         queries: noise on queries before they are searched.
         scores: noise on scores before the best are named; needs a store that looks at every row in memory ("flat", "numpy").
-        store: "flat" (FAISS where it is installed, else numpy), "numpy", "hnsw", "lancedb", "qdrant" or "pgvector".
+        store: "flat" (also "numpy"), "hnsw", "lancedb", "qdrant" or "pgvector".
         store_options: of that store, by name; docs/retrieval.md lists them.
         path: folder of a store on disk; None keeps it in memory. For "pgvector" the address of the database, never saved;
             errors hide its password.
@@ -312,7 +312,7 @@ class PrivateIndex:
                 raise store_error("nothing was answered", error, query_receipt) from error
             self._unanswered.drop(x)
         else:
-            assert isinstance(content.store, WholeMatrix)
+            assert isinstance(content.store, NumpyStore)
             matrix = content.store.matrix()
             found, values = private.answer(matrix if places is None else Chosen(matrix, places), asked)
             found = found if places is None else places[found]

@@ -20,7 +20,7 @@ from hushvec.release.charging import entry_of_charge
 from hushvec.release.vectors import ReleasePlan, charge
 from hushvec.retrieval.noise import ScoreNoise
 from hushvec.retrieval.stores import StoreBase
-from hushvec.retrieval.stores.numpy_flat import Rows, Scores, WholeMatrix, best_of_matrix, score_blocks
+from hushvec.retrieval.stores.numpy_flat import NumpyStore, Rows, Scores, best_of_matrix, score_blocks
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import GumbelTopK
@@ -91,7 +91,7 @@ def best_of_some(store: StoreBase, queries: Scores, k: int, places: Places) -> t
     """
     if len(places) == len(store):
         return store.search(queries, k)
-    if isinstance(store, WholeMatrix):
+    if isinstance(store, NumpyStore):
         found, scores = best_of_matrix(Chosen(store.matrix(), places), queries, k)
         return places[found], scores
     wide = math.ceil(_MARGIN * k * len(store) / len(places))

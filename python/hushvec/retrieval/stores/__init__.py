@@ -1,4 +1,4 @@
-"""Where the rows of an index lie and how they are looked up: six stores behind one protocol (docs/retrieval.md)."""
+"""Where the rows of an index lie and how they are looked up: five stores behind one protocol (docs/retrieval.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ __all__ = [
     "STORES",
     "WITH_A_MATRIX",
     "DiskStore",
-    "MatrixStore",
     "RowStore",
     "Store",
     "open_store",
@@ -108,14 +107,6 @@ class Store(Protocol):
 
 
 @runtime_checkable
-class MatrixStore(Protocol):
-    """A store that has all its rows in one array: what noise on scores needs."""
-
-    def matrix(self) -> NDArray[np.float32]:
-        """The rows themselves, float32 [n, columns] in C order, not a copy; valid until the next add or delete."""
-
-
-@runtime_checkable
 class RowStore(Protocol):
     """A store that can read some of its rows without the others."""
 
@@ -195,8 +186,8 @@ class _Kind(NamedTuple):
 
 
 _KINDS = {
-    "flat": _Kind("faiss_indexes", "FlatStore"),
-    "numpy": _Kind("numpy_flat", "NumpyStore"),
+    "flat": _Kind("numpy_flat", "NumpyStore"),
+    "numpy": _Kind("numpy_flat", "NumpyStore"),  # the same by another name
     "hnsw": _Kind("faiss_indexes", "GraphStore", options=_GRAPH),
     "lancedb": _Kind("folders", "LanceStore", "folder", ("table",)),
     "qdrant": _Kind("folders", "QdrantStore", "folder", ("collection",)),
@@ -228,12 +219,12 @@ def open_store(
     if kind.place == "memory":
         if path is not None:
             raise ValueError(f"path must be None for store {name!r}, which lies in memory, got {shown(path)}")
-        return _class(name, kind)(columns, **chosen)  # type: ignore[no-any-return]
+        return _class(kind)(columns, **chosen)  # type: ignore[no-any-return]
     if kind.place == "folder" and path is not None:
         if _is_address(path):
             raise ValueError(f"path must be a folder for store {name!r}, got {shown(path)}")
         path = Path(path)
-    return _class(name, kind)(columns, path, **chosen)  # type: ignore[no-any-return]
+    return _class(kind)(columns, path, **chosen)  # type: ignore[no-any-return]
 
 
 def shown(path: str | os.PathLike[str]) -> str:
@@ -245,9 +236,5 @@ def _is_address(path: str | os.PathLike[str]) -> bool:
     return _ADDRESS.match(os.fspath(path)) is not None
 
 
-def _class(name: str, kind: _Kind) -> Any:
-    """The store's class. Plain numpy stands in for "flat" where FAISS is not installed: they find the same rows."""
-    module = importlib.import_module(f"hushvec.retrieval.stores.{kind.module}")
-    if name == "flat" and not module.is_installed():
-        return _class("numpy", _KINDS["numpy"])
-    return getattr(module, kind.class_name)
+def _class(kind: _Kind) -> Any:
+    return getattr(importlib.import_module(f"hushvec.retrieval.stores.{kind.module}"), kind.class_name)

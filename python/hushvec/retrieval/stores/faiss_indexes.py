@@ -1,8 +1,7 @@
-"""Stores on FAISS: every row, or a graph."""
+"""The store on FAISS: a graph."""
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -12,47 +11,10 @@ from numpy.typing import NDArray
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
 from hushvec.retrieval.stores import KeyedStore, Keys
-from hushvec.retrieval.stores.numpy_flat import WholeMatrix, best_of_matrix
-
-EXTRA = "faiss"
+from hushvec.retrieval.stores.numpy_flat import best_of_matrix
 
 # A graph is rebuilt once this share of its rows has been deleted.
 _MOST_DELETED = 0.5
-
-
-def is_installed() -> bool:
-    return importlib.util.find_spec("faiss") is not None
-
-
-def _faiss(feature: str) -> Any:
-    with needs_extra(feature, EXTRA):
-        import faiss
-    return faiss
-
-
-class FlatStore(WholeMatrix):
-    """IndexFlatIP, whose rows are compared by hushvec's own products: a query then has the same answer alone and in a batch,
-    which FAISS's search does not guarantee (docs/retrieval.md)."""
-
-    def __init__(self, columns: int) -> None:
-        self._faiss = _faiss("the store 'flat' on FAISS")
-        self._columns = columns
-        self._index = self._faiss.IndexFlatIP(columns)
-
-    def __len__(self) -> int:
-        return int(self._index.ntotal)
-
-    def add(self, rows: NDArray[np.float32]) -> None:
-        self._index.add(rows)
-
-    def delete(self, places: NDArray[np.int64]) -> None:
-        self._index.remove_ids(self._faiss.IDSelectorBatch(places))
-
-    def matrix(self) -> NDArray[np.float32]:
-        if not len(self):
-            return np.empty((0, self._columns), np.float32)
-        view: NDArray[np.float32] = self._faiss.rev_swig_ptr(self._index.get_xb(), len(self) * self._columns)
-        return view.reshape(len(self), self._columns)
 
 
 class GraphStore(KeyedStore):
@@ -65,7 +27,9 @@ class GraphStore(KeyedStore):
     _selector: Any = None  # of nodes that are not deleted, made when a search first needs it
 
     def __init__(self, columns: int, *, neighbors: int = 32, ef_construction: int = 200, ef_search: int = 64) -> None:
-        self._faiss = _faiss("the store 'hnsw'")
+        with needs_extra("the store 'hnsw'", "faiss"):
+            import faiss
+        self._faiss: Any = faiss
         self._columns = columns
         self._neighbors = validate.whole_number("neighbors", neighbors, at_least=2)
         self._ef_construction = validate.whole_number("ef_construction", ef_construction, at_least=1)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
-from hushvec.retrieval.stores import MatrixStore, StoreBase
+from hushvec.retrieval.stores import StoreBase
 
 # Of that many scores only the largest is looked at first. 16 to 64 take the same time.
 _GROUP = 32
@@ -111,21 +111,8 @@ def score_blocks(rows: Rows, queries: Scores) -> Iterator[tuple[int, Scores]]:
         yield first, inner_products(rows[first : first + step], queries)
 
 
-class WholeMatrix(StoreBase, MatrixStore):
-    """A store of one array, which noise on scores needs: every row is compared with every query. Exact."""
-
-    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        return best_of_matrix(self.matrix(), queries, k)
-
-    def vectors(self) -> NDArray[np.float32]:
-        return self.matrix().copy()
-
-    def rows(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
-        return self.matrix()[places]
-
-
-class NumpyStore(WholeMatrix):
-    """All rows in one array."""
+class NumpyStore(StoreBase):
+    """All rows in one array, which noise on scores needs: every row is compared with every query. Exact."""
 
     def __init__(self, columns: int) -> None:
         self._rows = np.empty((0, columns), np.float32)  # with room behind the first _count
@@ -149,4 +136,14 @@ class NumpyStore(WholeMatrix):
         self._count = len(self._rows)
 
     def matrix(self) -> NDArray[np.float32]:
+        """The rows themselves, float32 [n, columns] in C order, not a copy; valid until the next add or delete."""
         return self._rows[: self._count]
+
+    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        return best_of_matrix(self.matrix(), queries, k)
+
+    def vectors(self) -> NDArray[np.float32]:
+        return self.matrix().copy()
+
+    def rows(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
+        return self.matrix()[places]
