@@ -71,7 +71,7 @@ def test_ghost_clipping_takes_the_scaled_clip_norm():
 def test_it_is_a_setting_of_the_run(tmp_path):
     model, optimizer = stepped(*examples_of(8), scale=SCALE)
     save_checkpoint(tmp_path / "checkpoint", optimizer, model)
-    with pytest.raises(ValueError, match="loss_scale must be 4096.0 as in the checkpoint, got 1.0"):
+    with pytest.raises(ValueError, match=r"loss_scale must be 4096\.0 as in the checkpoint, got 1\.0"):
         load_checkpoint(tmp_path / "checkpoint", optimizer_of(model_of()), model_of())
 
 

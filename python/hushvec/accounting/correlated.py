@@ -128,8 +128,8 @@ class CorrelatedNoise:
         for step in range(self.steps - 2, -1, -1):
             above[step] = max(above[step], above[step + 1])
         with localcontext(DECIMAL_UP) as rounding:
-            totals = (sum(above[step - place] for place in places if place <= step) for step in range(self.steps))
-            square = sum((total**2 for total in totals), Decimal(0))
+            totals = (sum((above[step - place] for place in places if place <= step), Decimal(0)) for step in range(self.steps))
+            square = sum((total * total for total in totals), Decimal(0))
             return fraction_up(rounding.next_plus(square.sqrt()))
 
     @cached_property

@@ -147,12 +147,9 @@ class TrainingReceipt(ReceiptFields):
 
     def to_dict(self) -> dict[str, Any]:
         fields = super().to_dict()
-        written = {"samples": None if self.samples is None else list(fields["samples"])}
-        if self.correlation is None:
-            del fields["correlation"]  # as in receipts from before this field
-        else:
-            written["correlation"] = self.correlation.to_dict()
-        return {**fields, **written}
+        fields["samples"] = None if self.samples is None else list(fields["samples"])
+        del fields["correlation"]  # left out where there is none, as in receipts from before this field
+        return fields if self.correlation is None else {**fields, "correlation": self.correlation.to_dict()}
 
     def __getitem__(self, name: str) -> Any:
         """The JSON form of a field."""
