@@ -1,6 +1,7 @@
-// Calls that XLA programs make without Python: clip and clip_and_noise for hushvec.integrations.jax.
+// Calls that XLA programs make without Python: clip, clip_and_noise and noisy sums of clipped rows for hushvec.integrations.jax.
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 
 #include "bindings.hpp"
 #include "hushvec/clip.hpp"
+#include "hushvec/clipped_sum.hpp"
 #include "hushvec/generator.hpp"
 #include "law_argument.hpp"
 #include "noise_source.hpp"
@@ -69,6 +71,26 @@ xla::Error* clip_and_noise_handler(xla::Call* call) {
     });
 }
 
+// Exact sums of rows in parts, clipped by their common norm; each part draws from its own nonce, in their order. No rows: noise alone.
+xla::Error* noisy_sums_handler(xla::Call* call) {
+    return xla::handle(*call, [](const xla::Call& made) {
+        const xla::PartsOfCall of(made);
+        const std::size_t rows = of.parts.front().rows;
+        ClippedSum sum(of.columns, xla::number(made, "clip_norm"), xla::number(made, "sigma"), std::max(rows, std::size_t{1}), Clipping::exact);
+        Generator& generator = generator_named(xla::text(made, "generator"));
+        if (rows > 0) sum.add(of.parts);
+        for (std::size_t part = 0; part < of.parts.size(); ++part) {
+            float* const out = reinterpret_cast<float*>(of.sums[part].data);
+            if (sum.has_noise()) {
+                const WipedStream stream = generator.reserve();
+                sum.release(part, stream, out);
+            } else {
+                sum.release(part, KeyStream{}, out);
+            }
+        }
+    });
+}
+
 py::capsule handler_capsule(xla::Handler& handler) { return py::capsule(reinterpret_cast<void*>(&handler)); }
 
 }  // namespace
@@ -78,6 +100,7 @@ void bind_xla(py::module_& module) {
         py::dict handlers;
         handlers["hushvec_clip"] = handler_capsule(clip_handler);
         handlers["hushvec_clip_and_noise"] = handler_capsule(clip_and_noise_handler);
+        handlers["hushvec_noisy_sums"] = handler_capsule(noisy_sums_handler);
         return handlers;
     });
     define(module, "name_generator", [](const std::string& name, const std::shared_ptr<Generator>& generator) {

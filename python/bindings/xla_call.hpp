@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "hushvec/array.hpp"
 #include "hushvec/float_modes.hpp"
@@ -56,10 +57,10 @@ inline DType dtype_of_buffer(int dtype) {
     }
 }
 
-// The only array among arguments or results, in row-major order: its last axis are rows, whatever lies before it counts them.
-inline MatrixView rows_of(const Buffers& buffers) {
-    if (buffers.count != 1 || buffers.types[0] != kBufferType) throw std::invalid_argument("a call must have one array and one result");
-    const Buffer& buffer = *static_cast<const Buffer*>(buffers.values[0]);
+// An argument or result in row-major order: its last axis are rows, whatever lies before it counts them.
+inline MatrixView rows_of(const Buffers& buffers, std::int64_t index) {
+    if (buffers.types[index] != kBufferType) throw std::invalid_argument("a call must have arrays alone");
+    const Buffer& buffer = *static_cast<const Buffer*>(buffers.values[index]);
     if (buffer.rank < 1) throw std::invalid_argument("x must have 1 dimension or more, got " + std::to_string(buffer.rank));
     MatrixView view;
     view.data = static_cast<std::byte*>(buffer.data);
@@ -72,12 +73,36 @@ inline MatrixView rows_of(const Buffers& buffers) {
     return view;
 }
 
+inline MatrixView only_rows_of(const Buffers& buffers) {
+    if (buffers.count != 1) throw std::invalid_argument("a call must have one array and one result");
+    return rows_of(buffers, 0);
+}
+
 // Argument and result of one call: of one shape and dtype.
 struct RowsOfCall {
     MatrixView x, out;
 
-    explicit RowsOfCall(const Call& call) : x(rows_of(call.arguments)), out(rows_of(call.results)) {
+    explicit RowsOfCall(const Call& call) : x(only_rows_of(call.arguments)), out(only_rows_of(call.results)) {
         if (x.dtype != out.dtype || x.rows != out.rows || x.columns != out.columns) throw std::invalid_argument("the result must have the form of x");
+    }
+};
+
+// Rows in parts, a matrix for each argument, and for each the run of float32 that their sum goes to.
+struct PartsOfCall {
+    std::vector<MatrixView> parts, sums;
+    std::vector<std::size_t> columns;
+
+    explicit PartsOfCall(const Call& call) {
+        if (call.arguments.count < 1 || call.results.count != call.arguments.count) throw std::invalid_argument("a call must have a result for each array");
+        for (std::int64_t i = 0; i < call.arguments.count; ++i) {
+            parts.push_back(rows_of(call.arguments, i));
+            sums.push_back(rows_of(call.results, i));
+            columns.push_back(parts.back().columns);
+            if (parts.back().rows != parts.front().rows) throw std::invalid_argument("all parts must have the same number of rows");
+            if (sums.back().dtype != DType::float32 || sums.back().rows != 1 || sums.back().columns != columns.back()) {
+                throw std::invalid_argument("a result must be float32 and have the length of a row of its part");
+            }
+        }
     }
 };
 
