@@ -22,6 +22,8 @@ from hushvec.jobs import NoiseJob, noise_file
         ("datasets", "datasets", lambda job: datasets.noise_dataset(None, job)),
         ("jax", "jax", lambda job: jax.clip(None, 1.0)),
         ("jax", "jax", lambda job: jax.clip_and_noise(None, 1.0, 1.0)),
+        ("optax", "jax", lambda job: jax.differentially_private_aggregate(1.0, 1.0)),
+        ("optax", "jax", lambda job: jax.gaussian_privatizer(stddev=1.0)),
         ("pyarrow", "tables", lambda job: tables.privatize_column(None, epsilon=1.0)),
     ),
 )

@@ -66,7 +66,7 @@ NEEDS = {
     "haystack_store.py": {"haystack"},
     "flower.py": {"flwr"},
     "nvflare.py": {"nvflare"},
-    "jax.py": {"jax"},
+    "jax.py": {"jax", "optax"},
     "langchain.py": {"langchain_core"},
     "langchain_store.py": {"langchain_core"},
     "transformers_cache.py": {"torch", "transformers"},
