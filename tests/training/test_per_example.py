@@ -191,3 +191,13 @@ def test_refusals_leave_no_gradients():
         per_example_gradients(model, loss, rows, labels)
     with pytest.raises(ValueError, match="model must have a parameter"):
         per_example_gradients(model_of().requires_grad_(False), loss, rows, labels)
+
+
+@pytest.mark.parametrize("compiler", ["eager", "aot_eager"])
+def test_a_compiled_model_has_the_gradients_of_its_own(compiler):
+    rows, labels = examples_of(6)
+    plain, model = model_of(), model_of()
+    per_example_gradients(plain, loss, rows, labels)
+    per_example_gradients(torch.compile(model, backend=compiler), loss, rows, labels)
+    for one, other in zip(plain.parameters(), model.parameters()):
+        torch.testing.assert_close(one.grad_sample, other.grad_sample)
