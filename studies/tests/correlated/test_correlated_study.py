@@ -1,0 +1,55 @@
+"""docs/training.md prints the figures of the study `correlated`, and its program trains as it says."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hushvec_studies.aggregates.measure import labelled
+from hushvec_studies.correlated import measure
+
+ROOT = Path(__file__).parents[3]
+STUDY = json.loads((ROOT / "studies/hushvec_studies/correlated/results/correlated.json").read_text(encoding="utf-8"))
+PAGE = (ROOT / "docs/training.md").read_text(encoding="utf-8")
+
+
+def test_the_table_and_what_it_is_of():
+    lines = [line.strip() for line in PAGE.splitlines()]
+    assert all(line in lines for line in measure.table(STUDY).strip().splitlines())
+    settings = STUDY["settings"]
+    words = " ".join(PAGE.split())
+    assert f"{settings['batches']} batches an epoch and {settings['batches'] * settings['epochs']} steps" in words
+    assert f"{STUDY['people']:,} questions" in words and f"mean accuracy of {settings['seeds']} seeds" in words
+
+
+def test_the_sentences():
+    """Which interval lies above which."""
+
+    def ends(way, epsilon):
+        mean, half = measure.interval(STUDY, "head", way, epsilon)
+        return mean - half, mean + half
+
+    for epsilon in STUDY["settings"]["epsilons"]:
+        assert ends("correlated", epsilon)[0] > ends("cyclic", epsilon)[1]
+    assert ends("poisson", 1.0)[0] > ends("correlated", 1.0)[1] and ends("poisson", 4.0)[0] > ends("correlated", 4.0)[1]
+    assert measure.interval(STUDY, "head", "correlated", 8.0)[0] > measure.interval(STUDY, "head", "poisson", 8.0)[0]
+
+
+def test_every_run_spent_its_epsilon():
+    for row in STUDY["rows"]:
+        assert row["epsilon"] * 0.999 < row["spent"] <= row["epsilon"]
+
+
+@pytest.mark.parametrize("model", ["head", "adapter"])
+def test_a_small_study(tmp_path, model):
+    rng = np.random.default_rng(1)
+    classes = rng.integers(0, 3, 300)
+    rows = rng.standard_normal((300, 8)) + 4 * np.eye(8)[classes]
+    data = labelled("made", rows, classes, np.array(["train"] * 250 + ["test"] * 50))
+    settings = measure.Settings(models=(model,), epsilons=(50.0,), batches=5, epochs=2, rates=(1.0, 4.0), seeds=2)
+    found = measure.study(settings, data, tmp_path)
+    assert len(found["rows"]) == 2 * len(measure.WAYS) and len(found["rates"]) == 2 * len(measure.WAYS)
+    assert min(row["accuracy"] for row in found["rows"]) > 0.8   # one in three by guessing
+    assert found == measure.study(settings, data, tmp_path)   # nothing is measured again
+    assert measure.table(found).count("±") == len(measure.WAYS)
