@@ -89,6 +89,35 @@ def test_norms_are_never_below_the_exact_ones(positions, across, out, dtype):
         assert float(norms.squared[row]) <= float(exact) + 1e-11 * spread**2
 
 
+@pytest.mark.parametrize("positions", [1, 3, 40])
+def test_a_bias_in_the_pass_over_its_matrix(positions):
+    """Its norms and sum are those of a vector by itself, on both ways to the norm; so is the spread of the matrix."""
+    drawn = torch.Generator().manual_seed(positions)
+    inputs, outputs = (torch.randn(5, positions, size, generator=drawn) for size in (9, 12))
+    weights = torch.rand(5, generator=drawn)
+    matrix, bias = MatrixPiece(inputs, outputs), VectorPiece(outputs)
+    matrix.bias = VectorPiece(outputs)
+    spread = (inputs.double().norm(dim=2) * outputs.double().norm(dim=2)).sum(1)
+    assert matrix.norms().spread.tolist() == pytest.approx(spread.tolist(), rel=1e-12)
+    assert bool((matrix.norms().spread >= spread).all())
+    for ours, alone in zip(matrix.bias.norms(), bias.norms()):
+        assert ours.tolist() == pytest.approx(alone.tolist(), rel=1e-12)
+    assert torch.equal(matrix.bias.weighted_sum(weights), bias.weighted_sum(weights))
+    by_hand = (outputs.double().sum(1) * weights[:, None].double()).sum(0)
+    assert bias.weighted_sum(weights).tolist() == pytest.approx(by_hand.tolist(), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("across, out", [(3, 8), (8, 3)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_either_factor_may_take_the_weights(across, out, transposed):
+    drawn = torch.Generator().manual_seed(across)
+    inputs, outputs = (torch.randn(5, 2, size, generator=drawn) for size in (across, out))
+    weights = torch.rand(5, generator=drawn)
+    wanted = torch.einsum("i,itd,itp->dp", weights.double(), outputs.double(), inputs.double())
+    found = MatrixPiece(inputs, outputs, transposed).weighted_sum(weights)
+    assert torch.allclose((found.mT if transposed else found).double(), wanted, atol=1e-5)
+
+
 def test_contributions_are_within_the_clip_norm_in_fractions():
     """What one example adds, as it is multiplied into the sum: weights and rounded products."""
     torch.manual_seed(5)

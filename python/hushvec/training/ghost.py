@@ -187,8 +187,9 @@ class GhostClipping:
         Each example enters the sum scaled such that its share has norm <= clip_norm in real arithmetic, for the activations and output
         gradients as they were computed (docs/proofs/ghost_clipping.md). The additions of shares round, as float32 does: a sum from
         here is of grade "float".
-        Memory beyond that of one ordinary gradient: the gradients of the outputs of all layers at once, 64 MiB, and one more
-        gradient, but never one for each example. The windows of a convolution are made for a few examples at a time.
+        Memory beyond that of one ordinary gradient: the gradients of the outputs of all layers at once, 64 MiB, one more gradient,
+        and for each example the gradients of vectors (biases, norm layers) in float64, but never those of matrices. The
+        windows of a convolution are made for a few examples at a time.
         If `backward` raises, no parameter has changed, and neither has any sum.
 
     Edge cases:
@@ -372,11 +373,10 @@ class GhostClipping:
         if all(getattr(parameter, "clipped_sum", None) is None for parameter in self._parameters.values()):
             batch_gradients.mark(self._parameters.values())
         for name, parameter in self._parameters.items():
-            before = getattr(parameter, "clipped_sum", None)
-            more = sums.get(name)
-            if before is None:
-                before = torch.zeros_like(parameter, dtype=sum_dtype(parameter), requires_grad=False)
-            parameter.clipped_sum = before if more is None else before + more
+            before, more = getattr(parameter, "clipped_sum", None), sums.get(name)
+            if more is None:
+                more = torch.zeros_like(parameter, dtype=sum_dtype(parameter), requires_grad=False) if before is None else 0
+            parameter.clipped_sum = more if before is None else before + more
             parameter.clipped_rows = (getattr(parameter, "clipped_rows", None) or 0) + examples
             parameter.clipped_norm = self.clip_norm
 

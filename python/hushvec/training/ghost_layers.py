@@ -30,6 +30,7 @@ class MatrixPiece:
     def __init__(self, inputs: Any, output_gradients: Any, transposed: bool = False) -> None:
         self._inputs, self._outputs, self._transposed = inputs, output_gradients, transposed
         self.examples = len(inputs)
+        self.bias: VectorPiece | None = None  # of the same output gradients: its norms are made in the same pass over them
 
     def norms(self) -> Norms:
         """Through Gram matrices of positions, or through the gradients of a few examples at a time: whichever is less work."""
@@ -37,20 +38,32 @@ class MatrixPiece:
         grams_are_cheaper = positions * (across + out) < across * out or positions == 1
         held = 2 * positions**2 if grams_are_cheaper else across * out
         terms = across + out + positions**2 if grams_are_cheaper else across * out + positions
-        squared, spread = [], []
+        squared, spread, bias = [], [], []
         for rows in chunks(self.examples, 8 * (held + positions * (across + out))):
             inputs, outputs = self._inputs[rows].double(), self._outputs[rows].double()
             if grams_are_cheaper:
-                some = (torch.bmm(inputs, inputs.mT) * torch.bmm(outputs, outputs.mT)).sum((1, 2))
+                products, others = torch.bmm(inputs, inputs.mT), torch.bmm(outputs, outputs.mT)
+                lengths, sizes = (gram.diagonal(dim1=1, dim2=2).sqrt() for gram in (products, others))  # |a_t|, |g_t|
+                squared.append(products.mul_(others).sum((1, 2)))
             else:
-                some = torch.bmm(outputs.mT, inputs).square_().sum((1, 2))
-            squared.append(some)
-            spread.append((inputs.norm(dim=2) * outputs.norm(dim=2)).sum(1))
+                # Kernels are faster on a product whose rows are long.
+                product = torch.bmm(inputs.mT, outputs) if out >= across else torch.bmm(outputs.mT, inputs)
+                lengths, sizes = inputs.norm(dim=2), outputs.norm(dim=2)
+                squared.append(product.square_().sum((1, 2)))
+            spread.append((lengths * sizes).sum(1))
+            if self.bias is not None:
+                bias.append((_over_positions(outputs), sizes.sum(1)))
+        if self.bias is not None:
+            self.bias.take(bias)
         return _rounded_up(torch.cat(squared), torch.cat(spread), terms)
 
     def weighted_sum(self, weights: Any) -> Any:
-        outputs = (self._outputs.to(weights.dtype) * weights[:, None, None]).flatten(0, 1)
-        inputs = self._inputs.to(weights.dtype).flatten(0, 1)
+        inputs, outputs = self._inputs.to(weights.dtype), self._outputs.to(weights.dtype)
+        if inputs.shape[2] < outputs.shape[2]:  # the smaller one takes the weights
+            inputs = inputs * weights[:, None, None]
+        else:
+            outputs = outputs * weights[:, None, None]
+        inputs, outputs = inputs.flatten(0, 1), outputs.flatten(0, 1)
         return inputs.mT @ outputs if self._transposed else outputs.mT @ inputs
 
 
@@ -59,26 +72,34 @@ class VectorPiece:
 
     def __init__(self, output_gradients: Any, factors: Any = None) -> None:
         self._outputs, self._factors = output_gradients, factors
+        self._totals: Any = None
+        self._spread: Any = None
         self.examples = len(output_gradients)
+        self.bias: VectorPiece | None = None
 
     def norms(self) -> Norms:
         positions, size = self._outputs.shape[1:]
-        squared, spread = [], []
-        for rows in chunks(self.examples, 16 * positions * size):
-            terms = self._terms(rows)
-            squared.append(terms.sum(1).square().sum(1))
-            spread.append(terms.norm(dim=2).sum(1))
-        return _rounded_up(torch.cat(squared), torch.cat(spread), positions + size)
+        if self._totals is None:
+            mine, bias = [], []
+            for rows in chunks(self.examples, 16 * positions * size):
+                outputs = self._outputs[rows].double()
+                terms = outputs if self._factors is None else outputs * self._factors[rows].double()
+                mine.append((_over_positions(terms), terms.norm(dim=2).sum(1)))
+                if self.bias is not None:
+                    bias.append((_over_positions(outputs), outputs.norm(dim=2).sum(1)))
+            self.take(mine)
+            if self.bias is not None:
+                self.bias.take(bias)
+        return _rounded_up(self._totals.square().sum(1), self._spread, positions + size)
+
+    def take(self, parts: Sequence[tuple[Any, Any]]) -> None:
+        """Of some examples after others: their G_i [b, d] and sum_t |f_t * g_t| [b], float64."""
+        self._totals, self._spread = (torch.cat(list(some)) for some in zip(*parts))
 
     def weighted_sum(self, weights: Any) -> Any:
-        total = weights.new_zeros(self._outputs.shape[2]).double()
-        for rows in chunks(self.examples, 16 * self._outputs[0].numel()):
-            total += (self._terms(rows).sum(1) * weights[rows, None].double()).sum(0)
-        return total.to(weights.dtype)
-
-    def _terms(self, rows: slice) -> Any:
-        outputs = self._outputs[rows].double()
-        return outputs if self._factors is None else outputs * self._factors[rows].double()
+        if self._totals is None:
+            self.norms()
+        return (weights.double() @ self._totals).to(weights.dtype)
 
 
 class TablePiece:
@@ -103,6 +124,11 @@ class TablePiece:
     def weighted_sum(self, weights: Any) -> Any:
         outputs = (self._outputs.to(weights.dtype) * weights[:, None, None]).flatten(0, 1)
         return weights.new_zeros(self._rows, outputs.shape[1]).index_add_(0, self._ids.flatten(), outputs)
+
+
+def _over_positions(rows: Any) -> Any:
+    """[b, T, d] summed over T, by a product, which is much faster than `sum`."""
+    return torch.bmm(rows.new_ones(()).expand(len(rows), 1, rows.shape[1]), rows)[:, 0]
 
 
 def chunks(examples: int, bytes_each: int) -> Iterator[slice]:
@@ -231,7 +257,11 @@ def pieces_of(module: Any, name: str, uses: Sequence[tuple[Use, Any]], examples:
     if not passes:
         return {}
     trainable = {key: parameter for key, parameter in module.named_parameters(recurse=False) if parameter.requires_grad}
-    return {key: _piece(module, key, passes) for key in trainable}
+    pieces = {key: _piece(module, key, passes) for key in trainable}
+    weight, bias = pieces.get("weight"), pieces.get("bias")
+    if isinstance(weight, (MatrixPiece, VectorPiece)) and isinstance(bias, VectorPiece):
+        weight.bias = bias
+    return pieces
 
 
 def _axes(module: Any) -> tuple[int, float]:
@@ -243,13 +273,13 @@ def _axes(module: Any) -> tuple[int, float]:
 def _piece(module: Any, key: str, passes: Sequence[tuple[Any, Any]]) -> Piece:
     if key == "weight" and _is_convolution(module):
         return ConvolutionPiece(module, passes)
-    outputs = torch.cat([_in_positions(module, gradient) for _, gradient in passes], 1)
+    outputs = _one_after_another([_in_positions(module, gradient) for _, gradient in passes])
     if key == "bias":
         return VectorPiece(outputs)
     if isinstance(module, torch.nn.Embedding):
-        ids = torch.cat([inputs.reshape(len(inputs), -1) for inputs, _ in passes], 1)
+        ids = _one_after_another([inputs.reshape(len(inputs), -1) for inputs, _ in passes])
         return TablePiece(ids, outputs, module.num_embeddings, module.padding_idx)
-    seen = torch.cat([_in_positions(module, _normalized(module, inputs)) for inputs, _ in passes], 1)
+    seen = _one_after_another([_in_positions(module, _normalized(module, inputs)) for inputs, _ in passes])
     if isinstance(module, (torch.nn.LayerNorm, torch.nn.RMSNorm, torch.nn.GroupNorm)):
         return VectorPiece(outputs, seen)
     return MatrixPiece(seen, outputs, transposed=_is_conv1d(module))
@@ -265,6 +295,10 @@ def _normalized(module: Any, inputs: Any) -> Any:
     if isinstance(module, torch.nn.GroupNorm):
         return functional.group_norm(inputs, module.num_groups, eps=module.eps)
     return inputs
+
+
+def _one_after_another(passes: list[Any]) -> Any:
+    return passes[0] if len(passes) == 1 else torch.cat(passes, 1)  # torch copies a single one too
 
 
 def _in_positions(module: Any, rows: Any) -> Any:
