@@ -60,6 +60,7 @@ NEEDS = {
     "dp_optimizer.py": {"torch"},
     "ghost.py": {"torch"},
     "ghost_layers.py": {"torch"},
+    "ghost_recurrent.py": {"torch"},
     "lora.py": {"torch"},
     "ranks.py": {"torch"},
     "haystack.py": {"haystack"},

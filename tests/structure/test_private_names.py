@@ -21,6 +21,7 @@ KNOWN = {
     "serve/app.py": {"_exit": "Python's own, documented"},
     "training/model_watch.py": dict.fromkeys(("_version", "_buffers", "_modules"), "an error at import that names what is missing"),
     "training/ghost_layers.py": {"_version": "the same error: it needs model_watch"},
+    "training/ghost_recurrent.py": {"_version": "the same error: it needs model_watch"},
     "training/opacus_engine.py": dict.fromkeys(
         ("_processed", "_adjusted_noise_multiplier"), "secure_opacus refuses releases of Opacus that it was not tested with"
     ),

@@ -200,7 +200,7 @@ REFUSED = [
     (nn.Bilinear(2, 2, 2), "got weight of Bilinear"),
     (nn.PReLU(), "got weight of PReLU"),
     (nn.InstanceNorm1d(2, affine=True), "got weight of InstanceNorm1d"),
-    (nn.LSTM(2, 2), "got weight_ih_l0 of LSTM"),
+    (nn.LSTM(2, 2), "got weight_ih_l0 of LSTM without batch_first"),
 ]
 
 

@@ -172,7 +172,7 @@ class GhostClipping:
 
     Args:
         model: a torch module whose trainable parameters all belong to Linear, Embedding, LayerNorm, RMSNorm, GroupNorm, Conv1d,
-            Conv2d, Conv3d or transformers' Conv1D layers, the layers inside PEFT's LoRA among them. Freeze the others.
+            Conv2d, Conv3d, transformers' Conv1D, LSTM, GRU or RNN layers (batch_first=True, no proj_size). Freeze the others.
         clip_norm: C in [2^-100, 2^100], the largest L2 norm of an example's gradient.
         check: whether the first batch is compared with the gradient of autograd, and the first of two or more examples for losses
             that have a gradient in the rows of others: one more forward and two more backward passes, once or twice. A loss that
@@ -195,7 +195,8 @@ class GhostClipping:
     Edge cases:
         Passes without gradients (torch.no_grad) are not noted. A forward pass whose loss does not arrive at the next `backward` is
         forgotten: with two batches, run the backward pass of the first before the forward pass of the second. The hooks stay
-        until `remove`, or the end of the `with` block.
+        until `remove`, or the end of the `with` block. Until then recurrent layers that train run step by step, on
+        tensors [B, T, d] (no packed sequences), and their results may differ in the last bits.
 
     Reference:
         Goodfellow, "Efficient per-example gradient computations" (2015); Rochette, Manoel, Tramel (2019), on convolutions; Li, Tramèr,

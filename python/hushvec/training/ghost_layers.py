@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
+
+from hushvec.training import ghost_recurrent
+from hushvec.training.ghost_recurrent import GateUse
 
 # Rounding of float64, and what one chunk of examples may take of memory.
 _UNIT = 2.0**-53
@@ -58,12 +62,9 @@ class MatrixPiece:
         return _rounded_up(torch.cat(squared), torch.cat(spread), terms)
 
     def weighted_sum(self, weights: Any) -> Any:
-        inputs, outputs = self._inputs.to(weights.dtype), self._outputs.to(weights.dtype)
-        if inputs.shape[2] < outputs.shape[2]:  # the smaller one takes the weights
-            inputs = inputs * weights[:, None, None]
-        else:
-            outputs = outputs * weights[:, None, None]
-        inputs, outputs = inputs.flatten(0, 1), outputs.flatten(0, 1)
+        inputs, outputs, each = self._inputs.to(weights.dtype), self._outputs.to(weights.dtype), weights[:, None, None]
+        scaled = (inputs * each, outputs) if inputs.shape[2] < outputs.shape[2] else (inputs, outputs * each)  # the smaller
+        inputs, outputs = (rows.flatten(0, 1) for rows in scaled)
         return inputs.mT @ outputs if self._transposed else outputs.mT @ inputs
 
 
@@ -72,34 +73,28 @@ class VectorPiece:
 
     def __init__(self, output_gradients: Any, factors: Any = None) -> None:
         self._outputs, self._factors = output_gradients, factors
-        self._totals: Any = None
-        self._spread: Any = None
+        self._taken: Any = None
         self.examples = len(output_gradients)
-        self.bias: VectorPiece | None = None
 
     def norms(self) -> Norms:
         positions, size = self._outputs.shape[1:]
-        if self._totals is None:
-            mine, bias = [], []
+        if self._taken is None:
+            parts = []
             for rows in chunks(self.examples, 16 * positions * size):
-                outputs = self._outputs[rows].double()
-                terms = outputs if self._factors is None else outputs * self._factors[rows].double()
-                mine.append((_over_positions(terms), terms.norm(dim=2).sum(1)))
-                if self.bias is not None:
-                    bias.append((_over_positions(outputs), outputs.norm(dim=2).sum(1)))
-            self.take(mine)
-            if self.bias is not None:
-                self.bias.take(bias)
-        return _rounded_up(self._totals.square().sum(1), self._spread, positions + size)
+                terms = self._outputs[rows].double()
+                terms = terms if self._factors is None else terms * self._factors[rows].double()
+                parts.append((_over_positions(terms), terms.norm(dim=2).sum(1)))
+            self.take(parts)
+        return _rounded_up(self._taken[0].square().sum(1), self._taken[1], positions + size)
 
     def take(self, parts: Sequence[tuple[Any, Any]]) -> None:
-        """Of some examples after others: their G_i [b, d] and sum_t |f_t * g_t| [b], float64."""
-        self._totals, self._spread = (torch.cat(list(some)) for some in zip(*parts))
+        """Of all examples, some after others: their G_i [b, d] and sum_t |f_t * g_t| [b], float64."""
+        self._taken = [torch.cat(list(some)) for some in zip(*parts)]
 
     def weighted_sum(self, weights: Any) -> Any:
-        if self._totals is None:
+        if self._taken is None:
             self.norms()
-        return (weights.double() @ self._totals).to(weights.dtype)
+        return (weights.double() @ self._taken[0]).to(weights.dtype)
 
 
 class TablePiece:
@@ -127,7 +122,7 @@ class TablePiece:
 
 
 def _over_positions(rows: Any) -> Any:
-    """[b, T, d] summed over T, by a product, which is much faster than `sum`."""
+    # A product is much faster than `sum`.
     return torch.bmm(rows.new_ones(()).expand(len(rows), 1, rows.shape[1]), rows)[:, 0]
 
 
@@ -218,7 +213,7 @@ def _padding_of(module: Any, axis: int) -> tuple[int, int]:
 
 
 # In words, for messages. Conv1D is that of transformers.
-SUPPORTED = "Linear, Embedding, LayerNorm, RMSNorm, GroupNorm, Conv1d, Conv2d, Conv3d or Conv1D"
+SUPPORTED = "Linear, Embedding, LayerNorm, RMSNorm, GroupNorm, Conv1d, Conv2d, Conv3d, Conv1D, LSTM, GRU or RNN"
 
 
 class Use(NamedTuple):
@@ -236,14 +231,16 @@ def reason_to_refuse(module: Any) -> str | None:
         return None
     if isinstance(module, (torch.nn.LayerNorm, torch.nn.RMSNorm)):
         return None if len(module.normalized_shape) == 1 else f"{type(module).__name__} over several axes"
+    if type(module) in ghost_recurrent.RECURRENT:
+        return ghost_recurrent.reason_to_refuse(module)
     # A quantized or otherwise special layer may not compute what its weight says.
     known = type(module) in (torch.nn.Linear, torch.nn.GroupNorm) or _is_conv1d(module) or _is_convolution(module)
     return None if known else type(module).__name__
 
 
-def pieces_of(module: Any, name: str, uses: Sequence[tuple[Use, Any]], examples: int) -> dict[str, Piece]:
+def pieces_of(module: Any, name: str, uses: Sequence[tuple[Any, Any]], examples: int) -> dict[str, Piece]:
     """The parts of a batch of `examples`, by the layer's trainable parameters' names; `uses` are its passes, which add up."""
-    passes = []
+    passes: list[tuple[Any, Any]] = []
     for use, gradient in uses:
         if use.inputs._version != use.version:
             raise ValueError(f"the input of {name} must not be changed in place after the layer has seen it")
@@ -253,14 +250,34 @@ def pieces_of(module: Any, name: str, uses: Sequence[tuple[Use, Any]], examples:
                 f"the first axis of the input of {name} must be the batch of {examples} examples, got {list(use.inputs.shape)}"
             )
         if use.inputs.numel() and gradient.numel():
-            passes.append((use.inputs, gradient))
+            passes.append((use if isinstance(use, GateUse) else use.inputs, gradient))
     if not passes:
         return {}
     trainable = {key: parameter for key, parameter in module.named_parameters(recurse=False) if parameter.requires_grad}
-    pieces = {key: _piece(module, key, passes) for key in trainable}
-    weight, bias = pieces.get("weight"), pieces.get("bias")
-    if isinstance(weight, (MatrixPiece, VectorPiece)) and isinstance(bias, VectorPiece):
+    if type(module) in ghost_recurrent.RECURRENT:
+        return _recurrent_pieces(trainable, passes)
+    return _sharing({key: _piece(module, key, passes) for key in trainable})
+
+
+def _sharing(pieces: dict[str, Piece]) -> dict[str, Piece]:
+    """Let a bias have its norms from the pass over its weight, which comes before it."""
+    weight, bias = (*pieces.values(), None, None)[:2]
+    if isinstance(weight, MatrixPiece) and isinstance(bias, VectorPiece):
         weight.bias = bias
+    return pieces
+
+
+def _recurrent_pieces(trainable: Iterable[str], gates: Sequence[tuple[GateUse, Any]]) -> dict[str, Piece]:
+    pieces: dict[str, Piece] = {}
+    for suffix in dict.fromkeys(use.suffix for use, _ in gates):
+        some = [(use, gradient) for use, gradient in gates if use.suffix == suffix]
+        for kind, rows, gradients in (
+            ("ih", [use.inputs for use, _ in some], [gradient for _, gradient in some]),
+            ("hh", [use.before for use, _ in some], [use.inner(gradient) for use, gradient in some]),
+        ):
+            outputs = _one_after_another(gradients)
+            found: dict[str, Piece] = {"weight": MatrixPiece(_one_after_another(rows), outputs), "bias": VectorPiece(outputs)}
+            pieces |= _sharing({name: found[of] for of in found if (name := f"{of}_{kind}_{suffix}") in trainable})
     return pieces
 
 
@@ -318,14 +335,20 @@ def _is_conv1d(module: Any) -> bool:
 
 
 class Recorder:
-    """Hooks that note every pass with gradients through the layers, (name, module), until `remove`."""
+    """Notes every pass with gradients through the layers, (name, module), until `remove`."""
 
     def __init__(self, layers: Iterable[tuple[str, Any]]) -> None:
-        self._uses: list[tuple[str, Any, Use]] = []
+        self._uses: list[tuple[str, Any, Use | GateUse]] = []
         self._paused = False
-        self._handles = [module.register_forward_hook(self._hook(name), with_kwargs=True) for name, module in layers]
+        self._undo: list[Callable[[], None]] = []
+        for name, module in layers:
+            if type(module) in ghost_recurrent.RECURRENT:
+                module.forward = partial(ghost_recurrent.forward, module, partial(self._note, name, module))
+                self._undo.append(partial(delattr, module, "forward"))
+            else:
+                self._undo.append(module.register_forward_hook(self._hook(name), with_kwargs=True).remove)
 
-    def take(self) -> list[tuple[str, Any, Use]]:
+    def take(self) -> list[tuple[str, Any, Use | GateUse]]:
         """(name, module, pass) of every pass since the last call."""
         taken, self._uses = self._uses, []
         return taken
@@ -335,17 +358,18 @@ class Recorder:
         self._paused = paused
 
     def remove(self) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-        self._uses = []
+        for undo in self._undo:
+            undo()
+        self._undo, self._uses = [], []
+
+    def _note(self, name: str, module: Any, use: Use | GateUse) -> None:
+        if not self._paused:
+            self._uses.append((name, module, use))
 
     def _hook(self, name: str) -> Callable[[Any, Any, Any, Any], None]:
-        from torch.autograd.graph import get_gradient_edge
-
         def note(module: Any, given: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
-            if not self._paused and output.requires_grad:
-                inputs = given[0] if given else named["input"]
-                self._uses.append((name, module, Use(inputs.detach(), inputs._version, get_gradient_edge(output))))
+            if output.requires_grad:
+                inputs, edge = given[0] if given else named["input"], torch.autograd.graph.get_gradient_edge(output)
+                self._note(name, module, Use(inputs.detach(), inputs._version, edge))
 
         return note
