@@ -48,6 +48,21 @@ def test_the_noise_is_an_exactly_rounded_gaussian(clip_norm, sigma, value):
     assert p_value(x + s / 20, s) < ALPHA
 
 
+@pytest.mark.parametrize("rows", [1, 300])  # sums in int32, and in float64
+def test_every_part_of_a_sum_is_emptied(rows):
+    """Rows of the sum before are in no part of an empty one, whatever a part's length."""
+    shapes = [(17,), (0,), (1000,), (1,), (64,)]
+    total = ClippedSum(shapes, clip_norm=1.0, sigma=0.0)
+    total.add([np.ones((rows, *shape), np.float32) for shape in shapes])
+    assert all(part.all() for part in total.release())
+    assert not any(part.any() for part in total.release())
+    noisy = [ClippedSum(shapes, clip_norm=1.0, sigma=0.5) for _ in range(2)]
+    noisy[0].add([np.ones((rows, *shape), np.float32) for shape in shapes])
+    noisy[0].reset()
+    for ours, new in zip(*(one.release(hv.Generator.unsafe_seeded(3)) for one in noisy)):
+        assert np.array_equal(ours, new)
+
+
 def test_an_empty_sum_is_pure_noise():
     """Kolmogorov-Smirnov, n = 2^16; the grid of sigma / 64 moves its statistic by less than 0.004."""
     drawn = ClippedSum([(2**16,)], clip_norm=1.0, sigma=3.0).release()[0]

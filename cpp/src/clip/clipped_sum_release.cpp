@@ -189,7 +189,7 @@ void release_whole_sums(const std::int64_t* sums, std::size_t count, double unit
 }
 
 void ClippedSum::release(std::size_t part, const KeyStream& stream, float* out) {
-    if (rows_ == 0) sums_->clear();
+    if (rows_ == 0) sums_->clear(part);
     const RunKernel kernel = {stream, Law::gaussian, grid_, 0};
     if (has_noise()) return release_noisy(*sums_, part, columns_[part], kernel, static_cast<double>(rows_) * clip_norm_, unit_, out);
     const Release<RunKernel> release = {*sums_, part, columns_[part], out, kernel, unit_, 0.0, 0};
@@ -210,7 +210,7 @@ void ClippedSum::release(std::size_t part, std::span<const NoiseTerm> terms, std
     if (scaled.empty() || sum > kMostOfCoefficients) {
         throw std::invalid_argument("coefficients must have magnitudes that sum to more than 0 and at most 16, got " + std::to_string(sum));
     }
-    if (rows_ == 0) sums_->clear();
+    if (rows_ == 0) sums_->clear(part);
     const CombinedKernel kernel(scaled, first_group, grid_);
     release_noisy(*sums_, part, columns_[part], kernel, static_cast<double>(rows_) * clip_norm_, unit_, out);
 }

@@ -39,10 +39,16 @@ void UnitSums::make_room(std::size_t rows, bool keep) {
 }
 
 void UnitSums::clear() {
+    for (std::size_t part = 0; part < offsets_.size(); ++part) clear(part);
+}
+
+void UnitSums::clear(std::size_t part) {
+    const std::size_t at = offsets_[part];
+    const std::size_t end = part + 1 < offsets_.size() ? offsets_[part + 1] : count_;
     if (wide_ != nullptr) {
-        std::fill_n(wide_.get(), count_, 0.0);
+        std::fill_n(wide_.get() + at, end - at, 0.0);
     } else {
-        std::fill_n(narrow_.get(), count_, 0u);
+        std::fill_n(narrow_.get() + at, end - at, 0u);
     }
 }
 

@@ -26,6 +26,7 @@ public:
     void make_room(std::size_t rows, bool keep);
 
     void clear();
+    void clear(std::size_t part);
 
     // Where the sums of a part lie, while there is room for no more than kRowsInOneSum rows.
     std::uint32_t* integers(std::size_t part) { return narrow_.get() + offsets_[part]; }
