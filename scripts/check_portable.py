@@ -4,10 +4,10 @@
     scripts/check_portable.py                                 every system
     scripts/check_portable.py x86_64-windows aarch64-macos    these
 
-64-bit ARM is compiled by Debian's GCC and runs under qemu. The others are compiled by zig (`pip install ziglang`), which makes its C and
-C++ libraries of each system first, once, in minutes. Windows runs under Wine, with a Python that scripts/windows_python.py puts together; musl runs here;
-macOS runs nowhere, but its module is linked and must leave nothing undefined but Python's own names. What a tool is missing for is
-skipped, and the table says which. Debian and Ubuntu:
+64-bit ARM is compiled by Debian's GCC and runs under qemu. The others are compiled by zig (`pip install ziglang`), which makes its C
+and C++ libraries of each system first, once, in minutes. Windows runs under Wine, with a Python that scripts/windows_python.py puts
+together; musl runs here; macOS runs nowhere, but its module is linked and must leave nothing undefined but Python's own names. What a
+tool is missing for is skipped, and the table says which. Debian and Ubuntu:
 
     apt-get install g++-aarch64-linux-gnu qemu-user wine64 wine musl
 
