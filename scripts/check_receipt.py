@@ -587,7 +587,9 @@ def correlated_sensitivity(coefficients, steps, min_separation, max_participatio
             column.append(sum((Decimal(-weight) * entry for weight, entry in zip(coefficients[1:], reversed(column))), Decimal(0)))
         highest = list(accumulate(reversed(column), max))[::-1]
         sums = [sum(highest[step - i * min_separation] for i in participations if i * min_separation <= step) for step in range(steps)]
-        exact = Fraction(sum(one * one for one in sums).sqrt().next_plus())
+        square = sum(one * one for one in sums)
+        root = square.sqrt()
+        exact = Fraction(root if Fraction(root) ** 2 >= Fraction(square) else root.next_plus())
     nearest = float(exact)
     return Fraction(nearest) if nearest >= exact else Fraction(math.nextafter(nearest, math.inf))
 

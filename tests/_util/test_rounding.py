@@ -143,6 +143,23 @@ def check_root_up(root_up):
     assert root_up(Fraction(4)) == 2.0
 
 
+def check_products_up(products_up):
+    rng = random.Random(4)
+    for count in (1, 2, 9):
+        pairs = [(Decimal(rng.random()) / 3, Decimal(rng.random()) * 7) for _ in range(count)]
+        exact = sum(Fraction(first) * Fraction(second) for first, second in pairs)
+        assert exact <= Fraction(products_up(pairs)) <= exact * (1 + Fraction(count, 10**78))
+    assert products_up([]) == 0 and products_up([(Decimal(-0.0), Decimal(3))]) == 0
+
+
+def check_decimal_root_up(decimal_root_up):
+    for square in fractions(200, low=-300, high=300):
+        exact = Decimal(square.numerator) / Decimal(square.denominator)   # any 28 digits
+        found = decimal_root_up(exact)
+        assert Fraction(math.nextafter(found, 0)) ** 2 < Fraction(exact) <= Fraction(found) ** 2
+    assert decimal_root_up(Decimal(2)) == 1.4142135623730951 and decimal_root_up(Decimal(4)) == 2.0
+
+
 def check_log_ratio_up(log_ratio_up):
     rng = random.Random(2)
     pairs = [(2**64 - 1, 1), (2**63 + 1, 2**63 - 1), (2**128, 2**128 - 1), (7, 3)]
@@ -246,6 +263,8 @@ WRONG = {
     "quotient_down": lambda numerator, denominator: numerator / denominator,
     "product_up": lambda *factors: float(math.prod(map(Fraction, factors))) if max(factors, default=1) < 1e299 else math.inf,
     "root_up": lambda square: math.sqrt(square),
+    "products_up": lambda pairs: sum((first * second for first, second in pairs), Decimal(0)),
+    "decimal_root_up": lambda square: float(square.sqrt()),
     "log_ratio_up": lambda numerator, denominator, times=1: max(Decimal(0), Decimal(numerator) / denominator).ln() * times,
     "total": sum,
     "sum_up": lambda terms: rounding.total(value * count for value, count in terms),

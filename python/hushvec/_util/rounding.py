@@ -119,6 +119,20 @@ def root_up(square: Fraction) -> float:
     return root
 
 
+def products_up(pairs: Iterable[tuple[Decimal, Decimal]]) -> Decimal:
+    """At least the sum of the products of numbers >= 0, and above it by at most one 80-digit rounding for each of them."""
+    found = Decimal(0)
+    for first, second in pairs:
+        found = DECIMAL_UP.fma(first, second, found)
+    return found
+
+
+def decimal_root_up(square: Decimal) -> float:
+    """The smallest float that is at least the root of square >= 0, or the next where the root is a float to 78 digits."""
+    root = DECIMAL_UP.sqrt(square)  # rounded to nearest
+    return fraction_up(root if Fraction(root) ** 2 >= Fraction(square) else DECIMAL_UP.next_plus(root))
+
+
 def log_ratio_up(numerator: int, denominator: int, *, times: int = 1) -> Decimal:
     """At least `times` ln(numerator / denominator) of whole numbers > 0, by 80-digit decimals; 0 where the ratio is at most 1."""
     # the quotient is rounded up, its logarithm to nearest: the next decimal above covers that

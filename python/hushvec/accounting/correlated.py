@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
-from hushvec._util.rounding import DECIMAL_UP, fraction_up
+from hushvec._util.rounding import decimal_root_up, products_up
 
 MOST_BANDS = 32
 MOST_STEPS = 2**20
@@ -127,10 +127,9 @@ class CorrelatedNoise:
         above, places = list(self._column), range(0, self.steps, self.min_separation)[: self.max_participations]
         for step in range(self.steps - 2, -1, -1):
             above[step] = max(above[step], above[step + 1])
-        with localcontext(DECIMAL_UP) as rounding:
-            totals = (sum((above[step - place] for place in places if place <= step), Decimal(0)) for step in range(self.steps))
-            square = sum((total * total for total in totals), Decimal(0))
-            return fraction_up(rounding.next_plus(square.sqrt()))
+        one = Decimal(1)
+        totals = (products_up((one, above[step - place]) for place in places if place <= step) for step in range(self.steps))
+        return decimal_root_up(products_up((total, total) for total in totals))
 
     @cached_property
     def gain(self) -> float:
@@ -148,9 +147,8 @@ class CorrelatedNoise:
         """The first of C: C_0 = 1, C_k = -c_1 C_(k-1) - c_2 C_(k-2) - ...: sums of terms >= 0, rounded up."""
         weights = [Decimal(-value) for value in self.coefficients[1:]]
         column = [Decimal(1)]
-        with localcontext(DECIMAL_UP):
-            for step in range(1, self.steps):
-                column.append(sum((weight * column[step - back] for back, weight in enumerate(weights[:step], 1)), Decimal(0)))
+        for _ in range(1, self.steps):
+            column.append(products_up(zip(weights, reversed(column))))
         return column
 
     def _sensitivity(self, column: Floats) -> float:
