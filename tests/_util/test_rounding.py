@@ -149,7 +149,7 @@ def check_products_up(products_up):
         pairs = [(Decimal(rng.random()) / 3, Decimal(rng.random()) * 7) for _ in range(count)]
         exact = sum(Fraction(first) * Fraction(second) for first, second in pairs)
         assert exact <= Fraction(products_up(pairs)) <= exact * (1 + Fraction(count, 10**78))
-    assert products_up([]) == 0 and products_up([(Decimal(-0.0), Decimal(3))]) == 0
+    assert products_up([]) == 0 and products_up([(Decimal("-0.0"), Decimal(3))]) == 0
 
 
 def check_decimal_root_up(decimal_root_up):
