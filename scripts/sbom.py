@@ -54,7 +54,7 @@ def bill_of_materials(folder):
     compiled_in = [library(name, versions[name], description=why) for name, why in COMPILED_IN.items()]
     compiled_in += [cuda_runtime(major) for major in ("12", "13") if any(f"hushvec_cuda{major}-" in file.name for file in files)]
     tools = [library(name, version, scope=ComponentScope.EXCLUDED) for name, version in versions.items() if name not in COMPILED_IN]
-    required = [requirement(text) for text in project["dependencies"]]
+    required = requirements(project["dependencies"])
     bom = Bom(components=[*files, *compiled_in, *tools, *required], serial_number=serial_number(files))
     bom.metadata.component = root
     bom.metadata.timestamp = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), tz=timezone.utc)
@@ -74,13 +74,16 @@ def cuda_runtime(major):
     )
 
 
-def requirement(text):
-    """numpy>=1.24: the range, since whoever installs chooses the version."""
-    name = re.match(r"[A-Za-z0-9._-]+", text)[0]
-    return Component(
-        type=ComponentType.LIBRARY, name=name, bom_ref=name, purl=PackageURL("pypi", None, name),
-        properties=[Property(name="hushvec:required", value=text)],
-    )
+def requirements(texts):
+    """A component for each package, with its ranges (numpy>=1.24), since whoever installs chooses the version."""
+    by_name = {}
+    for text in texts:
+        name = re.match(r"[A-Za-z0-9._-]+", text)[0]
+        by_name.setdefault(name, []).append(Property(name="hushvec:required", value=text))
+    return [
+        Component(type=ComponentType.LIBRARY, name=name, bom_ref=name, purl=PackageURL("pypi", None, name), properties=ranges)
+        for name, ranges in by_name.items()
+    ]
 
 
 def package(path):
