@@ -53,12 +53,8 @@ ON_HOST = {
     "std::any_of": "launchers",
     "std::atomic_ref": "the host's half of atomic_add",
     "std::countr_zero": "kernels of the CPU's lanes",
-    "std::fegetround": "the host's rounding mode",
-    "std::fesetround": "the host's rounding mode",
-    "std::make_shared": "the host's threads",
     "std::memcpy": "the host's half of copy_16_bytes",
     "std::span": "a type",
-    "std::unique_lock": "the host's threads",
 }
 
 # What nvcc 13.0 gets wrong. If it no longer does, this says so, and the tests below may still catch the next.
