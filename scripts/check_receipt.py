@@ -100,9 +100,10 @@ def correlation(value):
 
 
 def coefficients(value):
-    """c_0 = 1 and at most 31 more in [-1, 0], numbers of float32."""
+    """c_0 = 1 and at most 31 more in [-1, 0], numbers of float32 whose magnitudes sum to at most 16."""
     plain = type(value) is list and 1 <= len(value) <= 32 and all(type(one) is float and repr(one) != "-0.0" for one in value)
-    return plain and value[0] == 1 and all(-1 <= one <= 0 and struct.unpack("f", struct.pack("f", one))[0] == one for one in value[1:])
+    bounded = plain and value[0] == 1 and sum(map(abs, value)) <= 16
+    return bounded and all(-1 <= one <= 0 and struct.unpack("f", struct.pack("f", one))[0] == one for one in value[1:])
 
 
 positive, finite = number(lambda value: value > 0), number(lambda value: True)

@@ -112,6 +112,7 @@ def test_participations_are_no_more_than_the_separation_allows():
         ({"coefficients": (0.5, -0.5)}, r"coefficients must be 1, and in [-1, 0] from the second on"),
         ({"coefficients": (1.0, 0.5)}, r"coefficients must be 1, and in [-1, 0] from the second on"),
         ({"coefficients": (1.0, float("nan"))}, "coefficients must be finite"),
+        ({"coefficients": (1.0, *[-1.0] * 16)}, "coefficients must have magnitudes that sum to at most 16, got 17.0"),
         ({"steps": 0}, "steps must be"),
         ({"steps": 2**20 + 1}, "steps must be"),
         ({"min_separation": 0}, "min_separation must be"),

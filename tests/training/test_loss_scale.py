@@ -44,6 +44,14 @@ def test_an_example_that_overflows_counts_as_zero():
         stepped(wild, torch.cat([labels, labels[:1]]), scale=1.0, dtype=torch.float16)
 
 
+def test_a_parameter_without_dimensions_is_taken():
+    parameter = torch.nn.Parameter(torch.zeros(()))
+    optimizer = optimizer_of(torch.nn.ParameterList([parameter]), loss_scale=SCALE)
+    parameter.grad_sample = torch.tensor([1.0, float("inf")])
+    optimizer.step()
+    assert optimizer.overflowed == 1 and bool(parameter.isfinite())
+
+
 def test_a_batch_of_overflows_alone_is_noise():
     """Kolmogorov-Smirnov of the steps of 600 parameters against N(0, (sigma lr / 8)^2), alpha = 1e-6; twice the noise is rejected."""
     parameter = torch.nn.Parameter(torch.zeros(600))

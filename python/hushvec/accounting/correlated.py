@@ -67,6 +67,8 @@ class CorrelatedNoise:
             raise ValueError(f"coefficients must be 1 to {MOST_BANDS}, got {len(given)}")
         if given[0] != 1 or not all(-1 <= value <= 0 for value in given[1:]):
             raise ValueError(f"coefficients must be 1, and in [-1, 0] from the second on, got {tuple(given)}")
+        if sum(map(abs, given)) > 16:  # what the core takes
+            raise ValueError(f"coefficients must have magnitudes that sum to at most 16, got {sum(map(abs, given))!r}")
         validate.whole_number("steps", self.steps, at_least=1, at_most=MOST_STEPS)
         validate.whole_number("min_separation", self.min_separation, at_least=1)
         implied = -(-self.steps // self.min_separation)

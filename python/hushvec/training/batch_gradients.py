@@ -287,7 +287,7 @@ class BatchSum:
         """The gradients, with 0 for an example that overflowed: a function of that example alone, as every clipped gradient is."""
         if self._settings.loss_scale == 1:
             return parts
-        finite = torch.stack([part.isfinite().flatten(1).all(1) for part in parts]).all(0)
+        finite = torch.stack([part.isfinite().reshape(len(part), -1).all(1) for part in parts]).all(0)
         if bool(finite.all()):
             return parts
         self.overflowed += int((~finite).sum())
