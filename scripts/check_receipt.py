@@ -107,6 +107,7 @@ def coefficients(value):
 
 
 positive, finite = number(lambda value: value > 0), number(lambda value: True)
+LARGEST_FLOAT = Fraction(sys.float_info.max)
 ROUNDS = {"aes256": 14, "chacha20": 20, "chacha12": 12, "chacha8": 8}
 RANGE = {"process": lambda value: text(value) and re.fullmatch("[0-9a-f]{32}", value) is not None, "first": whole(1), "last": whole(1)}
 CORRELATION = {
@@ -555,7 +556,9 @@ def training_faults(receipt):
         yield "sensitivity is stated too small"
     correlated = receipt["correlation"]
     stretch = Fraction(1) if correlated is None else correlated_sensitivity(**correlated)
-    if Fraction(receipt["sigma"]) < Fraction(receipt["noise_multiplier"]) * clip_norm * stretch:
+    if stretch > LARGEST_FLOAT:
+        yield "the sensitivity of the correlation is beyond every float"
+    elif Fraction(receipt["sigma"]) < Fraction(receipt["noise_multiplier"]) * clip_norm * stretch:
         yield "sigma is below noise_multiplier times clip_norm, and the sensitivity of a correlation"
     if correlated is not None and (receipt["planned_steps"] != correlated["steps"] or receipt["sampling_probability"] != 1):
         yield "steps of correlated noise must be those of its schedule, without sampling"
@@ -588,11 +591,11 @@ def correlated_sensitivity(coefficients, steps, min_separation, max_participatio
             column.append(sum((Decimal(-weight) * entry for weight, entry in zip(coefficients[1:], reversed(column))), Decimal(0)))
         highest = list(accumulate(reversed(column), max))[::-1]
         sums = [sum(highest[step - i * min_separation] for i in participations if i * min_separation <= step) for step in range(steps)]
-        square = sum(one * one for one in sums)
-        root = square.sqrt()
+        root = (square := sum(one * one for one in sums)).sqrt()
         exact = Fraction(root if Fraction(root) ** 2 >= Fraction(square) else root.next_plus())
-    nearest = float(exact)
-    return Fraction(nearest) if nearest >= exact else Fraction(math.nextafter(nearest, math.inf))
+    nearest = float(min(exact, LARGEST_FLOAT))
+    above = nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+    return exact if math.isinf(above) else Fraction(above)
 
 
 def releases_of(receipt):

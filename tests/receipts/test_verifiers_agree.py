@@ -158,7 +158,7 @@ LAX_WITH_RECEIPTS = {
     "sensitivity as stated": ('if Fraction(receipt["sensitivity"]) ** 2 < squared_sensitivity(receipt):', "if False:"),
     "epsilon a little too small": ("Fraction(epsilon)) ** 2 < square", "Fraction(epsilon)) ** 2 < square * (1 - Fraction(1, 10**6))"),
     "noise below the multiplier": (
-        'if Fraction(receipt["sigma"]) < Fraction(receipt["noise_multiplier"]) * clip_norm * stretch:', "if False:"
+        'elif Fraction(receipt["sigma"]) < Fraction(receipt["noise_multiplier"]) * clip_norm * stretch:', "elif False:"
     ),
     "a band forgotten": ("zip(coefficients[1:], reversed(column))", "zip(coefficients[1:-1], reversed(column))"),
     "one participation": ("participations = range(min(max_participations, -(-steps // min_separation)))", "participations = [0]"),

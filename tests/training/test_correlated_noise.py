@@ -3,6 +3,9 @@
 import json
 import math
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -154,6 +157,20 @@ def test_its_receipt_says_how_and_is_checked():
     assert hv.verify_receipt(forged).status == "does not hold"
     forged = {**receipt.to_dict(), "correlation": {**NOISE.to_dict(), "min_separation": 3, "max_participations": 4}}
     assert hv.verify_receipt(forged).status == "does not hold"
+
+
+def test_a_sensitivity_beyond_floats_is_refused_everywhere(tmp_path):
+    growing = CorrelatedNoise(coefficients=(1.0, -1.0, -1.0), steps=5000, min_separation=10)
+    with pytest.raises(ValueError, match="noise must have a finite sensitivity"):
+        of_a_model(growing)
+    model, optimizer = of_a_model()
+    step(model, optimizer)
+    forged = {**optimizer.receipt().to_dict(), "correlation": growing.to_dict(), "planned_steps": 5000}
+    assert hv.verify_receipt(forged).status == "does not hold"
+    (tmp_path / "receipt.json").write_text(json.dumps(forged))
+    script = Path(__file__).parents[2] / "scripts/check_receipt.py"
+    found = subprocess.run([sys.executable, script, tmp_path / "receipt.json"], capture_output=True, text=True)
+    assert "does not hold" in found.stdout and "beyond every float" in found.stdout
 
 
 def test_a_resumed_run_begins_its_noise_anew_and_keeps_the_account(tmp_path):

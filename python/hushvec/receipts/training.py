@@ -195,7 +195,7 @@ class TrainingReceipt(ReceiptFields):
         if Fraction(self.sensitivity) < factor * clip_norm:
             faults.append(f"sensitivity must be >= {factor} clip_norm, got {self.sensitivity!r} at {self.clip_norm!r}")
         stretch = 1.0 if self.correlation is None else self.correlation.sensitivity
-        if Fraction(self.sigma) < Fraction(self.noise_multiplier) * clip_norm * Fraction(stretch):
+        if math.isinf(stretch) or Fraction(self.sigma) < Fraction(self.noise_multiplier) * clip_norm * Fraction(stretch):
             of_run = "" if self.correlation is None else f" * {stretch!r}, the sensitivity of its correlation,"
             faults.append(f"sigma must be >= noise_multiplier * clip_norm{of_run}, got {self.sigma!r}")
         if self.correlation is not None and (self.planned_steps != self.correlation.steps or self.sampling_probability != 1):

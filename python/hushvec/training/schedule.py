@@ -137,7 +137,10 @@ class Settings:
     @property
     def _stretch(self) -> float:
         """Sensitivity of the whole run in units of one step's, where noise is correlated."""
-        return 1.0 if (noise := require_noise(self.noise)) is None else noise.sensitivity
+        stretch = 1.0 if (noise := require_noise(self.noise)) is None else noise.sensitivity
+        if math.isinf(stretch):
+            raise ValueError("noise must have a finite sensitivity, got coefficients with which it grows beyond every float")
+        return stretch
 
     @property
     def clips_batches(self) -> bool:
