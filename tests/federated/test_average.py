@@ -205,7 +205,7 @@ def test_a_restarted_server_keeps_its_adapted_clip(tmp_path):
 
     first = server()
     receipt = first.aggregate(updates_of(8, 9.0)).receipt
-    assert checked(receipt) == hv.verify_receipt(receipt).status == "holds" and any("followed" in note for note in receipt.notes)
+    assert checked(receipt) == hv.verify_receipt(receipt).status == "holds" and any("follows" in note for note in receipt.notes)
     assert server().clip_norm == first.clip_norm != 0.5 and server().left == 3
     (tmp_path / "rounds.clip").unlink()   # killed before it was written
     again = server()
@@ -229,8 +229,7 @@ def test_torch_updates_and_an_empty_round_with_an_adaptive_clip():
         ({"quantile": 1.0}, ValueError, "quantile must be > 0 and < 1, got 1.0"),
         ({"learning_rate": 0}, ValueError, "learning_rate must be > 0, got 0"),
         ({"count_sigma": 0.5}, ValueError, r"count_sigma must be > noise_multiplier / 2 = 0\.5, got 0\.5"),
-        ({}, ValueError, r"count_sigma must be > noise_multiplier / 2 = 0\.5, got 0\.4"),
-        (None, TypeError, "adaptive must be a hushvec.federated.AdaptiveClip or None, got str"),
+        (None, TypeError, "adaptive must be a hushvec.training.AdaptiveClip or None, got str"),
     ],
 )
 def test_adaptive_terms_that_are_refused(terms, kind, text):

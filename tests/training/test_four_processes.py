@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 import torch
 
-from hushvec.training import CorrelatedNoise, DPOptimizer, per_example_gradients
+from hushvec.training import AdaptiveClip, CorrelatedNoise, DPOptimizer, per_example_gradients
 from training.small_runs import examples_of, loss, model_of, seeded
 
 STEPS, COUNT = 3, 4
-NOISE = CorrelatedNoise.bisr(bands=3, steps=STEPS, min_separation=1)
+POISSON = {"sampling_probability": 1.0}
+WAYS = [POISSON, {"noise": CorrelatedNoise.bisr(bands=3, steps=STEPS, min_separation=1)}, {**POISSON, "adaptive": AdaptiveClip()}]
 ROWS, LABELS = examples_of(32)
 pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="torch has no distributed")
 
 
-def trained(rank, count, *, correlated):
-    """Weights and epsilon after three steps on every count-th example, from this process's rank on."""
+def trained(rank, count, given):
+    """Weights, epsilon and clip norm after three steps on every count-th example, from this process's rank on."""
     model = model_of()
     called = torch.nn.parallel.DistributedDataParallel(model) if count > 1 else model
-    given = {"noise": NOISE} if correlated else {"sampling_probability": 1.0}
     optimizer = DPOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.5), clip_norm=0.5, noise_multiplier=1.0, expected_batch_size=32.0, delta=1e-5,
         distributed=count > 1 or None, generator=seeded(), model=model, **given,
@@ -29,7 +29,7 @@ def trained(rank, count, *, correlated):
     for _ in range(STEPS):
         per_example_gradients(called, loss, ROWS[rank::count], LABELS[rank::count])
         optimizer.step()
-    return [parameter.detach() for parameter in model.parameters()], optimizer.epsilon()
+    return [parameter.detach() for parameter in model.parameters()], (optimizer.epsilon(), optimizer.clip_norm)
 
 
 @pytest.fixture(scope="module")
@@ -45,16 +45,17 @@ def found(tmp_path_factory):
     return [torch.load(folder / f"{rank}.pt") for rank in range(COUNT)]
 
 
-@pytest.mark.parametrize("correlated", [False, True])
-def test_weights_and_account_are_those_of_one_process(found, correlated):
-    weights, epsilon = trained(0, 1, correlated=correlated)
+@pytest.mark.parametrize("way", range(len(WAYS)), ids=["independent", "correlated", "adaptive"])
+def test_weights_and_account_are_those_of_one_process(found, way):
+    weights, account = trained(0, 1, WAYS[way])
+    assert (account[1] != 0.5) == ("adaptive" in WAYS[way])
     for seen in found:
-        other, spent = seen[correlated]
-        assert all(torch.equal(one, two) for one, two in zip(weights, other)) and spent == epsilon
+        other, spent = seen[way]
+        assert all(torch.equal(one, two) for one, two in zip(weights, other)) and spent == account
 
 
 if __name__ == "__main__":
     rank, folder = int(sys.argv[1]), Path(sys.argv[2])
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=COUNT)
-    torch.save([trained(rank, COUNT, correlated=correlated) for correlated in (False, True)], folder / f"{rank}.pt")
+    torch.save([trained(rank, COUNT, given) for given in WAYS], folder / f"{rank}.pt")
     torch.distributed.destroy_process_group()

@@ -134,7 +134,7 @@ def test_contributions_are_within_the_clip_norm_in_fractions():
 
         ghost._scales = keep
         ghost.backward((layer(rows) ** 2).sum((1, 2)))
-    scale = noted[0][0]
+    scale = noted[0][0]["weight"]
     outputs = (2 * layer(rows)).detach()
     weighted = outputs * scale[:, None, None].float()
     largest = Fraction(0)

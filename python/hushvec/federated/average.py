@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from hushvec.accounting import ADJACENCIES
 from hushvec.federated.updates import UpdateRelease, noise_of_rounds
 from hushvec.receipts.training import TrainingReceipt
 from hushvec.release.charging import Budget
+from hushvec.training.adaptive_clip import AdaptiveClip as AdaptiveClip  # of hushvec.federated too
 from hushvec.training.clipped_sums import ClippedSum
-from hushvec.training.gradients import LARGEST_CLIP_NORM, named_arrays, require_scales, restored, sigma_of
+from hushvec.training.gradients import named_arrays, require_scales, restored
 from hushvec.training.guarantee import NOTE_GRADIENTS, NOTE_POISSON, guarantee_of, receipt_of
 from hushvec.training.journal import StepFlags
 from hushvec.training.run_account import RunAccount
@@ -33,57 +34,6 @@ NOTE_SAMPLED = (
     "each client was in each round with sampling_probability, independently, and an answer that is missing does not depend on other "
     "clients; the server cannot see how clients were drawn"
 )
-
-NOTE_ADAPTIVE = (
-    "the clip norm followed a noisy share of the updates below it: each update was clipped to it and summed with one more coordinate, "
-    "whether it was shorter. clip_norm, sensitivity and sigma are those of the last round's sum, with that coordinate; in each "
-    "round they had the ratios of these"
-)
-SMALLEST_ADAPTED = 2.0**-90
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdaptiveClip:
-    """A clip norm for `PrivateAverage` that follows a quantile of the norms of the clients' updates.
-
-    After each round C becomes C exp(-learning_rate (share - quantile)), with a noisy share of the updates of norm at most C.
-
-    Args:
-        quantile: in (0, 1), the share of updates that are to be left as long as they are.
-        learning_rate: > 0.
-        count_sigma: standard deviation of the noise on the number of updates of norm at most C; more than half the noise multiplier.
-            None: `clients` / 20. The noise multiplier on the averages is raised to (z^-2 - (2 count_sigma)^-2)^(-1/2), so that both
-            together cost what z does.
-
-    Reference:
-        Andrew, Thakkar, McMahan, Ramaswamy (2021), "Differentially private learning with adaptive clipping", algorithm 1 and
-        theorem 1; docs/proofs/dp_sgd.md, "A clip norm that adapts".
-
-    Example:
-        >>> import numpy as np
-        >>> from hushvec.federated import AdaptiveClip, PrivateAverage
-        >>> average = PrivateAverage(clip_norm=0.1, clients=1000, epsilon=4.0, delta=1e-5, rounds=10, adaptive=AdaptiveClip())
-        >>> for _ in range(10):
-        ...     values, receipt = average.aggregate([[np.ones(3, np.float32)]] * 1000)
-        >>> 0.2 < average.clip_norm < 0.1 * 2.72   # e^(0.2 * 10 * 0.5) if no update is below
-        True
-    """
-
-    quantile: float = 0.5
-    learning_rate: float = 0.2
-    count_sigma: float | None = None
-
-    def __post_init__(self) -> None:
-        validate.keep_floats(self, "quantile", "learning_rate")
-        validate.probability("quantile", self.quantile)
-        validate.positive("learning_rate", self.learning_rate)
-
-    def coordinate(self, noise_multiplier: float, clients: float) -> float:
-        """What a row gets beside the update, + or -, in clip norms of the update: 1 / sqrt((2 count_sigma / z)^2 - 1)."""
-        sigma = clients / 20 if self.count_sigma is None else validate.positive("count_sigma", self.count_sigma)
-        if 2 * sigma <= noise_multiplier:
-            raise ValueError(f"count_sigma must be > noise_multiplier / 2 = {noise_multiplier / 2:.6g}, got {sigma:.6g}")
-        return 1 / math.sqrt((2 * sigma / noise_multiplier) ** 2 - 1)
 
 
 class PrivateAverage:
@@ -148,14 +98,10 @@ class PrivateAverage:
         multiplier, _ = noise_of_rounds(
             epsilon, noise_multiplier, self._delta, rounds, adjacency=adjacency, sampling_probability=probability
         )
-        norm, _ = require_scales(clip_norm, multiplier)
-        if not isinstance(adaptive, AdaptiveClip | None):
-            raise TypeError(f"adaptive must be a hushvec.federated.AdaptiveClip or None, got {validate.kind(adaptive)}")
-        self._adaptive, self._extra = adaptive, int(adaptive is not None)   # coordinates of a row
-        self._beside = 0.0 if adaptive is None else adaptive.coordinate(multiplier, divisor)
         self._settings = Settings(
-            clip_norm=min(norm * math.hypot(1.0, self._beside), LARGEST_CLIP_NORM),   # of rows
+            clip_norm=clip_norm,
             noise_multiplier=multiplier,
+            adaptive=adaptive,
             expected_batch_size=divisor,
             sampling_probability=probability,
             adjacency=adjacency,
@@ -171,17 +117,18 @@ class PrivateAverage:
             journal=journal,
             independent_batches=False,
         )
-        self._row_norm, self._kept = self._settings.clip_norm, None if journal is None else Path(f"{journal}.clip")
+        self._norm, self._kept = self._settings.row_norm(), None if journal is None else Path(f"{journal}.clip")
+        self._extra = int(self._norm.adapts)   # coordinates of a row
         if adaptive is not None and self.rounds_released and self._kept is not None and self._kept.exists():
             try:   # one from before the last round is as private: any will do that depends on released values alone
-                self._row_norm = require_scales(float(self._kept.read_text(encoding="utf-8")), multiplier)[0]
+                self._norm.of_rows = require_scales(float(self._kept.read_text(encoding="utf-8")), multiplier)[0]
             except ValueError as error:
                 raise ValueError(f"{self._kept}: must hold a clip norm: {error}") from None
 
     @property
     def clip_norm(self) -> float:
         """That the next round clips updates to."""
-        return self._row_norm / math.hypot(1.0, self._beside)
+        return self._norm.clip_norm
 
     @property
     def left(self) -> int:
@@ -226,7 +173,7 @@ class PrivateAverage:
         for part in noisy:
             part /= self._settings.expected_batch_size
         receipt = self._receipt(source.device_cipher if on_cuda(model[0]) else source.cipher)
-        if self._adaptive is not None:
+        if self._norm.adapts:
             self._adapt(float(noisy.pop()[0]))
         return UpdateRelease(restored(first, noisy), receipt)
 
@@ -234,40 +181,32 @@ class PrivateAverage:
         return [*(tuple(part.shape) for part in parts), *[(1,)] * self._extra]
 
     def _sum_of(self, parts: list[Any]) -> ClippedSum:
-        sigma = sigma_of(self._settings.noise_multiplier, self._row_norm)
-        return ClippedSum(self._shapes(parts), clip_norm=self._row_norm, sigma=sigma, clipping="exact")
+        norm = self._norm.of_rows
+        return ClippedSum(self._shapes(parts), clip_norm=norm, sigma=self._settings.sigma_of(norm), clipping="exact")
 
     def _row(self, parts: list[Any]) -> list[Any]:
         """The update, or where the clip norm adapts, one cut to it and the coordinate beside it. The sum clips again, exactly."""
-        if self._adaptive is None:
+        if not self._norm.adapts:
             return parts
         wide = [part.double() if is_torch(part) else part.astype("float64") for part in parts]
         norm, most = math.sqrt(sum(float((part * part).sum()) for part in wide)), self.clip_norm
         beside = new_array(wide[0], (1,))
-        beside[...] = self._beside * (most if norm <= most else -most)
+        beside[...] = self._norm.beside if norm <= most else -self._norm.beside
         return [*(wide if norm <= most else [part * (most / norm) for part in wide]), beside]
 
     def _adapt(self, beside: float) -> None:
         """The next clip norm, from the noisy sum of coordinates divided by `clients`."""
-        assert self._adaptive is not None
-        share = min(max(0.5 + beside / (2 * self._beside * self.clip_norm), 0.0), 1.0)
-        moved = self._row_norm * math.exp(-self._adaptive.learning_rate * (share - self._adaptive.quantile))
-        self._row_norm = min(max(moved, SMALLEST_ADAPTED), LARGEST_CLIP_NORM)
+        self._norm.follow(beside)
         if self._kept is not None:
             with published_text(self._kept) as file:
-                file.write(repr(self._row_norm))
+                file.write(repr(self._norm.of_rows))
 
     def _receipt(self, cipher: str) -> TrainingReceipt:
+        self._account.record.row_norm = self._norm.of_rows if self._norm.adapts else None
         guarantee = guarantee_of(self._account, self._delta, key_is_seeded=self._source.seeded)
         others = {NOTE_GRADIENTS: NOTE_CLIENTS, NOTE_POISSON: NOTE_SAMPLED}
-        notes = [others.get(note, note) for note in guarantee.notes] + [NOTE_ADAPTIVE] * self._extra
-        norm = self._row_norm
-        scales: dict[str, Any] = {
-            "clip_norm": norm,
-            "sensitivity": self._account.schedule.sensitivity_factor * norm,
-            "sigma": sigma_of(self._settings.noise_multiplier, norm),
-        }
-        return receipt_of(self._account, replace(guarantee, notes=tuple(notes), **scales), cipher=cipher)
+        notes = tuple(others.get(note, note) for note in guarantee.notes)
+        return receipt_of(self._account, replace(guarantee, notes=notes), cipher=cipher)
 
 
 def aggregate_updates(updates: Iterable[Any], *, like: Any = None, **terms: Any) -> UpdateRelease:

@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from hushvec.training.opacus_engine import OpacusAccounting, opacus_accounting, secure_opacus
     from hushvec.training.per_example import per_example_gradients, require_independent_examples
     from hushvec.training.sampler import CyclicSampler, PoissonSampler, cyclic_loader, poisson_loader
-    from hushvec.training.schedule import CorrelatedNoise, StepSchedule
+    from hushvec.training.schedule import AdaptiveClip, CorrelatedNoise, StepSchedule
 
 __all__ = [
     "AdapterCheck",
     "AdapterUnchangedError",
+    "AdaptiveClip",
     "CorrelatedNoise",
     "CyclicSampler",
     "DPOptimizer",
@@ -75,7 +76,7 @@ __getattr__, __dir__ = at_first_use(
         "opacus_engine": "OpacusAccounting opacus_accounting secure_opacus",
         "per_example": "per_example_gradients require_independent_examples",
         "sampler": "CyclicSampler PoissonSampler cyclic_loader poisson_loader",
-        "schedule": "CorrelatedNoise StepSchedule",
+        "schedule": "AdaptiveClip CorrelatedNoise StepSchedule",
     },
     extra="training",
     packages=("opacus", "torch"),

@@ -19,6 +19,7 @@ import torch
 from hushvec._native import _core
 from hushvec._native.arrays import TORCH_DTYPES, dtype_name
 from hushvec._util.validate import kind
+from hushvec.training.clip_rules import scaled_rows
 from hushvec.training.clipped_sums import ClippedSum, EarlierNoise
 from hushvec.training.gradients import warn_if_lost
 from hushvec.training.schedule import Settings
@@ -195,7 +196,9 @@ class BatchSum:
         self._failed = False
         self._marks: list[BatchMark] = []
         self.sum: ClippedSum | None = None
-        self._shapes: list[tuple[int, ...]] = []
+        self.norm = settings.row_norm()
+        self._beside: torch.nn.Parameter | None = None  # stands for the coordinate beside an adaptive clip norm
+        self._made_for: tuple[list[tuple[int, ...]], float] | None = None
         self._summed: list[int] = []
         self.float_totals: list[torch.Tensor] | None = None
         self._earlier = None if settings.noise is None else EarlierNoise(settings.noise.coefficients)
@@ -209,7 +212,7 @@ class BatchSum:
         self._require_whole()
         if not parameters:
             raise ValueError("optimizer must have a parameter that requires a gradient, got none")
-        total = self.sum_for(parameters)
+        total = self.sum_for(self.with_coordinate(parameters))
         clips_batches, clip_norm = self._settings.clips_batches, self._settings.clip_norm * self._settings.loss_scale
         found: Rows | Sums | None = of_batch(parameters) if clips_batches else of_examples(parameters, clip_norm)
         if found is None:
@@ -231,8 +234,23 @@ class BatchSum:
 
     def take_nothing(self, parameters: Named) -> None:
         self._require_whole()
-        self.sum_for(parameters)
+        self.sum_for(self.with_coordinate(parameters))
         self.begun = True
+
+    def with_coordinate(self, parameters: Named) -> Named:
+        """What the sum is of: the parameters, and with a clip norm that adapts the coordinate beside them."""
+        if not self.norm.adapts or not parameters:
+            return parameters
+        if self._beside is None:
+            self._beside = torch.nn.Parameter(torch.zeros(1, device=parameters[0][1].device), requires_grad=False)
+        return [*parameters, ("the coordinate beside", self._beside)]
+
+    def followed(self, noisy: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The noisy sums of the parameters; the clip norm follows the coordinate beside them."""
+        if self.norm.adapts:
+            *noisy, beside = noisy
+            self.norm.follow(float(beside) / self._settings.expected_batch_size)
+        return noisy
 
     def discard(self) -> None:
         if self.sum is not None:
@@ -280,8 +298,14 @@ class BatchSum:
             raise ValueError("gradients must be of one kind within a batch, got grad_sample after clipped_sum")
         if found.count and self._settings.noise_multiplier == 0:
             warn_if_lost(found.parts, self._settings.clip_norm)
-        if found.count:
-            total.add(self._without_overflow(found.parts), found.names)
+        if not found.count:
+            return
+        parts = self._without_overflow(found.parts)
+        if not self._settings.scales_rows:
+            total.add(parts, found.names)
+            return
+        for block in scaled_rows(parts, found.names, self._settings, self.norm):
+            total.add(block)
 
     def _without_overflow(self, parts: list[torch.Tensor]) -> list[torch.Tensor]:
         """The gradients, with 0 for an example that overflowed: a function of that example alone, as every clipped gradient is."""
@@ -296,6 +320,8 @@ class BatchSum:
     def _add_sums(self, total: ClippedSum, found: Sums) -> None:
         if total.rows:
             raise ValueError("gradients must be of one kind within a batch, got clipped_sum after grad_sample")
+        if self._settings.scales_rows:
+            raise ValueError("gradients must be p.grad_sample with adaptive, normalize or a list of clip norms, got p.clipped_sum")
         wide, before = [part.double() for part in found.parts], self.float_totals
         self.float_totals = wide if before is None else [a + b for a, b in zip(before, wide)]
 
@@ -305,18 +331,18 @@ class BatchSum:
         if self.begun and [id(parameter) for _, parameter in parameters] != self._summed:
             raise ValueError("parameters must not change within a batch, got others that require a gradient than before")
         self._summed = [id(parameter) for _, parameter in parameters]
-        if self.sum is None or shapes != self._shapes:
-            settings = self._settings
+        if self.sum is None or (shapes, self.norm.of_rows) != self._made_for:
+            settings, scale = self._settings, self._settings.loss_scale
             if self.sum is not None and self._earlier is not None:
                 raise ValueError("parameters must keep their number and shapes in a run with correlated noise, got others than before")
             self.sum = ClippedSum(
                 shapes,
-                clip_norm=settings.clip_norm * settings.loss_scale,
-                sigma=settings.sigma * settings.loss_scale,
+                clip_norm=self.norm.of_rows * scale,
+                sigma=settings.sigma_of(self.norm.of_rows) * scale,
                 most_rows=1 if settings.clips_batches else most_rows(settings.expected_batch_size),
-                clipping="exact" if settings.clips_batches else settings.clipping,
+                clipping="exact" if settings.clips_batches or settings.scales_rows else settings.clipping,
             )
-            self._shapes = shapes
+            self._made_for = shapes, self.norm.of_rows
         return self.sum
 
 

@@ -23,7 +23,7 @@ from hushvec.training.guarantee import TrainingGuarantee, guarantee_of, receipt_
 from hushvec.training.journal import StepFlags
 from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, model_of, stepped_by_another
 from hushvec.training.run_account import RunAccount, account_written, require_loadable, take_over
-from hushvec.training.schedule import BATCH, Settings
+from hushvec.training.schedule import BATCH, AdaptiveClip, Settings, norms_of, require_norm_for_each
 
 
 def _of_wrapped(name: str) -> Any:
@@ -60,7 +60,8 @@ class DPOptimizer(WrappingOptimizer):
     Args:
         optimizer: whose parameters are trained: those that require a gradient. Learning-rate schedulers take the DPOptimizer.
         clip_norm: C, the largest norm of one example's gradient over all parameters; in [2^-100, 2^20]. What is below C 2^-25 is
-            dropped.
+            dropped. A list clips by layer: one norm for the gradient of each parameter, in the order of the parameters; C is then
+            the L2 norm of the list.
         noise_multiplier: sigma / C, >= 0. `noise_multiplier_for` solves for it. 0 trains without privacy, and says so.
         expected_batch_size: what the noisy sum is divided by, > 0; public. sampling_probability times the number of examples.
         sampling_probability: of each example in each batch, in (0, 1]; what `PoissonSampler` was given. None with `noise`.
@@ -71,6 +72,11 @@ class DPOptimizer(WrappingOptimizer):
         loss_scale: a public power of two in [1, 2^24] by which you multiply losses before their backward pass, as float16 needs;
             gradients are divided by it after clipping. Above 1 an example whose gradient overflows (NaN or Inf) counts as zero
             instead of an error, and in `overflowed`.
+        adaptive: an `AdaptiveClip`, with which the clip norm follows a quantile of the norms of gradients; clip_norm is the first one.
+            The noise on gradients is a little larger for it, so that both cost as much as without. p.grad_sample only.
+        normalize: gamma > 0, in the unit of the gradients, for automatic clipping: a gradient g counts as g C / (|g| + gamma), so
+            that C and the learning rate are one number to tune (the paper takes 0.01). By layer with a list of clip norms.
+            p.grad_sample only.
         clipping: "auto", "exact", "estimated": each example, as in `clip_and_noise_gradients`. "batch": p.grad as a whole; refused
             unless allow_batch_level is True.
         accountant: a hushvec.accounting.Accountant that other releases about the same people are counted in; a new one if None.
@@ -113,7 +119,8 @@ class DPOptimizer(WrappingOptimizer):
         the batch, and so does its scale; a constant `loss_scale` does not, and bfloat16 needs none.
 
     Reference:
-        Abadi et al. (2016); Mironov, Talwar, Zhang (2019); docs/proofs/dp_sgd.md.
+        Abadi et al. (2016); Mironov, Talwar, Zhang (2019); docs/proofs/dp_sgd.md. By layer: McMahan, Ramage, Talwar, Zhang (2018),
+        section 2; automatic: Bu, Wang, Zha, Karypis (2023), equation 1.
 
     Example:
         >>> import torch
@@ -136,12 +143,14 @@ class DPOptimizer(WrappingOptimizer):
         self,
         optimizer: torch.optim.Optimizer,
         *,
-        clip_norm: float,
+        clip_norm: float | Sequence[float],
         noise_multiplier: float,
         expected_batch_size: float,
         sampling_probability: float | None = None,
         noise: CorrelatedNoise | None = None,
         loss_scale: float = 1.0,
+        adaptive: AdaptiveClip | None = None,
+        normalize: float | None = None,
         adjacency: str = "add-remove",
         clipping: str = "auto",
         accountant: Accountant | None = None,
@@ -161,8 +170,10 @@ class DPOptimizer(WrappingOptimizer):
             raise TypeError("sampling_probability must be given, or noise=CorrelatedNoise, got neither")
         model = ranks.unwrapped(model)
         self._steps = ranks.steps_of(distributed, self._all_parameters(), model, clips_batches=clipping == BATCH)
+        norm, norms = norms_of(clip_norm)
         self.settings = Settings(
-            clip_norm=clip_norm,
+            clip_norm=norm,
+            clip_norms=norms,
             noise_multiplier=noise_multiplier,
             expected_batch_size=expected_batch_size,
             sampling_probability=1.0 if sampling_probability is None else sampling_probability,
@@ -171,8 +182,11 @@ class DPOptimizer(WrappingOptimizer):
             steps=steps,
             noise=noise,
             loss_scale=loss_scale,
+            adaptive=adaptive,
+            normalize=normalize,
         )
-        self.schedule, self.sigma = self.settings.schedule, self.settings.sigma
+        require_norm_for_each(norms, self._parameters())
+        self.schedule = self.settings.schedule
         if not validate.flag("allow_batch_level", allow_batch_level) and clipping == BATCH:
             raise ValueError(WHY_NOT_BATCH)
         self.delta = None if delta is None else validate.delta(delta)
@@ -201,6 +215,16 @@ class DPOptimizer(WrappingOptimizer):
     def budget(self) -> Budget | None:
         """The budget that is charged for the whole run before its first step."""
         return self._account.budget
+
+    @property
+    def clip_norm(self) -> float:
+        """That the next batch's examples are clipped to; with a list of clip norms the L2 norm of them."""
+        return self._batch.norm.clip_norm
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the raw noise on the next batch's sum, in the unit of the gradients."""
+        return self.settings.sigma_of(self._batch.norm.of_rows)
 
     @property
     def overflowed(self) -> int:
@@ -300,7 +324,9 @@ class DPOptimizer(WrappingOptimizer):
             )
             everything, before = self._all_parameters(), self.steps_taken
             try:
-                noisy = self._steps.noisy(self._batch, parameters, self._account, StepFlags(flags), self.generator)
+                summed = self._batch.with_coordinate(parameters)
+                noisy = self._batch.followed(self._steps.noisy(self._batch, summed, self._account, StepFlags(flags), self.generator))
+                self._account.record.row_norm = self._batch.norm.of_rows if self._batch.norm.adapts else None
             finally:
                 if self.steps_taken > before:  # charged: from here on the batch is used up, even on failure
                     batch_gradients.clear(everything)
@@ -353,6 +379,8 @@ class DPOptimizer(WrappingOptimizer):
         privacy = require_loadable(self._account, state_dict)
         self.optimizer.load_state_dict(state_dict["optimizer"])
         take_over(self._account, privacy)
+        if self._account.record.row_norm is not None:
+            self._batch.norm.of_rows = self._account.record.row_norm
         self._take_as_is()
 
     def require_unchanged(self, model: torch.nn.Module) -> None:

@@ -18,6 +18,7 @@ from hushvec.training.ghost_layers import SUPPORTED, Norms, Piece, Recorder, pie
 from hushvec.training.model_watch import ModelWatch
 from hushvec.training.per_example import batch_size, map_tensors, require_independent_examples
 from hushvec.training.ranks import require_plain
+from hushvec.training.schedule import norms_of, require_norm_for_each
 
 __all__ = ["GhostClipping", "GhostClippingError", "next_token_losses"]
 
@@ -173,7 +174,9 @@ class GhostClipping:
     Args:
         model: a torch module whose trainable parameters all belong to Linear, Embedding, LayerNorm, RMSNorm, GroupNorm, Conv1d,
             Conv2d, Conv3d, transformers' Conv1D, LSTM, GRU or RNN layers (batch_first=True, no proj_size). Freeze the others.
-        clip_norm: C in [2^-100, 2^100], the largest L2 norm of an example's gradient.
+        clip_norm: C in [2^-100, 2^100], the largest L2 norm of an example's gradient. A list clips by layer: one norm for each
+            trainable parameter; C, which the optimizer gets as `ghost.clip_norm`, is then the L2 norm of the list.
+        normalize: gamma > 0, in the unit of the gradients, for automatic clipping: g counts as g C / (|g| + gamma).
         check: whether the first batch is compared with the gradient of autograd, and the first of two or more examples for losses
             that have a gradient in the rows of others: one more forward and two more backward passes, once or twice. A loss that
             is divided by a number of the batch passes it: `require_own_losses` looks for that.
@@ -213,13 +216,24 @@ class GhostClipping:
         (tensor([[0.6000, 1.3000]]), 2)
     """
 
-    def __init__(self, model: Any, clip_norm: float, *, check: bool = True, allow_buffers: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        model: Any,
+        clip_norm: float | Sequence[float],
+        *,
+        normalize: float | None = None,
+        check: bool = True,
+        allow_buffers: Sequence[str] = (),
+    ) -> None:
         require_independent_examples(model)
         require_plain(model)
-        self.clip_norm = validate.clip_norm(clip_norm)
+        norm, self._norms_of_layers = norms_of(clip_norm)
+        self.clip_norm = validate.clip_norm(norm)
+        self._gamma = 0.0 if normalize is None else validate.positive("normalize", normalize)
         self._incomplete = self._inseparate = validate.flag("check", check)  # not yet checked for
         self._model = model
         self._parameters, layers = trainable(model)
+        require_norm_for_each(self._norms_of_layers, self._parameters)
         self._recorder = Recorder(layers)
         self._divisor = model.register_forward_pre_hook(require_no_batch_divisor, with_kwargs=True)
         self._norms: Any = None
@@ -323,7 +337,7 @@ class GhostClipping:
             self._recorder.pause(False)
         norms = {name: piece.norms() for name, piece in pieces.items()}
         scales, bounds = self._scales(norms, examples, losses.device)
-        sums = {name: piece.weighted_sum(scales.to(sum_dtype(self._parameters[name]))) for name, piece in pieces.items()}
+        sums = {name: piece.weighted_sum(scales[name].to(sum_dtype(self._parameters[name]))) for name, piece in pieces.items()}
         self._add(sums, examples)
         self._norms = bounds
         self._incomplete, self._inseparate = False, self._inseparate and not separate
@@ -357,17 +371,26 @@ class GhostClipping:
                 for key, piece in pieces_of(module, layer or "the model", noted, examples).items()
             }
 
-    def _scales(self, norms: dict[str, Norms], examples: int, device: Any) -> tuple[Any, Any]:
+    def _scales(self, norms: dict[str, Norms], examples: int, device: Any) -> tuple[dict[str, Any], Any]:
+        """Of each parameter's part of every example, and the examples' norms."""
         none = torch.zeros(examples, dtype=torch.float64, device=device)
-        largest = sum((one.squared for one in norms.values()), none).sqrt() * (1 + _ROOM)
-        spread = sum((one.spread.square() for one in norms.values()), none).sqrt() * (1 + _ROOM)
+        whole, largest = self._scale(list(norms.values()), self.clip_norm, none)
+        if self._norms_of_layers is None:
+            return dict.fromkeys(norms, whole), largest
+        limits = dict(zip(self._parameters, self._norms_of_layers))
+        return {name: self._scale([one], limits[name], none)[0] for name, one in norms.items()}, largest
+
+    def _scale(self, norms: list[Norms], limit: float, none: Any) -> tuple[Any, Any]:
+        largest = sum((one.squared for one in norms), none).sqrt() * (1 + _ROOM)
+        spread = sum((one.spread.square() for one in norms), none).sqrt() * (1 + _ROOM)
         bad = (~largest.isfinite()).nonzero()
         if len(bad):
             raise ValueError(f"gradients must be finite, got NaN or Inf in that of example {int(bad[0])}")
         # Scaled output gradients are rounded to the dtype of the sums, each by at most this much of itself.
         coarsest = max(torch.finfo(sum_dtype(parameter)).eps / 2 for parameter in self._parameters.values())
-        scales = self.clip_norm * (1 - _ROOM) / (largest + coarsest * spread)
-        scales = torch.where(largest <= self.clip_norm, torch.ones_like(scales), scales)
+        scales = limit * (1 - _ROOM) / (largest + coarsest * spread + self._gamma)
+        if not self._gamma:
+            scales = torch.where(largest <= limit, torch.ones_like(scales), scales)
         return tensor_to_float32_down(scales), largest
 
     def _add(self, sums: dict[str, Any], examples: int) -> None:

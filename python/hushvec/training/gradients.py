@@ -12,10 +12,9 @@ from hushvec._native.arrays import DEFAULT_DTYPE, TORCH_DTYPES, dtype_name, is_t
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import product_up
+from hushvec.training.adaptive_clip import LARGEST_CLIP_NORM
 from hushvec.training.clipped_sums import CLIPPINGS, ClippedSum
 
-# What is below a unit, clip_norm 2^-25, is dropped (docs/format.md section 7). Above this, usual gradients vanish one and all.
-LARGEST_CLIP_NORM = 2.0**20
 # Units in the largest gradient below which a sum without noise is worth a warning: fewer than 8 bits of it are kept.
 FEW_UNITS = 2**8
 

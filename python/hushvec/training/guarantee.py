@@ -43,6 +43,10 @@ NOTE_DISTRIBUTED = (
     "several processes took part, each with examples of its own: one that two of them had counts as two. Sums went from process to "
     "process without noise"
 )
+NOTE_ADAPTIVE = (
+    "the clip norm follows a noisy share of the norms below it: each row was clipped to it and summed with one more coordinate, "
+    "whether it was shorter. clip_norm, sensitivity and sigma are those of one sum, with that coordinate; each had the ratios of these"
+)
 NOTE_BATCH = "the gradient of a batch was clipped as a whole: its sensitivity is twice the clip norm"
 NOTE_RESUMED = (
     "the run was resumed without a journal: this is one branch. Steps of other runs from the same checkpoint, and steps after it that "
@@ -126,6 +130,7 @@ def guarantee_of(
         NOTE_ALLOWED.format(", ".join(record.allowed_buffers)): bool(record.allowed_buffers),
         NOTE_ACCEPTED: record.accepted,
         NOTE_OTHERS: account.independent_batches,
+        NOTE_ADAPTIVE: settings.adaptive is not None,
         NOTE_BATCH: settings.clips_batches,
         NOTE_GRADIENTS: not settings.clips_batches,
         NOTE_POISSON: settings.sampling_probability < 1,
@@ -134,14 +139,17 @@ def guarantee_of(
         NOTE_RESUMED: record.resumed > 0 and account.journal is None,
         NOTE_BUDGET: record.charged,
     }
+    norm = record.row_norm or settings.row_norm().of_rows
     return TrainingGuarantee(
         epsilon=composition.epsilon if composition else (math.inf if record.noise_free else 0.0),
         delta=checked,
-        **{name: getattr(settings, name) for name in _SETTINGS},
+        **{name: getattr(settings, name) for name in _COPIED},
         theorem=composition.theorem if composition else "",
         steps=record.steps,
         planned_steps=settings.steps,
-        sensitivity=account.schedule.sensitivity_factor * settings.clip_norm,
+        clip_norm=norm,
+        sigma=settings.sigma_of(norm),
+        sensitivity=account.schedule.sensitivity_factor * norm,
         grade="float" if record.float_sums else "exact",
         key_source="seed" if seeded else "os",
         resumed=record.resumed,
@@ -152,9 +160,12 @@ def guarantee_of(
     )
 
 
-# The fields that the guarantee copies from the settings, and the receipt from the guarantee.
-_SETTINGS = ("adjacency", "sampling_probability", "noise_multiplier", "clip_norm", "clipping", "sigma", "expected_batch_size")
-_OWN = ("correlation", "delta", "steps", "planned_steps", "sensitivity", "resumed", "grade", "key_source", "is_dp_claim", "notes")
+# The fields that the guarantee copies from the settings, and the receipt from the guarantee beside them.
+_COPIED = ("adjacency", "sampling_probability", "noise_multiplier", "clipping", "expected_batch_size")
+_OWN = (
+    *("clip_norm", "sigma", "correlation", "delta", "steps", "planned_steps", "sensitivity", "resumed", "grade", "key_source"),
+    *("is_dp_claim", "notes"),
+)
 
 
 def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, cipher: str) -> TrainingReceipt:
@@ -165,7 +176,7 @@ def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, cipher: str
         together = compose([(account.schedule.loss, account.schedule.counted(steps))], delta=guarantee.delta)
     unpriced = None if guarantee.noise_multiplier == 0 and steps > 0 else 0.0
     return TrainingReceipt(
-        **{name: getattr(guarantee, name) for name in (*_SETTINGS, *_OWN)},
+        **{name: getattr(guarantee, name) for name in (*_COPIED, *_OWN)},
         epsilon=unpriced if together is None else together.epsilon,
         theorem="" if together is None else together.theorem,
         **cipher_fields(cipher),

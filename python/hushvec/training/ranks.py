@@ -158,7 +158,8 @@ class Processes:
     ) -> list[torch.Tensor]:
         """Add up the sums on rank 0, charge and draw there, and return the noisy sum for every parameter."""
         rows = batch.sum.rows if batch.sum is not None else 0
-        met = self.meet([_OK, account.record.steps, int(flags), rows], account.settings.digest, parameters)
+        settings = f"{account.settings.digest} {batch.norm.of_rows!r}"
+        met = self.meet([_OK, account.record.steps, int(flags), rows], settings, parameters)
         if any(one[1] > met[0][1] for one in met):
             raise ValueError("rank 0 must have as many steps as the others, got fewer: load its checkpoint and its journal there")
         account.count(met[0][1] - account.record.steps)  # of rank 0's journal, that a checkpoint does not have

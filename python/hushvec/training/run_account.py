@@ -21,6 +21,7 @@ from hushvec._util.display import plural
 from hushvec.accounting import Accountant, PrivacyLoss
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
+from hushvec.training.gradients import require_scales
 from hushvec.training.journal import StepFlags, StepJournal
 from hushvec.training.sampler import drawn
 from hushvec.training.schedule import Settings, StepSchedule
@@ -47,6 +48,7 @@ class Record:
     seeded: bool = False  # noise or a sample of a seeded key,
     unwatched: bool = False  # gradients of a model that was not watched,
     distributed: bool = False  # or examples of several processes
+    row_norm: float | None = None  # that the next sum's rows are clipped to, where the clip norm adapts
     accepted: bool = False  # the user has accepted changes of the model
     allowed_buffers: list[str] = field(default_factory=list)  # that forward passes may write
     charged: bool = False
@@ -247,7 +249,8 @@ def account_written(account: RunAccount) -> dict[str, Any]:
 def require_loadable(account: RunAccount, state: Any) -> dict[str, Any]:
     """The part of an optimizer's state that `account_written` made, if this run can resume from it. Changes nothing."""
     stored = state.get("privacy") if isinstance(state, Mapping) else None
-    stored = {"samples": None, **stored} if isinstance(stored, dict) else stored  # of checkpoints from before that field
+    if isinstance(stored, dict):
+        stored = {"samples": None, "row_norm": None, **stored}  # of checkpoints from before these fields
     if not isinstance(stored, dict) or "optimizer" not in state or set(stored) != _FIELDS:
         raise ValueError("state_dict must be that of a DPOptimizer, got something else")
     if stored["version"] != VERSION:
@@ -256,6 +259,8 @@ def require_loadable(account: RunAccount, state: Any) -> dict[str, Any]:
         _require_unused(account)
     account.settings.require_same(stored["settings"])
     validate.whole_number("steps", stored["steps"], at_least=0)
+    if stored["row_norm"] is not None:
+        require_scales(stored["row_norm"], account.settings.noise_multiplier)
     if account.journal is not None:
         _require_journal_of(account.journal, stored["run_id"], stored["steps"])
     _others(stored, account.schedule)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, PrivacyLoss, compose
 from hushvec.accounting.correlated import CorrelatedNoise as CorrelatedNoise  # of hushvec.training, for users
 from hushvec.receipts.training import CLIPPED, sensitivity_factor, step_loss
+from hushvec.training.adaptive_clip import AdaptiveClip as AdaptiveClip  # of hushvec.training, for users
+from hushvec.training.adaptive_clip import RowNorm
 from hushvec.training.clipped_sums import CLIPPINGS
 from hushvec.training.gradients import require_scales, sigma_of
 
@@ -92,14 +94,32 @@ class StepSchedule:
         return math.inf if self.noise_multiplier == 0 else up(count * self.loss.rho)
 
 
+def norms_of(clip_norm: float | Sequence[float]) -> tuple[float, tuple[float, ...] | None]:
+    """The clip norm of whole gradients, and those of their parts if several were given."""
+    if not isinstance(clip_norm, (list, tuple)):
+        return clip_norm, None  # type: ignore[return-value]
+    norms = tuple(validate.positive(f"clip_norm[{number}]", norm) for number, norm in enumerate(clip_norm))
+    if not norms:
+        raise ValueError("clip_norm must have one norm for each parameter, got none")
+    return up(math.hypot(*norms)), norms
+
+
+def require_norm_for_each(norms: Sequence[float] | None, parameters: Sized) -> None:
+    if norms is not None and len(norms) != len(parameters):
+        raise ValueError(f"clip_norm must have a norm for each of {len(parameters)} parameters, got {len(norms)}")
+
+
 BATCH = "batch"
 # Settings that older checkpoints and journals do not have, which are as if these were in them.
-_LATER: dict[str, Any] = {"noise": None, "loss_scale": 1.0}
+_LATER: dict[str, Any] = {"noise": None, "loss_scale": 1.0, "adaptive": None, "normalize": None, "clip_norms": None}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The parameters of every step of a run, which `DPOptimizer` explains; a run that resumes must have the same."""
+    """The parameters of every step of a run, which `DPOptimizer` explains; a run that resumes must have the same.
+
+    `clip_norms` are those of the parameters, where several were given as clip_norm, which is then the L2 norm of them.
+    """
 
     clip_norm: float
     noise_multiplier: float
@@ -110,6 +130,9 @@ class Settings:
     steps: int | None
     noise: CorrelatedNoise | None = None
     loss_scale: float = 1.0
+    adaptive: AdaptiveClip | None = None
+    normalize: float | None = None
+    clip_norms: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         clip_norm, noise_multiplier = require_scales(self.clip_norm, self.noise_multiplier, self._stretch)
@@ -133,6 +156,33 @@ class Settings:
             if self.steps not in (None, self.noise.steps):
                 raise ValueError(f"steps must be those of the noise, {self.noise.steps}, got {self.steps}")
             object.__setattr__(self, "steps", self.noise.steps)
+        self._require_one_rule()
+        self.row_norm()
+
+    def _require_one_rule(self) -> None:
+        given = {"adaptive": self.adaptive, "normalize": self.normalize, "a list of clip norms": self.clip_norms}
+        rules = [name for name, value in given.items() if value is not None]
+        if rules and self.clips_batches:
+            raise ValueError(f'clipping must clip examples with {rules[0]}, got "batch"')
+        if self.adaptive is not None and (len(rules) > 1 or self.noise is not None):
+            raise ValueError(f"adaptive must be None with {'correlated noise' if self.noise else rules[1]}, got one of both")
+        if self.normalize is not None:
+            object.__setattr__(self, "normalize", validate.positive("normalize", self.normalize))
+            if self.clip_norm / self.normalize > 2.0**100:
+                raise ValueError(f"normalize must be at least clip_norm 2^-100, got {self.normalize!r}")
+
+    @property
+    def scales_rows(self) -> bool:
+        """Whether rows are scaled by a rule of their own before the sum clips them."""
+        return not (self.adaptive is None and self.normalize is None and self.clip_norms is None)
+
+    def row_norm(self) -> RowNorm:
+        """A new one, as it is at the first step."""
+        return RowNorm(self.clip_norm, self.adaptive, self.noise_multiplier, self.expected_batch_size)
+
+    def sigma_of(self, row_norm: float) -> float:
+        """Standard deviation of the raw noise on a sum of rows clipped to this norm, in its unit."""
+        return sigma_of(self.noise_multiplier, row_norm, self._stretch)
 
     @property
     def _stretch(self) -> float:
@@ -155,11 +205,6 @@ class Settings:
             clipped="batch" if self.clips_batches else "example",
             noise=self.noise,
         )
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of the raw noise on the sum, in the unit of the gradients."""
-        return sigma_of(self.noise_multiplier, self.clip_norm, self._stretch)
 
     @property
     def digest(self) -> str:
