@@ -51,6 +51,10 @@ void bind_memory(py::module_& module) {
             return py::buffer_info(self.data(), static_cast<py::ssize_t>(self.size()), false);
         });
     module.def("memory_report", &report);
+    module.def(
+        "prefer_large_pages",
+        [](std::uintptr_t address, std::size_t size) { os::prefer_large_pages(reinterpret_cast<void*>(address), size); },
+        py::arg("address"), py::arg("size"));
     module.def("overwrite_freed_memory", &os::overwrite_freed_memory, py::arg("on"));
 }
 

@@ -77,8 +77,15 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
     const std::size_t whole = (bytes + aligned - 1) / aligned * aligned;
     void* memory = std::aligned_alloc(aligned, whole);
     if (memory == nullptr) throw std::bad_alloc();
-    if (bytes >= kLargePage) madvise(memory, whole, MADV_HUGEPAGE);
+    prefer_large_pages(memory, whole);
     return memory;
+}
+
+void prefer_large_pages(void* memory, std::size_t size) {
+    auto* begin = static_cast<std::uint8_t*>(memory);
+    const std::size_t before = (kLargePage - reinterpret_cast<std::uintptr_t>(begin) % kLargePage) % kLargePage;
+    if (size < before + kLargePage) return;
+    madvise(begin + before, (size - before) / kLargePage * kLargePage, MADV_HUGEPAGE);
 }
 
 bool overwrite_freed_memory([[maybe_unused]] bool on) {

@@ -45,6 +45,8 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
     return memory;
 }
 
+void prefer_large_pages(void*, std::size_t) {}   // they are not to be had by asking
+
 bool overwrite_freed_memory(bool) { return false; }
 
 void move_away(std::thread&) {}   // programs do not choose processors

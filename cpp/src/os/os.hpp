@@ -41,6 +41,9 @@ void take_over_withheld(std::uint8_t* data, std::size_t size);
 void* allocate_aligned(std::size_t alignment, std::size_t bytes);
 void free_aligned(void* memory) noexcept;
 
+// Asks for large pages under all of this memory that could have them, before it is first written. A hint: data stays as it is.
+void prefer_large_pages(void* memory, std::size_t size);
+
 // From now on free() overwrites what it frees (`on`), or no longer does. Whether the C library can.
 bool overwrite_freed_memory(bool on);
 

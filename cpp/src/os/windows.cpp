@@ -77,6 +77,8 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
 
 void free_aligned(void* memory) noexcept { _aligned_free(memory); }
 
+void prefer_large_pages(void*, std::size_t) {}   // they are not to be had by asking
+
 bool overwrite_freed_memory(bool) { return false; }
 
 bool at_fork(void (*)(), void (*)(), void (*)()) { return true; }

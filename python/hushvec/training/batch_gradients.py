@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from hushvec._native import _core
-from hushvec._native.arrays import TORCH_DTYPES, dtype_name
+from hushvec._native.arrays import DEFAULT_DTYPE, TORCH_DTYPES, dtype_name, new_array
 from hushvec._util.validate import kind
 from hushvec.training.clip_rules import scaled_rows
 from hushvec.training.clipped_sums import ClippedSum, EarlierNoise
@@ -360,5 +360,5 @@ def exact_units(total: ClippedSum, parameters: Named) -> list[torch.Tensor]:
 def released(
     total: ClippedSum, parameters: Named, generator: _core.Generator, earlier: EarlierNoise | None = None
 ) -> list[torch.Tensor]:
-    out = [torch.empty(parameter.shape, dtype=torch.float32, device=parameter.device) for _, parameter in parameters]
+    out = [new_array(parameter.detach(), tuple(parameter.shape), dtype=DEFAULT_DTYPE) for _, parameter in parameters]
     return total.release(generator, out, earlier)
