@@ -26,14 +26,19 @@ def test_the_table_and_what_it_is_of():
 def test_the_sentences():
     """Which interval lies above which."""
 
-    def ends(way, epsilon):
-        mean, half = measure.interval(STUDY, "head", way, epsilon)
+    def ends(model, way, epsilon):
+        mean, half = measure.interval(STUDY, model, way, epsilon)
         return mean - half, mean + half
 
-    for epsilon in STUDY["settings"]["epsilons"]:
-        assert ends("correlated", epsilon)[0] > ends("cyclic", epsilon)[1]
-    assert ends("poisson", 1.0)[0] > ends("correlated", 1.0)[1] and ends("poisson", 4.0)[0] > ends("correlated", 4.0)[1]
-    assert measure.interval(STUDY, "head", "correlated", 8.0)[0] > measure.interval(STUDY, "head", "poisson", 8.0)[0]
+    def better(model, epsilon, one, other):
+        return ends(model, one, epsilon)[0] > ends(model, other, epsilon)[1]
+
+    for model in ("head", "adapter"):
+        assert all(better(model, epsilon, "correlated", "cyclic") for epsilon in STUDY["settings"]["epsilons"])
+        assert better(model, 1.0, "poisson", "correlated")
+        assert measure.interval(STUDY, model, "correlated", 8.0)[0] > measure.interval(STUDY, model, "poisson", 8.0)[0]
+    assert better("adapter", 8.0, "correlated", "poisson") and better("head", 4.0, "poisson", "correlated")
+    assert not better("adapter", 4.0, "poisson", "correlated") and not better("adapter", 4.0, "correlated", "poisson")
 
 
 def test_every_run_spent_its_epsilon():
