@@ -64,6 +64,26 @@ def test_a_batch_of_overflows_alone_is_noise():
     assert stats.kstest(drawn, "norm").pvalue > 1e-6 > stats.kstest(drawn * 2, "norm").pvalue
 
 
+def releases_of(canary, *, skips):
+    """Steps of 400 runs, as everyone sees them; with `skips` none is taken where a gradient overflowed, as a GradScaler does it."""
+    found = []
+    for _ in range(400):
+        parameter = torch.nn.Parameter(torch.zeros(1))
+        optimizer = optimizer_of(torch.nn.ParameterList([parameter]), loss_scale=SCALE)
+        parameter.grad_sample = torch.tensor([[0.0], *canary])
+        if not (skips and not bool(parameter.grad_sample.isfinite().all())):
+            optimizer.step()
+        found.append(float(parameter.detach()))
+    return found
+
+
+def test_nobody_sees_whether_an_example_overflowed_and_a_skipped_step_shows_it():
+    """Kolmogorov-Smirnov of 400 runs with the canary and 400 without, alpha = 1e-6; the mutant that skips the step is rejected."""
+    without = releases_of([], skips=True)
+    assert stats.ks_2samp(without, releases_of([[float("inf")]], skips=False)).pvalue > 1e-6
+    assert stats.ks_2samp(without, releases_of([[float("inf")]], skips=True)).pvalue < 1e-6
+
+
 def test_ghost_clipping_takes_the_scaled_clip_norm():
     rows, labels = examples_of(20)
     model = model_of()
