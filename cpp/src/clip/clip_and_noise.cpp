@@ -55,9 +55,11 @@ public:
     void operator()(const StagedRows<Scale>& rows, std::size_t begin, std::size_t end) {
         const std::size_t columns = rows.columns();
         if (columns % kGroupSamples != 0 && rows.end_sample() - rows.first_sample() > columns) {
+            const bool halves = columns % (kGroupSamples / 2) == 0;
             return for_groups(begin, end, kStageGroups, [&](std::size_t group, std::size_t groups, bool whole) {
-                rows.expand_scales(group * kGroupSamples, groups * kGroupSamples, row_scale_.data());
-                run(rows, group, groups, 1, flat_ && whole, begin, end);
+                const std::size_t first = group * kGroupSamples, count = groups * kGroupSamples;
+                halves ? rows.expand_half_groups(first, count, row_scale_.data()) : rows.expand_scales(first, count, row_scale_.data());
+                run(rows, group, groups, halves ? kEachHalfGroup : kEachElement, flat_ && whole, begin, end);
             });
         }
         const std::size_t most = flat_ ? end : kStageGroups;   // what is not written in place goes through result_
@@ -65,18 +67,18 @@ public:
             const std::size_t row = sample / columns, stretch = std::min(end, (row + 1) * columns);
             std::fill_n(row_scale_.data(), kRunScales, rows.scale(row));
             for_groups(sample, stretch, most, [&](std::size_t group, std::size_t groups, bool whole) {
-                run(rows, group, groups, 0, flat_ && whole, begin, end);
+                run(rows, group, groups, kOneRow, flat_ && whole, begin, end);
             });
             sample = stretch;
         }
     }
 
 private:
-    void run(const StagedRows<Scale>& rows, std::size_t group, std::size_t groups, std::size_t scale_step, bool direct, std::size_t begin,
+    void run(const StagedRows<Scale>& rows, std::size_t group, std::size_t groups, ScaleLayout scales, bool direct, std::size_t begin,
              std::size_t end) {
         const std::size_t first = group * kGroupSamples;
         float* y = direct ? reinterpret_cast<float*>(out_.data) + first : result_.data();
-        kernel_(NoiseRun<Scale>{group, groups, rows.at(first), row_scale_.data(), scale_step, y, kFetchesNextBlock ? rows.bytes_to_next_block() : 0});
+        kernel_(NoiseRun<Scale>{group, groups, rows.at(first), row_scale_.data(), scales, y, kFetchesNextBlock ? rows.bytes_to_next_block() : 0});
         if (!direct) scatter_groups(result_.data(), group, groups, begin, end, out_);
     }
 

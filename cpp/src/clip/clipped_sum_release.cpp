@@ -81,7 +81,7 @@ private:
         double factor[kRunScales];
         std::fill_n(factor, kRunScales, release_.sum_in_grids);
         release_.sums.read(release_.part, first, groups * kGroupSamples, elements_.data());
-        kernel_(NoiseRun<double>{group, groups, elements_.data(), factor, 0, release_.out + first, 0});
+        kernel_(NoiseRun<double>{group, groups, elements_.data(), factor, kOneRow, release_.out + first, 0});
     }
 
     // Whole grids are taken off a large sum, and put back after the rounding.
@@ -99,7 +99,7 @@ private:
         }
         double one[kRunScales];
         std::fill_n(one, kRunScales, 1.0);
-        kernel_(NoiseRun<double>{group, groups, elements_.data(), one, 0, rounded_.data(), 0});
+        kernel_(NoiseRun<double>{group, groups, elements_.data(), one, kOneRow, rounded_.data(), 0});
         const double grid = kernel_.grid.grid;
         for (std::size_t i = 0; i < samples; ++i) release_.out[first + i] = static_cast<float>(whole_[i] * grid + double{rounded_[i]});
     }
@@ -157,7 +157,7 @@ public:
                 whole_[i] = (sums_[first + i] + half) >> shift_;
                 rest_[i] = std::ldexp(static_cast<double>(sums_[first + i] - (whole_[i] << shift_)), -shift_);
             }
-            kernel_(NoiseRun<double>{group, groups, rest_.data(), one, 0, rounded_.data(), 0});
+            kernel_(NoiseRun<double>{group, groups, rest_.data(), one, kOneRow, rounded_.data(), 0});
             for (std::size_t i = 0; i < samples; ++i) {
                 out_[first + i] = static_cast<double>(whole_[i] + static_cast<std::int64_t>(rounded_[i])) * grid_;
             }

@@ -126,7 +126,7 @@ public:
         std::fill_n(scales, kRunScales, scale);
         if constexpr (std::is_same_v<Element, float>) {
             if (whole_groups_ > 0) {
-                kernel(NoiseRun<float>{0, whole_groups_, reinterpret_cast<const float*>(rows.at(row, 0)), scales, 0,
+                kernel(NoiseRun<float>{0, whole_groups_, reinterpret_cast<const float*>(rows.at(row, 0)), scales, kOneRow,
                                        reinterpret_cast<float*>(out_.at(target, 0)), 0});
             }
         }
@@ -137,7 +137,7 @@ public:
             const std::size_t count = std::min(at_once * kGroupSamples, rows.columns - first);
             gather(rows, row * rows.columns + first, count, elements_.data());
             std::fill_n(elements_.begin() + static_cast<std::ptrdiff_t>(count), at_once * kGroupSamples - count, Element{0});
-            kernel(NoiseRun<Element>{group, at_once, elements_.data(), scales, 0, result_.data(), 0});
+            kernel(NoiseRun<Element>{group, at_once, elements_.data(), scales, kOneRow, result_.data(), 0});
             scatter(result_.data(), out_, target * rows.columns + first, count, Rounding::nearest);
         }
     }

@@ -18,6 +18,7 @@
 #include "clip/part_rows.hpp"
 #include "clip/row_scale.hpp"
 #include "clip/row_scale_arithmetic.hpp"
+#include "dispatch/kernels.hpp"
 #include "hushvec/clip.hpp"
 #include "hushvec/keystream.hpp"
 #include "parallel/threads.hpp"
@@ -91,6 +92,15 @@ public:
             const std::size_t length = std::min(left, left_in_row);
             out = std::fill_n(out, length, *scale++);
             left -= length;
+        }
+    }
+
+    // The same of rows of whole half groups: a vector of kRunScales for every half group.
+    void expand_half_groups(std::size_t sample, std::size_t count, Scale* out) const {
+        constexpr std::size_t half = kGroupSamples / 2;
+        for (std::size_t at = sample; at < sample + count; at += half) {
+            const bool here = at >= first_ && at < end_;
+            out = std::fill_n(out, kRunScales, here ? scales_[(at - first_) / columns()] : Scale{0});
         }
     }
 

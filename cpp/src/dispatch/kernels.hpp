@@ -14,14 +14,22 @@ namespace hushvec {
 
 inline constexpr std::size_t kRunScales = 16;
 
+// How far apart the q of a run stand: of neighbours, of the two halves of a group, of groups.
+struct ScaleLayout {
+    std::size_t element, half_group, group;
+};
+inline constexpr ScaleLayout kOneRow = {0, 0, 0};   // one row, whose q fills one vector
+inline constexpr ScaleLayout kEachElement = {1, kGroupSamples / 2, kGroupSamples};
+inline constexpr ScaleLayout kEachHalfGroup = {0, kRunScales, 2 * kRunScales};   // rows of whole half groups: a vector for each
+
 // Groups first_group .. first_group + groups - 1 of one call. Element is float, or double for float64 rows.
 template <class Element>
 struct NoiseRun {
     std::uint64_t first_group;
     std::size_t groups;
     const Element* x;
-    const Element* row_scale;      // q, read as vectors of kRunScales:
-    std::size_t row_scale_step;    //   1 for one value per element, 0 for one row whose q fills one
+    const Element* row_scale;      // q, read as vectors of kRunScales
+    ScaleLayout scales;
     float* y;                      // may be x itself
     std::size_t x_bytes_ahead;     // from x to what is fetched in step with it, such as the next rows where x is a copy; 0: nothing
 };

@@ -51,6 +51,7 @@ template <class V>
 struct PairLanes {
     std::uint64_t pair;
     std::size_t first, second;
+    std::size_t group, lane;   // of the first pair, among the groups at hand and within its group
     typename V::U32 radius_word, angle_word;
     typename V::F32 radius;
 
@@ -75,7 +76,7 @@ HUSHVEC_INLINE void for_pairs(const WordsOfGroups& groups, const Fetch& fetch, c
         }
         HUSHVEC_TWO_AT_ONCE
         for (std::size_t i = 0; i < kHalfGroup; i += V::lanes) {
-            visit(PairLanes<V>{(groups.first_group + group) * kGroupPairs + i, start + i, start + i + kHalfGroup, V::load(words + i),
+            visit(PairLanes<V>{(groups.first_group + group) * kGroupPairs + i, start + i, start + i + kHalfGroup, group, i, V::load(words + i),
                                V::load(words + i + kHalfGroup), V::load(radii + i)});
         }
     }
@@ -187,10 +188,21 @@ HUSHVEC_INLINE Float64Elements<V> scaled_elements(const double* x, const double*
     return {V::mul(V::load(x), V::load(row_scale))};
 }
 
-// Sample `i` of a run and those in the lanes behind it, clipped.
+// Samples of a run, clipped: those of a vector of pairs, and sample `i` with those in the lanes behind it.
+template <class V, class Element>
+HUSHVEC_INLINE auto first_elements(const NoiseRun<Element>& run, const PairLanes<V>& at) {
+    return scaled_elements<V>(run.x + at.first, run.row_scale + at.group * run.scales.group + at.lane * run.scales.element);
+}
+template <class V, class Element>
+HUSHVEC_INLINE auto second_elements(const NoiseRun<Element>& run, const PairLanes<V>& at) {
+    return scaled_elements<V>(run.x + at.second,
+                              run.row_scale + at.group * run.scales.group + run.scales.half_group + at.lane * run.scales.element);
+}
 template <class V, class Element>
 HUSHVEC_INLINE auto elements_of_run(const NoiseRun<Element>& run, std::size_t i) {
-    return scaled_elements<V>(run.x + i, run.row_scale + i * run.row_scale_step);
+    const ScaleLayout& scales = run.scales;
+    const std::size_t group = i / kGroupSamples, half = i / kHalfGroup % 2;
+    return scaled_elements<V>(run.x + i, run.row_scale + group * scales.group + half * scales.half_group + i % kHalfGroup * scales.element);
 }
 
 // The rows that come next.
@@ -218,7 +230,7 @@ HUSHVEC_INLINE void for_words_of_run(const KeyStream& stream, const NoiseRun<Ele
     for_words_of_groups<Words>(stream, run.first_group, run.groups, [&](const WordsOfGroups& words, std::size_t before) {
         NoiseRun<Element> part = run;
         part.x += before;
-        part.row_scale += before * run.row_scale_step;
+        part.row_scale += before / kGroupSamples * run.scales.group;
         part.y += before;
         kernel(words, part);
     });
@@ -232,8 +244,8 @@ template <class V, class Element>
     for_pairs<V>(groups, FetchRows{run}, [&](const PairLanes<V>& at) HUSHVEC_INLINE_LAMBDA {
         FetchOutput{run.y}(at.first);
         FetchOutput{run.y}(at.second);
-        const auto x_first = elements_of_run<V>(run, at.first);
-        const auto x_second = elements_of_run<V>(run, at.second);
+        const auto x_first = first_elements<V>(run, at);
+        const auto x_second = second_elements<V>(run, at);
         const auto n = exact_gaussian_pair<V>(stream, at.pair, scale, at.normals(), at.radius_word, at.angle_word, x_first, x_second);
         V::store(run.y + at.first, V::mul(n.cosine, g));
         V::store(run.y + at.second, V::mul(n.sine, g));
@@ -257,7 +269,7 @@ template <class V>
     for_pairs<V>(groups, FetchRows{run}, [&](const PairLanes<V>& at) HUSHVEC_INLINE_LAMBDA {
         FetchOutput{run.y}(at.first);
         FetchOutput{run.y}(at.second);
-        const LanePair<V> x = {elements_of_run<V>(run, at.first).value, elements_of_run<V>(run, at.second).value};
+        const LanePair<V> x = {first_elements<V>(run, at).value, second_elements<V>(run, at).value};
         const auto y = gaussian_plus<V>(stream, at.pair, sigma, sigma_lanes, at.normals(), at.radius_word, at.angle_word, x);
         V::store(run.y + at.first, y.cosine);
         V::store(run.y + at.second, y.sine);

@@ -58,6 +58,9 @@ def releases():
             )
     large = around_the_ball(rng, 400, 768, 1.0, "float32")
     found.append(Call(large, sigma=0.37, seed=(1 << 256) - 1, threads=2))
+    for dtype, dimension in (("float32", 384), ("float64", 384), ("float32", 640)):   # rows of whole half groups
+        halves = around_the_ball(rng, 131, dimension, 1.0, dtype)
+        found.append(Call(halves, dtype, sigma=0.37, seed=dimension, threads=2))
     return found
 
 

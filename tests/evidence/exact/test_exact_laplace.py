@@ -55,6 +55,8 @@ def releases():
             )
     large = around_the_ball(rng, 400, 768, 1.0, "float32")
     found.append(Call(large, law="laplacian", sigma=0.37, threads=2))
+    halves = around_the_ball(rng, 131, 384, 1.0, "float32")   # rows of whole half groups
+    found.append(Call(halves, law="laplacian", sigma=0.37, threads=2))
     return found
 
 
