@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import torch
 
 from hushvec._util import validate
 from hushvec._util.publish import published_bytes
+from hushvec.training import ranks, shards
 from hushvec.training.dp_optimizer import DPOptimizer
 from hushvec.training.model_watch import require_module
-from hushvec.training.ranks import unwrapped
 
 FORMAT = "hushvec-training/1"
 
@@ -25,7 +26,8 @@ def save_checkpoint(
     Args:
         path: the file; an older one is replaced. Its folder must exist.
         optimizer: with no batch begun.
-        model: whose state_dict is written; of a DistributedDataParallel the module's in it.
+        model: whose state_dict is written; of a DistributedDataParallel the module's in it. One of `fully_shard` is gathered: call it
+            in all processes; rank 0 writes what a single process would.
         extra: more to keep (an epoch, a scheduler's state): tensors, numbers, texts, and lists and dicts of them.
 
     Raises:
@@ -55,13 +57,20 @@ def save_checkpoint(
         True
     """
     model = _checked(optimizer, model)
-    optimizer.require_unchanged(model)
-    content = {
-        "format": FORMAT,
-        "optimizer": optimizer.state_dict(),
-        "model": model.state_dict(),
-        "extra": {} if extra is None else dict(extra),
-    }
+    sharded = bool(shards.modules_of(model))
+    with optimizer._steps.failing_together() if sharded else nullcontext():
+        optimizer.require_unchanged(model)
+        content = {
+            "format": FORMAT,
+            "optimizer": optimizer.state_dict(),
+            "model": model.state_dict(),
+            "extra": {} if extra is None else dict(extra),
+        }
+    if sharded:
+        ranks.meet_to_gather(shards.parameters_of(model))
+        content = _gathered(content)
+        if not optimizer._steps.is_first:
+            return
     with published_bytes(Path(path)) as file:
         torch.save(content, file)
 
@@ -80,6 +89,8 @@ def load_checkpoint(path: str | os.PathLike[str], optimizer: DPOptimizer, model:
     model = _checked(optimizer, model)
     content = _read(Path(path))
     _require_fitting(model, content["model"])
+    if shards.modules_of(model):
+        _cut(content, optimizer, model)
     optimizer.load_state_dict(content["optimizer"])
     model.load_state_dict(content["model"])
     optimizer._take_as_is()
@@ -91,7 +102,25 @@ def _checked(optimizer: Any, model: Any) -> Any:
     if not isinstance(optimizer, DPOptimizer):
         raise TypeError(f"optimizer must be a DPOptimizer, got {validate.kind(optimizer)}")
     require_module(model)
-    return unwrapped(model)
+    return ranks.unwrapped(model)
+
+
+def _gathered(content: Any) -> Any:
+    """With whole tensors, in the CPU's memory, in place of parts."""
+    if isinstance(content, dict):
+        return {name: _gathered(part) for name, part in content.items()}
+    return shards.whole_of(content).cpu() if shards.is_sharded(content) else content
+
+
+def _cut(content: dict[str, Any], optimizer: DPOptimizer, model: torch.nn.Module) -> None:
+    """Replace what each process has a part of: the model's parameters, and the optimizer's state of their shapes."""
+    for name, own in model.state_dict().items():
+        content["model"][name] = shards.part_of(content["model"][name], own)
+    parameters = [parameter for _, parameter in optimizer._all_parameters()]
+    for place, state in content["optimizer"]["optimizer"]["state"].items():
+        for name, value in state.items():
+            if isinstance(value, torch.Tensor) and value.shape == parameters[place].shape:
+                state[name] = shards.part_of(value, parameters[place])
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from hushvec.accounting import Accountant
 from hushvec.accounting.correlated import CorrelatedNoise
 from hushvec.receipts.training import TrainingReceipt
 from hushvec.release.charging import Budget
-from hushvec.training import batch_gradients, ranks
+from hushvec.training import batch_gradients, ranks, shards
 from hushvec.training.batch_gradients import BatchSum, Named, require_no_scaler
 from hushvec.training.guarantee import TrainingGuarantee, guarantee_of, receipt_of
 from hushvec.training.journal import StepFlags
@@ -334,7 +334,7 @@ class DPOptimizer(WrappingOptimizer):
             parameter.grad = None  # a raw gradient on a parameter that is not stepped privately would step it
         divisor = 1.0 if self.settings.clips_batches else self.settings.expected_batch_size
         for (_, parameter), gradient in zip(parameters, noisy):
-            parameter.grad = (gradient / divisor).to(parameter.dtype)
+            parameter.grad = shards.part_of((gradient / divisor).to(parameter.dtype), parameter)
         try:
             self.optimizer.step()
         finally:
@@ -423,6 +423,7 @@ class DPOptimizer(WrappingOptimizer):
 
     def _require_untouched(self, parameters: Named) -> None:
         """Nothing but private steps has changed the model since the last one, and those of its parameters are in this account."""
+        shards.require_same_cut(self._watch.model, parameters)
         stepped = (parameter for _, parameter in parameters)
         if not self._account.independent_batches and stepped_by_another(stepped, self._account):
             raise ValueError(OTHERS_PARAMETERS)

@@ -18,6 +18,7 @@ import torch
 
 from hushvec._util import validate
 from hushvec.errors import HushvecError
+from hushvec.training import shards
 
 # torch has no public names for these, or slow ones.
 _READ = ((torch.nn.Module(), ("_parameters", "_buffers", "_modules")), (torch.zeros(0), ("_version",)))
@@ -46,8 +47,9 @@ def require_module(model: object) -> None:
 
 def stamp_of(tensor: torch.Tensor) -> Stamp:
     # Tensors made in inference mode count no writes; they cannot be written to outside of it either.
-    version = 0 if tensor.is_inference() else tensor._version
-    return tensor, tensor.data_ptr() if tensor.layout is torch.strided else 0, version
+    own = shards.local_of(tensor)
+    version = 0 if own.is_inference() else own._version
+    return tensor, own.data_ptr() if own.layout is torch.strided else 0, version
 
 
 def tensors_of(model: torch.nn.Module) -> Tensors:
@@ -71,7 +73,8 @@ def tensors_of(model: torch.nn.Module) -> Tensors:
 
 
 def digest_of(tensor: torch.Tensor) -> str:
-    """SHA-256 of the values; of the kind alone for what has no plain memory (sparse tensors)."""
+    """SHA-256 of the values, of this process's part if there are parts; of the kind alone for what has no plain memory (sparse)."""
+    tensor = shards.local_of(tensor)
     if tensor.layout != torch.strided:
         return str(tensor.layout)
     plain = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
@@ -240,6 +243,7 @@ class ModelWatch:
     def _tensors(self) -> Tensors:
         if self.model is None:
             return self._parameters()
+        shards.reshard(self.model)
         found = tensors_of(self.model)
         return {name: tensor for name, tensor in found.items() if not tensor.requires_grad} if self._frozen_only else found
 

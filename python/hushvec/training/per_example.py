@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from hushvec._util import validate
-from hushvec.training import batch_gradients, model_watch
-from hushvec.training.ranks import require_plain, unwrapped
+from hushvec.training import batch_gradients, model_watch, ranks, shards
 
 _KINDS: tuple[type[Any], ...] = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm)
 # And the class that they all derive from, which has no public name: layers of other packages derive from it too.
@@ -85,9 +84,23 @@ def per_example_gradients(
         >>> bool((model.weight.grad_sample[:, 0] == rows).all())
         True
     """
-    model = unwrapped(model)
+    model = ranks.unwrapped(model)
     require_independent_examples(model)
-    require_plain(model)
+    ranks.require_plain(model, or_sharded=True)
+    with ranks.whole(model) as whole:
+        return _gradients(model, loss, batch, whole, chunk_size=chunk_size, vectorize=vectorize)
+
+
+def _gradients(
+    model: torch.nn.Module,
+    loss: Callable[..., torch.Tensor],
+    batch: tuple[Any, ...],
+    whole: dict[str, torch.Tensor],
+    *,
+    chunk_size: int | None,
+    vectorize: bool,
+) -> torch.Tensor:
+    """`per_example_gradients` of a model of which `whole` has the sharded parameters."""
     if not callable(loss):
         raise TypeError(f"loss must be callable, got {validate.kind(loss)}")
     if chunk_size is not None:
@@ -104,22 +117,25 @@ def per_example_gradients(
     model_watch.announce(model)
     if size == 0:
         for parameter in parameters.values():
-            parameter.grad_sample = parameter.new_zeros((0, *parameter.shape))  # type: ignore[attr-defined]
+            empty = torch.zeros((0, *parameter.shape), dtype=parameter.dtype, device=parameter.device)
+            parameter.grad_sample = empty  # type: ignore[attr-defined]
         return torch.zeros(0)
-    names = _trained_names(model, parameters)
+    names = _places(model, parameters)
+    frozen = {name: parameter for name, parameter in shards.parameters_of(model) if name not in parameters}
+    fixed = {place: whole[name] for place, name in _places(model, frozen).items()}
     before = model_watch.look_at(model)
 
     def of_one(trained: dict[str, torch.Tensor], *example: Any) -> tuple[torch.Tensor, torch.Tensor]:
         def predict(*arguments: Any, **named: Any) -> Any:
             if named.get("num_items_in_batch") is not None:
                 raise ValueError("num_items_in_batch must be left out: it divides an example's loss by the tokens of the batch")
-            replaced = {place: trained[name] for place, name in names.items()}
+            replaced = {**fixed, **{place: trained[name] for place, name in names.items()}}
             return torch.func.functional_call(model, replaced, arguments, named, tie_weights=False)
 
         value = loss(predict, *map_tensors(example, lambda part: part[None]))
         return value, value.detach()
 
-    trained = {name: parameter.detach() for name, parameter in parameters.items()}
+    trained = {name: whole.get(name, parameter.detach()) for name, parameter in parameters.items()}
     if vectorize:
         of_each = torch.func.grad(of_one, has_aux=True)
         in_dims = (None, *(0 for _ in batch))
@@ -157,8 +173,8 @@ def _one_by_one(
     return {name: torch.stack(parts) for name, parts in zip(leaves, zip(*found))}, torch.stack(losses)
 
 
-def _trained_names(model: torch.nn.Module, parameters: dict[str, torch.nn.Parameter]) -> dict[str, str]:
-    """Every place of a trained parameter in the model, and the name it goes by. Each module is named once, even in several places:
+def _places(model: torch.nn.Module, parameters: dict[str, torch.nn.Parameter]) -> dict[str, str]:
+    """Every place of these parameters in the model, and the name it goes by. Each module is named once, even in several places:
     torch's own tying of weights replaces a shared module's parameter twice, and then never restores the original."""
     own = {parameter: name for name, parameter in parameters.items()}
     places: dict[str, str] = {}

@@ -22,6 +22,7 @@ import torch
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec.errors import HushvecError
+from hushvec.training import shards
 from hushvec.training.batch_gradients import BatchSum, Named, exact_units, released
 from hushvec.training.clipped_sums import ClippedSum
 from hushvec.training.journal import StepFlags
@@ -29,14 +30,18 @@ from hushvec.training.model_watch import digest_of
 from hushvec.training.run_account import RunAccount
 
 _SHARDED = (
-    "an example is clipped by its norm over all parameters, so each process must hold them (no FSDP, no tensor parallelism): give "
-    "each the whole model, with distributed=True, or train an adapter of it"
+    "an example is clipped by its norm over all parameters: give each process the whole model, with distributed=True, or a model of "
+    "fully_shard() (FSDP2) to per_example_gradients and as DPOptimizer(model=)"
+)
+_NOT_ALIKE = (
+    "all processes must gather the shards of a model together, got some that step and some that gather: call per_example_gradients and "
+    "save_checkpoint as often in each, with tensors of 0 rows, and not empty_batch(), where there are no examples"
 )
 _OTHER_FAILED = (
     "the step must succeed in all processes, got an error on rank {rank}: {what}, and the batch is dropped in all of them"
 )
 _DDP = torch.nn.parallel.DistributedDataParallel
-_OK, _FAILED, _FAILED_AFTER_CHARGE = 0, 1, 2
+_OK, _FAILED, _FAILED_AFTER_CHARGE, _GATHERS, _SAVES = range(5)
 
 
 def process_count() -> int:
@@ -49,9 +54,13 @@ def steps_of(
     distributed: bool | None, parameters: Named, model: torch.nn.Module | None, *, clips_batches: bool
 ) -> OneProcess | Processes:
     """How a DPOptimizer of these parameters steps. Refuses several processes that the user has not said what they are."""
-    require_whole(parameters)
+    sharded = isinstance(model, torch.nn.Module) and bool(shards.modules_of(model))
+    if not sharded:
+        require_whole(parameters)
     if isinstance(model, torch.nn.Module):
-        require_plain(model)
+        require_plain(model, or_sharded=True)
+    if sharded and distributed is not True:
+        raise ValueError(f"distributed must be True with a model of fully_shard(), got {distributed}")
     if distributed is None or not validate.flag("distributed", distributed):
         return OneProcess(declared=distributed is False)
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
@@ -73,25 +82,46 @@ def unwrapped(model: Any) -> Any:
     return model.module if isinstance(model, _DDP) else model
 
 
-def require_plain(model: torch.nn.Module) -> None:
-    """Refuse a model with wrappers whose backward pass averages or shards raw gradients."""
+def require_plain(model: torch.nn.Module, *, or_sharded: bool = False) -> None:
+    """Refuse a model with wrappers whose backward pass averages or shards raw gradients, but for `fully_shard` with `or_sharded`."""
     for name, module in model.named_modules():
         if isinstance(module, _DDP):
             raise ValueError(
                 f"model must not be wrapped, got DistributedDataParallel for {name or 'the model'}: it averages raw gradients. Give "
                 "its .module, and distributed=True to the DPOptimizer, which adds up clipped ones"
             )
-    require_unsharded(model)
+    require_unsharded(model, or_sharded=or_sharded)
 
 
-def require_unsharded(model: torch.nn.Module) -> None:
-    """Refuse a model of which a process has only shards of the parameters."""
+def require_unsharded(model: torch.nn.Module, *, or_sharded: bool = False) -> None:
+    """Refuse a model of which a process has only shards of the parameters, or with `or_sharded` only other shards than FSDP2's."""
     fsdp = sys.modules.get("torch.distributed.fsdp")
-    sharded = tuple(getattr(fsdp, name) for name in ("FullyShardedDataParallel", "FSDPModule") if hasattr(fsdp, name))
+    names = ("FullyShardedDataParallel", "FSDPModule")[: 1 if or_sharded else 2]
+    sharded = tuple(getattr(fsdp, name) for name in names if hasattr(fsdp, name))
     for name, module in model.named_modules():
         if isinstance(module, sharded):
             raise ValueError(f"model must have whole parameters, got FSDP for {name or 'the model'}: " + _SHARDED)
-    require_whole(list(model.named_parameters()))
+    if or_sharded and shards.modules_of(model):
+        shards.reshard(model)
+        shards.require_cut_by_fsdp(model, process_count())
+    else:
+        require_whole(list(model.named_parameters()))
+
+
+@contextmanager
+def whole(model: torch.nn.Module) -> Iterator[dict[str, torch.Tensor]]:
+    """The sharded parameters of a model by name, whole, in each process; FSDP's hooks rest until the end. Empty if there are none."""
+    if not (sharded := shards.parameters_of(model)):
+        yield {}
+        return
+    meet_to_gather(sharded, _GATHERS)
+    with shards.resting_hooks(model):
+        yield {name: shards.whole_of(parameter.detach()) for name, parameter in sharded}
+
+
+def meet_to_gather(parameters: Named, purpose: int = _SAVES) -> None:
+    """Before shards are gathered, so that another process which steps, or has failed, is an error in all of them, and no deadlock."""
+    Processes().meet([purpose, 0, 0, 0], "", parameters)
 
 
 class OneProcess:
@@ -226,6 +256,8 @@ class Processes:
         for rank, one in enumerate(met):
             if one[0] == _FAILED:
                 raise OtherProcessError(_OTHER_FAILED.format(rank=rank, what="nothing was charged"))
+        if any(one[0] != facts[0] for one in met):
+            raise ValueError(_NOT_ALIKE)
         for rank, one in enumerate(met):
             if one[-2:] != met[0][-2:]:
                 raise ValueError(f"settings and parameters must be those of rank 0 in all processes, got others on rank {rank}")
@@ -275,6 +307,8 @@ class Processes:
         found = hashlib.sha256(f"{settings} {[tuple(parameter.shape) for _, parameter in parameters]}".encode())
         if not self._checked:  # afterwards all of them take the same steps
             for _, parameter in parameters:
+                if shards.is_sharded(parameter):  # each process has another part of one model
+                    continue
                 found.update(repr(digest_of(parameter)).encode())
         return found.digest()
 
