@@ -22,6 +22,10 @@ KNOWN = {
     "training/model_watch.py": dict.fromkeys(("_version", "_buffers", "_modules"), "an error at import that names what is missing"),
     "training/ghost_layers.py": {"_version": "the same error: it needs model_watch"},
     "training/ghost_recurrent.py": {"_version": "the same error: it needs model_watch"},
+    "training/shards.py": {
+        **dict.fromkeys(("_forward_pre_hooks", "_forward_hooks"), "an error at import that names what is missing"),
+        **dict.fromkeys(("_get_fsdp_state", "_mp_policy"), "FSDP's mixed precision is ignored, not refused"),
+    },
     "training/opacus_engine.py": dict.fromkeys(
         ("_processed", "_adjusted_noise_multiplier"), "secure_opacus refuses releases of Opacus that it was not tested with"
     ),

@@ -186,8 +186,8 @@ WRAPPED = (
     "to the DPOptimizer, which adds up clipped ones"
 )
 SHARDED = (
-    "an example is clipped by its norm over all parameters, so each process must hold them (no FSDP, no tensor parallelism): give "
-    "each the whole model, with distributed=True, or train an adapter of it"
+    "an example is clipped by its norm over all parameters: give each process the whole model, with distributed=True, or a model of "
+    "fully_shard() (FSDP2) to per_example_gradients and as DPOptimizer(model=)"
 )
 REFUSALS = {
     "undeclared": "distributed must be True or False where torch.distributed has 2 processes, got None",
@@ -195,7 +195,6 @@ REFUSALS = {
     "DDP inside gradients": WRAPPED.format("0"),
     "DDP inside": WRAPPED.format("0"),
     "DDP ghost": WRAPPED.format("the model"),
-    "FSDP gradients": "model must have whole parameters, got FSDP for the model: " + SHARDED,
     "FSDP parameters": "parameters must be whole, got DTensor for param_groups[0]['params'][0]: " + SHARDED,
     "FSDP Opacus": "model must have whole parameters, got FSDP for the model: " + SHARDED,
     "unwrapped Opacus": "module must be in Opacus's DifferentiallyPrivateDistributedDataParallel",

@@ -240,7 +240,6 @@ def refusals(rank):
         "DDP inside gradients": raised(lambda: per_example_gradients(around, loss, rows, labels)),
         "DDP inside": raised(lambda: optimizer_of(around, model=around)),
         "DDP ghost": raised(lambda: GhostClipping(wrapped, clip_norm=1.0)),
-        "FSDP gradients": raised(lambda: per_example_gradients(sharded, loss, rows, labels)),
         "FSDP parameters": raised(lambda: optimizer_of(sharded)),
         "FSDP Opacus": raised(lambda: opacus_run(rank, sharded)),
         "unwrapped Opacus": raised(lambda: opacus_run(rank, model_of())),

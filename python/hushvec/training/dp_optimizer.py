@@ -91,6 +91,7 @@ class DPOptimizer(WrappingOptimizer):
         model: the whole module that forward passes go through; of a DistributedDataParallel around it, the module in it. Its
             parameters and buffers must change in private steps only. None: the model that `per_example_gradients` or `GhostClipping`
             was given, from its first gradients on; with gradients of another source no model is known, and no claim is made.
+            Needed with `fully_shard`.
         allow_buffers: names of the model's buffers that a forward pass may write, since they hold nothing of the examples.
         distributed: True: all processes of torch.distributed are one run, each with examples of its own; noise is drawn and charged
             once, on rank 0. False: each has a run of its own. None is enough in a single process.
@@ -100,7 +101,7 @@ class DPOptimizer(WrappingOptimizer):
     Raises:
         TypeError: steps or delta missing beside a budget.
         ValueError: the accountant is another DPOptimizer's; a parameter is not the model's; `distributed` is None among several
-            processes; sharded parameters (FSDP), or DistributedDataParallel inside the model.
+            processes; shards of another kind than `fully_shard`'s; DistributedDataParallel inside the model.
 
     Guarantees:
         One step is the Gaussian mechanism on a Poisson sample: sum of gradients of norm at most C in real arithmetic, plus

@@ -51,6 +51,7 @@ def per_example_gradients(
 
     Args:
         model: called through `loss`; not changed but for p.grad_sample and p.grad_batch. In DistributedDataParallel: the module in it.
+            Parameters of `fully_shard` are gathered: all processes must call this equally often, if only with B = 0.
         loss: `loss(predict, *example) -> scalar tensor`. `predict` is the model as a function; the example is a batch of one, cut
             from `batch`: what works on a batch works here. It must use nothing else of the batch, such as its number of tokens.
         *batch: tensors [B, ...], or mappings, lists and tuples of them.
@@ -63,7 +64,7 @@ def per_example_gradients(
         The losses [B], detached. They are not private.
 
     Raises:
-        ValueError: tensors of different B; a layer that mixes examples; sharded parameters (FSDP); p.grad_sample is there already.
+        ValueError: tensors of different B; a layer that mixes examples; other shards than of `fully_shard`; p.grad_sample is there.
         RuntimeError: torch.func.vmap cannot compute the forward pass; the message names vectorize=False.
         ModelChangedError: the forward pass has written into a parameter or buffer (running statistics, max_norm).
 
@@ -87,20 +88,7 @@ def per_example_gradients(
     model = ranks.unwrapped(model)
     require_independent_examples(model)
     ranks.require_plain(model, or_sharded=True)
-    with ranks.whole(model) as whole:
-        return _gradients(model, loss, batch, whole, chunk_size=chunk_size, vectorize=vectorize)
-
-
-def _gradients(
-    model: torch.nn.Module,
-    loss: Callable[..., torch.Tensor],
-    batch: tuple[Any, ...],
-    whole: dict[str, torch.Tensor],
-    *,
-    chunk_size: int | None,
-    vectorize: bool,
-) -> torch.Tensor:
-    """`per_example_gradients` of a model of which `whole` has the sharded parameters."""
+    whole = ranks.gathered(model)  # first: other processes wait for this one
     if not callable(loss):
         raise TypeError(f"loss must be callable, got {validate.kind(loss)}")
     if chunk_size is not None:
@@ -117,20 +105,18 @@ def _gradients(
     model_watch.announce(model)
     if size == 0:
         for parameter in parameters.values():
-            empty = torch.zeros((0, *parameter.shape), dtype=parameter.dtype, device=parameter.device)
-            parameter.grad_sample = empty  # type: ignore[attr-defined]
+            parameter.grad_sample = shards.local_of(parameter).new_zeros((0, *parameter.shape))  # type: ignore[attr-defined]
         return torch.zeros(0)
-    names = _places(model, parameters)
-    frozen = {name: parameter for name, parameter in shards.parameters_of(model) if name not in parameters}
-    fixed = {place: whole[name] for place, name in _places(model, frozen).items()}
+    names = _places(model, {**parameters, **dict(shards.parameters_of(model))})
     before = model_watch.look_at(model)
 
     def of_one(trained: dict[str, torch.Tensor], *example: Any) -> tuple[torch.Tensor, torch.Tensor]:
         def predict(*arguments: Any, **named: Any) -> Any:
             if named.get("num_items_in_batch") is not None:
                 raise ValueError("num_items_in_batch must be left out: it divides an example's loss by the tokens of the batch")
-            replaced = {**fixed, **{place: trained[name] for place, name in names.items()}}
-            return torch.func.functional_call(model, replaced, arguments, named, tie_weights=False)
+            replaced = {place: trained[name] if name in trained else whole[name] for place, name in names.items()}
+            with shards.resting_hooks(model):
+                return torch.func.functional_call(model, replaced, arguments, named, tie_weights=False)
 
         value = loss(predict, *map_tensors(example, lambda part: part[None]))
         return value, value.detach()

@@ -34,8 +34,8 @@ _SHARDED = (
     "fully_shard() (FSDP2) to per_example_gradients and as DPOptimizer(model=)"
 )
 _NOT_ALIKE = (
-    "all processes must gather the shards of a model together, got some that step and some that gather: call per_example_gradients and "
-    "save_checkpoint as often in each, with tensors of 0 rows, and not empty_batch(), where there are no examples"
+    "all processes must gather the shards of a model together, got some that step and some that gather: call per_example_gradients "
+    "and save_checkpoint as often in each, with tensors of 0 rows, and not empty_batch(), where there are no examples"
 )
 _OTHER_FAILED = (
     "the step must succeed in all processes, got an error on rank {rank}: {what}, and the batch is dropped in all of them"
@@ -108,19 +108,15 @@ def require_unsharded(model: torch.nn.Module, *, or_sharded: bool = False) -> No
         require_whole(list(model.named_parameters()))
 
 
-@contextmanager
-def whole(model: torch.nn.Module) -> Iterator[dict[str, torch.Tensor]]:
-    """The sharded parameters of a model by name, whole, in each process; FSDP's hooks rest until the end. Empty if there are none."""
-    if not (sharded := shards.parameters_of(model)):
-        yield {}
-        return
-    meet_to_gather(sharded, _GATHERS)
-    with shards.resting_hooks(model):
-        yield {name: shards.whole_of(parameter.detach()) for name, parameter in sharded}
+def gathered(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The sharded parameters of a model by name, whole, in every process."""
+    if sharded := shards.parameters_of(model):
+        meet_to_gather(sharded, _GATHERS)
+    return {name: shards.whole_of(parameter.detach()) for name, parameter in sharded}
 
 
 def meet_to_gather(parameters: Named, purpose: int = _SAVES) -> None:
-    """Before shards are gathered, so that another process which steps, or has failed, is an error in all of them, and no deadlock."""
+    """Before shards are gathered: another process that steps, or has failed, is then an error in all of them, and no deadlock."""
     Processes().meet([purpose, 0, 0, 0], "", parameters)
 
 
@@ -307,9 +303,8 @@ class Processes:
         found = hashlib.sha256(f"{settings} {[tuple(parameter.shape) for _, parameter in parameters]}".encode())
         if not self._checked:  # afterwards all of them take the same steps
             for _, parameter in parameters:
-                if shards.is_sharded(parameter):  # each process has another part of one model
-                    continue
-                found.update(repr(digest_of(parameter)).encode())
+                if not shards.is_sharded(parameter):
+                    found.update(repr(digest_of(parameter)).encode())
         return found.digest()
 
 

@@ -66,20 +66,19 @@ def part_of(whole: torch.Tensor, like: Any) -> torch.Tensor:
 def require_same_cut(model: torch.nn.Module | None, parameters: list[tuple[str, torch.nn.Parameter]]) -> None:
     """Refuse parameters that `fully_shard` has replaced in the model since the optimizer was made."""
     if model is not None and modules_of(model) and not any(is_sharded(parameter) for _, parameter in parameters):
-        raise ValueError("fully_shard() must be called before the optimizers are made, got whole parameters of a model that is sharded")
+        raise ValueError("fully_shard() must come before the optimizers are made, got whole parameters of a model that is sharded")
 
 
 def require_cut_by_fsdp(model: torch.nn.Module, processes: int) -> None:
     """Refuse sharded parameters of another kind than `fully_shard` over all processes makes."""
-    modules = modules_of(model)
     for name, parameter in parameters_of(model):
-        places, mesh = [type(one).__name__ for one in parameter.placements], parameter.device_mesh  # type: ignore[attr-defined]
-        if not modules or places not in (["Shard"], ["Replicate", "Shard"]) or mesh.size() != processes:
+        cut: Any = parameter
+        kinds, size = [type(one).__name__ for one in cut.placements], cut.device_mesh.size()
+        if kinds not in (["Shard"], ["Replicate", "Shard"]) or size != processes:
             raise ValueError(
-                f"sharded parameters must be those of fully_shard() over all {processes} processes, got {places} over {mesh.size()} for "
-                f"{name}{'' if modules else ' of a model that fully_shard() was not called on'} (no tensor parallelism)"
+                f"fully_shard() must be over all {processes} processes, with no other parallelism, got {kinds} over {size} for {name}"
             )
-    for module in modules:
+    for module in modules_of(model):
         policy = getattr(getattr(module, "_get_fsdp_state", lambda: None)(), "_mp_policy", None)
         if policy is not None and (policy.param_dtype or policy.output_dtype):
             raise ValueError(f"fully_shard() must have no mixed precision, got {policy} for a {kind(module)}: use torch.autocast")
@@ -92,18 +91,16 @@ def resting_hooks(model: torch.nn.Module) -> Iterator[None]:
         (hooks, dict(hooks))
         for module in (model.modules() if modules_of(model) else ())
         for hooks in (module._forward_pre_hooks, module._forward_hooks)
-        if any(map(_is_of_fsdp, hooks.values()))
     ]
     try:
-        for hooks, all_of_them in kept:
-            for key, hook in all_of_them.items():
-                if _is_of_fsdp(hook):
-                    del hooks[key]
+        for hooks, every in kept:
+            for key in [key for key, hook in every.items() if _is_of_fsdp(hook)]:
+                del hooks[key]
         yield
     finally:
-        for hooks, all_of_them in kept:
+        for hooks, every in kept:
             hooks.clear()
-            hooks.update(all_of_them)
+            hooks.update(every)
 
 
 def _is_of_fsdp(hook: Any) -> bool:
