@@ -64,6 +64,7 @@ NEEDS = {
     "ghost_recurrent.py": {"torch"},
     "lora.py": {"torch"},
     "ranks.py": {"torch"},
+    "shards.py": {"torch"},
     "haystack.py": {"haystack"},
     "haystack_store.py": {"haystack"},
     "flower.py": {"flwr"},
