@@ -65,6 +65,7 @@ NEEDS = {
     "lora.py": {"torch"},
     "ranks.py": {"torch"},
     "shards.py": {"torch"},
+    "packing.py": {"torch"},
     "haystack.py": {"haystack"},
     "haystack_store.py": {"haystack"},
     "flower.py": {"flwr"},

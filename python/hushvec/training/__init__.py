@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hushvec.training.model_watch import ModelChangedError
     from hushvec.training.noise_multiplier import noise_multiplier_for
     from hushvec.training.opacus_engine import OpacusAccounting, opacus_accounting, secure_opacus
+    from hushvec.training.packing import unpack_people
     from hushvec.training.per_example import per_example_gradients, require_independent_examples
     from hushvec.training.sampler import CyclicSampler, PoissonSampler, cyclic_loader, poisson_loader
     from hushvec.training.schedule import AdaptiveClip, CorrelatedNoise, StepSchedule
@@ -58,6 +59,7 @@ __all__ = [
     "require_independent_examples",
     "save_checkpoint",
     "secure_opacus",
+    "unpack_people",
 ]
 
 __getattr__, __dir__ = at_first_use(
@@ -74,6 +76,7 @@ __getattr__, __dir__ = at_first_use(
         "model_watch": "ModelChangedError",
         "noise_multiplier": "noise_multiplier_for",
         "opacus_engine": "OpacusAccounting opacus_accounting secure_opacus",
+        "packing": "unpack_people",
         "per_example": "per_example_gradients require_independent_examples",
         "sampler": "CyclicSampler PoissonSampler cyclic_loader poisson_loader",
         "schedule": "AdaptiveClip CorrelatedNoise StepSchedule",

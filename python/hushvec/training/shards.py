@@ -44,7 +44,6 @@ def parameters_of(model: torch.nn.Module) -> list[tuple[str, torch.nn.Parameter]
 
 @torch.no_grad()
 def local_of(tensor: Any) -> Any:
-    """This process's part."""
     return tensor.to_local() if is_sharded(tensor) else tensor
 
 
@@ -87,21 +86,15 @@ def require_cut_by_fsdp(model: torch.nn.Module, processes: int) -> None:
 @contextmanager
 def resting_hooks(model: torch.nn.Module) -> Iterator[None]:
     """Forward passes without FSDP's hooks."""
-    kept = [
-        (hooks, dict(hooks))
-        for module in (model.modules() if modules_of(model) else ())
-        for hooks in (module._forward_pre_hooks, module._forward_hooks)
-    ]
+    modules = model.modules() if modules_of(model) else ()
+    kept = [(hooks, dict(hooks)) for module in modules for hooks in (module._forward_pre_hooks, module._forward_hooks)]
     try:
         for hooks, every in kept:
-            for key in [key for key, hook in every.items() if _is_of_fsdp(hook)]:
-                del hooks[key]
+            for key, hook in every.items():
+                if getattr(hook, "__module__", "").startswith("torch.distributed.fsdp."):
+                    del hooks[key]
         yield
     finally:
         for hooks, every in kept:
             hooks.clear()
             hooks.update(every)
-
-
-def _is_of_fsdp(hook: Any) -> bool:
-    return getattr(hook, "__module__", "").startswith("torch.distributed.fsdp.")
