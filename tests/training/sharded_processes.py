@@ -95,16 +95,17 @@ def unequal_shares(rank, count, folder):
 
 
 def passes_between(rank, count, folder):
-    """FSDP's own passes: one without gradients, which leaves the root whole, and one with, which averages raw gradients."""
+    """FSDP's own passes: some that average raw gradients or keep them, and one without, which leaves the root whole."""
 
     def between(model):
-        with torch.no_grad():
-            model(ROWS)
         torch.nn.functional.cross_entropy(model(ROWS), LABELS).backward()
         assert all(parameter.grad is not None for parameter in model.parameters())
         model.set_requires_gradient_sync(False)
         torch.nn.functional.cross_entropy(model(ROWS), LABELS).backward()
         model.set_requires_gradient_sync(True)
+        with torch.no_grad():
+            model(ROWS)
+        assert not hasattr(model[2].weight, "placements")
 
     return trained(rank, count, shards_of, between)[0]
 
@@ -144,8 +145,8 @@ def account(rank, count, folder):
 
 
 def checkpoint(rank, count, folder):
-    """A run that stops after a step, saves, and is loaded: into shards, and into the whole model of one process."""
-    path = f"{folder}/checkpoint{count}.pt"
+    """A run that saves after a step and is lost after the second, loaded into shards with its journal, and whole in one process."""
+    path, journal = f"{folder}/checkpoint{count}.pt", f"{folder}/lost{count}"
     adam = RUNS["adam"]["inner"]
 
     def steps(model, optimizer, ranks, number):
@@ -161,11 +162,12 @@ def checkpoint(rank, count, folder):
         return weights(model), optimizer.steps_taken, extra
 
     model = shards_of(model_of())
-    optimizer = optimizer_of(model, adam, generator=seeded(), distributed=True)
+    optimizer = optimizer_of(model, adam, generator=seeded(), distributed=True, journal=journal)
     steps(model, optimizer, slice(rank, None, count), 1)
     save_checkpoint(path, optimizer, model, extra={"epoch": 1})
+    steps(model, optimizer, slice(rank, None, count), 1)
     distributed.barrier()
-    sharded = resumed(shards_of, slice(rank, None, count), distributed=True)
+    sharded = resumed(shards_of, slice(rank, None, count), distributed=True, journal=journal)
     return sharded, resumed(lambda model: model, slice(None), distributed=False)
 
 
