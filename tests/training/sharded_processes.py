@@ -9,6 +9,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 import hushvec as hv
 from hushvec.training import (
+    AdaptiveClip,
     CorrelatedNoise,
     DPOptimizer,
     GhostClipping,
@@ -33,6 +34,7 @@ RUNS = {
     "loop": {"vectorize": False},
     "frozen": {"frozen": ("0.weight", "0.bias")},
     "estimated": {"clipping": "estimated"},
+    "adaptive": {"adaptive": AdaptiveClip()},
 }
 
 

@@ -19,6 +19,7 @@ import torch
 from hushvec._native import _core
 from hushvec._native.arrays import DEFAULT_DTYPE, TORCH_DTYPES, dtype_name, new_array
 from hushvec._util.validate import kind
+from hushvec.training import shards
 from hushvec.training.clip_rules import scaled_rows
 from hushvec.training.clipped_sums import ClippedSum, EarlierNoise
 from hushvec.training.gradients import warn_if_lost
@@ -360,5 +361,5 @@ def exact_units(total: ClippedSum, parameters: Named) -> list[torch.Tensor]:
 def released(
     total: ClippedSum, parameters: Named, generator: _core.Generator, earlier: EarlierNoise | None = None
 ) -> list[torch.Tensor]:
-    out = [new_array(parameter.detach(), tuple(parameter.shape), dtype=DEFAULT_DTYPE) for _, parameter in parameters]
+    out = [new_array(shards.local_of(parameter.detach()), tuple(parameter.shape), dtype=DEFAULT_DTYPE) for _, parameter in parameters]
     return total.release(generator, out, earlier)
