@@ -19,7 +19,7 @@ from transformers import (  # noqa: E402
 )
 
 from hushvec.integrations.transformers import PrivacyCallback, PrivateTrainer  # noqa: E402
-from hushvec.training import DPOptimizer, per_example_gradients  # noqa: E402
+from hushvec.training import AdaptiveClip, DPOptimizer, per_example_gradients  # noqa: E402
 
 NOTES = 24
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch.*", "ignore::UserWarning:transformers.*")
@@ -78,12 +78,12 @@ def trained(model):
     return {name: one.detach().clone() for name, one in model.named_parameters() if one.requires_grad}
 
 
-def by_hand(steps, model=None):
+def by_hand(steps, model=None, **rule):
     """The same steps without a Trainer: every note is in every batch, and there is no noise."""
     model = classifier() if model is None else model
     optimizer = DPOptimizer(
         torch.optim.SGD([one for one in model.parameters() if one.requires_grad], lr=0.1),
-        clip_norm=0.5, noise_multiplier=0.0, expected_batch_size=NOTES, sampling_probability=1.0, model=model,
+        clip_norm=0.5, noise_multiplier=0.0, expected_batch_size=NOTES, sampling_probability=1.0, model=model, **rule,
     )
     for _ in range(steps):
         per_example_gradients(model, lambda predict, one: predict(**one).loss, batch_of(DATA), vectorize=False)
@@ -95,6 +95,8 @@ WAYS = {
     "one part": {"options": {"per_device_train_batch_size": 64}},
     "parts of 7": {"options": {"per_device_train_batch_size": 7}},
     "losses of one's own": {"losses": losses},
+    "automatic": {"normalize": 0.1},
+    "ghost, automatic": {"normalize": 0.1, "gradients": "ghost", "losses": losses},
     "ghost, in parts": {"gradients": "ghost", "losses": losses, "options": {"per_device_train_batch_size": 10}},
 }
 
@@ -103,7 +105,7 @@ WAYS = {
 def test_the_weights_are_those_of_steps_made_by_hand(way, tmp_path):
     trainer = private(tmp_path, noise_multiplier=0.0, **WAYS[way])
     trainer.train()
-    ours, expected = trained(trainer.model), by_hand(3)
+    ours, expected = trained(trainer.model), by_hand(3, normalize=WAYS[way].get("normalize"))
     start = trained(classifier())
     for name, one in expected.items():
         torch.testing.assert_close(ours[name], one, rtol=0, atol=1e-6)
@@ -232,6 +234,8 @@ BAD = {
     "loss function": (dict(compute_loss_func=max), ValueError, "compute_loss_func must be None in private training"),
     "too large a batch": (dict(expected_batch_size=25), ValueError, "expected_batch_size must be at most the 24 examples"),
     "clip norm": (dict(clip_norm=-1.0), ValueError, "clip_norm"),
+    "adaptive": (dict(adaptive=AdaptiveClip(), gradients="ghost", losses=losses), ValueError, "adaptive must be None with gradients="),
+    "little noise": (dict(adaptive=AdaptiveClip(count_sigma=0.5)), ValueError, "count_sigma must be > noise_multiplier / 2"),
 }
 
 

@@ -17,7 +17,14 @@ with needs_extra("hushvec.integrations.transformers", "peft"):
     import torch
     from transformers import Trainer, TrainerCallback
 
-    from hushvec.training import DPOptimizer, GhostClipping, noise_multiplier_for, per_example_gradients, poisson_loader
+    from hushvec.training import (
+        AdaptiveClip,
+        DPOptimizer,
+        GhostClipping,
+        noise_multiplier_for,
+        per_example_gradients,
+        poisson_loader,
+    )
     from hushvec.training.per_example import batch_size, map_tensors
 
 PER_EXAMPLE, GHOST = "per-example", "ghost"
@@ -111,6 +118,7 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
     Args:
         epsilon, delta: of the whole training, as `noise_multiplier_for` takes them. epsilon=None with a noise_multiplier.
         clip_norm: C, the largest L2 norm of an example's gradient.
+        adaptive, normalize: as for `DPOptimizer`; adaptive for "per-example" gradients only.
         expected_batch_size: of a step. Each of the N examples of train_dataset is in each step with probability
             expected_batch_size / N, independently; the number of those that are is private.
         noise_multiplier: sigma / clip_norm, in place of epsilon.
@@ -150,6 +158,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         clip_norm: float,
         expected_batch_size: float,
         noise_multiplier: float | None = None,
+        adaptive: AdaptiveClip | None = None,
+        normalize: float | None = None,
         gradients: str = PER_EXAMPLE,
         losses: Callable[[Any, dict[str, Any]], torch.Tensor] | None = None,
         vectorize: bool = False,
@@ -169,6 +179,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
             raise TypeError(f"losses must be callable or None, got {validate.kind(losses)}")
         if losses is None and gradients == GHOST:
             raise ValueError('losses must be given with gradients="ghost": one loss for each example')
+        if adaptive is not None and gradients == GHOST:
+            raise ValueError('adaptive must be None with gradients="ghost", got an AdaptiveClip')
         if trainer.get("compute_loss_func") is not None:
             raise ValueError("compute_loss_func must be None in private training: give losses=, one loss for each example")
         super().__init__(**trainer)
@@ -183,6 +195,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
             noise_multiplier = noise_multiplier_for(epsilon, delta, self._probability, self.args.max_steps, adjacency=adjacency)
         self._options = dict(
             clip_norm=clip_norm,
+            adaptive=adaptive,
+            normalize=None if gradients == GHOST else normalize,
             noise_multiplier=noise_multiplier,
             expected_batch_size=expected_batch_size,
             sampling_probability=self._probability,
@@ -195,7 +209,7 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
             model=self.model,
             allow_buffers=allow_buffers,
         )
-        self._gradients, self._losses = gradients, losses
+        self._gradients, self._losses, self._normalize = gradients, losses, normalize
         self._vectorize = validate.flag("vectorize", vectorize)
         self._ghost: GhostClipping | None = None
         self._receipt_path = receipt
@@ -251,7 +265,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
             return
         assert self._losses is not None
         if self._ghost is None:
-            self._ghost = GhostClipping(self.model, self.privacy.settings.clip_norm, allow_buffers=self._options["allow_buffers"])
+            clip_norm, allowed = self.privacy.settings.clip_norm, self._options["allow_buffers"]
+            self._ghost = GhostClipping(self.model, clip_norm, normalize=self._normalize, allow_buffers=allowed)
         losses, rows = self._losses(self.model, part), batch_size((part,))
         if isinstance(losses, torch.Tensor) and tuple(losses.shape) != (rows,):
             raise ValueError(f"losses must return a tensor [{rows}], one loss for each example, got {list(losses.shape)}")

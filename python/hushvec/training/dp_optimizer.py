@@ -60,8 +60,8 @@ class DPOptimizer(WrappingOptimizer):
     Args:
         optimizer: whose parameters are trained: those that require a gradient. Learning-rate schedulers take the DPOptimizer.
         clip_norm: C, the largest norm of one example's gradient over all parameters; in [2^-100, 2^20]. What is below C 2^-25 is
-            dropped. A list clips by layer: one norm for the gradient of each parameter, in the order of the parameters; C is then
-            the L2 norm of the list.
+            dropped. A list clips by layer: one norm for the gradient of each parameter, in the order of the optimizer's
+            parameters; C is then the L2 norm of the list.
         noise_multiplier: sigma / C, >= 0. `noise_multiplier_for` solves for it. 0 trains without privacy, and says so.
         expected_batch_size: what the noisy sum is divided by, > 0; public. sampling_probability times the number of examples.
         sampling_probability: of each example in each batch, in (0, 1]; what `PoissonSampler` was given. None with `noise`.

@@ -175,7 +175,8 @@ class GhostClipping:
         model: a torch module whose trainable parameters all belong to Linear, Embedding, LayerNorm, RMSNorm, GroupNorm, Conv1d,
             Conv2d, Conv3d, transformers' Conv1D, LSTM, GRU or RNN layers (batch_first=True, no proj_size). Freeze the others.
         clip_norm: C in [2^-100, 2^100], the largest L2 norm of an example's gradient. A list clips by layer: one norm for each
-            trainable parameter; C, which the optimizer gets as `ghost.clip_norm`, is then the L2 norm of the list.
+            trainable parameter, in the order of the model's. C, which the optimizer gets as `ghost.clip_norm`, is then the L2 norm of
+            the list.
         normalize: gamma > 0, in the unit of the gradients, for automatic clipping: g counts as g C / (|g| + gamma).
         check: whether the first batch is compared with the gradient of autograd, and the first of two or more examples for losses
             that have a gradient in the rows of others: one more forward and two more backward passes, once or twice. A loss that
