@@ -14,7 +14,7 @@ FUSED_DTYPES = ("float32", "bfloat16", "float16")
 RELEASED_DTYPES, RELEASED_DIMENSIONS = ("float32", "bfloat16"), (384, 768)  # of the laws without a peer
 EPSILON, LABELS, CODES = 10.0, 1000, 256
 # The cases of test_launchers. The last settles millions of samples, one thread each: under compute-sanitizer it takes longer than a call.
-LAUNCHERS = ("rows", "clips", "privunit", "l2_laplace", "fills", "bad_rows", "streams", "sums", "codes", "responses", "int8", "open_samples")
+LAUNCHERS = ("rows", "clips", "privunit", "l2_laplace", "fills", "bad_rows", "streams", "sums", "correlated_sums", "codes", "responses", "int8", "open_samples")
 SANITIZED = LAUNCHERS[:-1]
 PEER_DIMENSION = 768  # where torch, new arrays and graph replays are timed too
 SMALL = (8, 768)
@@ -63,6 +63,11 @@ def nearest(dtype: str, d: int) -> str:
 
 NEW_ARRAY, REPLAYED = "new array", "graph replay"
 SUM = "clip, sum and noise, float32, 12 rounds"
+BANDS = (1, 4, 8)
+
+
+def correlated(bands: int) -> str:
+    return f"release of a sum, noise of {bands} step{'s' * (bands > 1)}, 12 rounds"
 
 
 def all_names() -> list[str]:
@@ -82,7 +87,7 @@ def all_names() -> list[str]:
             names += [name(dtype, d, rounds) for name in (privunit, l2_laplace) for rounds in ROUNDS]
             names.append(nearest(dtype, d))
     names += [response(rounds) for rounds in ROUNDS]
-    names += [SUM, *(cupy_fill(generator) for generator in CUPY_GENERATORS)]
+    names += [SUM, *map(correlated, BANDS), *(cupy_fill(generator) for generator in CUPY_GENERATORS)]
     return names + [torch_fused(peer, dtype) for dtype in FUSED_DTYPES for peer in TORCH_FUSED]
 
 

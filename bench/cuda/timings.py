@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from table import summary
 
 import hushvec as hv
 from hushvec import mechanisms
-from hushvec.training.clipped_sums import ClippedSum
+from hushvec.training.clipped_sums import ClippedSum, EarlierNoise
 
 CLIP_NORM, SIGMA = 1.0, 0.6
 BUFFERS = 2  # each far larger than the second-level cache, so that a call finds nothing of the one before
@@ -254,6 +255,12 @@ class Bench:
 
         self.add(cases.SUM, [added_and_released],
                  bytes=x.numel() * 4, samples=x.numel(), ceiling=cases.COPY)  # fmt: skip
+        for bands in cases.BANDS:
+            earlier = EarlierNoise([1.0] + [-0.5 / (bands - 1)] * (bands - 1))
+            for _ in range(bands):
+                total.release(generator, [out], earlier)
+            self.add(cases.correlated(bands), [partial(total.release, generator, [out], earlier)],
+                     bytes=out.numel() * 12, samples=out.numel(), ceiling=cases.COPY)  # fmt: skip
 
     def launches(self) -> None:
         """Microseconds a call on a small array, by the host's clock: the time is the host's and the launch's, not the work's."""

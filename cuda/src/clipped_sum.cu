@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels.cuh"
-#include "workspace.hpp"
+#include "release_memory.hpp"
 
 namespace hushvec::cuda {
 namespace {
@@ -63,28 +63,13 @@ cudaError_t wide_scales(std::span<const PartArgument> parts, double clip_norm, c
     return launch<warps_kernel<WideScalesBody>>(blocks(divide_up(rows, kStreamThreads)), kStreamThreads, 0, stream, body);
 }
 
-// How a release cuts up its memory: as any exact call on so many groups, and a table of the parts.
-struct ReleaseMemory {
-    std::size_t groups = 0;
-    std::vector<SumPart> table;
-
-    explicit ReleaseMemory(std::span<const SumArgument> parts) {
-        for (const SumArgument& part : parts) {
-            table.push_back({part.sums, part.out, part.columns, groups});
-            groups += divide_up(part.columns, kGroupSamples);
-        }
-    }
-    std::size_t samples() const { return groups * kGroupSamples; }
-    std::size_t bytes() const { return Workspace::fixed_bytes(samples()) + aligned_bytes(table.size() * sizeof(SumPart)); }
-    SumParts parts(const KeyStream& source, ExactGrid grid, const Workspace& workspace) const {
-        return {source, reinterpret_cast<const SumPart*>(workspace.rest), static_cast<std::uint32_t>(table.size()), grid.grid};
-    }
-};
-
 }  // namespace
 
 std::size_t sum_scales_workspace_bytes(std::span<const PartArgument> parts) { return ScalesMemory(nullptr, parts).bytes; }
-std::size_t release_sums_workspace_bytes(std::span<const SumArgument> parts) { return ReleaseMemory(parts).bytes(); }
+std::size_t release_sums_workspace_bytes(std::span<const SumArgument> parts) {
+    const ReleaseMemory release(parts);
+    return release.bytes(PairCapacity{open_pair_capacity(release.samples())});
+}
 
 cudaError_t sum_scales(std::span<const PartArgument> parts, double clip_norm, void* workspace, cudaStream_t stream) {
     const std::size_t rows = parts.front().rows;
@@ -124,10 +109,8 @@ cudaError_t release_sums(const KeyStream& source, std::span<const SumArgument> p
                          cudaStream_t stream) {
     const ReleaseMemory release(parts);
     const Workspace workspace(memory, release.samples());
-    cudaError_t error = reset(workspace.header, stream);
+    cudaError_t error = release.begin(workspace, stream);
     if (error != cudaSuccess || release.groups == 0) return error;
-    error = cudaMemcpyAsync(workspace.rest, release.table.data(), release.table.size() * sizeof(SumPart), cudaMemcpyHostToDevice, stream);
-    if (error != cudaSuccess) return error;
     const SumParts on_device = release.parts(source, grid, workspace);
     const SumNoiseBody noise = {on_device, release.groups, {GaussianLevelOne(grid.sigma / grid.grid), grid.grid, workspace.open_pairs()}, sum_unit(clip_norm) / double{grid.grid}};
     error = launch<warps_kernel<SumNoiseBody>>(blocks(divide_up(release.groups, kStreamThreads / kGroupBlocks)), kStreamThreads, 0, stream, noise);

@@ -11,6 +11,7 @@
 #include "device/settle_body.hpp"
 #include "device/stream_body.hpp"
 #include "device/sum_body.hpp"
+#include "workspace.hpp"
 
 namespace hushvec::cuda {
 
@@ -35,6 +36,15 @@ template <class Body>
 __global__ void __launch_bounds__(kStreamThreads, 2) stream_kernel(const __grid_constant__ Body body) {
     body.run(blockIdx.x, gridDim.x, DeviceTeam{});
 }
+
+// The ladder behind a kernel, and behind it the multiprecision level.
+template <class Body>
+__global__ void __launch_bounds__(kLadderThreads) ladder_kernel(const __grid_constant__ Body body) {
+    body.run(blockIdx.x, gridDim.x, DeviceTeam{});
+}
+
+template <class Body>
+__global__ void __launch_bounds__(1) settle_kernel(const __grid_constant__ Body body) { body.run(); }
 
 // Lists a kernel for load_kernels. load_kernels.cu.
 bool list_kernel(const void* kernel);
@@ -63,6 +73,13 @@ inline unsigned striding_blocks(std::size_t useful, std::size_t of_multiprocesso
 }
 
 constexpr std::size_t divide_up(std::size_t n, std::size_t by) { return (n + by - 1) / by; }
+
+// The ladder for what a workspace has room for.
+template <class Body>
+cudaError_t launch_ladder_body(const Body& body, const Workspace& workspace, cudaStream_t stream) {
+    const unsigned blocks = striding_blocks(divide_up(2 * std::size_t{workspace.pair_capacity}, kLadderThreads));
+    return launch<ladder_kernel<Body>>(dim3(blocks), kLadderThreads, 0, stream, body);
+}
 
 // The first step of every call: what its kernels draw from. A state's nonce is taken on the device, into `nonce`. take.cu.
 cudaError_t take(const NoiseSource& source, std::uint64_t* nonce, cudaStream_t stream, CallStream& taken);

@@ -5,13 +5,6 @@
 namespace hushvec::cuda {
 namespace {
 
-template <class Outputs>
-__global__ void __launch_bounds__(kLadderThreads) ladder_kernel(const __grid_constant__ LadderBody<Outputs> body) {
-    body.run(blockIdx.x, gridDim.x, DeviceTeam{});
-}
-
-__global__ void __launch_bounds__(1) settle_kernel(const __grid_constant__ SettleBody body) { body.run(); }
-
 float in_grids(ExactGrid grid) { return grid.sigma / grid.grid; }
 
 OneOutput one(const CallStream& source, const OutArgument& out, ExactGrid grid) { return {source, {out.data, out.dtype, out.count, grid.grid}}; }
@@ -19,15 +12,14 @@ OneOutput one(const CallStream& source, const OutArgument& out, ExactGrid grid) 
 template <class Outputs>
 cudaError_t launch_ladder(const Outputs& outputs, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream) {
     const LadderBody<Outputs> body = {outputs, law == Law::gaussian, in_grids(grid), workspace.open_pairs(), workspace.open_samples()};
-    const unsigned blocks = striding_blocks(divide_up(2 * std::size_t{workspace.pair_capacity}, kLadderThreads));
-    return launch<ladder_kernel<Outputs>>(dim3(blocks), kLadderThreads, 0, stream, body);
+    return launch_ladder_body(body, workspace, stream);
 }
 
 SettleBody settle_body(const OneOutput& output, Law law, ExactGrid grid, const Workspace& workspace) {
     return {output.source, law == Law::gaussian, in_grids(grid), workspace.open_samples(), output.out};
 }
 
-cudaError_t launch_settle(const SettleBody& body, cudaStream_t stream) { return launch<settle_kernel>(dim3(1), 1, 0, stream, body); }
+cudaError_t launch_settle(const SettleBody& body, cudaStream_t stream) { return launch<settle_kernel<SettleBody>>(dim3(1), 1, 0, stream, body); }
 
 }  // namespace
 

@@ -30,6 +30,11 @@ inline cudaError_t reset(CallHeader* header, cudaStream_t stream) {
     return reset_report(&header->report, stream, sizeof header->open_pairs);
 }
 
+// How many pairs a call has room to list.
+struct PairCapacity {
+    std::size_t pairs;
+};
+
 struct Workspace {
     CallHeader* header;
     OpenSample* samples;
@@ -41,16 +46,17 @@ struct Workspace {
     static constexpr std::size_t kSampleBytes = aligned_bytes(kOpenCapacity * sizeof(OpenSample));
 
     // For a call on so many samples.
-    Workspace(void* memory, std::size_t count)
+    Workspace(void* memory, std::size_t count) : Workspace(memory, PairCapacity{open_pair_capacity(count)}) {}
+
+    Workspace(void* memory, PairCapacity capacity)
         : header(static_cast<CallHeader*>(memory)),
           samples(reinterpret_cast<OpenSample*>(static_cast<std::byte*>(memory) + kHeaderBytes)),
           pairs(reinterpret_cast<OpenPair*>(static_cast<std::byte*>(memory) + kHeaderBytes + kSampleBytes)),
-          pair_capacity(static_cast<std::uint32_t>(open_pair_capacity(count))),
-          rest(static_cast<std::byte*>(memory) + fixed_bytes(count)) {}
+          pair_capacity(static_cast<std::uint32_t>(capacity.pairs)),
+          rest(static_cast<std::byte*>(memory) + fixed_bytes(capacity)) {}
 
-    static std::size_t fixed_bytes(std::size_t count) {
-        return kHeaderBytes + kSampleBytes + aligned_bytes(open_pair_capacity(count) * sizeof(OpenPair));
-    }
+    static std::size_t fixed_bytes(std::size_t count) { return fixed_bytes(PairCapacity{open_pair_capacity(count)}); }
+    static std::size_t fixed_bytes(PairCapacity capacity) { return kHeaderBytes + kSampleBytes + aligned_bytes(capacity.pairs * sizeof(OpenPair)); }
 
     Report* report() const { return &header->report; }
     OpenPairs open_pairs() const { return {pairs, pair_capacity, &header->open_pairs, &header->report.overflow}; }

@@ -43,6 +43,9 @@ struct NoiseTerm {
     float coefficient;
 };
 
+// Throws std::invalid_argument unless every |coefficient| <= 1 and their sum is above 0 and at most 16.
+void check_noise_terms(std::span<const NoiseTerm> terms);
+
 class ClippedSum {
 public:
     // `columns` are the lengths of the parts of a row. sigma = 0 releases the sums themselves. Throws std::invalid_argument.

@@ -196,19 +196,25 @@ void ClippedSum::release(std::size_t part, const KeyStream& stream, float* out) 
     parallel_ranges(groups_of(release.count), kGroupSamples, [&] { return NoiselessWorker(release); });
 }
 
-void ClippedSum::release(std::size_t part, std::span<const NoiseTerm> terms, std::uint64_t first_group, float* out) {
-    if (!has_noise()) throw std::invalid_argument("sigma must be > 0 where noise is correlated, got 0");
-    std::vector<ScaledStream> scaled;
+void check_noise_terms(std::span<const NoiseTerm> terms) {
     double sum = 0.0;
     for (const NoiseTerm& term : terms) {
         const double size = std::fabs(double{term.coefficient});
         if (!(size <= 1)) throw std::invalid_argument("coefficients must be in [-1, 1], got " + std::to_string(term.coefficient));
         sum += size;
-        const double s = double{grid_.sigma / grid_.grid} * double{term.coefficient};   // exact: 24 bits times 24
-        if (size > 0) scaled.push_back({term.stream, s});
     }
-    if (scaled.empty() || sum > kMostOfCoefficients) {
+    if (sum == 0 || sum > kMostOfCoefficients) {
         throw std::invalid_argument("coefficients must have magnitudes that sum to more than 0 and at most 16, got " + std::to_string(sum));
+    }
+}
+
+void ClippedSum::release(std::size_t part, std::span<const NoiseTerm> terms, std::uint64_t first_group, float* out) {
+    if (!has_noise()) throw std::invalid_argument("sigma must be > 0 where noise is correlated, got 0");
+    check_noise_terms(terms);
+    std::vector<ScaledStream> scaled;
+    for (const NoiseTerm& term : terms) {
+        const double s = double{grid_.sigma / grid_.grid} * double{term.coefficient};   // exact: 24 bits times 24
+        if (s != 0) scaled.push_back({term.stream, s});
     }
     if (rows_ == 0) sums_->clear(part);
     const CombinedKernel kernel(scaled, first_group, grid_);

@@ -1,8 +1,7 @@
 // Kernels for exact noise that is a combination of several streams' normals: y = g round(X + s_1 Z_1 + ... + s_p Z_p).
 //
 // The noise of each stream is added up in float32, with the sum of the radii that bounds its error, in buffers that stay in the first-level
-// cache; then X is added and rounded once. docs/format.md section 5 defines the integer, docs/proofs/level1_bound.md the bound:
-//   |d - (s_1 Z_1 + ... + X - n)| <= E = constant + per_scale (|s_1| + ...) + (per_radius + (p + 1) 2^-24) (r_1 + ... + r_p)
+// cache; then X is added and rounded once. noise/combination_sum.hpp has the arithmetic.
 #pragma once
 
 #include <bit>
@@ -11,6 +10,7 @@
 #include <limits>
 
 #include "noise/combination.hpp"
+#include "noise/combination_sum.hpp"
 #include "noise/exact_round.hpp"
 #include "noise/group_kernels.hpp"
 
@@ -21,17 +21,16 @@ template <class V, bool add>
     const auto scale = V::set(s), size = V::set(s < 0 ? -s : s);
     for_pairs<V>(groups, [](std::size_t) {}, [&](const PairLanes<V>& at) HUSHVEC_INLINE_LAMBDA {
         const NormalPair<V> normal = at.normals();
-        const auto r = V::mul(normal.radius, size);
-        const auto signed_r = V::flip_sign(V::mul(normal.radius, scale), at.angle_word);
+        NormalSum<V> sum;
         if constexpr (add) {
-            V::store(noise + at.first, V::multiply_add(signed_r, normal.cosine, V::load(noise + at.first)));
-            V::store(noise + at.second, V::multiply_add(signed_r, normal.sine, V::load(noise + at.second)));
-            V::store(reach + at.first, V::add(V::load(reach + at.first), r));
+            const NormalSum<V> before = {V::load(noise + at.first), V::load(noise + at.second), V::load(reach + at.first)};
+            sum = before.plus(normal, at.angle_word, scale, size, normal.radius);
         } else {
-            V::store(noise + at.first, V::mul(signed_r, normal.cosine));
-            V::store(noise + at.second, V::mul(signed_r, normal.sine));
-            V::store(reach + at.first, r);
+            sum = NormalSum<V>::of(normal, at.angle_word, scale, size, normal.radius);
         }
+        V::store(noise + at.first, sum.cosine);
+        V::store(noise + at.second, sum.sine);
+        V::store(reach + at.first, sum.reach);
         const auto outside = outside_window<V, kGaussianWindow>(at.radius_word);
         if (V::any(outside)) [[unlikely]] {
             for (std::uint32_t lanes = V::bits(outside); lanes != 0; lanes &= lanes - 1) {
@@ -64,25 +63,19 @@ template <class V>
 [[gnu::noinline]] void round_combination(const CombinationRun& run, ErrorBound bound) {
     double scales = 0.0;
     for (const ScaledStream& term : run.terms) scales += term.s < 0 ? -term.s : term.s;
-    const auto limit_at_zero = V::set(static_cast<float>(0.5 - double{bound.constant} - double{bound.per_scale} * scales));
-    const auto per_reach = V::set(bound.per_radius + static_cast<float>(run.terms.size() + 1) * 0x1p-24f);
+    const CombinationLimit limit(bound, run.terms.size(), scales);
     const auto g = V::set(run.grid);
     const auto scale = V::load(run.scale);
     for (std::size_t group = 0; group < run.groups; ++group) {
         for (std::size_t i = 0; i < kHalfGroup; i += V::lanes) {
             const std::size_t first = group * kGroupSamples + i, second = first + kHalfGroup;
             const Float64Elements<V> x_first = {V::mul(V::load(run.x + first), scale)}, x_second = {V::mul(V::load(run.x + second), scale)};
-            const auto noise_first = V::load(run.noise + first), noise_second = V::load(run.noise + second);
-            const auto n_first = nearest_integer<V>(V::add(noise_first, x_first.as_float()));
-            const auto n_second = nearest_integer<V>(V::add(noise_second, x_second.as_float()));
-            const auto d_first = V::add(noise_first, x_first.minus(n_first));
-            const auto d_second = V::add(noise_second, x_second.minus(n_second));
-            const auto limit = V::negative_multiply_add(V::load(run.reach + first), per_reach, limit_at_zero);
-            V::store(run.y + first, V::mul(n_first, g));
-            V::store(run.y + second, V::mul(n_second, g));
-            const auto open = V::not_less(V::larger_magnitude(d_first, d_second), limit);
-            if (V::any(open)) [[unlikely]] {
-                settle_open_combination<V>(run, (run.first_group + group) * kGroupPairs + i, first, V::bits(open));
+            const NormalSum<V> noise = {V::load(run.noise + first), V::load(run.noise + second), V::load(run.reach + first)};
+            const CombinationRounding<V> rounding = limit.round(noise, x_first, x_second);
+            V::store(run.y + first, V::mul(rounding.n.cosine, g));
+            V::store(run.y + second, V::mul(rounding.n.sine, g));
+            if (V::any(rounding.open)) [[unlikely]] {
+                settle_open_combination<V>(run, (run.first_group + group) * kGroupPairs + i, first, V::bits(rounding.open));
             }
         }
     }

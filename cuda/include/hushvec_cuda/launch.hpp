@@ -12,6 +12,7 @@
 
 #include "hushvec/array.hpp"
 #include "hushvec/clip.hpp"
+#include "hushvec/clipped_sum.hpp"
 #include "hushvec/keystream.hpp"
 #include "hushvec/noise.hpp"
 #include "hushvec_cuda/source.hpp"
@@ -90,6 +91,14 @@ cudaError_t release_sums(const KeyStream& source, std::span<const SumArgument> p
                          cudaStream_t stream);
 cudaError_t settle_sums(const KeyStream& source, std::span<const SumArgument> parts, ExactGrid grid, void* workspace, cudaStream_t stream);
 std::size_t release_sums_workspace_bytes(std::span<const SumArgument> parts);
+
+// The same with the noise sigma (c_1 Z_1 + ... + c_p Z_p), rounded once. Each part has groups of its own in every stream, behind those of the
+// parts before it. Of `terms`, at most kMostNoiseTerms have a coefficient that is not 0, and check_noise_terms has passed them.
+cudaError_t release_correlated(std::span<const NoiseTerm> terms, std::span<const SumArgument> parts, double clip_norm, ExactGrid grid,
+                               void* workspace, cudaStream_t stream);
+cudaError_t settle_correlated(std::span<const NoiseTerm> terms, std::span<const SumArgument> parts, ExactGrid grid, void* workspace,
+                              cudaStream_t stream);
+std::size_t release_correlated_workspace_bytes(std::span<const float> coefficients, std::span<const SumArgument> parts);
 
 // Loads every kernel onto the current device. The driver loads one at its first launch otherwise, which a graph capture must not contain.
 cudaError_t load_kernels();

@@ -23,6 +23,9 @@ struct NoiseSource {
     DeviceStream* state = nullptr;
 };
 
+// Streams that one release of a sum may draw from: those of steps that share noise.
+inline constexpr std::size_t kMostNoiseTerms = 32;
+
 // What a call reports in device memory, at the start of its workspace.
 struct Report {
     std::uint64_t first_bad_row;   // number of the first row with NaN or Inf, or kNoRow

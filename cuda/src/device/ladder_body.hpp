@@ -11,6 +11,23 @@ namespace hushvec::cuda {
 
 inline constexpr unsigned kLadderThreads = 128;
 
+// settle(pair, which of its samples) for all pairs of a list, which then is zeros.
+template <class Team, class Settle>
+HUSHVEC_INLINE void settle_open_pairs(const OpenPairs& open, unsigned block, unsigned blocks, const Team& team, const Settle& settle) {
+    const std::uint32_t samples = 2 * open.size();
+    team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+        for (std::uint32_t i = block * kLadderThreads + thread; i < samples; i += blocks * kLadderThreads) {
+            settle(open.list[i / 2], i % 2 == 1);
+        }
+    });
+    static_assert(kLadderThreads % 2 == 0);   // both samples of a pair are the block's
+    team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+        for (std::uint32_t i = block * kLadderThreads + thread; i < samples; i += blocks * kLadderThreads) {
+            if (i % 2 == 0) open.list[i / 2] = {};
+        }
+    });
+}
+
 // Outputs: OneOutput, or SumParts (sum_body.hpp).
 template <class Outputs>
 struct LadderBody {
@@ -22,18 +39,7 @@ struct LadderBody {
 
     template <class Team>
     HUSHVEC_INLINE void run(unsigned block, unsigned blocks, const Team& team) const {
-        const std::uint32_t samples = 2 * open.size();
-        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            for (std::uint32_t i = block * kLadderThreads + thread; i < samples; i += blocks * kLadderThreads) {
-                settle(open.list[i / 2], i % 2 == 1);
-            }
-        });
-        static_assert(kLadderThreads % 2 == 0);   // both samples of a pair are the block's
-        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            for (std::uint32_t i = block * kLadderThreads + thread; i < samples; i += blocks * kLadderThreads) {
-                if (i % 2 == 0) open.list[i / 2] = {};
-            }
-        });
+        settle_open_pairs(open, block, blocks, team, [this](const OpenPair& pair, bool second) HUSHVEC_INLINE_LAMBDA { settle(pair, second); });
     }
 
 private:

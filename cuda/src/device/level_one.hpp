@@ -8,8 +8,12 @@
 // same: E covers every error. docs/proofs/level1_bound.md derives it, check_device_bounds measures it.
 #pragma once
 
+#include <cstddef>
+#include <limits>
+
 #include "device/special_functions.hpp"
 #include "device/thread_lane.hpp"
+#include "noise/combination_sum.hpp"
 #include "noise/error_bounds.hpp"
 #include "noise/exact_round.hpp"
 
@@ -73,6 +77,28 @@ struct GaussianLevelOne {
         const float d_cosine = Thread::multiply_add(r, normal.cosine, x_cosine.minus(n_cosine));
         const float d_sine = Thread::multiply_add(r, normal.sine, x_sine.minus(n_sine));
         return {{n_cosine, n_sine}, Thread::not_less(Thread::larger_magnitude(d_cosine, d_sine), limit) || radius_word < smallest};
+    }
+};
+
+// The noise of several streams, which noise/combination_sum.hpp adds up:
+//   E = constant + (per_radius + (p + 1) 2^-24) (r_1 + ... + r_p) + per_inverse_radius (|s_1| / radius_1 + ... + |s_p| / radius_p)
+struct CombinationLevelOne {
+    CombinationLimit limit;
+    float inverse_share;   // per_inverse_radius in units of the limit's per_reach
+    std::uint32_t smallest;
+
+    explicit CombinationLevelOne(std::size_t terms, const DeviceGaussianBound& bound = kGaussianBound)
+        : limit({bound.constant, 0.0f, bound.per_radius}, terms, 0.0), inverse_share(bound.per_inverse_radius / limit.per_reach),
+          smallest(bound.smallest) {}
+
+    // The sum with s times the normals of a pair of words added. Words near 2^32 as in GaussianLevelOne.
+    template <class Functions = SpecialFunctions>
+    HUSHVEC_INLINE NormalSum<Thread> plus(const NormalSum<Thread>& sum, float s, std::uint32_t radius_word,
+                                          std::uint32_t angle_word) const {
+        const DeviceNormalPair<Functions> normal(-1.3862943611198906188f, radius_word, angle_word);
+        const float radius = radius_word < smallest ? std::numeric_limits<float>::infinity()
+                                                    : Thread::multiply_add(normal.inverse_r, inverse_share, normal.r);
+        return sum.plus(NormalPair<Thread>{normal.r, normal.cosine, normal.sine}, angle_word, s, Thread::magnitude(s), radius);
     }
 };
 

@@ -29,6 +29,17 @@ constexpr std::size_t open_pair_capacity(std::size_t samples) {
     return pairs < most ? pairs : most;
 }
 
+// The same where the noise of `terms` streams adds up, with coefficients whose magnitudes sum to `size`, s = 128: level 1 leaves 2 E of all
+// samples open, and 2^-14 of all words. 4 times in 10 more than that. Noise below half of s does not spread over many grids.
+constexpr std::size_t open_pair_capacity(std::size_t samples, std::size_t terms, double size) {
+    constexpr double s = 128, mean_radius = 1.2534;   // of the inverse radius too
+    const std::size_t pairs = (samples + kGroupSamples - 1) / kGroupSamples * kGroupPairs;
+    const double per_radius = 1.65e-6 + 4.6e-7 + static_cast<double>(terms + 1) * 0x1p-24;
+    const double share = 3.0e-7 + 2 * per_radius * s * size * mean_radius + static_cast<double>(terms) * 0x1p-15;
+    const auto most = static_cast<std::size_t>(4096 + 1.4 * share * static_cast<double>(samples));
+    return size < 0.5 || pairs < most ? pairs : most;
+}
+
 struct OpenPairs {
     OpenPair* list;
     std::uint32_t capacity;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -218,10 +219,11 @@ void add_to_sum(py::handle x, py::handle workspace, py::handle sums, std::uintpt
     check_cuda(cuda::add_to_sum(argument, launch.workspace, static_cast<double*>(target.data), launch.stream), "launching the sum of rows");
 }
 
-std::size_t release_workspace_bytes(const std::vector<std::size_t>& columns) {
+// With coefficients, of a release with correlated noise.
+std::size_t release_workspace_bytes(const std::vector<std::size_t>& columns, const std::vector<float>& coefficients) {
     std::vector<cuda::SumArgument> parts;
     for (const std::size_t length : columns) parts.push_back({nullptr, nullptr, length});
-    return cuda::release_sums_workspace_bytes(parts);
+    return coefficients.empty() ? cuda::release_sums_workspace_bytes(parts) : cuda::release_correlated_workspace_bytes(coefficients, parts);
 }
 
 // The parts of a sum and what their releases are written to.
@@ -265,6 +267,37 @@ void release_sums(const py::sequence& sums, double clip_norm, double sigma, cons
     refuse_overflow(report);
 }
 
+// Streams that were reserved, one for each coefficient; each part begins at a group of its own.
+void release_correlated(const py::sequence& sums, double clip_norm, double sigma, const py::sequence& out, const py::sequence& sources,
+                        const std::vector<float>& coefficients, py::handle workspace, std::uintptr_t stream) {
+    check_clip_norm(clip_norm);
+    check_scale("sigma", sigma);
+    if (sigma == 0) throw py::value_error("sigma must be > 0 where noise is correlated, got 0");
+    const SumsAndOutputs arrays(sums, out);
+    const ExactGrid grid = exact_grid(sigma, clip_norm);
+    if (sources.size() != coefficients.size()) throw py::value_error("sources must be as many as coefficients");
+    if (coefficients.size() > cuda::kMostNoiseTerms) {
+        throw py::value_error("coefficients must be at most " + std::to_string(cuda::kMostNoiseTerms) + " on a device, got " + std::to_string(coefficients.size()));
+    }
+    std::vector<std::unique_ptr<WipedSource>> drawn;
+    std::vector<NoiseTerm> terms;
+    for (std::size_t term = 0; term < coefficients.size(); ++term) {
+        drawn.push_back(std::make_unique<WipedSource>(sources[term], arrays.device));
+        terms.push_back({&drawn.back()->host_stream(), coefficients[term]});
+    }
+    check_noise_terms(terms);
+    void* memory = device_memory(workspace, "workspace", cuda::release_correlated_workspace_bytes(coefficients, arrays.parts), arrays.device);
+    const py::gil_scoped_release unlocked;
+    const Launch launch(arrays.device, stream, memory);
+    launch.refuse_capture_of_sums();
+    check_cuda(cuda::release_correlated(terms, arrays.parts, clip_norm, grid, launch.workspace, launch.stream), "launching the noise of sums");
+    const Report report = launch.wait_for_report();
+    if (report.open_samples > 0) {
+        check_cuda(cuda::settle_correlated(terms, arrays.parts, grid, launch.workspace, launch.stream), "launching settle");
+    }
+    refuse_overflow(report);
+}
+
 }  // namespace
 
 void bind_launch(py::module_& module) {
@@ -284,9 +317,11 @@ void bind_launch(py::module_& module) {
     module.def("sum_workspace_bytes", [](const py::sequence& parts) { return Parts(parts).workspace_bytes(); }, py::arg("parts"));
     module.def("sum_scales", &sum_scales, py::arg("parts"), py::arg("clip_norm"), py::arg("workspace"), py::arg("stream"));
     module.def("add_to_sum", &add_to_sum, py::arg("part"), py::arg("workspace"), py::arg("sums"), py::arg("stream"));
-    module.def("release_workspace_bytes", &release_workspace_bytes, py::arg("columns"));
+    module.def("release_workspace_bytes", &release_workspace_bytes, py::arg("columns"), py::arg("coefficients") = std::vector<float>());
     module.def("release_sums", &release_sums, py::arg("sums"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"), py::arg("source"),
                py::arg("workspace"), py::arg("stream"));
+    module.def("release_correlated", &release_correlated, py::arg("sums"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"),
+               py::arg("sources"), py::arg("coefficients"), py::arg("workspace"), py::arg("stream"));
 }
 
 }  // namespace hushvec::python

@@ -163,6 +163,16 @@ def release_sums(sums: Sequence[Any], clip_norm: float, sigma: float, out: Seque
     cuda.release_sums(sums, clip_norm, sigma, out, drawn, workspace, _current_stream(cuda, out[0]))
 
 
+def release_correlated(
+    sums: Sequence[Any], clip_norm: float, sigma: float, out: Sequence[Any], streams: Sequence[Any], coefficients: Sequence[float]
+) -> None:
+    """out[i][d] = sums[i][d] + sigma (c_0 Z_0 + ...), exactly rounded once, with Z_j of the stream j, all parts from one nonce."""
+    cuda = backend("out", out[0])
+    size = cuda.release_workspace_bytes([part.shape[0] for part in out], coefficients)
+    workspace = new_array(out[0], (size,), dtype="uint8")
+    cuda.release_correlated(sums, clip_norm, sigma, out, streams, coefficients, workspace, _current_stream(cuda, out[0]))
+
+
 def randomized_response(codes: Any, labels: int, law: tuple[int, int], source: _core.Generator) -> Any:
     """Answers for codes, in a new array. `law`: what `_core.response_law` returned."""
     cuda = backend("true_label", codes)

@@ -199,7 +199,7 @@ class BatchSum:
         self.sum: ClippedSum | None = None
         self.norm = settings.row_norm()
         self._beside: torch.nn.Parameter | None = None  # stands for the coordinate beside an adaptive clip norm
-        self._made_for: tuple[list[tuple[int, ...]], float] | None = None
+        self._made_for: tuple[list[tuple[bool, tuple[int, ...]]], float] | None = None
         self._summed: list[int] = []
         self.float_totals: list[torch.Tensor] | None = None
         self._earlier = None if settings.noise is None else EarlierNoise(settings.noise.coefficients)
@@ -328,22 +328,23 @@ class BatchSum:
 
     def sum_for(self, parameters: Named) -> ClippedSum:
         """The sum for these parameters: a new one where they have changed, which they must not within a batch."""
-        shapes = [tuple(parameter.shape) for _, parameter in parameters]
+        forms = [(parameter.is_cuda, tuple(parameter.shape)) for _, parameter in parameters]
         if self.begun and [id(parameter) for _, parameter in parameters] != self._summed:
             raise ValueError("parameters must not change within a batch, got others that require a gradient than before")
         self._summed = [id(parameter) for _, parameter in parameters]
-        if self.sum is None or (shapes, self.norm.of_rows) != self._made_for:
+        if self.sum is None or (forms, self.norm.of_rows) != self._made_for:
             settings, scale = self._settings, self._settings.loss_scale
             if self.sum is not None and self._earlier is not None:
-                raise ValueError("parameters must keep their number and shapes in a run with correlated noise, got others than before")
+                kept = "their number and shapes, and be on the CPU or CUDA throughout,"
+                raise ValueError(f"parameters must keep {kept} in a run with correlated noise, got others than before")
             self.sum = ClippedSum(
-                shapes,
+                [shape for _, shape in forms],
                 clip_norm=self.norm.of_rows * scale,
                 sigma=settings.sigma_of(self.norm.of_rows) * scale,
                 most_rows=1 if settings.clips_batches else most_rows(settings.expected_batch_size),
                 clipping="exact" if settings.clips_batches or settings.scales_rows else settings.clipping,
             )
-            self._made_for = shapes, self.norm.of_rows
+            self._made_for = forms, self.norm.of_rows
         return self.sum
 
 

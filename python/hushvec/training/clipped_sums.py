@@ -76,9 +76,12 @@ class DeviceSums:
             sums[...] = part
         self.rows = rows
 
-    def release(self, results: Sequence[Any], source: _core.Generator) -> None:
+    def release(self, results: Sequence[Any], source: _core.Generator, earlier: EarlierNoise | None) -> None:
         """Write the sums plus noise: float32[length] for each part, in order in memory."""
-        if self._sigma > 0:
+        if earlier is not None:
+            streams, coefficients = earlier.with_next(source._reserve_for_device())
+            cuda.release_correlated(self._sums, self._clip_norm, self._sigma, results, streams, coefficients)
+        elif self._sigma > 0:
             cuda.release_sums(self._sums, self._clip_norm, self._sigma, results, source)
         else:
             for sums, result in zip(self._sums, results, strict=True):
@@ -95,9 +98,9 @@ class EarlierNoise:
         self.coefficients = tuple(coefficients)
         self._streams: deque[Any] = deque(maxlen=len(self.coefficients))
 
-    def with_next(self, source: _core.Generator) -> tuple[list[Any], tuple[float, ...]]:
-        """The streams of a new step and of those before it, newest first, and their coefficients."""
-        self._streams.appendleft(source._reserve())
+    def with_next(self, stream: Any) -> tuple[list[Any], tuple[float, ...]]:
+        """The stream of a new step and those of the steps before it, newest first, and their coefficients."""
+        self._streams.appendleft(stream)
         return list(self._streams), self.coefficients[: len(self._streams)]
 
 
@@ -196,8 +199,8 @@ class ClippedSum:
         """The sum plus N(0, sigma^2), one float32 array for each part, which draws from its own nonce; the sum is empty afterwards.
 
         Results are `out`, or arrays of the library that rows were last added from. With `earlier`, of one run, the noise is
-        sigma (Z_0 + c_1 Z_1 + ...), with Z_j the raw noise of the release j before this one: one rounding of the real number; on
-        the CPU, in float32 arrays of the same lengths each time.
+        sigma (Z_0 + c_1 Z_1 + ...), with Z_j the raw noise of the release j before this one: one rounding of the real number, in
+        float32 arrays of the same lengths each time, all on the CPU or all on a CUDA device.
         """
         source = require_generator(generator)
         with self._lock:
@@ -295,12 +298,10 @@ class ClippedSum:
         if places != {wanted}:
             raise ValueError(f"out must be on {wanted} like the rows, got {', '.join(sorted(places))}")
         if not on_cuda(runs[0]) and earlier is not None:
-            self._sum.release_correlated(runs, *earlier.with_next(source))
+            self._sum.release_correlated(runs, *earlier.with_next(source._reserve()))
             return
         if not on_cuda(runs[0]):
             self._sum.release(runs, source)
             return
-        if earlier is not None:
-            raise ValueError(f"correlated noise must be drawn on the CPU, got {wanted}")
-        self._sums_on_device(runs[0], "out").release(runs, source)
+        self._sums_on_device(runs[0], "out").release(runs, source, earlier)
         self._on_device = None

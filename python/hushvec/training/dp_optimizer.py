@@ -68,7 +68,7 @@ class DPOptimizer(WrappingOptimizer):
         adjacency: "add-remove": an example is there or not. "replace-one": it is another one; the noise multiplier then buys half.
         noise: a `CorrelatedNoise`: the noise of a step is a combination of its own and of earlier steps' raw noise, drawn again from
             their key streams. noise_multiplier is then of the whole run: `noise_multiplier_for(epsilon, delta, 1.0, 1)`. Batches are
-            those of a `CyclicSampler`; parameters on the CPU. None: independent noise.
+            those of a `CyclicSampler`; parameters stay on the CPU, or on CUDA. None: independent noise.
         loss_scale: a public power of two in [1, 2^24] by which you multiply losses before their backward pass, as float16 needs;
             gradients are divided by it after clipping. Above 1 an example whose gradient overflows (NaN or Inf) counts as zero
             instead of an error, and in `overflowed`.
@@ -414,8 +414,6 @@ class DPOptimizer(WrappingOptimizer):
     def _cipher_for(self, parameters: Named) -> str:
         """The cipher of the noise on these parameters. Raises ValueError on a device, if the generator was asked for AES-256."""
         on_device = any(parameter.is_cuda for _, parameter in parameters)
-        if on_device and self.settings.noise is not None:
-            raise ValueError("parameters must be on the CPU with correlated noise, got some on a CUDA device")
         return self.generator.device_cipher if on_device else self.generator.cipher
 
     def _take_as_is(self) -> None:

@@ -5,12 +5,14 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "check.hpp"
+#include "device/combination_body.hpp"
 #include "device/fill_body.hpp"
 #include "device/l2_laplace_body.hpp"
 #include "device/ladder_body.hpp"
@@ -473,6 +475,55 @@ void level_one_is_right(std::integer_sequence<unsigned, kSigns...>) {
     }
 }
 
+// The same for the noise of several streams, whose words are all of one size.
+template <class Functions>
+CloseCalls close_calls_of_several(const std::vector<double>& s, float share) {
+    const KeyStream stream = test_stream(Cipher::chacha8);
+    const DeviceGaussianBound bound = gaussian_bound(share);
+    const CombinationLevelOne level(s.size(), bound);
+    CloseCalls found;
+    std::uint32_t state = 1;
+    for (const auto& [first, mask] : {std::pair{0u, ~0u}, {1u << 18, (1u << 20) - 1}, {0u - (1u << 20), (1u << 20) - 1}, {0u - 256u, 255u}, {0u, (1u << 18) - 1}}) {
+        for (std::uint64_t i = 0; i < 20000; ++i) {
+            const bool sine = i % 2 == 1;
+            NormalSum<Thread> noise = {};
+            Float64Combination level_2, level_3;
+            double edge = bound.constant;
+            for (std::size_t term = 0; term < s.size(); ++term) {
+                const std::uint32_t a = first + ((state = state * 1664525u + 1013904223u) & mask);
+                const std::uint32_t b = state = state * 1664525u + 1013904223u;
+                const GaussianWord word = {i, a, b, sine};
+                noise = level.plus<Functions>(noise, static_cast<float>(s[term]), a, b);
+                level_2.add(known_bits(word), s[term]);
+                level_3.add(known_bits(word, extension_block(stream, i * s.size() + term)), s[term]);
+                const double radius = std::sqrt(-2 * std::log((a + 0.5) * 0x1p-32));
+                edge += std::fabs(s[term]) * (bound.per_inverse_radius / radius + (bound.per_radius + static_cast<double>(s.size() + 1) * 0x1p-24) * radius);
+            }
+            const double z = level_2.bracket().value;
+            const double x = std::floor(z) + 0.5 - z + (i % 4 < 2 ? 1 : -1) * edge * (i % 8 < 4 ? 0.02 : 1.01);
+            const auto rounding = level.limit.round(noise, Float64Elements<Thread>{x}, Float64Elements<Thread>{x});
+            auto right = decide(level_2.bracket(), x);
+            if (!right) right = decide(level_3.bracket(), x);
+            found.add(rounding.open, sine ? rounding.n.sine : rounding.n.cosine, right.value_or(-1'000'000));   // 96 bits of each uniform decide
+        }
+    }
+    return found;
+}
+
+template <unsigned... kSigns>
+void level_one_of_several_is_right(std::integer_sequence<unsigned, kSigns...>) {
+    for (const std::vector<double>& s : {std::vector<double>{90.0}, {127.5, -63.75, -15.9375}, std::vector<double>(8, -90.0), {90.0, 1e-30, -1e-42}}) {
+        const std::string what = std::to_string(s.size()) + " streams";
+        const auto none_wrong = [&](const CloseCalls& found) {
+            check(found.accepted > 10000 && found.wrong == 0, "level 1 of " + what + ": " + std::to_string(found.wrong) + " wrong of " + std::to_string(found.accepted));
+        };
+        none_wrong(close_calls_of_several<SpecialFunctions>(s, 1));
+        (none_wrong(close_calls_of_several<WorstFunctions<kSigns>>(s, 1)), ...);
+        // Of more streams, errors of the radius seldom all point one way.
+        if (s.size() <= 3) check((close_calls_of_several<WorstFunctions<kSigns>>(s, 0.5f).wrong + ...) > 0, "half the bound is too small, " + what);
+    }
+}
+
 // Columns first to last of a matrix, as a matrix of its own: a part of its rows.
 std::vector<float> columns_of(const std::vector<float>& x, std::size_t rows, std::size_t columns, std::size_t first, std::size_t last) {
     std::vector<float> part;
@@ -507,10 +558,9 @@ struct DeviceSum {
         }
     }
 
-    // All parts at once.
-    std::vector<std::vector<float>> released() {
-        const ExactGrid grid = exact_grid(kSigma, kClipNorm);
-        const float s = grid.sigma / grid.grid;
+    // All parts at once: run(their table, how many groups they have).
+    template <class Run>
+    std::vector<std::vector<float>> released(ExactGrid grid, const Run& run) {
         std::vector<std::vector<float>> out;
         std::vector<SumPart> table;
         std::size_t groups = 0;
@@ -520,14 +570,39 @@ struct DeviceSum {
             groups += (sums[i].size() + kGroupSamples - 1) / kGroupSamples;
         }
         const SumParts parts = {stream_of_part(0), table.data(), static_cast<std::uint32_t>(table.size()), grid.grid};
-        const SumNoiseBody noise = {parts, groups, {GaussianLevelOne(s), grid.grid, device.open_pairs()}, sum_unit(kClipNorm) / double{grid.grid}};
-        for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) < groups; ++block) noise.run(block, HostTeam{kStreamThreads});
-        run_ladder(parts, true, s, device);
+        run(parts, groups);
         for (std::vector<float>& part : out) {
             check(part.back() == kUntouched, "nothing is written behind the sum");
             part.pop_back();
         }
         return out;
+    }
+
+    std::vector<std::vector<float>> released() {
+        const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+        const float s = grid.sigma / grid.grid;
+        return released(grid, [&](const SumParts& parts, std::size_t groups) {
+            run_all(SumNoiseBody{parts, groups, {GaussianLevelOne(s), grid.grid, device.open_pairs()}, sum_unit(kClipNorm) / double{grid.grid}}, groups);
+            run_ladder(parts, true, s, device);
+        });
+    }
+
+    std::vector<std::vector<float>> released(std::span<const NoiseTerm> terms) {
+        const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+        NoiseTerms in_grids;
+        for (const NoiseTerm& term : terms) in_grids.list[in_grids.count++] = {*term.stream, double{grid.sigma / grid.grid} * double{term.coefficient}};
+        return released(grid, [&](const SumParts& parts, std::size_t groups) {
+            run_all(CombinedNoiseBody{parts, groups, CombinationLevelOne(terms.size()), device.open_pairs(), sum_unit(kClipNorm) / double{grid.grid}, in_grids}, groups);
+            const CombinationLadderBody ladder = {parts, device.open_pairs(), device.open_samples(), in_grids};
+            for (unsigned block = 0; block < 3; ++block) ladder.run(block, 3, HostTeam{kLadderThreads});
+            CombinationSettleBody{parts, device.open_samples(), in_grids}.run();
+            check(is_wiped(device), "the lists of open pairs and samples are wiped");
+        });
+    }
+
+    template <class Body>
+    static void run_all(const Body& body, std::size_t groups) {
+        for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) < groups; ++block) body.run(block, HostTeam{kStreamThreads});
     }
 
     static KeyStream stream_of_part(std::size_t part) {
@@ -536,6 +611,28 @@ struct DeviceSum {
         return stream;
     }
 };
+
+// Noise of p streams, and that few samples are left open: their list has room for more.
+void releases_of_several_equal_the_core(DeviceSum& on_device, ClippedSum& on_host, const std::vector<std::size_t>& lengths, std::size_t p) {
+    std::vector<KeyStream> streams;
+    std::vector<NoiseTerm> terms;
+    double size = 0;
+    for (std::size_t i = 0; i < p; ++i) streams.push_back(DeviceSum::stream_of_part(i));
+    for (std::size_t i = 0; i < p; ++i) terms.push_back({&streams[i], (i % 2 == 0 ? 1.0f : -1.0f) / static_cast<float>(i + 1)});
+    for (const NoiseTerm& term : terms) size += std::fabs(double{term.coefficient});
+    on_device.device = Device();
+    const std::vector<std::vector<float>> released = on_device.released(terms);
+    std::uint64_t first_group = 0;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+        std::vector<float> from_host(lengths[i]);
+        on_host.release(i, terms, first_group, from_host.data());
+        check(from_host == released[i], "the CPU's bits, part " + std::to_string(i) + ", " + std::to_string(p) + " streams");
+        first_group += (lengths[i] + kGroupSamples - 1) / kGroupSamples;
+    }
+    const std::size_t samples = first_group * kGroupSamples, room = open_pair_capacity(samples, p, size) - 4096;
+    check(on_device.device.listed_pairs > 0 && on_device.device.listed_pairs < room + 30,
+          std::to_string(on_device.device.listed_pairs) + " of " + std::to_string(samples) + " samples open, " + std::to_string(p) + " streams: " + std::to_string(room));
+}
 
 // Parts of more than one stretch of a norm, and more than one run of rows: the CPU's bits, and the plain sum.
 void sums() {
@@ -575,6 +672,7 @@ void sums() {
             on_host.release(i, DeviceSum::stream_of_part(i), from_host.data());
             check(from_host == released[i], "the CPU's bits, part " + std::to_string(i) + " of " + what);
         }
+        for (const std::size_t p : {std::size_t{1}, std::size_t{3}, std::size_t{16}}) releases_of_several_equal_the_core(on_device, on_host, lengths, p);
     }
 }
 
@@ -704,6 +802,7 @@ int main() {
     l2_laplace_is_close_to_the_core<float>(1, 30001);
     bad_rows_of_l2_laplace();
     level_one_is_right(std::make_integer_sequence<unsigned, 16>{});
+    level_one_of_several_is_right(std::make_integer_sequence<unsigned, 16>{});
     listed_pairs_are_settled();
     sums();
     a_bad_row_of_a_sum_is_reported();

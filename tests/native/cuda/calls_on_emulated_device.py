@@ -13,7 +13,7 @@ from native.cuda.emulated_backend import Array, Graph, Stream, counts
 import hushvec as hv
 from hushvec.aggregates import private_classifier, private_covariance, private_sums
 from hushvec.aggregates.totals import GroupTotals
-from hushvec.training.clipped_sums import ClippedSum
+from hushvec.training.clipped_sums import ClippedSum, EarlierNoise
 from hushvec.mechanisms import PublicCodebook
 
 pytestmark = pytest.mark.gpu
@@ -52,13 +52,13 @@ def adding(parts):
     return lambda x: total.add(rows)
 
 
-def releasing(parts):
+def releasing(parts, earlier=None):
     total, rows = added(parts)
 
     def release(x):
         total.add(rows)
         before = counts()
-        total.release()
+        total.release(earlier=earlier)
         return before
 
     return release
@@ -93,6 +93,7 @@ CALLS = {
     "ClippedSum.release of 1 part": (lambda: releasing(1), (2, 2, 2, 1)),
     "ClippedSum.release of 3 parts": (lambda: releasing(3), (2, 2, 2, 1)),
     "ClippedSum.release of 50 parts": (lambda: releasing(50), (2, 2, 2, 1)),
+    "ClippedSum.release of 50 parts, correlated": (lambda: releasing(50, EarlierNoise((1.0, -0.5))), (2, 2, 2, 1)),
 }  # fmt: skip
 
 
@@ -163,6 +164,22 @@ def test_a_sum_has_the_bits_of_the_cpu(dtype, parts):
         total.add(given)
         total.add(given)
     expected, ours = (total.release(seeded()) for total in sums)
+    for part, wanted in zip(ours, expected, strict=True):
+        same_bits(part, wanted)
+
+
+@pytest.mark.parametrize("bands", [1, 2, 4, 8, 16])
+def test_releases_that_share_noise_have_the_bits_of_the_cpu(bands):
+    shapes, coefficients = [(300,), (7,), (2, 3), (1000,)], (1.0, *(-0.7 / i for i in range(1, bands)))
+    rows = [np.random.default_rng(3).standard_normal((16, *shape)).astype("float32") for shape in shapes]
+    released = []
+    for given in (rows, [Array(part) for part in rows]):
+        total, earlier, generator = ClippedSum(shapes, clip_norm=1.0, sigma=0.7), EarlierNoise(coefficients), seeded()
+        released.append([])
+        for step in range(bands + 1):
+            total.add(given)
+            released[-1] += total.release(generator, earlier=earlier)
+    expected, ours = released
     for part, wanted in zip(ours, expected, strict=True):
         same_bits(part, wanted)
 

@@ -39,6 +39,12 @@ MUTANTS = {
         "float_laplace", "cuda/src/device/rows_body.hpp", "clear(memory.scales, edge + rows, shape.scales(), thread);", "",
         "rows", r"shared memory that nobody wrote: a read of 4 bytes of shared memory in \S*rows_kernel",
     ),
+    "the ladder draws the words of the step before": (
+        "correlated_sum", "cuda/src/device/combination_body.hpp",
+        "const GaussianWord word = word_of(term.stream, pair, sine);",
+        "const GaussianWord word = word_of(terms.list[number == 0 ? 0 : number - 1].stream, pair, sine);",
+        "correlated_sums", r"FAILED: correlated release, part 0, 2 streams",
+    ),
 }  # fmt: skip
 EVERY_TIME = {"a nonce is taken twice", "an index off by one in a last group"}   # the others take half a minute each
 

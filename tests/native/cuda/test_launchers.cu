@@ -23,6 +23,7 @@
 #include "hushvec_cuda/launch.hpp"
 #include "hushvec_cuda/privunit.hpp"
 #include "hushvec_cuda/row_passes.hpp"
+#include "noise/combination.hpp"
 #include "noise/ladder_first_step.hpp"
 #include "plain_products.hpp"
 #include "workspace.hpp"
@@ -413,6 +414,82 @@ void sums() {
     sums_of_any_number_of_rows();
 }
 
+// Streams of the last steps of a run, newest first, with keys of their own in turn.
+struct Steps {
+    std::vector<KeyStream> streams;
+    std::vector<NoiseTerm> terms;
+
+    Steps(const std::vector<float>& coefficients, Cipher cipher) {
+        for (std::size_t i = 0; i < coefficients.size(); ++i) {
+            KeyStream& stream = streams.emplace_back(test_stream());
+            stream.nonce += 100 - i;
+            stream.key[3] += static_cast<std::uint32_t>(i % 2);
+            stream.cipher = cipher;
+        }
+        for (std::size_t i = 0; i < coefficients.size(); ++i) terms.push_back({&streams[i], coefficients[i]});
+    }
+};
+
+// 1, and p - 1 of both signs that get smaller.
+std::vector<float> coefficients_of(std::size_t p) {
+    std::vector<float> coefficients = {1.0f};
+    for (std::size_t i = 1; i < p; ++i) coefficients.push_back((i % 3 == 0 ? 0.71f : -0.71f) / static_cast<float>(i));
+    return coefficients;
+}
+
+// Sums of every size up to `largest` grids, of both signs.
+void correlated_releases_equal_the_core(const std::vector<PartShape>& shapes, const std::vector<float>& coefficients, Cipher cipher, double sigma, double largest) {
+    const std::string what = std::to_string(coefficients.size()) + " streams of " + name_of(cipher) + ", sigma " + std::to_string(sigma) + ", " + std::to_string(shapes.size()) + " parts";
+    const Steps steps(coefficients, cipher);
+    const ExactGrid grid = exact_grid(sigma, kClipNorm);
+    const double largest_sum = largest * double{grid.grid} / sum_unit(kClipNorm);
+    const std::size_t rows = static_cast<std::size_t>(std::ldexp(largest_sum, -25)) + 1;
+    std::vector<std::size_t> lengths;
+    std::vector<std::vector<double>> units;
+    for (const PartShape& shape : shapes) {
+        lengths.push_back(shape.columns);
+        std::vector<double>& part = units.emplace_back(shape.columns);
+        for (std::size_t i = 0; i < part.size(); ++i) part[i] = std::rint(largest_sum * std::ldexp(std::sin(static_cast<double>(i * i + shapes.size())), -static_cast<int>(i % 5 * 5)));
+    }
+    ClippedSum on_host(lengths, kClipNorm, sigma, rows, Clipping::exact);
+    on_host.replace(rows, units);
+    PartSums on_device(shapes);
+    for (std::size_t i = 0; i < units.size(); ++i) {
+        must(cudaMemcpy(on_device.sums[i]->get(), units[i].data(), units[i].size() * sizeof(double), cudaMemcpyHostToDevice), "copy sums");
+    }
+    DeviceArray<std::byte> workspace = zeros(cuda::release_correlated_workspace_bytes(coefficients, on_device.arguments));
+    must(cuda::release_correlated(steps.terms, on_device.arguments, kClipNorm, grid, workspace.get(), nullptr), "release_correlated");
+    const cuda::Report report = report_in(workspace);
+    check(report.overflow == 0, "no overflow, " + what);
+    if (report.open_samples > 0) must(cuda::settle_correlated(steps.terms, on_device.arguments, grid, workspace.get(), nullptr), "settle_correlated");
+    double size = 0;
+    for (const float coefficient : coefficients) size += std::fabs(double{coefficient});
+    const std::size_t capacity = cuda::open_pair_capacity(on_device.samples, coefficients.size(), size);
+    check(is_wiped(workspace, cuda::Workspace::kHeaderBytes, cuda::Workspace::fixed_bytes(cuda::PairCapacity{capacity})), "open samples are wiped, " + what);
+    std::uint64_t first_group = 0;
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+        std::vector<float> expected(lengths[i]);
+        on_host.release(i, steps.terms, first_group, expected.data());
+        check(same_bits(on_device.out[i]->to_host(), expected), "correlated release, part " + std::to_string(i) + ", " + what);
+        first_group += (lengths[i] + kGroupSamples - 1) / kGroupSamples;
+    }
+}
+
+void correlated_sums() {
+    using enum DType;
+    const double small = 5000, most = 0x1.fffp20;
+    for (const std::size_t p : {1, 2, 4, 8, 16}) {
+        correlated_releases_equal_the_core({{float32, 20001}, {float32, 77}}, coefficients_of(p), Cipher::chacha12, kSigma, small);
+        correlated_releases_equal_the_core({{float32, 300}, {float32, 0}, {float32, 1}, {float32, 513}}, coefficients_of(p), Cipher::chacha20, 0.001, 2);
+        correlated_releases_equal_the_core({{float32, 3000}}, coefficients_of(p), Cipher::chacha8, 100, most);   // beyond 32 bits
+    }
+    correlated_releases_equal_the_core({{float32, 700}}, coefficients_of(32), Cipher::chacha8, kSigma, small);
+    correlated_releases_equal_the_core({{float32, 700}}, std::vector<float>(16, -1.0f), Cipher::chacha8, kSigma, small);
+    correlated_releases_equal_the_core({{float32, 700}}, {1.0f, 0.0f, 1e-30f, -1e-44f}, Cipher::chacha8, kSigma, small);
+    correlated_releases_equal_the_core({{float32, 700}}, {1e-20f}, Cipher::chacha8, kSigma, small);
+    correlated_releases_equal_the_core({{float32, 0}}, {1.0f, -0.5f}, Cipher::chacha8, kSigma, small);
+}
+
 // Samples that no float64 settles are one in 10^13, so they are forged: what a call would have listed is put into its workspace. Tie or not,
 // each has the answer of the host's first step.
 class ForgedSamples {
@@ -489,6 +566,47 @@ void listed_samples_of_sums_are_settled() {
         check(same_bits(sums.out[part]->to_host(), expected[part]), "listed samples of part " + std::to_string(part));
     }
     check(lists_are_wiped(workspace, sums.samples), "listed samples of a sum are wiped");
+}
+
+// The last level alone, for every third sample of a release: what the others have written is what it writes.
+void listed_samples_of_correlated_sums_are_settled() {
+    const std::vector<PartShape> shapes = {{DType::float32, 300}, {DType::float32, 0}, {DType::float32, 5}, {DType::float32, 1000}};
+    const std::vector<float> coefficients = coefficients_of(4);
+    const Steps steps(coefficients, Cipher::chacha12);
+    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+    PartSums sums(shapes);
+    DeviceArray<std::byte> workspace = zeros(cuda::release_correlated_workspace_bytes(coefficients, sums.arguments));
+    must(cuda::release_correlated(steps.terms, sums.arguments, kClipNorm, grid, workspace.get(), nullptr), "release_correlated");
+    std::vector<std::vector<float>> expected;
+    std::vector<cuda::OpenSample> list;
+    std::uint64_t first_pair = 0;
+    for (std::size_t part = 0; part < shapes.size(); ++part) {
+        std::vector<float> wanted = sums.out[part]->to_host(), without = wanted;
+        const std::size_t groups = (shapes[part].columns + kGroupSamples - 1) / kGroupSamples;
+        for (std::uint64_t pair = 0; pair < groups * kGroupPairs; pair += 3) {
+            const std::uint64_t sine = pair % 2, place = cuda::sample_of_pair(pair, sine != 0);
+            const double x = 2.25 + 1000.0 * static_cast<double>(list.size()) / 7;
+            list.push_back({x, first_pair + pair, 0, 0, sine});
+            if (place >= shapes[part].columns) continue;
+            std::vector<ScaledStream> scaled;
+            for (std::size_t i = 0; i < coefficients.size(); ++i) scaled.push_back({&steps.streams[i], double{grid.sigma / grid.grid} * double{coefficients[i]}});
+            wanted[place] = grid.grid * static_cast<float>(settle_combination(scaled, first_pair + pair, sine != 0, x));
+            check(wanted[place] != without[place], "another sample than before");
+        }
+        first_pair += groups * kGroupPairs;
+        expected.push_back(wanted);
+    }
+    double size = 0;
+    for (const float coefficient : coefficients) size += std::fabs(double{coefficient});
+    const cuda::Workspace at(workspace.get(), cuda::PairCapacity{cuda::open_pair_capacity(sums.samples, coefficients.size(), size)});
+    const auto count = static_cast<std::uint32_t>(list.size());
+    must(cudaMemcpy(at.samples, list.data(), count * sizeof list[0], cudaMemcpyHostToDevice), "list samples");
+    must(cudaMemcpy(&at.header->report.open_samples, &count, sizeof count, cudaMemcpyHostToDevice), "count samples");
+    must(cuda::settle_correlated(steps.terms, sums.arguments, grid, workspace.get(), nullptr), "settle_correlated");
+    for (std::size_t part = 0; part < shapes.size(); ++part) {
+        check(same_bits(sums.out[part]->to_host(), expected[part]), "listed samples of correlated part " + std::to_string(part));
+    }
+    check(is_wiped(workspace, cuda::Workspace::kHeaderBytes, cuda::Workspace::kHeaderBytes + cuda::Workspace::kSampleBytes), "listed samples of a correlated sum are wiped");
 }
 
 // Answers in place and apart, and the first number that is no code.
@@ -636,6 +754,7 @@ void streams() {
 void open_samples() {
     of_all_dtypes([]<class Stored>(Stored) { listed_samples_are_settled<Stored>(); });
     listed_samples_of_sums_are_settled();
+    listed_samples_of_correlated_sums_are_settled();
 }
 
 void codes() {
@@ -687,7 +806,7 @@ struct Case {
     void (*run)();
 };
 
-const std::vector<Case> kCases = {{"rows", rows}, {"clips", clips}, {"privunit", privunit_rows}, {"l2_laplace", l2_laplace_rows}, {"fills", fills}, {"bad_rows", bad_rows_are_reported}, {"streams", streams}, {"sums", sums}, {"open_samples", open_samples}, {"codes", codes}, {"responses", responses}, {"int8", int8_values}};
+const std::vector<Case> kCases = {{"rows", rows}, {"clips", clips}, {"privunit", privunit_rows}, {"l2_laplace", l2_laplace_rows}, {"fills", fills}, {"bad_rows", bad_rows_are_reported}, {"streams", streams}, {"sums", sums}, {"correlated_sums", correlated_sums}, {"open_samples", open_samples}, {"codes", codes}, {"responses", responses}, {"int8", int8_values}};
 
 bool is_case(const std::string& name) {
     return std::any_of(kCases.begin(), kCases.end(), [&](const Case& each) { return each.name == name; });

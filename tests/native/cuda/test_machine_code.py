@@ -28,6 +28,7 @@ BUDGETS = {
     ROWS_KERNEL.format("If", "f", "2ExactLaplaceIfEELb0E"): (83, 108),
     ROWS_KERNEL.format("INS0_8Bfloat16E", "S2_", "3ExactGaussianIfEELb1E"): (78, 103),
     "fill_kernelINS0_8FillBodyIfNS0_13FloatGaussianIfE": (61, 86),
+    "warps_kernelINS0_17CombinedNoiseBodyE": (52, 77),   # of each stream
 }
 
 # Opcodes by the unit that they keep busy, for the message of a budget that does not hold.
@@ -42,7 +43,7 @@ UNITS = {
     "control": ("BRA", "BSSY", "BSYNC", "CALL", "RET", "EXIT", "BAR", "WARPSYNC", "NOP", "MOV", "S2R", "CS2R"),
 }
 # Those that make noise in every thread.
-NOISE_BODIES = ("FillBody", "NoiseWork", "StreamNoiseBody", "SumNoiseBody")
+NOISE_BODIES = ("FillBody", "NoiseWork", "StreamNoiseBody", "SumNoiseBody", "CombinedNoiseBody")
 
 
 def unit_of(opcode):

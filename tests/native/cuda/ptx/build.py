@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
 HERE = Path(__file__).resolve().parent
@@ -66,15 +67,17 @@ class Cache:
     def __init__(self, folder: Path) -> None:
         self._path = folder / "made_from.json"
         self._keys: dict[str, str] = json.loads(self._path.read_text()) if self._path.exists() else {}
+        self._lock = Lock()   # several files are made at once
 
     def is_fresh(self, made: Path, key: str) -> bool:
         return made.exists() and self._keys.get(made.name) == key
 
     def remember(self, made: Path, key: str) -> None:
-        self._keys[made.name] = key
-        beside = self._path.with_suffix(f".{os.getpid()}")
-        beside.write_text(json.dumps(self._keys, indent=1))
-        beside.replace(self._path)
+        with self._lock:
+            self._keys[made.name] = key
+            beside = self._path.with_suffix(f".{os.getpid()}")
+            beside.write_text(json.dumps(self._keys, indent=1))
+            beside.replace(self._path)
 
 
 def _digest(*parts: str | bytes | Path) -> str:
