@@ -103,12 +103,32 @@ private:
     std::size_t columns_;
 };
 
-// Calls some.operator()<n>(first) for all of `count` rows, `at_once` at a time and the last ones one by one.
+// With eight lanes and fewer, registers hold the accumulators of one or two rows, and prefetchers that follow each row do better than
+// requests far ahead. There 8 rows are read side by side in steps, with what accumulates in the first-level cache between them.
+// [256, 100000] on AMD Zen 3, one thread: norms 9.2 ms one row after the other, 5.7 ms in steps; 32 rows of 4,194,304, sums alone: 46 ms
+// two at a time, 32 ms in steps.
+template <class V>
+struct Steps {
+    static constexpr bool needed = V::lanes < 16;
+    static constexpr std::size_t elements = 64;
+    static constexpr std::size_t elements_ahead = 64;
+    // Shorter rows that lie one behind the other are one run of memory: each row after the other, and the next ones in step with them.
+    static constexpr std::size_t fewest_columns = 1536;
+
+    // Whether rows go without NextRows.
+    static HUSHVEC_INLINE bool fit(std::size_t columns, std::size_t bytes_ahead) { return needed && (bytes_ahead == 0 || columns >= fewest_columns); }
+
+    // What is kNormAccumulators long.
+    static HUSHVEC_INLINE void fetch_ahead(const float* elements) {
+        for (std::size_t line = 0; line < 2; ++line) prefetch_to_read(elements + elements_ahead, line * kCacheLine);
+    }
+};
+
+// Calls some.operator()<n>(first) for all of `count` rows, `at_once` at a time and then half of that, down to single ones.
 template <std::size_t at_once, class Some>
-HUSHVEC_INLINE void for_some_rows(std::size_t count, Some some) {
-    std::size_t row = 0;
+HUSHVEC_INLINE void for_some_rows(std::size_t count, Some some, std::size_t row = 0) {
     for (; row + at_once <= count; row += at_once) some.template operator()<at_once>(row);
-    for (; row < count; ++row) some.template operator()<1>(row);
+    if constexpr (at_once > 1) for_some_rows<at_once / 2>(count, some, row);
 }
 
 // ---- norms ----
@@ -129,25 +149,43 @@ void square_some_rows(const float* const* rows, std::size_t count, std::size_t c
         } else {
             some.template fetch_next<kNormAccumulators>(j);
         }
+        for (std::size_t r = 0; r < rows_at_once; ++r) add_squares<V>(some.at[r] + j, accumulator[r]);
+    }
+    for (std::size_t r = 0; r < rows_at_once; ++r) squares[first + r] = joined_squares<V>(accumulator[r], some.at[r] + whole, columns - whole);
+}
+
+template <class V, std::size_t rows_at_once>
+void square_rows_in_steps(const float* const* rows, std::size_t columns, double* squares) {
+    constexpr std::size_t vectors = kNormAccumulators / V::lanes;
+    alignas(kCacheLine) double sums[rows_at_once][kNormAccumulators] = {};
+    const std::size_t whole = columns / kNormAccumulators * kNormAccumulators;
+    for (std::size_t step = 0; step < whole; step += Steps<V>::elements) {
+        const std::size_t end = std::min(step + Steps<V>::elements, whole);
         for (std::size_t r = 0; r < rows_at_once; ++r) {
-            for (std::size_t v = 0; v < vectors; ++v) {
-                const auto x = V::load_widened(some.at[r] + j + v * V::lanes);
-                accumulator[r][v] = V::multiply_add(x, x, accumulator[r][v]);   // fused or not, the same: the product is exact
+            typename V::F64Pair accumulator[vectors];
+            for (std::size_t v = 0; v < vectors; ++v) accumulator[v] = V::load(sums[r] + v * V::lanes);
+            for (std::size_t j = step; j < end; j += kNormAccumulators) {
+                Steps<V>::fetch_ahead(rows[r] + j);
+                add_squares<V>(rows[r] + j, accumulator);
             }
+            for (std::size_t v = 0; v < vectors; ++v) V::store(sums[r] + v * V::lanes, accumulator[v]);
         }
     }
     for (std::size_t r = 0; r < rows_at_once; ++r) {
-        double sum[kNormAccumulators];
-        for (std::size_t v = 0; v < vectors; ++v) V::store(sum + v * V::lanes, accumulator[r][v]);
-        for (std::size_t j = whole; j < columns; ++j) sum[j - whole] += static_cast<double>(some.at[r][j]) * static_cast<double>(some.at[r][j]);
-        squares[first + r] = joined_accumulators(sum);
+        for (std::size_t j = whole; j < columns; ++j) sums[r][j - whole] += static_cast<double>(rows[r][j]) * static_cast<double>(rows[r][j]);
+        squares[r] = joined_accumulators(sums[r]);
     }
 }
 
-// squares[i] = sum_of_squares of rows[i], of `columns` elements each.
+// squares[i] is that of rows[i], in the order of docs/format.md section 4.
 template <class V>
 void sums_of_squares(const float* const* rows, std::size_t count, std::size_t columns, double* squares, std::size_t bytes_ahead) {
-    constexpr std::size_t at_once = V::lanes == 16 ? 4 : 1;
+    if (Steps<V>::fit(columns, bytes_ahead)) {
+        return for_some_rows<8>(count, [&]<std::size_t n>(std::size_t first) HUSHVEC_INLINE_LAMBDA {
+            square_rows_in_steps<V, n>(rows + first, columns, squares + first);
+        });
+    }
+    constexpr std::size_t at_once = Steps<V>::needed ? 1 : 4;
     for_some_rows<at_once>(count, [&]<std::size_t n>(std::size_t first) HUSHVEC_INLINE_LAMBDA {
         square_some_rows<V, n>(rows, count, columns, first, squares, NextRows(bytes_ahead));
     });
@@ -159,11 +197,14 @@ template <class V, std::size_t rows_at_once>
 HUSHVEC_INLINE void add_some_rows(const RowsToAdd& run, std::size_t first) {
     const SomeRows<rows_at_once> some(run.rows, run.count, run.columns, first);
     const NextRows next(run.bytes_ahead);
+    const bool in_steps = Steps<V>::fit(run.columns, run.bytes_ahead);
     typename V::F32 q[rows_at_once];
     for (std::size_t r = 0; r < rows_at_once; ++r) q[r] = V::set(run.q[first + r]);
     const std::size_t whole = run.columns / kNormAccumulators * kNormAccumulators;
     for (std::size_t j = 0; j < whole; j += kNormAccumulators) {
-        if (next.any()) {
+        if (in_steps) {
+            for (std::size_t r = 0; r < rows_at_once; ++r) Steps<V>::fetch_ahead(some.at[r] + j);
+        } else if (next.any()) {
             for (std::size_t r = 0; r < rows_at_once; ++r) next.fetch(some.at[r] + j, NextRows::second_lines);
         } else {
             some.template fetch_ahead<kNormAccumulators>(j);
@@ -184,49 +225,72 @@ HUSHVEC_INLINE void add_some_rows(const RowsToAdd& run, std::size_t first) {
 
 HUSHVEC_INLINE float limited(float x) { return !(x <= kElementLimit) ? kElementLimit : (x < -kElementLimit ? -kElementLimit : x); }
 
-template <class V, std::size_t rows_at_once>
-HUSHVEC_INLINE void add_and_square_some_rows(const RowsToAdd& run, std::size_t first) {
+// Elements [begin, end) of some rows that registers hold the accumulators of.
+template <class V, std::size_t rows_at_once, class Fetch>
+HUSHVEC_INLINE void add_and_square_elements(const float* const* rows, const float* scales, std::size_t begin, std::size_t end, std::uint32_t* sums,
+                                            float (*squares)[kNormAccumulators], Fetch fetch) {
     constexpr std::size_t vectors = kNormAccumulators / V::lanes;
-    const SomeRows<rows_at_once> some(run.rows, run.count, run.columns, first);
     const auto limit = V::set(kElementLimit);
-    typename V::F32 q[rows_at_once], squares[rows_at_once][vectors];
+    typename V::F32 q[rows_at_once], of_rows[rows_at_once][vectors];
     for (std::size_t r = 0; r < rows_at_once; ++r) {
-        q[r] = V::set(run.q[first + r]);
-        for (auto& vector : squares[r]) vector = V::set(0.0f);
+        q[r] = V::set(scales[r]);
+        for (std::size_t v = 0; v < vectors; ++v) of_rows[r][v] = V::load(squares[r] + v * V::lanes);
     }
-
-    const std::size_t whole = run.columns / kNormAccumulators * kNormAccumulators;
-    for (std::size_t j = 0; j < whole; j += kNormAccumulators) {
-        some.template fetch_ahead<kNormAccumulators>(j);
-        some.template fetch_next<kNormAccumulators>(j);
+    for (std::size_t j = begin; j < end; j += kNormAccumulators) {
+        fetch(j);
         for (std::size_t v = 0; v < vectors; ++v) {
             const std::size_t at = j + v * V::lanes;
-            auto sum = V::load(run.sums + at);
+            auto sum = V::load(sums + at);
             for (std::size_t r = 0; r < rows_at_once; ++r) {
-                const auto x = V::mul(V::load(some.at[r] + at), q[r]);
-                squares[r][v] = V::add(squares[r][v], V::mul(x, x));
+                const auto x = V::mul(V::load(rows[r] + at), q[r]);
+                of_rows[r][v] = V::add(of_rows[r][v], V::mul(x, x));
                 sum = V::add(sum, V::to_integer(V::limit_magnitude(x, limit)));
             }
-            V::store(run.sums + at, sum);
+            V::store(sums + at, sum);
         }
+    }
+    for (std::size_t r = 0; r < rows_at_once; ++r) {
+        for (std::size_t v = 0; v < vectors; ++v) V::store(squares[r] + v * V::lanes, of_rows[r][v]);
+    }
+}
+
+template <class V, std::size_t rows_at_once>
+HUSHVEC_INLINE void add_and_square_some_rows(const RowsToAdd& run, std::size_t first) {
+    const SomeRows<rows_at_once> some(run.rows, run.count, run.columns, first);
+    alignas(kCacheLine) float squares[rows_at_once][kNormAccumulators] = {};
+    const std::size_t whole = run.columns / kNormAccumulators * kNormAccumulators;
+    if constexpr (Steps<V>::needed) {
+        constexpr std::size_t in_registers = rows_at_once < 2 ? 1 : 2;
+        for (std::size_t step = 0; step < whole; step += Steps<V>::elements) {
+            const std::size_t end = std::min(step + Steps<V>::elements, whole);
+            for (std::size_t r = 0; r < rows_at_once; r += in_registers) {
+                const auto fetch = [&](std::size_t j) HUSHVEC_INLINE_LAMBDA {
+                    for (std::size_t k = r; k < r + in_registers; ++k) Steps<V>::fetch_ahead(some.at[k] + j);
+                };
+                add_and_square_elements<V, in_registers>(some.at + r, run.q + first + r, step, end, run.sums, squares + r, fetch);
+            }
+        }
+    } else {
+        const auto fetch = [&](std::size_t j) HUSHVEC_INLINE_LAMBDA {
+            some.template fetch_ahead<kNormAccumulators>(j);
+            some.template fetch_next<kNormAccumulators>(j);
+        };
+        add_and_square_elements<V, rows_at_once>(some.at, run.q + first, 0, whole, run.sums, squares, fetch);
     }
 
     for (std::size_t r = 0; r < rows_at_once; ++r) {
-        float sum[kNormAccumulators];
-        for (std::size_t v = 0; v < vectors; ++v) V::store(sum + v * V::lanes, squares[r][v]);
         for (std::size_t j = whole; j < run.columns; ++j) {
             const float x = some.at[r][j] * run.q[first + r];
-            sum[j - whole] += x * x;
+            squares[r][j - whole] += x * x;
             run.sums[j] += static_cast<std::uint32_t>(static_cast<std::int32_t>(limited(x)));
         }
-        run.squares[first + r] = static_cast<double>(joined_accumulators(sum));
+        run.squares[first + r] = static_cast<double>(joined_accumulators(squares[r]));
     }
 }
 
 template <class V>
 void add_rows(const RowsToAdd& run) {
-    constexpr std::size_t at_once = V::lanes == 16 ? 8 : 2;
-    for_some_rows<at_once>(run.count, [&]<std::size_t n>(std::size_t first) HUSHVEC_INLINE_LAMBDA {
+    for_some_rows<8>(run.count, [&]<std::size_t n>(std::size_t first) HUSHVEC_INLINE_LAMBDA {
         run.squares != nullptr ? add_and_square_some_rows<V, n>(run, first) : add_some_rows<V, n>(run, first);
     });
 }
