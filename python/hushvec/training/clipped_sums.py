@@ -7,6 +7,7 @@ changes a bit of it (docs/format.md section 7, docs/proofs/clipped_sum.md).
 from __future__ import annotations
 
 import math
+import sys
 from collections import deque
 from collections.abc import Sequence
 from threading import Lock
@@ -106,6 +107,23 @@ class EarlierNoise:
 
 CLIPPINGS = ("auto", "exact", "estimated")
 
+
+def _all_plain(arrays: Sequence[Any]) -> bool:
+    """Whether these are float32 torch tensors in memory of the CPU with nothing hidden, as nearly always: only shapes are left to ask
+    about. The checks one by one take longer than the rows of a small batch."""
+    torch = sys.modules.get("torch")
+    if torch is None or torch.compiler.is_dynamo_compiling():
+        return False
+    return all(
+        type(x) is torch.Tensor
+        and x.dtype is torch.float32
+        and x.is_cpu
+        and x.layout is torch.strided
+        and not (x.requires_grad or x.is_neg())
+        for x in arrays
+    )
+
+
 # From here on a row no longer fits the caches: it is clipped by a guess that is checked in the same pass. Depends on shapes only.
 ESTIMATED_FROM = 2**20
 MOST_ROWS = 2**27
@@ -181,7 +199,8 @@ class ClippedSum:
         if len(given) != len(self._shapes):
             raise ValueError(f"parts must have {len(self._shapes)} arrays, got {len(given)}")
         called = [f"parts[{number}]" for number in range(len(given))] if names is None else names
-        matrices = [self._matrix(number, part, given[0], called) for number, part in enumerate(given)]
+        plain = _all_plain(given)
+        matrices = [self._matrix(number, part, given[0], called, plain) for number, part in enumerate(given)]
         with self._lock:
             if on_cuda(given[0]):
                 sums = self._sums_on_device(given[0], "parts")
@@ -191,7 +210,8 @@ class ClippedSum:
                 raise ValueError(f"parts must be on {self._on_device.device} like the rows added before, got cpu")
             else:
                 self._add_on_cpu(matrices, called)
-            self._model = new_array(given[0], (0,))  # not a view, which would keep the rows alive
+            if not (plain and _all_plain([self._model])):
+                self._model = new_array(given[0], (0,))  # not a view, which would keep the rows alive
 
     def release(
         self, generator: _core.Generator | None = None, out: Sequence[Any] | None = None, earlier: EarlierNoise | None = None
@@ -246,7 +266,7 @@ class ClippedSum:
         """`units` of the CPU in the shapes of the parts: for the tests."""
         return [units.reshape(shape) for units, shape in zip(self._sum._units(), self._shapes, strict=True)]
 
-    def _matrix(self, number: int, part: Any, first: Any, names: Sequence[str]) -> Any:
+    def _matrix(self, number: int, part: Any, first: Any, names: Sequence[str], plain: bool) -> Any:
         name = names[number]
         rows = int(first.shape[0]) if getattr(first, "ndim", 0) else 0
         if not hasattr(part, "reshape") or not hasattr(part, "ndim"):
@@ -258,6 +278,8 @@ class ClippedSum:
         if rows == 0:
             raise ValueError("parts must have at least 1 row, got 0")
         matrix = part.reshape(rows, self._lengths[number])
+        if plain:
+            return matrix
         require_array(name, matrix)
         if part is not first:
             require_same_kind(name, matrix, names[0], first)
@@ -269,7 +291,10 @@ class ClippedSum:
         targets = list(out)
         if len(targets) != len(self._shapes):
             raise ValueError(f"out must have {len(self._shapes)} arrays, got {len(targets)}")
+        plain = _all_plain(targets)
         for target, shape in zip(targets, self._shapes, strict=True):
+            if plain and target.shape == shape:
+                continue
             if not hasattr(target, "reshape") or not hasattr(target, "ndim"):
                 require_array("out", target)
             require_form(target, shape, DEFAULT_DTYPE)
@@ -293,6 +318,9 @@ class ClippedSum:
 
     def _release(self, runs: list[Any], source: _core.Generator, earlier: EarlierNoise | None) -> None:
         """A sum of no rows is released where the results are."""
+        if earlier is None and self._on_device is None and not on_cuda(runs[0]) and _all_plain(runs):
+            self._sum.release(runs, source)
+            return
         places = {device_of(run) for run in runs}
         wanted = next(iter(places)) if self._on_device is None else self._on_device.device
         if places != {wanted}:
