@@ -7,10 +7,11 @@
 Opacus is `DPOptimizer.clip_and_accumulate()` and `add_noise()` on fresh `grad_sample` views; hushvec is `ClippedSum.add` and `release`
 into the same kind of tensor. "opacus secure_mode" is Opacus with the noise that it has against attacks on floating point, four normal
 samples for each element, which hushvec's exact rounding is to be compared with; here, too, from torch's ordinary generator, as the secure
-one that it asks for cannot be installed any more. Contestants take turns; seconds are medians, with the least beside them, and the median of the seconds of
-processor time (all threads): on one thread of a machine that does other work beside, that is the figure to compare. "read" is the time of
-one sum over the array (torch), what memory allows a program that reads every gradient once. --lengths prints what the estimated scales
-leave of the length of a clipped row, and how many rows had to be corrected.
+one that it asks for cannot be installed any more. Contestants take turns, of several steps where arrays are small; seconds are those of
+one step, medians, with the least beside them, and the median of the seconds of processor time (all threads): on one thread of a machine
+that does other work beside, that is the figure to compare. "read" is the time of one sum over the array (torch), what memory allows a
+program that reads every gradient once. --lengths prints what the estimated scales leave of the length of a clipped row, and how many
+rows had to be corrected.
 """
 
 import argparse
@@ -28,6 +29,7 @@ import hushvec as hv
 from hushvec.training.clipped_sums import ClippedSum
 
 CLIP_NORM, SIGMA = 1.0, 1.0
+SHORTEST = 0.002  # seconds of a turn: of small arrays it has several steps
 PAUSE = 0.03  # seconds before a step on several threads: torch's idle ones spin for a while, and would take a core from whoever is next
 TRANSFORMER_LAYER = [(768, 768)] * 4 + [(3072, 768), (768, 3072)] + [(768,)] * 9 + [(3072,)]
 WORKLOADS = {
@@ -35,6 +37,8 @@ WORKLOADS = {
     "4096 x 1000": (4096, [(1000,)]),
     "8 x a transformer layer in 16 parts": (8, TRANSFORMER_LAYER),
     "256 x 100000": (256, [(100_000,)]),
+    "32 x a perceptron in 4 parts": (32, [(64, 20), (64,), (10, 64), (10,)]),
+    "16 x 100": (16, [(100,)]),
 }
 
 
@@ -69,21 +73,26 @@ def measure(rows, shapes, threads, rounds):
             contestants[name] = step
     taken = {name: [] for name in contestants}
     processor = {name: [] for name in contestants}
-    for step in contestants.values():
+    steps = {}
+    for name, step in contestants.items():
         step()
+        start = time.perf_counter()
+        step()
+        steps[name] = 1 + int(SHORTEST / (time.perf_counter() - start))
     for _ in range(rounds):
         for name, step in contestants.items():
             if threads > 1:
                 time.sleep(PAUSE)
             start, processor_start = time.perf_counter(), time.process_time()
-            step()
-            taken[name].append(time.perf_counter() - start)
-            processor[name].append(time.process_time() - processor_start)
+            for _ in range(steps[name]):
+                step()
+            taken[name].append((time.perf_counter() - start) / steps[name])
+            processor[name].append((time.process_time() - processor_start) / steps[name])
     result = {
         name: {
-            "median": round(statistics.median(times), 5),
-            "least": round(min(times), 5),
-            "processor": round(statistics.median(processor[name]), 5),
+            "median": round(statistics.median(times), 7),
+            "least": round(min(times), 7),
+            "processor": round(statistics.median(processor[name]), 7),
         }
         for name, times in taken.items()
     }
