@@ -119,8 +119,8 @@ struct Steps {
     static HUSHVEC_INLINE bool fit(std::size_t columns, std::size_t bytes_ahead) { return needed && (bytes_ahead == 0 || columns >= fewest_columns); }
 
     // What is kNormAccumulators long.
-    static HUSHVEC_INLINE void fetch_ahead(const float* elements) {
-        for (std::size_t line = 0; line < 2; ++line) prefetch_to_read(elements + elements_ahead, line * kCacheLine);
+    static HUSHVEC_INLINE void fetch_ahead(const float* of_row) {
+        for (std::size_t line = 0; line < 2; ++line) prefetch_to_read(of_row + elements_ahead, line * kCacheLine);
     }
 };
 
