@@ -248,7 +248,7 @@ def test_contributions_are_within_the_clip_norm_in_fractions():
 
         ghost._scales = keep
         ghost.backward(layer(rows).square().sum((1, 2)))
-    weighted = ((2 * layer(rows)).detach() * noted[0][0][:, None, None].float()).tolist()
+    weighted = ((2 * layer(rows)).detach() * noted[0][0]["weight"][:, None, None].float()).tolist()
     largest = Fraction(0)
     for row, gradient in zip(rows.tolist(), weighted):
         squared = sum(sum(map(Fraction, channel)) ** 2 for channel in gradient)   # the bias
