@@ -165,7 +165,7 @@ class Settings:
         if rules and self.clips_batches:
             raise ValueError(f'clipping must clip examples with {rules[0]}, got "batch"')
         if self.adaptive is not None and (len(rules) > 1 or self.noise is not None):
-            raise ValueError(f"adaptive must be None with {'correlated noise' if self.noise else rules[1]}, got one of both")
+            raise ValueError(f"adaptive must be None with {'correlated noise' if self.noise else rules[1]}, got both")
         if self.normalize is not None:
             object.__setattr__(self, "normalize", validate.positive("normalize", self.normalize))
             if self.clip_norm / self.normalize > 2.0**100:
