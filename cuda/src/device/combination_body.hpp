@@ -122,9 +122,9 @@ struct CombinationSettleBody {
         if (listed == 0) return;
         multiprecision::FirstStepLimbs::clear_pool();
         for (std::uint32_t i = 0; i < listed; ++i) {
-            const OpenSample sample = open.list[i];
-            const SettledPlace at = parts.place(sample.index);
-            at.out.store(sample_of_pair(at.index, sample.sine != 0), settled(sample));
+            const std::int32_t n = settled(open.list[i]);   // first: few registers live through a call
+            const SettledPlace at = parts.place(open.list[i].index);
+            at.out.store(sample_of_pair(at.index, open.list[i].sine != 0), n);
             open.list[i] = {};
         }
     }
