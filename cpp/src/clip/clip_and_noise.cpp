@@ -55,7 +55,7 @@ public:
     void operator()(const StagedRows<Scale>& rows, std::size_t begin, std::size_t end) {
         const std::size_t columns = rows.columns();
         if (columns % kGroupSamples != 0 && rows.end_sample() - rows.first_sample() > columns) {
-            const bool halves = columns % (kGroupSamples / 2) == 0;
+            const bool halves = columns % kHalfGroup == 0;
             return for_groups(begin, end, kStageGroups, [&](std::size_t group, std::size_t groups, bool whole) {
                 const std::size_t first = group * kGroupSamples, count = groups * kGroupSamples;
                 halves ? rows.expand_half_groups(first, count, row_scale_.data()) : rows.expand_scales(first, count, row_scale_.data());

@@ -97,8 +97,7 @@ public:
 
     // The same of rows of whole half groups: a vector of kRunScales for every half group.
     void expand_half_groups(std::size_t sample, std::size_t count, Scale* out) const {
-        constexpr std::size_t half = kGroupSamples / 2;
-        for (std::size_t at = sample; at < sample + count; at += half) {
+        for (std::size_t at = sample; at < sample + count; at += kHalfGroup) {
             const bool here = at >= first_ && at < end_;
             out = std::fill_n(out, kRunScales, here ? scales_[(at - first_) / columns()] : Scale{0});
         }

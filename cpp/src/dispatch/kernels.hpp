@@ -14,12 +14,14 @@ namespace hushvec {
 
 inline constexpr std::size_t kRunScales = 16;
 
+inline constexpr std::size_t kHalfGroup = kGroupSamples / 2;   // from word w of a block to its partner w + 8
+
 // How far apart the q of a run stand: of neighbours, of the two halves of a group, of groups.
 struct ScaleLayout {
     std::size_t element, half_group, group;
 };
 inline constexpr ScaleLayout kOneRow = {0, 0, 0};   // one row, whose q fills one vector
-inline constexpr ScaleLayout kEachElement = {1, kGroupSamples / 2, kGroupSamples};
+inline constexpr ScaleLayout kEachElement = {1, kHalfGroup, kGroupSamples};
 inline constexpr ScaleLayout kEachHalfGroup = {0, kRunScales, 2 * kRunScales};   // rows of whole half groups: a vector for each
 
 // Groups first_group .. first_group + groups - 1 of one call. Element is float, or double for float64 rows.

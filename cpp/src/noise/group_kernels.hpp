@@ -20,8 +20,6 @@
 
 namespace hushvec {
 
-inline constexpr std::size_t kHalfGroup = kGroupSamples / 2;   // from word w of a block to its partner w + 8
-
 // The words of consecutive groups of one call, in the order of their samples (docs/format.md section 2).
 struct WordsOfGroups {
     const std::uint32_t* words;

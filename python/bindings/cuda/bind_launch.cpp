@@ -247,6 +247,18 @@ struct SumsAndOutputs {
     }
 };
 
+// Calls release(launch), waits, and calls settle(launch) where samples were left open.
+template <class Release, class Settle>
+void release_and_settle(int device, std::uintptr_t stream, void* memory, const Release& release, const Settle& settle) {
+    const py::gil_scoped_release unlocked;
+    const Launch launch(device, stream, memory);
+    launch.refuse_capture_of_sums();
+    check_cuda(release(launch), "launching the noise of sums");
+    const Report report = launch.wait_for_report();
+    if (report.open_samples > 0) check_cuda(settle(launch), "launching settle");
+    refuse_overflow(report);
+}
+
 // Part i draws from the i-th nonce of the source, which has one reserved for each.
 void release_sums(const py::sequence& sums, double clip_norm, double sigma, const py::sequence& out, py::handle source, py::handle workspace,
                   std::uintptr_t stream) {
@@ -256,15 +268,10 @@ void release_sums(const py::sequence& sums, double clip_norm, double sigma, cons
     void* memory = device_memory(workspace, "workspace", cuda::release_sums_workspace_bytes(arrays.parts), arrays.device);
     const WipedSource noise(source, arrays.device);
     const KeyStream& drawn = noise.host_stream();
-    const py::gil_scoped_release unlocked;
-    const Launch launch(arrays.device, stream, memory);
-    launch.refuse_capture_of_sums();
-    check_cuda(cuda::release_sums(drawn, arrays.parts, clip_norm, grid, launch.workspace, launch.stream), "launching the noise of sums");
-    const Report report = launch.wait_for_report();
-    if (report.open_samples > 0) {
-        check_cuda(cuda::settle_sums(drawn, arrays.parts, grid, launch.workspace, launch.stream), "launching settle");
-    }
-    refuse_overflow(report);
+    release_and_settle(
+        arrays.device, stream, memory,
+        [&](const Launch& on) { return cuda::release_sums(drawn, arrays.parts, clip_norm, grid, on.workspace, on.stream); },
+        [&](const Launch& on) { return cuda::settle_sums(drawn, arrays.parts, grid, on.workspace, on.stream); });
 }
 
 // Streams that were reserved, one for each coefficient; each part begins at a group of its own.
@@ -287,15 +294,10 @@ void release_correlated(const py::sequence& sums, double clip_norm, double sigma
     }
     check_noise_terms(terms);
     void* memory = device_memory(workspace, "workspace", cuda::release_correlated_workspace_bytes(coefficients, arrays.parts), arrays.device);
-    const py::gil_scoped_release unlocked;
-    const Launch launch(arrays.device, stream, memory);
-    launch.refuse_capture_of_sums();
-    check_cuda(cuda::release_correlated(terms, arrays.parts, clip_norm, grid, launch.workspace, launch.stream), "launching the noise of sums");
-    const Report report = launch.wait_for_report();
-    if (report.open_samples > 0) {
-        check_cuda(cuda::settle_correlated(terms, arrays.parts, grid, launch.workspace, launch.stream), "launching settle");
-    }
-    refuse_overflow(report);
+    release_and_settle(
+        arrays.device, stream, memory,
+        [&](const Launch& on) { return cuda::release_correlated(terms, arrays.parts, clip_norm, grid, on.workspace, on.stream); },
+        [&](const Launch& on) { return cuda::settle_correlated(terms, arrays.parts, grid, on.workspace, on.stream); });
 }
 
 }  // namespace
