@@ -123,9 +123,9 @@ def test_an_adaptive_run_and_its_receipt(tmp_path):
     assert optimizer.clip_norm == pytest.approx(0.5) and optimizer.sigma == pytest.approx(0.5 * math.sqrt(16 / 15))
     per_example_gradients(model, loss, rows, labels)
     optimizer.step()
+    assert optimizer.clip_norm != pytest.approx(0.5)   # the second step may undo the first, once in 100 runs
     optimizer.empty_batch()
     optimizer.step()
-    assert optimizer.clip_norm != pytest.approx(0.5)
     receipt = optimizer.receipt()
     assert hv.verify_receipt(receipt).status == "holds" and receipt.is_dp_claim and any("follows" in note for note in receipt.notes)
     assert receipt.clip_norm == pytest.approx(optimizer.clip_norm * math.sqrt(16 / 15)) and receipt.sensitivity == receipt.clip_norm
@@ -214,7 +214,7 @@ def test_a_canary_by_layer_and_noise_for_the_largest_layer_alone():
 
 def test_a_canary_of_a_clip_norm_that_adapts(monkeypatch):
     """Gradient and count together give what was promised; noise that forgets the count gives more."""
-    options = {"adaptive": AdaptiveClip(count_sigma=0.4, quantile=0.9), "clip_norm": 0.5}
+    options = {"adaptive": AdaptiveClip(count_sigma=0.3, quantile=0.9), "clip_norm": 0.5}
     found = mean_statistic(DIRECTION, options, scale=10.0, count_too=True)
     assert abs(found - 2.0) < WITHIN
     gradient_alone = mean_statistic(DIRECTION, options, scale=10.0)
