@@ -67,10 +67,10 @@ void bind_clip(py::module_& module) {
            py::arg("out_is_fresh") = false);
     define(module, "clip_and_noise", &clip_and_noise_array, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"),
            py::arg("source"), py::arg("law"), py::arg("exact"), py::arg("out_is_fresh") = false);
-    define(module, "exact_grid", [](double sigma, double clip_norm) {
-        const ExactGrid grid = exact_grid(sigma, clip_norm);
+    define(module, "exact_grid", [](double sigma, double clip_norm, bool half_words) {
+        const ExactGrid grid = exact_grid(sigma, clip_norm, half_words);
         return std::pair{grid.sigma, grid.grid};
-    }, py::arg("sigma"), py::arg("clip_norm"));
+    }, py::arg("sigma"), py::arg("clip_norm"), py::arg("half_words") = false);
     define(module, "int8_grid", [](double sigma, double clip_norm) {
         const ExactGrid grid = int8_grid(sigma, clip_norm);
         return std::pair{grid.sigma, grid.grid};

@@ -47,10 +47,12 @@ constexpr const char* kUnsafeSeededDoc =
     "Args:\n"
     "    seed: the key as a whole number in [0, 2^256).\n"
     "    rounds: 20, 12 or 8: the older way to ask for ``chacha20``, ``chacha12`` or ``chacha8``.\n"
-    "    cipher: as in `Generator`; ``chacha20`` by default on every machine, so that a seed gives the same noise everywhere.\n\n"
+    "    cipher: as in `Generator`; ``chacha20`` by default on every machine, so that a seed gives the same noise everywhere.\n"
+    "    format_version: 3 for exact noise on rows as a generator without a seed makes it (docs/format.md section 16). By default that of the cipher, 1 or 2,\n"
+    "        as all seeds had before there was a version 3.\n\n"
     "Raises:\n"
-    "    TypeError: seed or rounds is no whole number, or cipher is no string.\n"
-    "    ValueError: seed out of range, other rounds, another cipher, or both rounds and cipher given.\n"
+    "    TypeError: seed, rounds or format_version is no whole number, or cipher is no string.\n"
+    "    ValueError: seed out of range, other rounds, another cipher, both rounds and cipher given, or a format_version that is neither 3 nor the cipher's.\n"
     "    RuntimeError: used in a forked child, which would repeat the parent's noise.\n\n"
     "Guarantees:\n"
     "    None about privacy; a receipt says that the key was a seed.\n\n"
@@ -83,6 +85,16 @@ std::optional<Cipher> cipher_from(const py::object& rounds, const py::object& ci
     if (cipher.is_none()) return cipher_of_rounds(rounds);
     throw py::value_error("rounds must not be given with cipher, got rounds " + std::string(py::str(rounds)) + " and cipher " +
                           std::string(py::repr(cipher)));
+}
+
+// Whether version 3 was asked for.
+bool half_words_from(const py::object& version, Cipher cipher) {
+    if (version.is_none()) return false;
+    const py::int_ given = whole_number("format_version", version);
+    if (given.equal(py::int_(format_version(cipher, true)))) return true;
+    if (given.equal(py::int_(format_version(cipher)))) return false;
+    throw py::value_error("format_version must be 3 or " + std::to_string(format_version(cipher)) + " for " + name_of(cipher) + ", got " +
+                          std::string(py::str(given)));
 }
 
 // docs/format.md section 1: the key is the seed's 32 bytes, little-endian.
@@ -167,10 +179,12 @@ void bind_generator(py::module_& module) {
         .def(py::init([](const py::object& rounds, const py::object& cipher) {
                  return std::make_shared<Generator>(cipher_from(rounds, cipher));
              }), py::arg("rounds") = py::none(), py::kw_only(), py::arg("cipher") = py::none())
-        .def_static("unsafe_seeded", [](const py::object& seed, const py::object& rounds, const py::object& cipher) {
-                        return std::make_shared<Generator>(key_of_seed(whole_number("seed", seed)),
-                                                           cipher_from(rounds, cipher).value_or(Cipher::chacha20));
-                    }, py::arg("seed"), py::arg("rounds") = py::none(), py::kw_only(), py::arg("cipher") = py::none(), kUnsafeSeededDoc)
+        .def_static("unsafe_seeded", [](const py::object& seed, const py::object& rounds, const py::object& cipher, const py::object& version) {
+                        const Cipher chosen = cipher_from(rounds, cipher).value_or(Cipher::chacha20);
+                        return std::make_shared<Generator>(key_of_seed(whole_number("seed", seed)), chosen, KeyLimits{}, half_words_from(version, chosen));
+                    }, py::arg("seed"), py::arg("rounds") = py::none(), py::kw_only(), py::arg("cipher") = py::none(),
+                    py::arg("format_version") = py::none(), kUnsafeSeededDoc)
+        .def_property_readonly("format_version", [](const Generator& self) { return format_version(self.cipher(), self.half_words()); })
         .def_property_readonly("cipher", [](const Generator& self) { return name_of(self.cipher()); })
         .def_property_readonly("device_cipher", [](const Generator& self) { return name_of(self.device_cipher()); })
         .def_property_readonly("rounds", [](const Generator& self) { return rounds_of(self.cipher()); })

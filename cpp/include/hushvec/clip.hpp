@@ -10,14 +10,14 @@
 
 namespace hushvec {
 
-// The grid of an exact release (docs/format.md section 5).
+// The grid of an exact release (docs/format.md sections 5 and 16).
 struct ExactGrid {
     float sigma;   // rounded up to float32; the scale of a Laplace release
     float grid;    // g, a power of two
 };
 
-// Throws std::invalid_argument outside the ranges of docs/format.md.
-ExactGrid exact_grid(double sigma, double clip_norm);
+// `half_words`: that of version 3. Throws std::invalid_argument outside the ranges of docs/format.md.
+ExactGrid exact_grid(double sigma, double clip_norm, bool half_words = false);
 
 // The grid of an int8 release (docs/format.md section 14): s = sigma / grid in [8, 16), or less where clip_norm / grid would be above 64.
 // Throws std::invalid_argument where s would be below 1, and as exact_grid.

@@ -27,7 +27,7 @@ enum class KeySource {
 // How far one key goes: docs/proofs/key_stream.md. Tests lower it.
 struct KeyLimits {
     std::uint64_t aes_nonces = std::uint64_t{1} << 48;
-    int aes_segment_bits = kAesSegmentBits;
+    std::int16_t aes_segment_bits = kAesSegmentBits;
 };
 
 class Generator {
@@ -35,19 +35,20 @@ public:
     using Key = std::array<std::uint8_t, 32>;
 
     // Key from the operating system. Without a cipher: default_cipher() on the CPU, ChaCha20 on a device.
+    // Exact noise on rows is of version 3 on the CPU.
     explicit Generator(std::optional<Cipher> cipher = {}, KeyLimits limits = {});
-    // Reproducible, hence no privacy.
-    Generator(const Key& seed_key, Cipher cipher, KeyLimits limits = {});
+    // Reproducible, hence no privacy. `half_words`: as version 3, which seeds did not have from the beginning.
+    Generator(const Key& seed_key, Cipher cipher, KeyLimits limits = {}, bool half_words = false);
     Generator(const Generator&) = delete;
     Generator& operator=(const Generator&) = delete;
 
     // Throws std::runtime_error in a forked child of a seeded generator, and when the nonces of a seeded key are used up: 2^63, with
     // AES-256 2^48. A generator keyed by the operating system goes on with a new key there.
     WipedStream reserve() { return WipedStream(reserve_key()); }
-    WipedKey reserve_key() { return next_key(cipher_); }
+    WipedKey reserve_key() { return next_key(cipher_, half_words_); }
 
     // The same for a device: ChaCha, so many nonces from the stream's own on. Throws std::invalid_argument where AES-256 was asked for.
-    WipedKey reserve_for_device(std::uint64_t nonces = 1) { return next_key(device_cipher(), nonces); }
+    WipedKey reserve_for_device(std::uint64_t nonces = 1) { return next_key(device_cipher(), false, nonces); }
 
     // The start of a stream whose nonces are counted elsewhere, such as in device memory: a new key from the operating system, or
     // the seed's key from nonce 2^63 + place * 2^40, which reserve() never reaches. Throws like reserve_for_device().
@@ -55,18 +56,20 @@ public:
 
     Cipher cipher() const { return cipher_; }
     Cipher device_cipher() const;   // throws like reserve_for_device()
+    bool half_words() const { return half_words_; }
     KeySource key_source() const { return source_; }
 
 private:
     void follow_fork();
     void draw_key();
-    WipedKey next_key(Cipher cipher, std::uint64_t nonces = 1);
+    WipedKey next_key(Cipher cipher, bool half_words, std::uint64_t nonces = 1);
 
     KeySlot slot_;
     Cipher cipher_;
     bool chosen_;
     KeyLimits limits_;
     KeySource source_;
+    bool half_words_;
 };
 
 }  // namespace hushvec

@@ -33,6 +33,7 @@ inline constexpr std::uint64_t kPoissonHigh = 25;      // Poisson sampling: bits
 inline constexpr std::uint64_t kPoissonLow = 26;       // bits 33 to 64
 inline constexpr std::uint64_t kDiscreteLow = 27;      // discrete noise: the low bits of large integers
 inline constexpr std::uint64_t kDiscreteAttempts = 28; // four blocks for each attempt at a sample
+inline constexpr std::uint64_t kRefinement = 29;       // version 3: sixteen more bits of each uniform of a pair
 inline constexpr std::uint64_t kDigits = 32;           // reports of bits: binary digits 1 to 16 of 512 uniforms a group
 inline constexpr std::uint64_t kMoreDigits = 33;       // digits 17 to 64, in three groups
 inline constexpr std::uint64_t kCellHigh = 34;         // Hadamard response: bits 1 to 32 of every uniform
@@ -61,8 +62,9 @@ constexpr const char* name_of(Cipher cipher) {
 
 constexpr int rounds_of(Cipher cipher) { return cipher == Cipher::aes256 ? 14 : static_cast<int>(cipher); }
 
-// Version 1 is what ChaCha makes; AES-256 is version 2 and nothing else.
-constexpr int format_version(Cipher cipher) { return cipher == Cipher::aes256 ? 2 : 1; }
+// Version 1 is what ChaCha makes, version 2 AES-256. Version 3 is the exact noise on rows that starts from half words, of either cipher.
+constexpr int format_version(Cipher cipher, bool half_words = false) { return half_words ? 3 : cipher == Cipher::aes256 ? 2
+                                                                                                                        : 1; }
 
 struct AesRoundKeys;
 
@@ -73,7 +75,8 @@ struct KeyStream {
     std::uint32_t key[8] = {};   // 32 bytes, little-endian words
     std::uint64_t nonce = 0;
     Cipher cipher = Cipher::chacha20;
-    int segment_bits = kAesSegmentBits;
+    std::int16_t segment_bits = kAesSegmentBits;
+    bool half_words = false;   // exact noise on rows is of version 3
     const AesRoundKeys* round_keys = nullptr;   // of the first segment; WipedStream has them
 };
 

@@ -14,10 +14,12 @@ struct WipedKey : KeyStream {
     WipedKey() = default;
     explicit WipedKey(const KeyStream& from) : KeyStream(from) { round_keys = nullptr; }
     // The key is the sum (xor) of both.
-    WipedKey(const KeyStream& from, const KeyStream& other, std::uint64_t first_nonce, Cipher drawn_from) : WipedKey(from) {
+    WipedKey(const KeyStream& from, const KeyStream& other, std::uint64_t first_nonce, Cipher drawn_from, bool by_half_words = false)
+        : WipedKey(from) {
         for (std::size_t word = 0; word < 8; ++word) key[word] ^= other.key[word];
         nonce = first_nonce;
         cipher = drawn_from;
+        half_words = by_half_words;
     }
     ~WipedKey() { wipe(static_cast<KeyStream*>(this), sizeof(KeyStream)); }
     WipedKey(const WipedKey&) = delete;

@@ -188,9 +188,9 @@ void run_float64(const Request& r) {
     run<double>(r, kGroupSamples, [&](std::size_t block_samples) { return NoiseWork<double>(kernel, r.out, block_samples); });
 }
 
-ExactGrid grid_of(double sigma, double clip_norm, bool exact, bool integers) {
+ExactGrid grid_of(const KeyStream& stream, double sigma, double clip_norm, bool exact, bool integers) {
     if (!exact) return {0, 0};
-    return integers ? int8_grid(sigma, clip_norm) : exact_grid(sigma, clip_norm);
+    return integers ? int8_grid(sigma, clip_norm) : exact_grid(sigma, clip_norm, stream.half_words);
 }
 
 }  // namespace
@@ -206,7 +206,7 @@ float clip_and_noise(const KeyStream& stream, const MatrixView& x, double clip_n
         return 0;
     }
     if (exact && law == Law::l2_laplace) throw std::invalid_argument("exact must be False for law l2_laplace, got True");
-    const ExactGrid grid = grid_of(sigma, clip_norm, exact, integers);
+    const ExactGrid grid = grid_of(stream, sigma, clip_norm, exact, integers);
     if (x.size() == 0) return grid.grid;
 
     const Request request = {stream, x, clip_norm, sigma, law, grid, out, output};

@@ -1,4 +1,4 @@
-// The kernel of one law and grade on one run.
+// The kernel of one law, grade and version on one run.
 #pragma once
 
 #include "dispatch/dispatch.hpp"
@@ -16,16 +16,19 @@ struct RunKernel {
         const Kernels& kernels = active_kernels();
         const bool gaussian = law == Law::gaussian;
         if (grid.grid == 0) return gaussian ? kernels.add_gaussian(stream, run, sigma) : kernels.add_laplace(stream, run, sigma);
-        const GridScale scale = {grid.sigma / grid.grid, grid.grid};
-        if (gaussian) return kernels.exact_gaussian(stream, run, scale, kernels.gaussian_bound);
-        kernels.exact_laplace(stream, run, scale, kernels.laplace_bound);
+        if (gaussian) return (stream.half_words ? kernels.half_gaussian : kernels.exact_gaussian)(stream, run, scale(), kernels.gaussian_bound);
+        (stream.half_words ? kernels.half_laplace : kernels.exact_laplace)(stream, run, scale(), kernels.laplace_bound);
     }
     void operator()(const NoiseRun<double>& run) const {
         const Kernels& kernels = active_kernels();
-        const GridScale scale = {grid.sigma / grid.grid, grid.grid};
-        if (law == Law::gaussian) return kernels.exact_gaussian_f64(stream, run, scale, kernels.gaussian_bound);
-        kernels.exact_laplace_f64(stream, run, scale, kernels.laplace_bound);
+        if (law == Law::gaussian) {
+            return (stream.half_words ? kernels.half_gaussian_f64 : kernels.exact_gaussian_f64)(stream, run, scale(), kernels.gaussian_bound);
+        }
+        (stream.half_words ? kernels.half_laplace_f64 : kernels.exact_laplace_f64)(stream, run, scale(), kernels.laplace_bound);
     }
+
+private:
+    GridScale scale() const { return {grid.sigma / grid.grid, grid.grid}; }
 };
 
 }  // namespace hushvec

@@ -92,6 +92,12 @@ struct Kernels {
     void (*exact_laplace)(const KeyStream&, const NoiseRun<float>&, GridScale, ErrorBound);
     void (*exact_laplace_f64)(const KeyStream&, const NoiseRun<double>&, GridScale, ErrorBound);
 
+    // the same of version 3, from half words; the bound is that of level 1
+    void (*half_gaussian)(const KeyStream&, const NoiseRun<float>&, GridScale, ErrorBound);
+    void (*half_gaussian_f64)(const KeyStream&, const NoiseRun<double>&, GridScale, ErrorBound);
+    void (*half_laplace)(const KeyStream&, const NoiseRun<float>&, GridScale, ErrorBound);
+    void (*half_laplace_f64)(const KeyStream&, const NoiseRun<double>&, GridScale, ErrorBound);
+
     // exact, with the noise of several streams: y = g round(x q + s_1 Z_1 + ... + s_p Z_p)
     void (*add_normals)(const KeyStream&, const NormalsRun&);
     void (*round_combination)(const CombinationRun&, ErrorBound);

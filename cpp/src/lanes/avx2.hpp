@@ -27,6 +27,7 @@ struct Avx2 {
     static U32 sub(U32 a, U32 b) { return _mm256_sub_epi32(a, b); }
     static U32 bit_xor(U32 a, U32 b) { return _mm256_xor_si256(a, b); }
     static U32 bit_and(U32 a, U32 b) { return _mm256_and_si256(a, b); }
+    static U32 bit_or(U32 a, U32 b) { return _mm256_or_si256(a, b); }
     // Rotations by whole bytes are one shuffle; the others are two shifts.
     template <int Bits> static U32 rotate_left(U32 a) {
         if constexpr (Bits == 16) {
@@ -41,6 +42,7 @@ struct Avx2 {
     }
     template <int Bits> static U32 shift_left(U32 a) { return _mm256_slli_epi32(a, Bits); }
     template <int Bits> static U32 shift_right(U32 a) { return _mm256_srli_epi32(a, Bits); }
+    template <int Bits> static U32 shift_right_signed(U32 a) { return _mm256_srai_epi32(a, Bits); }
     static U32 shift_left(U32 a, U32 count) { return _mm256_sllv_epi32(a, count); }
     // AVX2 does not count zeros: read them off the exponent of the word as a float. Clearing each bit that follows a
     // set bit keeps the conversion from rounding up to the next power of two.
@@ -52,6 +54,8 @@ struct Avx2 {
     }
 
     static F32 to_float_signed(U32 a) { return _mm256_cvtepi32_ps(a); }
+    static U32 bits_of(F32 a) { return _mm256_castps_si256(a); }
+    static F32 of_bits(U32 a) { return _mm256_castsi256_ps(a); }
     static F32 exponent_times_two_ln2(U32 exponent) {
         return _mm256_mul_ps(_mm256_cvtepi32_ps(exponent), set(1.3862943611198906188f));
     }
@@ -90,6 +94,19 @@ struct Avx2 {
     static Mask mask_or(Mask a, Mask b) { return _mm256_or_ps(a, b); }
     static bool any(Mask m) { return _mm256_movemask_ps(m) != 0; }
     static std::uint32_t bits(Mask m) { return static_cast<std::uint32_t>(_mm256_movemask_ps(m)); }
+
+    // Sixteen numbers, looked up by the low four bits of each lane.
+    class Table16 {
+    public:
+        explicit Table16(const float* numbers) : low_(load(numbers)), high_(load(numbers + 8)) {}
+        F32 at(U32 index) const {
+            const F32 from_low = _mm256_permutevar8x32_ps(low_, index), from_high = _mm256_permutevar8x32_ps(high_, index);
+            return _mm256_blendv_ps(from_low, from_high, of_bits(_mm256_slli_epi32(index, 28)));
+        }
+
+    private:
+        F32 low_, high_;
+    };
 
     // float64, as many lanes as F32 in two halves
     struct F64Pair {

@@ -27,9 +27,11 @@ struct Avx512 {
     static U32 sub(U32 a, U32 b) { return _mm512_sub_epi32(a, b); }
     static U32 bit_xor(U32 a, U32 b) { return _mm512_xor_si512(a, b); }
     static U32 bit_and(U32 a, U32 b) { return _mm512_and_si512(a, b); }
+    static U32 bit_or(U32 a, U32 b) { return _mm512_or_si512(a, b); }
     template <int Bits> static U32 rotate_left(U32 a) { return _mm512_rol_epi32(a, Bits); }
     template <int Bits> static U32 shift_left(U32 a) { return _mm512_slli_epi32(a, Bits); }
     template <int Bits> static U32 shift_right(U32 a) { return _mm512_srli_epi32(a, Bits); }
+    template <int Bits> static U32 shift_right_signed(U32 a) { return _mm512_srai_epi32(a, Bits); }
     static U32 shift_left(U32 a, U32 count) { return _mm512_sllv_epi32(a, count); }
     static U32 leading_zeros(U32 a) { return _mm512_lzcnt_epi32(a); }
 
@@ -47,6 +49,8 @@ struct Avx512 {
         return _mm512_permutex2var_ps(_mm512_load_ps(table), exponent, _mm512_load_ps(table + 16));
     }
     static F32 to_float_signed(U32 a) { return _mm512_cvtepi32_ps(a); }
+    static U32 bits_of(F32 a) { return _mm512_castps_si512(a); }
+    static F32 of_bits(U32 a) { return _mm512_castsi512_ps(a); }
     // value ^ (word & sign bit): the sign of `word`'s top bit goes onto `value`.
     static F32 flip_sign(F32 value, U32 word) {
         constexpr int a_xor_b_and_c = 0x78;
@@ -78,6 +82,16 @@ struct Avx512 {
     static Mask mask_or(Mask a, Mask b) { return static_cast<Mask>(a | b); }
     static bool any(Mask m) { return m != 0; }
     static std::uint32_t bits(Mask m) { return m; }
+
+    // Sixteen numbers, looked up by the low four bits of each lane.
+    class Table16 {
+    public:
+        explicit Table16(const float* numbers) : numbers_(load(numbers)) {}
+        F32 at(U32 index) const { return _mm512_permutexvar_ps(index, numbers_); }
+
+    private:
+        F32 numbers_;
+    };
 
     // float64, as many lanes as F32 in two halves
     struct F64Pair {

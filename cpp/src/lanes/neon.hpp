@@ -27,6 +27,7 @@ struct Neon {
     static U32 sub(U32 a, U32 b) { return vsubq_u32(a, b); }
     static U32 bit_xor(U32 a, U32 b) { return veorq_u32(a, b); }
     static U32 bit_and(U32 a, U32 b) { return vandq_u32(a, b); }
+    static U32 bit_or(U32 a, U32 b) { return vorrq_u32(a, b); }
     template <int Bits> static U32 rotate_left(U32 a) {
         if constexpr (Bits == 16) {
             return vreinterpretq_u32_u16(vrev32q_u16(vreinterpretq_u16_u32(a)));
@@ -36,10 +37,13 @@ struct Neon {
     }
     template <int Bits> static U32 shift_left(U32 a) { return vshlq_n_u32(a, Bits); }
     template <int Bits> static U32 shift_right(U32 a) { return vshrq_n_u32(a, Bits); }
+    template <int Bits> static U32 shift_right_signed(U32 a) { return vreinterpretq_u32_s32(vshrq_n_s32(vreinterpretq_s32_u32(a), Bits)); }
     static U32 shift_left(U32 a, U32 count) { return vshlq_u32(a, vreinterpretq_s32_u32(count)); }
     static U32 leading_zeros(U32 a) { return vclzq_u32(a); }
 
     static F32 to_float_signed(U32 a) { return vcvtq_f32_s32(vreinterpretq_s32_u32(a)); }
+    static U32 bits_of(F32 a) { return vreinterpretq_u32_f32(a); }
+    static F32 of_bits(U32 a) { return vreinterpretq_f32_u32(a); }
     static F32 exponent_times_two_ln2(U32 exponent) { return vmulq_f32(to_float_signed(exponent), set(1.3862943611198906188f)); }
     // value ^ (word & sign bit): the sign of `word`'s top bit goes onto `value`.
     static F32 flip_sign(F32 value, U32 word) {
@@ -67,6 +71,22 @@ struct Neon {
     static Mask mask_or(Mask a, Mask b) { return vorrq_u32(a, b); }
     static bool any(Mask m) { return vmaxvq_u32(m) != 0; }
     static std::uint32_t bits(Mask m) { return vaddvq_u32(vandq_u32(m, U32{1, 2, 4, 8})); }
+
+    // Sixteen numbers, looked up by the low four bits of each lane.
+    class Table16 {
+    public:
+        explicit Table16(const float* numbers) {
+            for (int i = 0; i < 4; ++i) bytes_.val[i] = vreinterpretq_u8_f32(load(numbers + 4 * i));
+        }
+        F32 at(U32 index) const {
+            const U32 first_byte = vshlq_n_u32(vandq_u32(index, set(15u)), 2);
+            const U32 all_bytes = vmlaq_u32(set(0x03020100u), first_byte, set(0x01010101u));
+            return vreinterpretq_f32_u8(vqtbl4q_u8(bytes_, vreinterpretq_u8_u32(all_bytes)));
+        }
+
+    private:
+        uint8x16x4_t bytes_;
+    };
 
     // float64, as many lanes as F32 in two halves
     struct F64Pair {

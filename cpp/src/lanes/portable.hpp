@@ -36,9 +36,11 @@ struct Portable {
     static HUSHVEC_INLINE U32 sub(U32 a, U32 b) { return a - b; }
     static HUSHVEC_INLINE U32 bit_xor(U32 a, U32 b) { return a ^ b; }
     static HUSHVEC_INLINE U32 bit_and(U32 a, U32 b) { return a & b; }
+    static HUSHVEC_INLINE U32 bit_or(U32 a, U32 b) { return a | b; }
     template <int Bits> static HUSHVEC_INLINE U32 rotate_left(U32 a) { return (a << Bits) | (a >> (32 - Bits)); }
     template <int Bits> static HUSHVEC_INLINE U32 shift_left(U32 a) { return a << Bits; }
     template <int Bits> static HUSHVEC_INLINE U32 shift_right(U32 a) { return a >> Bits; }
+    template <int Bits> static HUSHVEC_INLINE U32 shift_right_signed(U32 a) { return reinterpret<U32>(reinterpret<I32>(a) >> Bits); }
     static HUSHVEC_INLINE U32 shift_left(U32 a, U32 count) {   // count < 32
         return U32{a[0] << count[0], a[1] << count[1], a[2] << count[2], a[3] << count[3]};
     }
@@ -46,6 +48,8 @@ struct Portable {
     static HUSHVEC_INLINE U32 leading_zeros(U32 a) { return U32{zeros(a[0]), zeros(a[1]), zeros(a[2]), zeros(a[3])}; }
 
     static HUSHVEC_INLINE F32 to_float_signed(U32 a) { return __builtin_convertvector(reinterpret<I32>(a), F32); }
+    static HUSHVEC_INLINE U32 bits_of(F32 a) { return reinterpret<U32>(a); }
+    static HUSHVEC_INLINE F32 of_bits(U32 a) { return reinterpret<F32>(a); }
     static HUSHVEC_INLINE F32 exponent_times_two_ln2(U32 exponent) { return to_float_signed(exponent) * set(1.3862943611198906188f); }
     // value ^ (word & sign bit): the sign of `word`'s top bit goes onto `value`.
     static HUSHVEC_INLINE F32 flip_sign(F32 value, U32 word) {
@@ -85,6 +89,18 @@ struct Portable {
     static HUSHVEC_INLINE Mask mask_or(Mask a, Mask b) { return a | b; }
     static HUSHVEC_INLINE bool any(Mask m) { return ((m[0] | m[1]) | (m[2] | m[3])) != 0; }
     static HUSHVEC_INLINE std::uint32_t bits(Mask m) { return (m[0] & 1u) | (m[1] & 2u) | (m[2] & 4u) | (m[3] & 8u); }
+
+    // Sixteen numbers, looked up by the low four bits of each lane.
+    class Table16 {
+    public:
+        explicit HUSHVEC_INLINE Table16(const float* numbers) { __builtin_memcpy(numbers_, numbers, sizeof numbers_); }
+        HUSHVEC_INLINE F32 at(U32 index) const {
+            return F32{numbers_[index[0] & 15], numbers_[index[1] & 15], numbers_[index[2] & 15], numbers_[index[3] & 15]};
+        }
+
+    private:
+        float numbers_[16];
+    };
 
     // float64, as many lanes as F32 in two halves
     struct F64Pair {

@@ -26,6 +26,10 @@ struct WordWindow {
 inline constexpr WordWindow kGaussianWindow = {1u << 18, 0xFFFFFFFFu - (1u << 15)};
 inline constexpr WordWindow kLaplaceWindow = {1u << 18, 0xFFFFFFFFu};
 
+// Level 0 of version 3 likewise: the first interval of u and, for the radius, the last 80, next to 1.
+inline constexpr WordWindow kHalfGaussianWindow = {1u << 16, 0xFFFFFFFFu - (80u << 16)};
+inline constexpr std::uint32_t kSmallestLaplaceHalf = 2;
+
 
 // Measured over every word (2^32 radius and Laplace words, 2^31 angles):
 //                    radius      angle       needed      Laplace needed
@@ -40,5 +44,19 @@ inline constexpr ErrorBound kNeonGaussianBound = kAvx2GaussianBound;   // the sa
 inline constexpr ErrorBound kNeonLaplaceBound = kAvx2LaplaceBound;
 inline constexpr ErrorBound kPortableGaussianBound = {1.5e-7f, 6.3e-8f, 6.46e-7f};
 inline constexpr ErrorBound kPortableLaplaceBound = {1.5e-7f, 1.0e-9f, 9.56e-7f};
+
+// Level 0, measured over every half word, the same in three digits for all lanes: the radius (of Laplace the magnitude) by exponent, which
+// the width of the interval makes up, and cosine and sine, 5.463e-5. Added are 3 (Laplace 2) roundoffs by radius. Exponent 16 is entry 0,
+// 17 entry 1, where u is next to 1; there is no Laplace entry 1.
+inline constexpr HalfWordBound kHalfGaussianBound = {
+    2.5e-7f,
+    {1.68e-5f, 1.64e-4f, 8.69e-2f, 3.47e-2f, 2.20e-2f, 1.07e-2f, 5.88e-3f, 3.03e-3f, 1.61e-3f, 8.47e-4f, 4.53e-4f, 2.43e-4f, 1.33e-4f,
+     7.35e-5f, 4.20e-5f, 2.52e-5f},
+    5.482e-5f};
+inline constexpr HalfWordBound kHalfLaplaceBound = {
+    2.5e-7f,
+    {2.51e-5f, 1.0f, 4.06e-1f, 1.55e-1f, 9.54e-2f, 4.45e-2f, 2.36e-2f, 1.16e-2f, 5.87e-3f, 2.93e-3f, 1.47e-3f, 7.34e-4f, 3.69e-4f, 1.86e-4f,
+     9.39e-5f, 4.80e-5f},
+    1.3e-7f};
 
 }  // namespace hushvec

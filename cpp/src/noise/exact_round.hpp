@@ -87,9 +87,8 @@ HUSHVEC_INLINE GaussianRounding<V> round_gaussian_pair(const ExactScale<V>& scal
 }
 
 template <class V, class Elements>
-HUSHVEC_COLD LanePair<V> settle_open_pair(const KeyStream& stream, std::uint64_t first_pair, float s, typename V::U32 radius_word,
-                                          typename V::U32 angle_word, Elements x_cosine, Elements x_sine, GaussianRounding<V> rounding) {
-    OpenGaussianLanes lanes;
+HUSHVEC_INLINE void spill_open_pair(OpenGaussianLanes& lanes, typename V::U32 radius_word, typename V::U32 angle_word, Elements x_cosine,
+                                    Elements x_sine, GaussianRounding<V> rounding) {
     V::store(lanes.radius_word, radius_word);
     V::store(lanes.angle_word, angle_word);
     x_cosine.store(lanes.x[0]);
@@ -99,6 +98,13 @@ HUSHVEC_COLD LanePair<V> settle_open_pair(const KeyStream& stream, std::uint64_t
     V::store(lanes.distance[0], rounding.d.cosine);
     V::store(lanes.distance[1], rounding.d.sine);
     V::store(lanes.limit, rounding.limit);
+}
+
+template <class V, class Elements>
+HUSHVEC_COLD LanePair<V> settle_open_pair(const KeyStream& stream, std::uint64_t first_pair, float s, typename V::U32 radius_word,
+                                          typename V::U32 angle_word, Elements x_cosine, Elements x_sine, GaussianRounding<V> rounding) {
+    OpenGaussianLanes lanes;
+    spill_open_pair<V>(lanes, radius_word, angle_word, x_cosine, x_sine, rounding);
     settle_lanes(stream, first_pair, V::bits(rounding.open), s, lanes);
     return {V::load(lanes.index[0]), V::load(lanes.index[1])};
 }

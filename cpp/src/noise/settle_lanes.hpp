@@ -3,6 +3,7 @@
 // Patching happens before the store, while the words are at hand; an in-place caller has lost x afterwards.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,6 +28,12 @@ struct OpenLaplaceLanes {
     alignas(64) double x[kMaxLanes];
     alignas(64) float index[kMaxLanes];
 };
+
+// Calls visit(lane) for every lane in `open`.
+template <class Visit>
+HUSHVEC_INLINE void for_lanes(std::uint32_t open, Visit visit) {
+    for (; open != 0; open &= open - 1) visit(static_cast<std::size_t>(std::countr_zero(open)));
+}
 
 // Settles the lanes set in `open`; lane l is pair first_pair + l (sample first_sample + l).
 HUSHVEC_COLD void settle_lanes(const KeyStream& stream, std::uint64_t first_pair, std::uint32_t open, double s,

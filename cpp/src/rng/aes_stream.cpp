@@ -84,6 +84,24 @@ void AesWords::groups(std::uint64_t first, std::size_t count, std::uint32_t* wor
     }
 }
 
+void AesWords::at(const std::uint64_t* numbers, std::size_t count, std::uint32_t* words) {
+    constexpr std::size_t kAtOnce = 32;
+    AesBlock blocks[kAtOnce];
+    for (std::size_t done = 0; done < count;) {
+        const std::uint64_t segment = numbers[done] / kAesBlockWords >> stream_.segment_bits;
+        if (segment != segment_) enter(segment);
+        std::size_t here = 0;
+        for (; here < std::min(kAtOnce, count - done); ++here) {
+            const std::uint64_t block = numbers[done + here] / kAesBlockWords;
+            if (block >> stream_.segment_bits != segment) break;
+            blocks[here] = aes_counter_block(domain_, block);
+        }
+        active_aes().encrypt(*round_keys_, blocks, here, blocks);
+        for (std::size_t i = 0; i < here; ++i) words[done + i] = blocks[i].words[numbers[done + i] % kAesBlockWords];
+        done += here;
+    }
+}
+
 Block AesWords::block(std::uint64_t index) {
     const std::uint64_t first = index * kBlocksOfUnit;
     if (const std::uint64_t segment = first >> stream_.segment_bits; segment != segment_) enter(segment);

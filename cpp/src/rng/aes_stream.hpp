@@ -25,6 +25,9 @@ public:
 
     void groups(std::uint64_t first, std::size_t count, std::uint32_t* words);
 
+    // Words of a domain that is laid out in groups, each by its number, that of the sample it makes.
+    void at(const std::uint64_t* numbers, std::size_t count, std::uint32_t* words);
+
     // stream_block() of the same stream and domain, faster where consecutive blocks are of one segment.
     Block block(std::uint64_t index);
 

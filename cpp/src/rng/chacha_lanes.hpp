@@ -32,9 +32,13 @@ public:
     // Blocks first_block .. first_block + lanes - 1, which share the high counter word because groups are aligned.
     // Word w of lane l goes to words[w * word_stride + l].
     HUSHVEC_INLINE void blocks(std::uint64_t first_block, std::uint32_t* words, std::size_t word_stride) {
-        const std::uint32_t high = domain_ | static_cast<std::uint32_t>(first_block >> 32);
+        blocks_at(first_block >> 32, V::add(V::set(static_cast<std::uint32_t>(first_block)), V::count_up()), words, word_stride);
+    }
+
+    // The same of blocks with this high half of their number and these low halves.
+    HUSHVEC_INLINE void blocks_at(std::uint64_t number_high, U32 counter, std::uint32_t* words, std::size_t word_stride) {
+        const std::uint32_t high = domain_ | static_cast<std::uint32_t>(number_high);
         if (high != initial_[13]) set_counter_high(high);
-        const U32 counter = V::add(V::set(static_cast<std::uint32_t>(first_block)), V::count_up());
 
         U32 s0 = V::set(initial_[0]), s4 = V::set(initial_[4]), s8 = V::set(initial_[8]), s12 = counter;
         U32 s1 = V::set(after_column_[1]), s5 = V::set(after_column_[5]), s9 = V::set(after_column_[9]), s13 = V::set(after_column_[13]);
@@ -80,7 +84,25 @@ public:
         }
     }
 
+    // Words of a domain that is laid out in groups, each by its number, that of the sample it makes.
+    void at(const std::uint64_t* numbers, std::size_t count, std::uint32_t* out) {
+        for (std::size_t done = 0; done < count;) {
+            const std::uint64_t high = block_of(numbers[done]) >> 32;
+            alignas(64) std::uint32_t low[V::lanes] = {}, words[kBlockWords * V::lanes];
+            std::size_t here = 0;
+            for (; here < V::lanes && done + here < count && block_of(numbers[done + here]) >> 32 == high; ++here) {
+                low[here] = static_cast<std::uint32_t>(block_of(numbers[done + here]));
+            }
+            blocks_at(high, V::load(low), words, V::lanes);
+            for (std::size_t i = 0; i < here; ++i, ++done) out[done] = words[numbers[done] % kGroupSamples / kGroupBlocks * V::lanes + i];
+        }
+    }
+
 private:
+    static std::uint64_t block_of(std::uint64_t number) {
+        return number / kGroupSamples * kGroupBlocks + number % kGroupBlocks;
+    }
+
     // RFC 8439 section 2.1.
     static HUSHVEC_INLINE void quarter_round(U32& a, U32& b, U32& c, U32& d) {
         // clang-format off

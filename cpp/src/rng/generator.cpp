@@ -23,13 +23,14 @@ constexpr int kNonceBitsOfAPlace = 40;
 }  // namespace
 
 Generator::Generator(std::optional<Cipher> cipher, KeyLimits limits)
-    : cipher_(cipher.value_or(default_cipher())), chosen_(cipher.has_value()), limits_(limits), source_(KeySource::os) {
+    : cipher_(cipher.value_or(default_cipher())), chosen_(cipher.has_value()), limits_(limits), source_(KeySource::os),
+      half_words_(false) {
     register_fork_handlers();
     draw_key();
 }
 
-Generator::Generator(const Key& seed_key, Cipher cipher, KeyLimits limits)
-    : cipher_(cipher), chosen_(true), limits_(limits), source_(KeySource::seed) {
+Generator::Generator(const Key& seed_key, Cipher cipher, KeyLimits limits, bool half_words)
+    : cipher_(cipher), chosen_(true), limits_(limits), source_(KeySource::seed), half_words_(half_words) {
     register_fork_handlers();
     load_key(slot_->stream, seed_key);
     slot_->stream.segment_bits = limits_.aes_segment_bits;
@@ -58,7 +59,7 @@ Cipher Generator::device_cipher() const {
     return Cipher::chacha20;
 }
 
-WipedKey Generator::next_key(Cipher cipher, std::uint64_t nonces) {
+WipedKey Generator::next_key(Cipher cipher, bool half_words, std::uint64_t nonces) {
     WipedKey fresh;   // stays zero with a seed, whose streams can be repeated
     if (source_ == KeySource::os) os::fill_with_random_bytes(fresh.key, sizeof fresh.key);
     const std::lock_guard<std::mutex> lock(fork_lock());
@@ -69,7 +70,7 @@ WipedKey Generator::next_key(Cipher cipher, std::uint64_t nonces) {
         draw_key();
     }
     next.nonce += nonces;
-    return WipedKey(next, fresh, next.nonce - nonces, cipher);
+    return WipedKey(next, fresh, next.nonce - nonces, cipher, half_words);
 }
 
 WipedKey Generator::apart(std::uint64_t place) {

@@ -11,6 +11,7 @@
 #include "noise/error_bounds.hpp"
 #include "noise/float64_kernels.hpp"
 #include "noise/group_kernels.hpp"
+#include "noise/half_word_kernels.hpp"
 #include "noise/word_kernels.hpp"
 #include "privunit/row_round.hpp"
 #include "privunit/unit_normals.hpp"
@@ -48,6 +49,10 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .exact_gaussian_f64 = by_cipher<exact_gaussian_run<V, AesWords, double>, exact_gaussian_run<V, ChaChaLanes<V>, double>>,
         .exact_laplace = by_cipher<exact_laplace_run<V, AesWords, float>, exact_laplace_run<V, ChaChaLanes<V>, float>>,
         .exact_laplace_f64 = by_cipher<exact_laplace_run<V, AesWords, double>, exact_laplace_run<V, ChaChaLanes<V>, double>>,
+        .half_gaussian = by_cipher<half_gaussian_run<V, AesWords, float>, half_gaussian_run<V, ChaChaLanes<V>, float>>,
+        .half_gaussian_f64 = by_cipher<half_gaussian_run<V, AesWords, double>, half_gaussian_run<V, ChaChaLanes<V>, double>>,
+        .half_laplace = by_cipher<half_laplace_run<V, AesWords, float>, half_laplace_run<V, ChaChaLanes<V>, float>>,
+        .half_laplace_f64 = by_cipher<half_laplace_run<V, AesWords, double>, half_laplace_run<V, ChaChaLanes<V>, double>>,
         .add_normals = by_cipher<add_normals<V, AesWords>, add_normals<V, ChaChaLanes<V>>>,
         .round_combination = round_combination<V>,
         .sum_of_squares = sum_of_squares<V, float>,
