@@ -115,7 +115,7 @@ CORRELATION = {
 }  # fmt: skip
 CHARGE = {"ledger": digest, "sequence": whole(2), "charge_id": text, "entry_hash": digest}
 SHARED = {
-    "receipt_version": one_of(1), "format_version": one_of(1, 2), "library_version": text, "adjacency": one_of("replace-one"),
+    "receipt_version": one_of(1), "format_version": one_of(1, 2, 3), "library_version": text, "adjacency": one_of("replace-one"),
     "epsilon": positive, "delta": number(lambda value: 0 <= value < 1), "grade": one_of("exact"), "key_source": one_of("os", "seed"),
     "cipher": one_of(*ROUNDS), "rounds": one_of(*ROUNDS.values()), "is_dp_claim": boolean, "notes": notes, "charge": optional(charge),
 }  # fmt: skip
@@ -219,8 +219,14 @@ def cipher_faults(receipt):
     cipher = receipt["cipher"]
     if receipt["rounds"] != ROUNDS[cipher]:
         yield f"rounds are not those of {cipher}"
-    if receipt["format_version"] != (2 if cipher == "aes256" else 1):
+    if receipt["format_version"] not in (2 if cipher == "aes256" else 1, *([3] if of_half_words(receipt) else [])):
         yield f"format_version is not that of {cipher}"
+
+
+def of_half_words(receipt):
+    """Whether there is a version 3 of such a release: exact noise on rows."""
+    on_rows = "receipt_kind" not in receipt and receipt["mechanism"] in (*GAUSSIANS, "laplacian")
+    return on_rows and receipt["grade"] == "exact"
 
 
 def of_one_person(receipt, rows):
@@ -299,7 +305,7 @@ def grid_faults(receipt, parameter):
         if not Fraction(1, 2**60) <= clip_norm / Fraction(parameter) <= 2**30:
             yield "clip_norm / sigma must be in [2^-60, 2^30]"
         mantissa, exponent = math.frexp(receipt["clip_norm"])
-        of_noise, of_norm = (3, 6) if integers else (6, 21)
+        of_noise, of_norm = (3, 6) if integers else (3 if receipt["format_version"] == 3 else 6, 21)
         expected = 2.0 ** max(of_sigma - of_noise, exponent - (mantissa == 0.5) - of_norm)
         if integers and parameter < expected:
             yield "the noise is too small for int8 values"

@@ -91,6 +91,8 @@ struct Avx2 {
         const U32 at_most = _mm256_cmpeq_epi32(_mm256_max_epu32(a, b), b);
         return _mm256_castsi256_ps(_mm256_xor_si256(at_most, _mm256_set1_epi32(-1)));
     }
+    static Mask greater_signed(U32 a, U32 b) { return _mm256_castsi256_ps(_mm256_cmpgt_epi32(a, b)); }
+    static F32 select(Mask m, F32 a, F32 b) { return _mm256_blendv_ps(b, a, m); }   // a where the mask is set, else b
     static Mask mask_or(Mask a, Mask b) { return _mm256_or_ps(a, b); }
     static bool any(Mask m) { return _mm256_movemask_ps(m) != 0; }
     static std::uint32_t bits(Mask m) { return static_cast<std::uint32_t>(_mm256_movemask_ps(m)); }

@@ -79,6 +79,8 @@ struct Avx512 {
 
     static Mask not_less(F32 a, F32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ); }   // true for NaN
     static Mask greater(U32 a, U32 b) { return _mm512_cmpgt_epu32_mask(a, b); }
+    static Mask greater_signed(U32 a, U32 b) { return _mm512_cmpgt_epi32_mask(a, b); }
+    static F32 select(Mask m, F32 a, F32 b) { return _mm512_mask_mov_ps(b, m, a); }   // a where the mask is set, else b
     static Mask mask_or(Mask a, Mask b) { return static_cast<Mask>(a | b); }
     static bool any(Mask m) { return m != 0; }
     static std::uint32_t bits(Mask m) { return m; }

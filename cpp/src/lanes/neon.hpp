@@ -68,6 +68,8 @@ struct Neon {
 
     static Mask not_less(F32 a, F32 b) { return vmvnq_u32(vcltq_f32(a, b)); }   // true for NaN
     static Mask greater(U32 a, U32 b) { return vcgtq_u32(a, b); }
+    static Mask greater_signed(U32 a, U32 b) { return vcgtq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b)); }
+    static F32 select(Mask m, F32 a, F32 b) { return vbslq_f32(m, a, b); }   // a where the mask is set, else b
     static Mask mask_or(Mask a, Mask b) { return vorrq_u32(a, b); }
     static bool any(Mask m) { return vmaxvq_u32(m) != 0; }
     static std::uint32_t bits(Mask m) { return vaddvq_u32(vandq_u32(m, U32{1, 2, 4, 8})); }

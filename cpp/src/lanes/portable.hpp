@@ -86,6 +86,9 @@ struct Portable {
 
     static HUSHVEC_INLINE Mask not_less(F32 a, F32 b) { return ~reinterpret<U32>(a < b); }   // true for NaN
     static HUSHVEC_INLINE Mask greater(U32 a, U32 b) { return reinterpret<U32>(a > b); }
+    static HUSHVEC_INLINE Mask greater_signed(U32 a, U32 b) { return reinterpret<U32>(reinterpret<I32>(a) > reinterpret<I32>(b)); }
+    // a where the mask is set, else b
+    static HUSHVEC_INLINE F32 select(Mask m, F32 a, F32 b) { return reinterpret<F32>((m & reinterpret<U32>(a)) | (~m & reinterpret<U32>(b))); }
     static HUSHVEC_INLINE Mask mask_or(Mask a, Mask b) { return a | b; }
     static HUSHVEC_INLINE bool any(Mask m) { return ((m[0] | m[1]) | (m[2] | m[3])) != 0; }
     static HUSHVEC_INLINE std::uint32_t bits(Mask m) { return (m[0] & 1u) | (m[1] & 2u) | (m[2] & 4u) | (m[3] & 8u); }

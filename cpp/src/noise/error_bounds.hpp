@@ -28,7 +28,7 @@ inline constexpr WordWindow kLaplaceWindow = {1u << 18, 0xFFFFFFFFu};
 
 // Level 0 of version 3 likewise: the first interval of u and, for the radius, the last 80, next to 1.
 inline constexpr WordWindow kHalfGaussianWindow = {1u << 16, 0xFFFFFFFFu - (80u << 16)};
-inline constexpr std::uint32_t kSmallestLaplaceHalf = 2;
+inline constexpr WordWindow kHalfLaplaceWindow = {2, 0xFFFF};
 
 
 // Measured over every word (2^32 radius and Laplace words, 2^31 angles):

@@ -57,7 +57,9 @@ HUSHVEC_INLINE typename V::F32 nearest_integer(typename V::F32 t) {
 
 template <class V, WordWindow window>
 HUSHVEC_INLINE typename V::Mask outside_window(typename V::U32 word) {
-    return V::greater(V::sub(word, V::set(window.smallest)), V::set(window.largest - window.smallest));
+    // Both sides with the top bit flipped: AVX2 compares signed numbers alone.
+    constexpr std::uint32_t kTop = 0x80000000u;
+    return V::greater_signed(V::sub(word, V::set(window.smallest ^ kTop)), V::set((window.largest - window.smallest) ^ kTop));
 }
 
 // What float32 made of one vector of pairs; lanes in `open` must go down the ladder.

@@ -78,49 +78,54 @@ HUSHVEC_INLINE Float64Elements<V> load_elements(const double* x) { return {V::lo
 
 // ---- Gaussian ----
 
-// `place`: of the first sample of `part` in the run that the queue is of.
+// The lanes in `open`, whose first samples lie from `place` on in the run.
+template <class V, class Element, std::size_t samples, class... Elements>
+HUSHVEC_INLINE void push_open(OpenQueue<Element, samples>& queue, typename V::Mask open, typename V::U32 words, std::size_t place, Elements... x) {
+    alignas(64) std::uint32_t word[V::lanes];
+    alignas(64) Element elements[samples][V::lanes];
+    V::store(word, words);
+    std::size_t i = 0;
+    (V::store(elements[i++], x.value), ...);
+    for_lanes(V::bits(open), [&](std::size_t lane) HUSHVEC_INLINE_LAMBDA {
+        queue.word[queue.size] = word[lane];
+        queue.place[queue.size] = static_cast<std::uint32_t>(place + lane);
+        for (std::size_t sample = 0; sample < samples; ++sample) queue.x[sample][queue.size] = elements[sample][lane];
+        ++queue.size;
+    });
+}
+
+// `place`: of the first sample of `part` in the run that the queue is of. What needs no element comes first, a group at a time: with both in
+// one loop a chain is so long that too few pairs fit a processor's window.
 template <class V, class Element>
-[[gnu::noinline]] void half_gaussian_loop(const std::uint32_t* words, const NoiseRun<Element>& part, std::size_t place, GridScale grid,
+[[gnu::noinline]] void half_gaussian_loop(const std::uint32_t* words, NoiseRun<Element> part, std::size_t place, GridScale grid,
                                           const HalfWordBound& bound, OpenQueue<Element, 2>& queue) {
     const HalfWordScale<V> scale(grid.s, bound);
     const auto g = V::set(grid.grid);
-    alignas(64) float radii[kGroupPairs], limits[kGroupPairs];
-    std::size_t size = queue.size;
+    alignas(64) float cosines[kGroupPairs], sines[kGroupPairs], limits[kGroupPairs];
     for (std::size_t group = 0; group < part.groups; ++group, words += kGroupPairs) {
         const std::size_t start = group * kGroupSamples;
         HUSHVEC_TWO_AT_ONCE
         for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
             FetchRows{part}(start + i);
             FetchRows{part}(start + i + kHalfGroup);
-            const HalfRadius<V> radius = half_radius<V>(scale, V::load(words + i));
-            V::store(radii + i, radius.radius);
-            V::store(limits + i, radius.limit);
+            const HalfNormals<V> normals = half_normals<V>(scale, V::load(words + i));
+            V::store(cosines + i, normals.noise.cosine);
+            V::store(sines + i, normals.noise.sine);
+            V::store(limits + i, normals.limit);
         }
-        HUSHVEC_TWO_AT_ONCE
         for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
-            const auto word = V::load(words + i);
-            const PairLanes<V> at = {0, start + i, start + i + kHalfGroup, group, i, word, word, V::load(radii + i)};
-            FetchOutput{part.y}(at.first);
-            FetchOutput{part.y}(at.second);
-            const auto x_first = first_elements<V>(part, at);
-            const auto x_second = second_elements<V>(part, at);
-            const auto rounding = round_half_gaussian<V>(scale, {at.radius, V::load(limits + i)}, word, x_first, x_second);
-            V::store(part.y + at.first, V::mul(rounding.n.cosine, g));
-            V::store(part.y + at.second, V::mul(rounding.n.sine, g));
-            if (V::any(rounding.open)) {
-                alignas(64) Element first[V::lanes], second[V::lanes];
-                V::store(first, x_first.value);
-                V::store(second, x_second.value);
-                for_lanes(V::bits(rounding.open), [&](std::size_t lane) HUSHVEC_INLINE_LAMBDA {
-                    queue.word[size] = words[i + lane];
-                    queue.place[size] = static_cast<std::uint32_t>(place + at.first + lane);
-                    queue.x[0][size] = first[lane];
-                    queue.x[1][size++] = second[lane];
-                });
-            }
+            const std::size_t first = start + i, second = first + kHalfGroup;
+            FetchOutput{part.y}(first);
+            FetchOutput{part.y}(second);
+            const Element* q = part.row_scale + group * part.scales.group + i * part.scales.element;
+            const auto x_first = scaled_elements<V>(part.x + first, q), x_second = scaled_elements<V>(part.x + second, q + part.scales.half_group);
+            const HalfRounding<V> cosine = round_half<V>(V::load(cosines + i), x_first), sine = round_half<V>(V::load(sines + i), x_second);
+            V::store(part.y + first, V::mul(cosine.n, g));
+            V::store(part.y + second, V::mul(sine.n, g));
+            const auto open = V::not_less(V::larger_magnitude(cosine.d, sine.d), V::load(limits + i));
+            if (V::any(open)) push_open<V>(queue, open, V::load(words + i), place + first, x_first, x_second);
         }
     }
-    queue.size = size;
 }
 
 // Level 1 on joined words, in full vectors, and the ladder behind it.
@@ -162,38 +167,28 @@ template <class V, class Words, class Element>
 // ---- Laplace ----
 
 template <class V, class Element>
-[[gnu::noinline]] void half_laplace_loop(const std::uint32_t* words, const NoiseRun<Element>& part, std::size_t place, GridScale grid,
+[[gnu::noinline]] void half_laplace_loop(const std::uint32_t* words, NoiseRun<Element> part, std::size_t place, GridScale grid,
                                          const HalfWordBound& bound, OpenQueue<Element, 1>& queue) {
     const HalfWordScale<V> scale(grid.s, bound);
     const auto g = V::set(grid.grid);
-    std::size_t size = queue.size;
-    const auto round = [&](typename V::U32 half, auto x, std::size_t sample) HUSHVEC_INLINE_LAMBDA {
+    const auto noise = [&](typename V::U32 half, std::size_t sample, const Element* q) HUSHVEC_INLINE_LAMBDA {
         FetchRun{part}(sample);
-        const auto rounding = round_half_laplace<V>(scale, half, x);
+        const HalfLaplaces<V> laplaces = half_laplaces<V>(scale, half);
+        const auto x = scaled_elements<V>(part.x + sample, q);
+        const HalfRounding<V> rounding = round_half<V>(laplaces.noise, x);
         V::store(part.y + sample, V::mul(rounding.n, g));
-        if (V::any(rounding.open)) {
-            alignas(64) Element elements[V::lanes];
-            alignas(64) std::uint32_t halves[V::lanes];
-            V::store(elements, x.value);
-            V::store(halves, half);
-            for_lanes(V::bits(rounding.open), [&](std::size_t lane) HUSHVEC_INLINE_LAMBDA {
-                queue.word[size] = halves[lane];
-                queue.place[size] = static_cast<std::uint32_t>(place + sample + lane);
-                queue.x[0][size++] = elements[lane];
-            });
-        }
+        const auto open = V::not_less(V::magnitude(rounding.d), laplaces.limit);
+        if (V::any(open)) push_open<V>(queue, open, half, place + sample, x);
     };
     for (std::size_t group = 0; group < part.groups; ++group, words += kGroupPairs) {
-        const std::size_t start = group * kGroupSamples;
         for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
             const auto word = V::load(words + i);
-            const std::size_t first = start + i, second = first + kHalfGroup;
-            const auto x_first = elements_of_run<V>(part, first), x_second = elements_of_run<V>(part, second);
-            round(V::template shift_right<16>(word), x_first, first);
-            round(V::bit_and(word, V::set(0xffffu)), x_second, second);
+            const std::size_t first = group * kGroupSamples + i;
+            const Element* q = part.row_scale + group * part.scales.group + i * part.scales.element;
+            noise(V::template shift_right<16>(word), first, q);
+            noise(V::bit_and(word, V::set(0xffffu)), first + kHalfGroup, q + part.scales.half_group);
         }
     }
-    queue.size = size;
 }
 
 template <class V, class Words, class Element>

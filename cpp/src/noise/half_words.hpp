@@ -44,8 +44,9 @@ HUSHVEC_INLINE HalfLog<V> minus_two_log_of_half(typename V::U32 odd) {
 // Cosine and sine at the middle of the angle's interval, errors 6.7e-6 besides it; the half turn is a sign, left to the caller.
 template <class V>
 HUSHVEC_INLINE LanePair<V> cosine_and_sine_of_half(typename V::U32 word) {
-    const auto middle = V::add(V::template shift_left<17>(word), V::set(0x10000u));   // the low fifteen bits, as a signed fraction
-    const auto v = V::mul(V::to_float_signed(middle), V::set(0x1p-32f));              // half turns
+    // The low fifteen bits, as a signed fraction: with their top bit flipped they are the significand of a number in [1, 2).
+    const auto fraction = V::template shift_right<9>(V::template shift_left<17>(word));
+    const auto v = V::sub(V::of_bits(V::bit_xor(fraction, V::set(0x3f800000u | 0x400000u))), V::set(1.5f - 0x1p-16f));   // half turns
     const auto v2 = V::mul(v, v);
     auto cosine = V::set(-1.222129225730896f);
     cosine = V::multiply_add(cosine, v2, V::set(4.041284561157227f));
@@ -75,51 +76,48 @@ private:
     }
 };
 
-// Of one vector of pairs.
+// s Z of a vector of samples, and what |d| must be below.
 template <class V>
-struct HalfRadius {
-    typename V::F32 radius, limit;
+struct HalfNormals {
+    LanePair<V> noise;
+    typename V::F32 limit;
 };
 
 template <class V>
-HUSHVEC_INLINE HalfRadius<V> half_radius(const HalfWordScale<V>& scale, typename V::U32 word) {
+HUSHVEC_INLINE HalfNormals<V> half_normals(const HalfWordScale<V>& scale, typename V::U32 word) {
     const auto log = minus_two_log_of_half<V, 17>(V::bit_or(V::template shift_right<15>(word), V::set(1u)));
-    return {V::sqrt(log.value), scale.limits.at(log.exponent)};
-}
-
-template <class V>
-struct HalfRounding {
-    LanePair<V> n;
-    typename V::Mask open;
-};
-
-template <class V, class Elements>
-HUSHVEC_INLINE HalfRounding<V> round_half_gaussian(const HalfWordScale<V>& scale, HalfRadius<V> radius, typename V::U32 word, Elements x_cosine,
-                                                   Elements x_sine) {
-    const auto r = V::mul(radius.radius, scale.s);
-    const auto limit = V::negative_multiply_add(r, scale.per_radius, radius.limit);
+    const auto r = V::mul(V::sqrt(log.value), scale.s);
+    const auto limit = V::negative_multiply_add(r, scale.per_radius, scale.limits.at(log.exponent));
     const auto signed_r = V::flip_sign(r, V::template shift_left<16>(word));
     const LanePair<V> unit = cosine_and_sine_of_half<V>(word);
-
-    const auto n_cosine = nearest_integer<V>(V::multiply_add(signed_r, unit.cosine, x_cosine.as_float()));
-    const auto n_sine = nearest_integer<V>(V::multiply_add(signed_r, unit.sine, x_sine.as_float()));
-    const auto d_cosine = V::multiply_add(signed_r, unit.cosine, x_cosine.minus(n_cosine));
-    const auto d_sine = V::multiply_add(signed_r, unit.sine, x_sine.minus(n_sine));
-    return {{n_cosine, n_sine},
-            V::mask_or(V::not_less(V::larger_magnitude(d_cosine, d_sine), limit), outside_window<V, kHalfGaussianWindow>(word))};
+    return {{V::mul(signed_r, unit.cosine), V::mul(signed_r, unit.sine)},
+            V::select(outside_window<V, kHalfGaussianWindow>(word), V::set(-1.0f), limit)};
 }
 
-// `half`: the sixteen bits of one sample.
-template <class V, class Elements>
-HUSHVEC_INLINE LaplaceRounding<V> round_half_laplace(const HalfWordScale<V>& scale, typename V::U32 half, Elements x) {
+template <class V>
+struct HalfLaplaces {
+    typename V::F32 noise, limit;
+};
+
+// `half`: the sixteen bits of each sample.
+template <class V>
+HUSHVEC_INLINE HalfLaplaces<V> half_laplaces(const HalfWordScale<V>& scale, typename V::U32 half) {
     const auto log = minus_two_log_of_half<V, 16>(V::bit_or(half, V::set(1u)));
     const auto r = V::mul(log.value, scale.half_s);
     const auto limit = V::negative_multiply_add(r, scale.per_radius, scale.limits.at(log.exponent));
-    const auto signed_r = with_laplace_sign<V>(r, half);
+    return {with_laplace_sign<V>(r, half), V::select(outside_window<V, kHalfLaplaceWindow>(half), V::set(-1.0f), limit)};
+}
 
-    const auto n = nearest_integer<V>(V::add(signed_r, x.as_float()));
-    const auto d = V::add(signed_r, x.minus(n));
-    return {n, V::mask_or(V::not_less(V::magnitude(d), limit), V::greater(V::set(kSmallestLaplaceHalf), half))};
+// n, and how far X + s Z is from it as far as half a word says.
+template <class V>
+struct HalfRounding {
+    typename V::F32 n, d;
+};
+
+template <class V, class Elements>
+HUSHVEC_INLINE HalfRounding<V> round_half(typename V::F32 noise, Elements x) {
+    const auto n = nearest_integer<V>(V::add(noise, x.as_float()));
+    return {n, V::add(noise, x.minus(n))};
 }
 
 }  // namespace hushvec

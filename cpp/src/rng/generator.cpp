@@ -24,7 +24,7 @@ constexpr int kNonceBitsOfAPlace = 40;
 
 Generator::Generator(std::optional<Cipher> cipher, KeyLimits limits)
     : cipher_(cipher.value_or(default_cipher())), chosen_(cipher.has_value()), limits_(limits), source_(KeySource::os),
-      half_words_(false) {
+      half_words_(true) {
     register_fork_handlers();
     draw_key();
 }

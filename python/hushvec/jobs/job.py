@@ -219,7 +219,8 @@ class NoiseJob:
         """
         cipher = self.cipher
         generator = _core.Generator.unsafe_seeded(0, cipher=cipher) if self.seeded else _core.Generator(cipher=cipher)
-        plan = ReleasePlan(self.mechanism, "record", self.dtype, self.normalize, self.renormalize, require_generator(generator))
+        setting = self.mechanism, "record", self.dtype, self.normalize, self.renormalize
+        plan = ReleasePlan(*setting, require_generator(generator), keyed_rows=True)
         receipt = plan.receipt(validate.whole_number("rows", rows, at_least=0), notes=(self.note, *notes))
         return replace(receipt, charge=self.entry)
 

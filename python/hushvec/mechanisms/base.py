@@ -141,6 +141,8 @@ class VectorMechanism(Mechanism):
     sensitivity_norm: ClassVar[str]
     # The norm in which rows are clipped to clip_norm.
     clipped_in: ClassVar[str] = "l2"
+    # Whether version 3 of the release format has this noise: docs/format.md section 16.
+    half_words: ClassVar[bool] = True
     # "sigma" or "scale": the attribute that is `noise_parameter`, and its name in receipts.
     parameter_name: ClassVar[str]
 
@@ -166,8 +168,15 @@ class VectorMechanism(Mechanism):
 
     @property
     def grid(self) -> float | None:
-        """The power of two that exact values are multiples of; None for the float grade."""
-        return _core.exact_grid(self.noise_parameter, self.clip_norm)[1] if self.grade == "exact" else None
+        """The power of two that exact values are multiples of; None for the float grade.
+
+        That of a release on the CPU. On a device, in a job and from a seed it is an eighth of it at most: `grid_of`.
+        """
+        return self.grid_of(half_words=self.half_words)
+
+    def grid_of(self, *, half_words: bool) -> float | None:
+        """The grid of version 3 of the release format, or of the versions before it."""
+        return _core.exact_grid(self.noise_parameter, self.clip_norm, half_words)[1] if self.grade == "exact" else None
 
     def expected_cosine(self, norm: float | None = None) -> float:
         """norm / sqrt(norm^2 + noise_norm^2)."""

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 class _DiscreteNoise(VectorMechanism):
     grade = "exact"
     integers = True
+    half_words = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.clip_norm < 1:
             raise ValueError(f"clip_norm must be >= 1 for {self.name!r} (whole numbers below 1 are 0), got {self.clip_norm!r}")
 
-    @property
-    def grid(self) -> float:
+    def grid_of(self, *, half_words: bool) -> float:
         return 1.0
 
     def require_release(self, x: Any) -> None:

@@ -64,6 +64,7 @@ class PrivUnit(VectorMechanism):
     name = "privunit"
     law = "privunit"
     grade = "exact"
+    half_words = False
     directions_only = True
     sensitivity_norm = "l2"
     parameter_name = "sigma"
@@ -109,8 +110,7 @@ class PrivUnit(VectorMechanism):
         """Standard deviation of the noise of an element across the direction: C / E, rounded up to float32."""
         return as_used("sigma", self.clip_norm / self.mean_inner_product, self.clip_norm)
 
-    @property
-    def grid(self) -> float:
+    def grid_of(self, *, half_words: bool) -> float:
         return _core.privunit_grid(self.sigma)[1]
 
     @property

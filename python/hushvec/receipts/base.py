@@ -38,6 +38,9 @@ NOTE_SEED = "key from a user-given seed: not a DP claim"
 # The unit of privacy: every row is another person, or all rows are one person.
 PER = ("record", "release")
 
+# The version of exact noise on rows from half the key stream, of any cipher: docs/format.md section 16.
+HALF_WORDS = 3
+
 # Rounds of each cipher of the key stream.
 ROUNDS = {"aes256": 14, "chacha20": 20, "chacha12": 12, "chacha8": 8}
 WORDS = 2**64  # equally likely values that laws of labels and reports are drawn from
@@ -245,7 +248,7 @@ ExactOrFloat = Annotated[str, OneOf("exact", "float")]
 KeySource = Annotated[str, OneOf("os", "seed")]
 Cipher = Annotated[str, OneOf(*ROUNDS)]
 Rounds = Annotated[int, OneOf(*ROUNDS.values())]
-FormatVersion = Annotated[int, OneOf(*sorted(set(_core.format_versions.values())))]
+FormatVersion = Annotated[int, OneOf(*sorted({*_core.format_versions.values(), HALF_WORDS}))]
 Version = Annotated[int, OneOf(1)]
 Notes = Annotated[tuple[str, ...], strings]
 OptionalCharge = Annotated[LedgerEntry | None, entry_or_none]
@@ -286,7 +289,7 @@ class ReceiptFields:
     Args:
         receipt_kind: "labels", "reports", "selection", "training" or "aggregate"; receipts of vectors have no such field.
         receipt_version: version of the fields, 1.
-        format_version: version of the release format, docs/format.md: 2 for "aes256", else 1.
+        format_version: version of the release format, docs/format.md: 2 for "aes256", else 1; 3 for exact noise on rows on the CPU.
         library_version: hushvec that made the release.
         adjacency: "replace-one": one person's data is replaced by any other; of training and aggregates also "add-remove".
         epsilon, delta: the guarantee; delta is 0 for pure differential privacy.
@@ -396,14 +399,9 @@ class ReceiptFields:
     def _verified(self) -> Verification:
         """The answer of `hushvec.verify_receipt`."""
         why_no_claim = self._why_no_claim()
-        expected = cipher_fields(self.cipher)
         contradictions = (
             *self._faults(),
-            *(
-                f"{name} must be {expected[name]} for {self.cipher}, got {getattr(self, name)}"
-                for name in ("rounds", "format_version")
-                if getattr(self, name) != expected[name]
-            ),
+            *self._cipher_faults(),
             *(f"is_dp_claim must be false: {reason}" for reason in why_no_claim if self.is_dp_claim),
         )
         if contradictions:
@@ -412,6 +410,18 @@ class ReceiptFields:
             reasons = why_no_claim or ["the receipt itself makes no claim"]
             return Verification(NOT_A_CLAIM, (*reasons, self._guarantee(f"would hold {self._otherwise()}")))
         return Verification(HOLDS, (self._guarantee(f"follows from the {self._basis}"),))
+
+    @property
+    def _may_be_of_half_words(self) -> bool:
+        return False
+
+    def _cipher_faults(self) -> list[str]:
+        expected = cipher_fields(self.cipher)
+        faults = [f"rounds must be {expected['rounds']} for {self.cipher}, got {self.rounds}"] if self.rounds != expected["rounds"] else []
+        versions = [expected["format_version"], *([HALF_WORDS] if self._may_be_of_half_words else [])]
+        if self.format_version not in versions:
+            faults.append(f"format_version must be {' or '.join(map(str, versions))} for {self.cipher}, got {self.format_version}")
+        return faults
 
     def _delta_faults(self) -> list[str]:
         """Contradictions of a mechanism that has no delta."""
@@ -462,14 +472,17 @@ def release_sheet(values: str, receipt: ReceiptFields) -> Sheet:
     return sheet._replace(title=sheet.title.replace("Receipt", "Release", 1), facts=(("released", values), *sheet.facts))
 
 
-def key_fields(generator: _core.Generator, *, on_device: bool = False) -> dict[str, Any]:
-    """The fields that say what the noise of a release was drawn from.
+def key_fields(generator: _core.Generator, *, on_device: bool = False, half_words: bool = False) -> dict[str, Any]:
+    """The fields that say what the noise of a release was drawn from; `half_words` says that version 3 has such noise.
 
     Raises:
         ValueError: on a device, of a generator that was asked for AES-256.
     """
     cipher = generator.device_cipher if on_device else generator.cipher
-    return {"key_source": generator.key_source, **cipher_fields(cipher)}
+    fields = {"key_source": generator.key_source, **cipher_fields(cipher)}
+    if half_words and not on_device and generator.format_version == HALF_WORDS:
+        fields["format_version"] = HALF_WORDS
+    return fields
 
 
 def cipher_fields(cipher: str) -> dict[str, Any]:

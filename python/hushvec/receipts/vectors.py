@@ -18,6 +18,7 @@ from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec.noise.discrete import DTYPES, LARGEST_SCALE, SMALLEST_SCALE
 from hushvec.receipts import base
 from hushvec.receipts.base import (
+    HALF_WORDS,
     NOTE_FLOAT,
     Facts,
     Number,
@@ -198,6 +199,10 @@ class Receipt(ReceiptFields):
             facts.append(("public map", f"SHA-256 {short(self.projection)}"))
         return "Receipt of noisy vectors", unit, facts
 
+    @property
+    def _may_be_of_half_words(self) -> bool:
+        return self.grade == "exact" and _KINDS[self.mechanism].half_words
+
     def _is_gaussian(self) -> bool:
         return _KINDS[self.mechanism].law == "gaussian"
 
@@ -269,7 +274,8 @@ class Receipt(ReceiptFields):
         """The sigma or scale as used, and the grid of exact values."""
         directions = self.mechanism == PrivUnit.name
         if self.dtype != INT8:
-            return _core.privunit_grid(parameter) if directions else _core.exact_grid(parameter, self.clip_norm)
+            halves = self.format_version == HALF_WORDS
+            return _core.privunit_grid(parameter) if directions else _core.exact_grid(parameter, self.clip_norm, halves)
         if directions:
             return _core.privunit_int8_grid(parameter, self.threshold or 0.0)
         return _core.int8_grid(parameter, self.clip_norm)

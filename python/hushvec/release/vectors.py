@@ -28,7 +28,7 @@ from hushvec.mechanisms.int8 import SATURATION
 from hushvec.noise import integers
 from hushvec.noise.discrete import DTYPES
 from hushvec.noise.fills import clip
-from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, key_fields, release_sheet, rows_per_person
+from hushvec.receipts.base import HALF_WORDS, NOTE_FLOAT, NOTE_SEED, key_fields, release_sheet, rows_per_person
 from hushvec.receipts.labels import MECHANISM as RANDOMIZED_RESPONSE
 from hushvec.receipts.labels import LabelReceipt, RowReceipt, labels_digest, released_rows
 from hushvec.receipts.vectors import INT8, Receipt
@@ -60,6 +60,7 @@ class ReleasePlan:
     normalize: bool
     renormalize: bool
     generator: _core.Generator
+    keyed_rows: bool = False   # of a job
 
     def run(self, x: Any, *, first_row: int = 0, finite: bool = False) -> Any:
         """The noisy version of x, a new array.
@@ -136,6 +137,8 @@ class ReleasePlan:
         mechanism = self.mechanism
         assert isinstance(mechanism, VectorMechanism)
         epsilon, delta = mechanism.cost
+        halves = mechanism.half_words and mechanism.grade == "exact" and not self.keyed_rows
+        keys = key_fields(self.generator, on_device=on_device, half_words=halves)
         return Receipt(
             mechanism=mechanism.name,
             adjacency=mechanism.adjacency,
@@ -149,9 +152,9 @@ class ReleasePlan:
             scale=mechanism.noise_parameter if mechanism.parameter_name == "scale" else None,
             cap_probability=mechanism.cap_probability if isinstance(mechanism, PrivUnit) else None,
             threshold=mechanism.threshold if isinstance(mechanism, PrivUnit) else None,
-            grid=mechanism.int8_grid if self.dtype == INT8 else mechanism.grid,
+            grid=mechanism.int8_grid if self.dtype == INT8 else mechanism.grid_of(half_words=keys["format_version"] == HALF_WORDS),
             grade=mechanism.grade,
-            **key_fields(self.generator, on_device=on_device),
+            **keys,
             rows=rows,
             dimension=mechanism.dimension,
             dtype=self.dtype,
