@@ -219,14 +219,9 @@ def cipher_faults(receipt):
     cipher = receipt["cipher"]
     if receipt["rounds"] != ROUNDS[cipher]:
         yield f"rounds are not those of {cipher}"
-    if receipt["format_version"] not in (2 if cipher == "aes256" else 1, *([3] if of_half_words(receipt) else [])):
+    exact_rows = "grid" in receipt and receipt["mechanism"] in (*GAUSSIANS, "laplacian") and receipt["grade"] == "exact"
+    if receipt["format_version"] not in (2 if cipher == "aes256" else 1, 3 if exact_rows else None):
         yield f"format_version is not that of {cipher}"
-
-
-def of_half_words(receipt):
-    """Whether there is a version 3 of such a release: exact noise on rows."""
-    on_rows = "receipt_kind" not in receipt and receipt["mechanism"] in (*GAUSSIANS, "laplacian")
-    return on_rows and receipt["grade"] == "exact"
 
 
 def of_one_person(receipt, rows):
@@ -305,7 +300,7 @@ def grid_faults(receipt, parameter):
         if not Fraction(1, 2**60) <= clip_norm / Fraction(parameter) <= 2**30:
             yield "clip_norm / sigma must be in [2^-60, 2^30]"
         mantissa, exponent = math.frexp(receipt["clip_norm"])
-        of_noise, of_norm = (3, 6) if integers else (3 if receipt["format_version"] == 3 else 6, 21)
+        of_noise, of_norm = (3 if integers or receipt["format_version"] == 3 else 6), (6 if integers else 21)
         expected = 2.0 ** max(of_sigma - of_noise, exponent - (mantissa == 0.5) - of_norm)
         if integers and parameter < expected:
             yield "the noise is too small for int8 values"

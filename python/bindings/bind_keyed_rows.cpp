@@ -41,12 +41,13 @@ struct KeyedRows {
 };
 
 void clip_and_noise_array(py::handle x, double clip_norm, double sigma, py::handle out, const py::bytes& key, const Places& places,
-                          const py::object& cipher, const std::string& law) {
+                          const py::object& cipher, const std::string& law, bool half_words) {
     const ArrayArgument rows = array_argument(x, "x");
     const ArrayArgument target = output_argument(out, "out");
     check_output_for(rows, target);
     if (law != "gaussian" && law != "laplacian") throw py::value_error("law must be gaussian or laplacian, got " + law);
-    const KeyedRows keyed(key, places, cipher, rows.view.rows);
+    KeyedRows keyed(key, places, cipher, rows.view.rows);
+    keyed.source.half_words = half_words;
     const py::gil_scoped_release unlocked;
     clip_and_noise_keyed(keyed.source, rows.view, clip_norm, sigma, law == "gaussian" ? Law::gaussian : Law::laplacian, target.view);
 }
@@ -73,7 +74,7 @@ void unit_rows_array(py::handle x, py::handle out) {
 
 void bind_keyed_rows(py::module_& module) {
     define(module, "clip_and_noise_keyed", &clip_and_noise_array, py::arg("x"), py::arg("clip_norm"), py::arg("sigma"), py::arg("out"),
-           py::arg("key"), py::arg("places").noconvert(), py::arg("cipher"), py::arg("law"));
+           py::arg("key"), py::arg("places").noconvert(), py::arg("cipher"), py::arg("law"), py::arg("half_words") = false);
     define(module, "privunit_keyed", &privunit_array, py::arg("x"), py::arg("cap_probability"), py::arg("threshold"), py::arg("sigma"),
            py::arg("out"), py::arg("key"), py::arg("places").noconvert(), py::arg("cipher"));
     define(module, "unit_rows", &unit_rows_array, py::arg("x"), py::arg("out"));

@@ -217,7 +217,7 @@ def test_jsonl_texts(tmp_path):
         (["--epsilon", "8", "--normalize", "--renormalize"], {"normalize": True, "renormalize": True, "clip_norm": 1.0}),
         (["--epsilon", "8", "--clip-norm", "0.5", "--rounds", "12"], {"clip_norm": 0.5, "cipher": "chacha12"}),
         (["--epsilon", "8", "--unsafe-seed", "5"], {"key_source": "seed", "cipher": "chacha20", "is_dp_claim": False}),
-        (["--epsilon", "8", "--cipher", "aes256"], {"cipher": "aes256", "rounds": 14, "format_version": 2}),
+        (["--epsilon", "8", "--cipher", "aes256"], {"cipher": "aes256", "rounds": 14, "format_version": 3}),
         (["--epsilon", "8", "--unsafe-seed", "5", "--cipher", "aes256"], {"key_source": "seed", "cipher": "aes256"}),
         (["--epsilon", "2", "--delta", "1e-9"], {"epsilon": 2.0, "delta": 1e-9}),
     ],

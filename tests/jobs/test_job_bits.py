@@ -74,6 +74,44 @@ def test_bits_are_those_of_the_reference(cipher, dtype, mechanism, law):
         np.testing.assert_array_equal(noise_batch(rows, job, partition=2**40, first_row=7), expected)
 
 
+@pytest.mark.parametrize("dtype", ("float32", "float64", "float16"))
+@pytest.mark.parametrize("mechanism", ("gaussian", "laplacian"))
+@pytest.mark.parametrize("cipher, job_version", (("aes256", 3), ("chacha20", 4)))
+def test_a_row_of_version_3_is_the_first_of_a_call_with_its_key(cipher, job_version, dtype, mechanism):
+    for dimension in (1, 17, 300, 768):
+        setting = dict(dimension=dimension, dtype=dtype, mechanism=mechanism, epsilon=6.0, cipher=cipher)
+        job = NoiseJob.unsafe_seeded(SEED, format_version=3, **setting)
+        old = NoiseJob.unsafe_seeded(SEED, **setting)
+        text = text_of(job)
+        assert job.parameters == text.replace(f"job_version {VERSIONS[cipher]}", f"job_version {job_version}")
+        assert job.id == reference.job_id(KEY, job.parameters) != old.id
+        rows = rows_of(6, dimension, dtype)
+        released = noise_batch(rows, job, partition=3)
+        assert job.receipt(6).format_version == 3 and job.receipt(6).grid >= old.receipt(6).grid
+        for i, row in enumerate(rows):
+            key = reference.row_key(KEY, job.parameters, reference.place(partition=3, row=i), row)
+            generator = hv.Generator.unsafe_seeded(int.from_bytes(key, "little"), cipher=cipher, format_version=3)
+            expected = hv.privatize(row[None], mechanism=job.mechanism, epsilon=None, generator=generator)
+            np.testing.assert_array_equal(released[i], expected.values[0])
+            assert expected.receipt.grid == job.receipt(6).grid
+        assert hv.verify_receipt(job.receipt(6)).status == "not a DP claim"  # of a seed
+
+
+@pytest.mark.parametrize(
+    "setting, versions",
+    (
+        (dict(mechanism="privunit", epsilon=6.0), "2"),
+        (dict(mechanism="gaussian", epsilon=6.0), "2 or 3"),
+    ),
+)
+def test_a_version_that_a_job_does_not_have_is_refused(setting, versions):
+    for version in ({1, 2, 3, 4} - set(map(int, versions.split(" or ")))):
+        with pytest.raises(ValueError) as refused:
+            NoiseJob.unsafe_seeded(SEED, dimension=8, cipher="aes256", format_version=version, **setting)
+        mechanism = setting["mechanism"]
+        assert str(refused.value) == f"format_version must be {versions} for {mechanism!r} from aes256, got {version}"
+
+
 def test_bits_of_rows_named_by_ids():
     job = NoiseJob.unsafe_seeded(SEED, dimension=20, epsilon=6.0)
     rows, sigma = rows_of(4, 20), job.mechanism.noise_parameter

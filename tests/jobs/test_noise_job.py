@@ -17,7 +17,9 @@ from hushvec.jobs import NoiseJob, noise_batch
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, PrivUnit
 
 SETTING = dict(dimension=16, epsilon=2.0, delta=1e-6)
-VERSIONS = {"aes256": 2, "chacha20": 1}
+# (job_version, format_version) of a new job, and of one from before version 3 of the release format.
+VERSIONS = {"aes256": (3, 3), "chacha20": (4, 3)}
+OLD_VERSIONS = {"aes256": (2, 2), "chacha20": (1, 1)}
 
 
 def ledger_of(tmp_path, **limits):
@@ -54,18 +56,18 @@ def test_a_pickled_job_is_the_same_job():
     assert sent.id == job.id and sent.receipt(3) == job.receipt(3)
 
 
-@pytest.mark.parametrize("cipher, version", (("chacha20", 2), ("aes256", 1), ("aes512", 3)))
+@pytest.mark.parametrize("cipher, version", (("chacha20", 2), ("aes256", 1), ("aes512", 3), ("aes256", 2)))
 def test_a_pickled_job_of_another_format_is_refused(cipher, version):
     state = dict(NoiseJob.start(**SETTING).__getstate__(), cipher=cipher, format_version=version)
     with pytest.raises(ValueError) as refused:
         NoiseJob.__new__(NoiseJob).__setstate__(state)
-    assert str(refused.value) == f"the job must have format version 1 for chacha20 or 2 for aes256, got {version} for {cipher}"
+    assert str(refused.value) == f"the job must have format version 3, or 1 for chacha20 or 2 for aes256, got {version} for {cipher}"
 
 
 def test_a_job_that_was_pickled_before_jobs_had_a_cipher_draws_from_chacha20():
     job = NoiseJob.unsafe_seeded(7, **SETTING)
     state = job.__getstate__()
-    del state["cipher"]
+    del state["cipher"], state["half_words"]
     old = NoiseJob.__new__(NoiseJob)
     old.__setstate__(state)
     assert (old.cipher, old.format_version, old.id, old.receipt(3)) == ("chacha20", 1, job.id, job.receipt(3))
@@ -73,14 +75,14 @@ def test_a_job_that_was_pickled_before_jobs_had_a_cipher_draws_from_chacha20():
     np.testing.assert_array_equal(noise_batch(rows, old), noise_batch(rows, job))
 
 
-@pytest.mark.parametrize("cipher, version", VERSIONS.items())
-def test_versions_are_in_files_and_pickles(tmp_path, cipher, version):
+@pytest.mark.parametrize("cipher, versions", VERSIONS.items())
+def test_versions_are_in_files_and_pickles(tmp_path, cipher, versions):
     """A reader that knows version 1 alone compares these numbers first, and names them."""
     job = NoiseJob.start(**SETTING, cipher=cipher, path=tmp_path / "job.json")
     written = json.loads((tmp_path / "job.json").read_text())
-    assert (written["job_version"], written["format_version"]) == (version, version)
-    assert job.__getstate__()["format_version"] == version
-    assert job.parameters.startswith(f"job_version {version}\n")
+    assert (written["job_version"], written["format_version"]) == versions
+    assert job.__getstate__()["format_version"] == job.receipt(3).format_version == 3
+    assert job.parameters.startswith(f"job_version {versions[0]}\n")
     rows = np.ones((3, 16), np.float32)
     for again in (NoiseJob.load(tmp_path / "job.json"), pickle.loads(pickle.dumps(job))):
         assert (again.cipher, again.id) == (cipher, job.id)
@@ -254,10 +256,11 @@ def test_a_path_with_another_job_is_refused(tmp_path):
     (
         (dict(key="00" * 31), "its key must have 32 bytes, got 31"),
         (dict(key="00" * 32), "its id does not follow from its key and parameters"),
-        (dict(format_version=1), r"its versions must be 1 and 1, or 2 and 2, got \(2, 1\)"),
-        (dict(job_version=1), r"its versions must be 1 and 1, or 2 and 2, got \(1, 2\)"),
-        (dict(job_version=3, format_version=3), r"its versions must be 1 and 1, or 2 and 2, got \(3, 3\)"),
-        (dict(job_version=[2]), r"its versions must be 1 and 1, or 2 and 2, got \(\[2\], 2\)"),
+        (dict(format_version=1), r"its versions must be one of \(1, 1\), \(2, 2\), \(3, 3\), \(4, 3\), got \(3, 1\)"),
+        (dict(job_version=1), r"its versions must be one of .*, got \(1, 3\)"),
+        (dict(job_version=5, format_version=3), r"its versions must be one of .*, got \(5, 3\)"),
+        (dict(job_version=[3]), r"its versions must be one of .*, got \(\[3\], 3\)"),
+        (dict(job_version=4, format_version=3), "its id does not follow from its key and parameters"),
         (dict(job_version=1, format_version=1), "its id does not follow from its key and parameters"),
         (dict(arguments={}), "missing"),
         (dict(charge={"ledger": "x"}), "missing"),

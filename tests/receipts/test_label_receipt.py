@@ -201,7 +201,7 @@ def test_every_field_is_needed_and_checked(name):
         {"rounds": 7},
         {"receipt_kind": "vectors"},
         {"receipt_version": 2},
-        {"format_version": 3},
+        {"format_version": 4},
         {"notes": "text"},
         {"charge": {"sequence": 2}},
     ],

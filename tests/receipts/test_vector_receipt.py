@@ -256,7 +256,7 @@ def test_every_field_is_needed_and_checked(name):
         {"dtype": "int8"},
         {"normalize": 1},
         {"nonfinite": "ignore"},
-        {"format_version": 3},
+        {"format_version": 4},
         {"receipt_version": 2},
         {"notes": "text"},
         {"notes": [1]},

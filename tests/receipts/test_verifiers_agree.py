@@ -166,11 +166,15 @@ LAX_WITH_RECEIPTS = {
     "batches cost as examples": ('if receipt["clipping"] == "batch":', "if False:"),
     "steps beyond the plan": ('receipt["steps"] > receipt["planned_steps"]', "False"),
     "rounds of another cipher": ('if receipt["rounds"] != ROUNDS[cipher]:', "if False:"),
-    "the format version of another cipher": ('if receipt["format_version"] != (2 if cipher == "aes256" else 1):', "if False:"),
+    "the format version of another cipher": ('not in (2 if cipher == "aes256" else 1, 3 if exact_rows else None):', "is None:"),
+    "version 3 of what has none": ("3 if exact_rows else None", "3"),
+    "version 3 on the grid of versions 1 and 2": ('integers or receipt["format_version"] == 3 else 6', "integers else 6"),
     "AES-256 without its name is ChaCha20": ('if receipt.get("rounds") == rounds]', 'if receipt.get("rounds") in (rounds, 14)]'),
     "receipts from before AES-256 are none": ("receipt = with_cipher(receipt)", "pass"),
     "any saturation of int8 values": ('receipt["saturation_probability"] < saturation(receipt) * (1 - 1e-9)', "False"),
-    "int8 values on the grid of others": ("of_noise, of_norm = (3, 6) if integers else (6, 21)", "of_noise, of_norm = 6, 21"),
+    "int8 values on the grid of others": (
+        '(3 if integers or receipt["format_version"] == 3 else 6), (6 if integers else 21)', "6, 21"
+    ),
     "unit rows of int8 values": ('if receipt["renormalize"]:', "if False:"),
     "any ends of int8 values": ("type(value) is list and value == [-127, 127] and {*map(type, value)} == {int}", "True"),
     "labels with the model's scores": ('* (receipt.get("scores") == "source")', "* False"),

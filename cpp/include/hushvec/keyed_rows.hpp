@@ -21,6 +21,7 @@ struct RowKeySource {
     std::array<std::uint8_t, 32> key;
     const std::uint8_t* places;
     Cipher cipher = Cipher::chacha20;
+    bool half_words = false;
 };
 
 // clip_and_noise with exact rounding, each row as row 0 of a call with its own stream. x and out are flat and disjoint, and of out

@@ -79,6 +79,7 @@ public:
         KeyStream stream;
         std::copy_n(keys_[row], 8, stream.key);
         stream.cipher = source_.cipher;
+        stream.half_words = source_.half_words;
         stream.round_keys = round_keys_[row];
         return stream;
     }
@@ -194,7 +195,7 @@ void clip_and_noise_keyed(const RowKeySource& source, const MatrixView& x, doubl
     check_clip_norm(clip_norm);
     check_scale(law == Law::gaussian ? "sigma" : "scale", sigma);
     if (law == Law::l2_laplace) throw std::invalid_argument("law must have an exact form, got l2_laplace");
-    const ExactGrid grid = exact_grid(sigma, clip_norm);
+    const ExactGrid grid = exact_grid(sigma, clip_norm, source.half_words);
     if (x.size() == 0) return;
     check_layout(x, out);
     if (x.dtype == DType::float64) {

@@ -61,7 +61,15 @@ def privunit(
     x: _Array, cap_probability: float, threshold: float, sigma: float, out: _Array, source: _Source, out_is_fresh: bool = False
 ) -> None: ...
 def clip_and_noise_keyed(
-    x: _Array, clip_norm: float, sigma: float, out: _Array, key: bytes, places: NDArray[np.uint8], cipher: str, law: str
+    x: _Array,
+    clip_norm: float,
+    sigma: float,
+    out: _Array,
+    key: bytes,
+    places: NDArray[np.uint8],
+    cipher: str,
+    law: str,
+    half_words: bool = False,
 ) -> None: ...
 def privunit_keyed(
     x: _Array,

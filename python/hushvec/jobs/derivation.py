@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec.mechanisms import CodebookResponse, Mechanism, PrivUnit, VectorMechanism
+from hushvec.receipts.base import HALF_WORDS
 
 KEY_BYTES = 32
 PLACE_BYTES = 40
-# What a job can draw from, and the version of a job that does.
-JOB_VERSIONS = {"aes256": 2, "chacha20": 1}
+# What a job can draw from, and by which version of the release format; the version of a job that does.
+CIPHERS = ("aes256", "chacha20")
+JOB_VERSIONS = {("aes256", HALF_WORDS): 3, ("chacha20", HALF_WORDS): 4, ("aes256", 2): 2, ("chacha20", 1): 1}
 # Of jobs that do not say: all that there were before version 2, and those of a seed.
 FIRST_CIPHER = "chacha20"
 
@@ -26,11 +28,11 @@ _POSITION, _NUMBER, _TEXT = 0, 1, 2
 Places = NDArray[np.uint8]
 
 
-def parameters_text(mechanism: Mechanism, *, cipher: str, dtype: str, normalize: bool, renormalize: bool) -> str:
+def parameters_text(mechanism: Mechanism, *, job_version: int, dtype: str, normalize: bool, renormalize: bool) -> str:
     """Everything besides key and rows that determines the result and the guarantee: lines of a name and a value."""
     epsilon, delta = mechanism.cost
     fields = {
-        "job_version": JOB_VERSIONS[cipher],
+        "job_version": job_version,
         "mechanism": mechanism.name,
         "epsilon": epsilon.hex(),
         "delta": delta.hex(),
@@ -49,8 +51,10 @@ def parameters_text(mechanism: Mechanism, *, cipher: str, dtype: str, normalize:
     return "".join(f"{name} {value}\n" for name, value in fields.items())
 
 
-def versions(cipher: str) -> tuple[int, int]:
-    return JOB_VERSIONS[cipher], _core.format_versions[cipher]
+def versions(cipher: str, half_words: bool) -> tuple[int, int]:
+    """Those of the job and of its release format."""
+    of_format = HALF_WORDS if half_words else _core.format_versions[cipher]
+    return JOB_VERSIONS[cipher, of_format], of_format
 
 
 def rows_key(key: bytes, parameters: str) -> bytes:

@@ -28,7 +28,7 @@ from hushvec._util.recording import require_no_recorder
 from hushvec.budget import PrivacyBudget
 from hushvec.jobs import derivation
 from hushvec.mechanisms import CodebookResponse, EmpiricalGaussian, Mechanism, PrivUnit, PublicCodebook, VectorMechanism
-from hushvec.receipts.base import LedgerEntry
+from hushvec.receipts.base import HALF_WORDS, LedgerEntry
 from hushvec.receipts.labels import RowReceipt
 from hushvec.release.vectors import ReleasePlan, plan_release
 
@@ -49,6 +49,7 @@ class NoiseJob:
         dtype: of batches: "float32", "float64" or "float16".
         normalize, renormalize: bring rows to unit length before the noise, and after it.
         cipher: what noise is drawn from, "aes256" or "chacha20".
+        half_words: whether its release is of version 3 (docs/format.md section 16), as Gaussian and Laplacian ones of new jobs are.
         entry: the row of the ledger that paid for the job, or None.
         seeded: the key was given by the caller, so the job claims nothing.
 
@@ -67,6 +68,7 @@ class NoiseJob:
     normalize: bool
     renormalize: bool
     cipher: str = derivation.FIRST_CIPHER
+    half_words: bool = False
     entry: LedgerEntry | None = None
     seeded: bool = False
     _key: bytes = field(repr=False)
@@ -121,6 +123,7 @@ class NoiseJob:
             dimension, dtype, _core.backends()["default_cipher"] if cipher is None else cipher, epsilon=epsilon, delta=delta,
             clip_norm=clip_norm, mechanism=mechanism, sigma=sigma, normalize=normalize, renormalize=renormalize,
         )
+        planned["half_words"] = getattr(planned["mechanism"], "half_words", False)
         job = cls(**planned, _key=secrets.token_bytes(derivation.KEY_BYTES))
         if path is not None:
             job = job._kept(Path(path), any_cipher=cipher is None)
@@ -140,11 +143,14 @@ class NoiseJob:
         return _read(Path(path), codebook)
 
     @classmethod
-    def unsafe_seeded(cls, seed: int, *, cipher: str = derivation.FIRST_CIPHER, **arguments: Any) -> NoiseJob:
+    def unsafe_seeded(
+        cls, seed: int, *, cipher: str = derivation.FIRST_CIPHER, format_version: int | None = None, **arguments: Any
+    ) -> NoiseJob:
         """A job whose key is a number in [0, 2^256): for tests and reproducible studies. Its receipt claims nothing.
 
         `arguments` are those of `start` but budget and path. It draws from ChaCha20 on every machine unless `cipher` says otherwise,
-        so that a seed gives the same noise everywhere.
+        so that a seed gives the same noise everywhere, by the first version of the release format that this cipher had, unless
+        format_version is 3.
         """
         number = validate.whole_number("seed", seed, at_least=0)
         if number.bit_length() > _LARGEST_SEED_BITS:
@@ -153,7 +159,8 @@ class NoiseJob:
             if name in arguments:
                 raise TypeError(f"{name} must be left out for a seeded job, whose seed makes it again")
         started = cls.start(cipher=cipher, **arguments)
-        return replace(started, seeded=True, _key=number.to_bytes(derivation.KEY_BYTES, "little"))
+        half_words = _by_half_words(started.mechanism, cipher, format_version)
+        return replace(started, half_words=half_words, seeded=True, _key=number.to_bytes(derivation.KEY_BYTES, "little"))
 
     @property
     def dimension(self) -> int:
@@ -164,7 +171,7 @@ class NoiseJob:
     def parameters(self) -> str:
         """Everything that determines the result besides the key and the rows, as docs/format.md section 10 writes it."""
         return derivation.parameters_text(
-            self.mechanism, cipher=self.cipher, dtype=self.dtype, normalize=self.normalize, renormalize=self.renormalize
+            self.mechanism, job_version=self._versions[0], dtype=self.dtype, normalize=self.normalize, renormalize=self.renormalize
         )
 
     @cached_property
@@ -174,8 +181,12 @@ class NoiseJob:
 
     @property
     def format_version(self) -> int:
-        """Format of the release: 1 for ChaCha20, 2 for AES-256 (docs/format.md)."""
-        return derivation.versions(self.cipher)[1]
+        """Format of the release (docs/format.md): 3, or of older jobs and other mechanisms 1 for ChaCha20 and 2 for AES-256."""
+        return self._versions[1]
+
+    @property
+    def _versions(self) -> tuple[int, int]:
+        return derivation.versions(self.cipher, self.half_words)
 
     @property
     def charge_id(self) -> str:
@@ -217,10 +228,11 @@ class NoiseJob:
 
         It is one of labels, with the codebook's digest, if the job answers with codes.
         """
-        cipher = self.cipher
-        generator = _core.Generator.unsafe_seeded(0, cipher=cipher) if self.seeded else _core.Generator(cipher=cipher)
+        generator = _core.Generator(cipher=self.cipher)
+        if self.seeded:
+            generator = _core.Generator.unsafe_seeded(0, cipher=self.cipher, format_version=self.format_version)
         setting = self.mechanism, "record", self.dtype, self.normalize, self.renormalize
-        plan = ReleasePlan(*setting, require_generator(generator), keyed_rows=True)
+        plan = ReleasePlan(*setting, require_generator(generator), half_words=self.half_words)
         receipt = plan.receipt(validate.whole_number("rows", rows, at_least=0), notes=(self.note, *notes))
         return replace(receipt, charge=self.entry)
 
@@ -251,7 +263,9 @@ class NoiseJob:
             _core.privunit_keyed(source, *law, out, *keyed)
         else:
             assert isinstance(mechanism, VectorMechanism)
-            _core.clip_and_noise_keyed(source, mechanism.clip_norm, mechanism.noise_parameter, out, *keyed, mechanism.law)
+            _core.clip_and_noise_keyed(
+                source, mechanism.clip_norm, mechanism.noise_parameter, out, *keyed, mechanism.law, self.half_words
+            )
 
     def _kept(self, path: Path, *, any_cipher: bool) -> NoiseJob:
         """This job, now in the file, or the job that was already there; it may draw from another cipher where `any_cipher` says so."""
@@ -261,7 +275,7 @@ class NoiseJob:
                 return self
             except FileExistsError:
                 present = _read(path, getattr(self.mechanism, "codebook", None))
-        asked = replace(self, cipher=present.cipher).parameters
+        asked = replace(self, cipher=present.cipher, half_words=present.half_words).parameters
         if present.parameters != asked:
             pairs = zip(present.parameters.splitlines(), asked.splitlines(), strict=False)
             different = "; ".join(f"{ours}, asked for {theirs}" for ours, theirs in pairs if ours != theirs)
@@ -290,7 +304,7 @@ class NoiseJob:
             **({"codebook": mechanism.codebook.digest} if isinstance(mechanism, CodebookResponse) else {}),
         }
         charge = None if self.entry is None else asdict(self.entry)
-        values = (*derivation.versions(self.cipher), self.id, self._key.hex(), arguments, charge)
+        values = (*self._versions, self.id, self._key.hex(), arguments, charge)
         fields = dict(zip(_FIELDS, values, strict=True))
         with unfinished(path) as beside:
             beside.file.write((json.dumps(fields, indent=2, allow_nan=False) + "\n").encode())
@@ -308,15 +322,16 @@ class NoiseJob:
         return {**sent, "format_version": self.format_version}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        fields = {"cipher": derivation.FIRST_CIPHER, **state}
+        fields = {"cipher": derivation.FIRST_CIPHER, "half_words": False, **state}
         found = fields.pop("format_version")
-        if fields["cipher"] not in derivation.JOB_VERSIONS or found != derivation.versions(fields["cipher"])[1]:
-            raise ValueError(f"the job must have format version 1 for chacha20 or 2 for aes256, got {found} for {fields['cipher']}")
+        if fields["cipher"] not in derivation.CIPHERS or found != derivation.versions(fields["cipher"], fields["half_words"])[1]:
+            known = "3, or 1 for chacha20 or 2 for aes256"
+            raise ValueError(f"the job must have format version {known}, got {found} for {fields['cipher']}")
         self.__dict__.update(fields)
 
 
-def _planned(dimension: int, dtype: str, cipher: str, **arguments: Any) -> dict[str, Any]:
-    validate.choice("cipher", cipher, derivation.JOB_VERSIONS)
+def _planned(dimension: int, dtype: str, cipher: str, *, format_version: int | None = None, **arguments: Any) -> dict[str, Any]:
+    validate.choice("cipher", cipher, derivation.CIPHERS)
     plan = plan_release(
         rows=1,
         dimension=validate.whole_number("dimension", dimension, at_least=1),
@@ -327,7 +342,19 @@ def _planned(dimension: int, dtype: str, cipher: str, **arguments: Any) -> dict[
     )
     if plan.mechanism.grade != "exact":
         raise ValueError(f"mechanism must have an exact form in a job, got {plan.mechanism.name!r}")
-    return dict(mechanism=plan.mechanism, dtype=dtype, normalize=plan.normalize, renormalize=plan.renormalize, cipher=cipher)
+    half_words = _by_half_words(plan.mechanism, cipher, format_version)
+    form = dict(normalize=plan.normalize, renormalize=plan.renormalize, cipher=cipher, half_words=half_words)
+    return dict(mechanism=plan.mechanism, dtype=dtype, **form)
+
+
+def _by_half_words(mechanism: Mechanism, cipher: str, format_version: int | None) -> bool:
+    """Whether a job of this mechanism and version is of half words; without a version, that of the first jobs."""
+    before = _core.format_versions[cipher]
+    known = [before, *([HALF_WORDS] if getattr(mechanism, "half_words", False) else [])]
+    if format_version is not None and format_version not in known:
+        allowed = " or ".join(map(str, known))
+        raise ValueError(f"format_version must be {allowed} for {mechanism.name!r} from {cipher}, got {format_version!r}")
+    return format_version == HALF_WORDS
 
 
 def _read(path: Path, codebook: PublicCodebook | None) -> NoiseJob:
@@ -363,9 +390,10 @@ def _as_bad_file(path: Path) -> Iterator[None]:
 
 def _job_of(fields: dict[str, Any], codebook: PublicCodebook | None) -> NoiseJob:
     versions = fields["job_version"], fields["format_version"]
-    cipher = next((cipher for cipher in derivation.JOB_VERSIONS if versions == derivation.versions(cipher)), None)
+    of_version = {(job, of_format): cipher for (cipher, of_format), job in derivation.JOB_VERSIONS.items()}
+    cipher = next((cipher for pair, cipher in of_version.items() if pair == versions), None)
     if cipher is None:
-        raise ValueError(f"its versions must be 1 and 1, or 2 and 2, got {versions}")
+        raise ValueError(f"its versions must be one of {', '.join(map(str, sorted(of_version)))}, got {versions}")
     key = bytes.fromhex(fields["key"])
     if len(key) != derivation.KEY_BYTES:
         raise ValueError(f"its key must have {derivation.KEY_BYTES} bytes, got {len(key)}")
@@ -374,7 +402,7 @@ def _job_of(fields: dict[str, Any], codebook: PublicCodebook | None) -> NoiseJob
     if codebook is not None:
         others = {name: value for name, value in arguments.items() if name != "codebook"}
         arguments = {**others, "mechanism": codebook.mechanism(arguments["epsilon"]), "epsilon": None}
-    job = NoiseJob(**_planned(cipher=cipher, **arguments), entry=entry, _key=key)
+    job = NoiseJob(**_planned(cipher=cipher, format_version=versions[1], **arguments), entry=entry, _key=key)
     if job.id != fields["id"]:
         raise ValueError("its id does not follow from its key and parameters, so its noise would be another")
     return job

@@ -417,7 +417,9 @@ class ReceiptFields:
 
     def _cipher_faults(self) -> list[str]:
         expected = cipher_fields(self.cipher)
-        faults = [f"rounds must be {expected['rounds']} for {self.cipher}, got {self.rounds}"] if self.rounds != expected["rounds"] else []
+        faults = []
+        if self.rounds != expected["rounds"]:
+            faults.append(f"rounds must be {expected['rounds']} for {self.cipher}, got {self.rounds}")
         versions = [expected["format_version"], *([HALF_WORDS] if self._may_be_of_half_words else [])]
         if self.format_version not in versions:
             faults.append(f"format_version must be {' or '.join(map(str, versions))} for {self.cipher}, got {self.format_version}")

@@ -60,7 +60,7 @@ class ReleasePlan:
     normalize: bool
     renormalize: bool
     generator: _core.Generator
-    keyed_rows: bool = False   # of a job
+    half_words: bool = True  # False: of the version of the release format before the third, as older jobs are
 
     def run(self, x: Any, *, first_row: int = 0, finite: bool = False) -> Any:
         """The noisy version of x, a new array.
@@ -137,7 +137,7 @@ class ReleasePlan:
         mechanism = self.mechanism
         assert isinstance(mechanism, VectorMechanism)
         epsilon, delta = mechanism.cost
-        halves = mechanism.half_words and mechanism.grade == "exact" and not self.keyed_rows
+        halves = self.half_words and mechanism.half_words and mechanism.grade == "exact"
         keys = key_fields(self.generator, on_device=on_device, half_words=halves)
         return Receipt(
             mechanism=mechanism.name,
