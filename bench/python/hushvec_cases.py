@@ -40,6 +40,11 @@ def clip_name(exact: bool, cipher: str, threads: int = 1) -> str:
     return f"hushvec {grade} {cipher}" + _threads_suffix(threads)
 
 
+def whole_words_name(cipher: str) -> str:
+    """The exact pass as it was before version 3 of the release format."""
+    return f"{clip_name(True, cipher)}, whole words"
+
+
 def privunit_name(cipher: str) -> str:
     return f"hushvec PrivUnitG {cipher}"
 
@@ -118,6 +123,20 @@ class HushvecClip(HushvecCase):
         return self._hushvec.clip_and_noise(
             x, clip_norm, sigma, exact=self.exact, out=out, generator=self._generator
         )
+
+
+class HushvecWholeWords(HushvecClip):
+    """The exact pass of versions 1 and 2 of the release format: a seed draws by them."""
+
+    secure_key_stream = False
+
+    def __init__(self, cipher: str) -> None:
+        super().__init__(True, cipher)
+        self.name = whole_words_name(cipher)
+
+    def open(self) -> None:
+        super().open()
+        self._generator = self._hushvec.Generator.unsafe_seeded(1, cipher=self._cipher)
 
 
 class HushvecPrivUnit(HushvecCase):
@@ -294,6 +313,7 @@ def all_cases(threads: Sequence[int] = (1,)) -> list[Contestant]:
             cases.append(HushvecNoise(cipher, count))
             cases.append(HushvecClip(True, cipher, count))
             cases.append(HushvecClip(False, cipher, count))
+    cases += [HushvecWholeWords(cipher) for cipher in THREADED_CIPHERS]
     cases += [HushvecPrivUnit(cipher) for cipher in CIPHERS]
     cases += [*_forced_cases(), HushvecJobs(), HushvecSigma()]
     return cases

@@ -23,7 +23,7 @@ inline constexpr std::size_t kOpenAtOnce = kGroupSamples;   // pairs; of Laplace
 // What level 0 left open: the word, where the sample (of a pair the first one) lies in the run, and the clipped elements.
 template <class Element, std::size_t samples>
 struct OpenQueue {
-    static constexpr std::size_t kFull = 96;   // settled from here on: mostly full vectors
+    static constexpr std::size_t kFull = 64;   // settled from here on: mostly full vectors
     static constexpr std::size_t kRoom = kFull + 2 * kOpenAtOnce / samples + kMaxLanes;
 
     std::uint32_t word[kRoom];
