@@ -175,7 +175,7 @@ void run_l2_laplace(const Request& r) {
 }
 
 void run_float32(const Request& r) {
-    const RunKernel kernel = {r.stream, r.law, r.written(), static_cast<float>(r.sigma)};
+    const RunKernel kernel = {r.stream, r.law, r.written(), static_cast<float>(r.sigma), r.stream.half_words};
     run<float>(r, kGroupSamples, [&](std::size_t block_samples) { return NoiseWork<float>(kernel, r.out, block_samples); });
 }
 
@@ -184,7 +184,7 @@ void run_float64(const Request& r) {
         return run<double>(r, kGroupSamples,
                            [&](std::size_t block_samples) { return Float64NoiseWork(r.stream, r.law, r.sigma, r.out, block_samples); });
     }
-    const RunKernel kernel = {r.stream, r.law, r.written(), 0};
+    const RunKernel kernel = {r.stream, r.law, r.written(), 0, r.stream.half_words};
     run<double>(r, kGroupSamples, [&](std::size_t block_samples) { return NoiseWork<double>(kernel, r.out, block_samples); });
 }
 

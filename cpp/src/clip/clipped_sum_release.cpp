@@ -141,7 +141,7 @@ private:
 class WholeSumsWorker {
 public:
     WholeSumsWorker(const std::int64_t* sums, std::size_t count, int shift, const KeyStream& stream, ExactGrid grid, double* out)
-        : sums_(sums), count_(count), shift_(shift), grid_(grid.grid), kernel_{stream, Law::gaussian, in_grid_units(grid), 0}, out_(out),
+        : sums_(sums), count_(count), shift_(shift), grid_(grid.grid), kernel_{stream, Law::gaussian, in_grid_units(grid), 0, false}, out_(out),
           rest_(kElementsAtOnce), whole_(kElementsAtOnce), rounded_(kElementsAtOnce) {}
 
     void operator()(std::size_t begin, std::size_t end) {
@@ -190,7 +190,7 @@ void release_whole_sums(const std::int64_t* sums, std::size_t count, double unit
 
 void ClippedSum::release(std::size_t part, const KeyStream& stream, float* out) {
     if (rows_ == 0) sums_->clear(part);
-    const RunKernel kernel = {stream, Law::gaussian, grid_, 0};
+    const RunKernel kernel = {stream, Law::gaussian, grid_, 0, false};
     if (has_noise()) return release_noisy(*sums_, part, columns_[part], kernel, static_cast<double>(rows_) * clip_norm_, unit_, out);
     const Release<RunKernel> release = {*sums_, part, columns_[part], out, kernel, unit_, 0.0, 0};
     parallel_ranges(groups_of(release.count), kGroupSamples, [&] { return NoiselessWorker(release); });

@@ -176,7 +176,7 @@ void noise_rows(const RowKeySource& source, const MatrixView& x, double clip_nor
             if (good < rows.rows) return false;
             streams->enter(rows, first);
             for (std::size_t row = 0; row < rows.rows; ++row) {
-                worker.run(rows, row, first + row, scales[row], RunKernel{streams->of(row), law, grid, 0});
+                worker.run(rows, row, first + row, scales[row], RunKernel{streams->of(row), law, grid, 0, source.half_words});
             }
             return true;
         };
