@@ -33,6 +33,7 @@ class Call:
     epsilon: float = 8.0  # of "privunit_int8"
     seed: int = 1
     cipher: str = "chacha20"
+    version: int | None = None  # of the format; None is that of the cipher
     earlier_calls: int = 0  # nonces that other calls have used up
     threads: int = 1
     layout: str = "new"  # where the output goes and how the input lies, see _arranged
@@ -44,7 +45,7 @@ class Call:
     def __repr__(self):
         return (
             f"{self.function} {self.law} {self.dtype}{list(self.rows.shape)} "
-            f"clip_norm={self.clip_norm!r} sigma={self.sigma!r} seed={self.seed} {self.cipher} "
+            f"clip_norm={self.clip_norm!r} sigma={self.sigma!r} seed={self.seed} {self.cipher} version={self.version} "
             f"earlier={self.earlier_calls} threads={self.threads} {self.layout}"
         )
 
@@ -150,7 +151,7 @@ def _empty_like(x):
 
 def _run(call, hv, core):
     hv.set_num_threads(call.threads)
-    generator = hv.Generator.unsafe_seeded(call.seed, cipher=call.cipher)
+    generator = hv.Generator.unsafe_seeded(call.seed, cipher=call.cipher, format_version=call.version)
     for _ in range(call.earlier_calls):
         core.fill_gaussian(np.empty(1, dtype=np.float32), 1.0, generator)
     if call.function == "fill":

@@ -5,7 +5,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from evidence.reference import adversarial, chacha, clip, exact, release, stream
+from evidence.reference import adversarial, chacha, clip, exact, half, release, stream
 
 STREAM = dict(key=bytes(range(32)), nonce=7, rounds=12)
 HARD_SCALES = (64.0, 96.0, float(np.float32(127.99)), 1.0, 2.0**-9)
@@ -131,6 +131,13 @@ def test_integer_saturates():
 )
 def test_grid_by_hand(sigma, clip_norm, expected):
     assert clip.grid(sigma, clip_norm) == expected
+
+
+def test_half_words_by_hand():
+    words, more = [0xABCD1234, 0xFFFFFFFF, 0], [0x56789ABD, 0xFFFFFFFF, 1]
+    assert [w.tolist() for w in half.gaussian_words(words, more)] == [[0xABCD5678, 0xFFFFFFFF, 0], [0x12349ABD, 0xFFFFFFFF, 1]]
+    assert [w.tolist() for w in half.laplace_words(words, more)] == [[0xABCCACF1, 0xFFFFFFFF, 0], [0x1235357A, 0xFFFFFFFF, 2]]
+    assert half.pair_of_sample([0, 127, 128, 255, 256, 511, 2**20 + 130]).tolist() == [0, 127, 0, 127, 128, 255, 2**19 + 2]
 
 
 def test_sigma_is_rounded_up_never_down():

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 ACCUMULATORS = 32
+GRID_BITS = 6   # s is in [64, 128) where sigma sets the grid
 SHRINK = 1.0 - 2.0**-20  # room for the rounding of the norm and of each element
 
 
@@ -86,13 +87,13 @@ def clipped_rows(rows, clip_norm, g=1.0):
     return rows * quotients[:, None]
 
 
-def grid(sigma, clip_norm):
+def grid(sigma, clip_norm, bits=GRID_BITS):
     """(sigma rounded up to float32, g) as Python floats."""
     sigma = float(round_up_to_float32(sigma))
     floor_log2_sigma = math.frexp(sigma)[1] - 1
     mantissa, exponent = math.frexp(clip_norm)
     ceil_log2_clip = exponent - 1 if mantissa == 0.5 else exponent
-    return sigma, 2.0 ** max(floor_log2_sigma - 6, ceil_log2_clip - 21)
+    return sigma, 2.0 ** max(floor_log2_sigma - bits, ceil_log2_clip - 21)
 
 
 def int8_grid(sigma, clip_norm):

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from . import chacha, clip, exact, stream
+from . import chacha, clip, exact, half, stream
 
 LARGEST_FLOAT16 = 65504.0
 LARGEST_BFLOAT16_BITS = 0x7F7F0000
@@ -48,16 +48,33 @@ def laplacian_noise(key, nonce, rounds, samples):
     return exact.laplace_values(call_words(key, nonce, rounds, samples))[:samples]
 
 
-def integers(clipped, s, law, *, key, nonce, rounds):
-    """int64, the shape of clipped: n of every element of X = clipped."""
+def integers(clipped, s, law, *, key, nonce, rounds, version=None):
+    """int64, the shape of clipped: n of every element of X = clipped. version 3 reads half the key stream."""
     x = np.asarray(clipped, dtype=np.float64).reshape(-1)
-    words = call_words(key, nonce, rounds, x.size)
     stream = dict(key=key, nonce=nonce, rounds=rounds)
+    if version == 3:
+        words_of = functools.partial(call_words, key, nonce, rounds)
+        return integers_of_halves(clipped, s, law, *half.call_words(words_of, x.size), **stream)
+    words = call_words(key, nonce, rounds, x.size)
     if law == "laplacian":
         n = exact.laplace(words[: x.size], x, s, samples=np.arange(x.size), use_filter=True, **stream)
         return n.reshape(clipped.shape)
-    a, b = box_muller_words(words)
-    padded = np.zeros(words.size)
+    return _of_pairs(*box_muller_words(words), clipped, s, stream)
+
+
+def integers_of_halves(clipped, s, law, words, more, *, key, nonce, rounds):
+    """The same from the words of pairs and what is behind them (version 3)."""
+    stream = dict(key=key, nonce=nonce, rounds=rounds)
+    if law == "gaussian":
+        return _of_pairs(*half.gaussian_words(words, more), clipped, s, stream)
+    x = np.asarray(clipped, dtype=np.float64).reshape(-1)
+    words = in_sample_order(*half.laplace_words(words, more), x.size)
+    return exact.laplace(words, x, s, samples=np.arange(x.size), use_filter=True, **stream).reshape(clipped.shape)
+
+
+def _of_pairs(a, b, clipped, s, stream):
+    x = np.asarray(clipped, dtype=np.float64).reshape(-1)
+    padded = np.zeros(2 * a.size)
     padded[: x.size] = x
     x_cosine, x_sine = box_muller_words(padded)
     n = exact.gaussian(a, b, x_cosine, x_sine, s, pairs=np.arange(a.size), use_filter=True, **stream)
@@ -81,17 +98,18 @@ def saturated(integers):
     return np.clip(integers, -127, 127).astype(np.int8)
 
 
-def int8_values(rows, clip_norm, sigma, *, key, nonce=0, rounds=20):
+def int8_values(rows, clip_norm, sigma, *, key, nonce=0, rounds=20, version=None):
     """The int8 release of rows [n, d], float32 or float64."""
     rows = np.atleast_2d(rows)
     sigma = clip.grid(sigma, clip_norm)[0]
     g = clip.int8_grid(sigma, clip_norm)
-    return saturated(integers(clip.clipped_rows(rows, clip_norm, g), sigma / g, "gaussian", key=key, nonce=nonce, rounds=rounds))
+    stream = dict(key=key, nonce=nonce, rounds=rounds)
+    return saturated(integers(clip.clipped_rows(rows, clip_norm, g), sigma / g, "gaussian", **stream, version=version))
 
 
-def clip_and_noise(rows, clip_norm, sigma, *, key, nonce=0, rounds=20, law="gaussian", dtype=None):
+def clip_and_noise(rows, clip_norm, sigma, *, key, nonce=0, rounds=20, law="gaussian", dtype=None, version=None):
     """The exact release of rows [n, d], float32 or float64; dtype names the output where rows are widened from it."""
     rows = np.atleast_2d(rows)
-    sigma, g = clip.grid(sigma, clip_norm)
-    n = integers(clip.clipped_rows(rows, clip_norm, g), sigma / g, law, key=key, nonce=nonce, rounds=rounds)
+    sigma, g = clip.grid(sigma, clip_norm, half.GRID_BITS if version == 3 else clip.GRID_BITS)
+    n = integers(clip.clipped_rows(rows, clip_norm, g), sigma / g, law, key=key, nonce=nonce, rounds=rounds, version=version)
     return round_to_output(n * g, dtype or rows.dtype.name)
