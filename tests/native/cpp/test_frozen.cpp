@@ -142,23 +142,33 @@ public:
         integers();
         reports();
         without_noise();
+        for (const Cipher cipher : {Cipher::aes256, Cipher::chacha20}) {
+            for (const Law law : {Law::gaussian, Law::laplacian}) {
+                for (const DType dtype : kFloats) noisy_rows(cipher, law, dtype, dtype, kVersion3);
+            }
+            for (const DType dtype : {DType::float32, DType::float64}) noisy_rows(cipher, Law::gaussian, dtype, DType::int8, kVersion3);
+        }
     }
 
 private:
     // Every release has a generator of its own, whose seed is the number of the release.
-    WipedStream stream(Cipher cipher = Cipher::aes256) {
+    WipedStream stream(Cipher cipher = Cipher::aes256, bool half_words = false) {
         Generator::Key key{};
         for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::uint8_t>(7 * i + all.size() + 1);
-        return Generator(key, cipher).reserve();
+        return Generator(key, cipher, {}, half_words).reserve();
     }
 
     void add(const std::string& name, const std::string& bits) { all.emplace_back(name, bits); }
 
-    void noisy_rows(Cipher cipher, Law law, DType from, DType to) {
+    static constexpr bool kVersion3 = true;
+
+    void noisy_rows(Cipher cipher, Law law, DType from, DType to, bool version_3 = false) {
         Matrix x = rows_of(from), out(to, kRows, kColumns);
-        clip_and_noise(stream(cipher), x.view(), 2.0, 0.3, law, true, out.view());
+        clip_and_noise(stream(cipher, version_3), x.view(), 2.0, 0.3, law, true, out.view());
         const std::string types = from == to ? name_of(from) : std::string(name_of(from)) + " as " + name_of(to);
-        add(std::string(law == Law::gaussian ? "gaussian" : "laplacian") + " rows of " + types + " under " + name_of(cipher), digest(out.bytes));
+        add(std::string(law == Law::gaussian ? "gaussian" : "laplacian") + " rows of " + types + " under " + name_of(cipher) +
+                (version_3 ? " in version 3" : ""),
+            digest(out.bytes));
     }
 
     void privunit_rows(Cipher cipher, PrivUnitLaw law, DType from, DType to) {
