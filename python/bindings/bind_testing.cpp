@@ -59,6 +59,13 @@ ErrorBound scaled(ErrorBound bound, float factor) {
     return {bound.constant * factor, bound.per_scale * factor, bound.per_radius * factor};
 }
 
+HalfWordBound scaled(HalfWordBound bound, float factor) {
+    bound.constant *= factor;
+    bound.per_radius *= factor;
+    for (float& width : bound.per_scale) width *= factor;
+    return bound;
+}
+
 Words block(const py::bytes& key, std::uint64_t counter, std::uint64_t nonce, int rounds) {
     const Block words = chacha_block(stream_of(key, nonce, rounds), counter);
     return Words(kBlockWords, words.data());
@@ -145,6 +152,58 @@ py::array_t<std::int32_t> exact_laplace(const std::string& backend, const py::by
     return first_of(n, words.size());
 }
 
+py::tuple half_normals(const std::string& backend, const Words& words) {
+    const auto w = padded(words, std::uint32_t{1} << 31);
+    std::vector<float> radius(w.size()), cosine(w.size()), sine(w.size());
+    std::vector<std::uint32_t> exponent(w.size());
+    word_kernels_by_name(backend).half_normals(w.data(), w.size(), radius.data(), exponent.data(), cosine.data(), sine.data());
+    const py::ssize_t count = words.size();
+    return py::make_tuple(first_of(radius, count), first_of(exponent, count), first_of(cosine, count), first_of(sine, count));
+}
+
+py::tuple half_exponentials(const std::string& backend, const Words& halves) {
+    const auto w = padded(halves, std::uint32_t{1} << 15);
+    std::vector<float> values(w.size());
+    std::vector<std::uint32_t> exponent(w.size());
+    word_kernels_by_name(backend).half_minus_two_logs(w.data(), w.size(), values.data(), exponent.data());
+    for (float& value : values) value *= 0.5f;
+    return py::make_tuple(first_of(values, halves.size()), first_of(exponent, halves.size()));
+}
+
+// What level 0 writes, and how it comes back to Python.
+struct HalfRoundingArrays {
+    explicit HalfRoundingArrays(std::size_t size)
+        : n{std::vector<float>(size), std::vector<float>(size)}, d{std::vector<float>(size), std::vector<float>(size)}, limit(size), open(size) {}
+    HalfRoundings out() { return {{n[0].data(), n[1].data()}, {d[0].data(), d[1].data()}, limit.data(), open.data()}; }
+
+    std::vector<float> n[2], d[2], limit;
+    std::vector<std::uint8_t> open;
+};
+
+py::tuple half_gaussian(const std::string& backend, const Words& words, const py::array& x_cosine, const py::array& x_sine, float s,
+                        float bound_factor) {
+    const auto w = padded(words, std::uint32_t{1} << 31);
+    const auto xc = padded(Array<double>(x_cosine), 0.0), xs = padded(Array<double>(x_sine), 0.0);
+    if (xc.size() != w.size() || xs.size() != w.size()) throw py::value_error("all arrays must have one length");
+    HalfRoundingArrays found(w.size());
+    word_kernels_by_name(backend).half_gaussian_words(w.data(), xc.data(), xs.data(), is_float32(x_cosine), w.size(), s,
+                                                      scaled(kHalfGaussianBound, bound_factor), found.out());
+    const py::ssize_t count = words.size();
+    return py::make_tuple(first_of(found.n[0], count), first_of(found.n[1], count), first_of(found.d[0], count), first_of(found.d[1], count),
+                          first_of(found.limit, count), first_of(found.open, count));
+}
+
+py::tuple half_laplace(const std::string& backend, const Words& halves, const py::array& x, float s, float bound_factor) {
+    const auto w = padded(halves, std::uint32_t{1} << 15);
+    const auto elements = padded(Array<double>(x), 0.0);
+    if (elements.size() != w.size()) throw py::value_error("all arrays must have one length");
+    HalfRoundingArrays found(w.size());
+    word_kernels_by_name(backend).half_laplace_words(w.data(), elements.data(), is_float32(x), w.size(), s,
+                                                     scaled(kHalfLaplaceBound, bound_factor), found.out());
+    const py::ssize_t count = halves.size();
+    return py::make_tuple(first_of(found.n[0], count), first_of(found.d[0], count), first_of(found.limit, count), first_of(found.open, count));
+}
+
 py::tuple settle_one_gaussian(int level, const py::bytes& key, std::uint64_t nonce, int rounds, std::uint64_t pair, bool sine,
                               std::uint32_t radius_word, std::uint32_t angle_word, double x, double s) {
     const Settled settled = settle(stream_of(key, nonce, rounds), GaussianWord{pair, radius_word, angle_word, sine}, x, s, level);
@@ -180,6 +239,20 @@ py::dict error_bounds(const std::string& backend) {
     };
     add("gaussian", kernels.gaussian_bound, kGaussianWindow);
     add("laplacian", kernels.laplace_bound, kLaplaceWindow);
+    const auto add_half = [&](const char* law, const HalfWordBound& bound) {
+        py::dict entry;
+        entry["constant"] = bound.constant;
+        py::list widths;
+        for (const float width : bound.per_scale) widths.append(width);
+        entry["per_scale"] = widths;
+        entry["per_radius"] = bound.per_radius;
+        bounds[law] = entry;
+        return entry;
+    };
+    py::dict gaussian = add_half("half_gaussian", kHalfGaussianBound);
+    gaussian["smallest_word"] = kHalfGaussianWindow.smallest;
+    gaussian["largest_word"] = kHalfGaussianWindow.largest;
+    add_half("half_laplacian", kHalfLaplaceBound)["smallest_half"] = kSmallestLaplaceHalf;
     return bounds;
 }
 
@@ -201,6 +274,12 @@ void bind_testing(py::module_& module) {
                 py::arg("bound_factor") = 1.0f);
     define(testing, "exact_laplace", &exact_laplace, py::arg("backend"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
                 py::arg("first_sample"), py::arg("words"), py::arg("x"), py::arg("s"), py::arg("bound_factor") = 1.0f);
+    define(testing, "half_normals", &half_normals, py::arg("backend"), py::arg("words"));
+    define(testing, "half_exponentials", &half_exponentials, py::arg("backend"), py::arg("halves"));
+    define(testing, "half_gaussian", &half_gaussian, py::arg("backend"), py::arg("words"), py::arg("x_cos"), py::arg("x_sin"), py::arg("s"),
+                py::arg("bound_factor") = 1.0f);
+    define(testing, "half_laplace", &half_laplace, py::arg("backend"), py::arg("halves"), py::arg("x"), py::arg("s"),
+                py::arg("bound_factor") = 1.0f);
     define(testing, "settle_gaussian", &settle_one_gaussian, py::arg("level"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),
                 py::arg("pair"), py::arg("sine"), py::arg("radius_word"), py::arg("angle_word"), py::arg("x"), py::arg("s"));
     define(testing, "settle_laplace", &settle_one_laplace, py::arg("level"), py::arg("key"), py::arg("nonce"), py::arg("rounds"),

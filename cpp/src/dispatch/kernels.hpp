@@ -145,6 +145,14 @@ struct Kernels {
     void (*narrow_int8)(const float* in, std::size_t count, std::int8_t* out);         // whole numbers, saturated at +-127
 };
 
+// What level 0 makes of one word for each pair (noise/half_words.hpp); of Laplace samples, one for each half word, the first n and d.
+struct HalfRoundings {
+    float* n[2];
+    float* d[2];
+    float* limit;
+    std::uint8_t* open;   // 0 or 1
+};
+
 // The transforms on given words, for the checker of error bounds and the tests; count is a multiple of 16.
 struct WordKernels {
     void (*normals)(const std::uint32_t* radius_words, const std::uint32_t* angle_words, std::size_t count,
@@ -158,6 +166,14 @@ struct WordKernels {
                                  std::size_t count, float s, ErrorBound, std::int32_t* n_cosine, std::int32_t* n_sine);
     void (*exact_laplace_words)(const KeyStream&, std::uint64_t first_sample, const std::uint32_t* words, const double* x,
                                 bool x_is_float32, std::size_t count, float s, ErrorBound, std::int32_t* n);
+
+    // level 0 of version 3; exponents are those that the bound is looked up by
+    void (*half_normals)(const std::uint32_t* words, std::size_t count, float* radius, std::uint32_t* exponent, float* cosine, float* sine);
+    void (*half_minus_two_logs)(const std::uint32_t* halves, std::size_t count, float* out, std::uint32_t* exponent);
+    void (*half_gaussian_words)(const std::uint32_t* words, const double* x_cosine, const double* x_sine, bool x_is_float32, std::size_t count,
+                                float s, const HalfWordBound&, const HalfRoundings&);
+    void (*half_laplace_words)(const std::uint32_t* halves, const double* x, bool x_is_float32, std::size_t count, float s, const HalfWordBound&,
+                               const HalfRoundings&);
 };
 
 struct Backend : Kernels {

@@ -41,6 +41,16 @@ HUSHVEC_INLINE HalfLog<V> minus_two_log_of_half(typename V::U32 odd) {
     return {exponent, V::multiply_add(q, f, V::multiply_add(V::to_float_signed(exponent), V::set(-kTwoLn2), V::set(bits * kTwoLn2)))};
 }
 
+// Of u of a pair, the upper half of its word, and of a Laplace sample's half word.
+template <class V>
+HUSHVEC_INLINE HalfLog<V> minus_two_log_of_half_radius(typename V::U32 word) {
+    return minus_two_log_of_half<V, 17>(V::bit_or(V::template shift_right<15>(word), V::set(1u)));
+}
+template <class V>
+HUSHVEC_INLINE HalfLog<V> minus_two_log_of_half_laplace(typename V::U32 half) {
+    return minus_two_log_of_half<V, 16>(V::bit_or(half, V::set(1u)));
+}
+
 // Cosine and sine at the middle of the angle's interval, errors 6.7e-6 besides it; the half turn is a sign, left to the caller.
 template <class V>
 HUSHVEC_INLINE LanePair<V> cosine_and_sine_of_half(typename V::U32 word) {
@@ -85,7 +95,7 @@ struct HalfNormals {
 
 template <class V>
 HUSHVEC_INLINE HalfNormals<V> half_normals(const HalfWordScale<V>& scale, typename V::U32 word) {
-    const auto log = minus_two_log_of_half<V, 17>(V::bit_or(V::template shift_right<15>(word), V::set(1u)));
+    const HalfLog<V> log = minus_two_log_of_half_radius<V>(word);
     const auto r = V::mul(V::sqrt(log.value), scale.s);
     const auto limit = V::negative_multiply_add(r, scale.per_radius, scale.limits.at(log.exponent));
     const auto signed_r = V::flip_sign(r, V::template shift_left<16>(word));
@@ -102,7 +112,7 @@ struct HalfLaplaces {
 // `half`: the sixteen bits of each sample.
 template <class V>
 HUSHVEC_INLINE HalfLaplaces<V> half_laplaces(const HalfWordScale<V>& scale, typename V::U32 half) {
-    const auto log = minus_two_log_of_half<V, 16>(V::bit_or(half, V::set(1u)));
+    const HalfLog<V> log = minus_two_log_of_half_laplace<V>(half);
     const auto r = V::mul(log.value, scale.half_s);
     const auto limit = V::negative_multiply_add(r, scale.per_radius, scale.limits.at(log.exponent));
     return {with_laplace_sign<V>(r, half), V::select(outside_window<V, kHalfLaplaceWindow>(half), V::set(-1.0f), limit)};

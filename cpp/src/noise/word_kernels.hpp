@@ -6,6 +6,7 @@
 
 #include "noise/box_muller.hpp"
 #include "noise/exact_round.hpp"
+#include "noise/half_words.hpp"
 
 namespace hushvec {
 
@@ -63,6 +64,72 @@ void exact_laplace_of_words(const KeyStream& stream, std::uint64_t first_sample,
         store_as_int32<V>(n + i, x_is_float32
                                      ? exact_laplace<V>(stream, first_sample + i, scale, word, Float32Elements<V>{V::narrow(element)})
                                      : exact_laplace<V>(stream, first_sample + i, scale, word, Float64Elements<V>{element}));
+    }
+}
+
+// ---- level 0 of version 3 ----
+
+template <class V>
+void half_normals_of_words(const std::uint32_t* words, std::size_t count, float* radius, std::uint32_t* exponent, float* cosine, float* sine) {
+    for (std::size_t i = 0; i < count; i += V::lanes) {
+        const auto word = V::load(words + i);
+        const HalfLog<V> log = minus_two_log_of_half_radius<V>(word);
+        const LanePair<V> unit = cosine_and_sine_of_half<V>(word);
+        V::store(radius + i, V::sqrt(log.value));
+        V::store(exponent + i, log.exponent);
+        V::store(cosine + i, unit.cosine);
+        V::store(sine + i, unit.sine);
+    }
+}
+
+template <class V>
+void half_minus_two_logs_of_words(const std::uint32_t* halves, std::size_t count, float* out, std::uint32_t* exponent) {
+    for (std::size_t i = 0; i < count; i += V::lanes) {
+        const HalfLog<V> log = minus_two_log_of_half_laplace<V>(V::load(halves + i));
+        V::store(out + i, log.value);
+        V::store(exponent + i, log.exponent);
+    }
+}
+
+template <class V>
+void store_open(std::uint8_t* out, typename V::Mask open) {
+    const std::uint32_t bits = V::bits(open);
+    for (std::size_t l = 0; l < V::lanes; ++l) out[l] = bits >> l & 1u;
+}
+
+template <class V>
+HalfRounding<V> round_half_of_words(typename V::F32 noise, typename V::F64Pair x, bool x_is_float32) {
+    return x_is_float32 ? round_half<V>(noise, Float32Elements<V>{V::narrow(x)}) : round_half<V>(noise, Float64Elements<V>{x});
+}
+
+template <class V>
+void half_gaussian_of_words(const std::uint32_t* words, const double* x_cosine, const double* x_sine, bool x_is_float32, std::size_t count,
+                            float s, const HalfWordBound& bound, const HalfRoundings& out) {
+    const HalfWordScale<V> scale(s, bound);
+    for (std::size_t i = 0; i < count; i += V::lanes) {
+        const HalfNormals<V> normals = half_normals<V>(scale, V::load(words + i));
+        const HalfRounding<V> cosine = round_half_of_words<V>(normals.noise.cosine, V::load(x_cosine + i), x_is_float32);
+        const HalfRounding<V> sine = round_half_of_words<V>(normals.noise.sine, V::load(x_sine + i), x_is_float32);
+        V::store(out.n[0] + i, cosine.n);
+        V::store(out.n[1] + i, sine.n);
+        V::store(out.d[0] + i, cosine.d);
+        V::store(out.d[1] + i, sine.d);
+        V::store(out.limit + i, normals.limit);
+        store_open<V>(out.open + i, V::not_less(V::larger_magnitude(cosine.d, sine.d), normals.limit));
+    }
+}
+
+template <class V>
+void half_laplace_of_words(const std::uint32_t* halves, const double* x, bool x_is_float32, std::size_t count, float s,
+                           const HalfWordBound& bound, const HalfRoundings& out) {
+    const HalfWordScale<V> scale(s, bound);
+    for (std::size_t i = 0; i < count; i += V::lanes) {
+        const HalfLaplaces<V> laplaces = half_laplaces<V>(scale, V::load(halves + i));
+        const HalfRounding<V> rounding = round_half_of_words<V>(laplaces.noise, V::load(x + i), x_is_float32);
+        V::store(out.n[0] + i, rounding.n);
+        V::store(out.d[0] + i, rounding.d);
+        V::store(out.limit + i, laplaces.limit);
+        store_open<V>(out.open + i, V::not_less(V::magnitude(rounding.d), laplaces.limit));
     }
 }
 

@@ -92,6 +92,10 @@ constexpr WordKernels make_word_kernels() {
         .laplaces_f64 = laplaces_f64_of_words<V>,
         .exact_gaussian_words = exact_gaussian_of_words<V>,
         .exact_laplace_words = exact_laplace_of_words<V>,
+        .half_normals = half_normals_of_words<V>,
+        .half_minus_two_logs = half_minus_two_logs_of_words<V>,
+        .half_gaussian_words = half_gaussian_of_words<V>,
+        .half_laplace_words = half_laplace_of_words<V>,
     };
 }
 

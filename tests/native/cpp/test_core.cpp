@@ -19,6 +19,7 @@
 #include "hushvec/threads.hpp"
 #include "hushvec/wiped_stream.hpp"
 #include "lanes/float16.hpp"
+#include "noise/joined_words.hpp"
 #include "noise/ladder.hpp"
 #include "plain_rows.hpp"
 #include "test_stream.hpp"
@@ -82,6 +83,102 @@ void level_one_equals_ladder(const Kernels& kernels) {
         equal = true;
         for (std::size_t i = 0; i < count; ++i) equal &= n[i] == settle(stream, LaplaceWord{5 + i, a[i]}, 0, double{s}).index;
         check(equal, std::string(kernels.name) + " Laplace level 1, s " + std::to_string(s));
+    }
+}
+
+// Version 3: n of every sample of a run by level 1 and the ladder, from the words that its pairs' words and their refinements make.
+struct JoinedRun {
+    JoinedRun(const Kernels& kernels, const KeyStream& stream, std::uint64_t group, std::size_t groups)
+        : first_group(group), pairs(groups * kGroupPairs), radius(pairs), angle(pairs), samples(2 * pairs) {
+        const std::uint64_t first = group / 2, of_words = (group + groups + 1) / 2 - first;
+        std::vector<std::uint32_t> words(of_words * kGroupSamples), more(words.size());
+        kernels.keystream(stream, domain::kMain, first, of_words, words.data());
+        kernels.keystream(stream, domain::kRefinement, first, of_words, more.data());
+        for (std::size_t p = 0; p < pairs; ++p) {
+            const std::size_t at = group % 2 * kGroupPairs + p;
+            const JoinedPair pair = joined_gaussian(words[at], more[at]), two = joined_laplaces(words[at], more[at]);
+            radius[p] = pair.first;
+            angle[p] = pair.second;
+            samples[first_sample(p)] = two.first;
+            samples[first_sample(p) + kHalfGroup] = two.second;
+        }
+    }
+
+    static std::size_t first_sample(std::size_t pair) { return pair / kGroupPairs * kGroupSamples + pair % kGroupPairs; }
+
+    std::vector<float> gaussian(const Kernels& kernels, const KeyStream& stream, const std::vector<double>& x, float s,
+                                bool x_is_float32) const {
+        std::vector<double> x_cosine(pairs), x_sine(pairs);
+        for (std::size_t p = 0; p < pairs; ++p) {
+            x_cosine[p] = x[first_sample(p)];
+            x_sine[p] = x[first_sample(p) + kHalfGroup];
+        }
+        std::vector<std::int32_t> n_cosine(pairs), n_sine(pairs);
+        const WordKernels& on_words = word_kernels_by_name(kernels.name);
+        on_words.exact_gaussian_words(stream, first_group * kGroupPairs, radius.data(), angle.data(), x_cosine.data(), x_sine.data(),
+                                      x_is_float32, pairs, s, kernels.gaussian_bound, n_cosine.data(), n_sine.data());
+        std::vector<float> n(2 * pairs);
+        for (std::size_t p = 0; p < pairs; ++p) {
+            n[first_sample(p)] = static_cast<float>(n_cosine[p]);
+            n[first_sample(p) + kHalfGroup] = static_cast<float>(n_sine[p]);
+        }
+        return n;
+    }
+
+    std::vector<float> laplace(const Kernels& kernels, const KeyStream& stream, const std::vector<double>& x, float s,
+                               bool x_is_float32) const {
+        std::vector<std::int32_t> n(x.size());
+        const WordKernels& on_words = word_kernels_by_name(kernels.name);
+        on_words.exact_laplace_words(stream, first_group * kGroupSamples, samples.data(), x.data(), x_is_float32, x.size(), s,
+                                     kernels.laplace_bound, n.data());
+        return std::vector<float>(n.begin(), n.end());
+    }
+
+    std::uint64_t first_group;
+    std::size_t pairs;
+    std::vector<std::uint32_t> radius, angle, samples;
+};
+
+template <class Element, class Kernel>
+std::vector<float> half_run(Kernel kernel, const KeyStream& stream, std::uint64_t first_group, const std::vector<Element>& x, float s,
+                            ErrorBound bound) {
+    alignas(64) Element ones[kRunScales];
+    std::fill(ones, ones + kRunScales, Element{1});
+    std::vector<float> y(x.size());
+    kernel(stream, NoiseRun<Element>{first_group, x.size() / kGroupSamples, x.data(), ones, kOneRow, y.data(), 0}, {s, 1.0f}, bound);
+    return y;
+}
+
+// Group 2^29 has the first words whose ChaCha block number has a high half.
+void half_words_equal_joined_words(const Kernels& kernels, Cipher cipher) {
+    KeyStream plain = test_stream(cipher);
+    plain.segment_bits = 8;   // the key changes every four groups of words
+    const WipedStream stream(plain);
+    for (const std::uint64_t first_group : {std::uint64_t{0}, std::uint64_t{5}, (std::uint64_t{1} << 29) - 3, std::uint64_t{1} << 30}) {
+        for (const std::size_t groups : {1u, 2u, 37u}) {
+            const JoinedRun joined(kernels, stream, first_group, groups);
+            std::vector<float> x = rows_of(groups * kGroupSamples);
+            for (float& one : x) one *= 40;
+            const std::vector<double> wide(x.begin(), x.end());
+            std::vector<double> finer = wide;   // float64 elements that are no float32 numbers
+            for (double& one : finer) one *= 1 + 0x1p-30;
+            for (const float s : {8.0f, 12.8f, 100.0f, 0.01f}) {
+                const std::string which = std::string(kernels.name) + ", " + name_of(cipher) + ", group " + std::to_string(first_group) +
+                                          ", " + std::to_string(groups) + " groups, s " + std::to_string(s);
+                check(half_run(kernels.half_gaussian, stream, first_group, x, s, kernels.gaussian_bound) ==
+                          joined.gaussian(kernels, stream, wide, s, true),
+                      "half words, Gaussian, " + which);
+                check(half_run(kernels.half_gaussian_f64, stream, first_group, finer, s, kernels.gaussian_bound) ==
+                          joined.gaussian(kernels, stream, finer, s, false),
+                      "half words, Gaussian of float64, " + which);
+                check(half_run(kernels.half_laplace, stream, first_group, x, s, kernels.laplace_bound) ==
+                          joined.laplace(kernels, stream, wide, s, true),
+                      "half words, Laplace, " + which);
+                check(half_run(kernels.half_laplace_f64, stream, first_group, finer, s, kernels.laplace_bound) ==
+                          joined.laplace(kernels, stream, finer, s, false),
+                      "half words, Laplace of float64, " + which);
+            }
+        }
     }
 }
 
@@ -251,6 +348,7 @@ int main() {
         const Kernels& kernels = kernels_by_name(name);
         keystream_equals_blocks(kernels);
         level_one_equals_ladder(kernels);
+        for (const Cipher cipher : kCiphers) half_words_equal_joined_words(kernels, cipher);
         sixteen_bit_conversions(kernels);
         whole_numbers_to_int8(kernels);
     }
