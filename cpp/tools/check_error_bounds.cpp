@@ -7,6 +7,8 @@
 //   angle    tau = max |computed - true| of cosine and sine
 //   laplace  rho of the magnitude, likewise
 // and needed = rho + tau + roundings (docs/proofs/level1_bound.md), to be at most per_radius. Exits 1 if any constant is too small.
+// Of level 0, which has half words: every radius, angle and Laplace magnitude likewise, with limits by the exponent of u; and over all
+// 2^32 words of a pair, |d - (s Z + X - n)| at the corners of the word's rectangle, as a share of the bound in use (half_word_bounds.hpp).
 // The device's lane is measured too, with functions that are correctly rounded, and the documented errors of a device's own are added
 // (cuda/src/device/level_one.hpp); cuda/tools/check_device_bounds.cu measures it on a device.
 // The reference is the C library's double precision, whose error of some 2^-52 is added to what is measured.
@@ -23,6 +25,7 @@
 #include "device/level_one.hpp"
 #include "device/thread_lane.hpp"
 #include "dispatch/dispatch.hpp"
+#include "half_word_bounds.hpp"
 #include "hushvec/dispatch.hpp"
 #include "noise/error_bounds.hpp"
 #include "noise/word_kernels.hpp"
@@ -115,6 +118,11 @@ double worse_end(double computed, double end, double other_end) {
     return std::max(std::fabs(computed - end), std::fabs(computed - other_end)) + kReferenceError;
 }
 
+// What an error needs of a coefficient of `computed` beside the slack; computed may be 0, of either sign.
+double share_beyond(double slack, double error, double computed) {
+    return error <= slack ? 0 : (error - slack) / std::fabs(computed);
+}
+
 // A block starts at a multiple of kBlock, so that Laplace intervals (two words wide) do not straddle blocks.
 void measure_radius_and_laplace(const Measured& backend, std::uint64_t first, const Ends& ends, Lanes& lanes, Maxima& found) {
     backend.normals(lanes.words.data(), lanes.words.data(), kBlock, lanes.radius.data(), lanes.cosine.data(), lanes.sine.data());
@@ -125,13 +133,13 @@ void measure_radius_and_laplace(const Measured& backend, std::uint64_t first, co
         if (word >= backend.window.smallest && word <= backend.window.largest) {
             const double computed = double{lanes.radius[i]};
             const double slack = double{backend.gaussian.per_scale} + backend.per_inverse_radius / computed;
-            found.radius = std::max(found.radius, (worse_end(computed, ends.radius[i], ends.radius[i + 1]) - slack) / computed);
+            found.radius = std::max(found.radius, share_beyond(slack, worse_end(computed, ends.radius[i], ends.radius[i + 1]), computed));
         }
         if (word >= kLaplaceWindow.smallest && word <= kLaplaceWindow.largest) {
             const double computed = 0.5 * double{lanes.minus_two_log[i]};
             const std::size_t low = i & ~std::size_t{1};
             const double error = worse_end(computed, ends.minus_log[low], ends.minus_log[low + 2]);
-            found.laplace = std::max(found.laplace, (error - laplace_slack) / computed);
+            found.laplace = std::max(found.laplace, share_beyond(laplace_slack, error, computed));
         }
     }
 }
@@ -207,10 +215,17 @@ int main(int argc, char** argv) {
     backends.push_back(device_backend());
 
     const unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+    const std::vector<std::string> hosts = available_backends();
     std::vector<std::vector<Maxima>> found(threads, std::vector<Maxima>(backends.size()));
+    std::vector<std::vector<HalfWordMaxima>> found_of_halves(threads, std::vector<HalfWordMaxima>(hosts.size()));
     std::vector<std::thread> workers;
     for (unsigned t = 0; t < threads; ++t) {
-        workers.emplace_back([&, t] { sweep(backends, t * every, threads * every, found[t]); });
+        workers.emplace_back([&, t] {
+            sweep(backends, t * every, threads * every, found[t]);
+            for (std::size_t b = 0; b < hosts.size(); ++b) {
+                sweep_half_words(word_kernels_by_name(hosts[b]), t, threads, every, found_of_halves[t][b]);
+            }
+        });
     }
     for (std::thread& worker : workers) worker.join();
 
@@ -219,6 +234,13 @@ int main(int argc, char** argv) {
         for (unsigned t = 1; t < threads; ++t) found[0][b].merge(found[t][b]);
         passed += report(backends[b], found[0][b]) ? 1 : 0;
     }
-    std::printf("%zu passed, %zu failed\n", passed, backends.size() - passed);
-    return passed == backends.size() ? 0 : 1;
+    for (std::size_t b = 0; b < hosts.size(); ++b) {
+        HalfWordMaxima& halves = found_of_halves[0][b];
+        for (unsigned t = 1; t < threads; ++t) halves.merge(found_of_halves[t][b]);
+        measure_half_words(word_kernels_by_name(hosts[b]), halves);
+        passed += report_half_words(hosts[b].c_str(), hosts[b] != "portable", halves) ? 1 : 0;
+    }
+    const std::size_t checks = backends.size() + hosts.size();
+    std::printf("%zu passed, %zu failed\n", passed, checks - passed);
+    return passed == checks ? 0 : 1;
 }

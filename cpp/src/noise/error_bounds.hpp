@@ -30,7 +30,6 @@ inline constexpr WordWindow kLaplaceWindow = {1u << 18, 0xFFFFFFFFu};
 inline constexpr WordWindow kHalfGaussianWindow = {1u << 16, 0xFFFFFFFFu - (80u << 16)};
 inline constexpr WordWindow kHalfLaplaceWindow = {2, 0xFFFF};
 
-
 // Measured over every word (2^32 radius and Laplace words, 2^31 angles):
 //                    radius      angle       needed      Laplace needed
 //   AVX-512, AVX2    2.596e-7    1.769e-7    5.557e-7    9.558e-7
@@ -45,9 +44,10 @@ inline constexpr ErrorBound kNeonLaplaceBound = kAvx2LaplaceBound;
 inline constexpr ErrorBound kPortableGaussianBound = {1.5e-7f, 6.3e-8f, 6.46e-7f};
 inline constexpr ErrorBound kPortableLaplaceBound = {1.5e-7f, 1.0e-9f, 9.56e-7f};
 
-// Level 0, measured over every half word, the same in three digits for all lanes: the radius (of Laplace the magnitude) by exponent, which
-// the width of the interval makes up, and cosine and sine, 5.463e-5. Added are 3 (Laplace 2) roundoffs by radius. Exponent 16 is entry 0,
-// 17 entry 1, where u is next to 1; there is no Laplace entry 1.
+// Level 0, measured over every half word, the larger one of AVX2 and portable lanes, which differ in the third digit at most but for exponent
+// 17: the radius (of Laplace the magnitude) by exponent, which the width of the interval makes up, and cosine and sine, 5.463e-5. Added are 3
+// (Laplace 2) roundoffs by radius. Exponent 16 is entry 0, 17 entry 1, where u is next to 1; there is no Laplace entry 1. Over all 2^32 words
+// of a pair at s = 12.8, |d - (s Z + X - n)| is at most 0.997 of E, where u is smallest, and 0.712 at exponent 12; 0.94 % of them stay open.
 inline constexpr HalfWordBound kHalfGaussianBound = {
     2.5e-7f,
     {1.68e-5f, 1.64e-4f, 8.69e-2f, 3.47e-2f, 2.20e-2f, 1.07e-2f, 5.88e-3f, 3.03e-3f, 1.61e-3f, 8.47e-4f, 4.53e-4f, 2.43e-4f, 1.33e-4f,
