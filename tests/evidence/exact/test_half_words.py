@@ -6,7 +6,7 @@ import pytest
 
 import hushvec as hv
 from evidence.exact.calls import LAYOUTS, Call, once_for_all_layouts, outputs
-from evidence.exact.rows import around_the_ball
+from evidence.exact.rows import around_the_ball, between_integers
 from evidence.reference import chacha, clip, half, release
 from evidence.reference.sizes import scaled
 from hushvec._native import _core
@@ -61,6 +61,21 @@ def test_scales_and_nonces(backend, law):
         for k, noise in enumerate(NOISE)
         for dtype in ("float32", "float64")
         for cipher in ("chacha20", "aes256")
+    ]
+    assert_exact(backend, calls)
+
+
+@pytest.mark.parametrize("cipher", ("chacha8", "aes256"))
+@pytest.mark.parametrize("shape", ((1, 1), (3, 100), (7, 128), (2, 640)))
+@LAWS
+def test_rows_that_no_half_word_decides(backend, law, shape, cipher):
+    """Every sample is left open, and half of them have another integer than level 0 found: the queue is always full."""
+    noise = 1000.0, 0.3
+    calls = [
+        version_3(
+            between_integers(law, shape, *noise, seed=SEED, cipher=cipher, dtype=dtype), dtype, law=law, cipher=cipher, **named(noise)
+        )
+        for dtype in ("float32", "float64")
     ]
     assert_exact(backend, calls)
 

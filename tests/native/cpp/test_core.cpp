@@ -19,6 +19,7 @@
 #include "hushvec/threads.hpp"
 #include "hushvec/wiped_stream.hpp"
 #include "lanes/float16.hpp"
+#include "noise/error_bounds.hpp"
 #include "noise/joined_words.hpp"
 #include "noise/ladder.hpp"
 #include "plain_rows.hpp"
@@ -89,7 +90,7 @@ void level_one_equals_ladder(const Kernels& kernels) {
 // Version 3: n of every sample of a run by level 1 and the ladder, from the words that its pairs' words and their refinements make.
 struct JoinedRun {
     JoinedRun(const Kernels& kernels, const KeyStream& stream, std::uint64_t group, std::size_t groups)
-        : first_group(group), pairs(groups * kGroupPairs), radius(pairs), angle(pairs), samples(2 * pairs) {
+        : first_group(group), pairs(groups * kGroupPairs), halves(pairs), radius(pairs), angle(pairs), samples(2 * pairs) {
         const std::uint64_t first = group / 2, of_words = (group + groups + 1) / 2 - first;
         std::vector<std::uint32_t> words(of_words * kGroupSamples), more(words.size());
         kernels.keystream(stream, domain::kMain, first, of_words, words.data());
@@ -97,6 +98,7 @@ struct JoinedRun {
         for (std::size_t p = 0; p < pairs; ++p) {
             const std::size_t at = group % 2 * kGroupPairs + p;
             const JoinedPair pair = joined_gaussian(words[at], more[at]), two = joined_laplaces(words[at], more[at]);
+            halves[p] = words[at];
             radius[p] = pair.first;
             angle[p] = pair.second;
             samples[first_sample(p)] = two.first;
@@ -134,9 +136,23 @@ struct JoinedRun {
         return std::vector<float>(n.begin(), n.end());
     }
 
+    // X that put what level 0 finds between two integers, so that it leaves all pairs open.
+    std::vector<double> undecided(const Kernels& kernels, float s) const {
+        const std::vector<double> zero(pairs);
+        std::vector<float> n[2] = {std::vector<float>(pairs), std::vector<float>(pairs)}, d[2] = {n[0], n[1]}, limit(pairs);
+        std::vector<std::uint8_t> open(pairs);
+        const HalfRoundings out = {{n[0].data(), n[1].data()}, {d[0].data(), d[1].data()}, limit.data(), open.data()};
+        word_kernels_by_name(kernels.name).half_gaussian_words(halves.data(), zero.data(), zero.data(), true, pairs, s, kHalfGaussianBound, out);
+        std::vector<double> x(2 * pairs);
+        for (std::size_t p = 0; p < pairs; ++p) {
+            for (const std::size_t output : {0u, 1u}) x[first_sample(p) + output * kHalfGroup] = 0.5 - double{d[output][p]};
+        }
+        return x;
+    }
+
     std::uint64_t first_group;
     std::size_t pairs;
-    std::vector<std::uint32_t> radius, angle, samples;
+    std::vector<std::uint32_t> halves, radius, angle, samples;
 };
 
 template <class Element, class Kernel>
@@ -162,6 +178,10 @@ void half_words_equal_joined_words(const Kernels& kernels, Cipher cipher) {
             const std::vector<double> wide(x.begin(), x.end());
             std::vector<double> finer = wide;   // float64 elements that are no float32 numbers
             for (double& one : finer) one *= 1 + 0x1p-30;
+            const std::vector<double> edge = joined.undecided(kernels, 12.8f);
+            check(half_run(kernels.half_gaussian_f64, stream, first_group, edge, 12.8f, kernels.gaussian_bound) ==
+                      joined.gaussian(kernels, stream, edge, 12.8f, false),
+                  std::string(kernels.name) + " half words that decide nothing, " + name_of(cipher));
             for (const float s : {8.0f, 12.8f, 100.0f, 0.01f}) {
                 const std::string which = std::string(kernels.name) + ", " + name_of(cipher) + ", group " + std::to_string(first_group) +
                                           ", " + std::to_string(groups) + " groups, s " + std::to_string(s);
