@@ -20,8 +20,8 @@ KEY_STREAMS = ("chacha8", "aes256")
 CIPHERS = scaled(KEY_STREAMS[:1], KEY_STREAMS)
 
 
-def generator(seed, cipher="chacha8"):
-    return _core.Generator.unsafe_seeded(seed, cipher=cipher)
+def generator(seed, cipher="chacha8", version=None):
+    return _core.Generator.unsafe_seeded(seed, cipher=cipher, format_version=version)
 
 
 def noise(law, shape, *, scale=1.0, dtype="float32", stream=None, seed=1, cipher="chacha8"):
@@ -31,11 +31,11 @@ def noise(law, shape, *, scale=1.0, dtype="float32", stream=None, seed=1, cipher
     return out
 
 
-def released_integers(law, x, clip_norm, sigma, *, seed=1, cipher="chacha8"):
+def released_integers(law, x, clip_norm, sigma, *, seed=1, cipher="chacha8", version=None):
     """(n, X, s) of an exact release of rows x that lie well inside the ball, so that X = x / g exactly."""
     out = np.empty_like(x)
-    g = _core.clip_and_noise(x, clip_norm, sigma, out, generator(seed, cipher), law, True)
-    rounded_sigma, same_g = _core.exact_grid(sigma, clip_norm)
+    g = _core.clip_and_noise(x, clip_norm, sigma, out, generator(seed, cipher, version), law, True)
+    rounded_sigma, same_g = _core.exact_grid(sigma, clip_norm, half_words=version == 3)
     assert g == same_g
     n = out.astype(np.float64) / g
     assert np.array_equal(n, np.rint(n))
