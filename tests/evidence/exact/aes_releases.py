@@ -45,6 +45,13 @@ def releases():
         out = np.empty(rows.shape, np.int8)
         _core.privunit(rows.astype(dtype), *_core.privunit_law(60.0), 0.3, out, generator)
         yield f"privunit int8 of {dtype}", out
+    generator = hv.Generator.unsafe_seeded(SEED, cipher="aes256", format_version=3)
+    for dtype, to in (("float32", "float32"), ("float64", "float64"), ("float16", "float16"), ("float32", "int8")):
+        for law in ("gaussian", "laplacian"):
+            if to != "int8" or law == "gaussian":
+                out = np.empty(rows.shape, to)
+                _core.clip_and_noise(rows.astype(dtype), 2.0, 0.3, out, generator, law, True)
+                yield f"{law} {to}, version 3", out
 
 
 if __name__ == "__main__":

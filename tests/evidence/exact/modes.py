@@ -49,15 +49,15 @@ def _rows(dtype, shape):
     return x
 
 
-def _generator():
-    return hv.Generator.unsafe_seeded(3, rounds=8)
+def _generator(version=None):
+    return hv.Generator.unsafe_seeded(3, rounds=8, format_version=version)
 
 
 def _clipping(dtype, shape):
     x = _rows(dtype, shape)
     small = np.full(shape, 3 * SUBNORMAL[dtype], dtype)
     places = np.zeros((len(x), 40), np.uint8)
-    integers, directions = np.empty(shape, np.int8), np.empty(shape, np.int8)
+    integers, half_integers, directions = (np.empty(shape, np.int8) for _ in range(3))
     yield lambda: _core.clip_and_noise(x, 1.0, 0.3, integers, _generator(), "gaussian", True) and None, integers
     yield lambda: _core.privunit(x, 0.75, 1.5, 1.0, directions, _generator()), directions
     for law in ("gaussian", "laplacian", "l2_laplace"):
@@ -65,6 +65,10 @@ def _clipping(dtype, shape):
             if law != "l2_laplace" or not exact:
                 out = np.empty_like(x)
                 yield lambda o=out, w=law, e=exact: _core.clip_and_noise(x, 1.0, 0.3, o, _generator(), w, e) and None, out
+    yield lambda: _core.clip_and_noise(x, 1.0, 0.3, half_integers, _generator(3), "gaussian", True) and None, half_integers
+    for law in ("gaussian", "laplacian"):
+        out = np.empty_like(x)
+        yield lambda o=out, w=law: _core.clip_and_noise(x, 1.0, 0.3, o, _generator(3), w, True) and None, out
     for rows in (x, small):
         out = np.empty_like(rows)
         yield lambda r=rows, o=out: _core.clip(r, 2.0**-100, o), out

@@ -32,6 +32,13 @@ gaussian int8 of float32: 63678038814de6797d039607ffae9acd
 privunit int8 of float32: 13dd988b62d73a90bec377255f2811fa
 gaussian int8 of float64: 23e388d958f66f08ceb63bdcd3442c16
 privunit int8 of float64: edb37fbb41903eeb7524895b0f94a1f2
+gaussian float32, version 3: ee77d46b97b2c963c907e32245776eb6
+laplacian float32, version 3: 84afd7474690837918bacb9f98224ec1
+gaussian float64, version 3: 4889527c406ddf08d8c2cf7c7c7f112b
+laplacian float64, version 3: bfd23503fcde1ea27b0d877f8a866164
+gaussian float16, version 3: a97b6bc57ac9551a7941b0673a8a5130
+laplacian float16, version 3: 49042e5f44212fc3f169e91b22bdaaca
+gaussian int8, version 3: bcd4bc13bc76cff9dc5a9abe7c020e20
 """
 
 
