@@ -18,9 +18,8 @@
 #include "hushvec/noise.hpp"
 #include "hushvec/threads.hpp"
 #include "hushvec/wiped_stream.hpp"
+#include "joined_runs.hpp"
 #include "lanes/float16.hpp"
-#include "noise/error_bounds.hpp"
-#include "noise/joined_words.hpp"
 #include "noise/ladder.hpp"
 #include "plain_rows.hpp"
 #include "test_stream.hpp"
@@ -29,7 +28,9 @@ namespace {
 
 using namespace hushvec;
 using test::check;
+using test::half_run;
 using test::in_child;
+using test::JoinedRun;
 using test::rows_of;
 using test::test_stream;
 using test::view_of;
@@ -85,84 +86,6 @@ void level_one_equals_ladder(const Kernels& kernels) {
         for (std::size_t i = 0; i < count; ++i) equal &= n[i] == settle(stream, LaplaceWord{5 + i, a[i]}, 0, double{s}).index;
         check(equal, std::string(kernels.name) + " Laplace level 1, s " + std::to_string(s));
     }
-}
-
-// Version 3: n of every sample of a run by level 1 and the ladder, from the words that its pairs' words and their refinements make.
-struct JoinedRun {
-    JoinedRun(const Kernels& kernels, const KeyStream& stream, std::uint64_t group, std::size_t groups)
-        : first_group(group), pairs(groups * kGroupPairs), halves(pairs), radius(pairs), angle(pairs), samples(2 * pairs) {
-        const std::uint64_t first = group / 2, of_words = (group + groups + 1) / 2 - first;
-        std::vector<std::uint32_t> words(of_words * kGroupSamples), more(words.size());
-        kernels.keystream(stream, domain::kMain, first, of_words, words.data());
-        kernels.keystream(stream, domain::kRefinement, first, of_words, more.data());
-        for (std::size_t p = 0; p < pairs; ++p) {
-            const std::size_t at = group % 2 * kGroupPairs + p;
-            const JoinedPair pair = joined_gaussian(words[at], more[at]), two = joined_laplaces(words[at], more[at]);
-            halves[p] = words[at];
-            radius[p] = pair.first;
-            angle[p] = pair.second;
-            samples[first_sample(p)] = two.first;
-            samples[first_sample(p) + kHalfGroup] = two.second;
-        }
-    }
-
-    static std::size_t first_sample(std::size_t pair) { return pair / kGroupPairs * kGroupSamples + pair % kGroupPairs; }
-
-    std::vector<float> gaussian(const Kernels& kernels, const KeyStream& stream, const std::vector<double>& x, float s,
-                                bool x_is_float32) const {
-        std::vector<double> x_cosine(pairs), x_sine(pairs);
-        for (std::size_t p = 0; p < pairs; ++p) {
-            x_cosine[p] = x[first_sample(p)];
-            x_sine[p] = x[first_sample(p) + kHalfGroup];
-        }
-        std::vector<std::int32_t> n_cosine(pairs), n_sine(pairs);
-        const WordKernels& on_words = word_kernels_by_name(kernels.name);
-        on_words.exact_gaussian_words(stream, first_group * kGroupPairs, radius.data(), angle.data(), x_cosine.data(), x_sine.data(),
-                                      x_is_float32, pairs, s, kernels.gaussian_bound, n_cosine.data(), n_sine.data());
-        std::vector<float> n(2 * pairs);
-        for (std::size_t p = 0; p < pairs; ++p) {
-            n[first_sample(p)] = static_cast<float>(n_cosine[p]);
-            n[first_sample(p) + kHalfGroup] = static_cast<float>(n_sine[p]);
-        }
-        return n;
-    }
-
-    std::vector<float> laplace(const Kernels& kernels, const KeyStream& stream, const std::vector<double>& x, float s,
-                               bool x_is_float32) const {
-        std::vector<std::int32_t> n(x.size());
-        const WordKernels& on_words = word_kernels_by_name(kernels.name);
-        on_words.exact_laplace_words(stream, first_group * kGroupSamples, samples.data(), x.data(), x_is_float32, x.size(), s,
-                                     kernels.laplace_bound, n.data());
-        return std::vector<float>(n.begin(), n.end());
-    }
-
-    // X that put what level 0 finds between two integers, so that it leaves all pairs open.
-    std::vector<double> undecided(const Kernels& kernels, float s) const {
-        const std::vector<double> zero(pairs);
-        std::vector<float> n[2] = {std::vector<float>(pairs), std::vector<float>(pairs)}, d[2] = {n[0], n[1]}, limit(pairs);
-        std::vector<std::uint8_t> open(pairs);
-        const HalfRoundings out = {{n[0].data(), n[1].data()}, {d[0].data(), d[1].data()}, limit.data(), open.data()};
-        word_kernels_by_name(kernels.name).half_gaussian_words(halves.data(), zero.data(), zero.data(), true, pairs, s, kHalfGaussianBound, out);
-        std::vector<double> x(2 * pairs);
-        for (std::size_t p = 0; p < pairs; ++p) {
-            for (const std::size_t output : {0u, 1u}) x[first_sample(p) + output * kHalfGroup] = 0.5 - double{d[output][p]};
-        }
-        return x;
-    }
-
-    std::uint64_t first_group;
-    std::size_t pairs;
-    std::vector<std::uint32_t> halves, radius, angle, samples;
-};
-
-template <class Element, class Kernel>
-std::vector<float> half_run(Kernel kernel, const KeyStream& stream, std::uint64_t first_group, const std::vector<Element>& x, float s,
-                            ErrorBound bound) {
-    alignas(64) Element ones[kRunScales];
-    std::fill(ones, ones + kRunScales, Element{1});
-    std::vector<float> y(x.size());
-    kernel(stream, NoiseRun<Element>{first_group, x.size() / kGroupSamples, x.data(), ones, kOneRow, y.data(), 0}, {s, 1.0f}, bound);
-    return y;
 }
 
 // Group 2^29 has the first words whose ChaCha block number has a high half.
