@@ -70,7 +70,7 @@ void measure_laplace_joint(const WordKernels& on_words, const std::vector<std::u
     const std::vector<double> xs(halves.size(), double{x});
     Roundings made(halves.size());
     on_words.half_laplace_words(halves.data(), xs.data(), true, halves.size(), s, kHalfLaplaceBound, made.out());
-    for (std::size_t i = kSmallestLaplaceHalf; i < halves.size(); ++i) {
+    for (std::size_t i = kHalfLaplaceWindow.smallest; i < halves.size(); ++i) {
         const double magnitude = made.noise(0, i, double{x}) * (i % 2 == 0 ? 1 : -1);
         const double error = worse_end(magnitude, double{s} * ends().magnitude[i / 2], double{s} * ends().magnitude[i / 2 + 1]);
         found.laplace_joint[exponent[i]] = std::max(found.laplace_joint[exponent[i]], share(error, made.limit[i]));
@@ -129,7 +129,7 @@ void measure_half_words(const WordKernels& on_words, HalfWordMaxima& found) {
 
     for (std::uint32_t i = 0; i < kHalves; ++i) words[i] = i;
     on_words.half_minus_two_logs(words.data(), kHalves, minus_two_log.data(), exponent.data());
-    for (std::size_t i = kSmallestLaplaceHalf; i < kHalves; ++i) {
+    for (std::size_t i = kHalfLaplaceWindow.smallest; i < kHalves; ++i) {
         double& worst = found.laplace[exponent[i]];
         worst = std::max(worst, worse_end(0.5 * double{minus_two_log[i]}, ends().magnitude[i / 2], ends().magnitude[i / 2 + 1]));
     }

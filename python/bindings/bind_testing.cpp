@@ -252,7 +252,7 @@ py::dict error_bounds(const std::string& backend) {
     py::dict gaussian = add_half("half_gaussian", kHalfGaussianBound);
     gaussian["smallest_word"] = kHalfGaussianWindow.smallest;
     gaussian["largest_word"] = kHalfGaussianWindow.largest;
-    add_half("half_laplacian", kHalfLaplaceBound)["smallest_half"] = kSmallestLaplaceHalf;
+    add_half("half_laplacian", kHalfLaplaceBound)["smallest_half"] = kHalfLaplaceWindow.smallest;
     return bounds;
 }
 

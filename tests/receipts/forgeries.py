@@ -232,7 +232,8 @@ def _cipher(rng, receipt):
     name = _pick(rng, [*ciphers, *ciphers, receipt.get("cipher"), "aes128", "AES256", "chacha", None])
     others = _pick(rng, [*ciphers.values(), (receipt.get("rounds"), receipt.get("format_version"))])
     rounds, version = ciphers.get(name, others)
-    forged = {**receipt, "cipher": name, "rounds": _pick(rng, [rounds, others[0]]), "format_version": _pick(rng, [version, others[1], 3])}
+    of_format = _pick(rng, [version, others[1], 3])
+    forged = {**receipt, "cipher": name, "rounds": _pick(rng, [rounds, others[0]]), "format_version": of_format}
     return forged if rng.random() < 0.7 else {field: value for field, value in forged.items() if field != "cipher"}
 
 

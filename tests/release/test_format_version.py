@@ -54,6 +54,7 @@ def _correlated(core, generator):
     return out
 
 
+WORDS = Vocabulary(map(str, range(30)), epsilon=2.0, mechanism="unary")
 OTHERS = {
     "gaussian fill": lambda core, generator: hv.gaussian_noise(1000, generator=generator),
     "float64 fill": lambda core, generator: hv.laplacian_noise(1000, dtype="float64", generator=generator),
@@ -66,7 +67,7 @@ OTHERS = {
     "whole sums": lambda core, generator: core.release_whole_sums(np.arange(500), 2.0**-12, 3.0, generator),
     "labels": lambda core, generator: hv.privatize_labels([1] * 50, range(5), epsilon=1.0, generator=generator).values,
     "top k": lambda core, generator: GumbelTopK(epsilon=1.0, k=2, sensitivity=1.0).select(ROWS, generator=generator),
-    "reports": lambda core, generator: Vocabulary(map(str, range(30)), epsilon=2.0, mechanism="unary").release("3", generator=generator).reports,
+    "reports": lambda core, generator: WORDS.release("3", generator=generator).reports,
 }
 
 
@@ -90,7 +91,7 @@ def test_rows_have_other_bits_and_the_grid_of_their_version(cipher, mechanism):
 
 
 def test_the_coarser_grid_does_not_move_cosines():
-    """Mean cosine of 4,000 rows and their releases, n = 4,000 each: no further apart than 5 standard errors, and a tenth more noise is."""
+    """Mean cosine of rows and their releases, n = 4,000 each: at most 5 standard errors apart. A tenth more noise is 15 apart."""
     rows = np.random.default_rng(3).standard_normal((4000, 384)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
 

@@ -48,12 +48,13 @@ inline constexpr ErrorBound kPortableLaplaceBound = {1.5e-7f, 1.0e-9f, 9.56e-7f}
 // 17: the radius (of Laplace the magnitude) by exponent, which the width of the interval makes up, and cosine and sine, 5.463e-5. Added are 3
 // (Laplace 2) roundoffs by radius. Exponent 16 is entry 0, 17 entry 1, where u is next to 1; there is no Laplace entry 1. Over all 2^32 words
 // of a pair at s = 12.8, |d - (s Z + X - n)| is at most 0.997 of E, where u is smallest, and 0.712 at exponent 12; 0.94 % of them stay open.
-inline constexpr HalfWordBound kHalfGaussianBound = {
+// Not inline: kernels hold them by reference, and an object compiled for some instructions shares no symbol with others.
+constexpr HalfWordBound kHalfGaussianBound = {
     2.5e-7f,
     {1.68e-5f, 1.64e-4f, 8.69e-2f, 3.47e-2f, 2.20e-2f, 1.07e-2f, 5.88e-3f, 3.03e-3f, 1.61e-3f, 8.47e-4f, 4.53e-4f, 2.43e-4f, 1.33e-4f,
      7.35e-5f, 4.20e-5f, 2.52e-5f},
     5.482e-5f};
-inline constexpr HalfWordBound kHalfLaplaceBound = {
+constexpr HalfWordBound kHalfLaplaceBound = {
     2.5e-7f,
     {2.51e-5f, 1.0f, 4.06e-1f, 1.55e-1f, 9.54e-2f, 4.45e-2f, 2.36e-2f, 1.16e-2f, 5.87e-3f, 2.93e-3f, 1.47e-3f, 7.34e-4f, 3.69e-4f, 1.86e-4f,
      9.39e-5f, 4.80e-5f},

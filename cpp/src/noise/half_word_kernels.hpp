@@ -35,7 +35,7 @@ struct OpenQueue {
 // Groups of one call whose places fit 32 bits.
 inline constexpr std::size_t kMostGroupsOfQueue = std::size_t{1} << 22;
 
-inline constexpr std::uint64_t pair_of_sample(std::uint64_t sample) {
+HUSHVEC_INLINE constexpr std::uint64_t pair_of_sample(std::uint64_t sample) {
     return sample / kGroupSamples * kGroupPairs + sample % kGroupPairs;
 }
 

@@ -81,7 +81,7 @@ Bytes32 scattered_key(std::uint32_t state) {
 
 KeyStream aes_stream(int segment_bits = kAesSegmentBits) {
     KeyStream stream = test_stream(Cipher::aes256);
-    stream.segment_bits = segment_bits;
+    stream.segment_bits = static_cast<std::int16_t>(segment_bits);
     return stream;
 }
 
