@@ -20,9 +20,26 @@ template <class Noise>
 inline constexpr bool kOwnKernelForWholeGroups = false;
 template <class Value>
 inline constexpr bool kOwnKernelForWholeGroups<ExactGaussian<Value>> = true;
+template <class Value>
+inline constexpr bool kOwnKernelForWholeGroups<HalfGaussian<Value>> = true;
+
+template <class Stored>
+StreamedRows<Stored> streamed_rows(const NoiseCall& call) {
+    return {static_cast<const Stored*>(call.rows.x), static_cast<Stored*>(call.rows.out), call.rows.rows, call.rows.columns,
+            reinterpret_cast<const Wide<Stored>*>(call.workspace.rest)};
+}
+
+// Rows of any length: their scales, then the noise, half a warp for `samples_at_once`.
+template <class Body>
+cudaError_t launch_streamed(const NoiseCall& call, std::size_t samples_at_once, const Body& body) {
+    const cudaError_t error = launch_row_scales(call.rows, call.clip_norm, call.unit, call.workspace, call.stream);
+    if (error != cudaSuccess) return error;
+    const std::size_t items = divide_up(call.rows.rows * call.rows.columns, samples_at_once);
+    return launch<stream_kernel<Body>>(dim3(striding_blocks(divide_up(items, kStreamThreads / kGroupBlocks))), kStreamThreads, 0, call.stream, body);
+}
 
 template <class Stored, class Noise>
-cudaError_t launch_noise_by_tiles(const NoiseCall& call, const TileShape& shape, const Noise& noise) {
+cudaError_t launch_noise_by_tiles(const NoiseCall& call, const TileShape<>& shape, const Noise& noise) {
     if constexpr (kOwnKernelForWholeGroups<Noise>) {
         if (call.rows.columns % kGroupSamples == 0) {
             return launch_tiles<Stored>(call.rows, shape, call.clip_norm, call.unit, NoiseWork<Stored, Noise, true>{call.source, noise},
@@ -38,19 +55,33 @@ cudaError_t launch_noise(const NoiseCall& call, const Noise& noise) {
     if constexpr (sizeof(Stored) <= sizeof(float)) {
         if (const auto shape = device_tile_shape<Stored>(call.rows)) return launch_noise_by_tiles<Stored>(call, *shape, noise);
     }
-    const RowsArgument& rows = call.rows;
-    const cudaError_t error = launch_row_scales(rows, call.clip_norm, call.unit, call.workspace, call.stream);
-    if (error != cudaSuccess) return error;
-    using Body = StreamNoiseBody<Stored, Noise>;
-    const Body body = {call.source, noise, static_cast<const Stored*>(rows.x), static_cast<Stored*>(rows.out), rows.rows, rows.columns,
-                       reinterpret_cast<const Wide<Stored>*>(call.workspace.rest)};
-    const std::size_t groups = divide_up(rows.rows * rows.columns, kGroupSamples);
-    return launch<stream_kernel<Body>>(dim3(striding_blocks(divide_up(groups, kStreamThreads / kGroupBlocks))), kStreamThreads, 0, call.stream, body);
+    return launch_streamed(call, kGroupSamples, StreamNoiseBody<Stored, Noise>{call.source, noise, streamed_rows<Stored>(call)});
+}
+
+// The same of version 3.
+template <class Stored, class Noise>
+cudaError_t launch_half_noise(const NoiseCall& call, const Noise& noise) {
+    const OpenPairs open = call.workspace.open_pairs();
+    if constexpr (sizeof(Stored) <= sizeof(float)) {
+        if (const auto shape = device_tile_shape<Stored, TilesOfHalfWords>(call.rows)) {
+            const auto launched = [&]<bool kRowOfGroup>(std::bool_constant<kRowOfGroup>) {
+                return launch_tiles<Stored>(call.rows, *shape, call.clip_norm, call.unit, HalfNoiseWork<Stored, Noise, kRowOfGroup>{call.source, noise, open},
+                                            call.workspace, call.stream);
+            };
+            if constexpr (kOwnKernelForWholeGroups<Noise>) {
+                if (call.rows.columns % kGroupSamples == 0 && shape->whole_groups()) return launched(std::true_type{});
+            }
+            return launched(std::false_type{});
+        }
+    }
+    return launch_streamed(call, kHalfWordGroups * kGroupSamples, StreamHalfNoiseBody<Stored, Noise>{call.source, noise, open, streamed_rows<Stored>(call)});
 }
 
 // One file each.
 cudaError_t exact_gaussian(const NoiseCall& call, float s, float grid);
 cudaError_t exact_laplace(const NoiseCall& call, float s, float grid);
+cudaError_t half_gaussian(const NoiseCall& call, float s, float grid);
+cudaError_t half_laplace(const NoiseCall& call, float s, float grid);
 cudaError_t float_gaussian(const NoiseCall& call, double sigma);
 cudaError_t float_laplace(const NoiseCall& call, double scale);
 

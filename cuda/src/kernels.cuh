@@ -6,7 +6,9 @@
 #include "hushvec_cuda/launch.hpp"
 
 #include "device/fill_body.hpp"
+#include "device/half_rows_body.hpp"
 #include "device/ladder_body.hpp"
+#include "device/refine_body.hpp"
 #include "device/rows_body.hpp"
 #include "device/settle_body.hpp"
 #include "device/stream_body.hpp"
@@ -15,14 +17,14 @@
 
 namespace hushvec::cuda {
 
-// The second bound of the others is a cap on registers, as kTilesAtOnce is for tiles.
+// The second bound of the others is a cap on registers, as tiles_at_once is for tiles.
 template <class Body>
 __global__ void __launch_bounds__(kFillThreads, 2) fill_kernel(const __grid_constant__ Body body) {
     body.run(blockIdx.x, gridDim.x, DeviceTeam{});
 }
 
 template <class Stored, class Body>
-__global__ void __launch_bounds__(kTileThreads, kTilesAtOnce<Stored>) rows_kernel(const __grid_constant__ Body body) {
+__global__ void __launch_bounds__(Body::kThreads, tiles_at_once<Stored>(Body::kThreads)) rows_kernel(const __grid_constant__ Body body) {
     extern __shared__ uint4 dynamic_memory[];
     body.run(blockIdx.x, TileMemory<Stored>(dynamic_memory, body.shape), DeviceTeam{});
 }

@@ -21,14 +21,14 @@ inline std::size_t most_tile_bytes() {
 }
 
 // The shape of tiles on the current device, none for rows that are to be streamed.
-template <class Stored>
-std::optional<TileShape> device_tile_shape(const RowsArgument& rows) {
-    return tile_shape<Stored>(rows.rows, rows.columns, most_tile_bytes());
+template <class Stored, class Tiles = TilesOfGroups>
+auto device_tile_shape(const RowsArgument& rows) {
+    return tile_shape<Stored, Tiles>(rows.rows, rows.columns, most_tile_bytes());
 }
 
 // Rows by tiles in shared memory.
 template <class Stored, class Work>
-cudaError_t launch_tiles(const RowsArgument& rows, const TileShape& shape, double clip_norm, double unit, const Work& work,
+cudaError_t launch_tiles(const RowsArgument& rows, const TileShape<Work::kSpan>& shape, double clip_norm, double unit, const Work& work,
                          const Workspace& workspace, cudaStream_t stream) {
     using Body = RowsBody<Stored, Work>;
     const Body body = {static_cast<const Stored*>(rows.x), static_cast<Stored*>(rows.out), shape, clip_norm, unit, work, workspace.report()};
@@ -36,7 +36,8 @@ cudaError_t launch_tiles(const RowsArgument& rows, const TileShape& shape, doubl
     const cudaError_t error =
         cudaFuncSetAttribute(rows_kernel<Stored, Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most_tile_bytes()));
     if (error != cudaSuccess) return error;
-    return launch<rows_kernel<Stored, Body>>(dim3(static_cast<unsigned>(shape.tiles())), kTileThreads, TileMemory<Stored>::bytes(shape), stream, body);
+    return launch<rows_kernel<Stored, Body>>(dim3(static_cast<unsigned>(shape.tiles())), Work::kThreads, TileMemory<Stored>::template bytes<Work>(shape), stream,
+                                             body);
 }
 
 // The scale of every row, of its stored type's wide form, into the workspace. row_scales.cu.

@@ -29,6 +29,11 @@ cudaError_t run_ladder(const CallStream& source, const OutArgument& out, Law law
     return error != cudaSuccess || source.state == nullptr ? error : launch_settle(settle_body(outputs, law, grid, workspace), stream);
 }
 
+cudaError_t run_refinement(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream) {
+    const LadderBody<OneOutput> ladder = {one(source, out, grid), law == Law::gaussian, in_grids(grid), workspace.open_pairs(), workspace.open_samples()};
+    return launch_ladder_body(RefineBody(ladder, ladder.s), workspace, stream);
+}
+
 cudaError_t run_ladder(const SumParts& parts, ExactGrid grid, const Workspace& workspace, cudaStream_t stream) {
     return launch_ladder(parts, Law::gaussian, grid, workspace, stream);
 }

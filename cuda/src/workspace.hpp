@@ -67,7 +67,10 @@ struct Workspace {
 // looks at its report, the multiprecision level too. settle.cu.
 cudaError_t run_ladder(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
 
-// The same for the release of a sum, and what settle is for one array, part by part: the list counts pairs through all of them.
+// The same in version 3, where level 0 left pairs open.
+cudaError_t run_refinement(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
+
+// As run_ladder for the release of a sum, and what settle is for one array, part by part: the list counts pairs through all of them.
 struct OneOutput;
 struct SumParts;
 cudaError_t run_ladder(const SumParts& parts, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);

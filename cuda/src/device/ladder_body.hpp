@@ -42,7 +42,6 @@ struct LadderBody {
         settle_open_pairs(open, block, blocks, team, [this](const OpenPair& pair, bool second) HUSHVEC_INLINE_LAMBDA { settle(pair, second); });
     }
 
-private:
     HUSHVEC_DEVICE void settle(const OpenPair& pair, bool second) const {
         if (std::isnan(pair.x[second])) return;
         const SettledPlace at = outputs.place(pair.pair);
@@ -55,6 +54,7 @@ private:
         }
     }
 
+private:
     // One that stays open keeps what level 1 wrote until settle_body.hpp has it.
     template <class Word>
     HUSHVEC_DEVICE void settle(const Word& word, const SettledPlace& at, std::uint64_t index, std::uint64_t sample, const OpenSample& kept) const {

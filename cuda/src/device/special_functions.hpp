@@ -1,4 +1,4 @@
-// The device's own approximations of logarithm, reciprocal root, sine and cosine: one instruction each, a few bits short of float32.
+// The device's own approximations of logarithm, reciprocal, reciprocal root, sine and cosine: one instruction each, a few bits short of float32.
 //
 // Their documented errors (PTX ISA, section "Floating point instructions") are part of what level 1 rests on: device/level_one.hpp.
 // On the host, where the device code runs for its tests, they are the correctly rounded functions.
@@ -15,6 +15,8 @@ struct SpecialFunctions {
     static constexpr double kLog2Error = 0x1p-22;
     // rsqrt.approx.ftz.f32: 2^-22.9 relative.
     static constexpr double kInverseRootError = 1.28e-7;
+    // rcp.approx.ftz.f32: 2^-23 relative.
+    static constexpr double kReciprocalError = 0x1p-23;
     // sin.approx.ftz.f32 and cos.approx.ftz.f32: 2^-20.5 absolute in [-2 pi, 2 pi].
     static constexpr double kSineError = 6.75e-7;
 
@@ -25,6 +27,15 @@ struct SpecialFunctions {
         return y;
 #else
         return static_cast<float>(std::log2(double{a}));
+#endif
+    }
+    static HUSHVEC_INLINE float reciprocal(float a) {
+#if defined(__CUDA_ARCH__)
+        float y;
+        asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(a));
+        return y;
+#else
+        return 1 / a;
 #endif
     }
     static HUSHVEC_INLINE float inverse_root(float a) {

@@ -2,6 +2,7 @@
 // x is read twice. rows_body.hpp is for rows that fit shared memory.
 #pragma once
 
+#include "device/half_noise.hpp"
 #include "device/noise.hpp"
 #include "device/row_norm.hpp"
 #include "device/source.hpp"
@@ -94,43 +95,89 @@ struct RowCursor {
     }
 };
 
-template <class Stored, class Noise>
-struct StreamNoiseBody {
-    CallStream source;
-    Noise noise;
+// Rows as the noise of any group of samples reads and writes them.
+template <class Stored>
+struct StreamedRows {
     const Stored* x;
     Stored* out;
     std::size_t rows;
     std::size_t columns;
     const Wide<Stored>* scales;
 
+    HUSHVEC_INLINE std::size_t count() const { return rows * columns; }
+
+    // Calls with how to read and to write the 16 samples of a lane in a group, and how many samples are left there, from the lane's first on.
+    // Words w and w + 8 take turns, each half in order.
+    template <class Call>
+    HUSHVEC_INLINE void with_samples(std::size_t group, unsigned lane, Call call) const {
+        const std::size_t first = group * kGroupSamples + lane;
+        const Stored* const from = x + first;
+        Stored* const target = out + first;
+        const std::uint32_t left = left_from(first, count(), kGroupSamples);
+        RowCursor low(first, columns), high(first + kHalfGroup, columns);
+        call(
+            [&](unsigned word) HUSHVEC_INLINE_LAMBDA {
+                RowCursor& cursor = word < 8 ? low : high;
+                const auto X = word * kGroupBlocks < left ? scaled_or_zero(from[word * kGroupBlocks], scales[cursor.row]) : Wide<Stored>{0};
+                cursor.advance(kGroupBlocks);
+                return X;
+            },
+            [=](unsigned word, auto y) HUSHVEC_INLINE_LAMBDA {
+                if (word * kGroupBlocks < left) target[word * kGroupBlocks] = narrowed<Stored>(y);
+            });
+    }
+};
+
+// Calls work(index, lane) for what is a half warp's of `count` items.
+template <class Work>
+HUSHVEC_INLINE void by_half_warps(std::size_t block, std::size_t blocks, unsigned thread, std::size_t count, Work work) {
+    const std::size_t step = blocks * (kStreamThreads / kGroupBlocks);
+    for (std::size_t i = block * (kStreamThreads / kGroupBlocks) + thread / kGroupBlocks; i < count; i += step) work(i, thread % kGroupBlocks);
+}
+
+template <class Stored, class Noise>
+struct StreamNoiseBody {
+    CallStream source;
+    Noise noise;
+    StreamedRows<Stored> rows;
+
     template <class Team>
     HUSHVEC_INLINE void run(std::size_t block, std::size_t blocks, const Team& team) const {
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
             ThreadNoise<Noise> thread_noise(noise, source);
-            const unsigned lane = thread % kGroupBlocks;
-            const std::size_t count = rows * columns;
-            const std::size_t step = blocks * (kStreamThreads / kGroupBlocks);
-            for (std::size_t group = block * (kStreamThreads / kGroupBlocks) + thread / kGroupBlocks; group * kGroupSamples < count;
-                 group += step) {
-                const std::size_t first = group * kGroupSamples + lane;
-                const Stored* const from = x + first;
-                Stored* const target = out + first;
-                const std::uint32_t left = left_from(first, count, kGroupSamples);
-                // Words w and w + 8 take turns, each half in order.
-                RowCursor low(first, columns), high(first + kHalfGroup, columns);
-                thread_noise.block(
-                    group, lane,
-                    [&](unsigned word) HUSHVEC_INLINE_LAMBDA {
-                        RowCursor& cursor = word < 8 ? low : high;
-                        const auto X = word * kGroupBlocks < left ? scaled_or_zero(from[word * kGroupBlocks], scales[cursor.row]) : Wide<Stored>{0};
-                        cursor.advance(kGroupBlocks);
-                        return X;
-                    },
-                    [=](unsigned word, auto y) HUSHVEC_INLINE_LAMBDA {
-                        if (word * kGroupBlocks < left) target[word * kGroupBlocks] = narrowed<Stored>(y);
+            const std::size_t groups = (rows.count() + kGroupSamples - 1) / kGroupSamples;
+            by_half_warps(block, blocks, thread, groups, [&](std::size_t group, unsigned lane) HUSHVEC_INLINE_LAMBDA {
+                rows.with_samples(group, lane, [&](auto read, auto write) HUSHVEC_INLINE_LAMBDA { thread_noise.block(group, lane, read, write); });
+            });
+        });
+    }
+};
+
+// Version 3. What level 0 leaves open goes to the list at once.
+template <class Stored, class Noise>
+struct StreamHalfNoiseBody {
+    CallStream source;
+    Noise noise;
+    OpenPairs open;
+    StreamedRows<Stored> rows;
+
+    template <class Team>
+    HUSHVEC_INLINE void run(std::size_t block, std::size_t blocks, const Team& team) const {
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            ThreadHalfNoise<Noise> thread_noise(noise, source);
+            const std::size_t groups = (rows.count() + kGroupSamples - 1) / kGroupSamples;
+            const std::size_t blocks_of_stream = (groups + kHalfWordGroups - 1) / kHalfWordGroups;
+            by_half_warps(block, blocks, thread, blocks_of_stream, [&](std::size_t number, unsigned lane) HUSHVEC_INLINE_LAMBDA {
+                thread_noise.block(number, lane, [&](std::uint32_t part, auto go_on) HUSHVEC_INLINE_LAMBDA {
+                    const std::size_t group = number * kHalfWordGroups + part;
+                    if (group >= groups) return;
+                    rows.with_samples(group, lane, [&](auto read, auto write) HUSHVEC_INLINE_LAMBDA {
+                        go_on(read, write, [&](unsigned w, std::uint32_t word, auto x_first, auto x_second) HUSHVEC_INLINE_LAMBDA {
+                            open.add({group * kGroupPairs + w * kGroupBlocks + lane, {word, 0}, {double{x_first}, double{x_second}}});
+                        });
                     });
-            }
+                });
+            });
         });
     }
 };

@@ -133,8 +133,8 @@ BadRow clip_and_noise(py::handle x, double clip_norm, double sigma, py::handle o
     if (whole) check_int8(law, sigma, exact);
     const Rows rows(x, out, workspace, law);
     if (sigma == 0) return clip_rows(rows, clip_norm, stream);
-    const ExactGrid grid = whole ? int8_grid(sigma, clip_norm) : exact ? exact_grid(sigma, clip_norm) : ExactGrid{0, 0};
     const WipedSource noise(source, rows.x.device);
+    const ExactGrid grid = whole ? int8_grid(sigma, clip_norm) : exact ? exact_grid(sigma, clip_norm, is_half_words(noise)) : ExactGrid{0, 0};
     const py::gil_scoped_release unlocked;
     const Launch launch(rows.x.device, stream, rows.workspace);
     launch.require_replayable(noise);

@@ -14,9 +14,12 @@
 #include "check.hpp"
 #include "device/combination_body.hpp"
 #include "device/fill_body.hpp"
+#include "device/half_rows_body.hpp"
 #include "device/l2_laplace_body.hpp"
 #include "device/ladder_body.hpp"
 #include "device/level_one.hpp"
+#include "device/level_zero.hpp"
+#include "device/refine_body.hpp"
 #include "device/settle_body.hpp"
 #include "device/stream_body.hpp"
 #include "device/sum_body.hpp"
@@ -24,6 +27,7 @@
 #include "hushvec/clip.hpp"
 #include "hushvec/clipped_sum.hpp"
 #include "hushvec/noise.hpp"
+#include "noise/joined_words.hpp"
 #include "noise/word_kernels.hpp"
 #include "tile_shape.hpp"
 
@@ -67,14 +71,14 @@ private:
 };
 
 template <class Stored, class Work>
-void run_tiles(const TileShape& shape, const std::vector<Stored>& x, Guarded<Stored>& out, double unit, const Work& work, Device& device) {
+void run_tiles(const TileShape<Work::kSpan>& shape, const std::vector<Stored>& x, Guarded<Stored>& out, double unit, const Work& work, Device& device) {
     const RowsBody<Stored, Work> body = {x.data(), out.data(), shape, kClipNorm, unit, work, &device.report};
     // Shared memory is not set up by anybody: what a tile has not written is NaN in every type here.
-    std::vector<double> dynamic(TileMemory<Stored>::bytes(shape) / sizeof(double) + 2);
+    std::vector<double> dynamic(TileMemory<Stored>::template bytes<Work>(shape) / sizeof(double) + 2);
     const TileMemory<Stored> memory(dynamic.data(), shape);
     for (std::size_t block = 0; block < shape.tiles(); ++block) {
         std::memset(dynamic.data(), 0xFF, dynamic.size() * sizeof(double));
-        body.run(block, memory, HostTeam{kTileThreads});
+        body.run(block, memory, HostTeam{Work::kThreads});
     }
 }
 
@@ -86,12 +90,24 @@ std::vector<Wide<Stored>> run_row_scales(const std::vector<Stored>& x, std::size
     return scales;
 }
 
+// Of version 3.
+template <class Noise>
+inline constexpr bool kIsHalf = false;
+template <class Value>
+inline constexpr bool kIsHalf<HalfGaussian<Value>> = true;
+template <class Value>
+inline constexpr bool kIsHalf<HalfLaplace<Value>> = true;
+
 template <class Stored, class Noise>
 void run_stream(const CallStream& source, const Noise& noise, const std::vector<Stored>& x, Guarded<Stored>& out, std::size_t rows,
                 std::size_t columns, double unit, Device& device) {
     const auto scales = run_row_scales(x, rows, columns, unit, device);
-    const StreamNoiseBody<Stored, Noise> body = {source, noise, x.data(), out.data(), rows, columns, scales.data()};
-    for (std::size_t block = 0; block < 3; ++block) body.run(block, 3, HostTeam{kStreamThreads});
+    const StreamedRows<Stored> streamed = {x.data(), out.data(), rows, columns, scales.data()};
+    const auto run = [](const auto& body) {
+        for (std::size_t block = 0; block < 3; ++block) body.run(block, 3, HostTeam{kStreamThreads});
+    };
+    if constexpr (kIsHalf<Noise>) run(StreamHalfNoiseBody<Stored, Noise>{source, noise, device.open_pairs(), streamed});
+    else run(StreamNoiseBody<Stored, Noise>{source, noise, streamed});
 }
 
 // Whether nothing of the noise is left.
@@ -127,12 +143,76 @@ void settle_rest(const CallStream& source, const ExactLaplace<Value>& noise, Dev
     run_ladder(source, false, noise.level.s, device, {out.data(), kDType<Stored>, out.size(), noise.grid});
 }
 
+// What follows a kernel of version 3.
+void run_refinement(const OneOutput& output, bool gaussian, float s, Device& device) {
+    const RefineBody body({output, gaussian, s, device.open_pairs(), device.open_samples()}, s);
+    for (unsigned block = 0; block < 3; ++block) body.run(block, 3, HostTeam{kLadderThreads});
+    SettleBody{output.source, gaussian, s, device.open_samples(), output.out}.run();
+    check(is_wiped(device), "the lists of version 3 are wiped");
+}
+template <class Stored, class Value>
+void settle_rest(const CallStream& source, const HalfGaussian<Value>& noise, Device& device, Guarded<Stored>& out) {
+    run_refinement({source, {out.data(), kDType<Stored>, out.size(), noise.grid}}, true, noise.level.s, device);
+}
+template <class Stored, class Value>
+void settle_rest(const CallStream& source, const HalfLaplace<Value>& noise, Device& device, Guarded<Stored>& out) {
+    run_refinement({source, {out.data(), kDType<Stored>, out.size(), noise.grid}}, false, noise.level.s, device);
+}
+
+template <class Stored, class Noise>
+std::vector<Stored> half_noised(const Noise& noise, const std::vector<Stored>& x, std::size_t rows, std::size_t columns, double unit, bool tiles,
+                                Cipher cipher, Device& device) {
+    const CallStream source = {test_stream(cipher)};
+    Guarded<Stored> out(x.size());
+    std::optional<TileShape<TilesOfHalfWords::kSpan>> shape;
+    if constexpr (sizeof(Stored) <= sizeof(float)) {
+        if (tiles) {
+            shape = tile_shape<Stored, TilesOfHalfWords>(rows, columns, kSharedBytes);
+            check(shape.has_value(), "rows of " + std::to_string(columns) + " go by tiles");
+        }
+        if (shape && columns % kGroupSamples == 0 && shape->whole_groups()) {
+            run_tiles<Stored>(*shape, x, out, unit, HalfNoiseWork<Stored, Noise, true>{source, noise, device.open_pairs()}, device);
+        } else if (shape) {
+            run_tiles<Stored>(*shape, x, out, unit, HalfNoiseWork<Stored, Noise, false>{source, noise, device.open_pairs()}, device);
+        }
+    }
+    if (!shape) run_stream(source, noise, x, out, rows, columns, unit, device);
+    settle_rest(source, noise, device, out);
+    check(out.intact(), "nothing is written outside, " + std::to_string(rows) + " x " + std::to_string(columns));
+    return out.inside();
+}
+
+// Exact noise of version 3.
+template <class Stored>
+void half_words_equal_the_core(std::size_t rows, std::size_t columns, bool tiles, Cipher cipher) {
+    using Value = Wide<Stored>;
+    const ExactGrid grid = exact_grid(kSigma, kClipNorm, true);
+    const float s = grid.sigma / grid.grid;
+    KeyStream stream = test_stream(cipher);
+    stream.half_words = true;
+    for (const Law law : {Law::gaussian, Law::laplacian}) {
+        std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
+        clip_and_noise(stream, view_of(x, rows, columns), kClipNorm, kSigma, law, true, view_of(expected, rows, columns));
+        Device device;
+        const std::vector<Stored> got =
+            law == Law::gaussian ? half_noised(HalfGaussian<Value>{GaussianLevelZero(s), grid.grid}, x, rows, columns, grid.grid, tiles, cipher, device)
+                                 : half_noised(HalfLaplace<Value>{LaplaceLevelZero(s), grid.grid}, x, rows, columns, grid.grid, tiles, cipher, device);
+        const std::string what = std::string("version 3, ") + (law == Law::gaussian ? "Gaussian " : "Laplace ") + name_of(kDType<Stored>) + " " +
+                                 std::to_string(rows) + " x " + std::to_string(columns) + (tiles ? " by tiles" : " streamed");
+        check(same_bits(got, expected), "exact, " + what);
+        check(device.report.first_bad_row == kNoRow && device.report.overflow == 0 && device.report.open_samples == 0, "report of " + what);
+        // 5 pairs in 1,000 (Laplace 9) at s = 9.6.
+        const double pairs = static_cast<double>(x.size()) / 2;
+        if (pairs > 5000) check(device.listed_pairs > 0.002 * pairs && device.listed_pairs < 0.014 * pairs, std::to_string(device.listed_pairs) + " open, " + what);
+    }
+}
+
 template <class Stored, class Noise>
 std::vector<Stored> noised(const Noise& noise, const std::vector<Stored>& x, std::size_t rows, std::size_t columns, double unit, bool tiles,
                            Device& device) {
     const CallStream source = {test_stream(Cipher::chacha12)};
     Guarded<Stored> out(x.size());
-    std::optional<TileShape> shape;
+    std::optional<TileShape<>> shape;
     if constexpr (sizeof(Stored) <= sizeof(float)) {
         if (tiles) {
             shape = tile_shape<Stored>(rows, columns, kSharedBytes);
@@ -403,6 +483,7 @@ struct WorstFunctions {
         return static_cast<float>(exact + error(0, size));
     }
     static float inverse_root(float a) { return static_cast<float>((1 + error(1, SpecialFunctions::kInverseRootError)) / std::sqrt(double{a})); }
+    static float reciprocal(float a) { return static_cast<float>((1 + error(4, SpecialFunctions::kReciprocalError)) / double{a}); }
     static float cosine(float a) { return static_cast<float>(std::cos(double{a}) + error(2, SpecialFunctions::kSineError)); }
     static float sine(float a) { return static_cast<float>(std::sin(double{a}) + error(3, SpecialFunctions::kSineError)); }
 };
@@ -473,6 +554,122 @@ void level_one_is_right(std::integer_sequence<unsigned, kSigns...>) {
         (none_wrong(close_calls<WorstFunctions<kSigns>>(gaussian, 1), "errors " + std::to_string(kSigns)), ...);
         check((close_calls<WorstFunctions<kSigns>>(gaussian, 0.5f).wrong + ...) > 0, "half the bound is too small, " + what);
     }
+}
+
+// ---- level 0 ----
+
+double minus_log(double u) { return u > 0.75 ? -std::log1p(u - 1) : -std::log(u); }
+double worse_end(double computed, double end, double other_end) { return std::max(std::fabs(computed - end), std::fabs(computed - other_end)); }
+
+// What per_radius needs to be, over every half word: the error of each radius, beyond what per_interval covers, and of each angle.
+template <class Functions>
+double needed_of_half_pairs() {
+    const GaussianLevelZero level(1.0f);
+    double radius = 0, angle = 0;
+    for (std::uint32_t half = 0; half < 65536; ++half) {
+        const DeviceHalfPair<Functions> pair(level.minus_two_ln2_s2, half << 16 | half);
+        if (half > 0 && half << 16 <= kLargestLevelZeroWord) {
+            const double error = worse_end(double{pair.r}, std::sqrt(2 * minus_log(half * 0x1p-16)), std::sqrt(2 * minus_log((half + 1) * 0x1p-16)));
+            const double interval = double{pair.inverse_r} * Functions::reciprocal(Thread::multiply_add(pair.above, level.share, level.offset));
+            radius = std::max(radius, (error - interval) / double{pair.r});
+        }
+        const double v = static_cast<double>(static_cast<std::int16_t>(half << 1)) * 0x1p-16, end = v + 0x1p-15;   // half turns
+        angle = std::max({angle, worse_end(double{pair.cosine}, std::cos(M_PI * v), std::cos(M_PI * end)),
+                          worse_end(double{pair.sine}, std::sin(M_PI * v), std::sin(M_PI * end))});
+    }
+    return radius + angle + 1.5 * 0x1p-24;
+}
+
+template <class Functions>
+double needed_of_half_laplaces() {
+    const LaplaceLevelZero level(1.0f);
+    double needed = 0;
+    for (std::uint32_t half = 2; half < 65536; half += 2) {
+        const float odd = above_2_23(half | 1, false);
+        const double computed = double{level.minus_ln2_s * Functions::log2(Thread::multiply_add(odd, 0x1p-16f, -0x1p7f))};
+        const double interval = double{level.per_interval_s} * Functions::reciprocal(odd - 8388609.0f);
+        needed = std::max(needed, (worse_end(computed, minus_log(half * 0x1p-16), minus_log((half + 2) * 0x1p-16)) - interval) / computed);
+    }
+    return needed + 2 * 0x1p-24;
+}
+
+LevelZeroBound share_of(const LevelZeroBound& bound, float share) { return {share * bound.constant, share * bound.per_interval, share * bound.per_radius}; }
+
+// What level 0 accepts with `share` of the bound, and how much of that is not what the ladder says of the words that the refinement makes of it:
+// its lowest, its highest, or any. X + s Z lies as near to a half-integer as the bound lets pass.
+template <class Functions>
+CloseCalls close_calls_of_half_words(bool gaussian, float share) {
+    constexpr float s = 12.0f;
+    const KeyStream stream = test_stream(Cipher::chacha8);
+    const GaussianLevelZero gaussian_level(s, share_of(kGaussianLevelZeroBound, share));
+    const LaplaceLevelZero laplace_level(s, share_of(kLaplaceLevelZeroBound, share));
+    CloseCalls found;
+    std::uint32_t state = 1;
+    const auto next = [&state] { return state = state * 1664525u + 1013904223u; };
+    for (const auto& [first, mask] : {std::pair{0u, ~0u}, {0u, (1u << 20) - 1}, {0u - (1u << 24), (1u << 24) - 1}, {0u - (1u << 20), (1u << 20) - 1}}) {
+        for (std::uint64_t i = 0; i < 100000; ++i) {
+            const std::uint32_t word = first + ((next() >> 4 | next() << 20) & mask);
+            const std::uint32_t ends[] = {0u, 0xFFFFu, 0xFFFF0000u, ~0u}, more = i % 5 == 4 ? next() : ends[i % 5];
+            const JoinedPair joined = gaussian ? joined_gaussian(word, more) : joined_laplaces(word, more);
+            const bool second = next() >> 31 != 0;
+            const GaussianWord pair = {i, joined.first, joined.second, second};
+            const LaplaceWord sample = {i, second ? joined.second : joined.first};
+            const double z = gaussian ? scaled_bracket(known_bits(pair), s).value : scaled_bracket(known_bits(sample), s).value;
+            const double upper = word >> 16, log = minus_log((upper + 0.5) * 0x1p-16), radius = std::sqrt(2 * log);
+            const std::uint32_t odd = (second ? word & 0xFFFFu : word >> 16) | 1u;
+            const double edge = gaussian ? s * (double{kGaussianLevelZeroBound.per_interval} / (radius * upper) + double{kGaussianLevelZeroBound.per_radius} * radius)
+                                         : s * (double{kLaplaceLevelZeroBound.per_interval} / (odd - 1.0) + double{kLaplaceLevelZeroBound.per_radius} * minus_log(odd * 0x1p-16));
+            const double nearness = std::isfinite(edge) ? std::min(edge, 0.5) : 0.5;
+            const auto x = static_cast<float>(std::floor(z) + 0.5 - z + (i % 4 < 2 ? 1 : -1) * nearness * (i % 8 < 4 ? 0.02 : 1.01));
+            const Float32Elements<Thread> element = {x};
+            if (gaussian) {
+                const auto rounding = gaussian_level.round<Functions>(word, element, element);
+                found.add(rounding.open, second ? rounding.n.sine : rounding.n.cosine, settle(stream, pair, double{x}, double{s}).index);
+            } else {
+                const auto rounding = laplace_level.round<Functions>(word, !second, element);
+                found.add(rounding.open, rounding.n, settle(stream, sample, double{x}, double{s}).index);
+            }
+        }
+    }
+    return found;
+}
+
+// The first interval reaches u = 0, whose noise has no bound, at any s.
+void words_that_level_0_never_accepts() {
+    for (const float s : {0x1p-9f, 0.5f, 8.0f, 15.9f}) {
+        bool all_open = true;
+        for (std::uint32_t low = 0; low < 65536; low += 257) {
+            const Float32Elements<Thread> zero = {0.0f};
+            all_open &= GaussianLevelZero(s).round(low, zero, zero).open && LaplaceLevelZero(s).round(low % 2 << 16 | 2, true, zero).open;
+            all_open &= LaplaceLevelZero(s).round(low << 16 | (low & 1u), false, zero).open;
+            for (std::uint32_t k = 0; k < 4; ++k) all_open &= GaussianLevelZero(s).round((0xFFFFu - k) << 16 | low, zero, zero).open;
+        }
+        check(all_open, "words that level 0 never accepts, s = " + std::to_string(s));
+    }
+}
+
+template <unsigned... kSigns>
+void level_zero_is_right(std::integer_sequence<unsigned, kSigns...>) {
+    const auto gaussian = std::max({needed_of_half_pairs<SpecialFunctions>(), needed_of_half_pairs<WorstFunctions<kSigns>>()...});
+    const auto laplace = std::max({needed_of_half_laplaces<SpecialFunctions>(), needed_of_half_laplaces<WorstFunctions<kSigns>>()...});
+    const auto holds = [](const char* law, double needed, double in_use) {
+        std::printf("level 0, %s: needed %.4e, in use %.4e (%.3f)\n", law, needed, in_use, needed / in_use);
+        check(needed <= in_use, std::string("the bound of level 0 holds, ") + law);
+    };
+    holds("Gaussian", gaussian * (1 + 0x1p-20), double{kGaussianLevelZeroBound.per_radius});
+    holds("Laplace", laplace * (1 + 0x1p-20), double{kLaplaceLevelZeroBound.per_radius});
+    for (const bool is_gaussian : {true, false}) {
+        const std::string what = is_gaussian ? "Gaussian" : "Laplace";
+        const auto none_wrong = [&](const CloseCalls& found, const std::string& functions) {
+            check(found.accepted > 10000 && found.wrong == 0, "level 0, " + what + ", " + functions + ": " + std::to_string(found.wrong) +
+                                                                  " wrong of " + std::to_string(found.accepted));
+        };
+        none_wrong(close_calls_of_half_words<SpecialFunctions>(is_gaussian, 1), "correct functions");
+        none_wrong(close_calls_of_half_words<WorstFunctions<0>>(is_gaussian, 1), "functions that are too small");
+        none_wrong(close_calls_of_half_words<WorstFunctions<15>>(is_gaussian, 1), "functions that are too large");
+        check(close_calls_of_half_words<SpecialFunctions>(is_gaussian, 0.9f).wrong > 0, "nine tenths of the bound are too small, " + what);
+    }
+    words_that_level_0_never_accepts();
 }
 
 // The same for the noise of several streams, whose words are all of one size.
@@ -739,6 +936,52 @@ void listed_pairs_are_settled() {
     check(full.report.overflow == 1 && full.open_pairs().size() == 3, "a list of pairs that overflows says so");
 }
 
+// The same behind level 0: the words of a pair are made of the listed one and of its refinement.
+void listed_pairs_are_refined() {
+    for (const bool gaussian : {true, false}) {
+        Settled settled;
+        Device device;
+        for (const std::uint64_t pair : {std::uint64_t{5}, std::uint64_t{133}, std::uint64_t{300}, std::uint64_t{340}, std::uint64_t{2000}}) {
+            const std::uint64_t sample = pair / 128 * 256 + pair % 128;
+            // Words below 2^18 leave level 1 at once.
+            const std::uint32_t word = pair == 133 ? 0x00019ABCu : 0x12345678u + static_cast<std::uint32_t>(pair);
+            const Block block = lane_block(settled.source.stream, domain::kRefinement, pair / 256 * 16 + pair % 16);
+            const std::uint32_t more = block[pair % 256 / 16];
+            const JoinedPair words = gaussian ? joined_gaussian(word, more) : joined_laplaces(word, more);
+            double x[2] = {2.25, 3.75};
+            if (pair == 5) {   // a tie for all that 96 bits of each uniform can tell, and someone else's sample
+                const double z = gaussian ? scaled_bracket(known_bits(GaussianWord{pair, words.first, words.second, true}, extension_block(settled.source.stream, pair)), settled.s).value
+                                          : scaled_bracket(known_bits(LaplaceWord{sample + 128, words.second}, extension_block(settled.source.stream, sample + 128)), settled.s).value;
+                x[0] = kNotOurs;
+                x[1] = std::floor(z) + 0.5 - z;
+            }
+            device.open_pairs().add({pair, {word, 0}, {x[0], x[1]}});
+            for (const bool second : {false, true}) {
+                if (std::isnan(x[second])) continue;
+                if (gaussian) settled.expect(true, pair, words.first, words.second, second, x[second]);
+                else settled.expect(false, sample + (second ? 128 : 0), second ? words.second : words.first, 0, false, x[second]);
+            }
+        }
+        run_refinement({settled.source, settled.output()}, gaussian, settled.s, device);
+        const std::string what = gaussian ? "Gaussian" : "Laplace";
+        check(settled.out == settled.expected, "listed pairs of version 3, " + what);
+        check(device.report.open_samples == 1 && device.report.overflow == 0, "one of them needs more than float64, version 3, " + what);
+    }
+}
+
+// A grid far too fine for level 0 leaves everything open: a tile that cannot list it says so.
+void a_tile_that_lists_too_much_says_so() {
+    constexpr std::size_t rows = 16, columns = 384;
+    const std::vector<float> x = rows_of<float>(rows, columns);
+    const HalfGaussian<float> noise = {GaussianLevelZero(0x1p20f), 0x1p-20f};
+    const auto shape = tile_shape<float, TilesOfHalfWords>(rows, columns, kSharedBytes);
+    check(shape.has_value() && shape->tiles() == 1, "one tile");
+    Device device;
+    Guarded<float> out(x.size());
+    run_tiles<float>(*shape, x, out, 0x1p-20, HalfNoiseWork<float, HalfGaussian<float>, false>{{test_stream()}, noise, device.open_pairs()}, device);
+    check(device.report.overflow == 1 && device.listed_pairs == 64 + rows * columns / 64 && out.intact(), "a tile that lists too much says so");
+}
+
 // What the ladder lists is settled afterwards, in the right place.
 void listed_samples_are_settled() {
     for (const bool gaussian : {true, false}) {
@@ -779,6 +1022,20 @@ int main() {
         clip_equals_the_core<Float16>(70, columns);
     }
     exact_grade_equals_the_core<float>(1, 50001, false);
+    // Version 3: tiles that begin in the middle of a block of the stream too.
+    for (const std::size_t columns : {64u, 65u, 100u, 255u, 256u, 384u, 400u, 768u, 1000u, 1024u, 1025u, 1280u, 5001u, 6400u}) {
+        half_words_equal_the_core<float>(67, columns, true, Cipher::chacha12);
+        half_words_equal_the_core<Float16>(67, columns, true, Cipher::chacha20);
+        half_words_equal_the_core<Bfloat16>(66, columns, true, Cipher::chacha8);
+    }
+    for (const std::size_t columns : {std::size_t{1}, std::size_t{31}, std::size_t{257}, std::size_t{768}}) {
+        half_words_equal_the_core<float>(70, columns, false, Cipher::chacha20);
+        half_words_equal_the_core<double>(70, columns, false, Cipher::chacha12);
+        half_words_equal_the_core<Float16>(70, columns, false, Cipher::chacha8);
+    }
+    half_words_equal_the_core<float>(1, 1, false, Cipher::chacha20);
+    half_words_equal_the_core<float>(1, 50001, false, Cipher::chacha20);
+    half_words_equal_the_core<double>(3, 70001, false, Cipher::chacha20);
     float_grade_is_close_to_the_core<float>(67, 768, true);
     float_grade_is_close_to_the_core<float>(67, 100, true);
     float_grade_is_close_to_the_core<Bfloat16>(67, 384, true);
@@ -802,8 +1059,11 @@ int main() {
     l2_laplace_is_close_to_the_core<float>(1, 30001);
     bad_rows_of_l2_laplace();
     level_one_is_right(std::make_integer_sequence<unsigned, 16>{});
+    level_zero_is_right(std::make_integer_sequence<unsigned, 32>{});
     level_one_of_several_is_right(std::make_integer_sequence<unsigned, 16>{});
     listed_pairs_are_settled();
+    listed_pairs_are_refined();
+    a_tile_that_lists_too_much_says_so();
     sums();
     a_bad_row_of_a_sum_is_reported();
     listed_samples_are_settled();

@@ -116,6 +116,52 @@ void rows_equal_the_core(std::size_t rows, std::size_t columns) {
     }
 }
 
+KeyStream half_word_stream(Cipher cipher) {
+    KeyStream stream = test_stream(cipher);
+    stream.half_words = true;
+    return stream;
+}
+
+// Exact noise of version 3, in place.
+template <class Stored>
+void half_words_equal_the_core(std::size_t rows, std::size_t columns, Cipher cipher, double sigma = kSigma) {
+    const ExactGrid grid = exact_grid(sigma, kClipNorm, true);
+    const std::string what = "version 3, " + std::to_string(rows) + " x " + std::to_string(columns) + ", " + name_of(kDType<Stored>) + ", " +
+                             hushvec::name_of(cipher) + ", sigma " + std::to_string(sigma);
+    const cuda::NoiseSource source = {half_word_stream(cipher), nullptr};
+    for (const Law law : {Law::gaussian, Law::laplacian}) {
+        std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
+        hushvec::clip_and_noise(source.stream, view_of(x, rows, columns), kClipNorm, sigma, law, true, view_of(expected, rows, columns));
+        DeviceArray<Stored> in_place(x);
+        const std::size_t bytes = cuda::workspace_bytes(rows, columns, kDType<Stored>);
+        DeviceArray<std::byte> workspace = zeros(bytes);
+        must(cuda::clip_and_noise(source, {in_place.get(), in_place.get(), kDType<Stored>, rows, columns}, kClipNorm, sigma, law, grid, workspace.get(), nullptr),
+             "clip_and_noise");
+        if (report_in(workspace).open_samples > 0) must(cuda::settle(source.stream, {in_place.get(), kDType<Stored>, rows * columns}, law, grid, workspace.get(), nullptr), "settle");
+        check(same_bits(in_place.to_host(), expected), what);
+        check(report_in(workspace).first_bad_row == cuda::kNoRow && report_in(workspace).overflow == 0, "report, " + what);
+        check(is_wiped(workspace, cuda::Workspace::kHeaderBytes, cuda::Workspace::fixed_bytes(cuda::PairCapacity{cuda::open_row_pair_capacity(rows * columns)})),
+              "open pairs are wiped, " + what);
+    }
+}
+
+// A grid that level 0 is not for leaves every pair open. Neither a tile nor a whole call has room for all of them, and says so.
+void lists_of_half_words_overflow() {
+    for (const auto& [rows, columns] : {std::pair<std::size_t, std::size_t>{16, 384}, {1, 50001}}) {
+        const std::vector<float> x = rows_of<float>(rows, columns);
+        for (const Law law : {Law::gaussian, Law::laplacian}) {
+            DeviceArray<float> out(x);
+            DeviceArray<std::byte> workspace = zeros(cuda::workspace_bytes(rows, columns, DType::float32));
+            must(cuda::clip_and_noise({half_word_stream(Cipher::chacha12), nullptr}, {out.get(), out.get(), DType::float32, rows, columns}, kClipNorm, kSigma, law,
+                                      {0.3f, 0x1p-20f}, workspace.get(), nullptr),
+                 "clip_and_noise");
+            check(report_in(workspace).overflow == 1, "a list of version 3 that overflows says so, " + std::to_string(columns));
+            check(is_wiped(workspace, cuda::Workspace::kHeaderBytes, cuda::Workspace::fixed_bytes(cuda::PairCapacity{cuda::open_row_pair_capacity(rows * columns)})),
+                  "and is wiped, " + std::to_string(columns));
+        }
+    }
+}
+
 template <class Stored>
 void clips_equal_the_core(std::size_t rows, std::size_t columns) {
     const std::string what = std::to_string(rows) + " x " + std::to_string(columns) + ", item " + std::to_string(sizeof(Stored));
@@ -227,6 +273,20 @@ DeviceArray<cuda::DeviceStream> in_memory(const KeyStream& stream) {
 
 void fill_from(const cuda::NoiseSource& source, DeviceArray<float>& out, std::size_t count, void* workspace, cudaStream_t stream) {
     must(cuda::fill_noise(source, Law::gaussian, 1.0, {out.get(), DType::float32, count}, workspace, stream), "fill");
+}
+
+// Rows that draw from a state are of version 1.
+void rows_from_memory_are_of_version_1() {
+    constexpr std::size_t rows = 9, columns = 768;
+    std::vector<float> x = rows_of<float>(rows, columns), expected(x.size());
+    hushvec::clip_and_noise(test_stream(), view_of(x, rows, columns), kClipNorm, kSigma, Law::gaussian, true, view_of(expected, rows, columns));
+    DeviceArray<cuda::DeviceStream> memory = in_memory(test_stream());
+    DeviceArray<float> out(x);
+    DeviceArray<std::byte> workspace(cuda::workspace_bytes(rows, columns, DType::float32));
+    must(cuda::clip_and_noise({half_word_stream(Cipher::chacha20), memory.get()}, {out.get(), out.get(), DType::float32, rows, columns}, kClipNorm, kSigma,
+                              Law::gaussian, exact_grid(kSigma, kClipNorm), workspace.get(), nullptr),
+         "clip_and_noise");
+    check(same_bits(out.to_host(), expected), "rows from a stream in memory are of version 1");
 }
 
 // Two calls from one stream in memory are the calls with its nonce and the next.
@@ -670,16 +730,21 @@ void int8_values_equal_the_core(std::size_t rows, std::size_t columns) {
     const MatrixView integers = {reinterpret_cast<std::byte*>(expected.data()), DType::int8, rows, columns, static_cast<std::ptrdiff_t>(columns), 1};
     DeviceArray<Stored> numbers(x);
     DeviceArray<std::int8_t> out(count);
-    const cuda::RowsArgument argument = {numbers.get(), numbers.get(), kDType<Stored>, rows, columns};
     const cuda::OutArgument samples = {numbers.get(), kDType<Stored>, count};
 
-    hushvec::clip_and_noise(test_stream(), view_of(x, rows, columns), kClipNorm, kSigma, Law::gaussian, true, integers);
     const ExactGrid grid = int8_grid(kSigma, kClipNorm);
     DeviceArray<std::byte> workspace(cuda::workspace_bytes(rows, columns, kDType<Stored>));
-    must(cuda::clip_and_noise({test_stream(), nullptr}, argument, kClipNorm, kSigma, Law::gaussian, grid, workspace.get(), nullptr, true), "clip_and_noise");
-    if (report_in(workspace).open_samples > 0) must(cuda::settle(test_stream(), samples, Law::gaussian, in_grid_units(grid), workspace.get(), nullptr), "settle");
-    must(cuda::int8_values(samples, out.get(), nullptr), "int8_values");
-    check(out.to_host() == expected, "int8 values, " + what);
+    for (const KeyStream& stream : {test_stream(), half_word_stream(Cipher::chacha20)}) {
+        hushvec::clip_and_noise(stream, view_of(x, rows, columns), kClipNorm, kSigma, Law::gaussian, true, integers);
+        DeviceArray<Stored> in_place(x);
+        const cuda::OutArgument noised = {in_place.get(), kDType<Stored>, count};
+        must(cuda::clip_and_noise({stream, nullptr}, {in_place.get(), in_place.get(), kDType<Stored>, rows, columns}, kClipNorm, kSigma, Law::gaussian, grid,
+                                  workspace.get(), nullptr, true),
+             "clip_and_noise");
+        if (report_in(workspace).open_samples > 0) must(cuda::settle(stream, noised, Law::gaussian, in_grid_units(grid), workspace.get(), nullptr), "settle");
+        must(cuda::int8_values(noised, out.get(), nullptr), "int8_values");
+        check(out.to_host() == expected, "int8 values, " + what);
+    }
 
     const PrivUnitLaw law = privunit_law(6.0);
     hushvec::privunit(test_stream(), view_of(x, rows, columns), law, kSigma, integers);
@@ -726,6 +791,18 @@ void rows() {
     of_all_dtypes([]<class Stored>(Stored) { of_all_shapes(rows_equal_the_core<Stored>); });
 }
 
+void half_words() {
+    of_all_dtypes([]<class Stored>(Stored) {
+        for (const std::size_t columns : {1, 31, 100, 257, 384, 400, 768, 1024, 1025, 1280, 1536}) {
+            for (const Cipher cipher : {Cipher::chacha20, Cipher::chacha12, Cipher::chacha8}) half_words_equal_the_core<Stored>(columns < 500 ? 37 : 9, columns, cipher);
+        }
+        half_words_equal_the_core<Stored>(3, 30001, Cipher::chacha20);
+        // s = 2.1 and 0.002, as the norm is so large.
+        for (const double sigma : {1e-6, 1e-9}) half_words_equal_the_core<Stored>(9, 768, Cipher::chacha12, sigma);
+    });
+    lists_of_half_words_overflow();
+}
+
 void clips() {
     of_all_dtypes([]<class Stored>(Stored) { of_all_shapes(clips_equal_the_core<Stored>); });
 }
@@ -749,6 +826,7 @@ void fills() {
 void streams() {
     a_stream_in_memory_advances();
     no_nonce_is_taken_twice();
+    rows_from_memory_are_of_version_1();
 }
 
 void open_samples() {
@@ -806,7 +884,7 @@ struct Case {
     void (*run)();
 };
 
-const std::vector<Case> kCases = {{"rows", rows}, {"clips", clips}, {"privunit", privunit_rows}, {"l2_laplace", l2_laplace_rows}, {"fills", fills}, {"bad_rows", bad_rows_are_reported}, {"streams", streams}, {"sums", sums}, {"correlated_sums", correlated_sums}, {"open_samples", open_samples}, {"codes", codes}, {"responses", responses}, {"int8", int8_values}};
+const std::vector<Case> kCases = {{"rows", rows}, {"half_words", half_words}, {"clips", clips}, {"privunit", privunit_rows}, {"l2_laplace", l2_laplace_rows}, {"fills", fills}, {"bad_rows", bad_rows_are_reported}, {"streams", streams}, {"sums", sums}, {"correlated_sums", correlated_sums}, {"open_samples", open_samples}, {"codes", codes}, {"responses", responses}, {"int8", int8_values}};
 
 bool is_case(const std::string& name) {
     return std::any_of(kCases.begin(), kCases.end(), [&](const Case& each) { return each.name == name; });

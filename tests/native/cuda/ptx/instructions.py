@@ -134,7 +134,7 @@ simple(rf"sqrt\.rn\.(?P<y>{FLOAT})", "{y}", "number(std::sqrt({0}))")
 simple(rf"neg\.(?P<y>{FLOAT})", "{y}", "-{0}")
 simple(rf"abs\.(?P<y>{FLOAT})", "{y}", "std::fabs({0})")
 simple(rf"(?P<f>min|max)\.(?P<y>{FLOAT})", "{y}", "{f}_number({0}, {1})")
-simple(r"(?P<f>rsqrt|lg2|sin|cos|sqrt)\.approx\.ftz\.f32", "f32", "approximate_{f}({0})")
+simple(r"(?P<f>rcp|rsqrt|lg2|sin|cos|sqrt)\.approx\.ftz\.f32", "f32", "approximate_{f}({0})")
 simple(r"rcp\.approx\.ftz\.f64", "f64", "approximate_rcp({0})")
 
 _INTO_INTEGER = {"rzi": "trunc", "rni": "nearbyint", "rmi": "floor", "rpi": "ceil"}

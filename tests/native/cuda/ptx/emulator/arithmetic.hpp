@@ -168,6 +168,10 @@ inline float approximate_rsqrt(float operand) {
     const float a = flushed(operand);
     return flushed(number(perturbed(1 / std::sqrt(double{a}), a, 0x1p-22 / 1.8660659830736148, 0)));   // 2^-22.9
 }
+inline float approximate_rcp(float operand) {
+    const float a = flushed(operand);
+    return flushed(number(perturbed(1 / double{a}, a, 0x1p-23, 0)));
+}
 inline float approximate_sqrt(float operand) {
     const float a = flushed(operand);
     return flushed(number(perturbed(std::sqrt(double{a}), a, 0x1p-23, 0)));
