@@ -14,7 +14,7 @@ FUSED_DTYPES = ("float32", "bfloat16", "float16")
 RELEASED_DTYPES, RELEASED_DIMENSIONS = ("float32", "bfloat16"), (384, 768)  # of the laws without a peer
 EPSILON, LABELS, CODES = 10.0, 1000, 256
 # The cases of test_launchers. The last settles millions of samples, one thread each: under compute-sanitizer it takes longer than a call.
-LAUNCHERS = ("rows", "clips", "privunit", "l2_laplace", "fills", "bad_rows", "streams", "sums", "correlated_sums", "codes", "responses", "int8", "open_samples")
+LAUNCHERS = ("rows", "half_words", "clips", "privunit", "l2_laplace", "fills", "bad_rows", "streams", "sums", "correlated_sums", "codes", "responses", "int8", "open_samples")
 SANITIZED = LAUNCHERS[:-1]
 PEER_DIMENSION = 768  # where torch, new arrays and graph replays are timed too
 SMALL = (8, 768)

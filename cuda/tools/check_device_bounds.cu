@@ -1,8 +1,8 @@
-// cpp/tools/check_error_bounds.cpp on the device itself: its own level 1, over every word.
+// cpp/tools/check_error_bounds.cpp on the device itself: its own level 1, over every word, and level 0 of version 3, over every half word.
 //
-//   check_device_bounds [--every K]     every K-th word (1: all 2^32 radius and Laplace words, all 2^31 angles); exits 1 if a constant
-//                                       in use is too small, a value is not finite or a word was left out, 2 if the device could not
-//                                       be used, 77 without one
+//   check_device_bounds [--every K]     every K-th word (1: all 2^32 radius and Laplace words, all 2^31 angles), and all 2^16 half words; exits 1
+//                                       if a constant in use is too small, a value is not finite or a word was left out, 2 if the device could
+//                                       not be used, 77 without one
 //
 // The reference is the device's double log, log1p, sqrt and sincospi. CUDA documents them to 1, 1, 0 and 2 ulp; inside the windows
 // they stay below 16, so that is at most 2^-48, which is added to every error. What the verdict turns on is 10^5 times as large.
@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "device/level_one.hpp"
+#include "device/level_zero.hpp"
 #include "device/thread_lane.hpp"
 #include "noise/box_muller.hpp"
 
@@ -36,6 +37,7 @@ constexpr std::uint32_t kLastRadius = 0xFFFFFFFFu - 4096;   // from here on the 
 
 struct Found {
     unsigned long long radius, angle, laplace;   // doubles as bits: for numbers >= 0 the order is the same
+    unsigned long long half_radius, half_angle, half_laplace;
     unsigned long long words;                    // looked at
     unsigned long long not_finite;               // of the computed values; a maximum would pass over NaN
 };
@@ -92,6 +94,33 @@ __global__ void sweep(Found* found, std::uint64_t every) {
     atomicAdd(&found->not_finite, not_finite);
 }
 
+__device__ double minus_log_of_share(double u) { return u > 0.75 ? -log1p(u - 1) : -log(u); }
+
+// Level 0 on one half word a thread, at s = 1: what is left of the errors beside the interval's width that the lane computes.
+__global__ void sweep_half_words(Found* found, cuda::GaussianLevelZero gaussian, cuda::LaplaceLevelZero laplace) {
+    const std::uint32_t half = blockIdx.x * blockDim.x + threadIdx.x;
+    const cuda::DeviceHalfPair<SpecialFunctions> pair(gaussian.minus_two_ln2_s2, half << 16 | half);
+    if (!isfinite(pair.r) || !isfinite(pair.cosine) || !isfinite(pair.sine)) atomicAdd(&found->not_finite, 1ull);
+    if (half > 0 && half << 16 <= cuda::kLargestLevelZeroWord) {
+        const double error = worse_end(pair.r, sqrt(2 * minus_log_of_share(half * 0x1p-16)), sqrt(2 * minus_log_of_share((half + 1) * 0x1p-16)));
+        const double width = double{pair.inverse_r} * SpecialFunctions::reciprocal(cuda::Thread::multiply_add(pair.above, gaussian.share, gaussian.offset));
+        raise(&found->half_radius, fmax(0.0, (error - width) / pair.r));
+    }
+    const double v = static_cast<double>(static_cast<std::int16_t>(half << 1)) * 0x1p-16;
+    double sine, cosine, next_sine, next_cosine;
+    sincospi(v, &sine, &cosine);
+    sincospi(v + 0x1p-15, &next_sine, &next_cosine);
+    raise(&found->half_angle, fmax(worse_end(pair.cosine, cosine, next_cosine), worse_end(pair.sine, sine, next_sine)));
+    if (half >= 2) {
+        const float odd = cuda::above_2_23(half | 1u, false);
+        const double computed = laplace.minus_ln2_s * SpecialFunctions::log2(cuda::Thread::multiply_add(odd, 0x1p-16f, -0x1p7f));
+        const std::uint32_t low = half & ~1u;
+        const double error = worse_end(computed, minus_log_of_share(low * 0x1p-16), minus_log_of_share((low + 2) * 0x1p-16));
+        const double width = double{laplace.per_interval_s} * SpecialFunctions::reciprocal(odd - (0x1p23f + 1));
+        raise(&found->half_laplace, fmax(0.0, (error - width) / computed));
+    }
+}
+
 double as_double(unsigned long long bits) { return std::bit_cast<double>(bits); }
 
 bool report(const char* law, double needed, double in_use) {
@@ -123,6 +152,7 @@ int main(int argc, char** argv) {
     if (!succeeded(cudaMalloc(&on_device, sizeof found)) || !succeeded(cudaMemset(on_device, 0, sizeof found))) return 2;
     const std::uint64_t words = (kWords + every - 1) / every;
     sweep<<<static_cast<unsigned>(std::min<std::uint64_t>(kMostBlocks, (words + kThreads - 1) / kThreads)), kThreads>>>(on_device, every);
+    sweep_half_words<<<65536 / kThreads, kThreads>>>(on_device, cuda::GaussianLevelZero(1.0f), cuda::LaplaceLevelZero(1.0f));
     if (!succeeded(cudaGetLastError()) || !succeeded(cudaMemcpy(&found, on_device, sizeof found, cudaMemcpyDeviceToHost))) return 2;
 
     constexpr double kSecondOrder = 1 + 0x1p-20;
@@ -130,6 +160,10 @@ int main(int argc, char** argv) {
     std::printf("radius %.4e  angle %.4e  laplace %.4e  words %llu  not finite %llu\n", radius, angle, laplace, found.words, found.not_finite);
     const bool gaussian_holds = report("gaussian", (radius + angle + 1.5 * kUnit) * kSecondOrder, double{cuda::kGaussianBound.per_radius});
     const bool laplace_holds = report("laplace", (laplace + 2 * kUnit) * kSecondOrder, double{cuda::kLaplaceBound.per_radius});
+    const double half_radius = as_double(found.half_radius), half_angle = as_double(found.half_angle), half_laplace = as_double(found.half_laplace);
+    std::printf("half words: radius %.4e  angle %.4e  laplace %.4e\n", half_radius, half_angle, half_laplace);
+    const bool half_gaussian_holds = report("level 0", (half_radius + half_angle + 1.5 * kUnit) * kSecondOrder, double{cuda::kGaussianLevelZeroBound.per_radius});
+    const bool half_laplace_holds = report("", (half_laplace + 2 * kUnit) * kSecondOrder, double{cuda::kLaplaceLevelZeroBound.per_radius});
     const bool all_seen = found.words == words && found.not_finite == 0;
-    return gaussian_holds && laplace_holds && all_seen ? 0 : 1;
+    return gaussian_holds && laplace_holds && half_gaussian_holds && half_laplace_holds && all_seen ? 0 : 1;
 }

@@ -191,7 +191,7 @@ def test_an_error_in_one_case_fails_the_step_and_names_it(stand_ins, script, say
     code, _ = stand_ins.run("--steps", "memcheck")
     output = stand_ins.result()["checks"]["memcheck"]["output"]
     assert code == 1 and says in output and "rows: passed" in output
-    assert "memcheck SUMMARY: 1 of 12 cases did not pass" in output
+    assert "memcheck SUMMARY: 1 of 13 cases did not pass" in output
 
 
 def test_results_of_other_sources_are_put_aside(stand_ins):

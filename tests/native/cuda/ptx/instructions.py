@@ -232,12 +232,12 @@ def _(o: Operands, match: re.Match[str], ops: tuple[str, ...]) -> str:
     return o.write(ops[0], "u64", value)
 
 
-@rule(r"atom\.(global|shared)\.(add|min|max)\.([us](?:32|64)|f64)|red\.(global|shared)\.(add|min|max)\.([us](?:32|64)|f64)")
+@rule(r"atom(?:\.(global|shared))?\.(add|min|max)\.([us](?:32|64)|f64)|red(?:\.(global|shared))?\.(add|min|max)\.([us](?:32|64)|f64)")
 def _(o: Operands, match: re.Match[str], ops: tuple[str, ...]) -> str:
-    is_red = match[4] is not None
+    is_red = match[5] is not None
     space, how, of = match.groups()[3:] if is_red else match.groups()[:3]
     target, value = ops if is_red else ops[1:]
-    before = f"thread.atomic_{how}<Space::{space}, {c_type(of)}>({o.address(target)}, {o.read(value, of)}, {o.place()})"
+    before = f"thread.atomic_{how}<Space::{space or 'generic'}, {c_type(of)}>({o.address(target)}, {o.read(value, of)}, {o.place()})"
     return f"{before};" if is_red else o.write(ops[0], of, before)
 
 
