@@ -4,7 +4,8 @@ namespace hushvec::cuda {
 
 std::size_t workspace_bytes(std::size_t rows, std::size_t columns, DType dtype) {
     return with_stored_type(dtype, [&]<class Stored>(Stored) {
-        return Workspace::fixed_bytes(PairCapacity{open_row_pair_capacity(rows * columns)}) + aligned_bytes(rows * sizeof(Wide<Stored>));   // scales, if rows are streamed
+        const std::size_t scales = aligned_bytes(rows * sizeof(Wide<Stored>));   // if rows are streamed
+        return Workspace::fixed_bytes(PairCapacity{open_row_pair_capacity(rows * columns)}) + scales;
     });
 }
 

@@ -35,7 +35,8 @@ cudaError_t launch_streamed(const NoiseCall& call, std::size_t samples_at_once, 
     const cudaError_t error = launch_row_scales(call.rows, call.clip_norm, call.unit, call.workspace, call.stream);
     if (error != cudaSuccess) return error;
     const std::size_t items = divide_up(call.rows.rows * call.rows.columns, samples_at_once);
-    return launch<stream_kernel<Body>>(dim3(striding_blocks(divide_up(items, kStreamThreads / kGroupBlocks))), kStreamThreads, 0, call.stream, body);
+    const dim3 blocks(striding_blocks(divide_up(items, kStreamThreads / kGroupBlocks)));
+    return launch<stream_kernel<Body>>(blocks, kStreamThreads, 0, call.stream, body);
 }
 
 template <class Stored, class Noise>
@@ -65,8 +66,8 @@ cudaError_t launch_half_noise(const NoiseCall& call, const Noise& noise) {
     if constexpr (sizeof(Stored) <= sizeof(float)) {
         if (const auto shape = device_tile_shape<Stored, TilesOfHalfWords>(call.rows)) {
             const auto launched = [&]<bool kRowOfGroup>(std::bool_constant<kRowOfGroup>) {
-                return launch_tiles<Stored>(call.rows, *shape, call.clip_norm, call.unit, HalfNoiseWork<Stored, Noise, kRowOfGroup>{call.source, noise, open},
-                                            call.workspace, call.stream);
+                const HalfNoiseWork<Stored, Noise, kRowOfGroup> work(call.source, noise, open);
+                return launch_tiles<Stored>(call.rows, *shape, call.clip_norm, call.unit, work, call.workspace, call.stream);
             };
             if constexpr (kOwnKernelForWholeGroups<Noise>) {
                 if (call.rows.columns % kGroupSamples == 0 && shape->whole_groups()) return launched(std::true_type{});
@@ -74,7 +75,8 @@ cudaError_t launch_half_noise(const NoiseCall& call, const Noise& noise) {
             return launched(std::false_type{});
         }
     }
-    return launch_streamed(call, kHalfWordGroups * kGroupSamples, StreamHalfNoiseBody<Stored, Noise>{call.source, noise, open, streamed_rows<Stored>(call)});
+    const StreamHalfNoiseBody<Stored, Noise> body = {call.source, noise, open, streamed_rows<Stored>(call)};
+    return launch_streamed(call, kHalfWordGroups * kGroupSamples, body);
 }
 
 // One file each.

@@ -36,8 +36,8 @@ cudaError_t launch_tiles(const RowsArgument& rows, const TileShape<Work::kSpan>&
     const cudaError_t error =
         cudaFuncSetAttribute(rows_kernel<Stored, Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most_tile_bytes()));
     if (error != cudaSuccess) return error;
-    return launch<rows_kernel<Stored, Body>>(dim3(static_cast<unsigned>(shape.tiles())), Work::kThreads, TileMemory<Stored>::template bytes<Work>(shape), stream,
-                                             body);
+    const dim3 tiles(static_cast<unsigned>(shape.tiles()));
+    return launch<rows_kernel<Stored, Body>>(tiles, Work::kThreads, TileMemory<Stored>::template bytes<Work>(shape), stream, body);
 }
 
 // The scale of every row, of its stored type's wide form, into the workspace. row_scales.cu.

@@ -10,9 +10,13 @@ float in_grids(ExactGrid grid) { return grid.sigma / grid.grid; }
 OneOutput one(const CallStream& source, const OutArgument& out, ExactGrid grid) { return {source, {out.data, out.dtype, out.count, grid.grid}}; }
 
 template <class Outputs>
+LadderBody<Outputs> ladder_body(const Outputs& outputs, Law law, ExactGrid grid, const Workspace& workspace) {
+    return {outputs, law == Law::gaussian, in_grids(grid), workspace.open_pairs(), workspace.open_samples()};
+}
+
+template <class Outputs>
 cudaError_t launch_ladder(const Outputs& outputs, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream) {
-    const LadderBody<Outputs> body = {outputs, law == Law::gaussian, in_grids(grid), workspace.open_pairs(), workspace.open_samples()};
-    return launch_ladder_body(body, workspace, stream);
+    return launch_ladder_body(ladder_body(outputs, law, grid, workspace), workspace, stream);
 }
 
 SettleBody settle_body(const OneOutput& output, Law law, ExactGrid grid, const Workspace& workspace) {
@@ -29,9 +33,10 @@ cudaError_t run_ladder(const CallStream& source, const OutArgument& out, Law law
     return error != cudaSuccess || source.state == nullptr ? error : launch_settle(settle_body(outputs, law, grid, workspace), stream);
 }
 
-cudaError_t run_refinement(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream) {
-    const LadderBody<OneOutput> ladder = {one(source, out, grid), law == Law::gaussian, in_grids(grid), workspace.open_pairs(), workspace.open_samples()};
-    return launch_ladder_body(RefineBody(ladder, ladder.s), workspace, stream);
+cudaError_t run_refinement(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace,
+                           cudaStream_t stream) {
+    const RefineBody body(ladder_body(one(source, out, grid), law, grid, workspace), in_grids(grid));
+    return launch_ladder_body(body, workspace, stream);
 }
 
 cudaError_t run_ladder(const SumParts& parts, ExactGrid grid, const Workspace& workspace, cudaStream_t stream) {

@@ -68,7 +68,8 @@ struct Workspace {
 cudaError_t run_ladder(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
 
 // The same in version 3, where level 0 left pairs open.
-cudaError_t run_refinement(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
+cudaError_t run_refinement(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace,
+                           cudaStream_t stream);
 
 // As run_ladder for the release of a sum, and what settle is for one array, part by part: the list counts pairs through all of them.
 struct OneOutput;

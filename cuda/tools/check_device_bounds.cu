@@ -1,4 +1,5 @@
-// cpp/tools/check_error_bounds.cpp on the device itself: its own level 1, over every word, and level 0 of version 3, over every half word.
+// cpp/tools/check_error_bounds.cpp on the device itself: its own level 1, over every word, and level 0 of version 3, over every
+// half word.
 //
 //   check_device_bounds [--every K]     every K-th word (1: all 2^32 radius and Laplace words, all 2^31 angles), and all 2^16 half words; exits 1
 //                                       if a constant in use is too small, a value is not finite or a word was left out, 2 if the device could
@@ -102,9 +103,10 @@ __global__ void sweep_half_words(Found* found, cuda::GaussianLevelZero gaussian,
     const cuda::DeviceHalfPair<SpecialFunctions> pair(gaussian.minus_two_ln2_s2, half << 16 | half);
     if (!isfinite(pair.r) || !isfinite(pair.cosine) || !isfinite(pair.sine)) atomicAdd(&found->not_finite, 1ull);
     if (half > 0 && half << 16 <= cuda::kLargestLevelZeroWord) {
-        const double error = worse_end(pair.r, sqrt(2 * minus_log_of_share(half * 0x1p-16)), sqrt(2 * minus_log_of_share((half + 1) * 0x1p-16)));
-        const double width = double{pair.inverse_r} * SpecialFunctions::reciprocal(cuda::Thread::multiply_add(pair.above, gaussian.share, gaussian.offset));
-        raise(&found->half_radius, fmax(0.0, (error - width) / pair.r));
+        const double low = minus_log_of_share(half * 0x1p-16), high = minus_log_of_share((half + 1) * 0x1p-16);
+        const float width = SpecialFunctions::reciprocal(cuda::Thread::multiply_add(pair.above, gaussian.share, gaussian.offset));
+        const double error = worse_end(pair.r, sqrt(2 * low), sqrt(2 * high)) - double{pair.inverse_r} * double{width};
+        raise(&found->half_radius, fmax(0.0, error / pair.r));
     }
     const double v = static_cast<double>(static_cast<std::int16_t>(half << 1)) * 0x1p-16;
     double sine, cosine, next_sine, next_cosine;
@@ -160,10 +162,13 @@ int main(int argc, char** argv) {
     std::printf("radius %.4e  angle %.4e  laplace %.4e  words %llu  not finite %llu\n", radius, angle, laplace, found.words, found.not_finite);
     const bool gaussian_holds = report("gaussian", (radius + angle + 1.5 * kUnit) * kSecondOrder, double{cuda::kGaussianBound.per_radius});
     const bool laplace_holds = report("laplace", (laplace + 2 * kUnit) * kSecondOrder, double{cuda::kLaplaceBound.per_radius});
-    const double half_radius = as_double(found.half_radius), half_angle = as_double(found.half_angle), half_laplace = as_double(found.half_laplace);
+    const double half_radius = as_double(found.half_radius), half_angle = as_double(found.half_angle);
+    const double half_laplace = as_double(found.half_laplace);
     std::printf("half words: radius %.4e  angle %.4e  laplace %.4e\n", half_radius, half_angle, half_laplace);
-    const bool half_gaussian_holds = report("level 0", (half_radius + half_angle + 1.5 * kUnit) * kSecondOrder, double{cuda::kGaussianLevelZeroBound.per_radius});
-    const bool half_laplace_holds = report("", (half_laplace + 2 * kUnit) * kSecondOrder, double{cuda::kLaplaceLevelZeroBound.per_radius});
+    const double half_needed = (half_radius + half_angle + 1.5 * kUnit) * kSecondOrder;
+    const bool half_gaussian_holds = report("level 0", half_needed, double{cuda::kGaussianLevelZeroBound.per_radius});
+    const double half_laplace_needed = (half_laplace + 2 * kUnit) * kSecondOrder;
+    const bool half_laplace_holds = report("", half_laplace_needed, double{cuda::kLaplaceLevelZeroBound.per_radius});
     const bool all_seen = found.words == words && found.not_finite == 0;
     return gaussian_holds && laplace_holds && half_gaussian_holds && half_laplace_holds && all_seen ? 0 : 1;
 }

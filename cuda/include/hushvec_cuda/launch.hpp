@@ -47,9 +47,9 @@ struct RowsArgument {
 // A row with NaN or Inf counts as a row of zeros and is reported.
 cudaError_t clip(const RowsArgument& rows, double clip_norm, void* workspace, cudaStream_t stream);
 
-// grid.grid = 0 is the float grade. Law::gaussian or Law::laplacian. Bad rows as in clip. With `whole` the values are not multiplied by
-// the grid: whole numbers for int8_values, and in_grid_units(grid) is what settle takes. Where is_half_words(source), `grid` is that of version 3,
-// s < 16: a finer one leaves more open than there is room for.
+// grid.grid = 0 is the float grade. Law::gaussian or Law::laplacian. Bad rows as in clip. With `whole` the values are not
+// multiplied by the grid: whole numbers for int8_values, and in_grid_units(grid) is what settle takes. Where
+// is_half_words(source), `grid` is that of version 3, s < 16: a finer one leaves more open than there is room for.
 cudaError_t clip_and_noise(const NoiseSource& source, const RowsArgument& rows, double clip_norm, double sigma, Law law, ExactGrid grid,
                            void* workspace, cudaStream_t stream, bool whole = false);
 

@@ -1,5 +1,6 @@
-// Exact noise of version 3, which starts from half words (docs/format.md section 16): word w of a block of the stream is a pair of samples, and
-// so a block is what noise.hpp makes of two: words below 8 the samples of its lane in an even group, the others those in the group behind.
+// Exact noise of version 3, which starts from half words (docs/format.md section 16): word w of a block of the stream is a pair
+// of samples, and so a block is what noise.hpp makes of two: words below 8 the samples of its lane in an even group, the others
+// those in the group behind.
 #pragma once
 
 #include "device/level_zero.hpp"
@@ -47,15 +48,18 @@ class ThreadHalfNoise {
 public:
     HUSHVEC_INLINE ThreadHalfNoise(const Noise& noise, const CallStream& source) : noise_(noise), main_(stream_of(source), domain::kMain) {}
 
-    // samples(which of the two groups, go on) has to call go on(read, write, list), once at most. Then for each of the group's words, in order:
-    // write(w, read(w) noised), and the same with w + 8, as for ThreadNoise. list(w, word, read(w), read(w + 8)) where level 0 leaves the pair open.
+    // samples(which of the two groups, go on) has to call go on(read, write, list), once at most. Then for each of the group's
+    // words, in order: write(w, read(w) noised), and the same with w + 8, as for ThreadNoise. list(w, word, read(w), read(w + 8))
+    // where level 0 leaves the pair open.
     template <class Samples>
     HUSHVEC_INLINE void block(std::uint64_t number, unsigned lane, Samples samples) {
         std::uint32_t words[kBlockWords];
         main_.blocks(number * kGroupBlocks + lane, words, 1);
         HUSHVEC_UNROLL
         for (std::uint32_t group = 0; group < kHalfWordGroups; ++group) {
-            samples(group, [&](auto read, auto write, auto list) HUSHVEC_INLINE_LAMBDA { pairs(words + group * kPairsOfLane, read, write, list); });
+            samples(group, [&](auto read, auto write, auto list) HUSHVEC_INLINE_LAMBDA {
+                pairs(words + group * kPairsOfLane, read, write, list);
+            });
         }
     }
 

@@ -1,5 +1,5 @@
-// Exact noise of version 3 on a tile of rows (rows_body.hpp), and the list of what level 0 leaves open: in shared memory, as one counter for
-// all tiles would be asked too often, and of the words alone, as the tile still has the elements when it ends.
+// Exact noise of version 3 on a tile of rows (rows_body.hpp), and the list of what level 0 leaves open: in shared memory, as one
+// counter for all tiles would be asked too often, and of the words alone, as the tile still has the elements when it ends.
 #pragma once
 
 #include "device/half_noise.hpp"
@@ -14,8 +14,8 @@ struct alignas(8) OpenOfTile {
     std::uint32_t sample;   // the first of the two, in shared memory
 };
 
-// Where a tile lists what it leaves open. Of its pairs 1 in 90 (Laplace, s = 16; Gaussian 1 in 160): 34 of 3,072, and more than the 160 that there
-// is room for once in 10^55 tiles, which is reported then.
+// Where a tile lists what it leaves open. Of its pairs 1 in 115 is open (Laplace, s = 16; Gaussian 1 in 155): 27 of 3,072, and
+// more than the 160 that there is room for once in 10^60 tiles, which is reported then.
 struct TileList {
     std::uint32_t* listed;   // may exceed the room
     std::uint32_t room;
@@ -50,7 +50,8 @@ struct HalfNoiseWork : TilesOfHalfWords {
     Noise noise;
     OpenPairs open;
 
-    HUSHVEC_INLINE HalfNoiseWork(const CallStream& from, const Noise& of, const OpenPairs& listed) : source(from), noise(of), open(listed) {}
+    HUSHVEC_INLINE HalfNoiseWork(const CallStream& from, const Noise& of, const OpenPairs& listed)
+        : source(from), noise(of), open(listed) {}
 
     HUSHVEC_INLINE void begin(void* memory, std::uint32_t samples_of_tile, unsigned thread) const {
         if (thread == 0) *TileList(memory, samples_of_tile).listed = 0;
@@ -81,7 +82,8 @@ struct HalfNoiseWork : TilesOfHalfWords {
         HUSHVEC_UNROLL_BY(1)
         for (std::uint32_t i = thread; i < listed; i += kThreads) {
             const auto [word, sample] = list.pairs[i];
-            const std::uint64_t pair = tile.first_span * (kHalfWordGroups * kGroupPairs) + sample / kGroup * kGroupPairs + sample % kGroup;
+            const std::uint64_t before = tile.first_span * (kHalfWordGroups * kGroupPairs);
+            const std::uint64_t pair = before + sample / kGroup * kGroupPairs + sample % kGroup;
             open.add({pair, {word, 0}, {element(tile, sample), element(tile, sample + kGroup / 2)}});
         }
     }

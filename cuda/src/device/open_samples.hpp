@@ -1,5 +1,6 @@
-// What level 1 leaves open, or in version 3 level 0: pairs in a list, for the ladder that runs behind the kernel (ladder_body.hpp, refine_body.hpp),
-// and in a second list the few samples (4e-13 of them) that it cannot settle in float64 either, for settle_body.hpp.
+// What level 1 leaves open, or in version 3 level 0: pairs in a list, for the ladder that runs behind the kernel
+// (ladder_body.hpp, refine_body.hpp), and in a second list the few samples (4e-13 of them) that it cannot settle in float64
+// either, for settle_body.hpp.
 //
 // Lists, because the ladder in every thread would cost registers and a branch that half the warps take.
 #pragma once
@@ -29,7 +30,7 @@ constexpr std::size_t open_pair_capacity(std::size_t samples) {
     return pairs < most ? pairs : most;
 }
 
-// Of rows, which may be of version 3: level 0 leaves 1 Laplace pair in 90 open (s = 16), so 1 for 180 samples.
+// Of rows, which may be of version 3: level 0 leaves 1 Laplace pair in 115 open (s = 16), so 1 for 230 samples.
 constexpr std::size_t open_row_pair_capacity(std::size_t samples) {
     const std::size_t pairs = (samples + kGroupSamples - 1) / kGroupSamples * kGroupPairs, most = 4096 + samples / 128;
     return pairs < most ? pairs : most;

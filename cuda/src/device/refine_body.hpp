@@ -1,5 +1,6 @@
-// After a kernel of version 3: the pairs that level 0 left open, with sixteen bits more of each uniform (docs/format.md section 16). Level 1 has
-// nearly all of them; the ladder the rest, in the same thread. A thread a pair. The list is zeros afterwards, as behind ladder_body.hpp.
+// After a kernel of version 3: the pairs that level 0 left open, with sixteen bits more of each uniform (docs/format.md section
+// 16). Level 1 has nearly all of them; the ladder the rest, in the same thread. A thread a pair. The list is zeros afterwards, as
+// behind ladder_body.hpp.
 #pragma once
 
 #include "device/ladder_body.hpp"
@@ -31,7 +32,8 @@ struct RefineBody {
     GaussianLevelOne gaussian;
     LaplaceLevelOne laplace;
 
-    RefineBody(const LadderBody<OneOutput>& behind, float scale_in_grids) : ladder(behind), gaussian(scale_in_grids), laplace(scale_in_grids) {}
+    RefineBody(const LadderBody<OneOutput>& behind, float scale_in_grids)
+        : ladder(behind), gaussian(scale_in_grids), laplace(scale_in_grids) {}
 
     template <class Team>
     HUSHVEC_INLINE void run(unsigned block, unsigned blocks, const Team& team) const {

@@ -16,8 +16,8 @@
 namespace hushvec::cuda {
 
 inline constexpr unsigned kTileThreads = 128;
-// Blocks that a multiprocessor should hold, which caps their registers at 80: 24 warps. With four more, some kernels spill, float64 rows do so
-// with 24.
+// Blocks that a multiprocessor should hold, which caps their registers at 80: 24 warps. With four more, some kernels spill,
+// float64 rows do so with 24.
 template <class Stored>
 constexpr unsigned tiles_at_once(unsigned threads) { return (sizeof(Stored) > sizeof(float) ? 16 : 24) * kWarp / threads; }
 inline constexpr std::uint32_t kGroup = kGroupSamples;   // tiles count in 32 bits
@@ -77,8 +77,8 @@ private:
     }
 };
 
-// What the work sees of a tile. In shared memory its samples are [begin, end) of whole spans, the first of which is `first_span` of the
-// call; sample 0 there is column `column` of the row that scales[0] is for.
+// What the work sees of a tile. In shared memory its samples are [begin, end) of whole spans, the first of which is `first_span`
+// of the call; sample 0 there is column `column` of the row that scales[0] is for.
 template <class Stored, std::uint32_t kSpan>
 struct Tile {
     const TileShape<kSpan>& shape;
@@ -112,7 +112,8 @@ struct RowsBody {
         const std::uint32_t rows = rows_left < shape.rows_at_once ? static_cast<std::uint32_t>(rows_left) : shape.rows_at_once;
         const std::uint32_t begin = Work::kWholeGroups || shape.whole_groups() ? 0 : static_cast<std::uint32_t>(first_sample % kSpan);
         const std::uint32_t end = begin + rows * shape.columns;
-        const std::uint32_t edge = begin == 0 ? 0 : shape.by_columns.divide(begin + shape.columns - 1);   // rows that the first span begins in
+        // Rows that the first span begins in.
+        const std::uint32_t edge = begin == 0 ? 0 : shape.by_columns.divide(begin + shape.columns - 1);
         Stored* const elements = memory.elements + begin;
         Wide<Stored>* const scales = memory.scales + edge;
         void* const behind = memory.elements + shape.samples_of_spans();
@@ -137,8 +138,8 @@ struct RowsBody {
                 scales[row] = find_scale(memory.squares[row], elements + row * shape.columns, first_row + row);
             }
         });
-        const Tile<Stored, kSpan> tile = {shape, first_sample / kSpan, begin, end, edge * shape.columns - begin, memory.elements, memory.scales,
-                                          out + first_sample - begin, behind};
+        const Tile<Stored, kSpan> tile = {shape, first_sample / kSpan, begin, end, edge * shape.columns - begin,
+                                          memory.elements, memory.scales, out + first_sample - begin, behind};
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA { work.run(tile, thread); });
         if constexpr (Work::kLists) team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA { work.finish(tile, thread); });
     }
@@ -226,16 +227,17 @@ HUSHVEC_INLINE std::uint32_t words_before(std::uint32_t bound, std::uint32_t fir
     return (1u << (samples + kLanes - 1) / kLanes) - 1;
 }
 
-// Calls with how to read and to write the 16 samples of a lane in a group of a tile, which begins at sample group * 256 in shared memory, and
-// with a bit for each that is the tile's. Words w and w + 8 take turns, each half in order. kRowOfGroup: the group lies in one row, and is all
-// the tile's.
+// Calls with how to read and to write the 16 samples of a lane in a group of a tile, which begins at sample group * 256 in shared
+// memory, and with a bit for each that is the tile's. Words w and w + 8 take turns, each half in order. kRowOfGroup: the group
+// lies in one row, and is all the tile's.
 template <bool kRowOfGroup, class Stored, std::uint32_t kSpan, class Call>
 HUSHVEC_INLINE void with_samples(const Tile<Stored, kSpan>& tile, std::uint32_t group, unsigned lane, Call call) {
     const std::uint32_t first = group * kGroup + lane;
     const Stored* const from = tile.elements + first;
     Stored* const target = tile.out + first;
     const std::uint32_t own = kRowOfGroup ? ~0u : words_before(tile.end, first) & ~words_before(tile.begin, first);
-    ScaleCursor<Wide<Stored>> low(tile.scales, tile.shape, tile.column + first), high(tile.scales, tile.shape, tile.column + first + kGroup / 2);
+    ScaleCursor<Wide<Stored>> low(tile.scales, tile.shape, tile.column + first);
+    ScaleCursor<Wide<Stored>> high(tile.scales, tile.shape, tile.column + first + kGroup / 2);
     const Wide<Stored> group_scale = *low.scale;
     call(
         [&](unsigned word) HUSHVEC_INLINE_LAMBDA {

@@ -1,4 +1,5 @@
-// The device's own approximations of logarithm, reciprocal, reciprocal root, sine and cosine: one instruction each, a few bits short of float32.
+// The device's own approximations of logarithm, reciprocal, reciprocal root, sine and cosine: one instruction each, a few bits
+// short of float32.
 //
 // Their documented errors (PTX ISA, section "Floating point instructions") are part of what level 1 rests on: device/level_one.hpp.
 // On the host, where the device code runs for its tests, they are the correctly rounded functions.

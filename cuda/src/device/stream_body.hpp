@@ -106,8 +106,8 @@ struct StreamedRows {
 
     HUSHVEC_INLINE std::size_t count() const { return rows * columns; }
 
-    // Calls with how to read and to write the 16 samples of a lane in a group, and how many samples are left there, from the lane's first on.
-    // Words w and w + 8 take turns, each half in order.
+    // Calls with how to read and to write the 16 samples of a lane in a group, and how many samples are left there, from the
+    // lane's first on. Words w and w + 8 take turns, each half in order.
     template <class Call>
     HUSHVEC_INLINE void with_samples(std::size_t group, unsigned lane, Call call) const {
         const std::size_t first = group * kGroupSamples + lane;
@@ -131,8 +131,8 @@ struct StreamedRows {
 // Calls work(index, lane) for what is a half warp's of `count` items.
 template <class Work>
 HUSHVEC_INLINE void by_half_warps(std::size_t block, std::size_t blocks, unsigned thread, std::size_t count, Work work) {
-    const std::size_t step = blocks * (kStreamThreads / kGroupBlocks);
-    for (std::size_t i = block * (kStreamThreads / kGroupBlocks) + thread / kGroupBlocks; i < count; i += step) work(i, thread % kGroupBlocks);
+    constexpr std::size_t kHalfWarps = kStreamThreads / kGroupBlocks;
+    for (std::size_t i = block * kHalfWarps + thread / kGroupBlocks; i < count; i += blocks * kHalfWarps) work(i, thread % kGroupBlocks);
 }
 
 template <class Stored, class Noise>
@@ -147,7 +147,9 @@ struct StreamNoiseBody {
             ThreadNoise<Noise> thread_noise(noise, source);
             const std::size_t groups = (rows.count() + kGroupSamples - 1) / kGroupSamples;
             by_half_warps(block, blocks, thread, groups, [&](std::size_t group, unsigned lane) HUSHVEC_INLINE_LAMBDA {
-                rows.with_samples(group, lane, [&](auto read, auto write) HUSHVEC_INLINE_LAMBDA { thread_noise.block(group, lane, read, write); });
+                rows.with_samples(group, lane, [&](auto read, auto write) HUSHVEC_INLINE_LAMBDA {
+                    thread_noise.block(group, lane, read, write);
+                });
             });
         });
     }

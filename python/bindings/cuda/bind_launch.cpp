@@ -134,7 +134,9 @@ BadRow clip_and_noise(py::handle x, double clip_norm, double sigma, py::handle o
     const Rows rows(x, out, workspace, law);
     if (sigma == 0) return clip_rows(rows, clip_norm, stream);
     const WipedSource noise(source, rows.x.device);
-    const ExactGrid grid = whole ? int8_grid(sigma, clip_norm) : exact ? exact_grid(sigma, clip_norm, is_half_words(noise)) : ExactGrid{0, 0};
+    const ExactGrid grid = whole   ? int8_grid(sigma, clip_norm)
+                           : exact ? exact_grid(sigma, clip_norm, is_half_words(noise))
+                                   : ExactGrid{0, 0};
     const py::gil_scoped_release unlocked;
     const Launch launch(rows.x.device, stream, rows.workspace);
     launch.require_replayable(noise);

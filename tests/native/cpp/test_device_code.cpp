@@ -71,7 +71,8 @@ private:
 };
 
 template <class Stored, class Work>
-void run_tiles(const TileShape<Work::kSpan>& shape, const std::vector<Stored>& x, Guarded<Stored>& out, double unit, const Work& work, Device& device) {
+void run_tiles(const TileShape<Work::kSpan>& shape, const std::vector<Stored>& x, Guarded<Stored>& out, double unit, const Work& work,
+               Device& device) {
     const RowsBody<Stored, Work> body = {x.data(), out.data(), shape, kClipNorm, unit, work, &device.report};
     // Shared memory is not set up by anybody: what a tile has not written is NaN in every type here.
     std::vector<double> dynamic(TileMemory<Stored>::template bytes<Work>(shape) / sizeof(double) + 2);
@@ -160,8 +161,8 @@ void settle_rest(const CallStream& source, const HalfLaplace<Value>& noise, Devi
 }
 
 template <class Stored, class Noise>
-std::vector<Stored> half_noised(const Noise& noise, const std::vector<Stored>& x, std::size_t rows, std::size_t columns, double unit, bool tiles,
-                                Cipher cipher, Device& device) {
+std::vector<Stored> half_noised(const Noise& noise, const std::vector<Stored>& x, std::size_t rows, std::size_t columns, double unit,
+                                bool tiles, Cipher cipher, Device& device) {
     const CallStream source = {test_stream(cipher)};
     Guarded<Stored> out(x.size());
     std::optional<TileShape<TilesOfHalfWords::kSpan>> shape;
@@ -194,16 +195,17 @@ void half_words_equal_the_core(std::size_t rows, std::size_t columns, bool tiles
         std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
         clip_and_noise(stream, view_of(x, rows, columns), kClipNorm, kSigma, law, true, view_of(expected, rows, columns));
         Device device;
-        const std::vector<Stored> got =
-            law == Law::gaussian ? half_noised(HalfGaussian<Value>{GaussianLevelZero(s), grid.grid}, x, rows, columns, grid.grid, tiles, cipher, device)
-                                 : half_noised(HalfLaplace<Value>{LaplaceLevelZero(s), grid.grid}, x, rows, columns, grid.grid, tiles, cipher, device);
-        const std::string what = std::string("version 3, ") + (law == Law::gaussian ? "Gaussian " : "Laplace ") + name_of(kDType<Stored>) + " " +
-                                 std::to_string(rows) + " x " + std::to_string(columns) + (tiles ? " by tiles" : " streamed");
+        const auto got_from = [&](const auto& noise) { return half_noised(noise, x, rows, columns, grid.grid, tiles, cipher, device); };
+        const std::vector<Stored> got = law == Law::gaussian ? got_from(HalfGaussian<Value>{GaussianLevelZero(s), grid.grid})
+                                                             : got_from(HalfLaplace<Value>{LaplaceLevelZero(s), grid.grid});
+        const std::string what = std::string("version 3, ") + (law == Law::gaussian ? "Gaussian " : "Laplace ") + name_of(kDType<Stored>) +
+                                 " " + std::to_string(rows) + " x " + std::to_string(columns) + (tiles ? " by tiles" : " streamed");
         check(same_bits(got, expected), "exact, " + what);
-        check(device.report.first_bad_row == kNoRow && device.report.overflow == 0 && device.report.open_samples == 0, "report of " + what);
-        // 5 pairs in 1,000 (Laplace 9) at s = 9.6.
-        const double pairs = static_cast<double>(x.size()) / 2;
-        if (pairs > 5000) check(device.listed_pairs > 0.002 * pairs && device.listed_pairs < 0.014 * pairs, std::to_string(device.listed_pairs) + " open, " + what);
+        const Report& report = device.report;
+        check(report.first_bad_row == kNoRow && report.overflow == 0 && report.open_samples == 0, "report of " + what);
+        // 4 pairs in 1,000 (Laplace 5.5) at s = 9.6; tiles that cut a group list those of other tiles too.
+        const double share = device.listed_pairs / (static_cast<double>(x.size()) / 2);
+        if (x.size() > 20000) check(share > 0.002 && share < 0.012, std::to_string(share) + " of pairs are open, " + what);
     }
 }
 
@@ -559,7 +561,9 @@ void level_one_is_right(std::integer_sequence<unsigned, kSigns...>) {
 // ---- level 0 ----
 
 double minus_log(double u) { return u > 0.75 ? -std::log1p(u - 1) : -std::log(u); }
-double worse_end(double computed, double end, double other_end) { return std::max(std::fabs(computed - end), std::fabs(computed - other_end)); }
+double worse_end(double computed, double end, double other_end) {
+    return std::max(std::fabs(computed - end), std::fabs(computed - other_end));
+}
 
 // What per_radius needs to be, over every half word: the error of each radius, beyond what per_interval covers, and of each angle.
 template <class Functions>
@@ -569,9 +573,10 @@ double needed_of_half_pairs() {
     for (std::uint32_t half = 0; half < 65536; ++half) {
         const DeviceHalfPair<Functions> pair(level.minus_two_ln2_s2, half << 16 | half);
         if (half > 0 && half << 16 <= kLargestLevelZeroWord) {
-            const double error = worse_end(double{pair.r}, std::sqrt(2 * minus_log(half * 0x1p-16)), std::sqrt(2 * minus_log((half + 1) * 0x1p-16)));
-            const double interval = double{pair.inverse_r} * Functions::reciprocal(Thread::multiply_add(pair.above, level.share, level.offset));
-            radius = std::max(radius, (error - interval) / double{pair.r});
+            const double low = minus_log(half * 0x1p-16), high = minus_log((half + 1) * 0x1p-16);
+            const double error = worse_end(double{pair.r}, std::sqrt(2 * low), std::sqrt(2 * high));
+            const double width = Functions::reciprocal(Thread::multiply_add(pair.above, level.share, level.offset));
+            radius = std::max(radius, (error - double{pair.inverse_r} * width) / double{pair.r});
         }
         const double v = static_cast<double>(static_cast<std::int16_t>(half << 1)) * 0x1p-16, end = v + 0x1p-15;   // half turns
         angle = std::max({angle, worse_end(double{pair.cosine}, std::cos(M_PI * v), std::cos(M_PI * end)),
@@ -588,15 +593,18 @@ double needed_of_half_laplaces() {
         const float odd = above_2_23(half | 1, false);
         const double computed = double{level.minus_ln2_s * Functions::log2(Thread::multiply_add(odd, 0x1p-16f, -0x1p7f))};
         const double interval = double{level.per_interval_s} * Functions::reciprocal(odd - 8388609.0f);
-        needed = std::max(needed, (worse_end(computed, minus_log(half * 0x1p-16), minus_log((half + 2) * 0x1p-16)) - interval) / computed);
+        const double error = worse_end(computed, minus_log(half * 0x1p-16), minus_log((half + 2) * 0x1p-16));
+        needed = std::max(needed, (error - interval) / computed);
     }
     return needed + 2 * 0x1p-24;
 }
 
-LevelZeroBound share_of(const LevelZeroBound& bound, float share) { return {share * bound.constant, share * bound.per_interval, share * bound.per_radius}; }
+LevelZeroBound share_of(const LevelZeroBound& bound, float share) {
+    return {share * bound.constant, share * bound.per_interval, share * bound.per_radius};
+}
 
-// What level 0 accepts with `share` of the bound, and how much of that is not what the ladder says of the words that the refinement makes of it:
-// its lowest, its highest, or any. X + s Z lies as near to a half-integer as the bound lets pass.
+// What level 0 accepts with `share` of the bound, and how much of that is not what the ladder says of the words that the
+// refinement makes of it: its lowest, its highest, or any. X + s Z lies as near to a half-integer as the bound lets pass.
 template <class Functions>
 CloseCalls close_calls_of_half_words(bool gaussian, float share) {
     constexpr float s = 12.0f;
@@ -606,7 +614,11 @@ CloseCalls close_calls_of_half_words(bool gaussian, float share) {
     CloseCalls found;
     std::uint32_t state = 1;
     const auto next = [&state] { return state = state * 1664525u + 1013904223u; };
-    for (const auto& [first, mask] : {std::pair{0u, ~0u}, {0u, (1u << 20) - 1}, {0u - (1u << 24), (1u << 24) - 1}, {0u - (1u << 20), (1u << 20) - 1}}) {
+    constexpr std::pair<std::uint32_t, std::uint32_t> kWords[] = {
+        {0u, ~0u}, {0u, (1u << 20) - 1}, {0u - (1u << 24), (1u << 24) - 1}, {0u - (1u << 20), (1u << 20) - 1}};
+    const auto& g = kGaussianLevelZeroBound;
+    const auto& l = kLaplaceLevelZeroBound;
+    for (const auto& [first, mask] : kWords) {
         for (std::uint64_t i = 0; i < 100000; ++i) {
             const std::uint32_t word = first + ((next() >> 4 | next() << 20) & mask);
             const std::uint32_t ends[] = {0u, 0xFFFFu, 0xFFFF0000u, ~0u}, more = i % 5 == 4 ? next() : ends[i % 5];
@@ -617,8 +629,8 @@ CloseCalls close_calls_of_half_words(bool gaussian, float share) {
             const double z = gaussian ? scaled_bracket(known_bits(pair), s).value : scaled_bracket(known_bits(sample), s).value;
             const double upper = word >> 16, log = minus_log((upper + 0.5) * 0x1p-16), radius = std::sqrt(2 * log);
             const std::uint32_t odd = (second ? word & 0xFFFFu : word >> 16) | 1u;
-            const double edge = gaussian ? s * (double{kGaussianLevelZeroBound.per_interval} / (radius * upper) + double{kGaussianLevelZeroBound.per_radius} * radius)
-                                         : s * (double{kLaplaceLevelZeroBound.per_interval} / (odd - 1.0) + double{kLaplaceLevelZeroBound.per_radius} * minus_log(odd * 0x1p-16));
+            const double edge = gaussian ? s * (double{g.per_interval} / (radius * upper) + double{g.per_radius} * radius)
+                                         : s * (double{l.per_interval} / (odd - 1.0) + double{l.per_radius} * minus_log(odd * 0x1p-16));
             const double nearness = std::isfinite(edge) ? std::min(edge, 0.5) : 0.5;
             const auto x = static_cast<float>(std::floor(z) + 0.5 - z + (i % 4 < 2 ? 1 : -1) * nearness * (i % 8 < 4 ? 0.02 : 1.01));
             const Float32Elements<Thread> element = {x};
@@ -950,8 +962,11 @@ void listed_pairs_are_refined() {
             const JoinedPair words = gaussian ? joined_gaussian(word, more) : joined_laplaces(word, more);
             double x[2] = {2.25, 3.75};
             if (pair == 5) {   // a tie for all that 96 bits of each uniform can tell, and someone else's sample
-                const double z = gaussian ? scaled_bracket(known_bits(GaussianWord{pair, words.first, words.second, true}, extension_block(settled.source.stream, pair)), settled.s).value
-                                          : scaled_bracket(known_bits(LaplaceWord{sample + 128, words.second}, extension_block(settled.source.stream, sample + 128)), settled.s).value;
+                const GaussianWord in_pair = {pair, words.first, words.second, true};
+                const LaplaceWord alone = {sample + 128, words.second};
+                const Block extension = extension_block(settled.source.stream, gaussian ? pair : sample + 128);
+                const double z = gaussian ? scaled_bracket(known_bits(in_pair, extension), settled.s).value
+                                          : scaled_bracket(known_bits(alone, extension), settled.s).value;
                 x[0] = kNotOurs;
                 x[1] = std::floor(z) + 0.5 - z;
             }
@@ -978,7 +993,8 @@ void a_tile_that_lists_too_much_says_so() {
     check(shape.has_value() && shape->tiles() == 1, "one tile");
     Device device;
     Guarded<float> out(x.size());
-    run_tiles<float>(*shape, x, out, 0x1p-20, HalfNoiseWork<float, HalfGaussian<float>, false>{{test_stream()}, noise, device.open_pairs()}, device);
+    const HalfNoiseWork<float, HalfGaussian<float>, false> work({test_stream()}, noise, device.open_pairs());
+    run_tiles<float>(*shape, x, out, 0x1p-20, work, device);
     check(device.report.overflow == 1 && device.listed_pairs == 64 + rows * columns / 64 && out.intact(), "a tile that lists too much says so");
 }
 

@@ -5,7 +5,7 @@ import pytest
 
 import hushvec as hv
 import hushvec.mechanisms
-from hushvec._native import rowwise
+from hushvec._native import kernels, rowwise
 
 torch = pytest.importorskip("torch")
 
@@ -55,6 +55,21 @@ def test_clip_and_noise(shape, dtype, rounds):
     for _ in range(2):  # nonces count alike
         on_device = hv.clip_and_noise(x.cuda(), 1.0, 0.3, generator=device_generator)
         assert_same_bits(on_device, hv.clip_and_noise(x, 1.0, 0.3, generator=host_generator))
+
+
+@pytest.mark.parametrize("cipher", ["chacha20", "chacha12", "chacha8"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_stream_of_version_3(shape, dtype, cipher, monkeypatch):
+    """The bindings take the version from the stream."""
+    x = some_rows(shape, dtype)
+    on_device, on_host = (hv.Generator.unsafe_seeded(9, cipher=cipher, format_version=3) for _ in range(2))
+    monkeypatch.setattr(hv.Generator, "_reserve_for_device", hv.Generator._reserve)   # a device's own streams are of version 1
+    for law, scale in (("gaussian", 0.3), ("laplacian", 0.02)):
+        ours, expected = torch.empty_like(x, device="cuda"), torch.empty_like(x)
+        kernels.clip_and_noise(x.cuda(), 1.0, scale, ours, on_device, law, exact=True, out_is_fresh=True)
+        kernels.clip_and_noise(x, 1.0, scale, expected, on_host, law, exact=True, out_is_fresh=True)
+        assert_same_bits(ours, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

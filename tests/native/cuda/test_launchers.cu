@@ -73,7 +73,13 @@ bool is_wiped(const DeviceArray<std::byte>& workspace, std::size_t begin, std::s
                        [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-// The lists of what an exact call on so many samples left open.
+// The lists of what an exact call on rows left open.
+bool row_lists_are_wiped(const DeviceArray<std::byte>& workspace, std::size_t samples) {
+    const cuda::PairCapacity capacity = {cuda::open_row_pair_capacity(samples)};
+    return is_wiped(workspace, cuda::Workspace::kHeaderBytes, cuda::Workspace::fixed_bytes(capacity));
+}
+
+// The same of one on a sum, of so many samples.
 bool lists_are_wiped(const DeviceArray<std::byte>& workspace, std::size_t samples) {
     return is_wiped(workspace, cuda::Workspace::kHeaderBytes, cuda::Workspace::fixed_bytes(samples));
 }
@@ -105,7 +111,7 @@ void rows_equal_the_core(std::size_t rows, std::size_t columns) {
         if (report_in(workspace).open_samples > 0) must(cuda::settle(source.stream, {in_place.get(), kDType<Stored>, rows * columns}, law, grid, workspace.get(), nullptr), "settle");
         check(same_bits(in_place.to_host(), expected), "exact, " + what);
         check(report_in(workspace).first_bad_row == cuda::kNoRow, "no bad row, " + what);
-        check(lists_are_wiped(workspace, rows * columns), "open samples are wiped, " + what);
+        check(row_lists_are_wiped(workspace, rows * columns), "open samples are wiped, " + what);
 
         DeviceArray<Stored> again(x);
         must(cuda::clip_and_noise(source, {again.get(), again.get(), kDType<Stored>, rows, columns}, kClipNorm, kSigma, law, {0, 0},
@@ -133,15 +139,14 @@ void half_words_equal_the_core(std::size_t rows, std::size_t columns, Cipher cip
         std::vector<Stored> x = rows_of<Stored>(rows, columns), expected(x.size());
         hushvec::clip_and_noise(source.stream, view_of(x, rows, columns), kClipNorm, sigma, law, true, view_of(expected, rows, columns));
         DeviceArray<Stored> in_place(x);
-        const std::size_t bytes = cuda::workspace_bytes(rows, columns, kDType<Stored>);
-        DeviceArray<std::byte> workspace = zeros(bytes);
-        must(cuda::clip_and_noise(source, {in_place.get(), in_place.get(), kDType<Stored>, rows, columns}, kClipNorm, sigma, law, grid, workspace.get(), nullptr),
-             "clip_and_noise");
-        if (report_in(workspace).open_samples > 0) must(cuda::settle(source.stream, {in_place.get(), kDType<Stored>, rows * columns}, law, grid, workspace.get(), nullptr), "settle");
+        DeviceArray<std::byte> workspace = zeros(cuda::workspace_bytes(rows, columns, kDType<Stored>));
+        const cuda::RowsArgument argument = {in_place.get(), in_place.get(), kDType<Stored>, rows, columns};
+        const cuda::OutArgument out = {in_place.get(), kDType<Stored>, rows * columns};
+        must(cuda::clip_and_noise(source, argument, kClipNorm, sigma, law, grid, workspace.get(), nullptr), "clip_and_noise");
+        if (report_in(workspace).open_samples > 0) must(cuda::settle(source.stream, out, law, grid, workspace.get(), nullptr), "settle");
         check(same_bits(in_place.to_host(), expected), what);
         check(report_in(workspace).first_bad_row == cuda::kNoRow && report_in(workspace).overflow == 0, "report, " + what);
-        check(is_wiped(workspace, cuda::Workspace::kHeaderBytes, cuda::Workspace::fixed_bytes(cuda::PairCapacity{cuda::open_row_pair_capacity(rows * columns)})),
-              "open pairs are wiped, " + what);
+        check(row_lists_are_wiped(workspace, rows * columns), "open pairs are wiped, " + what);
     }
 }
 
@@ -152,12 +157,11 @@ void lists_of_half_words_overflow() {
         for (const Law law : {Law::gaussian, Law::laplacian}) {
             DeviceArray<float> out(x);
             DeviceArray<std::byte> workspace = zeros(cuda::workspace_bytes(rows, columns, DType::float32));
-            must(cuda::clip_and_noise({half_word_stream(Cipher::chacha12), nullptr}, {out.get(), out.get(), DType::float32, rows, columns}, kClipNorm, kSigma, law,
-                                      {0.3f, 0x1p-20f}, workspace.get(), nullptr),
-                 "clip_and_noise");
+            const cuda::NoiseSource source = {half_word_stream(Cipher::chacha12), nullptr};
+            const cuda::RowsArgument argument = {out.get(), out.get(), DType::float32, rows, columns};
+            must(cuda::clip_and_noise(source, argument, kClipNorm, kSigma, law, {0.3f, 0x1p-20f}, workspace.get(), nullptr), "clip_and_noise");
             check(report_in(workspace).overflow == 1, "a list of version 3 that overflows says so, " + std::to_string(columns));
-            check(is_wiped(workspace, cuda::Workspace::kHeaderBytes, cuda::Workspace::fixed_bytes(cuda::PairCapacity{cuda::open_row_pair_capacity(rows * columns)})),
-                  "and is wiped, " + std::to_string(columns));
+            check(row_lists_are_wiped(workspace, rows * columns), "and is wiped, " + std::to_string(columns));
         }
     }
 }
@@ -283,9 +287,10 @@ void rows_from_memory_are_of_version_1() {
     DeviceArray<cuda::DeviceStream> memory = in_memory(test_stream());
     DeviceArray<float> out(x);
     DeviceArray<std::byte> workspace(cuda::workspace_bytes(rows, columns, DType::float32));
-    must(cuda::clip_and_noise({half_word_stream(Cipher::chacha20), memory.get()}, {out.get(), out.get(), DType::float32, rows, columns}, kClipNorm, kSigma,
-                              Law::gaussian, exact_grid(kSigma, kClipNorm), workspace.get(), nullptr),
-         "clip_and_noise");
+    const cuda::NoiseSource source = {half_word_stream(Cipher::chacha20), memory.get()};
+    const cuda::RowsArgument argument = {out.get(), out.get(), DType::float32, rows, columns};
+    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+    must(cuda::clip_and_noise(source, argument, kClipNorm, kSigma, Law::gaussian, grid, workspace.get(), nullptr), "clip_and_noise");
     check(same_bits(out.to_host(), expected), "rows from a stream in memory are of version 1");
 }
 
@@ -737,11 +742,11 @@ void int8_values_equal_the_core(std::size_t rows, std::size_t columns) {
     for (const KeyStream& stream : {test_stream(), half_word_stream(Cipher::chacha20)}) {
         hushvec::clip_and_noise(stream, view_of(x, rows, columns), kClipNorm, kSigma, Law::gaussian, true, integers);
         DeviceArray<Stored> in_place(x);
+        const cuda::RowsArgument argument = {in_place.get(), in_place.get(), kDType<Stored>, rows, columns};
         const cuda::OutArgument noised = {in_place.get(), kDType<Stored>, count};
-        must(cuda::clip_and_noise({stream, nullptr}, {in_place.get(), in_place.get(), kDType<Stored>, rows, columns}, kClipNorm, kSigma, Law::gaussian, grid,
-                                  workspace.get(), nullptr, true),
-             "clip_and_noise");
-        if (report_in(workspace).open_samples > 0) must(cuda::settle(stream, noised, Law::gaussian, in_grid_units(grid), workspace.get(), nullptr), "settle");
+        const Law law = Law::gaussian;
+        must(cuda::clip_and_noise({stream, nullptr}, argument, kClipNorm, kSigma, law, grid, workspace.get(), nullptr, true), "clip_and_noise");
+        if (report_in(workspace).open_samples > 0) must(cuda::settle(stream, noised, law, in_grid_units(grid), workspace.get(), nullptr), "settle");
         must(cuda::int8_values(noised, out.get(), nullptr), "int8_values");
         check(out.to_host() == expected, "int8 values, " + what);
     }
@@ -794,7 +799,9 @@ void rows() {
 void half_words() {
     of_all_dtypes([]<class Stored>(Stored) {
         for (const std::size_t columns : {1, 31, 100, 257, 384, 400, 768, 1024, 1025, 1280, 1536}) {
-            for (const Cipher cipher : {Cipher::chacha20, Cipher::chacha12, Cipher::chacha8}) half_words_equal_the_core<Stored>(columns < 500 ? 37 : 9, columns, cipher);
+            for (const Cipher cipher : {Cipher::chacha20, Cipher::chacha12, Cipher::chacha8}) {
+                half_words_equal_the_core<Stored>(columns < 500 ? 37 : 9, columns, cipher);
+            }
         }
         half_words_equal_the_core<Stored>(3, 30001, Cipher::chacha20);
         // s = 2.1 and 0.002, as the norm is so large.

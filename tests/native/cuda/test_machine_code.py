@@ -120,8 +120,8 @@ def loops(code):
 
 
 def rare(code):
-    """Addresses of stretches that a forward branch skips and that call a function or list a sample: tails, slow divisions, open pairs. A list in
-    shared memory is added to in fewer instructions, and longer stretches hold several of them beside other things."""
+    """Addresses of stretches that a forward branch skips and that call a function or list a sample: tails, slow divisions, open
+    pairs. Those in shared memory take few instructions to list, and longer stretches hold several lists beside other things."""
     skipped = set()
     for branch in code:
         if branch.target is None or branch.target < branch.address:
