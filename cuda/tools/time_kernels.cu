@@ -1,9 +1,10 @@
 // Times the launchers with CUDA events, beside a copy, a fill and cuRAND's device code in the same run.
 //
 //   time_kernels [--work fill,clip,rows,privunit,l2_laplace,response,codes] [--law gaussian,laplacian] [--grade exact,float] [--dtype float32,float64,float16,bfloat16]
-//                [--rounds 20,12,8] [--d 384,768,1024,1536] [--source value,memory] [--rows N] [--bytes N] [--repeats N] [--warm-up N]
+//                [--rounds 20,12,8] [--d 384,768,1024,1536] [--source value,memory,half] [--rows N] [--bytes N] [--repeats N] [--warm-up N]
 //   time_kernels --list [...]     the names of the cases that these arguments choose, and no device
 //
+// --source half: streams of format version 3, which exact noise on rows draws half of; nothing else is timed with them.
 // A line of JSON for the device, then one for each case: bytes are the user's, read and written once each; ratio is the speed over that of
 // `ceiling`, the device copy or the plain fill. No call waits for its report here, and none settles samples. Exits 77 without a device.
 #include <cuda_runtime.h>
@@ -86,12 +87,12 @@ std::vector<std::string> split(std::string_view text) {
     return parts;
 }
 
-// --d takes any number; the others take what they name by default, --dtype and --source one more.
+// --d takes any number; the others take what they name by default, --dtype one more and --source two.
 void check_words(const std::string& name, const std::vector<std::string>& given) {
     const Arguments defaults;
     for (const std::string& word : given) {
         const std::vector<std::string>& known = defaults.lists.at(name);
-        const bool other = name == "--d" ? number_in(word, name) > 0 : (name == "--source" ? word == "memory" : name == "--dtype" && word == "float64");
+        const bool other = name == "--d" ? number_in(word, name) > 0 : (name == "--source" ? word == "memory" || word == "half" : name == "--dtype" && word == "float64");
         if (!other && std::find(known.begin(), known.end(), word) == known.end()) refuse(name + " does not know " + word);
     }
 }
@@ -138,7 +139,11 @@ struct Case {
     }
 };
 
-std::string rounds_and_source(const Case& c) { return ", " + c.rounds + " rounds" + (c.source == "memory" ? ", key in memory" : ""); }
+std::string rounds_and_source(const Case& c) {
+    const char* const source = c.source == "memory" ? ", key in memory" : c.source == "half" ? ", version 3"
+                                                                                             : "";
+    return ", " + c.rounds + " rounds" + source;
+}
 
 void add_fills(const Arguments& arguments, Case c, std::vector<Case>& cases) {
     c.columns = arguments.numbers.at("--bytes") / item_size(kDtypes.at(c.dtype));
@@ -147,6 +152,7 @@ void add_fills(const Arguments& arguments, Case c, std::vector<Case>& cases) {
     for (const std::string& law : arguments.lists.at("--law")) {
         for (const std::string& rounds : arguments.lists.at("--rounds")) {
             for (const std::string& source : arguments.lists.at("--source")) {
+                if (source == "half") continue;
                 c.law = law, c.rounds = rounds, c.source = source;
                 c.work = law + " fill, " + c.dtype;
                 c.name = c.work + rounds_and_source(c);
@@ -161,6 +167,7 @@ void add_rows(const Arguments& arguments, Case c, std::vector<Case>& cases) {
         for (const std::string& rounds : arguments.lists.at("--rounds")) {
             for (const std::string& grade : arguments.lists.at("--grade")) {
                 for (const std::string& source : arguments.lists.at("--source")) {
+                    if (source == "half" && grade != "exact") continue;
                     c.law = law, c.rounds = rounds, c.grade = grade, c.source = source;
                     const std::string noise = law == "gaussian" ? "clip and noise" : "clip and Laplacian noise";
                     const std::string shape = ", " + c.dtype + ", d = " + std::to_string(c.columns);
@@ -380,6 +387,7 @@ private:
     // Rows of the case's dtype with norms about the clip norm: some are clipped and some are not.
     void prepare(const Case& c) {
         stream_.cipher = kRounds.at(c.rounds.empty() ? "20" : c.rounds);
+        stream_.half_words = c.source == "half";
         if (c.source == "memory") {
             cuda::DeviceStream words = {{}, 0, static_cast<std::uint64_t>(rounds_of(stream_.cipher))};
             std::memcpy(words.key, stream_.key, sizeof words.key);
@@ -419,7 +427,7 @@ private:
             if (error != cudaSuccess) return error;
             return cuda::randomized_response(source.stream, response_law_, {out_[i], out_[i], sizeof(std::int64_t), c.samples()}, nullptr);
         }
-        const ExactGrid grid = c.grade == "exact" ? exact_grid(kSigma, kClipNorm) : ExactGrid{0, 0};
+        const ExactGrid grid = c.grade == "exact" ? exact_grid(kSigma, kClipNorm, is_half_words(source)) : ExactGrid{0, 0};
         return cuda::clip_and_noise(source, rows, kClipNorm, kSigma, law, grid, workspace_, nullptr);
     }
 
