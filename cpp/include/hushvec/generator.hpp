@@ -35,7 +35,7 @@ public:
     using Key = std::array<std::uint8_t, 32>;
 
     // Key from the operating system. Without a cipher: default_cipher() on the CPU, ChaCha20 on a device.
-    // Exact noise on rows is of version 3 on the CPU.
+    // Exact noise on rows is of version 3.
     explicit Generator(std::optional<Cipher> cipher = {}, KeyLimits limits = {});
     // Reproducible, hence no privacy. `half_words`: as version 3, which seeds did not have from the beginning.
     Generator(const Key& seed_key, Cipher cipher, KeyLimits limits = {}, bool half_words = false);
@@ -48,7 +48,7 @@ public:
     WipedKey reserve_key() { return next_key(cipher_, half_words_); }
 
     // The same for a device: ChaCha, so many nonces from the stream's own on. Throws std::invalid_argument where AES-256 was asked for.
-    WipedKey reserve_for_device(std::uint64_t nonces = 1) { return next_key(device_cipher(), false, nonces); }
+    WipedKey reserve_for_device(std::uint64_t nonces = 1) { return next_key(device_cipher(), half_words_, nonces); }
 
     // The start of a stream whose nonces are counted elsewhere, such as in device memory: a new key from the operating system, or
     // the seed's key from nonce 2^63 + place * 2^40, which reserve() never reaches. Throws like reserve_for_device().

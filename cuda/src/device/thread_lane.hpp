@@ -93,6 +93,7 @@ struct Thread {
 
     static HUSHVEC_INLINE Mask not_less(F32 a, F32 b) { return !(a < b); }   // true for NaN
     static HUSHVEC_INLINE Mask greater(U32 a, U32 b) { return a > b; }
+    static HUSHVEC_INLINE Mask greater_signed(U32 a, U32 b) { return static_cast<std::int32_t>(a) > static_cast<std::int32_t>(b); }
     static HUSHVEC_INLINE Mask mask_or(Mask a, Mask b) { return a || b; }
     static HUSHVEC_INLINE bool any(Mask m) { return m; }
     static HUSHVEC_INLINE std::uint32_t bits(Mask m) { return m; }

@@ -170,7 +170,7 @@ class VectorMechanism(Mechanism):
     def grid(self) -> float | None:
         """The power of two that exact values are multiples of; None for the float grade.
 
-        That of a release on the CPU. On a device, in a job and from a seed it is an eighth of it at most: `grid_of`.
+        That of a release by a generator without a seed. From a seed it may be finer: `grid_of`.
         """
         return self.grid_of(half_words=self.half_words)
 

@@ -289,7 +289,7 @@ class ReceiptFields:
     Args:
         receipt_kind: "labels", "reports", "selection", "training" or "aggregate"; receipts of vectors have no such field.
         receipt_version: version of the fields, 1.
-        format_version: version of the release format, docs/format.md: 2 for "aes256", else 1; 3 for exact noise on rows on the CPU.
+        format_version: version of the release format, docs/format.md: 2 for "aes256", else 1; 3 for exact noise on rows.
         library_version: hushvec that made the release.
         adjacency: "replace-one": one person's data is replaced by any other; of training and aggregates also "add-remove".
         epsilon, delta: the guarantee; delta is 0 for pure differential privacy.
@@ -482,7 +482,7 @@ def key_fields(generator: _core.Generator, *, on_device: bool = False, half_word
     """
     cipher = generator.device_cipher if on_device else generator.cipher
     fields = {"key_source": generator.key_source, **cipher_fields(cipher)}
-    if half_words and not on_device and generator.format_version == HALF_WORDS:
+    if half_words and generator.format_version == HALF_WORDS:
         fields["format_version"] = HALF_WORDS
     return fields
 
