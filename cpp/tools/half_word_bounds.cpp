@@ -164,9 +164,9 @@ void sweep_half_words(const WordKernels& on_words, std::uint32_t first_radius, s
     }
 }
 
-bool report_half_words(const char* name, bool fused, const HalfWordMaxima& found) {
-    // Roundoffs: r, X - n, and without a fused multiply-add the product r c; of Laplace r and X - n.
-    const double gaussian = (found.angle + (fused ? 2 : 3) * kUnit) * kSecondOrder / double{kHalfGaussianBound.per_radius};
+bool report_half_words(const char* name, const HalfWordMaxima& found) {
+    // Roundoffs: r, the product r c, X - n; of Laplace r and X - n.
+    const double gaussian = (found.angle + 3 * kUnit) * kSecondOrder / double{kHalfGaussianBound.per_radius};
     const double laplace = 2 * kUnit * kSecondOrder / double{kHalfLaplaceBound.per_radius};
     double worst = std::max(gaussian, laplace);
     std::printf("%-9s level 0: angle %.4e (%.3f of per_radius, Laplace %.3f), open at s = 12.8: %.3f %% of %llu words\n", name, found.angle,

@@ -26,6 +26,6 @@ void measure_half_words(const WordKernels& on_words, HalfWordMaxima& found);
 void sweep_half_words(const WordKernels& on_words, std::uint32_t first_radius, std::uint32_t step, std::uint64_t every, HalfWordMaxima& found);
 
 // Prints what was found beside the bounds in use. Whether all of them hold.
-bool report_half_words(const char* name, bool fused, const HalfWordMaxima& found);
+bool report_half_words(const char* name, const HalfWordMaxima& found);
 
 }  // namespace hushvec

@@ -12,7 +12,7 @@ from evidence.reference import chacha, clip, exact, half, release
 
 SEED = 3030
 LANES = 8  # of a vector that settles open pairs
-FULL = 96  # open pairs or samples after which the queue is settled
+FULL = 64  # open pairs or samples after which the queue is settled
 
 
 def calls():
