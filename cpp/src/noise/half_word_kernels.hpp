@@ -76,8 +76,6 @@ HUSHVEC_INLINE Float32Elements<V> load_elements(const float* x) { return {V::loa
 template <class V>
 HUSHVEC_INLINE Float64Elements<V> load_elements(const double* x) { return {V::load(x)}; }
 
-// ---- Gaussian ----
-
 // The lanes in `open`, whose first samples lie from `place` on in the run.
 template <class V, class Element, std::size_t samples, class... Elements>
 HUSHVEC_INLINE void push_open(OpenQueue<Element, samples>& queue, typename V::Mask open, typename V::U32 words, std::size_t place, Elements... x) {
@@ -93,6 +91,8 @@ HUSHVEC_INLINE void push_open(OpenQueue<Element, samples>& queue, typename V::Ma
         ++queue.size;
     });
 }
+
+// ---- Gaussian ----
 
 // `place`: of the first sample of `part` in the run that the queue is of. What needs no element comes first, a group at a time: with both in
 // one loop a chain is so long that too few pairs fit a processor's window.

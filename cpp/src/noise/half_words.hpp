@@ -3,7 +3,7 @@
 //
 // What a half word leaves open is an interval of u. Lanes work with its middle, and a limit on |d| that allows for its ends: how far they
 // are depends on the exponent of u, so the limit comes from a table. What |d| does not decide goes to level 1 with sixteen more bits
-// (noise/open_samples.hpp). docs/proofs/level1_bound.md derives the bound.
+// (noise/half_word_kernels.hpp). docs/proofs/level1_bound.md derives the bound.
 #pragma once
 
 #include <cstddef>
