@@ -54,7 +54,9 @@ public:
 
     void operator()(const StagedRows<Scale>& rows, std::size_t begin, std::size_t end) {
         const std::size_t columns = rows.columns();
-        if (columns % kGroupSamples != 0 && rows.end_sample() - rows.first_sample() > columns) {
+        // By half words rows go together: one alone begins within a group of words, and leaves few pairs open.
+        const bool together = columns % kGroupSamples != 0 || kernel_.half_words;
+        if (together && rows.end_sample() - rows.first_sample() > columns) {
             const bool halves = columns % kHalfGroup == 0;
             return for_groups(begin, end, kStageGroups, [&](std::size_t group, std::size_t groups, bool whole) {
                 const std::size_t first = group * kGroupSamples, count = groups * kGroupSamples;
