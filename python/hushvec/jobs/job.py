@@ -123,8 +123,7 @@ class NoiseJob:
             dimension, dtype, _core.backends()["default_cipher"] if cipher is None else cipher, epsilon=epsilon, delta=delta,
             clip_norm=clip_norm, mechanism=mechanism, sigma=sigma, normalize=normalize, renormalize=renormalize,
         )
-        planned["half_words"] = getattr(planned["mechanism"], "half_words", False)
-        job = cls(**planned, _key=secrets.token_bytes(derivation.KEY_BYTES))
+        job = cls(**planned, half_words=planned["mechanism"].half_words, _key=secrets.token_bytes(derivation.KEY_BYTES))
         if path is not None:
             job = job._kept(Path(path), any_cipher=cipher is None)
         if budget is None:
@@ -330,7 +329,7 @@ class NoiseJob:
         self.__dict__.update(fields)
 
 
-def _planned(dimension: int, dtype: str, cipher: str, *, format_version: int | None = None, **arguments: Any) -> dict[str, Any]:
+def _planned(dimension: int, dtype: str, cipher: str, **arguments: Any) -> dict[str, Any]:
     validate.choice("cipher", cipher, derivation.CIPHERS)
     plan = plan_release(
         rows=1,
@@ -342,15 +341,13 @@ def _planned(dimension: int, dtype: str, cipher: str, *, format_version: int | N
     )
     if plan.mechanism.grade != "exact":
         raise ValueError(f"mechanism must have an exact form in a job, got {plan.mechanism.name!r}")
-    half_words = _by_half_words(plan.mechanism, cipher, format_version)
-    form = dict(normalize=plan.normalize, renormalize=plan.renormalize, cipher=cipher, half_words=half_words)
-    return dict(mechanism=plan.mechanism, dtype=dtype, **form)
+    return dict(mechanism=plan.mechanism, dtype=dtype, normalize=plan.normalize, renormalize=plan.renormalize, cipher=cipher)
 
 
 def _by_half_words(mechanism: Mechanism, cipher: str, format_version: int | None) -> bool:
     """Whether a job of this mechanism and version is of half words; without a version, that of the first jobs."""
     before = _core.format_versions[cipher]
-    known = [before, *([HALF_WORDS] if getattr(mechanism, "half_words", False) else [])]
+    known = [before, *([HALF_WORDS] if mechanism.half_words else [])]
     if format_version is not None and format_version not in known:
         allowed = " or ".join(map(str, known))
         raise ValueError(f"format_version must be {allowed} for {mechanism.name!r} from {cipher}, got {format_version!r}")
@@ -402,7 +399,9 @@ def _job_of(fields: dict[str, Any], codebook: PublicCodebook | None) -> NoiseJob
     if codebook is not None:
         others = {name: value for name, value in arguments.items() if name != "codebook"}
         arguments = {**others, "mechanism": codebook.mechanism(arguments["epsilon"]), "epsilon": None}
-    job = NoiseJob(**_planned(cipher=cipher, format_version=versions[1], **arguments), entry=entry, _key=key)
+    planned = _planned(cipher=cipher, **arguments)
+    half_words = _by_half_words(planned["mechanism"], cipher, versions[1])
+    job = NoiseJob(**planned, half_words=half_words, entry=entry, _key=key)
     if job.id != fields["id"]:
         raise ValueError("its id does not follow from its key and parameters, so its noise would be another")
     return job

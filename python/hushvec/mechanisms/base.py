@@ -51,6 +51,8 @@ class Mechanism(ABC):
     directions_only: ClassVar[bool] = False
     # Whether rows are whole numbers, and so their releases.
     integers: ClassVar[bool] = False
+    # Whether version 3 of the release format has this noise: docs/format.md section 16.
+    half_words: ClassVar[bool] = False
 
     dimension: int
     clip_norm: float = 1.0
@@ -141,8 +143,7 @@ class VectorMechanism(Mechanism):
     sensitivity_norm: ClassVar[str]
     # The norm in which rows are clipped to clip_norm.
     clipped_in: ClassVar[str] = "l2"
-    # Whether version 3 of the release format has this noise: docs/format.md section 16.
-    half_words: ClassVar[bool] = True
+    half_words = True
     # "sigma" or "scale": the attribute that is `noise_parameter`, and its name in receipts.
     parameter_name: ClassVar[str]
 
