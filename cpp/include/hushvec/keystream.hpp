@@ -63,8 +63,10 @@ constexpr const char* name_of(Cipher cipher) {
 constexpr int rounds_of(Cipher cipher) { return cipher == Cipher::aes256 ? 14 : static_cast<int>(cipher); }
 
 // Version 1 is what ChaCha makes, version 2 AES-256. Version 3 is the exact noise on rows that starts from half words, of either cipher.
-constexpr int format_version(Cipher cipher, bool half_words = false) { return half_words ? 3 : cipher == Cipher::aes256 ? 2
-                                                                                                                        : 1; }
+constexpr int format_version(Cipher cipher, bool half_words = false) {
+    if (half_words) return 3;
+    return cipher == Cipher::aes256 ? 2 : 1;
+}
 
 struct AesRoundKeys;
 

@@ -222,15 +222,24 @@ struct FetchRun {
     }
 };
 
+// The part of a run from `group` on.
+template <class Element>
+HUSHVEC_INLINE NoiseRun<Element> part_of_run(const NoiseRun<Element>& run, std::uint64_t group, std::size_t groups) {
+    const std::size_t before = static_cast<std::size_t>(group - run.first_group);
+    NoiseRun<Element> part = run;
+    part.first_group = group;
+    part.groups = groups;
+    part.x += before * kGroupSamples;
+    part.row_scale += before * run.scales.group;
+    part.y += before * kGroupSamples;
+    return part;
+}
+
 // Runs `kernel` on the words of some groups and their part of the run.
 template <class Words, class Element, class Kernel>
 HUSHVEC_INLINE void for_words_of_run(const KeyStream& stream, const NoiseRun<Element>& run, Kernel kernel) {
-    for_words_of_groups<Words>(stream, run.first_group, run.groups, [&](const WordsOfGroups& words, std::size_t before) {
-        NoiseRun<Element> part = run;
-        part.x += before;
-        part.row_scale += before / kGroupSamples * run.scales.group;
-        part.y += before;
-        kernel(words, part);
+    for_words_of_groups<Words>(stream, run.first_group, run.groups, [&](const WordsOfGroups& words, std::size_t) {
+        kernel(words, part_of_run(run, words.first_group, words.groups));
     });
 }
 

@@ -58,19 +58,6 @@ HUSHVEC_INLINE void for_half_words_of_groups(const KeyStream& stream, std::uint6
     }
 }
 
-// The part of a run from `group` on.
-template <class Element>
-HUSHVEC_INLINE NoiseRun<Element> part_of_run(const NoiseRun<Element>& run, std::uint64_t group, std::size_t groups) {
-    const std::size_t before = static_cast<std::size_t>(group - run.first_group);
-    NoiseRun<Element> part = run;
-    part.first_group = group;
-    part.groups = groups;
-    part.x += before * kGroupSamples;
-    part.row_scale += before * run.scales.group;
-    part.y += before * kGroupSamples;
-    return part;
-}
-
 template <class V>
 HUSHVEC_INLINE Float32Elements<V> load_elements(const float* x) { return {V::load(x)}; }
 template <class V>
