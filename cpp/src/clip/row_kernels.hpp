@@ -108,16 +108,18 @@ void half_of_squares(const Element* row, std::size_t dimension, std::size_t half
 // ---- rows that another thread may write to ----
 
 // Copies a row, each element in one reading, and returns the sum of the squares of the copy. The fences keep the compiler from taking a
-// value from the row once more.
+// value from the row once more. Squares follow a page behind, as a load of half of what was just stored waits: .23 -> .15 ns an element on Zen 3.
 template <class V, class Element>
 double copy_and_square(const Element* row, std::size_t dimension, Element* copy) {
+    constexpr std::size_t at_once = 4096 / sizeof(Element);
     typename V::F64Pair accumulator[kNormAccumulators / V::lanes];
     for (auto& vector : accumulator) vector = V::zero_pair();
     const std::size_t whole = dimension / kNormAccumulators * kNormAccumulators;
-    for (std::size_t j = 0; j < whole; j += kNormAccumulators) {
-        for (std::size_t k = j; k < j + kNormAccumulators; k += V::lanes) V::store(copy + k, V::load(row + k));
+    for (std::size_t begin = 0; begin < whole; begin += at_once) {
+        const std::size_t end = std::min(whole, begin + at_once);
+        for (std::size_t j = begin; j < end; j += V::lanes) V::store(copy + j, V::load(row + j));
         std::atomic_signal_fence(std::memory_order_seq_cst);
-        add_squares<V>(copy + j, accumulator);
+        for (std::size_t j = begin; j < end; j += kNormAccumulators) add_squares<V>(copy + j, accumulator);
     }
     std::copy(row + whole, row + dimension, copy + whole);
     std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -51,9 +51,6 @@ struct NormalPair {
 };
 
 template <class V>
-HUSHVEC_INLINE typename V::F32 normal_radius(typename V::U32 word) { return V::sqrt(minus_two_log<V>(word)); }
-
-template <class V>
 HUSHVEC_INLINE NormalPair<V> normal_pair_of_radius(typename V::F32 radius, typename V::U32 angle_word) {
     using F32 = typename V::F32;
     const F32 v = V::mul(V::to_float_signed(V::template shift_left<1>(angle_word)), V::set(0x1p-32f));   // half turns
@@ -75,7 +72,7 @@ HUSHVEC_INLINE NormalPair<V> normal_pair_of_radius(typename V::F32 radius, typen
 
 template <class V>
 HUSHVEC_INLINE NormalPair<V> normal_pair(typename V::U32 radius_word, typename V::U32 angle_word) {
-    return normal_pair_of_radius<V>(normal_radius<V>(radius_word), angle_word);
+    return normal_pair_of_radius<V>(V::sqrt(minus_two_log<V>(radius_word)), angle_word);
 }
 
 }  // namespace hushvec

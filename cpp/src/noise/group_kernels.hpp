@@ -56,13 +56,13 @@ struct PairLanes {
     HUSHVEC_INLINE NormalPair<V> normals() const { return normal_pair_of_radius<V>(radius, angle_word); }
 };
 
-// Calls visit(PairLanes) for all pairs, a group at a time. The radii of a group come first: with logarithm and square root in the same
-// loop as the rest, one chain is so long that too few pairs fit a processor's window to keep its units busy. The loop over radii has few
-// loads, so it calls fetch(sample at hand) for what comes next in memory. Where both rows and output are to be fetched, it leaves the
-// output to `visit`: more requests at a time than the first-level cache can have under way would stop it.
+// Calls visit(PairLanes) for all pairs, a group at a time. The logarithms of a group come first: with them in the same loop as the rest,
+// one chain is so long that too few pairs fit a processor's window to keep its units busy. Their loop has few loads, so it calls
+// fetch(sample at hand) for what comes next in memory. Where both rows and output are to be fetched, it leaves the output to `visit`:
+// more requests at a time than the first-level cache can have under way would stop it.
 template <class V, class Fetch, class Visit>
 HUSHVEC_INLINE void for_pairs(const WordsOfGroups& groups, const Fetch& fetch, const Visit& visit) {
-    alignas(64) float radii[kHalfGroup];
+    alignas(64) float squares[kHalfGroup];
     for (std::size_t group = 0; group < groups.groups; ++group) {
         const std::size_t start = group * kGroupSamples;
         const std::uint32_t* words = groups.words + start;
@@ -70,12 +70,12 @@ HUSHVEC_INLINE void for_pairs(const WordsOfGroups& groups, const Fetch& fetch, c
         for (std::size_t i = 0; i < kHalfGroup; i += V::lanes) {
             fetch(start + i);
             fetch(start + i + kHalfGroup);
-            V::store(radii + i, normal_radius<V>(V::load(words + i)));
+            V::store(squares + i, minus_two_log<V>(V::load(words + i)));
         }
         HUSHVEC_TWO_AT_ONCE
         for (std::size_t i = 0; i < kHalfGroup; i += V::lanes) {
             visit(PairLanes<V>{(groups.first_group + group) * kGroupPairs + i, start + i, start + i + kHalfGroup, group, i, V::load(words + i),
-                               V::load(words + i + kHalfGroup), V::load(radii + i)});
+                               V::load(words + i + kHalfGroup), V::sqrt(V::load(squares + i))});
         }
     }
 }

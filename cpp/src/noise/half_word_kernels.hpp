@@ -81,21 +81,27 @@ HUSHVEC_INLINE void push_open(OpenQueue<Element, samples>& queue, typename V::Ma
 
 // ---- Gaussian ----
 
-// `place`: of the first sample of `part` in the run that the queue is of. What needs no element comes first, a group at a time: with both in
-// one loop a chain is so long that too few pairs fit a processor's window.
+// `place`: of the first sample of `part` in the run that the queue is of. A group goes through three loops: with logarithm, square root and
+// rounding in one, a chain is so long that too few pairs fit a processor's window.
 template <class V, class Element>
 [[gnu::noinline]] void half_gaussian_loop(const std::uint32_t* words, NoiseRun<Element> part, std::size_t place, GridScale grid,
                                           const HalfWordBound& bound, OpenQueue<Element, 2>& queue) {
     const HalfWordScale<V> scale(grid.s, bound);
     const auto g = V::set(grid.grid);
-    alignas(64) float cosines[kGroupPairs], sines[kGroupPairs], limits[kGroupPairs];
+    alignas(64) float squares[kGroupPairs], limits[kGroupPairs], cosines[kGroupPairs], sines[kGroupPairs];
     for (std::size_t group = 0; group < part.groups; ++group, words += kGroupPairs) {
         const std::size_t start = group * kGroupSamples;
         HUSHVEC_TWO_AT_ONCE
         for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
             FetchRows{part}(start + i);
             FetchRows{part}(start + i + kHalfGroup);
-            const HalfNormals<V> normals = half_normals<V>(scale, V::load(words + i));
+            const HalfRadius<V> radius = half_radius<V>(scale, V::load(words + i));
+            V::store(squares + i, radius.square);
+            V::store(limits + i, radius.limit);
+        }
+        HUSHVEC_TWO_AT_ONCE
+        for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
+            const HalfNormals<V> normals = half_normals<V>(scale, V::load(words + i), {V::load(squares + i), V::load(limits + i)});
             V::store(cosines + i, normals.noise.cosine);
             V::store(sines + i, normals.noise.sine);
             V::store(limits + i, normals.limit);
@@ -153,27 +159,43 @@ template <class V, class Words, class Element>
 
 // ---- Laplace ----
 
+template <class V>
+HUSHVEC_INLINE typename V::U32 upper_half(typename V::U32 word) { return V::template shift_right<16>(word); }
+template <class V>
+HUSHVEC_INLINE typename V::U32 lower_half(typename V::U32 word) { return V::bit_and(word, V::set(0xffffu)); }
+
 template <class V, class Element>
 [[gnu::noinline]] void half_laplace_loop(const std::uint32_t* words, NoiseRun<Element> part, std::size_t place, GridScale grid,
                                          const HalfWordBound& bound, OpenQueue<Element, 1>& queue) {
     const HalfWordScale<V> scale(grid.s, bound);
     const auto g = V::set(grid.grid);
-    const auto noise = [&](typename V::U32 half, std::size_t sample, const Element* q) HUSHVEC_INLINE_LAMBDA {
-        FetchRun{part}(sample);
-        const HalfLaplaces<V> laplaces = half_laplaces<V>(scale, half);
-        const auto x = scaled_elements<V>(part.x + sample, q);
-        const HalfRounding<V> rounding = round_half<V>(laplaces.noise, x);
-        V::store(part.y + sample, V::mul(rounding.n, g));
-        const auto open = V::not_less(V::magnitude(rounding.d), laplaces.limit);
-        if (V::any(open)) push_open<V>(queue, open, half, place + sample, x);
-    };
+    alignas(64) float noise[kGroupSamples], limits[kGroupSamples];
     for (std::size_t group = 0; group < part.groups; ++group, words += kGroupPairs) {
+        const std::size_t start = group * kGroupSamples;
+        const auto draw = [&](typename V::U32 half, std::size_t i) HUSHVEC_INLINE_LAMBDA {
+            FetchRows{part}(start + i);
+            const HalfLaplaces<V> laplaces = half_laplaces<V>(scale, half);
+            V::store(noise + i, laplaces.noise);
+            V::store(limits + i, laplaces.limit);
+        };
+        const auto round = [&](typename V::U32 half, std::size_t i, const Element* q) HUSHVEC_INLINE_LAMBDA {
+            FetchOutput{part.y}(start + i);
+            const auto x = scaled_elements<V>(part.x + start + i, q);
+            const HalfRounding<V> rounding = round_half<V>(V::load(noise + i), x);
+            V::store(part.y + start + i, V::mul(rounding.n, g));
+            const auto open = V::not_less(V::magnitude(rounding.d), V::load(limits + i));
+            if (V::any(open)) push_open<V>(queue, open, half, place + start + i, x);
+        };
         for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
             const auto word = V::load(words + i);
-            const std::size_t first = group * kGroupSamples + i;
+            draw(upper_half<V>(word), i);
+            draw(lower_half<V>(word), i + kHalfGroup);
+        }
+        for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
+            const auto word = V::load(words + i);
             const Element* q = part.row_scale + group * part.scales.group + i * part.scales.element;
-            noise(V::template shift_right<16>(word), first, q);
-            noise(V::bit_and(word, V::set(0xffffu)), first + kHalfGroup, q + part.scales.half_group);
+            round(upper_half<V>(word), i, q);
+            round(lower_half<V>(word), i + kHalfGroup, q + part.scales.half_group);
         }
     }
 }

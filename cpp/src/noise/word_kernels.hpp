@@ -107,7 +107,8 @@ void half_gaussian_of_words(const std::uint32_t* words, const double* x_cosine, 
                             float s, const HalfWordBound& bound, const HalfRoundings& out) {
     const HalfWordScale<V> scale(s, bound);
     for (std::size_t i = 0; i < count; i += V::lanes) {
-        const HalfNormals<V> normals = half_normals<V>(scale, V::load(words + i));
+        const auto word = V::load(words + i);
+        const HalfNormals<V> normals = half_normals<V>(scale, word, half_radius<V>(scale, word));
         const HalfRounding<V> cosine = round_half_of_words<V>(normals.noise.cosine, V::load(x_cosine + i), x_is_float32);
         const HalfRounding<V> sine = round_half_of_words<V>(normals.noise.sine, V::load(x_sine + i), x_is_float32);
         V::store(out.n[0] + i, cosine.n);
