@@ -219,8 +219,8 @@ def cipher_faults(receipt):
     cipher = receipt["cipher"]
     if receipt["rounds"] != ROUNDS[cipher]:
         yield f"rounds are not those of {cipher}"
-    exact_rows = "grid" in receipt and receipt["mechanism"] in (*GAUSSIANS, "laplacian") and receipt["grade"] == "exact"
-    if receipt["format_version"] not in (2 if cipher == "aes256" else 1, 3 if exact_rows else None):
+    exact = "grid" in receipt and receipt["mechanism"] in (*GAUSSIANS, "laplacian") and receipt["grade"] == "exact"
+    if receipt["format_version"] not in (2 if cipher == "aes256" else 1, 3 if exact or receipt.get("correlation", 0) is None else 0):
         yield f"format_version is not that of {cipher}"
 
 

@@ -44,6 +44,12 @@ struct ScalesMemory {
     }
 };
 
+// A release of either version: parts begin with the blocks of version 3, and there is room for what its level 0 leaves open.
+struct SumMemory : ReleaseMemory {
+    explicit SumMemory(std::span<const SumArgument> parts) : ReleaseMemory(parts, kHalfWordGroups) {}
+    PairCapacity capacity() const { return {open_row_pair_capacity(samples())}; }
+};
+
 dim3 blocks(std::size_t count) { return dim3(static_cast<unsigned>(count)); }
 
 // Calls with the part's elements.
@@ -67,8 +73,8 @@ cudaError_t wide_scales(std::span<const PartArgument> parts, double clip_norm, c
 
 std::size_t sum_scales_workspace_bytes(std::span<const PartArgument> parts) { return ScalesMemory(nullptr, parts).bytes; }
 std::size_t release_sums_workspace_bytes(std::span<const SumArgument> parts) {
-    const ReleaseMemory release(parts);
-    return release.bytes(PairCapacity{open_pair_capacity(release.samples())});
+    const SumMemory release(parts);
+    return release.bytes(release.capacity());
 }
 
 cudaError_t sum_scales(std::span<const PartArgument> parts, double clip_norm, void* workspace, cudaStream_t stream) {
@@ -107,19 +113,28 @@ cudaError_t add_to_sum(const PartArgument& part, const void* workspace, double* 
 
 cudaError_t release_sums(const KeyStream& source, std::span<const SumArgument> parts, double clip_norm, ExactGrid grid, void* memory,
                          cudaStream_t stream) {
-    const ReleaseMemory release(parts);
-    const Workspace workspace(memory, release.samples());
+    const SumMemory release(parts);
+    const Workspace workspace(memory, release.capacity());
     cudaError_t error = release.begin(workspace, stream);
     if (error != cudaSuccess || release.groups == 0) return error;
     const SumParts on_device = release.parts(source, grid, workspace);
-    const SumNoiseBody noise = {on_device, release.groups, {GaussianLevelOne(grid.sigma / grid.grid), grid.grid, workspace.open_pairs()}, sum_unit(clip_norm) / double{grid.grid}};
-    error = launch<warps_kernel<SumNoiseBody>>(blocks(divide_up(release.groups, kStreamThreads / kGroupBlocks)), kStreamThreads, 0, stream, noise);
+    const float s = grid.sigma / grid.grid;
+    const double in_grids = sum_unit(clip_norm) / double{grid.grid};
+    constexpr std::size_t at_once = kStreamThreads / kGroupBlocks;
+    if (source.half_words) {
+        const std::size_t items = release.groups / kHalfWordGroups;
+        const HalfSumNoiseBody noise = {on_device, items, {GaussianLevelZero(s), grid.grid}, workspace.open_pairs(), in_grids};
+        error = launch<warps_kernel<HalfSumNoiseBody>>(blocks(divide_up(items, at_once)), kStreamThreads, 0, stream, noise);
+        return error != cudaSuccess ? error : run_refinement(on_device, grid, workspace, stream);
+    }
+    const SumNoiseBody noise = {on_device, release.groups, {GaussianLevelOne(s), grid.grid, workspace.open_pairs()}, in_grids};
+    error = launch<warps_kernel<SumNoiseBody>>(blocks(divide_up(release.groups, at_once)), kStreamThreads, 0, stream, noise);
     return error != cudaSuccess ? error : run_ladder(on_device, grid, workspace, stream);
 }
 
 cudaError_t settle_sums(const KeyStream& source, std::span<const SumArgument> parts, ExactGrid grid, void* memory, cudaStream_t stream) {
-    const ReleaseMemory release(parts);
-    const Workspace workspace(memory, release.samples());
+    const SumMemory release(parts);
+    const Workspace workspace(memory, release.capacity());
     const SumParts all = release.parts(source, grid, workspace);
     cudaError_t error = cudaSuccess;
     for (std::uint32_t i = 0; i < all.count && error == cudaSuccess; ++i) {

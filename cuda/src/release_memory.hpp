@@ -16,10 +16,11 @@ struct ReleaseMemory {
     std::size_t groups = 0;
     std::vector<SumPart> table;
 
-    explicit ReleaseMemory(std::span<const SumArgument> parts) {
+    // Each part begins with a multiple of so many groups.
+    explicit ReleaseMemory(std::span<const SumArgument> parts, std::size_t multiple = 1) {
         for (const SumArgument& part : parts) {
             table.push_back({part.sums, part.out, part.columns, groups});
-            groups += (part.columns + kGroupSamples - 1) / kGroupSamples;
+            groups += (part.columns + multiple * kGroupSamples - 1) / (multiple * kGroupSamples) * multiple;
         }
     }
     std::size_t samples() const { return groups * kGroupSamples; }

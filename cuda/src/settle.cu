@@ -19,6 +19,11 @@ cudaError_t launch_ladder(const Outputs& outputs, Law law, ExactGrid grid, const
     return launch_ladder_body(ladder_body(outputs, law, grid, workspace), workspace, stream);
 }
 
+template <class Outputs>
+cudaError_t launch_refinement(const Outputs& outputs, Law law, ExactGrid grid, const Workspace& workspace, cudaStream_t stream) {
+    return launch_ladder_body(RefineBody<Outputs>(ladder_body(outputs, law, grid, workspace), in_grids(grid)), workspace, stream);
+}
+
 SettleBody settle_body(const OneOutput& output, Law law, ExactGrid grid, const Workspace& workspace) {
     return {output.source, law == Law::gaussian, in_grids(grid), workspace.open_samples(), output.out};
 }
@@ -35,12 +40,15 @@ cudaError_t run_ladder(const CallStream& source, const OutArgument& out, Law law
 
 cudaError_t run_refinement(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace,
                            cudaStream_t stream) {
-    const RefineBody body(ladder_body(one(source, out, grid), law, grid, workspace), in_grids(grid));
-    return launch_ladder_body(body, workspace, stream);
+    return launch_refinement(one(source, out, grid), law, grid, workspace, stream);
 }
 
 cudaError_t run_ladder(const SumParts& parts, ExactGrid grid, const Workspace& workspace, cudaStream_t stream) {
     return launch_ladder(parts, Law::gaussian, grid, workspace, stream);
+}
+
+cudaError_t run_refinement(const SumParts& parts, ExactGrid grid, const Workspace& workspace, cudaStream_t stream) {
+    return launch_refinement(parts, Law::gaussian, grid, workspace, stream);
 }
 
 cudaError_t settle(const KeyStream& source, const OutArgument& out, Law law, ExactGrid grid, void* memory, cudaStream_t stream) {

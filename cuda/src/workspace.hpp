@@ -71,10 +71,12 @@ cudaError_t run_ladder(const CallStream& source, const OutArgument& out, Law law
 cudaError_t run_refinement(const CallStream& source, const OutArgument& out, Law law, ExactGrid grid, const Workspace& workspace,
                            cudaStream_t stream);
 
-// As run_ladder for the release of a sum, and what settle is for one array, part by part: the list counts pairs through all of them.
+// As run_ladder and run_refinement for the release of a sum, and what settle is for one array, part by part: the list counts pairs through
+// all of them.
 struct OneOutput;
 struct SumParts;
 cudaError_t run_ladder(const SumParts& parts, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
+cudaError_t run_refinement(const SumParts& parts, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
 cudaError_t settle_part(const OneOutput& part, std::uint64_t first_pair, bool is_last, ExactGrid grid, const Workspace& workspace, cudaStream_t stream);
 
 }  // namespace hushvec::cuda

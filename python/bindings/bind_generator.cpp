@@ -48,7 +48,7 @@ constexpr const char* kUnsafeSeededDoc =
     "    seed: the key as a whole number in [0, 2^256).\n"
     "    rounds: 20, 12 or 8: the older way to ask for ``chacha20``, ``chacha12`` or ``chacha8``.\n"
     "    cipher: as in `Generator`; ``chacha20`` by default on every machine, so that a seed gives the same noise everywhere.\n"
-    "    format_version: 3 for exact noise on rows as a generator without a seed makes it (docs/format.md section 16). By default that of the cipher, 1 or 2,\n"
+    "    format_version: 3 for exact noise as a generator without a seed makes it (docs/format.md section 16). By default that of the cipher, 1 or 2,\n"
     "        as all seeds had before there was a version 3.\n\n"
     "Raises:\n"
     "    TypeError: seed, rounds or format_version is no whole number, or cipher is no string.\n"

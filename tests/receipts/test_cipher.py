@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import types
 
 import numpy as np
@@ -15,6 +16,7 @@ from hushvec.receipts.verify import receipt_from_dict
 from hushvec.release.labels import privatize_labels
 from hushvec.release.vectors import plan_release
 from hushvec.retrieval import PrivateIndex, ScoreNoise
+from hushvec.training import CorrelatedNoise
 from receipts.forgeries import SCRIPT, aggregate_receipt, genuine, module_of, training_receipt
 
 CIPHERS = {"aes256": (14, 2), "chacha20": (20, 1), "chacha12": (12, 1), "chacha8": (8, 1)}
@@ -36,9 +38,12 @@ RELEASES = {
 WRITTEN = {"training": training_receipt, "aggregate": aggregate_receipt}
 
 
+OF_VERSION_3 = ("vectors", "training")
+
+
 def version_of(kind, cipher):
     """Of a release by a generator that is keyed by the operating system."""
-    return 3 if kind == "vectors" else CIPHERS[cipher][1]
+    return 3 if kind in OF_VERSION_3 else CIPHERS[cipher][1]
 
 
 def fields(receipt):
@@ -85,13 +90,23 @@ def test_rounds_and_format_version_must_be_those_of_the_cipher(kind, cipher, scr
         wrong = dataclasses.replace(changed, rounds=other)
         assert hv.verify_receipt(wrong) == ("does not hold", (f"rounds must be {rounds} for {cipher}, got {other}",))
         assert script.check_receipt(wrong.to_dict()) == ("does not hold", [f"rounds are not those of {cipher}"])
-    wrong = dataclasses.replace(changed, format_version=3 - version if kind == "vectors" else 3)
-    known = f"{version} or 3" if kind == "vectors" else version
+    wrong = dataclasses.replace(changed, format_version=3 - version if kind in OF_VERSION_3 else 3)
+    known = f"{version} or 3" if kind in OF_VERSION_3 else version
     reason = f"format_version must be {known} for {cipher}, got {wrong.format_version}"
     if kind == "vectors":  # on the grid of the version that it states
         wrong = dataclasses.replace(wrong, grid=wrong.grid / 8)
     assert hv.verify_receipt(wrong) == ("does not hold", (reason,))
     assert script.check_receipt(wrong.to_dict()) == ("does not hold", [f"format_version is not that of {cipher}"])
+
+
+def test_correlated_noise_has_no_version_3(script):
+    noise = CorrelatedNoise(coefficients=(1.0, -0.5), steps=100, min_separation=100)
+    sigma = math.nextafter(noise.sensitivity * 4.0, math.inf)
+    receipt = training_receipt(correlation=noise, planned_steps=100, sigma=sigma)
+    assert hv.verify_receipt(receipt).status == independent_status(script, receipt.to_dict()) == "holds"
+    wrong = dataclasses.replace(receipt, format_version=3)
+    assert hv.verify_receipt(wrong) == ("does not hold", ("format_version must be 1 for chacha20, got 3",))
+    assert script.check_receipt(wrong.to_dict()) == ("does not hold", ["format_version is not that of chacha20"])
 
 
 @pytest.mark.parametrize("other", CIPHERS)
@@ -114,7 +129,7 @@ def test_receipts_from_before_aes_name_chacha_by_its_rounds(kind, rounds, script
     assert fields(receipt_from_dict(old)) == (f"chacha{rounds}", rounds, 1)
     assert hv.verify_receipt(old).status == independent_status(script, old) == "holds"
     newer = {**old, "format_version": 2}
-    known = "1 or 3" if kind == "vectors" else "1"
+    known = "1 or 3" if kind in OF_VERSION_3 else "1"
     assert hv.verify_receipt(newer).reasons == (f"format_version must be {known} for chacha{rounds}, got 2",)
     assert independent_status(script, newer) == "does not hold"
 
@@ -170,7 +185,7 @@ def test_aes_that_was_asked_for_is_refused_on_a_device():
 
 
 @pytest.mark.parametrize("cipher", CIPHERS)
-def test_training_states_its_cipher(cipher):
+def test_training_states_its_cipher(cipher, monkeypatch):
     torch = pytest.importorskip("torch")
     from hushvec.training import DPOptimizer
 
@@ -178,13 +193,14 @@ def test_training_states_its_cipher(cipher):
         torch.optim.SGD(torch.nn.Linear(2, 1).parameters(), lr=0.1), clip_norm=1.0, noise_multiplier=1.0, expected_batch_size=8.0,
         sampling_probability=1.0, generator=hv.Generator(cipher=cipher),
     )  # fmt: skip
-    assert fields(optimizer.receipt(1e-5)) == (cipher, *CIPHERS[cipher])
+    assert fields(optimizer.receipt(1e-5)) == (cipher, CIPHERS[cipher][0], 3)
     on_device = [("weight", types.SimpleNamespace(is_cuda=True))]
+    monkeypatch.setattr(optimizer, "_parameters", lambda: on_device)
     if cipher != "aes256":
-        assert optimizer._cipher_for(on_device) == cipher
+        assert optimizer.receipt(1e-5).cipher == cipher
         return
     with pytest.raises(ValueError, match="cipher must be chacha20, chacha12 or chacha8 on a device, got aes256"):
-        optimizer._cipher_for(on_device)
+        optimizer.receipt(1e-5)
 
 
 @pytest.mark.parametrize("cipher", ["aes256", "chacha20"])

@@ -1,4 +1,4 @@
-"""Version 3 of the release format: who draws by it, and that it changes exact noise on rows alone."""
+"""Version 3 of the release format: who draws by it, and that it changes exact noise on rows and on sums of them alone."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,6 @@ OTHERS = {
     "l2_laplace": lambda core, generator: hv.privatize(ROWS, epsilon=8.0, mechanism="l2_laplace", generator=generator).values,
     "privunit": lambda core, generator: hv.privatize(ROWS, epsilon=8.0, mechanism="privunit", generator=generator).values,
     "discrete": lambda core, generator: hv.discrete_gaussian(1000, sigma=40.0, generator=generator),
-    "sum of rows": _summed,
     "correlated sum": _correlated,
     "whole sums": lambda core, generator: core.release_whole_sums(np.arange(500), 2.0**-12, 3.0, generator),
     "labels": lambda core, generator: hv.privatize_labels([1] * 50, range(5), epsilon=1.0, generator=generator).values,
@@ -76,6 +75,15 @@ OTHERS = {
 def test_everything_else_has_the_bits_of_the_versions_before(core, cipher, call):
     old, new = (np.asarray(OTHERS[call](core, seeded(cipher, version))) for version in (None, 3))
     np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize("cipher", ["aes256", "chacha20"])
+def test_sums_of_rows_have_other_bits_and_the_grid_of_their_version(core, cipher):
+    old, new = (_summed(core, seeded(cipher, version)) for version in (None, 3))
+    for values, half_words in ((old, False), (new, True)):
+        steps = values / core.exact_grid(0.5, 1.0, half_words)[1]
+        assert (steps == np.rint(steps)).all()
+    assert (old == new).mean() < 0.05
 
 
 @pytest.mark.parametrize("cipher", ["aes256", "chacha20"])

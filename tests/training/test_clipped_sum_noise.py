@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
-from evidence.reference import clip
+from evidence.reference import clip, half
 from evidence.reference import clipped_sum as reference
-from evidence.reference.checks import cells
+from evidence.reference.checks import cells, dithered_uniforms, uniformity
 from hushvec._native import _core
 from hushvec.training import clipped_sums
 from hushvec.training.clipped_sums import ClippedSum
@@ -22,20 +22,25 @@ ALPHA = 1e-6
 SAMPLES = 2**18
 
 
-def noise_in_grids(clip_norm, sigma, value):
+def grid_of(sigma, clip_norm, version):
+    return clip.grid(sigma, clip_norm, half.GRID_BITS if version == 3 else clip.GRID_BITS)
+
+
+def noise_in_grids(clip_norm, sigma, value, version):
     """n of a release of SAMPLES equal sums, and the sum in grids: n = round(sum + s Z)."""
     total = ClippedSum([(SAMPLES,)], clip_norm=clip_norm, sigma=sigma)
     total.add([np.full((3, SAMPLES), value, np.float32)])
-    grid = clip.grid(sigma, clip_norm)[1]
+    grid = grid_of(sigma, clip_norm, version)[1]
     x = total._units()[0][0] * reference.unit(clip_norm) / grid
-    return total.release(hv.Generator.unsafe_seeded(20))[0].astype(np.float64) / grid, x
+    return total.release(hv.Generator.unsafe_seeded(20, format_version=version))[0].astype(np.float64) / grid, x
 
 
+@pytest.mark.parametrize("version", [1, 3])
 @pytest.mark.parametrize(("clip_norm", "sigma", "value"), [(1.0, 0.7, 0.0), (3.0, 1.0, 1.0), (1.0, 2000.0, 5.0)])
-def test_the_noise_is_an_exactly_rounded_gaussian(clip_norm, sigma, value):
-    """Chi-square on the cells of round(x + s Z), n = 2^18; noise 3 % narrower, and a sum half a grid off, are rejected."""
-    n, x = noise_in_grids(clip_norm, sigma, value)
-    s = clip.grid(sigma, clip_norm)[0] / clip.grid(sigma, clip_norm)[1]
+def test_the_noise_is_an_exactly_rounded_gaussian(clip_norm, sigma, value, version):
+    """Chi-square on the cells of round(x + s Z), n = 2^18; noise 5 % narrower, and a sum s / 20 off, are rejected."""
+    n, x = noise_in_grids(clip_norm, sigma, value, version)
+    s = grid_of(sigma, clip_norm, version)[0] / grid_of(sigma, clip_norm, version)[1]
     assert np.array_equal(n, np.rint(n))
 
     def p_value(x, s):
@@ -64,22 +69,29 @@ def test_every_part_of_a_sum_is_emptied(rows):
 
 
 def test_an_empty_sum_is_pure_noise():
-    """Kolmogorov-Smirnov, n = 2^16; the grid of sigma / 64 moves its statistic by less than 0.004."""
-    drawn = ClippedSum([(2**16,)], clip_norm=1.0, sigma=3.0).release()[0]
-    assert stats.kstest(drawn / 3.0, "norm").pvalue > ALPHA
-    assert stats.kstest(drawn / 3.15, "norm").pvalue < ALPHA
+    """Kolmogorov-Smirnov, n = 2^16, by the law of rounded noise."""
+    n = ClippedSum([(2**16,)], clip_norm=1.0, sigma=3.0).release()[0] / grid_of(3.0, 1.0, 3)[1]
+
+    def p_value(s):
+        return uniformity(dithered_uniforms(n, 0.0, s, stats.norm.cdf, np.random.default_rng(6)))
+
+    assert p_value(12.0) > ALPHA
+    assert p_value(12.6) < ALPHA
 
 
-def test_release_is_privatising_the_sum():
+@pytest.mark.parametrize("cipher", ["aes256", "chacha20"])
+@pytest.mark.parametrize("version", [None, 3])
+def test_release_is_privatising_the_sum(version, cipher):
     """Beside a ball that holds it, a float64 row of the sum gets the same bits from clip_and_noise."""
     rng = np.random.default_rng(1)
     total = ClippedSum([(1000,)], clip_norm=1.0, sigma=0.5)
     total.add([rng.standard_normal((5, 1000)).astype(np.float32)])
     exact = total._units()[0] * reference.unit(1.0)
-    released = total.release(hv.Generator.unsafe_seeded(3))[0]
+    sources = [hv.Generator.unsafe_seeded(3, cipher=cipher, format_version=version) for _ in range(2)]
+    released = total.release(sources[0])[0]
     expected = np.empty(1000)
-    _core.clip_and_noise(exact, 64.0, 0.5, expected, hv.Generator.unsafe_seeded(3), "gaussian", True)
-    assert clip.grid(0.5, 64.0) == clip.grid(0.5, 1.0)
+    _core.clip_and_noise(exact, 64.0, 0.5, expected, sources[1], "gaussian", True)
+    assert grid_of(0.5, 64.0, version) == grid_of(0.5, 1.0, version)
     assert np.array_equal(released, expected.astype(np.float32))
 
 
@@ -92,7 +104,7 @@ def test_sums_beyond_exact_rounding_keep_their_noise():
     total.add([x])
     exact = total._units()[0] * reference.unit(1.0)
     released = total.release()[0]
-    assert exact[0] / clip.grid(sigma, 1.0)[1] > 2**21
+    assert exact[0] / grid_of(sigma, 1.0, 3)[1] > 2**21
     assert abs(released[0] - exact[0]) < 8 * sigma
     assert 0 < np.abs(released[1:]).max() < 8 * sigma
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
+from evidence.reference.checks import dithered_uniforms, uniformity
 from hushvec.training import clip_and_noise_gradients
 from hushvec.training.gradients import sigma_of
 from training.small_runs import clipped_sum, seeded
@@ -54,6 +55,9 @@ def test_the_divisor_is_a_constant_of_the_caller():
     assert torch.equal(whole[0] / 16, shared[0])
 
 
+GRID = 2.0**-4   # of sigma from 0.5 to 1
+
+
 def noise_of(multiplier, clip_norm, size, **arguments):
     """What is added to a sum that is known exactly: rows of one coordinate each, far below the clip norm."""
     rows = np.zeros((3, size), np.float32)
@@ -61,11 +65,12 @@ def noise_of(multiplier, clip_norm, size, **arguments):
 
 
 def rejected(noise, sigma):
-    """Two-sided chi-square test of the variance and Kolmogorov-Smirnov test of the law, each at ALPHA / 2."""
+    """Two-sided chi-square test of the variance and Kolmogorov-Smirnov test of the law of rounded noise, each at ALPHA / 2."""
     n = len(noise)
     statistic = float((noise**2).sum()) / sigma**2
     tail = min(stats.chi2.cdf(statistic, n), stats.chi2.sf(statistic, n))
-    return 2 * tail < ALPHA / 2 or stats.kstest(noise, "norm", args=(0, sigma)).pvalue < ALPHA / 2
+    u = dithered_uniforms(np.rint(noise / GRID), 0.0, sigma / GRID, stats.norm.cdf, np.random.default_rng(1))
+    return 2 * tail < ALPHA / 2 or uniformity(u) < ALPHA / 2
 
 
 def test_the_noise_on_the_sum_is_gaussian_of_the_stated_deviation():

@@ -68,8 +68,8 @@ public:
     std::size_t columns(std::size_t part) const { return columns_[part]; }
     bool has_noise() const { return grid_.grid != 0; }
 
-    // out = the sum of part `part` plus N(0, sigma^2), exactly rounded: flat float32 memory. The sum stays: to release a part twice is two
-    // releases, so reset() follows the last part.
+    // out = the sum of part `part` plus N(0, sigma^2), exactly rounded, by the stream's version: flat float32 memory. The sum stays: to
+    // release a part twice is two releases, so reset() follows the last part.
     void release(std::size_t part, const KeyStream& stream, float* out);
 
     // out = the sum of part `part` plus sigma (c_1 Z_1 + ... + c_p Z_p), exactly rounded once, where Z_j are samples of the groups from
@@ -93,8 +93,9 @@ private:
 
     std::vector<std::size_t> columns_;
     double clip_norm_;
+    double sigma_;
     double unit_;
-    ExactGrid grid_;   // grid 0 where sigma is 0
+    ExactGrid grid_;   // of versions 1 and 2; grid 0 where sigma is 0
     std::size_t most_rows_;
     Clipping clipping_;
     std::unique_ptr<UnitSums> sums_;   // of no meaning while rows_ is 0

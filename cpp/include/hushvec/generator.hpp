@@ -35,7 +35,7 @@ public:
     using Key = std::array<std::uint8_t, 32>;
 
     // Key from the operating system. Without a cipher: default_cipher() on the CPU, ChaCha20 on a device.
-    // Exact noise on rows is of version 3.
+    // Exact noise on rows and on sums of rows is of version 3.
     explicit Generator(std::optional<Cipher> cipher = {}, KeyLimits limits = {});
     // Reproducible, hence no privacy. `half_words`: as version 3, which seeds did not have from the beginning.
     Generator(const Key& seed_key, Cipher cipher, KeyLimits limits = {}, bool half_words = false);

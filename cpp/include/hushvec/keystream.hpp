@@ -62,7 +62,7 @@ constexpr const char* name_of(Cipher cipher) {
 
 constexpr int rounds_of(Cipher cipher) { return cipher == Cipher::aes256 ? 14 : static_cast<int>(cipher); }
 
-// Version 1 is what ChaCha makes, version 2 AES-256. Version 3 is the exact noise on rows that starts from half words, of either cipher.
+// Version 1 is what ChaCha makes, version 2 AES-256. Version 3 is exact noise on rows and sums that starts from half words, of either cipher.
 constexpr int format_version(Cipher cipher, bool half_words = false) {
     if (half_words) return 3;
     return cipher == Cipher::aes256 ? 2 : 1;
@@ -78,7 +78,7 @@ struct KeyStream {
     std::uint64_t nonce = 0;
     Cipher cipher = Cipher::chacha20;
     std::int16_t segment_bits = kAesSegmentBits;
-    bool half_words = false;   // exact noise on rows is of version 3
+    bool half_words = false;   // exact noise on rows and on sums of rows is of version 3
     const AesRoundKeys* round_keys = nullptr;   // of the first segment; WipedStream has them
 };
 

@@ -14,7 +14,7 @@
 namespace hushvec {
 namespace {
 
-constexpr std::size_t kGroupsAtOnce = 4;    // what a kernel asks AES for in one call
+constexpr std::size_t kGroupsAtOnce = 16;   // of one call of a kernel: what half words leave open fills vectors
 constexpr std::size_t kElementsAtOnce = kGroupsAtOnce * kGroupSamples;
 constexpr double kLargestElement = 0x1p21;   // what exact rounding takes: docs/format.md section 5
 constexpr double kMostOfCoefficients = 16;    // settle_combination takes 2^11 grids, and s is at most 128
@@ -190,7 +190,8 @@ void release_whole_sums(const std::int64_t* sums, std::size_t count, double unit
 
 void ClippedSum::release(std::size_t part, const KeyStream& stream, float* out) {
     if (rows_ == 0) sums_->clear(part);
-    const RunKernel kernel = {stream, Law::gaussian, grid_, 0, false};
+    const ExactGrid grid = stream.half_words && has_noise() ? exact_grid(sigma_, clip_norm_, true) : grid_;
+    const RunKernel kernel = {stream, Law::gaussian, grid, 0, stream.half_words};
     if (has_noise()) return release_noisy(*sums_, part, columns_[part], kernel, static_cast<double>(rows_) * clip_norm_, unit_, out);
     const Release<RunKernel> release = {*sums_, part, columns_[part], out, kernel, unit_, 0.0, 0};
     parallel_ranges(groups_of(release.count), kGroupSamples, [&] { return NoiselessWorker(release); });

@@ -87,6 +87,7 @@ struct SumArgument {
 };
 
 // out[columns] = the sums plus Gaussian noise, exactly rounded to the grid, of all parts at once. Part i draws from nonce source.nonce + i.
+// Where source.half_words, `grid` is that of version 3.
 // settle_sums must follow once Report::open_samples is seen to be above 0.
 cudaError_t release_sums(const KeyStream& source, std::span<const SumArgument> parts, double clip_norm, ExactGrid grid, void* workspace,
                          cudaStream_t stream);

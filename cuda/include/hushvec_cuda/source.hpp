@@ -23,7 +23,7 @@ struct NoiseSource {
     DeviceStream* state = nullptr;
 };
 
-// Whether exact noise on rows is of version 3 (docs/format.md section 16). From a state it is of version 1.
+// Whether exact noise is of version 3 (docs/format.md section 16). From a state it is of version 1.
 inline bool is_half_words(const NoiseSource& source) { return source.state == nullptr && source.stream.half_words; }
 
 // Streams that one release of a sum may draw from: those of steps that share noise.

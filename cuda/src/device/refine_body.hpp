@@ -26,56 +26,60 @@ HUSHVEC_DEVICE inline std::uint32_t refinement_word(const KeyStream& stream, std
     return words[0];
 }
 
-// Behind level 0 of either law. Words[0] of a listed pair is its word of the main domain.
+// Behind level 0 of either law. Words[0] of a listed pair is its word of the main domain. Outputs as of LadderBody.
+template <class Outputs>
 struct RefineBody {
-    LadderBody<OneOutput> ladder;
+    LadderBody<Outputs> ladder;
     GaussianLevelOne gaussian;
     LaplaceLevelOne laplace;
 
-    RefineBody(const LadderBody<OneOutput>& behind, float scale_in_grids)
+    RefineBody(const LadderBody<Outputs>& behind, float scale_in_grids)
         : ladder(behind), gaussian(scale_in_grids), laplace(scale_in_grids) {}
 
     template <class Team>
     HUSHVEC_INLINE void run(unsigned block, unsigned blocks, const Team& team) const {
         team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
-            const KeyStream stream = stream_of(ladder.outputs.source);
             const std::uint32_t listed = ladder.open.size();
             HUSHVEC_UNROLL_BY(1)
             for (std::uint32_t i = block * kLadderThreads + thread; i < listed; i += blocks * kLadderThreads) {
                 OpenPair& pair = ladder.open.list[i];
-                settle(joined(stream, pair));
+                settle(pair);
                 pair = {};
             }
         });
     }
 
 private:
-    HUSHVEC_INLINE OpenPair joined(const KeyStream& stream, OpenPair pair) const {
-        const std::uint32_t more = refinement_word(stream, pair.pair);
+    HUSHVEC_INLINE void settle(const OpenPair& pair) const {
+        const SettledPlace at = ladder.outputs.place(pair.pair);
+        settle(joined(refinement_word(stream_of(at.source), at.index), pair), at);
+    }
+
+    HUSHVEC_INLINE OpenPair joined(std::uint32_t more, OpenPair pair) const {
         const JoinedPair words = ladder.gaussian ? joined_gaussian(pair.words[0], more) : joined_laplaces(pair.words[0], more);
         pair.words[0] = words.first;
         pair.words[1] = words.second;
         return pair;
     }
 
-    HUSHVEC_INLINE void settle(const OpenPair& pair) const {
+    HUSHVEC_INLINE void settle(const OpenPair& pair, const SettledPlace& at) const {
         using Elements = Float64Elements<Thread>;
         // NaN, someone else's sample, would leave the pair open.
         const Elements x_first = {std::isnan(pair.x[0]) ? 0.0 : pair.x[0]}, x_second = {std::isnan(pair.x[1]) ? 0.0 : pair.x[1]};
         if (ladder.gaussian) {
             const auto rounding = gaussian.round(pair.words[0], pair.words[1], x_first, x_second);
-            store(pair, false, rounding.n.cosine, rounding.open);
-            store(pair, true, rounding.n.sine, rounding.open);
+            store(pair, at, false, rounding.n.cosine, rounding.open);
+            store(pair, at, true, rounding.n.sine, rounding.open);
         } else {
             const auto first = laplace.round(pair.words[0], x_first), second = laplace.round(pair.words[1], x_second);
-            store(pair, false, first.n, first.open);
-            store(pair, true, second.n, second.open);
+            store(pair, at, false, first.n, first.open);
+            store(pair, at, true, second.n, second.open);
         }
     }
 
-    HUSHVEC_INLINE void store(const OpenPair& pair, bool second, float n, bool open) const {
+    HUSHVEC_INLINE void store(const OpenPair& pair, const SettledPlace& at, bool second, float n, bool open) const {
         if (open) return settle_by_ladder(pair, second);
-        if (!std::isnan(pair.x[second])) ladder.outputs.out.store(sample_of_pair(pair.pair, second), static_cast<std::int32_t>(n));
+        if (!std::isnan(pair.x[second])) at.out.store(sample_of_pair(at.index, second), static_cast<std::int32_t>(n));
     }
 
     HUSHVEC_COLD void settle_by_ladder(const OpenPair& pair, bool second) const { ladder.settle(pair, second); }

@@ -3,6 +3,7 @@
 // Elements are cut to whole units, some 2^-25 of clip_norm, so that a float64 sum of them is exact in whatever order it is made.
 #pragma once
 
+#include "device/half_noise.hpp"
 #include "device/noise.hpp"
 #include "device/row_norm.hpp"
 #include "device/settled_output.hpp"
@@ -285,6 +286,45 @@ struct SumNoiseBody {
                     const std::size_t column = first + word * kGroupBlocks;
                     if (column < part.columns) part.out[column] = y;
                 });
+        });
+    }
+};
+
+// The same of version 3. Half a warp a block of the stream, which is of two groups: parts begin with even ones.
+struct HalfSumNoiseBody {
+    SumParts parts;
+    std::size_t blocks;
+    HalfGaussian<double> noise;
+    OpenPairs open;
+    double sum_in_grids;
+
+    template <class Team>
+    HUSHVEC_INLINE void run(std::size_t block, const Team& team) const {
+        team.each([&](unsigned thread) HUSHVEC_INLINE_LAMBDA {
+            const std::size_t item = block * (kStreamThreads / kGroupBlocks) + thread / kGroupBlocks;
+            if (item >= blocks) return;
+            const std::uint32_t number = parts.of_group(item * kHalfWordGroups);
+            const SumPart part = parts.list[number];
+            OpenPairs of_part = open;
+            of_part.first_pair = part.first_group * kGroupPairs;
+            ThreadHalfNoise<HalfGaussian<double>> thread_noise(noise, parts.source(number));
+            const unsigned lane = thread % kGroupBlocks;
+            const std::size_t of_stream = item - part.first_group / kHalfWordGroups;
+            thread_noise.block(of_stream, lane, [&](std::uint32_t half, auto go_on) HUSHVEC_INLINE_LAMBDA {
+                const std::size_t group = of_stream * kHalfWordGroups + half, first = group * kGroupSamples + lane;
+                go_on(
+                    [&](unsigned word) HUSHVEC_INLINE_LAMBDA {
+                        const std::size_t column = first + word * kGroupBlocks;
+                        return column < part.columns ? part.sums[column] * sum_in_grids : 0.0;
+                    },
+                    [&](unsigned word, float y) HUSHVEC_INLINE_LAMBDA {
+                        const std::size_t column = first + word * kGroupBlocks;
+                        if (column < part.columns) part.out[column] = y;
+                    },
+                    [&](unsigned w, std::uint32_t word, double x_first, double x_second) HUSHVEC_INLINE_LAMBDA {
+                        of_part.add({group * kGroupPairs + w * kGroupBlocks + lane, {word, 0}, {x_first, x_second}});
+                    });
+            });
         });
     }
 };

@@ -266,10 +266,10 @@ void release_sums(const py::sequence& sums, double clip_norm, double sigma, cons
                   std::uintptr_t stream) {
     check_clip_norm(clip_norm);
     const SumsAndOutputs arrays(sums, out);
-    const ExactGrid grid = exact_grid(sigma, clip_norm);
     void* memory = device_memory(workspace, "workspace", cuda::release_sums_workspace_bytes(arrays.parts), arrays.device);
     const WipedSource noise(source, arrays.device);
     const KeyStream& drawn = noise.host_stream();
+    const ExactGrid grid = exact_grid(sigma, clip_norm, drawn.half_words);
     release_and_settle(
         arrays.device, stream, memory,
         [&](const Launch& on) { return cuda::release_sums(drawn, arrays.parts, clip_norm, grid, on.workspace, on.stream); },

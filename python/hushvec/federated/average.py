@@ -172,7 +172,7 @@ class PrivateAverage:
         noisy = total.release(source, [new_array(model[0], shape, dtype=DEFAULT_DTYPE) for shape in self._shapes(model)])
         for part in noisy:
             part /= self._settings.expected_batch_size
-        receipt = self._receipt(source.device_cipher if on_cuda(model[0]) else source.cipher)
+        receipt = self._receipt(on_device=on_cuda(model[0]))
         if self._norm.adapts:
             self._adapt(float(noisy.pop()[0]))
         return UpdateRelease(restored(first, noisy), receipt)
@@ -201,12 +201,12 @@ class PrivateAverage:
             with published_text(self._kept) as file:
                 file.write(repr(self._norm.of_rows))
 
-    def _receipt(self, cipher: str) -> TrainingReceipt:
+    def _receipt(self, *, on_device: bool) -> TrainingReceipt:
         self._account.record.row_norm = self._norm.of_rows if self._norm.adapts else None
         guarantee = guarantee_of(self._account, self._delta, key_is_seeded=self._source.seeded)
         others = {NOTE_GRADIENTS: NOTE_CLIENTS, NOTE_POISSON: NOTE_SAMPLED}
         notes = tuple(others.get(note, note) for note in guarantee.notes)
-        return receipt_of(self._account, replace(guarantee, notes=notes), cipher=cipher)
+        return receipt_of(self._account, replace(guarantee, notes=notes), self._source, on_device=on_device)
 
 
 def aggregate_updates(updates: Iterable[Any], *, like: Any = None, **terms: Any) -> UpdateRelease:

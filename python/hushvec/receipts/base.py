@@ -38,7 +38,7 @@ NOTE_SEED = "key from a user-given seed: not a DP claim"
 # The unit of privacy: every row is another person, or all rows are one person.
 PER = ("record", "release")
 
-# The version of exact noise on rows from half the key stream, of any cipher: docs/format.md section 16.
+# The version of exact noise on rows and sums from half the key stream, of any cipher: docs/format.md section 16.
 HALF_WORDS = 3
 
 # Rounds of each cipher of the key stream.
@@ -289,7 +289,7 @@ class ReceiptFields:
     Args:
         receipt_kind: "labels", "reports", "selection", "training" or "aggregate"; receipts of vectors have no such field.
         receipt_version: version of the fields, 1.
-        format_version: version of the release format, docs/format.md: 2 for "aes256", else 1; 3 for exact noise on rows.
+        format_version: version of the release format, docs/format.md: 2 for "aes256", else 1; 3 for exact noise on rows and sums.
         library_version: hushvec that made the release.
         adjacency: "replace-one": one person's data is replaced by any other; of training and aggregates also "add-remove".
         epsilon, delta: the guarantee; delta is 0 for pure differential privacy.

@@ -177,6 +177,10 @@ class TrainingReceipt(ReceiptFields):
         """The cost of the steps in zero-concentrated DP, rounded up. Sampling does not lower it."""
         return up(self.loss.count * self.loss.item.rho) if self.steps else 0.0
 
+    @property
+    def _may_be_of_half_words(self) -> bool:
+        return self.correlation is None
+
     def _otherwise(self) -> str:
         return "with exact sums and a secret key"
 

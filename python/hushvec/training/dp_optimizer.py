@@ -15,6 +15,7 @@ from hushvec._util import validate
 from hushvec._util.recording import require_no_recorder
 from hushvec.accounting import Accountant
 from hushvec.accounting.correlated import CorrelatedNoise
+from hushvec.receipts.base import key_fields
 from hushvec.receipts.training import TrainingReceipt
 from hushvec.release.charging import Budget
 from hushvec.training import batch_gradients, ranks, shards
@@ -316,7 +317,7 @@ class DPOptimizer(WrappingOptimizer):
                 taken = self._batch.take(parameters)
                 if not (taken or self._batch.begun):
                     raise ValueError(_NO_BATCH[self.settings.clips_batches])
-                self._cipher_for(parameters)  # refused before the step is charged
+                key_fields(self.generator, on_device=_on_cuda(parameters))  # refused before the step is charged
             watched = not self._batch.has_examples or self._watch.covers(parameter for _, parameter in parameters)
             flags = (
                 StepFlags.FLOAT_SUMS * self._batch.is_float
@@ -359,7 +360,7 @@ class DPOptimizer(WrappingOptimizer):
 
     def receipt(self, delta: float | None = None) -> TrainingReceipt:
         """The receipt of this run's steps so far, for `hushvec.verify_receipt`."""
-        return receipt_of(self._account, self.guarantee(delta), cipher=self._cipher_for(self._parameters()))
+        return receipt_of(self._account, self.guarantee(delta), self.generator, on_device=_on_cuda(self._parameters()))
 
     def state_dict(self) -> dict[str, Any]:
         """The wrapped optimizer's state and the account, in types that torch.save keeps and `weights_only` loads.
@@ -411,11 +412,6 @@ class DPOptimizer(WrappingOptimizer):
     def _named(self) -> dict[str, torch.Tensor]:
         return dict(self._all_parameters())
 
-    def _cipher_for(self, parameters: Named) -> str:
-        """The cipher of the noise on these parameters. Raises ValueError on a device, if the generator was asked for AES-256."""
-        on_device = any(parameter.is_cuda for _, parameter in parameters)
-        return self.generator.device_cipher if on_device else self.generator.cipher
-
     def _take_as_is(self) -> None:
         self._watch.rebase()
         leave((parameter for _, parameter in self._parameters()), self._account)
@@ -435,6 +431,10 @@ class DPOptimizer(WrappingOptimizer):
     def _require_no_batch(self, name: str) -> None:
         if self._batch.begun:
             raise ValueError(f"{name}() needs a batch to be finished: call step() or discard() first")
+
+
+def _on_cuda(parameters: Named) -> bool:
+    return any(parameter.is_cuda for _, parameter in parameters)
 
 
 _NO_BATCH = {

@@ -11,7 +11,7 @@ from hushvec._native import _core
 from hushvec.accounting import compose
 from hushvec.accounting.correlated import CorrelatedNoise
 from hushvec.accounting.releases import SampleRange
-from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, LedgerEntry, cipher_fields
+from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, LedgerEntry, key_fields
 from hushvec.receipts.training import NOTE_NOISE_FREE, TrainingReceipt
 from hushvec.training.run_account import RunAccount
 
@@ -168,18 +168,24 @@ _OWN = (
 )
 
 
-def receipt_of(account: RunAccount, guarantee: TrainingGuarantee, *, cipher: str) -> TrainingReceipt:
-    """The receipt of a run; its epsilon is of the run alone, that of the guarantee of all that the accountant holds."""
+def receipt_of(
+    account: RunAccount, guarantee: TrainingGuarantee, generator: _core.Generator, *, on_device: bool
+) -> TrainingReceipt:
+    """The receipt of a run; its epsilon is of the run alone, that of the guarantee of all that the accountant holds.
+
+    Raises:
+        ValueError: on a device, of a generator that was asked for AES-256.
+    """
+    drawn = key_fields(generator, on_device=on_device, half_words=guarantee.correlation is None)
     steps, charge = guarantee.steps, guarantee.charge
     together = None
     if steps > 0 and guarantee.noise_multiplier > 0:
         together = compose([(account.schedule.loss, account.schedule.counted(steps))], delta=guarantee.delta)
     unpriced = None if guarantee.noise_multiplier == 0 and steps > 0 else 0.0
     return TrainingReceipt(
-        **{name: getattr(guarantee, name) for name in (*_COPIED, *_OWN)},
+        **{**drawn, **{name: getattr(guarantee, name) for name in (*_COPIED, *_OWN)}},
         epsilon=unpriced if together is None else together.epsilon,
         theorem="" if together is None else together.theorem,
-        **cipher_fields(cipher),
         samples=None if account.record.samples is None else tuple(SampleRange(*one) for one in account.record.samples),
         library_version=_core.__version__,
         charge=None if charge is None else LedgerEntry(**charge),

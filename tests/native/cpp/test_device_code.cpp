@@ -145,19 +145,20 @@ void settle_rest(const CallStream& source, const ExactLaplace<Value>& noise, Dev
 }
 
 // What follows a kernel of version 3.
-void run_refinement(const OneOutput& output, bool gaussian, float s, Device& device) {
-    const RefineBody body({output, gaussian, s, device.open_pairs(), device.open_samples()}, s);
+template <class Outputs>
+void run_refinement(const Outputs& outputs, bool gaussian, float s, Device& device) {
+    const RefineBody<Outputs> body({outputs, gaussian, s, device.open_pairs(), device.open_samples()}, s);
     for (unsigned block = 0; block < 3; ++block) body.run(block, 3, HostTeam{kLadderThreads});
-    SettleBody{output.source, gaussian, s, device.open_samples(), output.out}.run();
+    if constexpr (std::is_same_v<Outputs, OneOutput>) SettleBody{outputs.source, gaussian, s, device.open_samples(), outputs.out}.run();
     check(is_wiped(device), "the lists of version 3 are wiped");
 }
 template <class Stored, class Value>
 void settle_rest(const CallStream& source, const HalfGaussian<Value>& noise, Device& device, Guarded<Stored>& out) {
-    run_refinement({source, {out.data(), kDType<Stored>, out.size(), noise.grid}}, true, noise.level.s, device);
+    run_refinement(OneOutput{source, {out.data(), kDType<Stored>, out.size(), noise.grid}}, true, noise.level.s, device);
 }
 template <class Stored, class Value>
 void settle_rest(const CallStream& source, const HalfLaplace<Value>& noise, Device& device, Guarded<Stored>& out) {
-    run_refinement({source, {out.data(), kDType<Stored>, out.size(), noise.grid}}, false, noise.level.s, device);
+    run_refinement(OneOutput{source, {out.data(), kDType<Stored>, out.size(), noise.grid}}, false, noise.level.s, device);
 }
 
 template <class Stored, class Noise>
@@ -767,16 +768,16 @@ struct DeviceSum {
         }
     }
 
-    // All parts at once: run(their table, how many groups they have).
+    // All parts at once, each from a multiple of so many groups on: run(their table, how many groups they have).
     template <class Run>
-    std::vector<std::vector<float>> released(ExactGrid grid, const Run& run) {
+    std::vector<std::vector<float>> released(ExactGrid grid, std::size_t multiple, const Run& run) {
         std::vector<std::vector<float>> out;
         std::vector<SumPart> table;
         std::size_t groups = 0;
         for (const std::vector<double>& sum : sums) out.emplace_back(sum.size() + 1, kUntouched);
         for (std::size_t i = 0; i < sums.size(); ++i) {
             table.push_back({sums[i].data(), out[i].data(), sums[i].size(), groups});
-            groups += (sums[i].size() + kGroupSamples - 1) / kGroupSamples;
+            groups += (sums[i].size() + multiple * kGroupSamples - 1) / (multiple * kGroupSamples) * multiple;
         }
         const SumParts parts = {stream_of_part(0), table.data(), static_cast<std::uint32_t>(table.size()), grid.grid};
         run(parts, groups);
@@ -787,12 +788,20 @@ struct DeviceSum {
         return out;
     }
 
-    std::vector<std::vector<float>> released() {
-        const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+    std::vector<std::vector<float>> released(bool half_words) {
+        const ExactGrid grid = exact_grid(kSigma, kClipNorm, half_words);
         const float s = grid.sigma / grid.grid;
-        return released(grid, [&](const SumParts& parts, std::size_t groups) {
-            run_all(SumNoiseBody{parts, groups, {GaussianLevelOne(s), grid.grid, device.open_pairs()}, sum_unit(kClipNorm) / double{grid.grid}}, groups);
-            run_ladder(parts, true, s, device);
+        const double in_grids = sum_unit(kClipNorm) / double{grid.grid};
+        device = Device();
+        return released(grid, kHalfWordGroups, [&](const SumParts& parts, std::size_t groups) {
+            if (half_words) {
+                const std::size_t items = groups / kHalfWordGroups;
+                run_all(HalfSumNoiseBody{parts, items, {GaussianLevelZero(s), grid.grid}, device.open_pairs(), in_grids}, items);
+                run_refinement(parts, true, s, device);
+            } else {
+                run_all(SumNoiseBody{parts, groups, {GaussianLevelOne(s), grid.grid, device.open_pairs()}, in_grids}, groups);
+                run_ladder(parts, true, s, device);
+            }
         });
     }
 
@@ -800,7 +809,7 @@ struct DeviceSum {
         const ExactGrid grid = exact_grid(kSigma, kClipNorm);
         NoiseTerms in_grids;
         for (const NoiseTerm& term : terms) in_grids.list[in_grids.count++] = {*term.stream, double{grid.sigma / grid.grid} * double{term.coefficient}};
-        return released(grid, [&](const SumParts& parts, std::size_t groups) {
+        return released(grid, 1, [&](const SumParts& parts, std::size_t groups) {
             run_all(CombinedNoiseBody{parts, groups, CombinationLevelOne(terms.size()), device.open_pairs(), sum_unit(kClipNorm) / double{grid.grid}, in_grids}, groups);
             const CombinationLadderBody ladder = {parts, device.open_pairs(), device.open_samples(), in_grids};
             for (unsigned block = 0; block < 3; ++block) ladder.run(block, 3, HostTeam{kLadderThreads});
@@ -810,8 +819,8 @@ struct DeviceSum {
     }
 
     template <class Body>
-    static void run_all(const Body& body, std::size_t groups) {
-        for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) < groups; ++block) body.run(block, HostTeam{kStreamThreads});
+    static void run_all(const Body& body, std::size_t items) {
+        for (std::size_t block = 0; block * (kStreamThreads / kGroupBlocks) < items; ++block) body.run(block, HostTeam{kStreamThreads});
     }
 
     static KeyStream stream_of_part(std::size_t part) {
@@ -875,11 +884,15 @@ void sums() {
         }
         ClippedSum on_host(lengths, kClipNorm, kSigma, rows, Clipping::exact);
         on_host.add(views);
-        const std::vector<std::vector<float>> released = on_device.released();
-        for (std::size_t i = 0; i < parts.size(); ++i) {
-            std::vector<float> from_host(lengths[i]);
-            on_host.release(i, DeviceSum::stream_of_part(i), from_host.data());
-            check(from_host == released[i], "the CPU's bits, part " + std::to_string(i) + " of " + what);
+        for (const bool half_words : {false, true}) {
+            const std::vector<std::vector<float>> released = on_device.released(half_words);
+            for (std::size_t i = 0; i < parts.size(); ++i) {
+                std::vector<float> from_host(lengths[i]);
+                KeyStream stream = DeviceSum::stream_of_part(i);
+                stream.half_words = half_words;
+                on_host.release(i, stream, from_host.data());
+                check(from_host == released[i], "the CPU's bits, part " + std::to_string(i) + " of " + what + (half_words ? ", version 3" : ""));
+            }
         }
         for (const std::size_t p : {std::size_t{1}, std::size_t{3}, std::size_t{16}}) releases_of_several_equal_the_core(on_device, on_host, lengths, p);
     }
@@ -977,7 +990,7 @@ void listed_pairs_are_refined() {
                 else settled.expect(false, sample + (second ? 128 : 0), second ? words.second : words.first, 0, false, x[second]);
             }
         }
-        run_refinement({settled.source, settled.output()}, gaussian, settled.s, device);
+        run_refinement(OneOutput{settled.source, settled.output()}, gaussian, settled.s, device);
         const std::string what = gaussian ? "Gaussian" : "Laplace";
         check(settled.out == settled.expected, "listed pairs of version 3, " + what);
         check(device.report.open_samples == 1 && device.report.overflow == 0, "one of them needs more than float64, version 3, " + what);

@@ -148,6 +148,7 @@ public:
             }
             for (const DType dtype : {DType::float32, DType::float64}) noisy_rows(cipher, Law::gaussian, dtype, DType::int8, kVersion3);
         }
+        for (const Cipher cipher : {Cipher::aes256, Cipher::chacha20}) clipped_sum(cipher);
     }
 
 private:
@@ -209,6 +210,15 @@ private:
         std::vector<double> out(whole.size());
         release_whole_sums(whole.data(), whole.size(), 0x1p-10, 8.0, stream(), out.data());
         add("sums of whole numbers", digest(out));
+    }
+
+    void clipped_sum(Cipher cipher) {
+        Matrix x = rows_of(DType::float64);
+        ClippedSum sum({kColumns}, 2.0, 1.5, kRows, Clipping::exact);
+        sum.add({x.view()});
+        std::vector<float> out(kColumns);
+        sum.release(0, stream(cipher, kVersion3), out.data());
+        add(std::string("clipped sum under ") + name_of(cipher) + " in version 3", digest(out));
     }
 
     void integers() {

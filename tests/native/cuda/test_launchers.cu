@@ -73,13 +73,13 @@ bool is_wiped(const DeviceArray<std::byte>& workspace, std::size_t begin, std::s
                        [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-// The lists of what an exact call on rows left open.
+// The lists of what an exact call on rows, or the release of a sum, left open.
 bool row_lists_are_wiped(const DeviceArray<std::byte>& workspace, std::size_t samples) {
     const cuda::PairCapacity capacity = {cuda::open_row_pair_capacity(samples)};
     return is_wiped(workspace, cuda::Workspace::kHeaderBytes, cuda::Workspace::fixed_bytes(capacity));
 }
 
-// The same of one on a sum, of so many samples.
+// The same where nothing is of version 3.
 bool lists_are_wiped(const DeviceArray<std::byte>& workspace, std::size_t samples) {
     return is_wiped(workspace, cuda::Workspace::kHeaderBytes, cuda::Workspace::fixed_bytes(samples));
 }
@@ -375,7 +375,7 @@ struct PartSums {
     std::vector<std::unique_ptr<DeviceArray<double>>> sums;
     std::vector<std::unique_ptr<DeviceArray<float>>> out;
     std::vector<cuda::SumArgument> arguments;
-    std::size_t samples = 0;   // of whole groups
+    std::size_t samples = 0, even_samples = 0;   // of whole groups, and of an even number of them
 
     explicit PartSums(const std::vector<PartShape>& shapes) {
         for (const PartShape& shape : shapes) {
@@ -383,13 +383,15 @@ struct PartSums {
             out.push_back(std::make_unique<DeviceArray<float>>(std::vector<float>(shape.columns)));
             arguments.push_back({sums.back()->get(), out.back()->get(), shape.columns});
             samples += (shape.columns + kGroupSamples - 1) / kGroupSamples * kGroupSamples;
+            even_samples += (shape.columns + 2 * kGroupSamples - 1) / (2 * kGroupSamples) * (2 * kGroupSamples);
         }
     }
 };
 
-KeyStream stream_of_part(std::size_t part) {
+KeyStream stream_of_part(std::size_t part, bool half_words) {
     KeyStream stream = test_stream();
     stream.nonce += part;
+    stream.half_words = half_words;
     return stream;
 }
 
@@ -398,7 +400,6 @@ void sums_equal_the_core(const std::string& name, const std::vector<PartShape>& 
     constexpr std::size_t batches = 2;
     std::vector<std::size_t> lengths;
     for (const PartShape& shape : shapes) lengths.push_back(shape.columns);
-    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
     ClippedSum on_host(lengths, kClipNorm, kSigma, batch * batches, Clipping::exact);
     PartSums on_device(shapes);
     for (std::size_t number = 0; number < batches; ++number) {
@@ -419,15 +420,23 @@ void sums_equal_the_core(const std::string& name, const std::vector<PartShape>& 
         check(report_in(scales).first_bad_row == cuda::kNoRow, "no bad row of a sum, " + name);
         for (std::size_t i = 0; i < parts.size(); ++i) must(cuda::add_to_sum(parts[i], scales.get(), on_device.sums[i]->get(), nullptr), "add_to_sum");
     }
-    DeviceArray<std::byte> workspace = zeros(cuda::release_sums_workspace_bytes(on_device.arguments));
-    must(cuda::release_sums(test_stream(), on_device.arguments, kClipNorm, grid, workspace.get(), nullptr), "release_sums");
-    if (report_in(workspace).open_samples > 0) must(cuda::settle_sums(test_stream(), on_device.arguments, grid, workspace.get(), nullptr), "settle_sums");
-    check(lists_are_wiped(workspace, on_device.samples), "open samples of a sum are wiped, " + name);
     for (std::size_t i = 0; i < shapes.size(); ++i) {
         check(on_device.sums[i]->to_host() == on_host.units(i), "sums, part " + std::to_string(i) + ", " + name);
-        std::vector<float> expected(lengths[i]);
-        on_host.release(i, stream_of_part(i), expected.data());
-        check(same_bits(on_device.out[i]->to_host(), expected), "release of a sum, part " + std::to_string(i) + ", " + name);
+    }
+    for (const bool half_words : {false, true}) {
+        const std::string what = name + (half_words ? ", version 3" : "");
+        const KeyStream stream = stream_of_part(0, half_words);
+        const ExactGrid grid = exact_grid(kSigma, kClipNorm, half_words);
+        DeviceArray<std::byte> workspace = zeros(cuda::release_sums_workspace_bytes(on_device.arguments));
+        must(cuda::release_sums(stream, on_device.arguments, kClipNorm, grid, workspace.get(), nullptr), "release_sums");
+        if (report_in(workspace).open_samples > 0) must(cuda::settle_sums(stream, on_device.arguments, grid, workspace.get(), nullptr), "settle_sums");
+        check(report_in(workspace).overflow == 0, "no overflow, " + what);
+        check(row_lists_are_wiped(workspace, on_device.even_samples), "open samples of a sum are wiped, " + what);
+        for (std::size_t i = 0; i < shapes.size(); ++i) {
+            std::vector<float> expected(lengths[i]);
+            on_host.release(i, stream_of_part(i, half_words), expected.data());
+            check(same_bits(on_device.out[i]->to_host(), expected), "release of a sum, part " + std::to_string(i) + ", " + what);
+        }
     }
 }
 
@@ -607,30 +616,31 @@ void listed_samples_are_settled() {
     }
 }
 
-void listed_samples_of_sums_are_settled() {
+void listed_samples_of_sums_are_settled(bool half_words) {
     const std::vector<PartShape> shapes = {{DType::float32, 300}, {DType::float32, 0}, {DType::float32, 5}, {DType::float32, 1000}};
-    const ExactGrid grid = exact_grid(kSigma, kClipNorm);
+    const KeyStream stream = stream_of_part(0, half_words);
+    const ExactGrid grid = exact_grid(kSigma, kClipNorm, half_words);
     PartSums sums(shapes);
     DeviceArray<std::byte> workspace = zeros(cuda::release_sums_workspace_bytes(sums.arguments));
-    must(cuda::release_sums(test_stream(), sums.arguments, kClipNorm, grid, workspace.get(), nullptr), "release_sums");
+    must(cuda::release_sums(stream, sums.arguments, kClipNorm, grid, workspace.get(), nullptr), "release_sums");
     std::vector<std::vector<float>> expected;
     for (const auto& out : sums.out) expected.push_back(out->to_host());
-    ForgedSamples forged(cuda::Workspace(workspace.get(), sums.samples), grid);
+    ForgedSamples forged(cuda::Workspace(workspace.get(), cuda::PairCapacity{cuda::open_row_pair_capacity(sums.even_samples)}), grid);
     std::uint64_t first_pair = 0;
     for (std::size_t part = 0; part < shapes.size(); ++part) {
-        const std::size_t groups = (shapes[part].columns + kGroupSamples - 1) / kGroupSamples;
+        const std::size_t groups = (shapes[part].columns + 2 * kGroupSamples - 1) / (2 * kGroupSamples) * 2;
         for (std::uint64_t pair = 0; pair < groups * kGroupPairs; pair += 3) {
-            const auto [place, answer] = forged.add(Law::gaussian, pair, first_pair, stream_of_part(part));
+            const auto [place, answer] = forged.add(Law::gaussian, pair, first_pair, stream_of_part(part, half_words));
             if (place < shapes[part].columns) expected[part][place] = answer;
         }
         first_pair += groups * kGroupPairs;
     }
     forged.list();
-    must(cuda::settle_sums(test_stream(), sums.arguments, grid, workspace.get(), nullptr), "settle_sums");
+    must(cuda::settle_sums(stream, sums.arguments, grid, workspace.get(), nullptr), "settle_sums");
     for (std::size_t part = 0; part < shapes.size(); ++part) {
         check(same_bits(sums.out[part]->to_host(), expected[part]), "listed samples of part " + std::to_string(part));
     }
-    check(lists_are_wiped(workspace, sums.samples), "listed samples of a sum are wiped");
+    check(row_lists_are_wiped(workspace, sums.even_samples), "listed samples of a sum are wiped");
 }
 
 // The last level alone, for every third sample of a release: what the others have written is what it writes.
@@ -838,7 +848,8 @@ void streams() {
 
 void open_samples() {
     of_all_dtypes([]<class Stored>(Stored) { listed_samples_are_settled<Stored>(); });
-    listed_samples_of_sums_are_settled();
+    listed_samples_of_sums_are_settled(false);
+    listed_samples_of_sums_are_settled(true);
     listed_samples_of_correlated_sums_are_settled();
 }
 

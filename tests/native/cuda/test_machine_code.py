@@ -47,7 +47,8 @@ UNITS = {
     "control": ("BRA", "BSSY", "BSYNC", "CALL", "RET", "EXIT", "BAR", "WARPSYNC", "NOP", "MOV", "S2R", "CS2R"),
 }
 # Those that make noise in every thread.
-NOISE_BODIES = ("FillBody", "NoiseWork", "HalfNoiseWork", "StreamNoiseBody", "StreamHalfNoiseBody", "SumNoiseBody", "CombinedNoiseBody")
+NOISE_BODIES = ("FillBody", "NoiseWork", "HalfNoiseWork", "StreamNoiseBody", "StreamHalfNoiseBody", "SumNoiseBody", "HalfSumNoiseBody",
+                "CombinedNoiseBody")
 
 
 def unit_of(opcode):
