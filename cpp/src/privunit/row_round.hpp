@@ -59,30 +59,37 @@ HUSHVEC_INLINE PrivUnitRounding<V> privunit_round_one(typename V::F32 s, typenam
     return {n, V::not_less(V::magnitude(d), limit)};
 }
 
-template <class V>
-void privunit_round(const PrivUnitRun& run) {
+template <class V, bool push_of_16>
+HUSHVEC_INLINE void privunit_round_groups(const PrivUnitRun& run) {
     const auto s = V::set(run.s), grid = V::set(run.grid), limit_at_zero = V::set(run.limits.at_zero);
     const auto per_magnitude = V::set(run.limits.per_magnitude), per_direction = V::set(run.per_direction);
     const auto round_one = [&](std::size_t at, typename V::F32 z, typename V::F32 pair_limit) HUSHVEC_INLINE_LAMBDA {
-        const auto direction = V::load(run.direction + at);
-        const auto push = run.push_of_16 ? V::set(run.push[at / kRun]) : V::load(run.push + at);
-        const auto rounding = privunit_round_one<V>(s, z, direction, push, per_direction, pair_limit);
+        const auto push = push_of_16 ? V::set(run.push[at / kRun]) : V::load(run.push + at);
+        const auto rounding = privunit_round_one<V>(s, z, V::load(run.direction + at), push, per_direction, pair_limit);
         V::store(run.y + at, V::mul(rounding.n, grid));
-        const std::uint32_t open = V::bits(rounding.open) << at % kRun;
-        std::uint16_t& flags = run.open[at / kRun];
-        flags = static_cast<std::uint16_t>(at % kRun == 0 ? open : flags | open);
+        return V::bits(rounding.open) << at % kRun;
     };
     for (std::size_t group = 0; group < run.groups; ++group) {
-        for (std::size_t first = 0; first < kHalfGroup; first += V::lanes) {
-            const std::size_t at = group * kGroupSamples + first;
-            prefetch_to_write(run.y + at, run.y_bytes_ahead);
-            prefetch_to_write(run.y + at + kHalfGroup, run.y_bytes_ahead);
-            const auto z = V::load(run.z + at), partner = V::load(run.z + at + kHalfGroup);
-            const auto pair_limit = privunit_pair_limit<V>(z, partner, per_magnitude, limit_at_zero);
-            round_one(at, z, pair_limit);
-            round_one(at + kHalfGroup, partner, pair_limit);
+        for (std::size_t word = 0; word < kHalfGroup / kRun; ++word) {
+            const std::size_t first = group * kGroupSamples + word * kRun;
+            std::uint32_t open = 0, partner_open = 0;
+            for (std::size_t at = first; at < first + kRun; at += V::lanes) {
+                prefetch_to_write(run.y + at, run.y_bytes_ahead);
+                prefetch_to_write(run.y + at + kHalfGroup, run.y_bytes_ahead);
+                const auto z = V::load(run.z + at), partner = V::load(run.z + at + kHalfGroup);
+                const auto pair_limit = privunit_pair_limit<V>(z, partner, per_magnitude, limit_at_zero);
+                open |= round_one(at, z, pair_limit);
+                partner_open |= round_one(at + kHalfGroup, partner, pair_limit);
+            }
+            run.open[first / kRun] = static_cast<std::uint16_t>(open);
+            run.open[(first + kHalfGroup) / kRun] = static_cast<std::uint16_t>(partner_open);
         }
     }
+}
+
+template <class V>
+void privunit_round(const PrivUnitRun& run) {
+    run.push_of_16 ? privunit_round_groups<V, true>(run) : privunit_round_groups<V, false>(run);
 }
 
 // Added in the order of the lanes.
