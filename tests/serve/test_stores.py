@@ -13,7 +13,7 @@ import pytest
 from hushvec.budget import budget_keys
 from hushvec.cli import main
 from hushvec.serve import server, service
-from hushvec.serve.answers import AnswerStore
+from hushvec.serve.answers import AnswerStore, Claim
 from hushvec.serve.app import create_app
 from hushvec.serve.policy import BudgetTerms, local_policy, policy_of
 from hushvec.serve.releases import Ledgers
@@ -257,6 +257,26 @@ def test_a_model_that_ends_the_program_is_a_failed_model(tmp_path, caplog, model
         assert answer.status_code in (502, 503) and "canary" not in answer.text + caplog.text
         assert client.post("/v1/embeddings", json=BODY).status_code == 200
         assert client.get("/v1/budgets").json()["charges"] == 1
+
+
+def test_what_another_process_claims_and_takes_back_is_claimed_again(tmp_path, monkeypatch):
+    ours, theirs = (AnswerStore(str(tmp_path / "b.sqlite")) for _ in range(2))
+    find, looks = ours.find, []
+
+    def looking(name):
+        if len(looks) == 1:
+            theirs.drop(name, "2026-11")
+        looks.append(find(name))
+        if len(looks) == 1:
+            theirs.claim(name, "2026-11", "theirs")
+        return looks[-1]
+
+    monkeypatch.setattr(ours, "find", looking)
+    assert ours.claim("a", "2026-11", "ours") == Claim("2026-11", "ours", None, None)
+    assert looks == [None, None] and theirs.find("a") == Claim("2026-11", "ours", None, None)
+    assert theirs.claim("a", "2026-12", "theirs") == Claim("2026-11", "ours", None, None)
+    for store in (ours, theirs):
+        store.close()
 
 
 def test_services_that_begin_at_once_share_one_table(tmp_path):

@@ -90,14 +90,13 @@ class AnswerStore:
 
     def claim(self, name: str, period: str, fingerprint: str) -> Claim:
         """The row of a name; the one given here if there was none."""
-        found = self.find(name)
-        if found is not None:
-            return found
         row = {"name": name, "claimed": time.time(), "period": period, "fingerprint": fingerprint}
-        with self._engine.begin() as connection:
-            connection.execute(self._insert().values(row).on_conflict_do_nothing(index_elements=["name"]))
-        found = self.find(name)
-        assert found is not None
+        insert = self._insert().values(row).on_conflict_do_nothing(index_elements=["name"])
+        while (found := self.find(name)) is None:
+            with self._engine.begin() as connection:
+                if connection.execute(insert).rowcount == 1:
+                    return Claim(period, fingerprint, None, None)
+            # Another process has claimed it meanwhile, and may take its claim back before this one looks again.
         return found
 
     def find(self, name: str) -> Claim | None:
