@@ -94,15 +94,15 @@ public:
                 low[here] = static_cast<std::uint32_t>(block_of(numbers[done + here]));
             }
             blocks_at(high, V::load(low), words, V::lanes);
-            for (std::size_t i = 0; i < here; ++i, ++done) out[done] = words[numbers[done] % kGroupSamples / kGroupBlocks * V::lanes + i];
+            for (std::size_t i = 0; i < here; ++i, ++done) out[done] = words[word_of(numbers[done]) * V::lanes + i];
         }
     }
 
-private:
-    static std::uint64_t block_of(std::uint64_t number) {
-        return number / kGroupSamples * kGroupBlocks + number % kGroupBlocks;
-    }
+    // Where word `number` of a domain lies (docs/format.md section 2).
+    static HUSHVEC_INLINE std::uint64_t block_of(std::uint64_t number) { return number / kGroupSamples * kGroupBlocks + number % kGroupBlocks; }
+    static HUSHVEC_INLINE std::size_t word_of(std::uint64_t number) { return number % kGroupSamples / kGroupBlocks; }
 
+private:
     // RFC 8439 section 2.1.
     static HUSHVEC_INLINE void quarter_round(U32& a, U32& b, U32& c, U32& d) {
         // clang-format off

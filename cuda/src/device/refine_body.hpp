@@ -13,9 +13,9 @@ namespace hushvec::cuda {
 HUSHVEC_DEVICE inline std::uint32_t refinement_word(const KeyStream& stream, std::uint64_t number) {
     std::uint32_t words[kBlockWords];
     ChaChaLanes<Thread> chacha(stream, domain::kRefinement);
-    chacha.blocks(number / kGroupSamples * kGroupBlocks + number % kGroupBlocks, words, 1);
+    chacha.blocks(ChaChaLanes<Thread>::block_of(number), words, 1);
     // Chosen by halves: an index into registers would put them into local memory.
-    const auto index = static_cast<unsigned>(number % kGroupSamples / kGroupBlocks);
+    const auto index = static_cast<unsigned>(ChaChaLanes<Thread>::word_of(number));
     HUSHVEC_UNROLL
     for (unsigned half = kBlockWords / 2; half > 0; half /= 2) {
         HUSHVEC_UNROLL
