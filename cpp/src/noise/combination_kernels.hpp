@@ -1,6 +1,6 @@
 // Kernels for exact noise that is a combination of several streams' normals: y = g round(X + s_1 Z_1 + ... + s_p Z_p).
 //
-// The noise of each stream is added up in float32, with the sum of the radii that bounds its error, in buffers that stay in the first-level
+// The noise of each stream is added up in float32, with the sum of the radii that bounds its error, in buffers that stay in a
 // cache; then X is added and rounded once. noise/combination_sum.hpp has the arithmetic.
 #pragma once
 
