@@ -56,17 +56,13 @@ private:
         HUSHVEC_UNROLL
         for (unsigned word = 0; word < kPairs; ++word) {
             const std::size_t cosine = first + word * kGroupBlocks, sine = cosine + kHalfGroup;
-            const double x_cosine = element(part, cosine), x_sine = element(part, sine);
+            const double x_cosine = part.element(cosine, sum_in_grids), x_sine = part.element(sine, sum_in_grids);
             const auto rounding = level.limit.round(noise[word], Float64Elements<Thread>{x_cosine}, Float64Elements<Thread>{x_sine});
             if (rounding.open) [[unlikely]]
                 open.add({group * kGroupPairs + word * kGroupBlocks + lane, {}, {x_cosine, x_sine}});
-            if (cosine < part.columns) part.out[cosine] = rounding.n.cosine * parts.grid;
-            if (sine < part.columns) part.out[sine] = rounding.n.sine * parts.grid;
+            part.store(cosine, rounding.n.cosine * parts.grid);
+            part.store(sine, rounding.n.sine * parts.grid);
         }
-    }
-
-    HUSHVEC_INLINE double element(const SumPart& part, std::size_t column) const {
-        return column < part.columns ? part.sums[column] * sum_in_grids : 0.0;
     }
 };
 

@@ -224,6 +224,12 @@ struct SumPart {
     float* out;
     std::uint64_t columns;
     std::uint64_t first_group;   // how many groups the parts before it have
+
+    // Kernels work on whole groups: behind the last column is nothing.
+    HUSHVEC_INLINE double element(std::size_t column, double sum_in_grids) const { return column < columns ? sums[column] * sum_in_grids : 0.0; }
+    HUSHVEC_INLINE void store(std::size_t column, float y) const {
+        if (column < columns) out[column] = y;
+    }
 };
 
 // The parts of a release. Part i draws from nonce stream.nonce + i. Lists count groups and pairs through all parts.
@@ -278,14 +284,8 @@ struct SumNoiseBody {
             const std::size_t first = (group - part.first_group) * kGroupSamples + lane;
             thread_noise.block(
                 group - part.first_group, lane,
-                [&](unsigned word) HUSHVEC_INLINE_LAMBDA {
-                    const std::size_t column = first + word * kGroupBlocks;
-                    return column < part.columns ? part.sums[column] * sum_in_grids : 0.0;
-                },
-                [&](unsigned word, float y) HUSHVEC_INLINE_LAMBDA {
-                    const std::size_t column = first + word * kGroupBlocks;
-                    if (column < part.columns) part.out[column] = y;
-                });
+                [&](unsigned word) HUSHVEC_INLINE_LAMBDA { return part.element(first + word * kGroupBlocks, sum_in_grids); },
+                [&](unsigned word, float y) HUSHVEC_INLINE_LAMBDA { part.store(first + word * kGroupBlocks, y); });
         });
     }
 };
@@ -313,14 +313,8 @@ struct HalfSumNoiseBody {
             thread_noise.block(of_stream, lane, [&](std::uint32_t half, auto go_on) HUSHVEC_INLINE_LAMBDA {
                 const std::size_t group = of_stream * kHalfWordGroups + half, first = group * kGroupSamples + lane;
                 go_on(
-                    [&](unsigned word) HUSHVEC_INLINE_LAMBDA {
-                        const std::size_t column = first + word * kGroupBlocks;
-                        return column < part.columns ? part.sums[column] * sum_in_grids : 0.0;
-                    },
-                    [&](unsigned word, float y) HUSHVEC_INLINE_LAMBDA {
-                        const std::size_t column = first + word * kGroupBlocks;
-                        if (column < part.columns) part.out[column] = y;
-                    },
+                    [&](unsigned word) HUSHVEC_INLINE_LAMBDA { return part.element(first + word * kGroupBlocks, sum_in_grids); },
+                    [&](unsigned word, float y) HUSHVEC_INLINE_LAMBDA { part.store(first + word * kGroupBlocks, y); },
                     [&](unsigned w, std::uint32_t word, double x_first, double x_second) HUSHVEC_INLINE_LAMBDA {
                         of_part.add({group * kGroupPairs + w * kGroupBlocks + lane, {word, 0}, {x_first, x_second}});
                     });
