@@ -66,7 +66,7 @@ public:
     std::size_t corrected_rows() const { return corrected_rows_; }   // rows whose guess was wrong, since the last release
     std::size_t parts() const { return columns_.size(); }
     std::size_t columns(std::size_t part) const { return columns_[part]; }
-    bool has_noise() const { return grid_.grid != 0; }
+    bool has_noise() const { return sigma_ > 0; }
 
     // out = the sum of part `part` plus N(0, sigma^2), exactly rounded, by the stream's version: flat float32 memory. The sum stays: to
     // release a part twice is two releases, so reset() follows the last part.
@@ -87,6 +87,7 @@ public:
     void replace(std::size_t rows, const std::vector<std::vector<double>>& units);
 
 private:
+    ExactGrid grid(bool half_words) const { return exact_grid(sigma_, clip_norm_, half_words); }
     void require_room(std::size_t rows) const;
     void add_exactly(const std::vector<MatrixView>& parts);
     void add_estimated(const std::vector<MatrixView>& parts);
@@ -95,7 +96,6 @@ private:
     double clip_norm_;
     double sigma_;
     double unit_;
-    ExactGrid grid_;   // of versions 1 and 2; grid 0 where sigma is 0
     std::size_t most_rows_;
     Clipping clipping_;
     std::unique_ptr<UnitSums> sums_;   // of no meaning while rows_ is 0

@@ -44,10 +44,10 @@ NonFinitePart::NonFinitePart(std::size_t part, std::size_t row, double value)
                             (std::isnan(value) ? "nan" : (value < 0 ? "-inf" : "inf")) + " in row " + std::to_string(row)) {}
 
 ClippedSum::ClippedSum(std::vector<std::size_t> columns, double clip_norm, double sigma, std::size_t most_rows, Clipping clipping)
-    : columns_(std::move(columns)), clip_norm_(clip_norm), sigma_(sigma), unit_(1), grid_{0, 0}, most_rows_(most_rows), clipping_(clipping) {
+    : columns_(std::move(columns)), clip_norm_(clip_norm), sigma_(sigma), unit_(1), most_rows_(most_rows), clipping_(clipping) {
     check_clip_norm(clip_norm);
     check_scale("sigma", sigma);
-    if (sigma > 0) grid_ = exact_grid(sigma, clip_norm);
+    if (has_noise()) grid(false);   // checks that there is one
     unit_ = sum_unit(clip_norm);
     if (most_rows < 1 || most_rows > kMostRowsOfASum) {
         throw std::invalid_argument("most_rows must be in [1, 2^27], got " + std::to_string(most_rows));

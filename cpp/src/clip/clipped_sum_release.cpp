@@ -190,8 +190,7 @@ void release_whole_sums(const std::int64_t* sums, std::size_t count, double unit
 
 void ClippedSum::release(std::size_t part, const KeyStream& stream, float* out) {
     if (rows_ == 0) sums_->clear(part);
-    const ExactGrid grid = stream.half_words && has_noise() ? exact_grid(sigma_, clip_norm_, true) : grid_;
-    const RunKernel kernel = {stream, Law::gaussian, grid, 0, stream.half_words};
+    const RunKernel kernel = {stream, Law::gaussian, has_noise() ? grid(stream.half_words) : ExactGrid{0, 0}, 0, stream.half_words};
     if (has_noise()) return release_noisy(*sums_, part, columns_[part], kernel, static_cast<double>(rows_) * clip_norm_, unit_, out);
     const Release<RunKernel> release = {*sums_, part, columns_[part], out, kernel, unit_, 0.0, 0};
     parallel_ranges(groups_of(release.count), kGroupSamples, [&] { return NoiselessWorker(release); });
@@ -212,13 +211,14 @@ void check_noise_terms(std::span<const NoiseTerm> terms) {
 void ClippedSum::release(std::size_t part, std::span<const NoiseTerm> terms, std::uint64_t first_group, float* out) {
     if (!has_noise()) throw std::invalid_argument("sigma must be > 0 where noise is correlated, got 0");
     check_noise_terms(terms);
+    const ExactGrid of_terms = grid(false);
     std::vector<ScaledStream> scaled;
     for (const NoiseTerm& term : terms) {
-        const double s = double{grid_.sigma / grid_.grid} * double{term.coefficient};   // exact: 24 bits times 24
+        const double s = double{of_terms.sigma / of_terms.grid} * double{term.coefficient};   // exact: 24 bits times 24
         if (s != 0) scaled.push_back({term.stream, s});
     }
     if (rows_ == 0) sums_->clear(part);
-    const CombinedKernel kernel(scaled, first_group, grid_);
+    const CombinedKernel kernel(scaled, first_group, of_terms);
     release_noisy(*sums_, part, columns_[part], kernel, static_cast<double>(rows_) * clip_norm_, unit_, out);
 }
 
