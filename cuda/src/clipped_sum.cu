@@ -123,7 +123,7 @@ cudaError_t release_sums(const KeyStream& source, std::span<const SumArgument> p
     constexpr std::size_t at_once = kStreamThreads / kGroupBlocks;
     if (source.half_words) {
         const std::size_t items = release.groups / kHalfWordGroups;
-        const HalfSumNoiseBody noise = {on_device, items, {GaussianLevelZero(s), grid.grid}, workspace.open_pairs(), in_grids};
+        const HalfSumNoiseBody noise = {on_device, items, HalfGaussian<double>(s, grid.grid), workspace.open_pairs(), in_grids};
         error = launch<warps_kernel<HalfSumNoiseBody>>(blocks(divide_up(items, at_once)), kStreamThreads, 0, stream, noise);
         return error != cudaSuccess ? error : run_refinement(on_device, grid, workspace, stream);
     }

@@ -3,10 +3,8 @@
 namespace hushvec::cuda {
 
 cudaError_t half_gaussian(const NoiseCall& call, float s, float grid) {
-    const GaussianLevelZero level(s);
-    return with_stored_type(call.rows.dtype, [&]<class Stored>(Stored) {
-        return launch_half_noise<Stored>(call, HalfGaussian<Wide<Stored>>{level, grid});
-    });
+    const auto launched = [&]<class Stored>(Stored) { return launch_half_noise<Stored>(call, HalfGaussian<Wide<Stored>>(s, grid)); };
+    return with_stored_type(call.rows.dtype, launched);
 }
 
 }  // namespace hushvec::cuda

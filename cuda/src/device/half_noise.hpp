@@ -3,8 +3,10 @@
 // those in the group behind.
 #pragma once
 
+#include "device/level_one.hpp"
 #include "device/level_zero.hpp"
 #include "device/noise.hpp"
+#include "noise/joined_words.hpp"
 
 namespace hushvec::cuda {
 
@@ -17,22 +19,42 @@ struct HalfWordPair {
     bool open;
 };
 
+// What level 1 makes of a pair that level 0 left open, in grid units, and whether it leaves one of them open.
+struct RefinedPair {
+    JoinedPair words;
+    float first, second;
+    bool open;
+};
+
 template <class Value>
 struct HalfGaussian {
     GaussianLevelZero level;
+    GaussianLevelOne behind;
     float grid;
+
+    HalfGaussian(float scale_in_grids, float of_grid) : level(scale_in_grids), behind(scale_in_grids), grid(of_grid) {}
 
     HUSHVEC_INLINE HalfWordPair pair(std::uint32_t word, Value x_first, Value x_second) const {
         using Elements = typename ElementsOf<Value>::type;
         const auto rounding = level.round(word, Elements{x_first}, Elements{x_second});
         return {rounding.n.cosine * grid, rounding.n.sine * grid, rounding.open};
     }
+
+    HUSHVEC_INLINE RefinedPair refined(std::uint32_t word, std::uint32_t more, Value x_first, Value x_second) const {
+        using Elements = typename ElementsOf<Value>::type;
+        const JoinedPair words = joined_gaussian(word, more);
+        const auto rounding = behind.round(words.first, words.second, Elements{x_first}, Elements{x_second});
+        return {words, rounding.n.cosine, rounding.n.sine, rounding.open};
+    }
 };
 
 template <class Value>
 struct HalfLaplace {
     LaplaceLevelZero level;
+    LaplaceLevelOne behind;
     float grid;
+
+    HalfLaplace(float scale_in_grids, float of_grid) : level(scale_in_grids), behind(scale_in_grids), grid(of_grid) {}
 
     HUSHVEC_INLINE HalfWordPair pair(std::uint32_t word, Value x_first, Value x_second) const {
         using Elements = typename ElementsOf<Value>::type;
@@ -40,7 +62,31 @@ struct HalfLaplace {
         const auto second = level.round(word, false, Elements{x_second});
         return {first.n * grid, second.n * grid, first.open || second.open};
     }
+
+    HUSHVEC_INLINE RefinedPair refined(std::uint32_t word, std::uint32_t more, Value x_first, Value x_second) const {
+        using Elements = typename ElementsOf<Value>::type;
+        const JoinedPair words = joined_laplaces(word, more);
+        const auto first = behind.round(words.first, Elements{x_first}), second = behind.round(words.second, Elements{x_second});
+        return {words, first.n, second.n, first.open || second.open};
+    }
 };
+
+// Word `number` of domain 29, in the place that section 2 gives to sample `number`.
+HUSHVEC_DEVICE inline std::uint32_t refinement_word(const KeyStream& stream, std::uint64_t number) {
+    std::uint32_t words[kBlockWords];
+    ChaChaLanes<Thread> chacha(stream, domain::kRefinement);
+    chacha.blocks(ChaChaLanes<Thread>::block_of(number), words, 1);
+    // Chosen by halves: an index into registers would put them into local memory.
+    const auto index = static_cast<unsigned>(ChaChaLanes<Thread>::word_of(number));
+    HUSHVEC_UNROLL
+    for (unsigned half = kBlockWords / 2; half > 0; half /= 2) {
+        HUSHVEC_UNROLL
+        for (unsigned i = 0; i < kBlockWords / 2; ++i) {
+            if (i < half && (index & half) != 0) words[i] = words[i + half];
+        }
+    }
+    return words[0];
+}
 
 // As ThreadNoise: lane `lane` owns block number * 16 + lane, and with it 16 samples in each of the groups 2 number and 2 number + 1.
 template <class Noise>

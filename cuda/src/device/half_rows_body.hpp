@@ -1,5 +1,6 @@
-// Exact noise of version 3 on a tile of rows (rows_body.hpp), and the list of what level 0 leaves open: in shared memory, as one
-// counter for all tiles would be asked too often, and of the words alone, as the tile still has the elements when it ends.
+// Exact noise of version 3 on a tile of rows (rows_body.hpp). What level 0 leaves open is listed in shared memory, the words alone,
+// as the tile still has the elements when it ends; then level 1 settles it, while what was written is in a cache. What level 1 leaves
+// open too goes to refine_body.hpp.
 #pragma once
 
 #include "device/half_noise.hpp"
@@ -80,20 +81,31 @@ struct HalfNoiseWork : TilesOfHalfWords {
         const std::uint32_t all = *list.listed, listed = all < list.room ? all : list.room;
         if (all > list.room && thread == 0) *open.overflow = 1;
         HUSHVEC_UNROLL_BY(1)
-        for (std::uint32_t i = thread; i < listed; i += kThreads) {
-            const auto [word, sample] = list.pairs[i];
-            const std::uint64_t before = tile.first_span * (kHalfWordGroups * kGroupPairs);
-            const std::uint64_t pair = before + sample / kGroup * kGroupPairs + sample % kGroup;
-            open.add({pair, {word, 0}, {element(tile, sample), element(tile, sample + kGroup / 2)}});
-        }
+        for (std::uint32_t i = thread; i < listed; i += kThreads) settle(tile, list.pairs[i]);
     }
 
 private:
     static HUSHVEC_INLINE TileList list_of(const OfTile& tile) { return {tile.behind, tile.shape.samples_of_spans()}; }
 
-    static HUSHVEC_INLINE double element(const OfTile& tile, std::uint32_t sample) {
-        if (sample < tile.begin || sample >= tile.end) return kNotOurs;
-        return double{widened(tile.elements[sample]) * tile.scales[tile.shape.by_columns.divide(tile.column + sample)]};
+    HUSHVEC_INLINE void settle(const OfTile& tile, const OpenOfTile& listed) const {
+        const std::uint32_t first = listed.sample, second = first + kGroup / 2;
+        const std::uint64_t before = tile.first_span * (kHalfWordGroups * kGroupPairs);
+        const std::uint64_t pair = before + first / kGroup * kGroupPairs + first % kGroup;
+        const bool has_first = has(tile, first), has_second = has(tile, second);
+        const Wide<Stored> x_first = has_first ? element(tile, first) : 0, x_second = has_second ? element(tile, second) : 0;
+        const RefinedPair refined = noise.refined(listed.word, refinement_word(stream_of(source), pair), x_first, x_second);
+        if (refined.open) {
+            open.add({pair, {listed.word, 0}, {has_first ? double{x_first} : kNotOurs, has_second ? double{x_second} : kNotOurs}});
+            return;
+        }
+        if (has_first) tile.out[first] = narrowed<Stored>(refined.first * noise.grid);
+        if (has_second) tile.out[second] = narrowed<Stored>(refined.second * noise.grid);
+    }
+
+    static HUSHVEC_INLINE bool has(const OfTile& tile, std::uint32_t sample) { return sample >= tile.begin && sample < tile.end; }
+
+    static HUSHVEC_INLINE Wide<Stored> element(const OfTile& tile, std::uint32_t sample) {
+        return widened(tile.elements[sample]) * tile.scales[tile.shape.by_columns.divide(tile.column + sample)];
     }
 };
 

@@ -1,40 +1,22 @@
-// After a kernel of version 3: the pairs that level 0 left open, with sixteen bits more of each uniform (docs/format.md section
-// 16). Level 1 has nearly all of them; the ladder the rest, in the same thread. A thread a pair. The list is zeros afterwards, as
-// behind ladder_body.hpp.
+// After a kernel of version 3: the pairs that it left open, with sixteen bits more of each uniform (docs/format.md section 16).
+// Level 1 has nearly all of them, unless the kernel asked it already (half_rows_body.hpp); the ladder the rest, in the same thread.
+// A thread a pair. The list is zeros afterwards, as behind ladder_body.hpp.
 #pragma once
 
+#include "device/half_noise.hpp"
 #include "device/ladder_body.hpp"
-#include "device/level_one.hpp"
-#include "noise/joined_words.hpp"
 
 namespace hushvec::cuda {
-
-// Word `number` of domain 29, in the place that section 2 gives to sample `number`.
-HUSHVEC_DEVICE inline std::uint32_t refinement_word(const KeyStream& stream, std::uint64_t number) {
-    std::uint32_t words[kBlockWords];
-    ChaChaLanes<Thread> chacha(stream, domain::kRefinement);
-    chacha.blocks(ChaChaLanes<Thread>::block_of(number), words, 1);
-    // Chosen by halves: an index into registers would put them into local memory.
-    const auto index = static_cast<unsigned>(ChaChaLanes<Thread>::word_of(number));
-    HUSHVEC_UNROLL
-    for (unsigned half = kBlockWords / 2; half > 0; half /= 2) {
-        HUSHVEC_UNROLL
-        for (unsigned i = 0; i < kBlockWords / 2; ++i) {
-            if (i < half && (index & half) != 0) words[i] = words[i + half];
-        }
-    }
-    return words[0];
-}
 
 // Behind level 0 of either law. Words[0] of a listed pair is its word of the main domain. Outputs as of LadderBody.
 template <class Outputs>
 struct RefineBody {
     LadderBody<Outputs> ladder;
-    GaussianLevelOne gaussian;
-    LaplaceLevelOne laplace;
+    HalfGaussian<double> gaussian;
+    HalfLaplace<double> laplace;
 
     RefineBody(const LadderBody<Outputs>& behind, float scale_in_grids)
-        : ladder(behind), gaussian(scale_in_grids), laplace(scale_in_grids) {}
+        : ladder(behind), gaussian(scale_in_grids, 1.0f), laplace(scale_in_grids, 1.0f) {}
 
     template <class Team>
     HUSHVEC_INLINE void run(unsigned block, unsigned blocks, const Team& team) const {
@@ -50,31 +32,17 @@ struct RefineBody {
     }
 
 private:
-    HUSHVEC_INLINE void settle(const OpenPair& pair) const {
+    HUSHVEC_INLINE void settle(OpenPair pair) const {
         const SettledPlace at = ladder.outputs.place(pair.pair);
-        settle(joined(refinement_word(stream_of(at.source), at.index), pair), at);
-    }
-
-    HUSHVEC_INLINE OpenPair joined(std::uint32_t more, OpenPair pair) const {
-        const JoinedPair words = ladder.gaussian ? joined_gaussian(pair.words[0], more) : joined_laplaces(pair.words[0], more);
-        pair.words[0] = words.first;
-        pair.words[1] = words.second;
-        return pair;
-    }
-
-    HUSHVEC_INLINE void settle(const OpenPair& pair, const SettledPlace& at) const {
-        using Elements = Float64Elements<Thread>;
+        const std::uint32_t more = refinement_word(stream_of(at.source), at.index);
         // NaN, someone else's sample, would leave the pair open.
-        const Elements x_first = {std::isnan(pair.x[0]) ? 0.0 : pair.x[0]}, x_second = {std::isnan(pair.x[1]) ? 0.0 : pair.x[1]};
-        if (ladder.gaussian) {
-            const auto rounding = gaussian.round(pair.words[0], pair.words[1], x_first, x_second);
-            store(pair, at, false, rounding.n.cosine, rounding.open);
-            store(pair, at, true, rounding.n.sine, rounding.open);
-        } else {
-            const auto first = laplace.round(pair.words[0], x_first), second = laplace.round(pair.words[1], x_second);
-            store(pair, at, false, first.n, first.open);
-            store(pair, at, true, second.n, second.open);
-        }
+        const double x_first = std::isnan(pair.x[0]) ? 0.0 : pair.x[0], x_second = std::isnan(pair.x[1]) ? 0.0 : pair.x[1];
+        const RefinedPair refined = ladder.gaussian ? gaussian.refined(pair.words[0], more, x_first, x_second)
+                                                    : laplace.refined(pair.words[0], more, x_first, x_second);
+        pair.words[0] = refined.words.first;
+        pair.words[1] = refined.words.second;
+        store(pair, at, false, refined.first, refined.open);
+        store(pair, at, true, refined.second, refined.open);
     }
 
     HUSHVEC_INLINE void store(const OpenPair& pair, const SettledPlace& at, bool second, float n, bool open) const {
