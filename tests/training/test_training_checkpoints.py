@@ -114,7 +114,8 @@ def test_no_noise_is_drawn_twice(tmp_path):
         resumed.empty_batch()
         resumed.step()
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in other.parameters()]))
-    assert float((gradients[0] == gradients[1]).double().mean()) < 0.2
+    # 26 values on a grid, of which 1 in 28 is equal by chance: 13 of them in 1 run of 10^12
+    assert float((gradients[0] == gradients[1]).double().mean()) < 0.5
     assert not {"key", "nonce", "seed", "generator"} & set(optimizer.state_dict()["privacy"])
 
 
