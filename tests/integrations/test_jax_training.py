@@ -243,7 +243,8 @@ def test_the_example_of_the_page_runs():
     block = next(block for block in python_blocks("docs/training.md") if "hushvec.integrations.jax" in block.code)
     names = {}
     exec(compile(program_of(block), str(block), "exec"), names)
-    assert names["weights"].shape == (10,) and np.all(names["weights"] != 0)
+    # One of them alone is 0 with probability 0.05 at most, as the grid is sigma / 8 or finer: eight in 1 run of 10^8.
+    assert names["weights"].shape == (10,) and np.count_nonzero(names["weights"]) > 2
 
 
 @pytest.mark.filterwarnings("ignore:optax.global_norm is deprecated")   # which jax_privacy calls
