@@ -150,7 +150,8 @@ class Phases:
         self.warps, self.samples_of_a_block = (3, 32) if half_words else (4, 16)   # of a tile; one thread, one ChaCha block
         skipped, every = rare(code), sorted(loops(code), key=len)
         double_rounds = [body for body in every if counted(body, "SHF") == 32 == counted(body, "LOP3")]
-        self.double_round = min(double_rounds, key=lambda body: body[0].address)
+        double_rounds.sort(key=lambda body: body[0].address)   # of the group, then of what is open
+        self.double_round = double_rounds[0]
         group = next(body for body in every if spans(self.double_round, body))
         self.group = [i for i in group if i.address not in skipped]
         self.open = next((body for body in every if body[0].address > group[-1].address and spans(double_rounds[-1], body)), [])
