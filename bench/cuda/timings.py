@@ -256,7 +256,7 @@ class Bench:
         self.add(cases.SUM, [added_and_released],
                  bytes=x.numel() * 4, samples=x.numel(), ceiling=cases.COPY)  # fmt: skip
         for bands in cases.BANDS:
-            earlier = EarlierNoise([1.0, *([-0.5 / (bands - 1)] * (bands - 1) if bands > 1 else [])])
+            earlier = EarlierNoise([1.0] + [-0.5 / max(1, bands - 1)] * (bands - 1))
             for _ in range(bands):
                 total.release(generator, [out], earlier)
             self.add(cases.correlated(bands), [partial(total.release, generator, [out], earlier)],
