@@ -75,13 +75,19 @@ public:
         }
     }
 
+    // Output is final from here on, also that of a call which stops because of a row with NaN or Inf.
+    ~NoiseWork() { kernel_.settle(open_); }
+
 private:
     void run(const StagedRows<Scale>& rows, std::size_t group, std::size_t groups, ScaleLayout scales, bool direct, std::size_t begin,
              std::size_t end) {
         const std::size_t first = group * kGroupSamples;
         float* y = direct ? reinterpret_cast<float*>(out_.data) + first : result_.data();
-        kernel_(NoiseRun<Scale>{group, groups, rows.at(first), row_scale_.data(), scales, y, kFetchesNextBlock ? rows.bytes_to_next_block() : 0});
-        if (!direct) scatter_groups(result_.data(), group, groups, begin, end, out_);
+        const NoiseRun<Scale> run = {group, groups, rows.at(first), row_scale_.data(), scales, y, kFetchesNextBlock ? rows.bytes_to_next_block() : 0};
+        kernel_(run, open_);
+        if (direct) return;
+        kernel_.settle(open_);
+        scatter_groups(result_.data(), group, groups, begin, end, out_);
     }
 
     const RunKernel& kernel_;
@@ -89,6 +95,7 @@ private:
     const bool flat_;
     LineVector<Scale> row_scale_;
     LineVector<float> result_;
+    OpenQueue<Scale> open_;   // of runs that were written in place
 };
 
 // The float grade of float64 rows: y = x q + sigma Z in float64.

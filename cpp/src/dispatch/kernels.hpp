@@ -24,6 +24,10 @@ inline constexpr ScaleLayout kOneRow = {0, 0, 0};   // one row, whose q fills on
 inline constexpr ScaleLayout kEachElement = {1, kHalfGroup, kGroupSamples};
 inline constexpr ScaleLayout kEachHalfGroup = {0, kRunScales, 2 * kRunScales};   // rows of whole half groups: a vector for each
 
+// noise/open_queue.hpp
+template <class Element>
+struct OpenQueue;
+
 // Groups first_group .. first_group + groups - 1 of one call. Element is float, or double for float64 rows.
 template <class Element>
 struct NoiseRun {
@@ -92,11 +96,15 @@ struct Kernels {
     void (*exact_laplace)(const KeyStream&, const NoiseRun<float>&, GridScale, ErrorBound);
     void (*exact_laplace_f64)(const KeyStream&, const NoiseRun<double>&, GridScale, ErrorBound);
 
-    // the same of version 3, from half words; the bound is that of level 1
-    void (*half_gaussian)(const KeyStream&, const NoiseRun<float>&, GridScale, ErrorBound);
-    void (*half_gaussian_f64)(const KeyStream&, const NoiseRun<double>&, GridScale, ErrorBound);
-    void (*half_laplace)(const KeyStream&, const NoiseRun<float>&, GridScale, ErrorBound);
-    void (*half_laplace_f64)(const KeyStream&, const NoiseRun<double>&, GridScale, ErrorBound);
+    // the same of version 3, from half words, and what that leaves in the queue; the bound is that of level 1
+    void (*half_gaussian)(const KeyStream&, const NoiseRun<float>&, GridScale, ErrorBound, OpenQueue<float>&);
+    void (*half_gaussian_f64)(const KeyStream&, const NoiseRun<double>&, GridScale, ErrorBound, OpenQueue<double>&);
+    void (*half_laplace)(const KeyStream&, const NoiseRun<float>&, GridScale, ErrorBound, OpenQueue<float>&);
+    void (*half_laplace_f64)(const KeyStream&, const NoiseRun<double>&, GridScale, ErrorBound, OpenQueue<double>&);
+    void (*settle_gaussian)(const KeyStream&, GridScale, ErrorBound, OpenQueue<float>&);
+    void (*settle_gaussian_f64)(const KeyStream&, GridScale, ErrorBound, OpenQueue<double>&);
+    void (*settle_laplace)(const KeyStream&, GridScale, ErrorBound, OpenQueue<float>&);
+    void (*settle_laplace_f64)(const KeyStream&, GridScale, ErrorBound, OpenQueue<double>&);
 
     // exact, with the noise of several streams: y = g round(x q + s_1 Z_1 + ... + s_p Z_p)
     void (*add_normals)(const KeyStream&, const NormalsRun&);

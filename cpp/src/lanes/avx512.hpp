@@ -120,6 +120,14 @@ struct Avx512 {
     static F64Pair load_widened(const float* p) {
         return {_mm512_cvtps_pd(_mm256_loadu_ps(p)), _mm512_cvtps_pd(_mm256_loadu_ps(p + 8))};
     }
+    // Lanes that are copied on the way, each read once: the compiler may not go back to memory, where another thread may have written.
+    static F64Pair copy_widened(const float* from, float* to) {
+        __m256 low = _mm256_loadu_ps(from), high = _mm256_loadu_ps(from + 8);
+        asm volatile("" : "+v"(low), "+v"(high));
+        _mm256_storeu_ps(to, low);
+        _mm256_storeu_ps(to + 8, high);
+        return {_mm512_cvtps_pd(low), _mm512_cvtps_pd(high)};
+    }
     static F32 narrow(F64Pair v) {
         return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(v.low)), _mm512_cvtpd_ps(v.high), 1);
     }

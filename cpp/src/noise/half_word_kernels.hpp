@@ -1,5 +1,4 @@
-// Kernels of exact noise of version 3: level 0 over groups of samples, and a queue of what it leaves open, which levels 1 to 4 decide in
-// full vectors.
+// Kernels of exact noise of version 3: level 0 over groups of samples, and levels 1 to 4 on what it leaves open, in full vectors.
 #pragma once
 
 #include <algorithm>
@@ -13,36 +12,19 @@
 #include "noise/group_kernels.hpp"
 #include "noise/half_words.hpp"
 #include "noise/joined_words.hpp"
+#include "noise/open_queue.hpp"
 #include "noise/settle_lanes.hpp"
 
 namespace hushvec {
-
-// A group of words makes two groups of samples.
-inline constexpr std::size_t kOpenAtOnce = kGroupSamples;   // pairs; of Laplace samples twice as many
-
-// What level 0 left open: the word, where the sample (of a pair the first one) lies in the run, and the clipped elements.
-template <class Element, std::size_t samples>
-struct OpenQueue {
-    static constexpr std::size_t kFull = 64;   // settled from here on: mostly full vectors
-    static constexpr std::size_t kRoom = kFull + 2 * kOpenAtOnce / samples + kMaxLanes;
-
-    std::uint32_t word[kRoom];
-    std::uint32_t place[kRoom];
-    Element x[samples][kRoom];
-    std::size_t size = 0;
-};
-
-// Groups of one call whose places fit 32 bits.
-inline constexpr std::size_t kMostGroupsOfQueue = std::size_t{1} << 22;
 
 HUSHVEC_INLINE constexpr std::uint64_t pair_of_sample(std::uint64_t sample) {
     return sample / kGroupSamples * kGroupPairs + sample % kGroupPairs;
 }
 
-// Calls visit(words of pairs, first group of samples, groups) for groups [first_group, first_group + groups): at most two at a time.
+// Calls visit(words of pairs, first group of samples, groups) for groups [first_group, first_group + groups), some at a time.
 template <class Words, class Visit>
 HUSHVEC_INLINE void for_half_words_of_groups(const KeyStream& stream, std::uint64_t first_group, std::size_t groups, Visit visit) {
-    constexpr std::size_t kAtOnce = Words::groups_at_once;
+    constexpr std::size_t kAtOnce = Words::groups_at_once;   // a group of words makes two groups of samples
     alignas(64) std::uint32_t words[kAtOnce * kGroupSamples];
     Words cipher(stream, domain::kMain);
     const std::uint64_t end = first_group + groups;
@@ -50,11 +32,9 @@ HUSHVEC_INLINE void for_half_words_of_groups(const KeyStream& stream, std::uint6
         const std::uint64_t first_words = group / 2;
         const std::size_t here = std::min<std::uint64_t>(kAtOnce, (end + 1) / 2 - first_words);
         cipher.groups(first_words, here, words);
-        for (std::size_t i = 0; i < here; ++i) {
-            const std::uint64_t last = std::min<std::uint64_t>(end, 2 * (first_words + i + 1));
-            visit(words + i * kGroupSamples + group % 2 * kGroupPairs, group, static_cast<std::size_t>(last - group));
-            group = last;
-        }
+        const std::uint64_t last = std::min<std::uint64_t>(end, 2 * (first_words + here));
+        visit(words + group % 2 * kGroupPairs, group, static_cast<std::size_t>(last - group));
+        group = last;
     }
 }
 
@@ -63,75 +43,122 @@ HUSHVEC_INLINE Float32Elements<V> load_elements(const float* x) { return {V::loa
 template <class V>
 HUSHVEC_INLINE Float64Elements<V> load_elements(const double* x) { return {V::load(x)}; }
 
-// The lanes in `open`, whose first samples lie from `place` on in the run.
-template <class V, class Element, std::size_t samples, class... Elements>
-HUSHVEC_INLINE void push_open(OpenQueue<Element, samples>& queue, typename V::Mask open, typename V::U32 words, std::size_t place, Elements... x) {
-    alignas(64) std::uint32_t word[V::lanes];
-    alignas(64) Element elements[samples][V::lanes];
-    V::store(word, words);
-    std::size_t i = 0;
-    (V::store(elements[i++], x.value), ...);
-    for_lanes(V::bits(open), [&](std::size_t lane) HUSHVEC_INLINE_LAMBDA {
-        queue.word[queue.size] = word[lane];
-        queue.place[queue.size] = static_cast<std::uint32_t>(place + lane);
-        for (std::size_t sample = 0; sample < samples; ++sample) queue.x[sample][queue.size] = elements[sample][lane];
-        ++queue.size;
-    });
+// Appends an entry for each set bit: fill(place in the queue, number of the bit). Most often there is one bit or none, and which of the two
+// nobody can predict: the first place is filled without asking.
+template <class Element, class Fill>
+HUSHVEC_INLINE void push_open(OpenQueue<Element>& queue, std::uint64_t open, Fill fill) {
+    const std::size_t count = static_cast<std::size_t>(std::popcount(open)), first = queue.size;
+    const auto push = [&](std::size_t place) HUSHVEC_INLINE_LAMBDA {
+        fill(place, static_cast<std::size_t>(std::countr_zero(open | std::uint64_t{1} << 63)));
+        open &= open - 1;
+    };
+    push(first);
+    if (count > 1) [[unlikely]] {
+        for (std::size_t i = 1; i < count; ++i) push(first + i);
+    }
+    queue.size = first + count;
 }
+
+// Moves what is behind the first `count` to the front.
+template <class Element>
+HUSHVEC_INLINE void drop_settled(OpenQueue<Element>& queue, std::size_t count) {
+    for (std::size_t i = count; i < queue.size; ++i) {
+        queue.word[i - count] = queue.word[i];
+        queue.sample[i - count] = queue.sample[i];
+        queue.y[i - count] = queue.y[i];
+        for (auto& x : queue.x) x[i - count] = x[i];
+    }
+    queue.size -= count;
+}
+
+// Whether y is x itself: clipped elements of open samples are read after the group is written, so it is written elsewhere first.
+template <class Element>
+HUSHVEC_INLINE bool writes_over_rows(const NoiseRun<Element>& run) {
+    return static_cast<const void*>(run.x) == static_cast<const void*>(run.y);
+}
+
+inline constexpr std::size_t kOpenBits = 64;   // pairs whose open flags fill one register
 
 // ---- Gaussian ----
 
-// `place`: of the first sample of `part` in the run that the queue is of. A group goes through three loops: with logarithm, square root and
-// rounding in one, a chain is so long that too few pairs fit a processor's window.
+// Makes groups until the queue is full, and returns how many. A group goes through loops: with logarithm, square root, polynomials and rounding in one, a chain is so long that too few pairs fit a
+// processor's window. Sixteen lanes have registers for angles and rounding in one loop, fewer lanes for each of them alone.
 template <class V, class Element>
-[[gnu::noinline]] void half_gaussian_loop(const std::uint32_t* words, NoiseRun<Element> part, std::size_t place, GridScale grid,
-                                          const HalfWordBound& bound, OpenQueue<Element, 2>& queue) {
+[[gnu::noinline]] std::size_t half_gaussian_loop(const std::uint32_t* words, NoiseRun<Element> part, GridScale grid, const HalfWordBound& bound,
+                                                 OpenQueue<Element>& queue) {
+    constexpr bool kAnglesApart = V::lanes < 16;
     const HalfWordScale<V> scale(grid.s, bound);
     const auto g = V::set(grid.grid);
-    alignas(64) float squares[kGroupPairs], limits[kGroupPairs], cosines[kGroupPairs], sines[kGroupPairs];
-    for (std::size_t group = 0; group < part.groups; ++group, words += kGroupPairs) {
+    alignas(64) float radii[kGroupPairs], limits[kGroupPairs], cosines[kAnglesApart ? kGroupPairs : 1], sines[kAnglesApart ? kGroupPairs : 1];
+    alignas(64) float over_rows[kGroupSamples];
+    std::size_t group = 0;
+    for (; group < part.groups && queue.size < queue.kFull; ++group, words += kGroupPairs) {
         const std::size_t start = group * kGroupSamples;
         HUSHVEC_TWO_AT_ONCE
         for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
             FetchRows{part}(start + i);
             FetchRows{part}(start + i + kHalfGroup);
             const HalfRadius<V> radius = half_radius<V>(scale, V::load(words + i));
-            V::store(squares + i, radius.square);
+            V::store(radii + i, radius.signed_value);
             V::store(limits + i, radius.limit);
         }
-        HUSHVEC_TWO_AT_ONCE
-        for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
-            const HalfNormals<V> normals = half_normals<V>(scale, V::load(words + i), {V::load(squares + i), V::load(limits + i)});
-            V::store(cosines + i, normals.noise.cosine);
-            V::store(sines + i, normals.noise.sine);
-            V::store(limits + i, normals.limit);
+        if constexpr (kAnglesApart) {
+            HUSHVEC_TWO_AT_ONCE
+            for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
+                const LanePair<V> unit = cosine_and_sine_of_half<V>(V::load(words + i));
+                V::store(cosines + i, unit.cosine);
+                V::store(sines + i, unit.sine);
+            }
         }
-        for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
-            const std::size_t first = start + i, second = first + kHalfGroup;
-            FetchOutput{part.y}(first);
-            FetchOutput{part.y}(second);
-            const Element* q = part.row_scale + group * part.scales.group + i * part.scales.element;
-            const auto x_first = scaled_elements<V>(part.x + first, q), x_second = scaled_elements<V>(part.x + second, q + part.scales.half_group);
-            const HalfRounding<V> cosine = round_half<V>(V::load(cosines + i), x_first), sine = round_half<V>(V::load(sines + i), x_second);
-            V::store(part.y + first, V::mul(cosine.n, g));
-            V::store(part.y + second, V::mul(sine.n, g));
-            const auto open = V::not_less(V::larger_magnitude(cosine.d, sine.d), V::load(limits + i));
-            if (V::any(open)) push_open<V>(queue, open, V::load(words + i), place + first, x_first, x_second);
+        float* const y = writes_over_rows(part) ? over_rows : part.y + start;
+        const Element* const q = part.row_scale + group * part.scales.group;
+        for (std::size_t half = 0; half < kGroupPairs; half += kOpenBits) {
+            std::uint64_t open = 0;
+            HUSHVEC_TWO_AT_ONCE
+            for (std::size_t bit = 0; bit < kOpenBits; bit += V::lanes) {
+                const std::size_t first = half + bit, second = first + kHalfGroup;
+                FetchOutput{part.y + start}(first);
+                FetchOutput{part.y + start}(second);
+                const Element* const q_first = q + first * part.scales.element;
+                const auto x_first = scaled_elements<V>(part.x + start + first, q_first);
+                const auto x_second = scaled_elements<V>(part.x + start + second, q_first + part.scales.half_group);
+                const auto r = V::load(radii + first);
+                LanePair<V> unit;
+                if constexpr (kAnglesApart) {
+                    unit = {V::load(cosines + first), V::load(sines + first)};
+                } else {
+                    unit = cosine_and_sine_of_half<V>(V::load(words + first));
+                }
+                const HalfRounding<V> cosine = round_half<V>(r, unit.cosine, x_first), sine = round_half<V>(r, unit.sine, x_second);
+                V::store(y + first, V::mul(cosine.n, g));
+                V::store(y + second, V::mul(sine.n, g));
+                open |= std::uint64_t{V::bits(V::not_less(V::larger_magnitude(cosine.d, sine.d), V::load(limits + first)))} << bit;
+            }
+            push_open(queue, open, [&](std::size_t place, std::size_t bit) HUSHVEC_INLINE_LAMBDA {
+                const std::size_t pair = half + bit, sample = start + pair;
+                const Element* const q_first = q + pair * part.scales.element;
+                queue.word[place] = words[pair];
+                queue.sample[place] = part.first_group * kGroupSamples + sample;
+                queue.y[place] = part.y + sample;
+                queue.x[0][place] = part.x[sample] * *q_first;
+                queue.x[1][place] = part.x[sample + kHalfGroup] * q_first[part.scales.half_group];
+            });
         }
+        if (y == over_rows) std::copy_n(over_rows, kGroupSamples, part.y + start);
     }
+    return group;
 }
 
-// Level 1 on joined words, in full vectors, and the ladder behind it.
+// Level 1 on joined words, in full vectors, and the ladder behind it, for the first `count` of the queue.
 template <class V, class Words, class Element>
-[[gnu::noinline]] void settle_open_pairs(const KeyStream& stream, const NoiseRun<Element>& run, GridScale grid, ErrorBound bound,
-                                         OpenQueue<Element, 2>& queue) {
+[[gnu::noinline]] void settle_open_pairs(const KeyStream& stream, OpenQueue<Element>& queue, std::size_t count, GridScale grid, ErrorBound bound) {
     const ExactScale<V> scale(grid.s, bound);
     Words refinement(stream, domain::kRefinement);
-    for (std::size_t first = 0; first < queue.size; first += V::lanes) {
-        const std::size_t here = std::min(V::lanes, queue.size - first);
+    for (std::size_t first = 0; first < count; first += V::lanes) {
+        const std::size_t here = std::min(V::lanes, count - first);
         std::uint64_t pairs[V::lanes] = {};
         alignas(64) std::uint32_t more[V::lanes] = {}, radius_words[V::lanes] = {}, angle_words[V::lanes] = {};
-        for (std::size_t i = 0; i < here; ++i) pairs[i] = pair_of_sample(run.first_group * kGroupSamples + queue.place[first + i]);
+        for (std::size_t i = 0; i < here; ++i) pairs[i] = pair_of_sample(queue.sample[first + i]);
         refinement.at(pairs, here, more);
         for (std::size_t i = 0; i < here; ++i) {
             const JoinedPair joined = joined_gaussian(queue.word[first + i], more[i]);
@@ -149,12 +176,12 @@ template <class V, class Words, class Element>
             for_lanes(open, [&](std::size_t lane) { settle_lanes(stream, pairs[lane] - lane, 1u << lane, grid.s, lanes); });
         }
         for (std::size_t i = 0; i < here; ++i) {
-            float* y = run.y + queue.place[first + i];
+            float* y = queue.y[first + i];
             y[0] = lanes.index[0][i] * grid.grid;
             y[kHalfGroup] = lanes.index[1][i] * grid.grid;
         }
     }
-    queue.size = 0;
+    drop_settled(queue, count);
 }
 
 // ---- Laplace ----
@@ -165,12 +192,13 @@ template <class V>
 HUSHVEC_INLINE typename V::U32 lower_half(typename V::U32 word) { return V::bit_and(word, V::set(0xffffu)); }
 
 template <class V, class Element>
-[[gnu::noinline]] void half_laplace_loop(const std::uint32_t* words, NoiseRun<Element> part, std::size_t place, GridScale grid,
-                                         const HalfWordBound& bound, OpenQueue<Element, 1>& queue) {
+[[gnu::noinline]] std::size_t half_laplace_loop(const std::uint32_t* words, NoiseRun<Element> part, GridScale grid, const HalfWordBound& bound,
+                                                OpenQueue<Element>& queue) {
     const HalfWordScale<V> scale(grid.s, bound);
     const auto g = V::set(grid.grid);
-    alignas(64) float noise[kGroupSamples], limits[kGroupSamples];
-    for (std::size_t group = 0; group < part.groups; ++group, words += kGroupPairs) {
+    alignas(64) float noise[kGroupSamples], limits[kGroupSamples], over_rows[kGroupSamples];
+    std::size_t group = 0;
+    for (; group < part.groups && queue.size < queue.kFull; ++group, words += kGroupPairs) {
         const std::size_t start = group * kGroupSamples;
         const auto draw = [&](typename V::U32 half, std::size_t i) HUSHVEC_INLINE_LAMBDA {
             FetchRows{part}(start + i);
@@ -178,41 +206,48 @@ template <class V, class Element>
             V::store(noise + i, laplaces.noise);
             V::store(limits + i, laplaces.limit);
         };
-        const auto round = [&](typename V::U32 half, std::size_t i, const Element* q) HUSHVEC_INLINE_LAMBDA {
-            FetchOutput{part.y}(start + i);
-            const auto x = scaled_elements<V>(part.x + start + i, q);
-            const HalfRounding<V> rounding = round_half<V>(V::load(noise + i), x);
-            V::store(part.y + start + i, V::mul(rounding.n, g));
-            const auto open = V::not_less(V::magnitude(rounding.d), V::load(limits + i));
-            if (V::any(open)) push_open<V>(queue, open, half, place + start + i, x);
-        };
         for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
             const auto word = V::load(words + i);
             draw(upper_half<V>(word), i);
             draw(lower_half<V>(word), i + kHalfGroup);
         }
-        for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
-            const auto word = V::load(words + i);
-            const Element* q = part.row_scale + group * part.scales.group + i * part.scales.element;
-            round(upper_half<V>(word), i, q);
-            round(lower_half<V>(word), i + kHalfGroup, q + part.scales.half_group);
+        float* const y = writes_over_rows(part) ? over_rows : part.y + start;
+        for (std::size_t half = 0; half < kGroupSamples; half += kHalfGroup) {
+            const Element* const q = part.row_scale + group * part.scales.group + (half == 0 ? 0 : part.scales.half_group);
+            for (std::size_t begin = 0; begin < kHalfGroup; begin += kOpenBits) {
+                std::uint64_t open = 0;
+                for (std::size_t bit = 0; bit < kOpenBits; bit += V::lanes) {
+                    const std::size_t i = half + begin + bit;
+                    FetchOutput{part.y + start}(i);
+                    const auto x = scaled_elements<V>(part.x + start + i, q + (begin + bit) * part.scales.element);
+                    const HalfRounding<V> rounding = round_half<V>(V::load(noise + i), x);
+                    V::store(y + i, V::mul(rounding.n, g));
+                    open |= std::uint64_t{V::bits(V::not_less(V::magnitude(rounding.d), V::load(limits + i)))} << bit;
+                }
+                push_open(queue, open, [&](std::size_t place, std::size_t bit) HUSHVEC_INLINE_LAMBDA {
+                    const std::size_t pair = begin + bit, sample = start + half + pair;
+                    queue.word[place] = half == 0 ? words[pair] >> 16 : words[pair] & 0xffffu;
+                    queue.sample[place] = part.first_group * kGroupSamples + sample;
+                    queue.y[place] = part.y + sample;
+                    queue.x[0][place] = part.x[sample] * q[pair * part.scales.element];
+                });
+            }
         }
+        if (y == over_rows) std::copy_n(over_rows, kGroupSamples, part.y + start);
     }
+    return group;
 }
 
 template <class V, class Words, class Element>
-[[gnu::noinline]] void settle_open_samples(const KeyStream& stream, const NoiseRun<Element>& run, GridScale grid, ErrorBound bound,
-                                           OpenQueue<Element, 1>& queue) {
+[[gnu::noinline]] void settle_open_samples(const KeyStream& stream, OpenQueue<Element>& queue, std::size_t count, GridScale grid, ErrorBound bound) {
     const ExactScale<V> scale(grid.s, bound);
     Words refinement(stream, domain::kRefinement);
-    for (std::size_t first = 0; first < queue.size; first += V::lanes) {
-        const std::size_t here = std::min(V::lanes, queue.size - first);
-        std::uint64_t samples[V::lanes] = {}, pairs[V::lanes] = {};
+    for (std::size_t first = 0; first < count; first += V::lanes) {
+        const std::size_t here = std::min(V::lanes, count - first);
+        const std::uint64_t* samples = queue.sample + first;
+        std::uint64_t pairs[V::lanes] = {};
         alignas(64) std::uint32_t more[V::lanes] = {}, words[V::lanes] = {};
-        for (std::size_t i = 0; i < here; ++i) {
-            samples[i] = run.first_group * kGroupSamples + queue.place[first + i];
-            pairs[i] = pair_of_sample(samples[i]);
-        }
+        for (std::size_t i = 0; i < here; ++i) pairs[i] = pair_of_sample(samples[i]);
         refinement.at(pairs, here, more);
         for (std::size_t i = 0; i < here; ++i) {
             const bool is_first = samples[i] % kGroupSamples < kHalfGroup;
@@ -228,45 +263,53 @@ template <class V, class Words, class Element>
             x.store(lanes.x);
             for_lanes(open, [&](std::size_t lane) { settle_lanes(stream, samples[lane] - lane, 1u << lane, grid.s, lanes); });
         }
-        for (std::size_t i = 0; i < here; ++i) run.y[queue.place[first + i]] = lanes.index[i] * grid.grid;
+        for (std::size_t i = 0; i < here; ++i) *queue.y[first + i] = lanes.index[i] * grid.grid;
     }
-    queue.size = 0;
+    drop_settled(queue, count);
 }
 
 // ---- runs ----
 
-// Runs `loop` on the words of the run's pairs and `settle` on what it leaves open.
-template <class Words, class Element, std::size_t samples, class Loop, class Settle>
-HUSHVEC_INLINE void half_word_run(const KeyStream& stream, const NoiseRun<Element>& whole, Loop loop, Settle settle) {
-    OpenQueue<Element, samples> queue;
-    for (std::size_t done = 0; done < whole.groups; done += kMostGroupsOfQueue) {
-        const NoiseRun<Element> run = part_of_run(whole, whole.first_group + done, std::min(kMostGroupsOfQueue, whole.groups - done));
-        for_half_words_of_groups<Words>(stream, run.first_group, run.groups, [&](const std::uint32_t* words, std::uint64_t group, std::size_t groups) {
-            loop(words, part_of_run(run, group, groups), static_cast<std::size_t>(group - run.first_group) * kGroupSamples, queue);
-            if (queue.size >= queue.kFull) settle(run, queue);
-        });
-        settle(run, queue);
-    }
+// Runs loop(words, part of the run) on the words of the run's pairs, and settles whole vectors where that fills the queue.
+template <class V, class Words, class Element, class Loop, class Settle>
+HUSHVEC_INLINE void half_word_run(const KeyStream& stream, const NoiseRun<Element>& run, const OpenQueue<Element>& queue, Loop loop, Settle settle) {
+    for_half_words_of_groups<Words>(stream, run.first_group, run.groups, [&](const std::uint32_t* words, std::uint64_t group, std::size_t groups) {
+        for (std::size_t done = 0; done < groups;) {
+            done += loop(words + done * kGroupPairs, part_of_run(run, group + done, groups - done));
+            if (queue.size >= queue.kFull) settle(queue.size / V::lanes * V::lanes);
+        }
+    });
 }
 
 template <class V, class Words, class Element>
-void half_gaussian_run(const KeyStream& stream, const NoiseRun<Element>& run, GridScale grid, ErrorBound bound) {
-    half_word_run<Words, Element, 2>(
-        stream, run,
-        [&](const std::uint32_t* words, const NoiseRun<Element>& part, std::size_t place, auto& queue) {
-            half_gaussian_loop<V>(words, part, place, grid, kHalfGaussianBound, queue);
+void half_gaussian_run(const KeyStream& stream, const NoiseRun<Element>& run, GridScale grid, ErrorBound bound, OpenQueue<Element>& queue) {
+    half_word_run<V, Words>(
+        stream, run, queue,
+        [&](const std::uint32_t* words, const NoiseRun<Element>& part) {
+            return half_gaussian_loop<V>(words, part, grid, kHalfGaussianBound, queue);
         },
-        [&](const NoiseRun<Element>& part, auto& queue) { settle_open_pairs<V, Words>(stream, part, grid, bound, queue); });
+        [&](std::size_t count) { settle_open_pairs<V, Words>(stream, queue, count, grid, bound); });
 }
 
 template <class V, class Words, class Element>
-void half_laplace_run(const KeyStream& stream, const NoiseRun<Element>& run, GridScale grid, ErrorBound bound) {
-    half_word_run<Words, Element, 1>(
-        stream, run,
-        [&](const std::uint32_t* words, const NoiseRun<Element>& part, std::size_t place, auto& queue) {
-            half_laplace_loop<V>(words, part, place, grid, kHalfLaplaceBound, queue);
+void half_laplace_run(const KeyStream& stream, const NoiseRun<Element>& run, GridScale grid, ErrorBound bound, OpenQueue<Element>& queue) {
+    half_word_run<V, Words>(
+        stream, run, queue,
+        [&](const std::uint32_t* words, const NoiseRun<Element>& part) {
+            return half_laplace_loop<V>(words, part, grid, kHalfLaplaceBound, queue);
         },
-        [&](const NoiseRun<Element>& part, auto& queue) { settle_open_samples<V, Words>(stream, part, grid, bound, queue); });
+        [&](std::size_t count) { settle_open_samples<V, Words>(stream, queue, count, grid, bound); });
+}
+
+// What runs left open.
+template <class V, class Words, class Element>
+void settle_gaussian(const KeyStream& stream, GridScale grid, ErrorBound bound, OpenQueue<Element>& queue) {
+    settle_open_pairs<V, Words>(stream, queue, queue.size, grid, bound);
+}
+
+template <class V, class Words, class Element>
+void settle_laplace(const KeyStream& stream, GridScale grid, ErrorBound bound, OpenQueue<Element>& queue) {
+    settle_open_samples<V, Words>(stream, queue, queue.size, grid, bound);
 }
 
 }  // namespace hushvec

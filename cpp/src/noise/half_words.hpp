@@ -86,31 +86,18 @@ private:
     }
 };
 
-// What the half word of a radius says: -2 ln u, and the limit on |d| before what the radius takes off; negative outside the window.
+// s R with the sign of the half turn, and what |d| must be below; negative outside the window.
 template <class V>
 struct HalfRadius {
-    typename V::F32 square, limit;
+    typename V::F32 signed_value, limit;
 };
 
 template <class V>
 HUSHVEC_INLINE HalfRadius<V> half_radius(const HalfWordScale<V>& scale, typename V::U32 word) {
     const HalfLog<V> log = minus_two_log_of_half_radius<V>(word);
-    return {log.value, V::select(outside_window<V, kHalfGaussianWindow>(word), V::set(-1.0f), scale.limits.at(log.exponent))};
-}
-
-// s Z of a vector of samples, and what |d| must be below.
-template <class V>
-struct HalfNormals {
-    LanePair<V> noise;
-    typename V::F32 limit;
-};
-
-template <class V>
-HUSHVEC_INLINE HalfNormals<V> half_normals(const HalfWordScale<V>& scale, typename V::U32 word, HalfRadius<V> radius) {
-    const auto r = V::mul(V::sqrt(radius.square), scale.s);
-    const auto signed_r = V::flip_sign(r, V::template shift_left<16>(word));
-    const LanePair<V> unit = cosine_and_sine_of_half<V>(word);
-    return {{V::mul(signed_r, unit.cosine), V::mul(signed_r, unit.sine)}, V::negative_multiply_add(r, scale.per_radius, radius.limit)};
+    const auto limit = V::select(outside_window<V, kHalfGaussianWindow>(word), V::set(-1.0f), scale.limits.at(log.exponent));
+    const auto r = V::mul(V::sqrt(log.value), scale.s);
+    return {V::flip_sign(r, V::template shift_left<16>(word)), V::negative_multiply_add(r, scale.per_radius, limit)};
 }
 
 template <class V>
@@ -137,6 +124,13 @@ template <class V, class Elements>
 HUSHVEC_INLINE HalfRounding<V> round_half(typename V::F32 noise, Elements x) {
     const auto n = nearest_integer<V>(V::add(noise, x.as_float()));
     return {n, V::add(noise, x.minus(n))};
+}
+
+// The same of noise that is a product.
+template <class V, class Elements>
+HUSHVEC_INLINE HalfRounding<V> round_half(typename V::F32 r, typename V::F32 unit, Elements x) {
+    const auto n = nearest_integer<V>(V::multiply_add(r, unit, x.as_float()));
+    return {n, V::multiply_add(r, unit, x.minus(n))};
 }
 
 }  // namespace hushvec

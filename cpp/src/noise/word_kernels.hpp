@@ -97,9 +97,10 @@ void store_open(std::uint8_t* out, typename V::Mask open) {
     for (std::size_t l = 0; l < V::lanes; ++l) out[l] = bits >> l & 1u;
 }
 
-template <class V>
-HalfRounding<V> round_half_of_words(typename V::F32 noise, typename V::F64Pair x, bool x_is_float32) {
-    return x_is_float32 ? round_half<V>(noise, Float32Elements<V>{V::narrow(x)}) : round_half<V>(noise, Float64Elements<V>{x});
+template <class V, class Round>
+HalfRounding<V> rounding_of(const double* x, bool x_is_float32, Round round) {
+    const auto wide = V::load(x);
+    return x_is_float32 ? round(Float32Elements<V>{V::narrow(wide)}) : round(Float64Elements<V>{wide});
 }
 
 template <class V>
@@ -108,15 +109,19 @@ void half_gaussian_of_words(const std::uint32_t* words, const double* x_cosine, 
     const HalfWordScale<V> scale(s, bound);
     for (std::size_t i = 0; i < count; i += V::lanes) {
         const auto word = V::load(words + i);
-        const HalfNormals<V> normals = half_normals<V>(scale, word, half_radius<V>(scale, word));
-        const HalfRounding<V> cosine = round_half_of_words<V>(normals.noise.cosine, V::load(x_cosine + i), x_is_float32);
-        const HalfRounding<V> sine = round_half_of_words<V>(normals.noise.sine, V::load(x_sine + i), x_is_float32);
+        const HalfRadius<V> radius = half_radius<V>(scale, word);
+        const LanePair<V> unit = cosine_and_sine_of_half<V>(word);
+        const auto round_with = [&](typename V::F32 factor) {
+            return [&radius, factor](auto x) { return round_half<V>(radius.signed_value, factor, x); };
+        };
+        const HalfRounding<V> cosine = rounding_of<V>(x_cosine + i, x_is_float32, round_with(unit.cosine));
+        const HalfRounding<V> sine = rounding_of<V>(x_sine + i, x_is_float32, round_with(unit.sine));
         V::store(out.n[0] + i, cosine.n);
         V::store(out.n[1] + i, sine.n);
         V::store(out.d[0] + i, cosine.d);
         V::store(out.d[1] + i, sine.d);
-        V::store(out.limit + i, normals.limit);
-        store_open<V>(out.open + i, V::not_less(V::larger_magnitude(cosine.d, sine.d), normals.limit));
+        V::store(out.limit + i, radius.limit);
+        store_open<V>(out.open + i, V::not_less(V::larger_magnitude(cosine.d, sine.d), radius.limit));
     }
 }
 
@@ -126,7 +131,7 @@ void half_laplace_of_words(const std::uint32_t* halves, const double* x, bool x_
     const HalfWordScale<V> scale(s, bound);
     for (std::size_t i = 0; i < count; i += V::lanes) {
         const HalfLaplaces<V> laplaces = half_laplaces<V>(scale, V::load(halves + i));
-        const HalfRounding<V> rounding = round_half_of_words<V>(laplaces.noise, V::load(x + i), x_is_float32);
+        const HalfRounding<V> rounding = rounding_of<V>(x + i, x_is_float32, [&](auto of_x) { return round_half<V>(laplaces.noise, of_x); });
         V::store(out.n[0] + i, rounding.n);
         V::store(out.d[0] + i, rounding.d);
         V::store(out.limit + i, laplaces.limit);

@@ -9,6 +9,7 @@
 #include "dispatch/dispatch.hpp"
 #include "noise/error_bounds.hpp"
 #include "noise/joined_words.hpp"
+#include "noise/open_queue.hpp"
 
 namespace hushvec::test {
 
@@ -97,13 +98,21 @@ struct JoinedRun {
     std::vector<std::uint32_t> halves, radius, angle, samples;
 };
 
-template <class Element, class Kernel>
-std::vector<float> half_run(Kernel kernel, const KeyStream& stream, std::uint64_t first_group, const std::vector<Element>& x, float s,
+// In parts of one to three groups, with one queue.
+template <class Element, class Kernel, class Settle>
+std::vector<float> half_run(Kernel kernel, Settle settle, const KeyStream& stream, std::uint64_t first_group, const std::vector<Element>& x, float s,
                             ErrorBound bound) {
     alignas(64) Element ones[kRunScales];
     std::fill(ones, ones + kRunScales, Element{1});
     std::vector<float> y(x.size());
-    kernel(stream, NoiseRun<Element>{first_group, x.size() / kGroupSamples, x.data(), ones, kOneRow, y.data(), 0}, {s, 1.0f}, bound);
+    OpenQueue<Element> queue;
+    const std::size_t groups = x.size() / kGroupSamples;
+    for (std::size_t group = 0, here = 0; group < groups; group += here) {
+        here = std::min(group % 3 + 1, groups - group);
+        const std::size_t first = group * kGroupSamples;
+        kernel(stream, NoiseRun<Element>{first_group + group, here, x.data() + first, ones, kOneRow, y.data() + first, 0}, {s, 1.0f}, bound, queue);
+    }
+    settle(stream, {s, 1.0f}, bound, queue);
     return y;
 }
 

@@ -102,22 +102,22 @@ void half_words_equal_joined_words(const Kernels& kernels, Cipher cipher) {
             std::vector<double> finer = wide;   // float64 elements that are no float32 numbers
             for (double& one : finer) one *= 1 + 0x1p-30;
             const std::vector<double> edge = joined.undecided(kernels, 12.8f);
-            check(half_run(kernels.half_gaussian_f64, stream, first_group, edge, 12.8f, kernels.gaussian_bound) ==
+            check(half_run(kernels.half_gaussian_f64, kernels.settle_gaussian_f64, stream, first_group, edge, 12.8f, kernels.gaussian_bound) ==
                       joined.gaussian(kernels, stream, edge, 12.8f, false),
                   std::string(kernels.name) + " half words that decide nothing, " + name_of(cipher));
             for (const float s : {8.0f, 12.8f, 100.0f, 0.01f}) {
                 const std::string which = std::string(kernels.name) + ", " + name_of(cipher) + ", group " + std::to_string(first_group) +
                                           ", " + std::to_string(groups) + " groups, s " + std::to_string(s);
-                check(half_run(kernels.half_gaussian, stream, first_group, x, s, kernels.gaussian_bound) ==
+                check(half_run(kernels.half_gaussian, kernels.settle_gaussian, stream, first_group, x, s, kernels.gaussian_bound) ==
                           joined.gaussian(kernels, stream, wide, s, true),
                       "half words, Gaussian, " + which);
-                check(half_run(kernels.half_gaussian_f64, stream, first_group, finer, s, kernels.gaussian_bound) ==
+                check(half_run(kernels.half_gaussian_f64, kernels.settle_gaussian_f64, stream, first_group, finer, s, kernels.gaussian_bound) ==
                           joined.gaussian(kernels, stream, finer, s, false),
                       "half words, Gaussian of float64, " + which);
-                check(half_run(kernels.half_laplace, stream, first_group, x, s, kernels.laplace_bound) ==
+                check(half_run(kernels.half_laplace, kernels.settle_laplace, stream, first_group, x, s, kernels.laplace_bound) ==
                           joined.laplace(kernels, stream, wide, s, true),
                       "half words, Laplace, " + which);
-                check(half_run(kernels.half_laplace_f64, stream, first_group, finer, s, kernels.laplace_bound) ==
+                check(half_run(kernels.half_laplace_f64, kernels.settle_laplace_f64, stream, first_group, finer, s, kernels.laplace_bound) ==
                           joined.laplace(kernels, stream, finer, s, false),
                       "half words, Laplace of float64, " + which);
             }
