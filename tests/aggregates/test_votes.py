@@ -1,6 +1,7 @@
 """`PrivateVotes`: a document's votes end when its budget does, whoever asks, and the answers are those of the noisy counts."""
 
 import os
+import shutil
 from fractions import Fraction
 
 import numpy as np
@@ -87,6 +88,45 @@ def test_a_journal_goes_on_where_it_was(tmp_path):
         votes(votes_per_document=2, journal=journal)
 
 
+def test_a_resumed_journal_asks_the_budget(tmp_path):
+    """Begun without one too; the row of the ledger is in the receipt, whoever resumes it."""
+    settings = {"votes_per_document": 2, "journal": tmp_path / "votes.npz"}
+    asked = votes(**settings)
+    assert asked.receipt.charge is None
+    del asked
+    with pytest.raises(hv.PrivacyBudgetExhaustedError):
+        votes(budget=hv.PrivacyBudget(0.5, 1e-5), **settings)
+    budget = hv.PrivacyBudget(9.0, 1e-4)
+    for _ in range(2):
+        resumed = votes(budget=budget, **settings)
+        assert budget.consumed() == 2.0 and hv.verify_charges([resumed.receipt], budget.export()).status == "holds"
+        paid = resumed.receipt.charge
+        del resumed
+    assert votes(**settings).receipt.charge == paid
+    other = hv.PrivacyBudget(9.0, 1e-4)  # has not paid for it
+    assert votes(budget=other, **settings).receipt.charge.ledger == other.export()["ledger"] and other.consumed() == 2.0
+
+
+def test_a_copied_journal_is_refused(tmp_path):
+    journal = tmp_path / "votes.npz"
+    votes(votes_per_document=2, journal=journal)
+    copied = shutil.copy(journal, tmp_path / "copy.npz")
+    with pytest.raises(ValueError, match="journal must be the file that was written, got a copy, in which votes may be missing"):
+        votes(votes_per_document=2, journal=copied)
+    assert votes(votes_per_document=2, journal=journal.rename(tmp_path / "moved.npz")).remaining().min() == 2
+
+
+def test_a_journal_from_before_is_charged(tmp_path):
+    """It does not say whether it was paid for."""
+    settings, budget = {"votes_per_document": 2, "journal": tmp_path / "votes.npz"}, hv.PrivacyBudget(9.0, 1e-4)
+    asked = votes(**settings)
+    asked.ask(TEA)
+    np.savez(settings["journal"], cast=asked._cast, digest=asked._digest)
+    del asked
+    resumed = votes(budget=budget, **settings)
+    assert resumed.remaining().min() == 1 and budget.consumed() == 2.0 and resumed.receipt.charge.sequence == 2
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_forked_copy_is_refused():
     asked, (reader, writer) = votes(), os.pipe()
@@ -98,7 +138,9 @@ def test_a_forked_copy_is_refused():
             os.write(writer, str(error).encode())
         os._exit(0)
     os.waitpid(child, 0)
-    assert os.read(reader, 200) == b"PrivateVotes must be used in the process that made it: a copy would count votes twice"
+    assert (
+        os.read(reader, 200) == b"PrivateVotes must be used in the process that made it: a fork would release more for one charge"
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,7 +160,10 @@ def test_refusals(settings, message):
         votes(budget=budget, **settings)
     assert budget.consumed() == 0
     asked = votes()
-    for question, wrong in ((np.full(6, np.inf), "questions must be finite"), (np.ones(5), "questions must have 6 columns, got 5")):
+    for question, wrong in (
+        (np.full(6, np.inf), "questions must be finite"),
+        (np.ones(5), "questions must have 6 columns, got 5"),
+    ):
         with pytest.raises(ValueError, match=wrong):
             asked.ask(question)
     assert (asked.remaining() == asked.votes_per_document).all()

@@ -83,7 +83,7 @@ class Spending:
             )
         self._whole = self._left = 1 / Fraction(self.noise_multiplier) ** 2
         self._statistics: list[AggregateStatistic] = []
-        self._entry: LedgerEntry | None = None
+        self.entry: LedgerEntry | None = None
 
     @property
     def replaces(self) -> bool:
@@ -100,13 +100,13 @@ class Spending:
         if budget is not None:
             require_budget(budget)
             require_secret_key(self.source)
-        self._budget = budget
+        self.budget = budget
 
-    def charge(self) -> None:
-        """Charge the budget for everything: after all checks, before the first draw."""
-        if self._budget is not None:
+    def charge(self, charge_id: str | None = None) -> None:
+        """Charge the budget for everything: after all checks, before the first draw. A ledger knows the id again."""
+        if self.budget is not None:
             rho = GaussianDP(noise_multiplier=self.noise_multiplier, adjacency=self.adjacency).rho
-            self._entry = entry_of_charge(self._budget, self.epsilon, self.delta, rho, self._purpose)
+            self.entry = entry_of_charge(self.budget, self.epsilon, self.delta, rho, self._purpose, charge_id)
 
     def sums(self, purpose: str, groups: int, dimension: int, clip_norm: float, share: float | None, *, counts: bool = True) -> Noise:
         """Noise of the sums of rows by group, and of the counts, for a share of mu^2, or for all that is left.
@@ -167,7 +167,7 @@ class Spending:
             **key_fields(self.source),
             is_dp_claim=not self.source.seeded,
             library_version=_core.__version__,
-            charge=self._entry,
+            charge=self.entry,
         )
 
     def _part(self, share: float | None) -> Fraction:

@@ -26,7 +26,7 @@ from hushvec.aggregates.totals import GroupTotals, chosen
 from hushvec.budget import PrivacyBudget
 from hushvec.receipts.aggregates import AggregateReceipt
 from hushvec.receipts.base import release_sheet
-from hushvec.release.charging import Budget, ChargeOnce
+from hushvec.release.charging import Budget, ChargeOnce, NotCopied
 
 _Values = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ class PrivateSums:
         return release_sheet(f"sums of {plural(len(self.labels), 'group')}, {self.sums.shape[1]:,} elements each", self.receipt)
 
 
-class SumsOfRows:
+class SumsOfRows(NotCopied):
     """`private_sums` of rows that come in blocks, in bounded memory: add them, then release once.
 
     Args:
@@ -90,7 +90,8 @@ class SumsOfRows:
 
     Guarantees:
         As `private_sums` of all rows at once, with the same integers: no split into blocks changes a bit of a total. Nothing is
-        drawn or charged before `release`, which can be called once. A `PrivacyBudget` refuses a second release of a saved copy too.
+        drawn or charged before `release`, which can be called once, in the process that made it; `save` and `load` lead into another
+        one. `copy` and `pickle` are refused, and a second release of a saved one by its `PrivacyBudget`.
     """
 
     def __init__(
@@ -156,7 +157,8 @@ class SumsOfRows:
                 "id": self._id, "dimension": totals.dimension, "clip_norm": totals.clip_norm, "counts": self._counts,
                 "labels": None if self._labels is None else [_saved(label) for label in self._names],
                 "epsilon": spending.epsilon, "delta": spending.delta, "adjacency": spending.adjacency,
-                "rows_per_person": spending.rows_per_person, "people": None if people is None else list(people.seen.items()),
+                "rows_per_person": spending.rows_per_person, "paid": spending.budget is not None,
+                "people": None if people is None else list(people.seen.items()),
             }  # fmt: skip
             np.savez(file, about=np.frombuffer(json.dumps(about).encode(), np.uint8), sums=totals.sums(), counts=totals.counts)
 
@@ -164,16 +166,22 @@ class SumsOfRows:
     def load(
         cls, path: str | os.PathLike[str], *, budget: Budget | None = None, generator: _core.Generator | None = None
     ) -> SumsOfRows:
-        """Go on from a file of `save`. Delete it after the release: without a `PrivacyBudget` nothing else prevents a second one."""
+        """Go on from a file of `save`. Delete it after the release: without a `PrivacyBudget` nothing else prevents a second one.
+
+        ValueError for something else, and without a budget where the sums were begun with one.
+        """
         try:
             with np.load(path, allow_pickle=False) as stored:
                 about = json.loads(stored["about"].tobytes())
                 saved_id, people = about.pop("id"), about.pop("people")
+                paid = about.pop("paid", False)  # of older files not known
                 loaded = cls(**about, with_people=people is not None, generator=generator)
                 loaded._totals.restore(stored["sums"], stored["counts"])
         # whatever the readers raise for a damaged archive: zip, zlib, numpy and json each have their own errors
         except Exception as mistake:
             raise ValueError(f"{os.fspath(path)} is not a saved SumsOfRows: {mistake}") from None
+        if paid and budget is None:
+            raise ValueError(f"budget must be given for {os.fspath(path)}, whose sums were begun with one, got None")
         loaded._id = saved_id
         loaded._spending.pay_with(ChargeOnce(budget, f"sums/{saved_id}") if isinstance(budget, PrivacyBudget) else budget)
         if loaded._people is not None:
@@ -198,6 +206,7 @@ class SumsOfRows:
     @contextmanager
     def _open(self) -> Iterator[None]:
         """One call at a time, and none after the release."""
+        self.require_own_process()
         with self._lock:
             if self._released:
                 raise ValueError("release must be called once: a second draw would be a second release")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
+import secrets
 import weakref
 from collections.abc import Hashable
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -23,15 +26,16 @@ from hushvec._util.display import Sheet, number, plural, shown
 from hushvec._util.publish import private_opener, published_bytes
 from hushvec.aggregates.moments import unit
 from hushvec.aggregates.spending import Spending, Terms, group_codes
+from hushvec.budget import PrivacyBudget
 from hushvec.receipts.aggregates import AggregateReceipt
-from hushvec.receipts.base import release_sheet
-from hushvec.release.charging import Budget
+from hushvec.receipts.base import LedgerEntry, release_sheet
+from hushvec.release.charging import Budget, NotCopied
 
 _SURE = 2.0  # deviations above the largest of k noises, from which the most votes are an answer
 
 
 @shown
-class PrivateVotes:
+class PrivateVotes(NotCopied):
     """Labels of questions, by votes of private documents that lie close to them.
 
     A document whose cosine with a question is at least `threshold` votes for its label; the label with the most noisy votes is the
@@ -47,16 +51,18 @@ class PrivateVotes:
         votes_per_document: m, the most votes that a document casts; the noise of a count is sqrt(m) times that of one vote.
         noise: in place of votes_per_document, the standard deviation of a count's noise; the votes follow from it.
         adjacency: "add-remove" or "replace-one", as `hushvec.aggregates.Terms`.
-        budget: charged (epsilon_per_document, delta) once, before the first answer can be given; not again with its journal.
-        journal: a file that keeps how often each document has voted, written before every answer: with it the guarantee holds over
-            restarts. It is as private as the documents, and locked while it is in use. Without it a process that starts anew starts
-            at the full budget again.
+        budget: charged (epsilon_per_document, delta) once, before the first answer can be given. A resumed journal asks it again
+            under the same id, which a PrivacyBudget knows; any other budget is not charged twice.
+        journal: a file that keeps how often each document has voted, and the charge, written before every answer: with it the
+            guarantee holds over restarts. It is as private as the documents, and locked while it is in use. A copy of it is refused,
+            as votes may be missing in it: never restore one. Without a journal a process that starts anew starts at the full budget
+            again, and charges it again.
         generator: key stream; the process-wide one if None. A seeded one gives no privacy.
 
     Raises:
         ValueError: NaN or Inf in rows, a group that is not in labels, an argument out of range, an epsilon that does not pay for one
-            vote with this noise, a journal of other documents or
-            terms, or one in use; nothing is charged.
+            vote with this noise, a journal of other documents or terms, a copy of one, or one in use; nothing is charged.
+        TypeError: `copy` and `pickle` of the object, which would count votes twice.
 
     Guarantees:
         (epsilon_per_document, delta)-DP for one document against everyone who sees the answers and may choose each question in view
@@ -107,10 +113,16 @@ class PrivateVotes:
         self._journal = None if journal is None else Path(journal)
         if self._journal is not None:
             self._unlock = weakref.finalize(self, os.close, _locked(self._journal))
-        self._cast, paid = self._resumed()
-        self._lock, self._process = Lock(), os.getpid()
-        if not paid:
-            self._spending.charge()
+        self._cast, self._lock = np.zeros(given.rows, np.int64), Lock()
+        self._paid: dict[str, Any] = {"id": secrets.token_hex(16), "charged": False, "charge": None}
+        is_new = not self._resumed()
+        if budget is not None and (isinstance(budget, PrivacyBudget) or not self._paid["charged"]):
+            self._spending.charge(f"votes-{self._paid['id']}")
+            entry = self._spending.entry
+            self._paid |= {"charged": True, "charge": None if entry is None else asdict(entry)}
+        elif self._paid["charge"] is not None:
+            self._spending.entry = LedgerEntry(**self._paid["charge"])
+        if is_new or budget is not None:
             self._write()
         self.receipt: AggregateReceipt = self._spending.receipt(given.rows)
 
@@ -133,8 +145,7 @@ class PrivateVotes:
         given = given_rows("questions", questions, finite=True)
         if given.dimension != self._rows.shape[1]:
             raise ValueError(f"questions must have {self._rows.shape[1]} columns, got {given.dimension}")
-        if os.getpid() != self._process:
-            raise RuntimeError("PrivateVotes must be used in the process that made it: a copy would count votes twice")
+        self.require_own_process()
         directions = unit(as_matrix(given.values)).astype(self._rows.dtype)
         with self._lock:
             return [self._answer(direction) for direction in directions]
@@ -151,24 +162,30 @@ class PrivateVotes:
         counts = self._spending.noisy_counts(np.bincount(self._codes[voting], minlength=len(self.labels)), self.noise)
         return self.labels[int(counts.argmax())] if counts.max() >= self.least_votes else None
 
-    def _resumed(self) -> tuple[NDArray[np.int64], bool]:
-        """The votes cast so far, and whether they were paid for before."""
+    def _resumed(self) -> bool:
+        """Whether there is a journal to go on from; its votes and its charge are then those of this object."""
         if self._journal is None or not self._journal.exists():
-            return np.zeros(len(self._rows), np.int64), False
+            return False
         try:
             with np.load(self._journal, allow_pickle=False) as stored:
                 cast: NDArray[np.int64] = stored["cast"]
                 same = str(stored["digest"]) == self._digest and cast.shape == (len(self._rows),) and cast.dtype == np.int64
+                paid = json.loads(str(stored["paid"])) if "paid" in stored else self._paid  # of older ones it is not known
+                made_as = paid.pop("file", None)
         except Exception as mistake:  # whatever the readers raise for a damaged archive
             raise ValueError(f"journal must be a file of PrivateVotes, got {self._journal}: {mistake}") from None
         if not same:
             raise ValueError(f"journal must be of these documents, labels and terms, got another one: {self._journal}")
-        return cast, True
+        if made_as not in (None, self._journal.stat().st_ino):
+            raise ValueError(f"journal must be the file that was written, got a copy, in which votes may be missing: {self._journal}")
+        self._cast, self._paid = cast, paid
+        return True
 
     def _write(self) -> None:
         if self._journal is not None:
             with published_bytes(self._journal) as file:
-                np.savez(file, cast=self._cast, digest=self._digest)
+                paid = {**self._paid, "file": os.fstat(file.fileno()).st_ino}  # a copy has another number
+                np.savez(file, cast=self._cast, digest=self._digest, paid=json.dumps(paid))
 
     @cached_property
     def _digest(self) -> str:

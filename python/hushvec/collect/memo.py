@@ -23,6 +23,7 @@ from hushvec._util import os_files, validate
 from hushvec._util.publish import private_opener, published_bytes
 from hushvec.errors import HushvecError
 from hushvec.receipts.base import ROUNDS
+from hushvec.release.charging import NotCopied
 
 # What permanent reports are drawn from, on every machine: a report from another stream would be a second report of its word.
 MEMO_CIPHER = "chacha20"
@@ -38,7 +39,7 @@ class MemoError(HushvecError, ValueError):
     """A memo file that cannot be read: not a memo, cut short or damaged. Nothing was reported."""
 
 
-class Memo:
+class Memo(NotCopied):
     """One client's secret and the words it has reported, in memory. `Memo.open` keeps them in a file.
 
     Guarantees:
@@ -48,7 +49,7 @@ class Memo:
 
     Edge cases:
         The memo is as secret as the words in it. If it is lost, everything that is reported with a new one costs again. A memo in
-        memory that is copied by a fork counts separately in each process; one in a file is shared.
+        memory is not used in a forked child, which would count anew, and none is copied or pickled: one in a file is shared.
 
     Example:
         >>> from hushvec.collect import Memo, Vocabulary
@@ -126,6 +127,7 @@ class Memo:
         """Nobody else reads or writes the memo meanwhile; what others wrote before is read first."""
         with self._lock:
             if self._path is None:
+                self.require_own_process()
                 yield
                 return
             with open(f"{self._path}.lock", "a", opener=private_opener) as lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hushvec._native import _core
@@ -10,6 +11,8 @@ from hushvec.errors import AlreadyChargedError
 from hushvec.receipts.base import LedgerEntry
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from hushvec.budget import Charge, PrivacyBudget
 
 
@@ -18,6 +21,26 @@ class Budget(Protocol):
 
     def consume(self, epsilon: float, delta: float) -> Any:
         """Spend (epsilon, delta)."""
+
+
+class NotCopied:
+    """Base of what counts its own releases: a copy, or a fork, would count anew, and release more than its charge has paid for."""
+
+    _made_in: int
+
+    def __new__(cls, *arguments: Any, **settings: Any) -> Self:
+        made = super().__new__(cls)
+        made._made_in = os.getpid()
+        return made
+
+    def require_own_process(self) -> None:
+        """Raises RuntimeError in a child of the process that made it."""
+        if os.getpid() != self._made_in:
+            name = type(self).__name__
+            raise RuntimeError(f"{name} must be used in the process that made it: a fork would release more for one charge")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:  # of copy.copy, copy.deepcopy and pickle
+        raise TypeError(f"{type(self).__name__} must not be copied or pickled: a copy would release more for one charge")
 
 
 class ChargeOnce:
@@ -35,9 +58,9 @@ class ChargeOnce:
         number = self._charges + 1
         own = self._charge_id if number == 1 else f"{self._charge_id}/{number}"
         charge = self._budget.consume(epsilon, delta, rho=rho, purpose=purpose, charge_id=own)
-        self._charges = number
-        if charge.repeated:
+        if charge.repeated:  # and again with every further try
             raise AlreadyChargedError(f"charge {own!r} was made before: its release was lost, or is still being made")
+        self._charges = number
         return charge
 
 
