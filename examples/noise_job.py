@@ -18,11 +18,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         budget = hv.PrivacyBudget(max_epsilon=10.0, persist_key="corpus", store=Path(folder) / "budget.sqlite")
         path = Path(folder) / "job.json"
-        job = NoiseJob.start(dimension=DIMENSION, epsilon=8.0, normalize=True, budget=budget, path=path)
+        job = NoiseJob.start(dimension=DIMENSION, epsilon=8.0, normalize=True, rows_by="integer-ids", budget=budget, path=path)
         whole = noise_batch(vectors, job, ids=ids)
 
         # A driver that was restarted: the same job, not a second charge, the same bits in other batches and another order.
-        again = NoiseJob.start(dimension=DIMENSION, epsilon=8.0, normalize=True, budget=budget, path=path)
+        again = NoiseJob.start(dimension=DIMENSION, epsilon=8.0, normalize=True, rows_by="integer-ids", budget=budget, path=path)
         order = np.random.default_rng(1).permutation(ROWS)
         parts = [noise_batch(vectors[some], again, ids=ids[some]) for some in np.array_split(order, 9)]
         same = (np.concatenate(parts) == whole[order]).all()

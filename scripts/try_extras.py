@@ -25,6 +25,7 @@ SECONDS = 3600
 
 ROWS = "import numpy as np, hushvec as hv; rows = np.random.default_rng(0).standard_normal((50, 16)).astype('float32')\n"
 NOISE_JOB = ROWS + "from hushvec.jobs import NoiseJob, noise_batch; job = NoiseJob.start(dimension=16, epsilon=6.0)\n"
+NAMED_BY_IDS = "job = NoiseJob.start(dimension=16, epsilon=6.0, rows_by='integer-ids')\n"
 # PrivUnit loses about one row in 900 at this epsilon; more than 5 of 50: less than one run in 10^9.
 STORE = ROWS + (
     "from hushvec.retrieval import PrivateIndex, VectorNoise\n"
@@ -115,14 +116,14 @@ JOBS = {
     "spacy": "import spacy; from hushvec.integrations.spacy import SpacyDetector\n"
     "pipeline = spacy.blank('en'); pipeline.add_pipe('entity_ruler').add_patterns([{'label': 'ORG', 'pattern': 'Brightwater'}])\n"
     "assert SpacyDetector(pipeline).detect('She left Brightwater.')[0].text == 'Brightwater'",
-    "ray": NOISE_JOB + "import ray; from hushvec.integrations.ray import noise_dataset\n"
+    "ray": NOISE_JOB + NAMED_BY_IDS + "import ray; from hushvec.integrations.ray import noise_dataset\n"
     "ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)\n"
     "import pyarrow as pa; ids = pa.array(range(50)); vectors = pa.array(list(rows), pa.list_(pa.float32()))\n"
     "data = ray.data.from_arrow(pa.table({'id': ids, 'embedding': vectors}))\n"
     "noisy = {row['id']: row['embedding'] for row in noise_dataset(data, job, id_column='id').take_all()}\n"
     "expected = noise_batch(rows, job, ids=np.arange(50))\n"
     "assert all(np.array_equal(np.array(noisy[place], 'float32'), expected[place]) for place in range(50))",
-    "spark": NOISE_JOB + "import shutil; from pyspark.sql import SparkSession\n"
+    "spark": NOISE_JOB + NAMED_BY_IDS + "import shutil; from pyspark.sql import SparkSession\n"
     "from hushvec.integrations.spark import noise_dataframe\n"
     "if shutil.which('java'):\n"
     "    session = SparkSession.builder.master('local[1]').config('spark.driver.bindAddress', '127.0.0.1').getOrCreate()\n"

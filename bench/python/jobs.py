@@ -38,14 +38,15 @@ def main():
 def measure(rows, dimension, threads):
     hv.set_num_threads(threads)
     vectors = np.random.default_rng(0).standard_normal((rows, dimension), dtype=np.float32)
-    job = NoiseJob.start(dimension=dimension, epsilon=8.0)
+    job = NoiseJob.start(dimension=dimension, epsilon=8.0, rows_by="integer-ids")
+    by_texts = NoiseJob.start(dimension=dimension, epsilon=8.0, rows_by="text-ids")
     sigma = job.mechanism.noise_parameter
     numbers = np.arange(rows)
     texts = [f"document-{number}" for number in numbers]
     cases = {
         "clip_and_noise": lambda: hv.clip_and_noise(vectors, 1.0, sigma),
         "noise_batch, numbers": lambda: noise_batch(vectors, job, ids=numbers),
-        "noise_batch, texts": lambda: noise_batch(vectors, job, ids=texts),
+        "noise_batch, texts": lambda: noise_batch(vectors, by_texts, ids=texts),
     }
     for law in ("gaussian", "laplacian", "privunit"):
         for cipher in ("aes256", "chacha20"):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from hushvec.jobs import NoiseJob, noise_batch
+from hushvec.jobs import NoiseJob
+from jobs.named import named, noise_batch
 
 dask_array = pytest.importorskip("dask.array")
 
@@ -27,7 +28,7 @@ def test_blocks_change_no_bit(job, rows, scheduler):
     expected = noise_batch(rows, job, partition=3)
     for length in (500, 170, (1, 99, 0, 400)):
         array = dask_array.from_array(rows, chunks=(length, DIMENSION))
-        noisy = on_dask.noise_array(array, job, partition=3)
+        noisy = on_dask.noise_array(array, named(job, "partitions"), partition=3)
         assert noisy.dtype == rows.dtype and noisy.chunks == array.chunks
         np.testing.assert_array_equal(noisy.compute(scheduler=scheduler, num_workers=2), expected)
         if scheduler == "processes":

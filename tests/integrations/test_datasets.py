@@ -8,7 +8,8 @@ import pytest
 
 import hushvec as hv
 from hushvec.integrations.datasets import noise_dataset, noise_function
-from hushvec.jobs import NoiseJob, noise_batch
+from hushvec.jobs import NoiseJob
+from jobs.named import named, noise_batch
 
 datasets = pytest.importorskip("datasets")
 pa = pytest.importorskip("pyarrow")
@@ -67,12 +68,12 @@ def test_ids_survive_shuffles_and_filters(folder):
     data = datasets.load_from_disk(str(folder))
     job = NoiseJob.start(dimension=4, epsilon=4.0)
     expected = noise_batch(ROWS, job, ids=IDS)
-    np.testing.assert_array_equal(vectors(noise_dataset(data, job, id_column="id", batch_size=9)), expected)
+    np.testing.assert_array_equal(vectors(noise_dataset(data, named(job, "text-ids"), id_column="id", batch_size=9)), expected)
     chosen = [50, 3, 17]
-    np.testing.assert_array_equal(vectors(noise_dataset(data.select(chosen), job, id_column="id")), expected[chosen])
+    np.testing.assert_array_equal(vectors(noise_dataset(data.select(chosen), named(job, "text-ids"), id_column="id")), expected[chosen])
     by_number = noise_dataset(data.select(chosen), job)
     np.testing.assert_array_equal(vectors(by_number), noise_batch(ROWS[chosen], job))
-    np.testing.assert_array_equal(vectors(noise_dataset(data, job, partition=3)), noise_batch(ROWS, job, partition=3))
+    np.testing.assert_array_equal(vectors(noise_dataset(data, named(job, "partitions"), partition=3)), noise_batch(ROWS, job, partition=3))
 
 
 @pytest.mark.parametrize("kind", (None, "numpy", "arrow"))
@@ -83,13 +84,13 @@ def test_the_function_in_a_map_of_ones_own(kind, folder):
     options = {"batched": True, "batch_size": 16, "keep_in_memory": True}
     released = data.map(noise_function(job), with_indices=True, **options)
     np.testing.assert_array_equal(vectors(released), noise_batch(ROWS, job))
-    named = data.map(noise_function(job, id_column="id"), **options)
-    np.testing.assert_array_equal(vectors(named), noise_batch(ROWS, job, ids=IDS))
+    by_ids = data.map(noise_function(named(job, "text-ids"), id_column="id"), **options)
+    np.testing.assert_array_equal(vectors(by_ids), noise_batch(ROWS, job, ids=IDS))
 
 
 def test_the_function_survives_a_pickle():
     job = NoiseJob.start(dimension=4, epsilon=4.0)
-    function = noise_function(job, partition=2)
+    function = noise_function(named(job, "partitions"), partition=2)
     batch = pa.table({"embedding": ROWS.tolist()})
     again = pickle.loads(pickle.dumps(function))
     assert again(batch, [*range(60)]).equals(function(batch, [*range(60)]))
@@ -108,16 +109,16 @@ def test_what_is_refused(folder):
         (lambda: noise_dataset({"embedding": ROWS}, job), TypeError, "dataset must be a datasets.Dataset, got dict"),
         (lambda: noise_dataset(data, "job"), TypeError, "job must be a hushvec.jobs.NoiseJob, got str"),
         (lambda: noise_dataset(data, job, column="v"), ValueError, "dataset must have a column 'v', got 'id', 'embedding'"),
-        (lambda: noise_dataset(data, job, id_column="key"), ValueError, "dataset must have a column 'key'"),
+        (lambda: noise_dataset(data, named(job, "text-ids"), id_column="key"), ValueError, "dataset must have a column 'key'"),
         (lambda: noise_dataset(data, job, remove_columns=["id"]), ValueError, "options must be among .* got 'remove_columns'"),
-        (lambda: noise_dataset(data, job, partition=-1), ValueError, "partition must be >= 0"),
+        (lambda: noise_dataset(data, named(job, "partitions"), partition=-1), ValueError, "partition must be >= 0"),
         (lambda: noise_dataset(data, job, column="id"), TypeError, "id must hold lists of floats, got string"),
         (lambda: noise_dataset(bad, job, batch_size=16), ValueError, "embedding must be finite, got nan in row 41"),
         (lambda: noise_dataset(data, NoiseJob.start(dimension=5, epsilon=1.0)), ValueError, "must have 5 columns like the job, got 4"),
         (lambda: function(batch), ValueError, "map must have with_indices=True"),
         (lambda: function(batch, [*range(0, 120, 2)]), ValueError, "batches must have consecutive rows"),
         (lambda: function(ROWS, [*range(60)]), TypeError, "batch must be a dict or a pyarrow Table"),
-        (lambda: noise_function(job, id_column="id")({**batch, "id": ["a"] * 60}), ValueError, "must be unique, got 'a' twice"),
+        (lambda: noise_function(named(job, "text-ids"), id_column="id")({**batch, "id": ["a"] * 60}), ValueError, "must be unique, got 'a' twice"),
     ):
         with pytest.raises(error, match=message):
             call()

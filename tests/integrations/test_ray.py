@@ -69,7 +69,7 @@ def cluster():
 def test_a_killed_worker_leaves_every_row_once(cluster, tmp_path, record_property):
     """The worker kills itself by SIGKILL in the middle of a task, after half of the parts were read."""
     source = write_parts(tmp_path / "in", ROWS, DIMENSION, PARTS)
-    job = NoiseJob.start(dimension=DIMENSION, epsilon=8.0, path=tmp_path / "job.json")
+    job = NoiseJob.start(dimension=DIMENSION, epsilon=8.0, path=tmp_path / "job.json", rows_by="integer-ids")
     function = on_ray.noise_function(job, id_column="id")
     half = set(ids_from(ROWS // 2, 1000).tolist())
     marker = str(tmp_path / "killed")
@@ -98,7 +98,7 @@ def test_a_killed_worker_leaves_every_row_once(cluster, tmp_path, record_propert
     ],
 )  # fmt: skip
 def test_both_batch_formats(cluster, stored, batch_format, batch_size):
-    job = NoiseJob.start(dimension=16, epsilon=8.0)
+    job = NoiseJob.start(dimension=16, epsilon=8.0, rows_by="integer-ids")
     vectors = np.random.default_rng(1).standard_normal((90, 16)).astype(np.float32)
     ids = ids_from(0, 90)
     data = ray.data.from_arrow(pa.Table.from_batches([batch_of(ids, vectors)]))
@@ -115,13 +115,13 @@ def test_both_batch_formats(cluster, stored, batch_format, batch_size):
 
 
 def test_an_id_column_is_needed():
-    job = NoiseJob.start(dimension=16, epsilon=8.0)
+    job = NoiseJob.start(dimension=16, epsilon=8.0, rows_by="integer-ids")
     with pytest.raises(TypeError, match=r"id_column must be the name of a column: Ray gives rows no numbers; got NoneType"):
         on_ray.noise_function(job, id_column=None)
 
 
 def test_a_bad_row_is_named(cluster):
-    job = NoiseJob.start(dimension=16, epsilon=8.0)
+    job = NoiseJob.start(dimension=16, epsilon=8.0, rows_by="integer-ids")
     vectors = np.ones((9, 16), np.float32)
     vectors[4, 4] = np.inf
     data = ray.data.from_arrow(pa.Table.from_batches([batch_of(np.arange(9) + 100, vectors)]))

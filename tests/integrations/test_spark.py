@@ -80,7 +80,7 @@ def spark(tmp_path_factory):
 def test_a_killed_executor_leaves_every_row_once(spark, tmp_path, record_property):
     """The executor's Java process is killed by SIGKILL in the middle of a task, after half of the parts were read."""
     source = write_parts(tmp_path / "in", ROWS, DIMENSION, PARTS)
-    job = NoiseJob.start(dimension=DIMENSION, epsilon=8.0, path=tmp_path / "job.json")
+    job = NoiseJob.start(dimension=DIMENSION, epsilon=8.0, path=tmp_path / "job.json", rows_by="integer-ids")
     half = set(ids_from(ROWS // 2, 1000).tolist())
     marker = str(tmp_path / "killed")
     function = on_spark.noise_function(job, id_column="id")
@@ -121,7 +121,7 @@ def collected(frame, dimension):
 
 
 def test_ids_decide_whatever_the_partitions(spark, tmp_path):
-    job = NoiseJob.start(dimension=16, epsilon=8.0)
+    job = NoiseJob.start(dimension=16, epsilon=8.0, rows_by="integer-ids")
     vectors = np.random.default_rng(1).standard_normal((90, 16)).astype(np.float32)
     ids = ids_from(0, 90)
     expected = dict(zip(ids.tolist(), noise_batch(vectors, job, ids=ids)))
@@ -141,7 +141,7 @@ def test_without_ids_partition_and_row_decide(spark, tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    job = NoiseJob.start(dimension=16, epsilon=8.0)
+    job = NoiseJob.start(dimension=16, epsilon=8.0, rows_by="partitions")
     vectors = np.random.default_rng(1).standard_normal((7000, 16)).astype(np.float32)
     ids = np.arange(7000)
     pq.write_table(pa.Table.from_batches([batch_of(ids, vectors)]), tmp_path / "rows.parquet")
@@ -156,7 +156,7 @@ def test_without_ids_partition_and_row_decide(spark, tmp_path):
 def test_a_bad_row_is_named(spark):
     from pyspark.errors import PySparkException
 
-    job = NoiseJob.start(dimension=2, epsilon=8.0)
+    job = NoiseJob.start(dimension=2, epsilon=8.0, rows_by="integer-ids")
     rows = [(1, [1.0, 2.0]), (2, [1.0]), (3, [0.0, 0.0])]
     frame = spark.createDataFrame(rows, schema="id long, embedding array<float>").coalesce(1)
     with pytest.raises(PySparkException, match=r"embedding must hold 2 numbers, got 1 numbers in the row with id 2"):
@@ -167,7 +167,7 @@ def test_a_bad_row_is_named(spark):
 
 
 def test_outside_of_spark_it_says_so():
-    job = NoiseJob.start(dimension=16, epsilon=8.0)
+    job = NoiseJob.start(dimension=16, epsilon=8.0, rows_by="partitions")
     with pytest.raises(RuntimeError, match=r"the function of a noise job must run in a Spark task"):
         list(on_spark.noise_function(job)(iter([batch_of(np.arange(1), np.ones((1, 16), np.float32))])))
 
@@ -186,7 +186,7 @@ def test_the_function_follows_the_partition_of_its_task(monkeypatch, id_column):
             return 5
 
     monkeypatch.setattr(pyspark, "TaskContext", Task)
-    job = NoiseJob.start(dimension=16, epsilon=8.0)
+    job = NoiseJob.start(dimension=16, epsilon=8.0, rows_by="integer-ids" if id_column else "partitions")
     vectors, ids = np.random.default_rng(1).standard_normal((90, 16)).astype(np.float32), ids_from(0, 90)
     named = dict(ids=ids) if id_column else dict(partition=5)
     function = on_spark.noise_function(job, id_column=id_column)

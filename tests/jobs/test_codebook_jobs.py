@@ -15,9 +15,10 @@ from scipy import stats
 import hushvec as hv
 from evidence.reference import jobs as reference
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.jobs import NoiseJob, derivation, noise_batch, noise_file
+from hushvec.jobs import NoiseJob, derivation, noise_file
 from hushvec.mechanisms import PrivUnit, PublicCodebook
 from hushvec.receipts.labels import LabelReceipt
+from jobs.named import noise_batch
 from mechanisms.discrete import discrete_reference
 from receipts.forgeries import SCRIPT, module_of
 

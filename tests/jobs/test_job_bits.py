@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import hushvec as hv
 from evidence.reference import jobs as reference
 from evidence.reference import stream
-from hushvec.jobs import NoiseJob, noise_batch
+from hushvec.jobs import NoiseJob
 from hushvec.mechanisms import PrivUnit
+from jobs.named import noise_batch
 
 pa = pytest.importorskip("pyarrow")
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from hushvec.jobs import NoiseJob, noise_batch
+from hushvec.jobs import NoiseJob
+from jobs.named import noise_batch
 
 pa = pytest.importorskip("pyarrow")
 

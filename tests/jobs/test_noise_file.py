@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.jobs import NoiseJob, batch, noise_batch, noise_file, tables
+from hushvec.jobs import NoiseJob, batch, noise_file, tables
+from jobs.named import named, noise_batch
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -54,7 +55,8 @@ def vectors_in(table):
 def test_every_kind_of_file(tmp_path, monkeypatch, job, rows, source, target, id_column):
     monkeypatch.setattr(batch, "PART_ELEMENTS", 70 * DIMENSION)
     write(tmp_path / source, table_of(rows))
-    receipt = noise_file(tmp_path / source, tmp_path / target, job, id_column=id_column, partition=2)
+    of_file = named(job, {None: "partitions", "id": "integer-ids", "name": "text-ids"}[id_column])
+    receipt = noise_file(tmp_path / source, tmp_path / target, of_file, id_column=id_column, partition=2)
     noisy = read(tmp_path / target)
     assert noisy.schema.names == ([] if id_column is None else [id_column]) + ["embedding"]
     assert noisy.schema.field("embedding").type == pa.list_(pa.float32(), DIMENSION)
@@ -68,7 +70,7 @@ def test_every_kind_of_file(tmp_path, monkeypatch, job, rows, source, target, id
 
 def test_what_is_kept_is_named_in_the_receipt(tmp_path, job, rows):
     source = write(tmp_path / "in.parquet", table_of(rows))
-    receipt = noise_file(source, tmp_path / "out.parquet", job, id_column="id", keep=["name"])
+    receipt = noise_file(source, tmp_path / "out.parquet", named(job, "integer-ids"), id_column="id", keep=["name"])
     assert "copied without protection: id, name" in receipt.notes
     noisy = pq.read_table(tmp_path / "out.parquet")
     assert noisy.schema.names == ["id", "name", "embedding"]
@@ -155,7 +157,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch, job, rows):
         ("in.csv", "out.parquet", {}, "source must end in .parquet, .arrow, .feather, got "),
         ("in.parquet", "folder.parquet", {}, "target must be a plain file, got "),
         ("in.parquet", "out.parquet", dict(column="vec"), "must have one column 'vec', got 'id', 'name', 'embedding'"),
-        ("in.parquet", "out.parquet", dict(id_column="key"), "must have one column 'key', got 'id', 'name', 'embedding'"),
+        ("in.parquet", "out.parquet", dict(id_column="key"), "rows must be named by numbers in this job, got ids: under other names"),
         ("in.parquet", "out.parquet", dict(keep=["key"]), "must have one column 'key', got 'id', 'name', 'embedding'"),
         ("in.parquet", "out.parquet", dict(keep=["embedding"]), "must not name 'embedding': it is what the noise protects"),
         ("text.parquet", "out.parquet", {}, "not a .parquet file: "),

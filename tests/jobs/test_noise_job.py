@@ -105,7 +105,13 @@ def test_a_file_of_version_1_resumes_bit_for_bit(tmp_path):
     path = tmp_path / "job.json"
     path.write_text(json.dumps(OLD_FILE))
     path.chmod(0o600)
-    resumed = NoiseJob.start(dimension=4, epsilon=2.0, delta=1e-6, path=path)
+    told = "rows_by must be given, once, for a job from before it was kept: to NoiseJob.load or start, with its path"
+    with pytest.raises(ValueError, match=f"^{told}$"):
+        noise_batch(np.eye(4, dtype=np.float32), NoiseJob.load(path))
+    resumed = NoiseJob.start(dimension=4, epsilon=2.0, delta=1e-6, path=path, rows_by="numbers")
+    assert NoiseJob.load(path).rows_by == "numbers"  # the file has kept it
+    with pytest.raises(ValueError, match=r"holds a job with other parameters: rows_by numbers, asked for rows_by text-ids$"):
+        NoiseJob.load(path, rows_by="text-ids")
     assert resumed.id == OLD_FILE["id"] and resumed.cipher == "chacha20"
     released = noise_batch(np.eye(4, dtype=np.float32)[:2], resumed, first_row=5)
     assert released.tobytes().hex() == OLD_BITS

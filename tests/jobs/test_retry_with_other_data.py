@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hushvec.jobs import NoiseJob, derivation, job, noise_batch
+from hushvec.jobs import NoiseJob, derivation, job
+from jobs.named import noise_batch
 
 ALPHA = 1e-6
 DIMENSION = 256

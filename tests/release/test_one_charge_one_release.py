@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.evidence.reference.sizes import scaled
 
 import hushvec as hv
+from evidence.reference.sizes import scaled
 from hushvec._util.publish import Unfinished
 from hushvec.aggregates import PrivateVotes, SumsOfRows
 from hushvec.aggregates.spending import Spending

@@ -9,17 +9,18 @@ from numpy.typing import NDArray
 
 from hushvec._util.lazy import needs_extra
 from hushvec.jobs import NoiseJob, noise_batch
+from hushvec.jobs.batch import rows_by
 
 
 def noise_block(
-    block: NDArray[Any], job: NoiseJob, partition: int = 0, block_info: dict[int, Any] | None = None
+    block: NDArray[Any], job: NoiseJob, partition: int | None = None, block_info: dict[int, Any] | None = None
 ) -> NDArray[Any]:
     """A function for `dask.array.map_blocks`, which says in block_info which rows of the array a block holds.
 
     Args:
         block: rows [n, d] in full width.
         job: travels to the workers in the task graph, its secret key included.
-        partition: number of this array in a data set of several.
+        partition: number of this array in a data set of several, whose job has rows_by="partitions"; else it has "numbers".
     """
     if block_info is None:
         raise ValueError("block_info must be given: Dask does so in map_blocks")
@@ -30,7 +31,7 @@ def noise_block(
     return released
 
 
-def noise_array(array: Any, job: NoiseJob, *, partition: int = 0) -> Any:
+def noise_array(array: Any, job: NoiseJob, *, partition: int | None = None) -> Any:
     """The array with its rows released; lazy, as everything in Dask.
 
     Args:
@@ -42,6 +43,7 @@ def noise_array(array: Any, job: NoiseJob, *, partition: int = 0) -> Any:
     """
     with needs_extra("noise jobs on Dask arrays", "dask"):
         import dask.array
+    job.require_rows_by(rows_by(None, partition))
     if not isinstance(array, dask.array.Array):
         raise TypeError(f"array must be a dask.array.Array, got {type(array).__name__}")
     if array.ndim != 2 or array.shape[1] != job.dimension:

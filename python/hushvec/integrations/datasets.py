@@ -13,6 +13,7 @@ from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
 from hushvec.integrations import tables
 from hushvec.jobs import NoiseJob, columns, noise_batch
+from hushvec.jobs.batch import rows_by
 
 # Options of `map` that change how the result is computed, and not what it is: results are cached under a name of the job's.
 _OPTIONS = ("batch_size", "num_proc", "writer_batch_size", "keep_in_memory", "load_from_cache_file", "desc")
@@ -25,7 +26,7 @@ class NoiseFunction:
     job: NoiseJob
     column: str
     id_column: str | None
-    partition: int
+    partition: int | None
 
     def __call__(self, batch: Any, indices: Sequence[int] | None = None) -> Any:
         import pyarrow
@@ -55,7 +56,7 @@ class NoiseFunction:
 
 
 def noise_function(
-    job: NoiseJob, *, column: str = "embedding", id_column: str | None = None, partition: int = 0
+    job: NoiseJob, *, column: str = "embedding", id_column: str | None = None, partition: int | None = None
 ) -> NoiseFunction:
     """A function for `Dataset.map(..., batched=True, with_indices=True)`.
 
@@ -63,8 +64,8 @@ def noise_function(
         job: travels to the processes of `num_proc` with the function, its secret key included: through pipes, not through files.
         column: of the vectors, lists of floats; they are taken in the job's dtype.
         id_column: whole numbers or strings, unique in the data set and the same in every attempt; with_indices may be left out then.
-            None: rows are named by `partition` and their number in the data set, so that a shuffled or filtered one is another.
-        partition: number of this data set in a collection of several.
+            None: rows are named by their number in the data set, so that a shuffled or filtered one is another.
+        partition: number of this data set in a collection of several, whose job has rows_by="partitions".
 
     Of a dict the function returns the released column, of a pyarrow Table the whole Table with that column replaced. Batch sizes,
     processes and repeated runs do not change a bit of the result. datasets names cache files after a short hash of the function,
@@ -73,11 +74,12 @@ def noise_function(
     _require_datasets()
     if not isinstance(job, NoiseJob):
         raise TypeError(f"job must be a hushvec.jobs.NoiseJob, got {validate.kind(job)}")
-    return NoiseFunction(job, column, id_column, validate.whole_number("partition", partition, at_least=0))
+    job.require_rows_by(rows_by(id_column, partition))
+    return NoiseFunction(job, column, id_column, None if partition is None else validate.whole_number("partition", partition, at_least=0))
 
 
 def noise_dataset(
-    dataset: Any, job: NoiseJob, *, column: str = "embedding", id_column: str | None = None, partition: int = 0, **options: Any
+    dataset: Any, job: NoiseJob, *, column: str = "embedding", id_column: str | None = None, partition: int | None = None, **options: Any
 ) -> Any:
     """The data set with its vectors released, computed at once, or read from the cache if the same job released it before.
 

@@ -17,7 +17,8 @@ def noise_function(job: NoiseJob, *, id_column: str, column: str = "embedding") 
 
     Args:
         job: travels to the workers with the function, its secret key included: through Ray's object store.
-        id_column: whole numbers or strings, unique in the data set and the same in every attempt.
+        id_column: whole numbers or strings, unique in the data set and the same in every attempt; of a job with
+            rows_by="integer-ids" or "text-ids".
         column: of the vectors.
 
     Blocks, batch sizes, workers and retried tasks do not change a bit of the result.
@@ -26,6 +27,7 @@ def noise_function(job: NoiseJob, *, id_column: str, column: str = "embedding") 
         import ray.data  # noqa: F401
     if not isinstance(id_column, str):
         raise TypeError(f"id_column must be the name of a column: Ray gives rows no numbers; got {type(id_column).__name__}")
+    job.require_rows_by("ids")
     return partial(noise_batch, job=job, column=column, id_column=id_column)
 
 

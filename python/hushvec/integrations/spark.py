@@ -17,7 +17,8 @@ def noise_function(
     Args:
         job: travels to the executors with the function, its secret key included: in the closure that Spark serializes.
         column: of the vectors, array<float> or array<double>.
-        id_column: whole numbers or strings, unique in the data set and the same in every attempt. None: rows are named by Spark's
+        id_column: whole numbers or strings, unique in the data set and the same in every attempt, of a job with
+            rows_by="integer-ids" or "text-ids". None, of one with rows_by="partitions": rows are named by Spark's
             number of the partition and their place in it, which a retried task must find unchanged: as it does behind a file or
             a sort by unique keys, and does not behind a shuffle alone.
 
@@ -25,6 +26,7 @@ def noise_function(
     """
     with needs_extra("noise jobs on Spark", "spark"):
         import pyspark.sql  # noqa: F401
+    job.require_rows_by("partitions" if id_column is None else "ids")
 
     def noise(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow

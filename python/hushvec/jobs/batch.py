@@ -32,7 +32,7 @@ def noise_batch(
     column: str = "embedding",
     id_column: str | None = None,
     ids: Any = None,
-    partition: int = 0,
+    partition: int | None = None,
     first_row: int = 0,
 ) -> Any:
     """The released version of some rows of a job, with its guarantees.
@@ -42,11 +42,12 @@ def noise_batch(
             a column of vectors. d and dtype are the job's.
         job: what all batches of the data set share.
         column: name of the vector column; not used for an array.
-        id_column: name of a column that identifies the rows: whole numbers or strings, unique in the data set, the same in every
-            attempt. partition and first_row are then not used.
+        id_column: name of a column that identifies the rows, in a job with rows_by="integer-ids" or "text-ids": whole numbers or
+            strings, unique in the data set, the same in every attempt. A number and the string that it prints as are one id.
+            partition and first_row are then not used.
         ids: the same for an array: as many ids as rows.
-        partition: number of the part of the data set that the batch is from, in [0, 2^64).
-        first_row: number of the batch's first row within its partition, in [0, 2^64 - n].
+        partition: number of the part of the data set that the batch is from, in [0, 2^64), in a job with rows_by="partitions".
+        first_row: number of the batch's first row within its partition, or in the data set, in [0, 2^64 - n].
 
     Returns:
         What came in, with vectors replaced: an array; a batch or table with the column as fixed-size lists in its place; a dict.
@@ -54,7 +55,7 @@ def noise_batch(
 
     Raises:
         TypeError, ValueError: another dtype or dimension than the job's, a missing column, a null, NaN or Inf (the row is named), a
-            repeated id.
+            repeated id, rows that are named in another way than the job's.
 
     Edge cases:
         The same place must not be used for two rows of a data set: equal rows would have equal noise and be seen to be equal. Only
@@ -63,7 +64,7 @@ def noise_batch(
     Example:
         >>> import numpy as np
         >>> from hushvec.jobs import NoiseJob, noise_batch
-        >>> job = NoiseJob.start(dimension=4, epsilon=8.0)
+        >>> job = NoiseJob.start(dimension=4, epsilon=8.0, rows_by="text-ids")
         >>> rows = np.eye(4, dtype=np.float32)[:3]
         >>> noisy = noise_batch(rows, job, ids=["ann", "bob", "eve"])
         >>> bool((noise_batch(rows[::-1], job, ids=["eve", "bob", "ann"]) == noisy[::-1]).all())
@@ -80,7 +81,7 @@ def noise_batch(
             raise ValueError(f"batch must have 1 or 2 dimensions, got {batch.ndim}")
         rows = np.atleast_2d(batch)
         _require_fit("batch", rows, job)
-        places, label = _places("ids", ids, len(rows), partition, first_row)
+        places, label = _places(job, "ids", ids, len(rows), partition, first_row)
         return job.noise("batch", rows, places, label).reshape(batch.shape)
     if ids is not None:
         raise TypeError("ids must be None for a batch with columns; name an id_column")
@@ -102,7 +103,7 @@ def noise_batch(
         )
     if id_column is not None:
         ids = columns.column_of(batch, id_column) if is_arrow else batch[id_column]
-    places, label = _places(id_column or "", ids, len(values), partition, first_row)
+    places, label = _places(job, id_column or "", ids, len(values), partition, first_row)
     if is_arrow:
         values = columns.vectors_of(column, values, job.dimension, label)
     elif values.dtype.kind == "O":
@@ -122,14 +123,22 @@ def _stacked(name: str, rows: NDArray[Any], job: NoiseJob, label: columns.Label)
     return np.stack(list(rows)) if len(rows) else np.empty((0, job.dimension), job.dtype)
 
 
-def _places(name: str, ids: Any, rows: int, partition: int, first_row: int) -> tuple[derivation.Places, columns.Label]:
+def rows_by(id_column: Any, partition: int | None) -> str:
+    """How these arguments name rows."""
+    return "ids" if id_column is not None else "numbers" if partition is None else "partitions"
+
+
+def _places(
+    job: NoiseJob, name: str, ids: Any, rows: int, partition: int | None, first_row: int
+) -> tuple[derivation.Places, columns.Label]:
+    job.require_rows_by(rows_by(ids, partition))
     if ids is not None:
-        places, label = columns.places_of_ids(name, ids)
+        places, label = columns.places_of_ids(name, ids, as_texts=job.rows_by == "text-ids")
         if len(places) != rows:
             raise ValueError(f"{name} must have {rows} values, one per row, got {len(places)}")
         return places, label
     part, first = (
-        validate.whole_number(name, value, at_least=0) for name, value in (("partition", partition), ("first_row", first_row))
+        validate.whole_number(name, value, at_least=0) for name, value in (("partition", partition or 0), ("first_row", first_row))
     )
     for name, number in (("partition", part), ("first_row", first)):
         if number >= _LARGEST_NUMBER:
@@ -154,7 +163,7 @@ def noise_file(
     column: str = "embedding",
     id_column: str | None = None,
     keep: Sequence[str] = (),
-    partition: int = 0,
+    partition: int | None = None,
     budget: PrivacyBudget | None = None,
     progress: Report | None = None,
     overwrite: bool = False,
@@ -165,9 +174,10 @@ def noise_file(
         source, target: names that end in .parquet, .arrow or .feather (the last two are one format); the two may differ in kind.
         job: a job for rows of this dimension and dtype.
         column: of the vectors: lists of any sort in, fixed-size lists out.
-        id_column: names the rows, as for `noise_batch`, and is copied. None: rows are named by partition and number in the file.
+        id_column: names the rows, as for `noise_batch`, and is copied. None: rows are named by their number in the file, and by
+            partition where that is given.
         keep: other columns to copy, without protection; columns that are not named are left out.
-        partition: number of this file in a data set of several.
+        partition: number of this file in a data set of several, whose job has rows_by="partitions".
         budget: charged for the job, once, after the whole file was read and checked.
         progress: called with (rows done, rows in all) after every part. None: a bar on standard error, at a terminal.
         overwrite: replace a target, or a receipt beside it, that another job wrote. Both releases count: their losses add up.
@@ -192,6 +202,7 @@ def noise_file(
         (3, 'exact')
         >>> folder.cleanup()
     """
+    job.require_rows_by(rows_by(id_column, partition))
     kept = _kept(column, id_column, keep)
     output = _checked_target(Path(target), job, validate.flag("overwrite", overwrite))
     with _opened(Path(source)) as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from hushvec.jobs import derivation
 
 Label = Callable[[int], str]
+_WHOLE = re.compile("0|-?[1-9][0-9]{0,19}")  # as str() writes it
 
 
 def is_arrow(batch: Any) -> bool:
@@ -98,10 +100,15 @@ def with_column(batch: Any, name: str, column: Any) -> Any:
     return type(batch).from_arrays(columns, schema=schema)
 
 
-def places_of_ids(name: str, ids: Any) -> tuple[derivation.Places, Label]:
-    """Places of rows by their ids, unique and without a null, and how an error names a row; `name` is that of the column."""
+def places_of_ids(name: str, ids: Any, *, as_texts: bool) -> tuple[derivation.Places, Label]:
+    """Places of rows by their ids, unique and without a null, and how an error names a row; `name` is that of the column.
+
+    A whole number and the text that it prints as are one id, which is the one or the other in all of a job.
+    """
     array = _id_array(name, ids)
-    if array.dtype.kind in "iu":
+    if not as_texts and array.dtype.kind not in "iu":
+        array = _whole_numbers(name, array)
+    if array.dtype.kind in "iu" and not as_texts:
         if not (array[1:] > array[:-1]).all():
             ordered = np.sort(array)
             twice = np.flatnonzero(ordered[1:] == ordered[:-1])
@@ -109,14 +116,28 @@ def places_of_ids(name: str, ids: Any) -> tuple[derivation.Places, Label]:
                 raise ValueError(f"{name} must be unique, got {int(ordered[twice[0]])} twice")
         return derivation.numbers(array), lambda row: f"the row with {name} {int(array[row])}"
     texts = array.tolist()
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"{name} must hold whole numbers or strings, got {type(text).__name__} in row {row}")
+    if array.dtype.kind in "iu":
+        texts = list(map(str, texts))
+    _require_texts(name, texts)
     if len(set(texts)) < len(texts):
         seen: set[str] = set()
         text = next(text for text in texts if text in seen or seen.add(text))  # type: ignore[func-returns-value]
         raise ValueError(f"{name} must be unique, got {text!r:.80} twice")
     return derivation.texts(texts), lambda row: f"the row with {name} {texts[row]!r:.80}"
+
+
+def _whole_numbers(name: str, texts: NDArray[Any]) -> NDArray[Any]:
+    _require_texts(name, texts.tolist())
+    for row, text in enumerate(texts.tolist()):
+        if not _WHOLE.fullmatch(text):
+            raise ValueError(f"{name} must hold whole numbers in a job with rows_by='integer-ids', got {text!r:.80} in row {row}")
+    return _from_sequence(name, [int(text) for text in texts.tolist()])
+
+
+def _require_texts(name: str, texts: list[Any]) -> None:
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must hold whole numbers or strings, got {type(text).__name__} in row {row}")
 
 
 def _id_array(name: str, ids: Any) -> NDArray[Any]:

@@ -34,7 +34,9 @@ from hushvec.release.vectors import ReleasePlan, plan_release
 
 _LARGEST_SEED_BITS = 8 * derivation.KEY_BYTES
 _LARGEST_FILE = 1 << 16
-_FIELDS = ("job_version", "format_version", "id", "key", "arguments", "charge")
+_FIELDS = ("job_version", "format_version", "id", "key", "arguments", "charge", "rows_by")
+# How rows may be named: the four are unrelated places, so a job that took two of them would release every row twice.
+ROWS_BY = ("numbers", "partitions", "integer-ids", "text-ids")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,6 +52,8 @@ class NoiseJob:
         normalize, renormalize: bring rows to unit length before the noise, and after it.
         cipher: what noise is drawn from, "aes256" or "chacha20".
         half_words: whether its release is of version 3 (docs/format.md section 16), as Gaussian and Laplacian ones of new jobs are.
+        rows_by: how all of its rows are named: "numbers", "partitions", "integer-ids" or "text-ids"; None for one from before this
+            was kept, which releases nothing until `load` or `start` is told.
         entry: the row of the ledger that paid for the job, or None.
         seeded: the key was given by the caller, so the job claims nothing.
 
@@ -60,7 +64,8 @@ class NoiseJob:
 
     Edge cases:
         What is released twice is paid for once only if it is the same: two attempts at one place with different data, both
-        seen, are two releases of that row. So is a second data set under the same job. docs/scale-out.md says how to avoid both.
+        seen, are two releases of that row. So are a second data set under the same job, and the same rows under other numbers,
+        partitions or ids of one kind. docs/scale-out.md says how to avoid them.
     """
 
     mechanism: Mechanism
@@ -69,6 +74,7 @@ class NoiseJob:
     renormalize: bool
     cipher: str = derivation.FIRST_CIPHER
     half_words: bool = False
+    rows_by: str | None = ROWS_BY[0]
     entry: LedgerEntry | None = None
     seeded: bool = False
     _key: bytes = field(repr=False)
@@ -87,6 +93,7 @@ class NoiseJob:
         normalize: bool = False,
         renormalize: bool = False,
         cipher: str | None = None,
+        rows_by: str | None = None,
         budget: PrivacyBudget | None = None,
         path: str | PathLike[str] | None = None,
     ) -> NoiseJob:
@@ -101,6 +108,8 @@ class NoiseJob:
             cipher: "aes256" or "chacha20". By default that of the job in `path`, else AES-256 where this machine has instructions for
                 it, else ChaCha20. Bits are the same on every machine, but without such instructions AES-256 takes 3 to 9 times
                 as long as ChaCha20: choose "chacha20" where workers lack them.
+            rows_by: how `noise_batch` is told which row is which, the same for all rows: "numbers" (first_row), "partitions"
+                (partition and first_row), "integer-ids" or "text-ids". By default that of the job in `path`, else "numbers".
             budget: charged once for the job, under its id, however often and by how many processes it is started from one path.
             path: where the job is kept, a file that only its owner can read. All who start a job from one path get one job.
                 Delete the file when the job is done.
@@ -123,9 +132,11 @@ class NoiseJob:
             dimension, dtype, _core.backends()["default_cipher"] if cipher is None else cipher, epsilon=epsilon, delta=delta,
             clip_norm=clip_norm, mechanism=mechanism, sigma=sigma, normalize=normalize, renormalize=renormalize,
         )
-        job = cls(**planned, half_words=planned["mechanism"].half_words, _key=secrets.token_bytes(derivation.KEY_BYTES))
+        if rows_by is not None:
+            validate.choice("rows_by", rows_by, ROWS_BY)
+        job = cls(**planned, rows_by=rows_by or ROWS_BY[0], half_words=planned["mechanism"].half_words, _key=secrets.token_bytes(derivation.KEY_BYTES))
         if path is not None:
-            job = job._kept(Path(path), any_cipher=cipher is None)
+            job = job._kept(Path(path), any_cipher=cipher is None, rows_by=rows_by)
         if budget is None:
             return job
         paid = job.charge(budget)
@@ -134,12 +145,13 @@ class NoiseJob:
         return paid
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, codebook: PublicCodebook | None = None) -> NoiseJob:
+    def load(cls, path: str | PathLike[str], *, codebook: PublicCodebook | None = None, rows_by: str | None = None) -> NoiseJob:
         """The job of a file that `start` or `save` wrote, with the codebook that it was started with: the file has only its digest.
 
+        A file from before rows_by was kept does not say how the job has named its rows: you do, once, and the file keeps it.
         ValueError for one whose noise this version of hushvec would compute differently; OSError if others may read the file.
         """
-        return _read(Path(path), codebook)
+        return _read(Path(path), codebook)._named_by(rows_by, Path(path))
 
     @classmethod
     def unsafe_seeded(
@@ -211,6 +223,27 @@ class NoiseJob:
         charge = budget.consume(epsilon, delta, rho=self.mechanism.loss.rho, charge_id=self.charge_id, purpose=purpose)
         return replace(self, entry=LedgerEntry.of(charge))
 
+    def require_rows_by(self, asked: str) -> None:
+        """Raises ValueError unless rows are named so: by "numbers", "partitions" or "ids"."""
+        if self.rows_by is None:
+            raise ValueError("rows_by must be given, once, for a job from before it was kept: to NoiseJob.load or start, with its path")
+        if not self.rows_by.endswith(asked):
+            other = "'integer-ids' or 'text-ids'" if asked == "ids" else repr(asked)
+            raise ValueError(
+                f"rows must be named by {self.rows_by} in this job, got {asked}: under other names they would be a second release for "
+                f"one charge (a job that is started with rows_by={other} takes them)"
+            )
+
+    def _named_by(self, rows_by: str | None, path: Path) -> NoiseJob:
+        """This job of a file, whose rows are named so. A file that did not say it yet says it then."""
+        if rows_by is None or validate.choice("rows_by", rows_by, ROWS_BY) == self.rows_by:
+            return self
+        if self.rows_by is not None:
+            raise ValueError(f"{path} holds a job with other parameters: rows_by {self.rows_by}, asked for rows_by {rows_by}")
+        told = replace(self, rows_by=rows_by)
+        told.save(path)
+        return told
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the job, its key included, to a file that only its owner can read; written beside and renamed.
 
@@ -266,7 +299,7 @@ class NoiseJob:
                 source, mechanism.clip_norm, mechanism.noise_parameter, out, *keyed, mechanism.law, self.half_words
             )
 
-    def _kept(self, path: Path, *, any_cipher: bool) -> NoiseJob:
+    def _kept(self, path: Path, *, any_cipher: bool, rows_by: str | None) -> NoiseJob:
         """This job, now in the file, or the job that was already there; it may draw from another cipher where `any_cipher` says so."""
         with self._written_beside(path) as beside:
             try:
@@ -281,7 +314,7 @@ class NoiseJob:
             raise ValueError(f"{path} holds a job with other parameters: {different}")
         if present.cipher != self.cipher and not any_cipher:
             raise ValueError(f"cipher must be {present.cipher!r}, that of the job in {path}, or None, got {self.cipher!r}")
-        return present
+        return present._named_by(rows_by, path)
 
     @contextmanager
     def _written_beside(self, path: Path) -> Iterator[Unfinished]:
@@ -303,7 +336,7 @@ class NoiseJob:
             **({"codebook": mechanism.codebook.digest} if isinstance(mechanism, CodebookResponse) else {}),
         }
         charge = None if self.entry is None else asdict(self.entry)
-        values = (*self._versions, self.id, self._key.hex(), arguments, charge)
+        values = (*self._versions, self.id, self._key.hex(), arguments, charge, self.rows_by)
         fields = dict(zip(_FIELDS, values, strict=True))
         with unfinished(path) as beside:
             beside.file.write((json.dumps(fields, indent=2, allow_nan=False) + "\n").encode())
@@ -321,7 +354,7 @@ class NoiseJob:
         return {**sent, "format_version": self.format_version}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        fields = {"cipher": derivation.FIRST_CIPHER, "half_words": False, **state}
+        fields = {"cipher": derivation.FIRST_CIPHER, "half_words": False, "rows_by": None, **state}
         found = fields.pop("format_version")
         if fields["cipher"] not in derivation.CIPHERS or found != derivation.versions(fields["cipher"], fields["half_words"])[1]:
             known = "3, or 1 for chacha20 or 2 for aes256"
@@ -362,7 +395,7 @@ def _read(path: Path, codebook: PublicCodebook | None) -> NoiseJob:
         text = file.read(_LARGEST_FILE)
     with _as_bad_file(path):
         fields = json.loads(text)
-        if not isinstance(fields, dict) or set(fields) != set(_FIELDS):
+        if not isinstance(fields, dict) or {*fields, "rows_by"} != set(_FIELDS):
             raise ValueError(f"its fields must be {', '.join(_FIELDS)}")
     arguments = fields["arguments"]
     digest = arguments.get("codebook") if isinstance(arguments, dict) else None
@@ -401,7 +434,10 @@ def _job_of(fields: dict[str, Any], codebook: PublicCodebook | None) -> NoiseJob
         arguments = {**others, "mechanism": codebook.mechanism(arguments["epsilon"]), "epsilon": None}
     planned = _planned(cipher=cipher, **arguments)
     half_words = _by_half_words(planned["mechanism"], cipher, versions[1])
-    job = NoiseJob(**planned, half_words=half_words, entry=entry, _key=key)
+    rows_by = fields.get("rows_by")
+    if rows_by is not None:
+        validate.choice("its rows_by", rows_by, ROWS_BY)
+    job = NoiseJob(**planned, half_words=half_words, rows_by=rows_by, entry=entry, _key=key)
     if job.id != fields["id"]:
         raise ValueError("its id does not follow from its key and parameters, so its noise would be another")
     return job
