@@ -70,10 +70,12 @@ def test_ids_survive_shuffles_and_filters(folder):
     expected = noise_batch(ROWS, job, ids=IDS)
     np.testing.assert_array_equal(vectors(noise_dataset(data, named(job, "text-ids"), id_column="id", batch_size=9)), expected)
     chosen = [50, 3, 17]
-    np.testing.assert_array_equal(vectors(noise_dataset(data.select(chosen), named(job, "text-ids"), id_column="id")), expected[chosen])
+    by_ids = noise_dataset(data.select(chosen), named(job, "text-ids"), id_column="id")
+    np.testing.assert_array_equal(vectors(by_ids), expected[chosen])
     by_number = noise_dataset(data.select(chosen), job)
     np.testing.assert_array_equal(vectors(by_number), noise_batch(ROWS[chosen], job))
-    np.testing.assert_array_equal(vectors(noise_dataset(data, named(job, "partitions"), partition=3)), noise_batch(ROWS, job, partition=3))
+    of_part = noise_dataset(data, named(job, "partitions"), partition=3)
+    np.testing.assert_array_equal(vectors(of_part), noise_batch(ROWS, job, partition=3))
 
 
 @pytest.mark.parametrize("kind", (None, "numpy", "arrow"))
@@ -101,7 +103,7 @@ def test_what_is_refused(folder):
     data = datasets.load_from_disk(str(folder))
     job = NoiseJob.start(dimension=4, epsilon=4.0)
     batch = {"embedding": ROWS.tolist(), "id": IDS}
-    function = noise_function(job)
+    function, by_ids = noise_function(job), noise_function(named(job, "text-ids"), id_column="id")
     spoiled = ROWS.tolist()
     spoiled[41] = [1.0, float("nan"), 0.0, 0.0]
     bad = datasets.Dataset.from_dict({"embedding": spoiled})
@@ -118,7 +120,7 @@ def test_what_is_refused(folder):
         (lambda: function(batch), ValueError, "map must have with_indices=True"),
         (lambda: function(batch, [*range(0, 120, 2)]), ValueError, "batches must have consecutive rows"),
         (lambda: function(ROWS, [*range(60)]), TypeError, "batch must be a dict or a pyarrow Table"),
-        (lambda: noise_function(named(job, "text-ids"), id_column="id")({**batch, "id": ["a"] * 60}), ValueError, "must be unique, got 'a' twice"),
+        (lambda: by_ids({**batch, "id": ["a"] * 60}), ValueError, "must be unique, got 'a' twice"),
     ):
         with pytest.raises(error, match=message):
             call()

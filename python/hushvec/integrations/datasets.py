@@ -75,11 +75,18 @@ def noise_function(
     if not isinstance(job, NoiseJob):
         raise TypeError(f"job must be a hushvec.jobs.NoiseJob, got {validate.kind(job)}")
     job.require_rows_by(rows_by(id_column, partition))
-    return NoiseFunction(job, column, id_column, None if partition is None else validate.whole_number("partition", partition, at_least=0))
+    part = None if partition is None else validate.whole_number("partition", partition, at_least=0)
+    return NoiseFunction(job, column, id_column, part)
 
 
 def noise_dataset(
-    dataset: Any, job: NoiseJob, *, column: str = "embedding", id_column: str | None = None, partition: int | None = None, **options: Any
+    dataset: Any,
+    job: NoiseJob,
+    *,
+    column: str = "embedding",
+    id_column: str | None = None,
+    partition: int | None = None,
+    **options: Any,
 ) -> Any:
     """The data set with its vectors released, computed at once, or read from the cache if the same job released it before.
 

@@ -1,4 +1,4 @@
-"""One release over many processes: noise depends on the rows and their names alone, not on which process computes them, when, or how often.
+"""One release over many processes: noise depends on rows and their names, not on who computes them, when, or how often.
 
 hushvec.integrations.ray, .spark and .dask apply a job to their data sets. docs/scale-out.md is the guide.
 """

@@ -134,7 +134,8 @@ class NoiseJob:
         )
         if rows_by is not None:
             validate.choice("rows_by", rows_by, ROWS_BY)
-        job = cls(**planned, rows_by=rows_by or ROWS_BY[0], half_words=planned["mechanism"].half_words, _key=secrets.token_bytes(derivation.KEY_BYTES))
+        laws = {"rows_by": rows_by or ROWS_BY[0], "half_words": planned["mechanism"].half_words}
+        job = cls(**planned, **laws, _key=secrets.token_bytes(derivation.KEY_BYTES))
         if path is not None:
             job = job._kept(Path(path), any_cipher=cipher is None, rows_by=rows_by)
         if budget is None:
@@ -226,7 +227,8 @@ class NoiseJob:
     def require_rows_by(self, asked: str) -> None:
         """Raises ValueError unless rows are named so: by "numbers", "partitions" or "ids"."""
         if self.rows_by is None:
-            raise ValueError("rows_by must be given, once, for a job from before it was kept: to NoiseJob.load or start, with its path")
+            where = "to NoiseJob.load or start, with its path"
+            raise ValueError(f"rows_by must be given, once, for a job from before it was kept: {where}")
         if not self.rows_by.endswith(asked):
             other = "'integer-ids' or 'text-ids'" if asked == "ids" else repr(asked)
             raise ValueError(
