@@ -924,6 +924,27 @@ def overlap(one, other):
     return one["process"] == other["process"] and one["first"] <= other["last"] and other["first"] <= one["last"]
 
 
+def rows_of_a_person(receipt):
+    """Of how many rows of a person the receipt speaks, math.inf for all; None where it has no more than one row."""
+    kind = receipt.get("receipt_kind", "vectors")
+    if kind == "aggregate":
+        return math.inf if receipt["rows_bound"] == "people" else receipt["rows_per_person"]
+    if kind == "training":
+        return math.inf if any(note.startswith("an example is a client with all of its data") for note in receipt["notes"]) else 1
+    rows = receipt.get({"vectors": "rows", "labels": "answers", "reports": "reports"}.get(kind), 2)
+    return None if rows <= 1 else math.inf if receipt.get("per") == "release" else 1
+
+
+def check_units(receipt, units):
+    """For whom the charges add up, if receipts are about different units, or "". `units` has those of the receipts before."""
+    units |= {receipt["adjacency"], rows_of_a_person(receipt) or receipt["adjacency"]}
+    counts = [unit for unit in units if type(unit) is not str]
+    if len(units) - len(counts) > 1:
+        return "with the receipts before it is about different adjacencies, so charges have no sum"
+    most = "one row" if 1 in counts else f"at most {min(counts, default=1)} rows of a person"
+    return f"with the receipts before it is about different units, so charges add up for {most} alone" * (len(counts) > 1)
+
+
 def check_charge(receipt, export, paid):
     """The reason why the ledger did not pay for the receipt, or None. `paid` has the rows that paid for others."""
     named, rows = receipt["charge"], export["rows"]
@@ -981,7 +1002,7 @@ def main():
     parser.add_argument("--ledger", metavar="EXPORT", help="what `hushvec budget export` wrote")
     parser.add_argument("--independent-samples", action="store_true", help="your word that trainings drew samples of their own")
     options = parser.parse_args()
-    export, statuses, paid, sampled = None, [], set(), []
+    export, statuses, paid, sampled, units = None, [], set(), [], set()
     for path in [options.ledger] * bool(options.ledger) + options.receipts:
         try:
             if path is options.ledger and not statuses:
@@ -995,6 +1016,7 @@ def main():
                     reason = check_charge(receipt, export, paid)
                     if not (reason or export["rows"][0]["rho"] or options.independent_samples):
                         reason = check_samples(receipt, sampled)
+                    reasons += filter(None, [check_units(receipt, units)])
                     status, reasons = (status, reasons) if reason is None else ("does not hold", [reason])
             statuses.append(status)
             print(printable(f"{path}: {status}: {'; '.join(reasons)}"), flush=True)

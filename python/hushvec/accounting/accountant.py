@@ -8,7 +8,7 @@ from typing import Any
 from hushvec._util import validate
 from hushvec.accounting.composition import Composition, compose_collected
 from hushvec.accounting.losses import ADJACENCIES, LOSSES, PrivacyLoss
-from hushvec.accounting.releases import Releases, is_amplified, one, sharing_samples
+from hushvec.accounting.releases import Releases, is_amplified, one, require_one_unit, sharing_samples, unit_of
 
 VERSION = 1
 
@@ -39,6 +39,7 @@ class Accountant:
     def __init__(self, *, adjacency: str | None = None) -> None:
         self._adjacency = adjacency if adjacency is None else validate.choice("adjacency", adjacency, ADJACENCIES)
         self._counts: dict[PrivacyLoss, int] = {}
+        self._of_unit: list[Any] = []  # a receipt that says what all are about; not saved
 
     @property
     def adjacency(self) -> str | None:
@@ -62,9 +63,11 @@ class Accountant:
                 "same samples, their epsilons do not add up (compose compares the samples that receipts name)"
             )
         loss, own_count = one("release", release, adjacency=self._adjacency)
+        require_one_unit([*self._of_unit, release])
         if self._adjacency is not None and loss.adjacency != self._adjacency:
             raise ValueError(f"adjacency must be {self._adjacency!r} in this accountant, got {loss.adjacency!r}")
         self._adjacency = loss.adjacency
+        self._of_unit = self._of_unit or [release][: unit_of(release) is not None]
         self._counts[loss] = self._counts.get(loss, 0) + times * own_count
 
     def compose(self, *, delta: float | None = None, epsilon: float | None = None) -> Composition:

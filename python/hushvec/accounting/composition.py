@@ -93,7 +93,8 @@ def compose(
         independent_samples: your word that receipts of training rest on samples of their own where they do not show it.
 
     Raises:
-        ValueError: no releases, mixed adjacencies, or no theorem gives a bound; delta is needed where all are Gaussian.
+        ValueError: no releases, mixed adjacencies, receipts about different units (one row, one person), or no theorem gives a
+            bound; delta is needed where all are Gaussian.
 
     Guarantees:
         Valid for releases chosen adaptively, each with a loss fixed in advance, and never below what its theorem gives in real

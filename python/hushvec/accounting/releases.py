@@ -137,6 +137,7 @@ def collect(releases: Any, *, independent_samples: bool) -> Releases:
             raise ValueError(
                 f"releases must all have one adjacency, got {adjacency!r} and {release.adjacency!r} (releases[{index}])"
             )
+    require_one_unit(items)
     adjacency = adjacency or ADJACENCIES[0]
     counts: dict[PrivacyLoss, int] = {}
     for index, (release, count) in enumerate(counted):
@@ -144,6 +145,31 @@ def collect(releases: Any, *, independent_samples: bool) -> Releases:
         loss = loss.unamplified if index in dependent else loss
         counts[loss] = counts.get(loss, 0) + count
     return Releases.of(counts, adjacency, len(dependent))
+
+
+def unit_of(item: Any) -> float | None:
+    """Of how many rows of a person a receipt speaks; None for a bare loss, whose unit is that of its company."""
+    if isinstance(item, Repeated):
+        return unit_of(item.item)
+    if isinstance(item, (tuple, list)):
+        return unit_of(item[0]) if item and not _is_number(item[0]) else None
+    unit: float | None = getattr(item, "unit", None) if hasattr(item, "has_loss") else None
+    return unit
+
+
+def unit_in_words(rows: float) -> str:
+    return "one row" if rows == 1 else "one person" if rows == math.inf else f"a person with at most {rows} rows"
+
+
+def require_one_unit(items: Sequence[Any]) -> None:
+    """ValueError where receipts are about different units: a person's five rows and another's single row have no common sum."""
+    units = {unit: index for index, item in reversed([*enumerate(items)]) if (unit := unit_of(item)) is not None}
+    if len(units) > 1:
+        first, second = sorted(units, key=units.__getitem__)[:2]
+        raise ValueError(
+            f"releases must all be about one unit of privacy, got {unit_in_words(first)!r} and {unit_in_words(second)!r} "
+            f"(releases[{units[second]}]): a sum is about the smaller of them alone, and the losses of the receipts give it"
+        )
 
 
 def sharing_samples(items: Sequence[Any]) -> set[int]:

@@ -84,7 +84,8 @@ class PrivacyBudget:
     Guarantees:
         Whatever is released under charges that were accepted by a "block" ledger in one period is, all together,
         (max_epsilon, max_delta)-DP, or max_rho-zCDP, for any number of releases whose parameters depend on the results of
-        earlier ones. `reset` starts a new period: earlier losses still count.
+        earlier ones, for the unit that all charges are about: of several, the smallest (one row, not one person). `reset` starts a new
+        period: earlier losses still count.
         Amounts are added exactly, as the decimal numbers that Python prints for them: ten charges of 0.1 are 1.
         A charge is decided and recorded in one transaction, over threads, processes and (PostgreSQL) machines. When `consume`
         returns, it is on stable storage; even if the program fails before the release, it stays spent.

@@ -17,7 +17,7 @@ from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import paint, printable
 from hushvec.errors import ReceiptError
 from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, MOST_EXPORT_CHARACTERS, NOT_A_CLAIM, Verification, json_object
-from hushvec.receipts.verify import receipt_from_json, verify_charges, verify_receipt
+from hushvec.receipts.verify import receipt_from_json, units_differ, verify_charges, verify_receipt
 
 if TYPE_CHECKING:
     from hushvec.receipts.verify import AnyReceipt
@@ -60,7 +60,8 @@ class Verify(
         ),
     ),
 ):
-    """Recompute the guarantee of receipts of every kind from their parameters.
+    """Recompute the guarantee of receipts of every kind from their parameters. Several are also added up, where all are about one
+    unit of privacy: not a person's five rows and another person's single row.
 
     exit code 0  holds
               1  does not hold: a stated number does not follow from the others, the releases together cost more
@@ -88,14 +89,17 @@ class Verify(
         further: dict[str, Verification] = {}
         composition = None
         asked = self.epsilon is not None or self.delta is not None
-        # Losses of two adjacencies have no sum, nor has the unknown loss behind a receipt that does not hold. Training has no loss
-        # before its first step, and no finite one without noise.
-        comparable = len({receipt.adjacency for receipt in receipts}) == 1 and all(receipt.has_loss for receipt in receipts)
+        # Losses about two units or adjacencies have no sum, nor has the unknown loss behind a receipt that does not hold. Training has
+        # no loss before its first step, and no finite one without noise. compose refuses what was asked for.
+        refused = None if asked or DOES_NOT_HOLD in statuses else units_differ(receipts)
+        comparable = refused is None and all(receipt.has_loss for receipt in receipts)
         if DOES_NOT_HOLD not in statuses and (asked or (len(receipts) > 1 and comparable)):
             further["together"], composition = _together(receipts, self, claimed=NOT_A_CLAIM not in statuses)
         if self.ledger is not None:
             further["ledger"] = _ledger(receipts, self.ledger, independent_samples=self.independent_samples)
         every = (one.status for one in (*found, *further.values()))
+        if refused is not None:  # is no fault of the receipts
+            further["together"] = Verification(NOT_A_CLAIM, (f"no claim about all releases: {refused}",))
         status = max(every, key=lambda status: (status != HOLDS, status == DOES_NOT_HOLD))
         value: dict[str, Any] = {"status": status}
         each = [{**_as_json(one), "receipt": receipt.to_dict()} for one, receipt in zip(found, receipts)]

@@ -16,7 +16,7 @@ from hushvec._util import validate
 from hushvec._util.publish import published_text
 from hushvec.accounting import ADJACENCIES
 from hushvec.federated.updates import UpdateRelease, noise_of_rounds
-from hushvec.receipts.training import TrainingReceipt
+from hushvec.receipts.training import NOTE_CLIENTS, TrainingReceipt
 from hushvec.release.charging import Budget
 from hushvec.training.adaptive_clip import AdaptiveClip as AdaptiveClip  # of hushvec.federated too
 from hushvec.training.clipped_sums import ClippedSum
@@ -26,10 +26,6 @@ from hushvec.training.journal import StepFlags
 from hushvec.training.run_account import RunAccount
 from hushvec.training.schedule import Settings
 
-NOTE_CLIENTS = (
-    "an example is a client with all of its data, and its gradient the client's whole update: each client is taken to send at most "
-    "one update in a round, which depends on its own data and what was released before; the server is trusted with it"
-)
 NOTE_SAMPLED = (
     "each client was in each round with sampling_probability, independently, and an answer that is missing does not depend on other "
     "clients; the server cannot see how clients were drawn"

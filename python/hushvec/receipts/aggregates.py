@@ -157,6 +157,11 @@ class AggregateReceipt(ReceiptFields):
         """
         return GaussianDP(noise_multiplier=self.noise_multiplier, adjacency=self.adjacency)
 
+    @property
+    def unit(self) -> float:
+        """All rows of a person where ids of people were given, since further ones were dropped; else as many as were promised."""
+        return math.inf if self.rows_bound == "people" else self.rows_per_person
+
     def _faults(self) -> list[str]:
         faults = []
         if self.rows is not None and (self.adjacency != "replace-one" or self.rows_per_person != 1):

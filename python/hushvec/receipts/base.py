@@ -347,6 +347,14 @@ class ReceiptFields:
         return self.loss.rho
 
     @property
+    def unit(self) -> float | None:
+        """How many rows of a person the guarantee is about: 1, at most so many, or math.inf for all, however many there are.
+
+        Losses about different units have no sum. None where there is one row at most: it is all that there is of a person.
+        """
+        return 1
+
+    @property
     def has_loss(self) -> bool:
         """Whether `loss` is one that composes."""
         return True
@@ -498,6 +506,11 @@ def with_cipher(fields: Any) -> Any:
         return fields
     named = [cipher for cipher in ("chacha20", "chacha12", "chacha8") if fields.get("rounds") == ROUNDS[cipher]]
     return {**fields, "cipher": named[0]} if named else fields
+
+
+def unit_of(per: str, rows: int) -> float | None:
+    """`ReceiptFields.unit` of a release of so many rows."""
+    return None if rows <= 1 else math.inf if per == "release" else 1
 
 
 def rows_per_person(per: str, rows: int) -> int:

@@ -138,6 +138,10 @@ class LabelReceipt(Shufflable):
     def _why_no_claim(self) -> list[str]:
         return [*([NOTE_SOURCE] if self.scores == "source" else []), *super()._why_no_claim()]
 
+    @property
+    def unit(self) -> float | None:
+        return base.unit_of(self.per, self.answers)
+
     def _faults(self) -> list[str]:
         """The law's ratio is one of whole numbers; its logarithm, times the answers of one person, is rounded up in 80 digits."""
         faults = self._delta_faults()

@@ -91,6 +91,10 @@ class ReportReceipt(Shufflable):
     _text_numbers = ("truth_values", "other_values", "one_values", "zero_values")
     _shuffled = "reports to this collection"
 
+    @property
+    def unit(self) -> float | None:
+        return base.unit_of(self.per, self.reports)
+
     def _faults(self) -> list[str]:
         faults = self._delta_faults()
         truth, other, cells = self.truth_values, self.other_values, self.cells

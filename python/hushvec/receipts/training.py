@@ -60,6 +60,12 @@ def _read_correlation(value: Any) -> Any:
 _Probability = Annotated[float, Number("in [2^-64, 1]", lambda value: validate.SMALLEST_SAMPLING_PROBABILITY <= value <= 1)]
 
 
+NOTE_CLIENTS = (
+    "an example is a client with all of its data, and its gradient the client's whole update: each client is taken to send at most "
+    "one update in a round, which depends on its own data and what was released before; the server is trusted with it"
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingReceipt(ReceiptFields):
     """The record of the steps of one training run, and the guarantee that they give one example.
@@ -166,6 +172,11 @@ class TrainingReceipt(ReceiptFields):
             raise ValueError("steps must be >= 1 for a privacy loss, got 0")
         loss = step_loss(self.noise_multiplier, self.sampling_probability, self.adjacency, self._clipped)
         return Repeated(loss, self.steps if self.correlation is None else 1)
+
+    @property
+    def unit(self) -> float:
+        """An example is a row, or all of a client's."""
+        return math.inf if NOTE_CLIENTS in self.notes else 1
 
     @property
     def has_loss(self) -> bool:

@@ -173,6 +173,10 @@ class Receipt(ReceiptFields):
             return GaussianDP(noise_multiplier=quotient_down(self.sigma, self._sensitivity()), adjacency=self.adjacency)
         return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
 
+    @property
+    def unit(self) -> float | None:
+        return base.unit_of(self.per, self.rows)
+
     def _faults(self) -> list[str]:
         faults = [*self._setting_faults(), *self._noise_faults()]
         if self.grade == "exact" and _KINDS[self.mechanism].grade != "exact":

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hushvec._util import validate
-from hushvec.accounting.releases import sharing_samples
+from hushvec.accounting.releases import sharing_samples, unit_in_words
 from hushvec.errors import ReceiptError
 from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, ReceiptFields, Verification, json_object
 
@@ -129,7 +129,8 @@ def verify_charges(
     Returns:
         "holds", or "does not hold" with the reasons: a row that does not follow from the others; a receipt that does not hold
         itself, or names no charge, another ledger, a missing charge, one that another receipt names too, or one smaller than its
-        guarantee; a ledger in epsilon and delta whose trainings may share samples, since these charges do not add up.
+        guarantee; a ledger in epsilon and delta whose trainings may share samples, since these charges do not add up. Where
+        receipts are about different units (one row, one person), the last reason says for whom the charges add up.
 
     Raises:
         ValueError, TypeError: the export is not a ledger export.
@@ -173,7 +174,21 @@ def verify_charges(
         faults = [f"receipt {charged[place][0]}: {_SHARED}" for place in sorted(sharing)]
     if faults:
         return Verification(DOES_NOT_HOLD, tuple(faults))
-    return Verification(HOLDS, (f"{report.rows} rows of the ledger follow from each other and pay for {len(receipts)} receipts",))
+    paid_for = f"{report.rows} rows of the ledger follow from each other and pay for {len(receipts)} receipts"
+    different = units_differ(receipts)
+    return Verification(HOLDS, (paid_for, *(() if different is None else (different,))))
+
+
+def units_differ(receipts: Sequence[AnyReceipt]) -> str | None:
+    """In words, which receipts are about what, and for whom their losses add up; None where all are about one unit."""
+    numbered = [*enumerate(receipts, 1)][::-1]
+    units = {receipt.unit: f"receipt {number} is about {unit_in_words(receipt.unit)}" for number, receipt in numbered if receipt.unit}
+    rules = {receipt.adjacency: f"receipt {number} about {receipt.adjacency}" for number, receipt in numbered}
+    if len(rules) > 1:
+        return f"{', '.join(sorted(rules.values()))}, so their losses have no sum"
+    if len(units) > 1:
+        return f"{', '.join(sorted(units.values()))}, so their losses add up for {unit_in_words(min(units))} of each release alone"
+    return None
 
 
 def _charge_fault(receipt: AnyReceipt, ledger: str, rows: Mapping[int, Mapping[str, Any]]) -> str | None:
