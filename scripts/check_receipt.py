@@ -925,14 +925,14 @@ def overlap(one, other):
 
 
 def rows_of_a_person(receipt):
-    """Of how many rows of a person the receipt speaks, math.inf for all; None where it has no more than one row."""
+    """Of how many rows of a person the receipt speaks, math.inf for all; None where it is per record and has no more than one."""
     kind = receipt.get("receipt_kind", "vectors")
     if kind == "aggregate":
         return math.inf if receipt["rows_bound"] == "people" else receipt["rows_per_person"]
     if kind == "training":
         return math.inf if any(note.startswith("an example is a client with all of its data") for note in receipt["notes"]) else 1
     rows = receipt.get({"vectors": "rows", "labels": "answers", "reports": "reports"}.get(kind), 2)
-    return None if rows <= 1 else math.inf if receipt.get("per") == "release" else 1
+    return math.inf if receipt.get("per") == "release" else 1 if rows > 1 else None
 
 
 def check_units(receipt, units):

@@ -33,12 +33,12 @@ def average(budget, adjacency):
     return run.aggregate([[np.ones(3, np.float32)]]).receipt
 
 
-# Of how many rows of a person each receipt speaks (None: it has one row), and under which adjacency.
+# Of how many rows of a person each receipt speaks (None: it has one row alone, per record), and under which adjacency.
 MAKERS = {
     "rows": (1, "replace-one", lambda budget: hv.privatize(X, mechanism="gaussian", budget=budget, **DELTA).receipt),
     "a person's rows": (math.inf, "replace-one", lambda budget: hv.privatize(X, per="release", budget=budget, **DELTA).receipt),
     "one row": (None, "replace-one", lambda budget: hv.privatize(X[0], budget=budget, **DELTA).receipt),
-    "all of one row": (None, "replace-one", lambda budget: hv.privatize(X[0], per="release", budget=budget, **DELTA).receipt),
+    "all of one row": (math.inf, "replace-one", lambda budget: hv.privatize(X[0], per="release", budget=budget, **DELTA).receipt),
     "labels": (1, "replace-one", lambda b: hv.privatize_labels([0, 1, 2], labels=range(3), epsilon=1.0, budget=b).receipt),
     "a person's labels": (
         math.inf, "replace-one", lambda b: hv.privatize_labels([0, 1], labels=range(3), epsilon=1.0, per="release", budget=b).receipt

@@ -350,7 +350,7 @@ class ReceiptFields:
     def unit(self) -> float | None:
         """How many rows of a person the guarantee is about: 1, at most so many, or math.inf for all, however many there are.
 
-        Losses about different units have no sum. None where there is one row at most: it is all that there is of a person.
+        Losses about different units have no sum. None where there is one row at most, per record: it is all that there is of a person.
         """
         return 1
 
@@ -510,7 +510,7 @@ def with_cipher(fields: Any) -> Any:
 
 def unit_of(per: str, rows: int) -> float | None:
     """`ReceiptFields.unit` of a release of so many rows."""
-    return None if rows <= 1 else math.inf if per == "release" else 1
+    return math.inf if per == "release" else 1 if rows > 1 else None
 
 
 def rows_per_person(per: str, rows: int) -> int:
