@@ -46,6 +46,8 @@ def test_a_slice_keeps_the_rows_numbers(job, rows):
 
 
 def test_bad_arrays(job, rows):
+    with pytest.raises(ValueError, match="rows must be named by numbers in this job, got partitions"):
+        on_dask.noise_array(rows, job, partition=1)
     with pytest.raises(TypeError, match=r"array must be a dask.array.Array, got ndarray"):
         on_dask.noise_array(rows, job)
     array = dask_array.from_array(rows, chunks=(100, DIMENSION))

@@ -117,6 +117,8 @@ def test_what_is_refused(folder):
         (lambda: noise_dataset(data, job, column="id"), TypeError, "id must hold lists of floats, got string"),
         (lambda: noise_dataset(bad, job, batch_size=16), ValueError, "embedding must be finite, got nan in row 41"),
         (lambda: noise_dataset(data, NoiseJob.start(dimension=5, epsilon=1.0)), ValueError, "must have 5 columns like the job, got 4"),
+        (lambda: noise_dataset(data, job, id_column="id"), ValueError, "rows must be named by numbers in this job, got ids"),
+        (lambda: noise_function(job, partition=1), ValueError, "rows must be named by numbers in this job, got partitions"),
         (lambda: function(batch), ValueError, "map must have with_indices=True"),
         (lambda: function(batch, [*range(0, 120, 2)]), ValueError, "batches must have consecutive rows"),
         (lambda: function(ROWS, [*range(60)]), TypeError, "batch must be a dict or a pyarrow Table"),

@@ -118,6 +118,8 @@ def test_an_id_column_is_needed():
     job = NoiseJob.start(dimension=16, epsilon=8.0, rows_by="integer-ids")
     with pytest.raises(TypeError, match=r"id_column must be the name of a column: Ray gives rows no numbers; got NoneType"):
         on_ray.noise_function(job, id_column=None)
+    with pytest.raises(ValueError, match="rows must be named by numbers in this job, got ids"):
+        on_ray.noise_function(NoiseJob.start(dimension=16, epsilon=8.0), id_column="id")
 
 
 def test_a_bad_row_is_named(cluster):

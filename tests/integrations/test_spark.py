@@ -170,6 +170,8 @@ def test_outside_of_spark_it_says_so():
     job = NoiseJob.start(dimension=16, epsilon=8.0, rows_by="partitions")
     with pytest.raises(RuntimeError, match=r"the function of a noise job must run in a Spark task"):
         list(on_spark.noise_function(job)(iter([batch_of(np.arange(1), np.ones((1, 16), np.float32))])))
+    with pytest.raises(ValueError, match="rows must be named by partitions in this job, got ids"):
+        on_spark.noise_function(job, id_column="id")
 
 
 @pytest.mark.parametrize("id_column", (None, "id"))
