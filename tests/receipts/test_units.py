@@ -82,7 +82,9 @@ def test_the_sum_of_a_person_and_a_row_was_too_small_for_the_person(paid):
     mu = [1 / loss.noise_multiplier for loss in (persons.loss, rows.loss)]
     assert gaussian_delta(together.epsilon, 1 / math.hypot(*mu)) <= 2e-5  # for one row
     assert gaussian_delta(together.epsilon, 1 / math.hypot(mu[0], math.sqrt(5) * mu[1])) > 20 * 2e-5  # for the person
-    words = r"^releases must all be about one unit of privacy, got 'one person' and 'one row' \(releases\[1\]\): a sum is about the"
+    words = (
+        r"^releases must all be about one unit of privacy, got 'one person' and 'one row' \(releases\[1\]\): a sum is about the"
+    )
     with pytest.raises(ValueError, match=words):
         compose([persons, rows], delta=2e-5)
     with pytest.raises(ValueError, match="got 'a person with at most 5 rows' and 'one row'"):
@@ -121,7 +123,11 @@ def test_whoever_adds_them_asks_for_one_unit(paid, checker, names, wrapped):
 
 def test_the_command_and_the_script_say_it(paid, tmp_path, monkeypatch, capsys, checker):
     receipts, export = paid
-    files = {"person.json": receipts["persons with 5 rows"].to_dict(), "rows.json": receipts["rows"].to_dict(), "ledger.json": export}
+    files = {
+        "person.json": receipts["persons with 5 rows"].to_dict(),
+        "rows.json": receipts["rows"].to_dict(),
+        "ledger.json": export,
+    }
     for name, value in files.items():
         (tmp_path / name).write_text(json.dumps(value))
     monkeypatch.chdir(tmp_path)
