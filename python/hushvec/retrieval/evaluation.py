@@ -15,6 +15,8 @@ from hushvec._util import validate
 from hushvec._util.display import Sheet, confidence_of, number, plural, shown
 from hushvec._util.statistics import Estimate
 from hushvec.audit.bootstrap import bootstrap, group_numbers, require_settings
+from hushvec.receipts.labels import RowReceipt, released_rows
+from hushvec.receipts.vectors import Receipt
 from hushvec.retrieval.measures import (
     MEAN_COSINE,
     cosines,
@@ -157,7 +159,7 @@ def evaluate(
     of_queries = None
     if hasattr(answer, "query_receipt"):
         receipt = answer.query_receipt
-        of_queries = 1.0 if receipt is None else theoretical_cosine(receipt, norm)
+        of_queries = 1.0 if receipt is None else _expected_cosine("queries", index, receipt, norm)
     return replace(
         evaluation,
         theoretical_cosine=_theory_of_documents(index, norm),
@@ -207,5 +209,15 @@ def _theory_of_documents(index: Any, norm: float | None) -> float | None:
     receipts = getattr(index, "receipts", None)
     if not receipts:
         return None if receipts is None else 1.0
-    theory = [theoretical_cosine(receipt, norm) for receipt in receipts]
-    return float(np.average(theory, weights=[receipt.rows for receipt in receipts]))
+    theory = [_expected_cosine("documents", index, receipt, norm) for receipt in receipts]
+    if None in theory:
+        return None
+    return float(np.average(theory, weights=[released_rows(receipt) for receipt in receipts]))  # type: ignore[arg-type]
+
+
+def _expected_cosine(side: str, index: Any, receipt: RowReceipt, norm: float | None) -> float | None:
+    """By the receipt; by the mechanism for codes of a codebook, or None where an index does not show it."""
+    settings = getattr(index, "settings", None)
+    if isinstance(receipt, Receipt):
+        return theoretical_cosine(receipt, norm)
+    return theoretical_cosine(getattr(settings, side).mechanism) if side in getattr(settings, "codebooks", ()) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,7 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec.mechanisms import Mechanism, PrivUnit, element_variance
-
-if TYPE_CHECKING:
-    from hushvec.receipts.vectors import Receipt
-
+from hushvec.receipts.labels import LabelReceipt, RowReceipt
 
 # What nearest-neighbor libraries return for missing results.
 NOBODY = -1
@@ -155,14 +152,17 @@ def cosines(clean: Any, noisy: Any) -> NDArray[np.float64]:
     return np.concatenate(found)
 
 
-def theoretical_cosine(release: Mechanism | Receipt, norm: float | None = None) -> float:
+def theoretical_cosine(release: Mechanism | RowReceipt, norm: float | None = None) -> float:
     """About the mean cosine of a row and its release, from a mechanism or the receipt of a release.
 
     norm / sqrt(norm^2 + mean square of the noise's norm) for additive noise, which is 1 / sqrt(1 + d sigma^2) for Gaussian noise on
     unit rows; E / sqrt(d + threshold E) for PrivUnit, where E is the mean inner product. The error is of order 1/d.
 
-    `norm` is the L2 norm of the rows, clip_norm if None; longer rows are clipped. It does not matter for PrivUnit.
+    `norm` is the L2 norm of the rows, clip_norm if None; longer rows are clipped. It does not matter for PrivUnit. For a codebook give
+    its mechanism: the cosine is that of rows like the public ones, and a receipt has the codebook's digest alone.
     """
+    if isinstance(release, LabelReceipt):
+        raise TypeError("release must be the codebook's mechanism, got a receipt of its answers, which has its digest alone")
     length = release.clip_norm if norm is None else min(validate.positive("norm", norm), release.clip_norm)
     if isinstance(release, Mechanism):
         return release.expected_cosine(length)

@@ -118,5 +118,5 @@ def test_bad_values(change, words):
 
 
 def test_bad_kinds():
-    with pytest.raises(TypeError, match=r"receipt must be a hushvec\.Receipt or None, got dict"):
+    with pytest.raises(TypeError, match="receipt must be one of released rows or None, got dict"):
         embedding_inversion(CLEAN, CLEAN, receipt={})

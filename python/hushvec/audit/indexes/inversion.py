@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products, product
-from hushvec._util import validate
 from hushvec._util.display import Sheet, at_least, confidence_of, shown
 from hushvec._util.statistics import Estimate
 from hushvec.audit.bootstrap import bootstrap
 from hushvec.audit.indexes.bounds import identification_bound
 from hushvec.audit.indexes.features import require_vectors, unit
-from hushvec.audit.indexes.row_laws import log_densities
+from hushvec.audit.indexes.row_laws import Law, law_of, log_densities
 from hushvec.audit.results import THIS_ATTACK, as_json
+from hushvec.mechanisms import PublicCodebook
+from hushvec.receipts.labels import RowReceipt
 from hushvec.receipts.vectors import Receipt
 
 Rows = NDArray[np.float32]
@@ -75,7 +76,8 @@ def embedding_inversion(
     clean: Any,
     candidates: Any = None,
     *,
-    receipt: Receipt | None = None,
+    receipt: RowReceipt | None = None,
+    codebook: PublicCodebook | None = None,
     confidence: float = 0.95,
     resamples: int = 1000,
     seed: int = 2025,
@@ -88,6 +90,7 @@ def embedding_inversion(
         candidates: float array [c, d], the adversary's list, c >= 2, for public vectors of the same kind. None: the true vectors
             themselves, in which row i looks for vector i.
         receipt: its law gives likelihoods and the bound. None: inner products, with the noise's size estimated from lengths.
+        codebook: whose answers the rows are; needed with their receipt, which has its digest alone.
         confidence, resamples, seed: of the bootstrap over rows.
 
     Guarantees:
@@ -116,11 +119,10 @@ def embedding_inversion(
     listed = truth if candidates is None else require_vectors("candidates", candidates, 2)
     if listed.shape[1:] != truth.shape[1:] or len(listed) < 2:
         raise ValueError(f"candidates must be [c, {truth.shape[1]}] with c >= 2, got {listed.shape}")
-    if receipt is not None and not isinstance(receipt, Receipt):
-        raise TypeError(f"receipt must be a hushvec.Receipt or None, got {validate.kind(receipt)}")
+    law = law_of(receipt, codebook)
     truth, listed = unit(truth), unit(listed)
-    scale = 1.0 if receipt is None else receipt.clip_norm
-    found, guessed = _by_list(rows, truth, listed * np.float32(scale), receipt, listed_truth=candidates is None)
+    scale = receipt.clip_norm if isinstance(receipt, Receipt) else 1.0
+    found, guessed = _by_list(rows, truth, listed * np.float32(scale), law, listed_truth=candidates is None)
     columns = {
         "released": _cosines(rows, truth),
         "linear": _cosines(_linear(rows, listed * np.float32(scale)), truth),
@@ -142,7 +144,7 @@ def embedding_inversion(
 
 
 def _by_list(
-    rows: Rows, truth: Rows, listed: Rows, receipt: Receipt | None, *, listed_truth: bool
+    rows: Rows, truth: Rows, listed: Rows, receipt: Law, *, listed_truth: bool
 ) -> tuple[Columns, Columns]:
     """({top: chance that a row's truth is among so many best, equals in random order}, cosines of what the list gives)."""
     above, equal = np.zeros(len(rows), np.intp), np.ones(len(rows), np.intp)

@@ -149,7 +149,8 @@ def membership_inference(
         documents: float array [n, d], the pool; n >= 4.
         queries: float array [n, q, d], what the adversary asks about each candidate; None: the candidate's own vector.
         attack: "logistic": regression on seven features. "likelihood": likelihood ratios (LiRA) of several statistics, the
-            strongest on the shadows. "released": exact likelihoods of the rows of `vectors()`; needs no queries and 2 shadows.
+            strongest on the shadows. "released": exact likelihoods of the rows of `vectors()`; needs no queries and 2 shadows, and
+            an attribute `codebook` of an index of your own that answers with codes.
         k: depth of the answers, from 1 to n // 2.
         shadow_models: even; at least 2, for "likelihood" 4. Each costs one search of all n q queries.
         target_models: indexes that the attack is judged on; more make intervals narrower and epsilon_lower larger.

@@ -1,24 +1,29 @@
 """The laws of released rows, by their receipts: log densities less a term of the row, which cancels in every ratio.
 
 For rows brought to unit length after the noise the law of the direction is used (PrivUnitG), or the expected length, which is
-accurate in many dimensions.
+accurate in many dimensions. Answers of a codebook have the law of its mechanism: a receipt has only the codebook's digest.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
+from hushvec._util import validate
 from hushvec.audit.indexes.features import unit
-from hushvec.mechanisms import element_variance
+from hushvec.mechanisms import MECHANISMS, CodebookResponse, PublicCodebook, element_variance
+from hushvec.receipts.base import WORDS, rows_per_person
+from hushvec.receipts.labels import LabelReceipt
 from hushvec.receipts.vectors import Receipt
 
 Rows = NDArray[np.float32]
 Table = NDArray[np.float64]
+Law = Receipt | CodebookResponse | None
 
 # Without a receipt rows are taken to be plain vectors: noise of this deviation stands for rounding.
 _PLAIN_SIGMA = 1e-3
@@ -34,8 +39,28 @@ _FAR_FROM_THE_EDGE = 8.0
 _PAIRS = 64
 
 
-def log_densities(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
+def law_of(receipt: Any, codebook: Any = None) -> Law:
+    """The law of rows with this receipt, and for answers of a codebook that codebook; None: rows without noise."""
+    if isinstance(receipt, LabelReceipt) and receipt.codebook is not None:
+        if not isinstance(codebook, PublicCodebook):
+            got = validate.kind(codebook)
+            raise TypeError(f"codebook must be the PublicCodebook with digest {receipt.codebook!r}, as the receipt says, got {got}")
+        if codebook.digest != receipt.codebook:
+            raise ValueError(f"codebook must have digest {receipt.codebook!r}, as the receipt says, got {codebook.digest!r}")
+        return codebook.mechanism(receipt.epsilon, rows_per_person=rows_per_person(receipt.per, receipt.answers))
+    if codebook is not None:
+        raise TypeError("codebook must be left out without a receipt of its answers")
+    if receipt is not None and not isinstance(receipt, Receipt):
+        raise TypeError(f"receipt must be one of released rows or None, got {validate.kind(receipt)}")
+    if receipt is not None and receipt.mechanism not in MECHANISMS:
+        raise ValueError(f"receipt must be of rows of floats, got mechanism {receipt.mechanism!r}: its rows are whole numbers")
+    return receipt
+
+
+def log_densities(rows: Rows, centers: Rows, receipt: Law) -> Table:
     """[m, c]: ln of the density of each row [m, d] behind each clean center [c, d]; receipt None: rows without noise."""
+    if isinstance(receipt, CodebookResponse):
+        return _codebook(rows, centers, receipt)
     if receipt is not None and receipt.renormalize:
         deviation = receipt.sigma
         if deviation is None:
@@ -45,7 +70,7 @@ def log_densities(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
     return _LAWS["none" if receipt is None else receipt.mechanism](rows, centers, receipt)
 
 
-def log_ratios(rows: Rows, first: Rows, second: Rows, receipt: Receipt | None) -> Table:
+def log_ratios(rows: Rows, first: Rows, second: Rows, receipt: Law) -> Table:
     """For each row, ln of how much likelier it is with the first vector behind it than with the second. All are [m, d]."""
     ratios = np.empty(len(rows))
     for row in range(0, len(rows), _PAIRS):
@@ -101,6 +126,20 @@ def _privunit(rows: Rows, centers: Rows, receipt: Receipt | None) -> Table:
     odds = place[cut] * (1.5976 + 0.07056 * place[cut] ** 2)
     densities[cut] = np.logaddexp(receipt.epsilon - np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds))
     return densities
+
+
+def _codebook(rows: Rows, centers: Rows, response: CodebookResponse) -> Table:
+    """ln of the chance of a row that stands for n codes: (n M + T - M) / 2^64 if the center's is one of them, else n M / 2^64."""
+    released, place, count = np.unique(response.table, axis=0, return_inverse=True, return_counts=True)
+    place = place.reshape(-1)
+    known = {row.tobytes(): number for number, row in enumerate(released)}
+    # a store or a narrower dtype may have rounded a row: the nearest one then
+    answers = np.array([known.get(row.tobytes(), -1) for row in np.ascontiguousarray(rows, np.float32)], np.intp)
+    for row in np.flatnonzero(answers < 0):
+        answers[row] = np.square(released.astype(np.float64) - rows[row]).sum(axis=1).argmin()
+    truth, other = response.response.law
+    hit = answers[:, None] == place[response.codebook.encode(centers)]
+    return np.asarray(np.log(count[answers][:, None] * (other / WORDS) + hit * ((truth - other) / WORDS)))
 
 
 def _log_chi_tail(length: Table, dimension: int) -> Table:

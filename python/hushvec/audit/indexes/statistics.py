@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from hushvec._util.statistics import clopper_pearson_lower, clopper_pearson_upper, wilson_upper
 from hushvec.audit.indexes.curves import RocCurve
 from hushvec.audit.indexes.features import Returned, Vectors, features_of, own_scores, top_score
-from hushvec.audit.indexes.row_laws import log_densities, log_ratios
+from hushvec.audit.indexes.row_laws import Law, law_of, log_densities, log_ratios
 from hushvec.audit.indexes.shadows import KEPT_SHADOWS, Game, Model
 from hushvec.audit.one_run import bounds_of_guesses
 from hushvec.audit.targets import Logistic, fit_logistic
-from hushvec.receipts.vectors import Receipt
+from hushvec.receipts.labels import RowReceipt
 
 Rows = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -238,7 +238,7 @@ def released_statistic(game: Game) -> Statistic:
 def released_pairs(game: Game) -> list[Statistic]:
     """For each pair, ln of how much likelier its row is with the first document; and the row along the difference of the two."""
 
-    def pairs_of(model: Model) -> tuple[Vectors, Receipt | None, Vectors, Vectors]:
+    def pairs_of(model: Model) -> tuple[Vectors, Law, Vectors, Vectors]:
         rows, receipt = _rows_of(game, model)
         first, second = (game.documents[side] for side in model.pairs.T)
         return rows[model.slots], receipt, first, second
@@ -267,7 +267,7 @@ def _of_models(name: str, shadows: Sequence[Model], targets: Sequence[Model], of
     return Statistic(name, *(np.stack([of(one) for one in models]) for models in (shadows, targets)))
 
 
-def _explained(candidates: Vectors, rows: Vectors, receipt: Receipt | None) -> Rows:
+def _explained(candidates: Vectors, rows: Vectors, receipt: Law) -> Rows:
     total = np.zeros(len(candidates))
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         table = log_densities(rows[first : first + _ROWS_AT_ONCE], candidates, receipt)
@@ -278,7 +278,7 @@ def _explained(candidates: Vectors, rows: Vectors, receipt: Receipt | None) -> R
     return np.log(np.maximum(total / len(rows), _SMALLEST))
 
 
-def _rows_of(game: Game, model: Model) -> tuple[Vectors, Receipt | None]:
+def _rows_of(game: Game, model: Model) -> tuple[Vectors, Law]:
     vectors = getattr(model.index, "vectors", None)
     if vectors is None:
         raise ValueError("the index must have vectors() for attack='released'")
@@ -291,10 +291,11 @@ def _rows_of(game: Game, model: Model) -> tuple[Vectors, Receipt | None]:
     ids = getattr(model.index, "ids", None)
     if ids is not None:
         rows = rows[np.argsort(np.asarray(ids, np.int64), kind="stable")]
-    return rows, _receipt(model.index)
+    codebooks = getattr(getattr(model.index, "settings", None), "codebooks", {})
+    return rows, law_of(_receipt(model.index), getattr(model.index, "codebook", codebooks.get("documents")))
 
 
-def _receipt(index: Any) -> Receipt | None:
+def _receipt(index: Any) -> RowReceipt | None:
     receipts = getattr(index, "receipts", ())
     return receipts[-1] if receipts else None
 
