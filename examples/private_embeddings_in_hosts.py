@@ -1,6 +1,7 @@
 """One wrapped model and one budget in several libraries: LangChain, Chroma and scikit-learn.
 
-Documents get noise, questions stay clean and cost nothing: `noise_on="documents"`, the default.
+Documents get noise, questions stay clean and cost nothing: `noise_on="documents"`, the default. Released rows come to unit length,
+so stores find the same by cosine, inner product and L2 distance.
 """
 
 import os

@@ -208,10 +208,11 @@ def openai_host(model, middleware, on_receipt=None):
     wrapped = hv.wrap_embedding_model(OpenAIEmbeddings(Client(model), model="toy"), middleware)
 
     def answered(embeddings):
-        if on_receipt is not None:
-            on_receipt(embeddings.receipt)
         response = embeddings_response(embeddings)
-        return [Row(item["embedding"], hv.Receipt.from_dict(response["receipts"][-1])) for item in response["data"]]
+        receipt = hv.Receipt.from_dict(response["receipts"][-1])
+        if on_receipt is not None:
+            on_receipt(receipt)
+        return [Row(item["embedding"], receipt) for item in response["data"]]
 
     async def adocuments(texts):
         return answered(await wrapped.aembed(texts))

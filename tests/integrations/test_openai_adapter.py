@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import numpy as np
@@ -61,10 +62,13 @@ def test_a_response_is_plain_json_and_its_receipt_comes_back():
     response = json.loads(json.dumps(embeddings_response(rows)))
     assert [response["object"], response["model"], response["usage"]] == ["list", "small", {"prompt_tokens": 7, "total_tokens": 7}]
     assert [item["index"] for item in response["data"]] == [0, 1] and {item["object"] for item in response["data"]} == {"embedding"}
-    np.testing.assert_array_equal(np.array([item["embedding"] for item in response["data"]], np.float32), rows.values)
+    plain = embeddings_response(rows, model="other", unit_rows=False)
+    assert plain["model"] == "other" and hv.Receipt.from_dict(plain["receipts"][0]) == rows.receipt
+    np.testing.assert_array_equal(np.array([item["embedding"] for item in plain["data"]], np.float32), rows.values)
+    unit = np.array([item["embedding"] for item in response["data"]], np.float32)
+    np.testing.assert_allclose(unit, rows.values / np.linalg.norm(rows.values, axis=1, keepdims=True), rtol=1e-6)
     receipt = hv.Receipt.from_dict(response["receipts"][0])
-    assert receipt == rows.receipt and hv.verify_receipt(receipt).status == "holds"
-    assert embeddings_response(rows, model="other")["model"] == "other"
+    assert receipt == replace(rows.receipt, renormalize=True) and hv.verify_receipt(receipt).status == "holds"
 
 
 def test_a_response_of_a_model_that_reports_nothing():

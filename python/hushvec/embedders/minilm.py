@@ -30,7 +30,8 @@ class MiniLMEmbedder:
     dimension = DIMENSION
     norm_bound = 1.0
 
-    def __init__(self, device: str | None = "cpu") -> None:
+    def __init__(self, device: str | None = "cpu", *, batch_size: int = 1) -> None:
+        self.batch_size = validate.whole_number("batch_size", batch_size, at_least=1)
         with announced("loading all-MiniLM-L6-v2"):
             self._model = _loaded(str(chosen_device(device)))
 
@@ -44,7 +45,7 @@ class MiniLMEmbedder:
         validate.strings("texts", texts)
         if not texts:
             return np.empty((0, DIMENSION), np.float32)
-        vectors = self._model.encode(list(texts), batch_size=BATCH, convert_to_numpy=True, show_progress_bar=False)
+        vectors = self._model.encode(list(texts), batch_size=self.batch_size, convert_to_numpy=True, show_progress_bar=False)
         return np.asarray(vectors, np.float32)
 
 

@@ -9,6 +9,9 @@ Adapters that embed texts share these arguments:
     noise_on      which rows are private releases. "documents": protects them from anyone who sees the index or its answers; questions
                   are embedded clean, without charge or receipt. "queries": protects questions from the holder of the index;
                   documents are embedded clean. "both": protects both, and little is found then.
+    unit_rows     released rows come to unit length after the noise, which is post-processing, and `renormalize` of their receipts says
+                  so: stores that rank by L2 distance or inner product then find what cosines find. False keeps the rows of the
+                  middleware. scikit-learn's adapter has no such argument: give `renormalize=True` to its middleware.
 
 They raise TypeError for a model that is neither wrapped nor comes with middleware, and ValueError for an unknown noise_on or where no
 step adds noise. At embedding they raise what the wrapped model raises, and nothing is charged for a refusal. Their guarantees are

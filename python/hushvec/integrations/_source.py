@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Literal, ParamSpec, TypeVar
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, ParamSpec, TypeVar
 
+import numpy as np
+
+from hushvec._native import rowwise
 from hushvec._util import validate
-from hushvec.embedders.protocol import KINDS, Kind
+from hushvec.embedders.protocol import KINDS, EmbeddingResult, Kind
+from hushvec.errors import UtilityWarning
 from hushvec.middleware import EmbeddingMiddleware, Embeddings, WrappedEmbeddingModel, wrap_embedding_model
 from hushvec.receipts.labels import RowReceipt
+from hushvec.receipts.vectors import Receipt
 
 Item = TypeVar("Item")
 Arguments = ParamSpec("Arguments")
@@ -18,6 +25,7 @@ Answer = TypeVar("Answer")
 OnReceipt = Callable[[RowReceipt], Any]
 Steps = EmbeddingMiddleware | Sequence[EmbeddingMiddleware]
 NoiseOn = Literal["documents", "queries", "both"]
+NOTE_UNIT_ROWS = "rows were brought to unit length after the release (post-processing)"
 _NOISED: dict[str, tuple[Kind, ...]] = {"documents": ("document",), "queries": ("query",), "both": KINDS}
 
 
@@ -51,6 +59,21 @@ def rows_as_arrays(embeddings: Embeddings) -> ReleasedList[Any]:
     return ReleasedList(list(embeddings.values), embeddings)
 
 
+def at_unit_length(embeddings: Embeddings, *, clean: bool = False) -> Embeddings:
+    """Released rows brought to unit length, which is post-processing; their receipt says so. With `clean` rows without noise too."""
+    last = embeddings.receipt
+    if (last is None and not clean) or (isinstance(last, Receipt) and last.renormalize):
+        return embeddings
+    values = embeddings.values
+    if last is None or isinstance(last, Receipt):  # codes of a codebook have unit length
+        values = rowwise.unit_rows(values, np.empty_like(values))
+    receipts = embeddings.receipts
+    if isinstance(last, Receipt):
+        said = {"notes": (*last.notes, NOTE_UNIT_ROWS)} if last.dtype == "int8" else {"renormalize": True}
+        receipts = (*receipts[:-1], replace(last, **said))  # type: ignore[arg-type]
+    return Embeddings(EmbeddingResult(values, receipts, embeddings.usage, embeddings.metadata))
+
+
 def in_thread(method: Callable[Arguments, Answer]) -> Callable[Arguments, Coroutine[Any, Any, Answer]]:
     """A method as a coroutine, which runs it in a thread: the method of that name that the object has, which may be a subclass's."""
 
@@ -67,11 +90,18 @@ class PrivateSource:
     """Private rows for texts, as an adapter hands them on: arguments and errors are those of `hushvec.integrations`.
 
     `on_receipt` is called before the rows of a release are handed on; what it raises goes to the caller, and the release stays
-    charged. Clean rows go through everything else that the middleware does.
+    charged. Clean rows go through everything else that the middleware does. `distances`: what a host's stores rank by, for the
+    warning that comes with unit_rows=False.
     """
 
     def __init__(
-        self, model: Any, middleware: Steps | None, on_receipt: OnReceipt | None = None, noise_on: NoiseOn = "documents"
+        self,
+        model: Any,
+        middleware: Steps | None,
+        on_receipt: OnReceipt | None = None,
+        noise_on: NoiseOn = "documents",
+        unit_rows: bool = False,
+        distances: str | None = None,
     ) -> None:
         noised = _NOISED[validate.choice("noise_on", noise_on, _NOISED)]
         self.wrapped = model if middleware is None else wrap_embedding_model(model, middleware)
@@ -84,6 +114,13 @@ class PrivateSource:
             raise ValueError(
                 "middleware must have a step that adds noise, such as hushvec.dp_embedding_middleware, got none "
                 "(a step of your own says so by adds_noise)"
+            )
+        self.unit_rows = validate.flag("unit_rows", unit_rows)
+        if distances is not None and not unit_rows:
+            warnings.warn(
+                f"unit_rows=False leaves released rows at the length that their noise has, by which distances rank them: {distances}",
+                UtilityWarning,
+                stacklevel=3,
             )
         self._sides = {kind: self.wrapped if kind in noised else self.wrapped.without_noise() for kind in KINDS}
 
@@ -105,7 +142,9 @@ class PrivateSource:
         return rows_as_lists(await self.aembed(texts, kind))
 
     def reported(self, embeddings: Embeddings) -> Embeddings:
-        """The same embeddings, after on_receipt has seen their receipts."""
+        """The same embeddings, at unit length if so asked for, after on_receipt has seen their receipts."""
+        if self.unit_rows:
+            embeddings = at_unit_length(embeddings)
         if self.on_receipt is not None:
             for receipt in embeddings.receipts:
                 self.on_receipt(receipt)
@@ -115,10 +154,18 @@ class PrivateSource:
 class Adapter:
     """The constructor that adapters share."""
 
+    _distances: ClassVar[str | None] = None
+
     def __init__(
-        self, model: Any, middleware: Steps | None = None, *, on_receipt: OnReceipt | None = None, noise_on: NoiseOn = "documents"
+        self,
+        model: Any,
+        middleware: Steps | None = None,
+        *,
+        on_receipt: OnReceipt | None = None,
+        noise_on: NoiseOn = "documents",
+        unit_rows: bool = True,
     ) -> None:
-        self._source = PrivateSource(model, middleware, on_receipt, noise_on)
+        self._source = PrivateSource(model, middleware, on_receipt, noise_on, unit_rows, self._distances)
 
 
 def require_on_receipt(value: Any) -> OnReceipt | None:

@@ -8,7 +8,7 @@ from hushvec._util.lazy import needs_extra
 from hushvec.integrations._source import Adapter, ReleasedList, rows_as_arrays
 
 with needs_extra("hushvec.integrations.chroma", "chroma"):
-    from chromadb.api.types import Documents, EmbeddingFunction
+    from chromadb.api.types import Documents, EmbeddingFunction, Space
     from chromadb.utils.embedding_functions import register_embedding_function
 
 NAME = "hushvec_private"
@@ -27,6 +27,10 @@ class _Remembered(EmbeddingFunction[Documents]):  # type: ignore[misc]
     def is_legacy(self) -> bool:
         """False: Chroma would forget the name of a function that is, and put its own in the place."""
         return False
+
+    def default_space(self) -> Space:
+        """Cosine, for a collection that names no distance."""
+        return "cosine"
 
     @staticmethod
     def build_from_config(config: dict[str, Any]) -> EmbeddingFunction[Documents]:
@@ -77,6 +81,10 @@ class PrivateEmbeddingFunction(Adapter, _Remembered):
     def embed_query(self, input: Documents) -> ReleasedList[Any]:
         """Rows for texts that are searched with."""
         return rows_as_arrays(self._source.embed(input, "query"))
+
+    def supported_spaces(self) -> list[Space]:
+        """The distances that find what cosine finds: all with unit rows. Chroma warns of a collection with another one."""
+        return ["cosine", "l2", "ip"] if self._source.unit_rows else ["cosine"]
 
     def get_config(self) -> dict[str, Any]:
         """The model's name, which a collection remembers too, as a hint for anyone who opens it."""

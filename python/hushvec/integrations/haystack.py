@@ -15,13 +15,24 @@ with needs_extra("hushvec.integrations.haystack", "haystack"):
     from haystack import Document, component
 
 
+_DISTANCES = (
+    "InMemoryDocumentStore takes inner products by default, other stores L2 distances; embedding_similarity_function='cosine' "
+    "keeps the search"
+)
+
+
 class _Embedder:
     """Shared base. It is called by name: `@component` makes classes anew, which an empty super() does not find."""
 
     def __init__(
-        self, model: Any, middleware: Steps | None = None, on_receipt: OnReceipt | None = None, noise_on: NoiseOn = "documents"
+        self,
+        model: Any,
+        middleware: Steps | None = None,
+        on_receipt: OnReceipt | None = None,
+        noise_on: NoiseOn = "documents",
+        unit_rows: bool = True,
     ) -> None:
-        self._source = PrivateSource(model, middleware, on_receipt, noise_on)
+        self._source = PrivateSource(model, middleware, on_receipt, noise_on, unit_rows, _DISTANCES)
 
     def warm_up(self) -> None:
         """Load the wrapped model, if it loads itself by a method of this name."""
@@ -71,7 +82,7 @@ class PrivateDocumentEmbedder(_Embedder):
     """A Haystack document embedder whose embeddings are one private release.
 
     Args:
-        model, middleware, on_receipt, noise_on: see `hushvec.integrations`, and PrivateTextEmbedder.
+        model, middleware, on_receipt, noise_on, unit_rows: see `hushvec.integrations`, and PrivateTextEmbedder.
         meta_fields_to_embed: fields of a document's meta that are put before its content.
         embedding_separator: between them.
 
@@ -97,8 +108,9 @@ class PrivateDocumentEmbedder(_Embedder):
         meta_fields_to_embed: Sequence[str] = (),
         embedding_separator: str = "\n",
         noise_on: NoiseOn = "documents",
+        unit_rows: bool = True,
     ) -> None:
-        _Embedder.__init__(self, model, middleware, on_receipt, noise_on)
+        _Embedder.__init__(self, model, middleware, on_receipt, noise_on, unit_rows)
         self.meta_fields_to_embed = tuple(meta_fields_to_embed)
         self.embedding_separator = embedding_separator
 

@@ -30,6 +30,11 @@ class PrivateEmbeddings(Adapter, Embeddings):  # type: ignore[misc]
         (2, 16, 8.0, None)
     """
 
+    _distances = (
+        "LangChain's FAISS and Chroma take the L2 distance by default (FAISS with DistanceStrategy.COSINE too) and lose most of the "
+        "search; normalize_L2=True of FAISS and collection_configuration={'hnsw': {'space': 'cosine'}} of Chroma keep it"
+    )
+
     def embed_documents(self, texts: list[str]) -> ReleasedList[ReleasedList[float]]:
         """Rows for texts that are stored."""
         return self._source.rows(texts, "document")

@@ -14,13 +14,14 @@ with needs_extra("hushvec.integrations.llama_index", "llama-index"):
 
 # The most that LlamaIndex allows. Each batch is a release with a charge of its own, so few large ones cost least.
 LARGEST_BATCH = 2048
+_DISTANCES = "LlamaIndex's own store takes cosines; a FaissVectorStore over an IndexFlatL2 loses most of the search"
 
 
 class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
     """A LlamaIndex embedding model whose rows of documents, queries or both are private releases.
 
     Args:
-        model, middleware, on_receipt, noise_on: see `hushvec.integrations`.
+        model, middleware, on_receipt, noise_on, unit_rows: see `hushvec.integrations`.
         embed_batch_size: most texts of one release.
         options: further fields of BaseEmbedding, such as callback_manager. An embeddings_cache is refused: it gives equal texts
             the same row, and so tells everyone who sees rows that the texts are equal, which no guarantee of a release covers.
@@ -50,10 +51,11 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
         *,
         on_receipt: OnReceipt | None = None,
         noise_on: NoiseOn = "documents",
+        unit_rows: bool = True,
         embed_batch_size: int = LARGEST_BATCH,
         **options: Any,
     ) -> None:
-        source = PrivateSource(model, middleware, on_receipt, noise_on)
+        source = PrivateSource(model, middleware, on_receipt, noise_on, unit_rows, _DISTANCES)
         named = {"model_name": source.wrapped.model_id or "unknown", **options}
         super().__init__(embed_batch_size=embed_batch_size, **named)
         self._source = source

@@ -9,6 +9,7 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec.embedders.protocol import Kind
+from hushvec.integrations._source import at_unit_length
 from hushvec.middleware import Embeddings
 
 
@@ -64,8 +65,13 @@ class OpenAIEmbeddings:
         return self.client.embeddings.create(model=self.model_id, input=list(texts), **self.options)
 
 
-def embeddings_response(embeddings: Embeddings, *, model: str | None = None) -> dict[str, Any]:
-    """Private rows of a wrapped model as the JSON of an OpenAI-style embeddings endpoint; model None is what the model reported.
+def embeddings_response(embeddings: Embeddings, *, model: str | None = None, unit_rows: bool = True) -> dict[str, Any]:
+    """Private rows of a wrapped model as the JSON of an OpenAI-style embeddings endpoint.
+
+    Args:
+        embeddings: rows of a wrapped model.
+        model: None is what the model reported.
+        unit_rows: as for `hushvec.integrations`; OpenAI's own rows have unit length, and clients rank by any distance.
 
     Returns:
         A dict of plain numbers, strings, lists and dicts: object, data (object, index and embedding of each row), model, usage as the
@@ -73,6 +79,8 @@ def embeddings_response(embeddings: Embeddings, *, model: str | None = None) -> 
     """
     if not isinstance(embeddings, Embeddings):
         raise TypeError(f"embeddings must be Embeddings of a wrapped model, got {validate.kind(embeddings)}")
+    if validate.flag("unit_rows", unit_rows):
+        embeddings = at_unit_length(embeddings)
     rows = embeddings.values.tolist()
     return {
         "object": "list",

@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
-
-from hushvec._native import rowwise
 from hushvec._util import validate
 from hushvec.embedders.protocol import Kind
 from hushvec.embedders.sources import SourceModel
 from hushvec.errors import MissingExtraError
-from hushvec.integrations._source import Adapter, ReleasedList
+from hushvec.integrations._source import Adapter, ReleasedList, at_unit_length
 from hushvec.middleware import EmbeddingResult, Embeddings, WrappedEmbeddingModel
 
 if find_spec("sentence_transformers") is None:
@@ -50,8 +47,9 @@ class PrivateSentenceTransformer(Adapter):
         Args:
             inputs: one text, or a list of them.
             prompt_name, prompt: as for the SentenceTransformer; only with one.
-            options: batch_size, show_progress_bar and device for the model; normalize_embeddings: unit rows after the noise, which is
-                post-processing; convert_to_numpy, convert_to_tensor: as for the SentenceTransformer. Others are refused.
+            options: batch_size, show_progress_bar and device for the model; normalize_embeddings: unit rows also where
+                there is no noise, or with unit_rows=False; convert_to_numpy, convert_to_tensor: as for the SentenceTransformer.
+                Others are refused.
 
         Returns:
             Embeddings [n, d], [d] for one text: numpy arrays with `receipt`. With convert_to_tensor a tensor, with
@@ -115,8 +113,9 @@ class PrivateSentenceTransformer(Adapter):
         elif given:
             raise ValueError(f"{', '.join(given)} must be left out for a model that is no SentenceTransformer")
         is_one = isinstance(inputs, str)
-        embeddings = self._source.reported(wrapped.embed([inputs] if is_one else inputs, kind))
-        values = rowwise.unit_rows(embeddings.values, np.empty_like(embeddings.values)) if unit_rows else embeddings.values
+        embeddings = wrapped.embed([inputs] if is_one else inputs, kind)
+        embeddings = self._source.reported(at_unit_length(embeddings, clean=True) if unit_rows else embeddings)
+        values = embeddings.values
         rows = Embeddings(
             EmbeddingResult(values[0] if is_one else values, embeddings.receipts, embeddings.usage, embeddings.metadata)
         )

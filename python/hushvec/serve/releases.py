@@ -293,8 +293,12 @@ def release_rows(
     *,
     notes: tuple[str, ...] = (),
     projection: PublicProjection | None = None,
+    renormalize: bool = False,
 ) -> Release:
-    """Rows of floats [n, d] through the mechanism, after the budget is charged; rows that it does not take are refused before."""
+    """Rows of floats [n, d] through the mechanism, after the budget is charged; rows that it does not take are refused before.
+
+    `renormalize`: to unit length after the noise, as codes of a codebook are.
+    """
     try:
         plan = _planned(
             mechanism=tenant.mechanism,
@@ -306,6 +310,7 @@ def release_rows(
             delta=tenant.delta,
             clip_norm=tenant.clip_norm,
             per=tenant.per,
+            renormalize=renormalize and tenant.codebook is None,
         )
         return release_planned(rows, plan, budget=budget, notes=notes, projection=projection)
     except (ValueError, TypeError) as error:  # about a row and a rule; the library's name for rows is x

@@ -68,7 +68,8 @@ def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Ru
     notes = (NOTE_OWN_TEXT,) if caller.tenant.per == "record" else ()
 
     def make(budget: Any) -> Payload:
-        release = release_rows(rows, caller.tenant, epsilon, budget, notes=notes, projection=projection)
+        # OpenAI's rows have unit length, and its clients' stores rank by any distance.
+        release = release_rows(rows, caller.tenant, epsilon, budget, notes=notes, projection=projection, renormalize=True)
         service.metrics.released(caller.name, len(rows), epsilon)
         fields = {
             "object": "list",
