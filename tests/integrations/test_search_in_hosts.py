@@ -2,9 +2,9 @@
 
 1,600 texts that ship with hushvec as MiniLM embeds them, PrivUnitG at epsilon 16. 60 of the 1,200 records are the questions; what is
 found is right if it is a record of the same matter. Host and index search one release, so only the search differs: at most 0.03 of
-precision among the first ten, which is what a graph (HNSW) may lose; exact searches lose nothing, whatever the noise. Rows at the length
-of their noise lose more than half by L2 distance (0.305 and 0.051, deviations 0.015 and 0.008 over 30 releases: alpha < 1e-9), so a host
-that ranks by lengths fails.
+precision among the first ten, which is what a graph (HNSW) may lose (deviation 0.004); exact searches lose nothing, whatever the
+noise. Rows at the length of their noise lose more than half by L2 distance (0.305 and 0.051, deviations 0.015 and 0.008 over 30
+releases: alpha < 1e-9), so a host that ranks by lengths fails.
 """
 
 import contextlib

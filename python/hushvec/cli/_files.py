@@ -35,7 +35,7 @@ from hushvec._util.lines import (
 )
 from hushvec._util.publish import PRIVATE, Discarded, mode_of, published_text
 from hushvec.cli._parser import Command, option
-from hushvec.embedders.minilm import BATCH, DIMENSION, MiniLMEmbedder
+from hushvec.embedders.minilm import DIMENSION, MiniLMEmbedder
 from hushvec.errors import HushvecError
 from hushvec.jobs import columns
 from hushvec.jobs.tables import PART_ELEMENTS, open_table, table_writer
@@ -493,11 +493,14 @@ def lines_of_source(source: str) -> list[str]:
     return lines
 
 
+_TEXTS_AT_ONCE = 64  # between two advances of the progress bar
+
+
 def embedded(embedder: MiniLMEmbedder, texts: Sequence[str]) -> NDArray[np.float32]:
     """`embedder.embed` with progress."""
     runs = [np.empty((0, embedder.dimension), np.float32)]
     with Progress("embedding", len(texts)) as progress:
-        for first in range(0, len(texts), BATCH):
-            runs.append(embedder.embed(texts[first : first + BATCH]))
+        for first in range(0, len(texts), _TEXTS_AT_ONCE):
+            runs.append(embedder.embed(texts[first : first + _TEXTS_AT_ONCE]))
             progress.advance(len(runs[-1]))
     return np.concatenate(runs)

@@ -40,7 +40,8 @@ class GTREmbedder:
 
     Args:
         path_or_id: a folder with config.json, tokenizer.json and weights, or a hub id.
-        max_length, batch_size: tokens of a text that are read, the end token included; texts that are embedded at once.
+        max_length, batch_size: tokens of a text that are read, the end token included; texts that are embedded at once. With
+            batch_size=1 the bits of a row depend on its own text alone; in larger batches the other texts move them by rounding.
         device: a torch device; None for CUDA if there is one, else the CPU.
         model_id: its name in receipts; None for path_or_id.
 

@@ -38,7 +38,7 @@ def embedder(name: str) -> Any:
     if name in MINILM:
         from hushvec.embedders.minilm import MiniLMEmbedder
 
-        return MiniLMEmbedder(device=None)
+        return MiniLMEmbedder(device=None, batch_size=64)
     return HashedWords() if name == HASHED_WORDS else _SentenceTransformer(name)
 
 

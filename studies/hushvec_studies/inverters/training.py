@@ -178,7 +178,7 @@ def train_inverter(
     if embedder is None:
         from hushvec.embedders.minilm import MiniLMEmbedder
 
-        embedder = MiniLMEmbedder()
+        embedder = MiniLMEmbedder(batch_size=64)
     model = as_embedding_model(embedder)
     dimension = embedded_rows(model, corpus_split.texts[:1]).shape[1]
     norm = default_clip_norm(model.norm_bound) if clip_norm is None else clip_norm
