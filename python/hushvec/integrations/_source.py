@@ -69,8 +69,8 @@ def at_unit_length(embeddings: Embeddings, *, clean: bool = False) -> Embeddings
         values = rowwise.unit_rows(values, np.empty_like(values))
     receipts = embeddings.receipts
     if isinstance(last, Receipt):
-        said = {"notes": (*last.notes, NOTE_UNIT_ROWS)} if last.dtype == "int8" else {"renormalize": True}
-        receipts = (*receipts[:-1], replace(last, **said))  # type: ignore[arg-type]
+        said = {"notes": (*last.notes, NOTE_UNIT_ROWS)} if last.dtype.startswith("int") else {"renormalize": True}
+        receipts = (*receipts[:-1], replace(last, **said))
     return Embeddings(EmbeddingResult(values, receipts, embeddings.usage, embeddings.metadata))
 
 
