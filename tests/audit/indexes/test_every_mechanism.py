@@ -207,7 +207,9 @@ def test_a_row_that_a_store_rounded_is_the_answer_nearest_to_it():
 def test_another_codebook_than_the_receipt_s_is_refused():
     values, receipt = released("codebook")
     other = PublicCodebook.of(directions(40, DIMENSION, seed=3))
-    with pytest.raises(ValueError, match=f"codebook must have digest '{CODEBOOK.digest}', as the receipt says, got '{other.digest}'"):
+    with pytest.raises(
+        ValueError, match=f"codebook must have digest '{CODEBOOK.digest}', as the receipt says, got '{other.digest}'"
+    ):
         embedding_inversion(values, CLEAN, receipt=receipt, codebook=other)
     with pytest.raises(TypeError, match="codebook must be left out without a receipt of its answers"):
         embedding_inversion(values, CLEAN, codebook=other)
@@ -222,7 +224,13 @@ def test_an_index_of_one_s_own_shows_its_codebook():
 
     for kind in (OnDocuments, Shown):
         attack = partial(
-            membership_inference, partial(kind, **arguments("codebook")), CLEAN, attack="released", shadow_models=2, k=5, resamples=20
+            membership_inference,
+            partial(kind, **arguments("codebook")),
+            CLEAN,
+            attack="released",
+            shadow_models=2,
+            k=5,
+            resamples=20,
         )
         if kind is Shown:
             assert attack().auc.value > 0.5
