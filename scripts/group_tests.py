@@ -23,7 +23,7 @@ from groups import GROUPS, SENTINELS, group_of  # noqa: E402
 SLOW = 0.3  # seconds on two cores of a first-generation EPYC
 # Their tests share what takes seconds to make: one quick test would bring it into `make test`.
 SHARING = re.compile(
-    r"tests/(training/test_(distributed|four_processes|sharded)|receipts/test_verifiers_agree|serve/test_rewriting_mechanisms)\.py"
+    r"tests/(training/test_(distributed|four_processes|neighbor_runs|sharded)|receipts/test_verifiers_agree|serve/test_rewriting_mechanisms)\.py"
     r"|studies/tests/(inverters/test_trained_inverter|personalize/test_personalize_study|evaluation/test_evaluation_study)\.py"
     r"|studies/tests/retrieval/test_(run|report|figures)\.py"
 )

@@ -196,6 +196,8 @@ REFUSED = {
     "gradient_accumulation_steps": (2, "gradient_accumulation_steps must be 1 in private training, got 2"),
     "auto_find_batch_size": (True, "auto_find_batch_size must be False"),
     "include_num_input_tokens_seen": ("all", "include_num_input_tokens_seen must be 'no'"),
+    "skip_memory_metrics": (False, "skip_memory_metrics must be True in private training, got False: it publishes how much memory"),
+    "debug": ("underflow_overflow", r"debug must be \[\] in private training, got .*: it prints what forward passes of private"),
     "label_smoothing_factor": (0.1, "label_smoothing_factor must be 0.0"),
     "train_sampling_strategy": ("group_by_length", "train_sampling_strategy must be 'random'"),
     "max_steps": (-1, "max_steps must be > 0 in private training, got -1"),

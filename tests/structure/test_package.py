@@ -69,6 +69,7 @@ NEEDS = {
     "haystack.py": {"haystack"},
     "haystack_store.py": {"haystack"},
     "flower.py": {"flwr"},
+    "global_generators.py": {"torch"},
     "nvflare.py": {"nvflare"},
     "jax.py": {"jax", "optax"},
     "langchain.py": {"langchain_core"},

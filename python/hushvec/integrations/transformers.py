@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from operator import itemgetter
 from os import PathLike
 from pathlib import Path
@@ -25,6 +26,7 @@ with needs_extra("hushvec.integrations.transformers", "peft"):
         per_example_gradients,
         poisson_loader,
     )
+    from hushvec.training.global_generators import undisturbed
     from hushvec.training.per_example import batch_size, map_tensors
 
 PER_EXAMPLE, GHOST = "per-example", "ghost"
@@ -33,11 +35,13 @@ PER_EXAMPLE, GHOST = "per-example", "ghost"
 _PRIVATE_LOGS = ("loss", "grad_norm", "train_loss", "total_flos", "num_input_tokens_seen", "train_tokens_per_second")
 
 # Arguments that would break the guarantee, or that nothing here would do: the value that each must have, and why.
-_REQUIRED = (
+_REQUIRED: tuple[tuple[str, tuple[Any, ...], str], ...] = (
     ("gradient_accumulation_steps", (1,), "a step is one Poisson sample; per_device_train_batch_size examples are computed at once"),
     ("auto_find_batch_size", (False,), "it repeats steps whose noise is drawn already"),
     ("fp16", (False,), "its GradScaler skips steps by what is in the batch; use bf16"),
     ("include_num_input_tokens_seen", ("no", False), "it publishes the sizes of private batches"),
+    ("skip_memory_metrics", (True,), "it publishes how much memory private batches took"),
+    ("debug", ([], ""), "it prints what forward passes of private batches compute"),
     ("label_smoothing_factor", (0.0,), "losses are made by the model or by losses="),
     ("train_sampling_strategy", ("random",), "batches are Poisson samples"),
     ("group_by_length", (False,), "batches are Poisson samples"),
@@ -140,7 +144,9 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
     Guarantees:
         Those of `DPOptimizer`, which `privacy.describe()` states, against anyone who sees weights, checkpoints and logs. The losses,
         gradient norms and counts that the Trainer makes of private batches are left out of logs and state: `training_loss` is 0.
-        Epsilon is in the logs. Times are not hidden, and grow with the size of a batch.
+        Epsilon is in the logs. Dropout and the collator draw from the operating system; the generators' states in a checkpoint, and
+        those that callbacks see, depend on args.seed and the number of steps alone. Not hidden: times, which grow with the size of a
+        batch, the length of train_dataset, and what your own model, collator and callbacks write.
         What `evaluate` logs is about eval_dataset as it is: use public examples, or those of people who are protected otherwise.
 
     Example:
@@ -211,7 +217,6 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         )
         self._gradients, self._losses, self._normalize = gradients, losses, normalize
         self._vectorize = validate.flag("vectorize", vectorize)
-        self._ghost: GhostClipping | None = None
         self._receipt_path = receipt
         self._private: DPOptimizer | None = None
 
@@ -243,13 +248,21 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
             pin_memory=given.pin_memory,
         )
 
+    @undisturbed()
+    def get_batch_samples(self, *arguments: Any) -> Any:
+        """The Trainer's `get_batch_samples`; what a collator draws moves no generator that others see."""
+        return super().get_batch_samples(*arguments)
+
+    @undisturbed()
     def training_step(self, model: Any, inputs: Mapping[str, Any], num_items_in_batch: Any = None) -> torch.Tensor:
         """The clipped gradients of one sample, in parts of per_device_train_batch_size. Returns 0: its loss is private."""
         self.model.train()
         # num_items_in_batch is left out: a loss that it divides depends on the other examples.
         batch = map_tensors(dict(inputs), lambda part: part.to(self.args.device))
         size, at_once = batch_size((batch,)), self.args.per_device_train_batch_size
-        if size == 0:
+        if size == 0 and self._gradients == GHOST:
+            self._ghost.empty_batch()  # not the optimizer's, which would show in the grade that there was none
+        elif size == 0:
             self.privacy.empty_batch()
         for start in range(0, size, at_once):
             with self.compute_loss_context_manager():
@@ -264,13 +277,15 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
             per_example_gradients(self.model, self._loss_of_one, part, vectorize=self._vectorize)
             return
         assert self._losses is not None
-        if self._ghost is None:
-            clip_norm, allowed = self.privacy.settings.clip_norm, self._options["allow_buffers"]
-            self._ghost = GhostClipping(self.model, clip_norm, normalize=self._normalize, allow_buffers=allowed)
-        losses, rows = self._losses(self.model, part), batch_size((part,))
+        ghost, losses, rows = self._ghost, self._losses(self.model, part), batch_size((part,))  # in this order
         if isinstance(losses, torch.Tensor) and tuple(losses.shape) != (rows,):
             raise ValueError(f"losses must return a tensor [{rows}], one loss for each example, got {list(losses.shape)}")
-        self._ghost.backward(losses)
+        ghost.backward(losses)
+
+    @cached_property
+    def _ghost(self) -> GhostClipping:
+        clip_norm, allowed = self.privacy.settings.clip_norm, self._options["allow_buffers"]
+        return GhostClipping(self.model, clip_norm, normalize=self._normalize, allow_buffers=allowed)
 
     def _loss_of_one(self, predict: Callable[..., Any], example: dict[str, Any]) -> Any:
         return predict(**example).loss if self._losses is None else self._losses(predict, example)[0]

@@ -20,6 +20,7 @@ from hushvec.receipts.training import TrainingReceipt
 from hushvec.release.charging import Budget
 from hushvec.training import batch_gradients, ranks, shards
 from hushvec.training.batch_gradients import BatchSum, Named, require_no_scaler
+from hushvec.training.global_generators import draws_forgotten
 from hushvec.training.guarantee import TrainingGuarantee, guarantee_of, receipt_of
 from hushvec.training.journal import StepFlags
 from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, model_of, stepped_by_another
@@ -111,7 +112,9 @@ class DPOptimizer(WrappingOptimizer):
         noise_multiplier, if every example is in at most max_participations batches, min_separation or more steps apart; it is
         accounted for by the first step. The accountant, and the budget before it, are charged before noise is drawn; a step that is
         refused leaves parameters, optimizer state and accountant as they were. What forward passes write into the watched model is
-        refused; what a module keeps in Python attributes is not seen. docs/training.md says what is left to the model and the sampler.
+        refused; what a module keeps in Python attributes is not seen. After each step torch's, NumPy's and Python's global generators
+        have a state that depends on torch.initial_seed() and the number of steps alone, as hosts write it down. docs/training.md says
+        what is left to the model and the sampler.
 
     Edge cases:
         An empty Poisson batch is a step of noise alone: gradients of 0 rows, or `empty_batch()`. Gradients are taken once: `step`
@@ -285,6 +288,7 @@ class DPOptimizer(WrappingOptimizer):
         self._account.record.accepted = True
 
     @torch.no_grad()
+    @draws_forgotten()
     def step(  # type: ignore[override]
         self, closure: Callable[[], float] | None = None, *, grad_scaler: Any = None
     ) -> float | None:

@@ -15,6 +15,7 @@ from hushvec._util.rounding import tensor_to_float32_down
 from hushvec.errors import HushvecError
 from hushvec.training import batch_gradients
 from hushvec.training.ghost_layers import SUPPORTED, Norms, Piece, Recorder, pieces_of, reason_to_refuse
+from hushvec.training.global_generators import before_forward
 from hushvec.training.model_watch import ModelWatch
 from hushvec.training.per_example import batch_size, map_tensors, require_independent_examples
 from hushvec.training.ranks import require_plain
@@ -236,7 +237,10 @@ class GhostClipping:
         self._parameters, layers = trainable(model)
         require_norm_for_each(self._norms_of_layers, self._parameters)
         self._recorder = Recorder(layers)
-        self._divisor = model.register_forward_pre_hook(require_no_batch_divisor, with_kwargs=True)
+        self._hooks = (
+            model.register_forward_pre_hook(require_no_batch_divisor, with_kwargs=True),
+            model.register_forward_pre_hook(before_forward),
+        )
         self._norms: Any = None
         self._watch = ModelWatch(model, allow_buffers=allow_buffers, frozen_only=True)
         self._batches = 0
@@ -351,7 +355,8 @@ class GhostClipping:
     def remove(self) -> None:
         """Remove the hooks from the model. Sums stay."""
         self._recorder.remove()
-        self._divisor.remove()
+        for hook in self._hooks:
+            hook.remove()
 
     def __enter__(self) -> GhostClipping:
         return self

@@ -16,7 +16,6 @@ from opacus import PrivacyEngine
 from opacus.optimizers import DPOptimizer as OpacusOptimizer
 from opacus.optimizers import DPOptimizerFastGradientClipping as OpacusGhostOptimizer
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
-from torch.utils.data import DataLoader
 
 from hushvec._native import _core
 from hushvec._native.kernels import require_generator
@@ -25,6 +24,7 @@ from hushvec.accounting import Accountant, PoissonSampledGaussianDP
 from hushvec.training import batch_gradients
 from hushvec.training.batch_gradients import Named, Rows, most_rows, released
 from hushvec.training.clipped_sums import ClippedSum
+from hushvec.training.global_generators import UndisturbedLoader, before_forward, forget_draws, undisturbed
 from hushvec.training.gradients import require_scales, sigma_of
 from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, stepped_by_another
 from hushvec.training.ranks import Processes, process_count, require_unsharded
@@ -65,6 +65,7 @@ class _Guarded:
             steps = self.pre_step()
         except BaseException as error:
             self._drop_batch()
+            forget_draws()
             if self.hushvec_processes is not None and not self.hushvec_met and isinstance(error, Exception):
                 self.hushvec_processes.tell_of_failure()
             raise
@@ -77,6 +78,7 @@ class _Guarded:
         try:
             return self.original_optimizer.step()
         finally:
+            forget_draws()
             self.hushvec_watch.stepped(parameters, self.hushvec_steps, self)
 
     def accept_changes(self) -> None:
@@ -260,7 +262,9 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
 
     def _prepare_model(self, module: torch.nn.Module, **arguments: Any) -> Any:
         self._model = module
-        return super()._prepare_model(module, **arguments)
+        private = super()._prepare_model(module, **arguments)
+        private.register_forward_pre_hook(before_forward)
+        return private
 
     def save_checkpoint(self, *, module: Any, **arguments: Any) -> Any:
         """As Opacus; not of a model that has changed outside of the private steps."""
@@ -317,11 +321,12 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
         loader = super()._prepare_data_loader(data_loader, poisson_sampling=poisson_sampling, distributed=False, **arguments)
         sampler = loader.batch_sampler
         collate = OneRowEach(loader.collate_fn, loader.dataset)
-        collate.try_out()
+        with undisturbed():
+            collate.try_out()
         share = range(sampler.num_samples)
         if distributed:
             share = share[torch.distributed.get_rank() :: torch.distributed.get_world_size()]
-        return DataLoader(
+        return UndisturbedLoader(
             loader.dataset,
             batch_sampler=_ExactSampler(share, sampler.sample_rate, sampler.steps, self.hushvec_generator),
             collate_fn=collate,

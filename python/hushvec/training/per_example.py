@@ -10,6 +10,7 @@ import torch
 
 from hushvec._util import validate
 from hushvec.training import batch_gradients, model_watch, ranks, shards
+from hushvec.training.global_generators import undisturbed
 
 _KINDS: tuple[type[Any], ...] = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm)
 # And the class that they all derive from, which has no public name: layers of other packages derive from it too.
@@ -40,6 +41,7 @@ def require_independent_examples(model: torch.nn.Module) -> None:
             )
 
 
+@undisturbed()
 def per_example_gradients(
     model: torch.nn.Module,
     loss: Callable[..., torch.Tensor],
@@ -70,7 +72,8 @@ def per_example_gradients(
 
     Guarantees:
         Row i is the gradient of example i's loss alone, as far as torch's batched kernels compute rows apart. Random layers
-        (dropout) draw for every example on its own.
+        (dropout) draw for every example on its own, from the operating system: torch's, NumPy's and Python's global generators are
+        neither read nor moved.
 
     Edge cases:
         B = 0, an empty Poisson sample: p.grad_sample has 0 rows. A parameter that the loss does not use gets zeros. Memory is B

@@ -321,7 +321,9 @@ def _loader(
     dataset: Any, sampler_of: Callable[[int], Any], collate_fn: Callable[[list[Any]], Any] | None, arguments: dict[str, Any]
 ) -> Any:
     with needs_extra("a loader of batches", "training"):
-        from torch.utils.data import DataLoader, default_collate
+        from torch.utils.data import default_collate
+
+        from hushvec.training.global_generators import UndisturbedLoader, undisturbed
     for name in ("batch_size", "batch_sampler", "sampler", "shuffle", "drop_last"):
         if name in arguments:
             raise ValueError(f"{name} must be left out: batches are those of the sampler")
@@ -329,5 +331,6 @@ def _loader(
         raise TypeError(f"dataset must have a length, got {validate.kind(dataset)}")
     sampler = sampler_of(len(dataset))
     collate = OneRowEach(default_collate if collate_fn is None else collate_fn, dataset)
-    collate.try_out()
-    return DataLoader(dataset, batch_sampler=sampler, collate_fn=collate, **arguments)
+    with undisturbed():
+        collate.try_out()
+    return UndisturbedLoader(dataset, batch_sampler=sampler, collate_fn=collate, **arguments)
