@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Builds the wheel from the objects of `make dev` and checks what is in it: each file of python/hushvec (git says which; a source
-distribution has no git, and no other files there), the compiled modules, and nothing else. Then a process that sees only that wheel
-and numpy runs scripts/first_search.py.
+distribution has no git, and no other files there), the second verifier, the compiled modules, and nothing else. Then a process that
+sees only that wheel and numpy runs scripts/first_search.py.
 
     python scripts/check_wheel.py
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy
 
 ROOT = Path(__file__).resolve().parents[1]
+VERIFIER = "hushvec_verify.py"   # beside the package: it shares no code with it
 
 
 def main():
@@ -35,11 +36,13 @@ def built(folder):
 
 
 def wrong_files(wheel):
-    expected = sources(ROOT)
-    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    expected, files = {*sources(ROOT), VERIFIER}, zipfile.ZipFile(wheel)
+    packed = {name for name in files.namelist() if ".dist-info/" not in name}
     compiled = {name for name in packed if name.endswith(".so")}
     if not any(Path(name).name.startswith("_core.") for name in compiled):
         yield "the wheel has no compiled core"
+    if VERIFIER in packed and files.read(VERIFIER) != (ROOT / "scripts/check_receipt.py").read_bytes():
+        yield f"{VERIFIER} of the wheel is not scripts/check_receipt.py"
     yield from (f"the wheel lacks {name}" for name in sorted(expected - packed))
     yield from (f"the wheel has {name}, which is no source" for name in sorted(packed - expected - compiled))
     yield from (f"the wheel has {name}" for name in sorted(compiled) if not Path(name).name.startswith(("_core.", "_cuda.")))

@@ -59,7 +59,7 @@ def test_the_receipt_is_of_all_rounds_so_far(adjacency, probability):
             noise_multiplier=receipt.noise_multiplier, sampling_probability=probability, adjacency=adjacency
         )
         assert receipt.steps == average.rounds_released == number
-        assert receipt.epsilon == schedule.epsilon(number, 1e-5)
+        assert receipt.epsilon == schedule.as_stated.epsilon(number, 1e-5)
         assert hv.verify_receipt(receipt).status == "holds"
         assert probability < 1 or checked(receipt) == "holds"   # which takes 8 s a receipt of sampled rounds
     assert 4.0 * (1 - 1e-3) < receipt.epsilon <= 4.0 and receipt.planned_steps == 3

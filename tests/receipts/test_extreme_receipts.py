@@ -111,7 +111,7 @@ def test_a_verifier_answers_whatever_the_numbers(checker, name):
 )
 def test_the_script_ends_with_sampled_training(changed):
     """With a tenth of its points; it took minutes for delta = 5e-324 and for 2^40 steps."""
-    coarse = module_of(SCRIPT.read_text().replace("POINTS = 1500", "POINTS = 150"))
+    coarse = module_of(SCRIPT.read_text().replace("POINTS = 2000", "POINTS = 150"))
     fields = {**kinds()["training sampled"], "sigma": 4.0, **changed}
     assert in_time(coarse.check_receipt, fields, seconds=20)[0] in ("holds", "does not hold", "undecided")
 

@@ -11,11 +11,13 @@ import pytest
 
 import hushvec as hv
 from cli.command import hushvec
+from evidence.reference.sizes import scaled
 from hushvec.accounting import GaussianDP, compose
 from hushvec.accounting.releases import SampleRange
 from hushvec.errors import ReceiptError
 from hushvec.receipts import receipt_from_json
 from hushvec.receipts.training import TrainingReceipt
+from hushvec.training import StepSchedule, noise_multiplier_for
 from receipts.forgeries import SCRIPT, module_of, training_receipt
 
 SAMPLED = {"sampling_probability": 0.02, "noise_multiplier": 1.0, "sigma": 0.5}
@@ -120,6 +122,23 @@ def test_the_script_proves_both_bounds(checker, settings):
     assert [answer(factor) for factor in (0.98, 1.0, 1.02)] == ["does not hold", "undecided", "holds"]
 
 
+@pytest.mark.parametrize("seed", range(scaled(4, 24)))
+def test_both_verifiers_confirm_trainings_with_the_least_noise(checker, seed):
+    """Any epsilon, delta, sampling, number of steps, adjacency and clipping, with the noise that noise_multiplier_for gives them."""
+    rng = np.random.default_rng((10, seed))
+    epsilon, delta, q = np.exp(rng.uniform(np.log([0.1, 1e-10, 1e-3]), np.log([12.0, 1e-4, 0.6]))).tolist()
+    steps = int(np.exp(rng.uniform(0, np.log(scaled(200, 10_000)))))
+    adjacency, clipping = str(rng.choice(["add-remove", "replace-one"])), str(rng.choice(["auto", "batch"]))
+    clipped = "batch" if clipping == "batch" else "example"
+    noise = noise_multiplier_for(epsilon, delta, q, steps, adjacency, clipped=clipped)
+    schedule = StepSchedule(noise_multiplier=noise, sampling_probability=q, adjacency=adjacency, clipped=clipped)
+    settings = {"adjacency": adjacency, "clipping": clipping, "delta": delta, "steps": steps, "sampling_probability": q}
+    receipt = training_receipt(**settings, noise_multiplier=noise, sigma=noise * 0.5)
+    stated = dataclasses.replace(receipt, epsilon=schedule.as_stated.epsilon(steps, delta))
+    assert receipt.epsilon < stated.epsilon <= epsilon < 1.002 * receipt.epsilon
+    assert hv.verify_receipt(stated).status == checker.check_receipt(stated.to_dict())[0] == "holds"
+
+
 def test_one_step_is_between_the_bounds(checker):
     """Of one step delta is known in closed form: q delta(x) of the Gaussian, with q (e^x - 1) = e^epsilon - 1."""
     q, noise, delta = 0.1, 1.5, 1e-4
@@ -137,8 +156,8 @@ def test_one_step_is_between_the_bounds(checker):
 def test_bounds_hold_at_any_resolution_and_close_in():
     fields = training_receipt(**RUNS[0]).to_dict()
     gaps = []
-    for points in (60, 1500):
-        coarse = module_of(SCRIPT.read_text().replace("POINTS = 1500", f"POINTS = {points}"))
+    for points in (60, 2000):
+        coarse = module_of(SCRIPT.read_text().replace("POINTS = 2000", f"POINTS = {points}"))
         below, above = (float(coarse.steps_delta(fields, fields["epsilon"], upper)) for upper in (False, True))
         assert below < fields["delta"] < above
         gaps.append(above - below)

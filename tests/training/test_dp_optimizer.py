@@ -313,9 +313,9 @@ class TestBudget:
         for _ in range(5):
             step(model, optimizer, *examples_of(4))
         assert budget.state().rows == 2
-        assert budget.consumed() == optimizer.epsilon() == StepSchedule(
-            noise_multiplier=4.0, sampling_probability=0.1
-        ).epsilon(5, 1e-5)
+        schedule = StepSchedule(noise_multiplier=4.0, sampling_probability=0.1)
+        assert budget.consumed() == schedule.as_stated.epsilon(5, 1e-5) == optimizer.receipt().epsilon
+        assert optimizer.epsilon() == schedule.epsilon(5, 1e-5) < budget.consumed()
         assert budget.consumed_delta() == 1e-5
         guarantee = optimizer.guarantee()
         assert guarantee.charge["sequence"] == 2 and NOTE_BUDGET in guarantee.notes

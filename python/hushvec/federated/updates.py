@@ -149,7 +149,7 @@ def noise_of_rounds(
         return noise_multiplier_for(epsilon, delta, sampling_probability, rounds, adjacency), float(epsilon)
     multiplier = validate.positive("noise_multiplier", noise_multiplier)
     schedule = StepSchedule(noise_multiplier=multiplier, sampling_probability=sampling_probability, adjacency=adjacency)
-    return multiplier, schedule.epsilon(rounds, delta)
+    return multiplier, schedule.as_stated.epsilon(rounds, delta)
 
 
 def _flat(names: list[str], parts: list[Any]) -> Any:

@@ -180,7 +180,7 @@ def receipt_of(
     steps, charge = guarantee.steps, guarantee.charge
     together = None
     if steps > 0 and guarantee.noise_multiplier > 0:
-        together = compose([(account.schedule.loss, account.schedule.counted(steps))], delta=guarantee.delta)
+        together = compose([(account.schedule.as_stated.loss, account.schedule.counted(steps))], delta=guarantee.delta)
     unpriced = None if guarantee.noise_multiplier == 0 and steps > 0 else 0.0
     return TrainingReceipt(
         **{**drawn, **{name: getattr(guarantee, name) for name in (*_COPIED, *_OWN)}},

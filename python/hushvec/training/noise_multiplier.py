@@ -12,7 +12,7 @@ from hushvec.accounting import PrivacyLoss
 from hushvec.accounting.pld import rough_epsilon
 from hushvec.errors import HushvecError
 from hushvec.noise.calibration import gaussian_sigma
-from hushvec.training.schedule import StepSchedule
+from hushvec.training.schedule import STATED, StepSchedule
 
 # Number of trials that use slopes. Later ones halve the bracket.
 SLOPED_TRIALS = 12
@@ -120,16 +120,17 @@ def noise_multiplier_for(
         clipped: "example" or "batch", as in `StepSchedule`.
 
     Returns:
-        The noise multiplier. `compose` confirms it, and rejects one that is smaller by a factor of at most 1.0001.
+        The noise multiplier. Receipts of the run state at most this epsilon, which both verifiers prove; with sampling that takes
+        1/4096 more noise than `compose` asks for. One that is smaller by a factor of at most 1.0001 is not enough.
 
     Raises:
         ValueError: no noise multiplier below 2^40 is enough; delta is at least the probability of being in any batch, so that any
             noise is.
 
     Guarantees:
-        `StepSchedule(noise_multiplier=answer, ...).epsilon(steps, delta) <= epsilon`: this has been checked. Less noise never costs
-        less (docs/proofs/composition.md, "Fewer different losses"): the exact epsilon falls as noise grows. That `compose`
-        confirms nothing below the rejected one assumes that what it adds, for its grid and for roundings, does not fall faster
+        `StepSchedule(noise_multiplier=answer, ...).as_stated.epsilon(steps, delta) <= epsilon`: this has been checked. Less noise
+        never costs less (docs/proofs/composition.md, "Fewer different losses"): the exact epsilon falls as noise grows. That nothing
+        is confirmed below the rejected one assumes that what `compose` adds, for its grid and for roundings, does not fall faster
         than epsilon grows there.
 
     Edge cases:
@@ -149,7 +150,7 @@ def noise_multiplier_for(
         )
 
     def cost(multiplier: float) -> float:
-        return schedule(multiplier).epsilon(count, delta)
+        return schedule(multiplier).as_stated.epsilon(count, delta)
 
     factor = schedule(1.0).sensitivity_factor
     unsampled = factor * float(gaussian_sigma(target, delta, up(math.sqrt(count))))
@@ -165,7 +166,7 @@ def noise_multiplier_for(
     except NoCrossingError:   # at a delta below what grids leave out, another theorem has the only answer
         guess, slope = unsampled, 1.0
     try:
-        return closed_in(cost, target, guess=guess, slope=slope, tolerance=TOLERANCE, largest=LARGEST).high
+        return closed_in(cost, target, guess=guess / STATED, slope=slope, tolerance=TOLERANCE, largest=LARGEST).high
     except NoCrossingError:
         raise ValueError(f"epsilon must be large enough for a noise multiplier below 2^40, got {target!r}") from None
 

@@ -173,7 +173,7 @@ class RunAccount:
             raise TypeError("steps and delta must be given with a budget, which is charged for the whole run before its first step")
         if self.settings.noise_multiplier == 0:
             raise ValueError("noise_multiplier must be > 0 with a budget, got 0.0")
-        return self.schedule.epsilon(steps, self.delta), self.delta, self.schedule.rho(steps)
+        return self.schedule.as_stated.epsilon(steps, self.delta), self.delta, self.schedule.rho(steps)
 
 
 def is_ledger(budget: Any) -> bool:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hushvec._util import validate
@@ -18,6 +18,8 @@ from hushvec.training.adaptive_clip import AdaptiveClip as AdaptiveClip  # of hu
 from hushvec.training.adaptive_clip import RowNorm
 from hushvec.training.clipped_sums import CLIPPINGS
 from hushvec.training.gradients import require_scales, sigma_of
+
+STATED = 1 - 2.0**-12  # of the noise, with which receipts state epsilon
 
 
 def require_noise(value: Any) -> CorrelatedNoise | None:
@@ -85,6 +87,12 @@ class StepSchedule:
         if count == 0:
             return 0.0
         return math.inf if self.noise_multiplier == 0 else compose([(self.loss, count)], delta=checked).epsilon
+
+    @property
+    def as_stated(self) -> StepSchedule:
+        """The schedule whose epsilon receipts state and budgets are charged: with sampling it has 1/4096 less noise, so that
+        programs with a coarser grid than `compose` has, such as `hushvec-verify`, prove the same epsilon."""
+        return self if self.sampling_probability == 1 else replace(self, noise_multiplier=self.noise_multiplier * STATED)
 
     def rho(self, steps: int) -> float:
         """rho of so many steps in zero-concentrated DP, rounded up. Sampling does not lower it."""
