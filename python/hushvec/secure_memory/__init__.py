@@ -1,7 +1,7 @@
-"""Locked, self-wiping memory: buffers on locked pages, and a transformers cache in them.
+"""Locked, self-wiping memory: buffers on locked pages, a transformers cache in them, and the encrypted file of its prefix.
 
 docs/secure_memory.md says what is guaranteed and what is not. SecureBuffer and status need numpy alone; views for torch need torch,
-SecureCache needs torch and transformers.
+SecureCache needs torch and transformers, its files cryptography.
 """
 
 from typing import TYPE_CHECKING

@@ -1,21 +1,31 @@
-"""A key-value cache for transformers in locked memory."""
+"""A key-value cache for transformers in locked memory, and the encrypted file of a prefix."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import cache_utils
 from transformers.cache_utils import CacheLayerMixin
 
 from hushvec._util.validate import kind, whole_number
 from hushvec.errors import SecureMemoryError
 from hushvec.secure_memory.buffer import SecureBuffer
+from hushvec.secure_memory.sealed_file import key_bytes, seal, unsealed
 
 _ALIGNMENT = 64
+Key: TypeAlias = "bytes | bytearray | memoryview | SecureBuffer"
+# Fields of a configuration that do not change what a model computes.
+_NOT_THE_MODEL = {"_name_or_path", "architectures", "transformers_version"}
 
 
 class KeysAndValues:
@@ -63,6 +73,7 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
         self._strict = strict
         self._length = 0
         self._interrupted = False
+        self.was_cut = False   # since it was empty: the last bits depend on positions or rows that are gone
 
     # ---- what transformers calls ----
 
@@ -155,7 +166,7 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
             held = KeysAndValues(like, like[0].shape[0], self.held.capacity, strict=self._strict)
             _copy_positions(self.held, held, self._length, range(like[0].shape[0]))
             twin._adopt(held)
-            twin._length = self._length
+            twin._length, twin.was_cut = self._length, self.was_cut
             twin._show(0)
         return twin
 
@@ -218,7 +229,7 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
             new = KeysAndValues(old.tensors(), len(rows), old.capacity, strict=self._strict)
         _copy_positions(old, new, self._length, rows)
         old.buffer.scrub()
-        self._spare = old
+        self._spare, self.was_cut = old, True
         self._adopt(new)
         self._show(self._length)
 
@@ -228,11 +239,12 @@ class SecureLayer(CacheLayerMixin):  # type: ignore[misc]
             return
         for tensor in self.held.tensors():
             tensor[:, :, length : self._length].zero_()
+        self.was_cut = length > 0 and (self.was_cut or length < self._length)
         self._length = length
         self._show(length)
 
     def _forget(self) -> None:
-        self._length, self._interrupted = 0, False
+        self._length, self._interrupted, self.was_cut = 0, False, False
 
     def _drop_spare(self) -> None:
         if self._spare is not None:
@@ -293,6 +305,15 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
             super().__init__(layer_class_to_replicate=layer)
         else:
             super().__init__(layers=[layer(sliding_window=window) for window in _windows(config)])
+        self._weights: bytes | None = None
+
+    @classmethod
+    def for_model(cls, model: Any, *, capacity: int = 256, strict: bool = False) -> SecureCache:
+        """A cache that can be saved and loaded, for the model's weights of this moment, which are read once for a digest."""
+        weights = _digest_of_model(model)
+        cache = cls(model.config, capacity=capacity, strict=strict)
+        cache._weights = weights
+        return cache
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for layer in self.layers:
@@ -326,11 +347,98 @@ class SecureCache(cache_utils.Cache):  # type: ignore[misc]
         twin = SecureCache(capacity=self.capacity, strict=self.strict)
         twin.layers = [layer.copy() for layer in self.layers]
         twin.layer_class_to_replicate = self.layer_class_to_replicate
+        twin._weights = self._weights
         return twin
 
     def __reduce__(self) -> Any:
         raise TypeError("a SecureCache cannot be pickled: the copy would be ordinary memory")
 
+    def save(self, path: str | PathLike[str], key: Key, *, tokens: Any) -> None:
+        """Write what the cache holds, the keys and values of a public or shared prefix, encrypted with AES-256-GCM.
+
+        The cache must hold the prefix alone: run the system prompt and examples through the model by themselves, and save before
+        anything of a user follows. After `crop` or a change of rows nothing can be saved: the last bits of what is left depend on how
+        many other positions there were.
+
+        Args:
+            path: of the file, which is replaced as a whole; only its owner may read it.
+            key: 32 bytes, uniformly random and secret; not kept. One is good for 2^32 files (NIST SP 800-38D, section 8.3).
+            tokens: whole numbers, [batch, positions]: what the cache was computed from.
+
+        Guarantees:
+            Without the key the file shows its size. It opens with the same key, weights and tokens only.
+
+        Raises:
+            ValueError: tokens that are not those of all positions; a cache that was not made by `for_model`, or was cut.
+        """
+        secret, ids = key_bytes(key), _token_ids(tokens)
+        bound_to, shape = self._bound_to(ids), (self._batch(), self.get_seq_length())
+        if ids.shape != shape or 0 in shape:
+            raise ValueError(f"tokens must be those of all positions that the cache holds, {list(shape)}, got {list(ids.shape)}")
+        if any(layer.was_cut for layer in self.layers):
+            raise ValueError("the cache must hold a prefix that was run by itself, got one with positions or rows taken out")
+        states = [tensor[:, :, : shape[1]] for layer in self.layers for tensor in layer.held.tensors()]
+        described = json.dumps([[str(one.dtype).removeprefix("torch."), list(one.shape)] for one in states]).encode()
+        described += b" " * (-(4 + len(described)) % _ALIGNMENT)
+
+        def pieces() -> Iterator[Any]:
+            yield len(described).to_bytes(4, "little") + described
+            yield from (head.view(torch.uint8).numpy() for one in states for row in one for head in row)
+
+        seal(Path(path), secret, bound_to, pieces())
+
+    def load(self, path: str | PathLike[str], key: Key, *, tokens: Any) -> None:
+        """Replace what the cache holds by a prefix that `save` wrote, with the same bits; nothing changes if that fails.
+
+        Args:
+            path, key, tokens: as for `save`.
+
+        Raises:
+            SecureMemoryError: the file was cut or changed, or saved under another key, for other weights or other tokens.
+            OSError: the file cannot be read.
+        """
+        with unsealed(Path(path), key_bytes(key), self._bound_to(_token_ids(tokens)), strict=self.strict) as buffer:
+            whole, states = buffer.memory(), []
+            begin = 4 + int.from_bytes(whole[:4], "little")
+            for dtype, shape in json.loads(bytes(whole[4:begin])):
+                states.append(buffer.torch(getattr(torch, dtype), shape, offset=begin))
+                begin += states[-1].nbytes
+            self.release()
+            for number in range(len(states) // 2):
+                self.update(*states[2 * number : 2 * number + 2], number)
+
+    def _batch(self) -> int:
+        return self.layers[0]._batch() if self.layers else 0
+
+    def _bound_to(self, ids: NDArray[np.int64]) -> bytes:
+        """What a file is for: digests of the weights and of the tokens."""
+        if self._weights is None:
+            raise ValueError("the cache must be made by SecureCache.for_model to be saved or loaded, got one of unknown weights")
+        return self._weights + hashlib.sha256(np.array([*ids.shape, *ids.ravel()], "<i8").tobytes()).digest()
+
+
+def _token_ids(tokens: Any) -> NDArray[np.int64]:
+    ids = np.asarray(tokens)
+    if ids.ndim != 2 or ids.dtype.kind not in "iu":
+        raise ValueError(f"tokens must be whole numbers [batch, positions], got {list(ids.shape)} {ids.dtype}")
+    return ids.astype(np.int64)
+
+
+def _digest_of_model(model: Any) -> bytes:
+    """SHA-256 of the configuration and all weights."""
+    if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
+        raise TypeError(f"model must be a transformers model, got {kind(model)}")
+    if getattr(model, "peft_config", None):
+        raise ValueError("model must have no adapters, which can be switched off and on: merge them into its weights first")
+    settings: Any = model.config
+    config = {name: value for name, value in settings.to_dict().items() if name not in _NOT_THE_MODEL}
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        if not isinstance(tensor, torch.Tensor):
+            raise ValueError(f"model must have plain tensors as weights, got {kind(tensor)} for {name}")
+        digest.update(f"\0{name} {tensor.dtype} {list(tensor.shape)}\0".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.digest()
 
 
 def _windows(config: Any) -> list[int | None]:
