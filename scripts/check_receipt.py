@@ -704,7 +704,7 @@ def laws_of_steps(replaced, deviation, chance, steps, delta, upper, fineness):
     variance = min(math.expm1(min(700, 1 / deviation**2)) * float(chance) ** 2, float(1 / deviation**2 + 1 / deviation**4))
     variance *= 4 if replaced else 1
     spread, width = 16 * math.sqrt(steps * variance) + steps * variance, float(curve[-1][0].ln() - curve[0][0].ln())
-    h = Decimal(max(math.sqrt(variance) / (24 if upper else 8), width / 8000 / fineness, spread / 20000 / fineness))
+    h = Decimal(max(math.sqrt(variance / fineness) / (24 if upper else 8), width / 8000 / fineness, spread / 20000 / fineness))
     mirrored = [(1 / x, 1 - q, 1 - p) for x, p, q in reversed(curve)]
     key = (replaced, deviation, chance, steps, delta, upper, h)
     if key not in LAWS:

@@ -109,6 +109,8 @@ FOUND = [
     ("person_surname", "with Zbyněk Vondráčková there", "Zbyněk Vondráčková"),
     ("person_initial", "by Xanthe Q. Fnord", "Xanthe Q. Fnord"),
     ("title", "Mrs. Fnord", "Mrs."),
+    ("organization_form", "Jane Doe of Acme Corp called", "Acme Corp"),
+    ("organization_form", "Call Jane Doe, Acme Inc.", "Acme Inc."),
     ("organization_form", "bought from Nord Pumpen GmbH", "Nord Pumpen GmbH"),
     ("organization_form", "Ash, Bole and Cedar Ltd.", "Ash, Bole and Cedar Ltd."),
     ("organization_kind", "University of Nowhere", "University of Nowhere"),
@@ -234,6 +236,14 @@ def test_found(name, text, expected):
     if name == "phone" and "+" not in text:
         pytest.importorskip("phonenumbers")
     assert expected in found_by(name, text)
+
+
+@pytest.mark.parametrize("person", ["Jane Doe", "Maria Garcia Lopez", "Peter Smith"])
+@pytest.mark.parametrize("link", [" of ", " for ", ", ", " from ", " at "])
+@pytest.mark.parametrize("company", ["Acme Corp", "Nord Pumpen GmbH", "Globex Ltd."])
+def test_a_person_and_their_company_are_two_finds(person, link, company):
+    assert redact(f"Call {person}{link}{company} today").text == f"Call [PERSON]{link}[ORG] today"
+    assert redact(f"{person}{link}{company} called").text == f"[PERSON]{link}[ORG] called"
 
 
 @pytest.mark.parametrize(("name", "text"), NOT_FOUND)

@@ -217,16 +217,18 @@ def test_an_infinite_epsilon_adds_nothing_and_claims_nothing():
     assert result.to_dict()["epsilon_total"] == "inf"
 
 
-def test_a_sigma_is_a_number_or_one_clear_error():
-    for settings in ({}, {"composition": "basic"}, {"mechanism": "privunit"}, {"epsilon": math.inf}):
-        assert f"{rewriter(**settings).rewrite(CONTACT).sigma:.3f}"
-    laplace = rewriter(mechanism="laplacian").rewrite("some words")
-    with pytest.raises(ValueError, match=f"sigma must be .* got 'laplacian', which has a scale, {laplace.scale!r} .dp_line"):
-        f"{laplace.sigma:.3f}"
+def test_a_step_by_step_demo_runs_with_every_mechanism():
+    """The one of DP-Embed-Invert, section 5.2: a sigma that does not exist is printed as nan, and is null in JSON."""
+    laplace = rewriter(mechanism="laplacian").rewrite(CONTACT)
     chosen = rewriter(mechanism="randomized_response", inverter=Chooser(), epsilon=40.0).rewrite("north")
-    with pytest.raises(ValueError, match=r"got 'randomized_response', which picks one of the public texts and adds no noise"):
-        f"{chosen.sigma:.3f}"
-    assert chosen.to_dict()["sigma"] is None
+    made = [rewriter(**settings).rewrite(CONTACT) for settings in ({}, {"composition": "basic"}, {"mechanism": "privunit"})]
+    for result in (*made, rewriter(epsilon=math.inf).rewrite(CONTACT), laplace, chosen):
+        line = f"K = {result.n_chunks}, epsilon/chunk = {result.epsilon_per_chunk:.3f}, sigma = {result.sigma:.3f}"
+        assert line.endswith("sigma = nan") == (result in (laplace, chosen)) == (result.to_dict()["sigma"] is None)
+        for span in result.spans:
+            tag = f"[PII:{span.category}]" if span.is_pii else f"[plain k={span.chunk_idx}]"
+            assert f"{tag:<28} {span.text!r:60} -> {span.placeholder if span.is_pii else span.rewritten!r}"
+    assert laplace.scale > 0
 
 
 @pytest.mark.parametrize("mechanism", ["laplacian", "l2_laplace", "privunit"])

@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from hushvec._util import validate
 from hushvec._util.display import Sheet, shown
+from hushvec._util.keywords import explained
 from hushvec.budget.amounts import amounts, float_down, float_up
 from hushvec.budget.arguments import (
     is_memory,
@@ -105,6 +106,7 @@ class PrivacyBudget:
         (9.0, 1.0, False)
     """
 
+    @explained
     def __init__(
         self,
         max_epsilon: float | None = None,

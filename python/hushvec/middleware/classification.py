@@ -16,6 +16,7 @@ import numpy as np
 
 from hushvec._native import _core
 from hushvec._util import validate
+from hushvec._util.keywords import explained
 from hushvec.middleware.wrap import MOST_CHARACTERS, each, require_length
 from hushvec.receipts.labels import LabelReceipt
 from hushvec.release.charging import Budget
@@ -134,6 +135,7 @@ class ClassificationMiddleware:
         return PrivateLabels.of(plan.in_numpy(drawn), receipt)
 
 
+@explained
 def dp_classification_middleware(
     *,
     epsilon: float,

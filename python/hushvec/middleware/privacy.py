@@ -12,6 +12,7 @@ import numpy as np
 
 from hushvec._native import _core, arrays
 from hushvec._util import validate
+from hushvec._util.keywords import explained
 from hushvec.embedders.protocol import EmbeddingResult, on_host, read_answer
 from hushvec.embedders.sources import SourceModel, as_embedding_model, is_unit_norm_model
 from hushvec.mechanisms import Mechanism, PrivUnit
@@ -131,6 +132,7 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
         return changed, (note,)
 
 
+@explained
 def dp_embedding_middleware(
     *,
     epsilon: float | None = None,

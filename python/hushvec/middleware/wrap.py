@@ -9,6 +9,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hushvec._util import validate
+from hushvec._util.keywords import explained
 from hushvec.embedders.protocol import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind, read_answer
 from hushvec.embedders.sources import SourceModel, as_embedding_model
 
@@ -302,6 +303,7 @@ class PIIRedactionMiddleware(EmbeddingMiddleware):
         return replace(request, texts=tuple(redaction.text for redaction in self.redactor.redact_all(request.texts)))
 
 
+@explained
 def pii_redaction_middleware(
     *,
     patterns: Sequence[str] | None = None,

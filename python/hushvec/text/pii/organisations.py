@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from hushvec.text.pii.document import Document, Finds, rule
-from hushvec.text.pii.wordlists import CAPITALS, LETTER, NOT_NAMES, WORD, start_of_name, word_list, words
+from hushvec.text.pii.persons import looks_like_surname
+from hushvec.text.pii.wordlists import CAPITALS, LETTER, NOT_NAMES, WORD, given_names, start_of_name, word_list, words
 
 _NAME_WORD = rf"(?:{WORD}|[{CAPITALS}0-9](?:[{CAPITALS}0-9&.]){{0,8}}|{WORD}\.(?:com|io|ai|org|net))"
 _NAMES = re.compile(
@@ -60,7 +61,16 @@ def organization_form(document: Document) -> Finds:
             continue
         name = _name_ending_at(text, start - 2 if text[start - 2 : start] == ", " else start - 1)
         if name:
-            yield name[0], end + (text[end : end + 1] == ".")
+            yield _after_person(text, *name), end + (text[end : end + 1] == ".")
+
+
+def _after_person(text: str, start: int, end: int) -> int:
+    """Where the name begins if it is that of a person's company: `Jane Doe of Acme Corp`, `Jane Doe, Acme Corp`."""
+    person, link, company = next((parts for of in (" of ", " for ", ", ") if (parts := text[start:end].partition(of))[1]), ("", "", ""))
+    sure, words_too = given_names()
+    given = {*person.lower().split()[:-1]} if company else set()
+    is_person = given & sure or (given & words_too and looks_like_surname(person))
+    return start + len(person + link) if is_person else start
 
 
 _LOWER_BEFORE = re.compile(rf"(?<!\w)((?:{LETTER}{{2,16}} )?{LETTER}{{2,16}}),? $")

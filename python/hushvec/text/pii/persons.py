@@ -210,7 +210,7 @@ def person_given(document: Document) -> Finds:
         if document.all_lower:
             if len(word) > 3:
                 later = _LOWER_SURNAME.match(lower, end)
-                yield start, later.end() if later and _looks_like_surname(later[1]) else end
+                yield start, later.end() if later and looks_like_surname(later[1]) else end
             continue
         if text[start].isupper() and not _BEGINS_PLACE.search(text, max(0, start - 7), start):
             last = _surname(text, end)
@@ -223,7 +223,7 @@ def person_given(document: Document) -> Finds:
     for _, start, end in document.after_words(words_too):
         if text[start].isupper() and not _goes_on_before(text, start):
             last = _surname(text, end)
-            if last > end and _looks_like_surname(text[end + 1 : last]):
+            if last > end and looks_like_surname(text[end + 1 : last]):
                 yield start, last
 
 
@@ -245,7 +245,8 @@ def _surname(text: str, end: int) -> int:
     return last if last > end + 1 else end
 
 
-def _looks_like_surname(words: str) -> bool:
+def looks_like_surname(words: str) -> bool:
+    """Whether the last word is a common surname, or ends like one."""
     last = words.lower().split()[-1]
     return last.endswith(_SURNAME_ENDINGS + _SURNAMES_AFTER_GIVEN) or last in _COMMON_SURNAMES
 

@@ -72,14 +72,8 @@ class Rewriting:
 
     @property
     def sigma(self) -> float:
-        """`noise_sigma`; ValueError where the mechanism has none: Laplace noise, and randomized response, which adds no noise."""
-        if self.noise_sigma is None:
-            why = "picks one of the public texts and adds no noise" if self.scale is None else f"has a scale, {self.scale!r}"
-            raise ValueError(
-                f"sigma must be asked of a mechanism with Gaussian noise, got {self.mechanism!r}, which {why} (dp_line has the "
-                "parameters of each mechanism; rewrite(..., mechanism='gaussian') has a sigma)"
-            )
-        return self.noise_sigma
+        """`noise_sigma` for printing: nan where the mechanism adds no Gaussian noise, as randomized response and Laplace noise do."""
+        return math.nan if self.noise_sigma is None else self.noise_sigma
 
     @property
     def dp_line(self) -> str:
