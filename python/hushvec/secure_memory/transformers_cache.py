@@ -24,8 +24,7 @@ from hushvec.secure_memory.sealed_file import key_bytes, seal, unsealed
 
 _ALIGNMENT = 64
 Key: TypeAlias = "bytes | bytearray | memoryview | SecureBuffer"
-# Fields of a configuration that do not change what a model computes.
-_NOT_THE_MODEL = {"_name_or_path", "architectures", "transformers_version"}
+_NOT_THE_MODEL = {"architectures", "transformers_version"}   # fields of a configuration, as are those that begin with "_"
 
 
 class KeysAndValues:
@@ -431,7 +430,7 @@ def _digest_of_model(model: Any) -> bytes:
     if getattr(model, "peft_config", None):
         raise ValueError("model must have no adapters, which can be switched off and on: merge them into its weights first")
     settings: Any = model.config
-    config = {name: value for name, value in settings.to_dict().items() if name not in _NOT_THE_MODEL}
+    config = {name: value for name, value in settings.to_dict().items() if name not in _NOT_THE_MODEL and name[0] != "_"}
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
     for name, tensor in sorted(model.state_dict().items()):
         if not isinstance(tensor, torch.Tensor):
