@@ -66,7 +66,8 @@ def organization_form(document: Document) -> Finds:
 
 def _after_person(text: str, start: int, end: int) -> int:
     """Where the name begins if it is that of a person's company: `Jane Doe of Acme Corp`, `Jane Doe, Acme Corp`."""
-    person, link, company = next((parts for of in (" of ", " for ", ", ") if (parts := text[start:end].partition(of))[1]), ("", "", ""))
+    name = text[start:end]
+    person, link, company = name.partition(next((of for of in (" of ", " for ", ", ") if of in name), "\0"))
     sure, words_too = given_names()
     given = {*person.lower().split()[:-1]} if company else set()
     is_person = given & sure or (given & words_too and looks_like_surname(person))
