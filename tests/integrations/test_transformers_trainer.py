@@ -137,7 +137,7 @@ def test_batches_are_poisson_samples(tmp_path):
     from scipy import stats
 
     trainer = private(tmp_path, expected_batch_size=3, options={"max_steps": 600})
-    sizes = torch.tensor([len(batch["labels"]) for batch in trainer.get_train_dataloader()], dtype=torch.float64)
+    sizes = torch.tensor([len(batch) for batch in trainer.get_train_dataloader()], dtype=torch.float64)
     assert len(sizes) == 600
     assert stats.binomtest(int(sizes.sum()), 600 * NOTES, 1 / 8).pvalue > 1e-6
     assert stats.binomtest(int(sizes.sum() * 1.2), 600 * NOTES, 1 / 8).pvalue < 1e-6, "20 % more would be seen"

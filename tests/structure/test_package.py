@@ -80,6 +80,7 @@ NEEDS = {
     "model.py": {"torch", "transformers"},
     "opacus_engine.py": {"opacus", "torch"},
     "model_watch.py": {"torch"},
+    "independence.py": {"torch"},
     "per_example.py": {"torch"},
     "sentence_transformers.py": {"sentence_transformers"},
     "sklearn.py": {"sklearn"},

@@ -25,9 +25,11 @@ with needs_extra("hushvec.integrations.transformers", "peft"):
         noise_multiplier_for,
         per_example_gradients,
         poisson_loader,
+        require_independent_examples,
     )
     from hushvec.training.global_generators import undisturbed
     from hushvec.training.per_example import batch_size, map_tensors
+    from hushvec.training.sampler import SeparateExamples
 
 PER_EXAMPLE, GHOST = "per-example", "ghost"
 
@@ -237,16 +239,24 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         return self.optimizer
 
     def get_train_dataloader(self) -> Any:
-        """Poisson samples of train_dataset, as many as there are steps, through the Trainer's own collator."""
+        """Poisson samples of train_dataset, as many as there are steps, through the Trainer's own collator: by itself for each example
+        with "per-example" gradients. Raises what `require_independent_examples` does."""
         given = super().get_train_dataloader()
-        return poisson_loader(
+        loader = poisson_loader(
             given.dataset,
             self._probability,
             steps=self.args.max_steps,
             collate_fn=given.collate_fn,
+            separate=self._gradients == PER_EXAMPLE,
             num_workers=given.num_workers,
             pin_memory=given.pin_memory,
         )
+        self.model.train()
+        if self._gradients == PER_EXAMPLE:
+            require_independent_examples(self.model, self._loss_of_one, loader)
+        else:
+            require_independent_examples(self.model, None, loader, losses=self._losses)
+        return loader
 
     @undisturbed()
     def get_batch_samples(self, *arguments: Any) -> Any:
@@ -258,7 +268,7 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         """The clipped gradients of one sample, in parts of per_device_train_batch_size. Returns 0: its loss is private."""
         self.model.train()
         # num_items_in_batch is left out: a loss that it divides depends on the other examples.
-        batch = map_tensors(dict(inputs), lambda part: part.to(self.args.device))
+        batch = map_tensors(inputs, lambda part: part.to(self.args.device))
         size, at_once = batch_size((batch,)), self.args.per_device_train_batch_size
         if size == 0 and self._gradients == GHOST:
             self._ghost.empty_batch()  # not the optimizer's, which would show in the grade that there was none
@@ -266,7 +276,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
             self.privacy.empty_batch()
         for start in range(0, size, at_once):
             with self.compute_loss_context_manager():
-                self._clip(map_tensors(batch, itemgetter(slice(start, start + at_once))))
+                some, separate = itemgetter(slice(start, start + at_once)), isinstance(batch, SeparateExamples)
+                self._clip(SeparateExamples(some(batch)) if separate else map_tensors(batch, some))
             if size > at_once:
                 self.privacy.accumulate()
         return torch.zeros((), device=self.args.device)

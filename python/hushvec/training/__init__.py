@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from hushvec.training.ghost import GhostClipping
     from hushvec.training.gradients import clip_and_noise_gradients
     from hushvec.training.guarantee import TrainingGuarantee
+    from hushvec.training.independence import require_independent_examples
     from hushvec.training.journal import StepJournal
     from hushvec.training.lora import AdapterCheck, AdapterUnchangedError, add_lora
     from hushvec.training.model_watch import ModelChangedError
     from hushvec.training.noise_multiplier import noise_multiplier_for
     from hushvec.training.opacus_engine import OpacusAccounting, opacus_accounting, secure_opacus
     from hushvec.training.packing import unpack_people
-    from hushvec.training.per_example import per_example_gradients, require_independent_examples
+    from hushvec.training.per_example import per_example_gradients
     from hushvec.training.sampler import CyclicSampler, PoissonSampler, cyclic_loader, poisson_loader
     from hushvec.training.schedule import AdaptiveClip, CorrelatedNoise, StepSchedule
 
@@ -71,13 +72,14 @@ __getattr__, __dir__ = at_first_use(
         "ghost": "GhostClipping",
         "gradients": "clip_and_noise_gradients",
         "guarantee": "TrainingGuarantee",
+        "independence": "require_independent_examples",
         "journal": "StepJournal",
         "lora": "AdapterCheck AdapterUnchangedError add_lora",
         "model_watch": "ModelChangedError",
         "noise_multiplier": "noise_multiplier_for",
         "opacus_engine": "OpacusAccounting opacus_accounting secure_opacus",
         "packing": "unpack_people",
-        "per_example": "per_example_gradients require_independent_examples",
+        "per_example": "per_example_gradients",
         "sampler": "CyclicSampler PoissonSampler cyclic_loader poisson_loader",
         "schedule": "AdaptiveClip CorrelatedNoise StepSchedule",
     },

@@ -17,7 +17,7 @@ from hushvec.training import batch_gradients
 from hushvec.training.ghost_layers import SUPPORTED, Norms, Piece, Recorder, pieces_of, reason_to_refuse
 from hushvec.training.global_generators import before_forward
 from hushvec.training.model_watch import ModelWatch
-from hushvec.training.per_example import batch_size, map_tensors, require_independent_examples
+from hushvec.training.per_example import batch_size, map_tensors, require_no_batch_norm
 from hushvec.training.ranks import require_plain
 from hushvec.training.schedule import norms_of, require_norm_for_each
 
@@ -227,7 +227,7 @@ class GhostClipping:
         check: bool = True,
         allow_buffers: Sequence[str] = (),
     ) -> None:
-        require_independent_examples(model)
+        require_no_batch_norm(model)
         require_plain(model)
         norm, self._norms_of_layers = norms_of(clip_norm)
         self.clip_norm = validate.clip_norm(norm)
@@ -321,7 +321,7 @@ class GhostClipping:
         """
         uses = self._recorder.take()
         self._require_same_parameters()
-        require_independent_examples(self._model)
+        require_no_batch_norm(self._model)
         self._watch.require_before_step(self._batches)  # of buffers and frozen parameters; trained ones are the optimizer's to watch
         self._batches += 1
         examples = require_losses(losses)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -11,27 +11,15 @@ import torch
 from hushvec._util import validate
 from hushvec.training import batch_gradients, model_watch, ranks, shards
 from hushvec.training.global_generators import undisturbed
+from hushvec.training.sampler import SeparateExamples
 
 _KINDS: tuple[type[Any], ...] = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm)
 # And the class that they all derive from, which has no public name: layers of other packages derive from it too.
 _BATCH_NORMS = _KINDS + tuple(set.intersection(*(set(kind.__mro__) for kind in _KINDS)).difference(torch.nn.InstanceNorm1d.__mro__))
 
 
-def require_independent_examples(model: torch.nn.Module) -> None:
-    """Refuse layers that let one example change another's gradient.
-
-    Raises:
-        ValueError: a BatchNorm layer in training mode, by its name: it normalises by the batch. (In eval mode it does not.
-            GroupNorm and LayerNorm never do.)
-
-    Edge cases:
-        Layers of the model's own that mix examples are not recognised.
-
-    Example:
-        >>> import torch
-        >>> from hushvec.training import require_independent_examples
-        >>> require_independent_examples(torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.LayerNorm(3)))
-    """
+def require_no_batch_norm(model: torch.nn.Module) -> None:
+    """ValueError for a BatchNorm layer that normalises by the batch, by its name."""
     model_watch.require_module(model)
     for name, module in model.named_modules():
         if isinstance(module, _BATCH_NORMS) and (module.training or not module.track_running_stats):
@@ -56,7 +44,8 @@ def per_example_gradients(
             Parameters of `fully_shard` are gathered: all processes must call this equally often, if only with B = 0.
         loss: `loss(predict, *example) -> scalar tensor`. `predict` is the model as a function; the example is a batch of one, cut
             from `batch`: what works on a batch works here. It must use nothing else of the batch, such as its number of tokens.
-        *batch: tensors [B, ...], or mappings, lists and tuples of them.
+        *batch: tensors [B, ...], or mappings, lists and tuples of them. Or one batch of `poisson_loader(separate=True)`, whose
+            examples may have tensors of different shapes.
         chunk_size: examples computed at once; all if None. 1: the bits of a gradient depend on nothing but its example.
         vectorize: False: a backward pass for each example in place of torch.func.vmap, slower by about the batch size on small
             models. For models whose forward pass looks at values, as those of transformers do with an attention mask, and for layers
@@ -71,9 +60,10 @@ def per_example_gradients(
         ModelChangedError: the forward pass has written into a parameter or buffer (running statistics, max_norm).
 
     Guarantees:
-        Row i is the gradient of example i's loss alone, as far as torch's batched kernels compute rows apart. Random layers
-        (dropout) draw for every example on its own, from the operating system: torch's, NumPy's and Python's global generators are
-        neither read nor moved.
+        Row i is the gradient of row i's loss, as far as torch's batched kernels compute rows apart. It is that of example i alone if
+        row i is what the example alone is collated to: `poisson_loader(separate=True)` makes it so, and
+        `require_independent_examples` looks whether it is. Random layers (dropout) draw for every example on its own, from the
+        operating system: torch's, NumPy's and Python's global generators are neither read nor moved.
 
     Edge cases:
         B = 0, an empty Poisson sample: p.grad_sample has 0 rows. A parameter that the loss does not use gets zeros. Memory is B
@@ -89,7 +79,7 @@ def per_example_gradients(
         True
     """
     model = ranks.unwrapped(model)
-    require_independent_examples(model)
+    require_no_batch_norm(model)
     ranks.require_plain(model, or_sharded=True)
     whole = ranks.gathered(model)  # first: other processes wait for this one
     if not callable(loss):
@@ -127,39 +117,73 @@ def per_example_gradients(
     trained = {name: whole.get(name, parameter.detach()) for name, parameter in parameters.items()}
     if vectorize:
         of_each = torch.func.grad(of_one, has_aux=True)
-        in_dims = (None, *(0 for _ in batch))
-        per_example = torch.func.vmap(of_each, in_dims=in_dims, randomness="different", chunk_size=chunk_size)
         try:
-            gradients, losses = per_example(trained, *batch)
+            gradients, losses = _at_once(of_each, trained, batch, chunk_size)
         except RuntimeError as error:
             if type(error) is not RuntimeError:  # memory
                 raise
             known = "of a GRU or RNN, or one that looks at values"
             raise RuntimeError(f"torch.func.vmap cannot compute this forward pass ({known}): give vectorize=False; {error}") from error
     else:
-        gradients, losses = _one_by_one(of_one, trained, batch, size)
+        gradients, losses = _one_by_one(of_one, trained, _rows_of(batch))
     model_watch.require_untouched(model, before)
     for name, parameter in parameters.items():
         parameter.grad_sample = gradients[name]  # type: ignore[attr-defined]
     batch_gradients.mark(parameters.values())
-    return losses  # type: ignore[no-any-return]
+    return losses
+
+
+def _rows_of(batch: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """The arguments of each example, without the dimension of examples."""
+    if not _is_separate(batch):
+        return [map_tensors(batch, itemgetter(row)) for row in range(batch_size(batch))]
+    examples = [tuple(one) if isinstance(one, (tuple, list)) else (one,) for one in batch[0]]
+    for one in examples:
+        if (count := batch_size(one)) != 1:
+            raise ValueError(f"batch must hold examples that are a batch of one each, got one of {count} rows")
+    return [map_tensors(one, itemgetter(0)) for one in examples]
+
+
+def _at_once(
+    of_each: Callable[..., Any], trained: dict[str, torch.Tensor], batch: tuple[Any, ...], chunk_size: int | None
+) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """(gradients [B, *shape] by name, losses [B]) by vmap: of separate examples those at once whose tensors are of the same shapes."""
+
+    def of_all(batch: Any) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        vectorized = torch.func.vmap(of_each, in_dims=(None, *(0 for _ in batch)), randomness="different", chunk_size=chunk_size)
+        return vectorized(trained, *batch)  # type: ignore[no-any-return]
+
+    if not _is_separate(batch):
+        return of_all(batch)
+    rows, groups = _rows_of(batch), dict[str, list[int]]()
+    for place, row in enumerate(rows):
+        groups.setdefault(repr(map_tensors(row, lambda part: (part.shape, part.dtype))), []).append(place)
+    found: list[Any] = [None] * len(rows)
+    for places in groups.values():
+        gradients, losses = of_all(torch.utils.data.default_collate([rows[place] for place in places]))
+        for place, *gradient, loss in zip(places, *gradients.values(), losses):
+            found[place] = gradient, loss
+    return _stacked(trained, found)
+
+
+def _stacked(trained: dict[str, torch.Tensor], found: list[Any]) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    gradients = {name: torch.stack(parts) for name, parts in zip(trained, zip(*(one for one, _ in found)))}
+    return gradients, torch.stack([loss for _, loss in found])
 
 
 def _one_by_one(
-    of_one: Callable[..., tuple[torch.Tensor, torch.Tensor]], trained: dict[str, torch.Tensor], batch: tuple[Any, ...], size: int
+    of_one: Callable[..., tuple[torch.Tensor, torch.Tensor]], trained: dict[str, torch.Tensor], rows: list[tuple[Any, ...]]
 ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     """(gradients [B, *shape] by name, losses [B]), by an ordinary backward pass for each example: every layer that trains has one."""
-    found: list[tuple[torch.Tensor, ...]] = []
-    losses: list[torch.Tensor] = []
+    found: list[Any] = []
     with torch.enable_grad():
         leaves = {name: parameter.requires_grad_() for name, parameter in trained.items()}
-        for row in range(size):
-            value, loss = of_one(leaves, *map_tensors(batch, itemgetter(row)))
+        for row in rows:
+            value, loss = of_one(leaves, *row)
             if not value.requires_grad:  # the loss uses none of them
                 value = value + sum(leaf.sum() * 0 for leaf in leaves.values())
-            found.append(torch.autograd.grad(value, list(leaves.values()), allow_unused=True, materialize_grads=True))
-            losses.append(loss)
-    return {name: torch.stack(parts) for name, parts in zip(leaves, zip(*found))}, torch.stack(losses)
+            found.append((torch.autograd.grad(value, list(leaves.values()), allow_unused=True, materialize_grads=True), loss))
+    return _stacked(trained, found)
 
 
 def _places(model: torch.nn.Module, parameters: dict[str, torch.nn.Parameter]) -> dict[str, str]:
@@ -174,7 +198,13 @@ def _places(model: torch.nn.Module, parameters: dict[str, torch.nn.Parameter]) -
     return places
 
 
+def _is_separate(batch: tuple[Any, ...]) -> bool:
+    return len(batch) == 1 and isinstance(batch[0], SeparateExamples)
+
+
 def batch_size(batch: tuple[Any, ...]) -> int:
+    if _is_separate(batch):
+        return len(batch[0])
     sizes: list[int] = []
 
     def note(part: torch.Tensor) -> None:
@@ -194,7 +224,7 @@ def batch_size(batch: tuple[Any, ...]) -> int:
 def map_tensors(structure: Any, function: Callable[[torch.Tensor], Any]) -> Any:
     if isinstance(structure, torch.Tensor):
         return function(structure)
-    if isinstance(structure, dict):
+    if isinstance(structure, Mapping):  # transformers' BatchEncoding is no dict
         return {name: map_tensors(part, function) for name, part in structure.items()}
     if isinstance(structure, (list, tuple)):
         return type(structure)(map_tensors(part, function) for part in structure)

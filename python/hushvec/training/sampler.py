@@ -7,6 +7,7 @@ What is clipped is a row of a batch, so an example must be exactly one row.
 from __future__ import annotations
 
 import operator
+import pickle
 import secrets
 import threading
 from collections.abc import Callable, Iterator
@@ -28,27 +29,48 @@ _TRIED = 3
 _MARKS_OF_JOINED = ("seq_idx", "seq_lengths")
 
 
+class SeparateExamples(list[Any]):
+    """The examples of a batch, each collated by itself to a batch of one: what padding adds to one depends on no other."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By value: a process of a DataLoader would open a file for every tensor, and there are some for each example.
+        return _separate, (pickle.dumps(list(self)),)
+
+
+def _separate(pickled: bytes) -> SeparateExamples:
+    return SeparateExamples(pickle.loads(pickled))
+
+
 class OneRowEach:
     """A collate function, checked: one row for each example, else ValueError or TypeError. It makes the empty batch, too."""
 
-    def __init__(self, collate: Callable[[list[Any]], Any], dataset: Any) -> None:
-        self.collate, self.dataset = collate, dataset
+    def __init__(self, collate: Callable[[list[Any]], Any], dataset: Any, *, separate: bool = False) -> None:
+        self.collate, self.dataset, self.separate = collate, dataset, validate.flag("separate", separate)
 
-    def try_out(self) -> None:
-        """Make a batch of the first examples, so that a wrong collate function is refused before anything is charged."""
+    def first_examples(self) -> list[Any]:
+        """Three: the first ones of the dataset, again where there are fewer."""
         places = [number % len(self.dataset) for number in range(_TRIED)]
         several = getattr(self.dataset, "__getitems__", None)  # what a DataLoader calls where there is one
         examples = several(places) if several else [self.dataset[place] for place in places]
         if len(examples) != _TRIED:
             raise ValueError(f"dataset must give one example for each index, got {len(examples)} for {_TRIED}")
-        self(examples)
+        return list(examples)
+
+    def try_out(self) -> None:
+        """Make a batch of the first examples, so that a wrong collate function is refused before anything is charged."""
+        self._together(self.first_examples())
         self([])
 
+    def _together(self, examples: list[Any]) -> Any:
+        batch = self.collate(examples)
+        require_one_row_each(batch, examples)
+        return batch
+
     def __call__(self, examples: list[Any]) -> Any:
+        if self.separate:
+            return SeparateExamples(self._together([one]) for one in examples)
         if examples:
-            batch = self.collate(examples)
-            require_one_row_each(batch, examples)
-            return batch
+            return self._together(examples)
         one = [self.dataset[0]]
         batch = self.collate(one)
         return type(batch)() if _are_the_examples(batch, one) else emptied(batch)
@@ -216,6 +238,7 @@ def poisson_loader(
     *,
     steps: int | None = None,
     collate_fn: Callable[[list[Any]], Any] | None = None,
+    separate: bool = False,
     generator: _core.Generator | None = None,
     **arguments: Any,
 ) -> Any:
@@ -226,11 +249,13 @@ def poisson_loader(
         sampling_probability, steps, generator: as in `PoissonSampler`.
         collate_fn: makes a batch of examples, with one row for each; torch's `default_collate` if None. It is tried on the first
             three examples, and every batch is checked (docs/training.md, "What an example is").
+        separate: whether each example is collated by itself, for `per_example_gradients(model, loss, examples)`: where a collate
+            function pads to the longest of its batch, an example of another length would change the rows of all others.
         **arguments: further ones of torch.utils.data.DataLoader; none that chooses batches.
 
     Returns:
         torch.utils.data.DataLoader. An empty batch is that of the first example with every tensor cut to length 0 in its first
-        dimension, and every list, outside of a tuple or a mapping, emptied.
+        dimension, and every list, outside of a tuple or a mapping, emptied. With `separate` a batch is a list of batches of one.
 
     Raises:
         TypeError: a batch holds something that cannot be cut to length 0.
@@ -245,7 +270,11 @@ def poisson_loader(
         [torch.Size([3]), torch.Size([3])]
     """
     return _loader(
-        dataset, lambda size: PoissonSampler(size, sampling_probability, steps=steps, generator=generator), collate_fn, arguments
+        dataset,
+        lambda size: PoissonSampler(size, sampling_probability, steps=steps, generator=generator),
+        collate_fn,
+        separate,
+        arguments,
     )
 
 
@@ -301,6 +330,7 @@ def cyclic_loader(
     seed: int = 0,
     first_step: int = 0,
     collate_fn: Callable[[list[Any]], Any] | None = None,
+    separate: bool = False,
     **arguments: Any,
 ) -> Any:
     """`poisson_loader` with the batches of a `CyclicSampler`, whose arguments it takes, for `DPOptimizer(noise=CorrelatedNoise)`.
@@ -313,12 +343,20 @@ def cyclic_loader(
         [(10, 3), (10, 3)]
     """
     return _loader(
-        dataset, lambda size: CyclicSampler(size, min_separation, steps=steps, seed=seed, first_step=first_step), collate_fn, arguments
+        dataset,
+        lambda size: CyclicSampler(size, min_separation, steps=steps, seed=seed, first_step=first_step),
+        collate_fn,
+        separate,
+        arguments,
     )
 
 
 def _loader(
-    dataset: Any, sampler_of: Callable[[int], Any], collate_fn: Callable[[list[Any]], Any] | None, arguments: dict[str, Any]
+    dataset: Any,
+    sampler_of: Callable[[int], Any],
+    collate_fn: Callable[[list[Any]], Any] | None,
+    separate: bool,
+    arguments: dict[str, Any],
 ) -> Any:
     with needs_extra("a loader of batches", "training"):
         from torch.utils.data import default_collate
@@ -330,7 +368,7 @@ def _loader(
     if not hasattr(dataset, "__len__"):
         raise TypeError(f"dataset must have a length, got {validate.kind(dataset)}")
     sampler = sampler_of(len(dataset))
-    collate = OneRowEach(default_collate if collate_fn is None else collate_fn, dataset)
+    collate = OneRowEach(default_collate if collate_fn is None else collate_fn, dataset, separate=separate)
     with undisturbed():
         collate.try_out()
     return UndisturbedLoader(dataset, batch_sampler=sampler, collate_fn=collate, **arguments)
