@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from functools import partial
 
 import pytest
 
@@ -345,3 +346,58 @@ def test_ghost_clipping_takes_one_loss_for_each_note(tmp_path):
     with pytest.raises(ValueError, match=r"losses must return a tensor \[\d+\], one loss for each example, got \[\d+\]"):
         trainer.train()
     assert trainer.privacy.steps_taken == 0
+
+
+def words(length, label=0):
+    return {"input_ids": [1 + 5 * (length + place) % 30 for place in range(length)], "labels": label}
+
+
+def padded_left(notes, longest=0):
+    """As the collators of transformers do with a tokenizer that pads on the left, GPT-2's or Llama's, say."""
+    longest = longest or max(len(one["input_ids"]) for one in notes)
+    missing = [longest - len(one["input_ids"]) for one in notes]
+    return {
+        "input_ids": torch.tensor([[0] * less + one["input_ids"] for less, one in zip(missing, notes)]),
+        "attention_mask": torch.tensor([[0] * less + [1] * (longest - less) for less in missing]),
+        "labels": torch.tensor([one["labels"] for one in notes]),
+    }
+
+
+def losses_without_a_mask(model, inputs):
+    """torch.func.vmap cannot compute a model of transformers that looks at a mask's values."""
+    return torch.nn.functional.cross_entropy(model(inputs["input_ids"]).logits, inputs["labels"], reduction="none")
+
+
+@pytest.mark.parametrize("vectorize", [False, True])
+def test_a_long_note_moves_the_sum_by_no_more_than_the_clip_norm(vectorize, tmp_path):
+    """Of one step without noise, whose sample is all notes. It was 2.2 clip norms when notes were padded to the longest of a batch."""
+    def summed(notes):
+        model = classifier()
+        model.requires_grad_(False).bert.embeddings.position_embeddings.requires_grad_(True)
+        before = trained(model)
+        trainer = PrivateTrainer(
+            model=model, args=arguments(tmp_path, max_steps=1, learning_rate=1.0), train_dataset=notes, data_collator=padded_left,
+            delta=1e-5, clip_norm=0.01, expected_batch_size=len(notes), noise_multiplier=0.0, vectorize=vectorize,
+            losses=losses_without_a_mask if vectorize else None,
+        )
+        trainer.train()
+        return {name: (before[name] - one) * len(notes) for name, one in trained(model).items()}
+
+    short = [words(2 + number % 2, number % 2) for number in range(NOTES)]
+    together, without = summed([*short, words(8)]), summed(short)
+    moved = math.hypot(*(float((together[name] - one).double().norm()) for name, one in without.items()))
+    assert 0.009 < moved <= 0.01 * (1 + 1e-4), "weights are rounded to float32"
+
+
+def test_ghost_clipping_refuses_notes_that_padding_ties_together(tmp_path):
+    notes, budget = [words(2 + number % 3, number % 2) for number in range(NOTES)], hv.PrivacyBudget(max_epsilon=9.0, max_delta=1e-4)
+    given = dict(
+        model=classifier(), args=arguments(tmp_path), train_dataset=notes, delta=1e-5, clip_norm=0.5, expected_batch_size=NOTES,
+        noise_multiplier=1.0, gradients="ghost", losses=losses, budget=budget,
+    )
+    trainer = PrivateTrainer(data_collator=padded_left, **given)
+    with pytest.raises(ValueError, match="an example's gradient must be what it is alone, got another one beside another example"):
+        trainer.train()
+    assert trainer.privacy.steps_taken == 0 and budget.consumed() == 0.0
+    to_a_fixed_length = PrivateTrainer(data_collator=partial(padded_left, longest=8), **given)
+    assert len(to_a_fixed_length.get_train_dataloader()) == 3
