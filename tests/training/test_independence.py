@@ -294,6 +294,29 @@ def test_random_gradients_cannot_be_compared_unless_examples_are_separate():
         require_independent_examples(Classifier(), loss_of_one, loader_of(NOTES, masked, separate=True))
 
 
+def test_what_cannot_be_compared_is_said():
+    def without_loss(model, batch):
+        return losses(model, batch) * float("nan")
+
+    def out_of_memory(model, batch):
+        if len(batch["labels"]) > 10:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return losses(model, batch)
+
+    for batched, said in (
+        (without_loss, "gradients of the first examples are not finite"),
+        (out_of_memory, "memory does not suffice beside twenty others"),
+    ):
+        with pytest.warns(UserWarning, match="independence of examples was not checked: " + said):
+            require_independent_examples(Classifier(), None, loader_of(NOTES, padded("right")), losses=batched)
+
+    def of_two_tokens(predict, one):
+        return losses(predict, one)[0] / (one["input_ids"].shape[1] > 1)
+
+    with pytest.raises(ValueError, match=DEPENDS + "beside a longer example"):   # than the second, which has a loss
+        require_independent_examples(Classifier(), of_two_tokens, loader_of([text(1), text(6), text(3)], padded("left")))
+
+
 def test_a_model_that_is_not_copied_is_tried_in_its_own_dtype(monkeypatch):
     monkeypatch.setattr("hushvec.training.independence._COPIED", 10)
     model = Classifier()
@@ -301,6 +324,13 @@ def test_a_model_that_is_not_copied_is_tried_in_its_own_dtype(monkeypatch):
     with pytest.raises(ValueError, match=DEPENDS):
         require_independent_examples(model, None, loader_of(NOTES, padded("left")), losses=losses)
     assert model.dropout.p == 0.5 and all(one.grad is None and one.dtype == torch.float32 for one in model.parameters())
+
+
+def test_losses_that_know_their_model():
+    model = Classifier()
+    require_independent_examples(model, None, loader_of(NOTES, padded("right")), losses=lambda _, batch: losses(model, batch))
+    with pytest.raises(ValueError, match=DEPENDS):
+        require_independent_examples(model, None, loader_of(NOTES, padded("left")), losses=lambda _, batch: losses(model, batch))
 
 
 def test_bad_arguments_of_the_check():
@@ -318,6 +348,6 @@ def test_bad_arguments_of_the_check():
     with pytest.raises(ValueError, match="loader must collate examples together with losses=, got one with separate=True"):
         require_independent_examples(model, None, loader_of(NOTES, padded("right"), separate=True), losses=losses)
     with pytest.raises(ValueError, match="the loss must use the model that it is given, got one that uses none of its parameters"):
-        require_independent_examples(model, None, loader, losses=lambda _, batch: losses(model, batch))
+        require_independent_examples(model, None, loader, losses=lambda _, batch: losses(Classifier(), batch))
     with pytest.raises(TypeError, match="separate must be True or False, got int"):
         poisson_loader(NOTES, 0.5, collate_fn=padded("right"), separate=1)

@@ -141,7 +141,9 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
             ignored.
 
     Options of TrainingArguments that would break the guarantee are refused (`require_private_arguments`), and, before the first
-    step, a data_collator that does not make one row of each example, such as DataCollatorWithFlattening.
+    step, a data_collator that does not make one row of each example, such as DataCollatorWithFlattening, and gradients of examples
+    that depend on the batch (`require_independent_examples`). With "per-example" gradients each example is collated by itself: it
+    gets no padding from longer ones. With "ghost" a batch is collated as a whole, and padding that the model sees is refused.
 
     Guarantees:
         Those of `DPOptimizer`, which `privacy.describe()` states, against anyone who sees weights, checkpoints and logs. The losses,

@@ -181,7 +181,8 @@ class GhostClipping:
         normalize: gamma > 0, in the unit of the gradients, for automatic clipping: g counts as g C / (|g| + gamma).
         check: whether the first batch is compared with the gradient of autograd, and the first of two or more examples for losses
             that have a gradient in the rows of others: one more forward and two more backward passes, once or twice. A loss that
-            is divided by a number of the batch passes it: `require_own_losses` looks for that.
+            is divided by a number of the batch passes it, and so does padding to the longest: `require_own_losses` looks for the one,
+            `require_independent_examples(model, None, loader, losses=...)` for both.
         allow_buffers: names of buffers that forward passes may write, since they hold nothing of the examples.
 
     Raises:

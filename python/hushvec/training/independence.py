@@ -65,8 +65,9 @@ def require_independent_examples(
 
     Edge cases:
         What couples other examples than these is not found. Examples whose attention_mask has zeros are taken to be padded to a fixed
-        length, and get no parts of other lengths. A UserWarning where gradients are random beyond dropout, as with a collate function
-        that masks words at random: those cannot be compared, unless each example is collated by itself (`separate=True`).
+        length, and get no parts of other lengths. A UserWarning where there is nothing to compare: out of memory, gradients that are
+        not finite, or random beyond dropout, as with a collate function that masks words at random; the last need no comparison where
+        each example is collated by itself (`separate=True`).
 
     Example:
         >>> import torch
@@ -105,18 +106,26 @@ def require_independent_examples(
 
 
 def _try_out(gradients: _Gradients, collate: OneRowEach) -> None:
-    first, *others = collate.first_examples()
-    alone = gradients([first])
+    examples = collate.first_examples()
+    for place in range(len(examples)):
+        first, *others = examples[place:] + examples[:place]
+        alone = gradients([first])
+        if math.isfinite(_norm(alone)):
+            break
+    else:
+        _warn("gradients of the first examples are not finite")
+        return
     gradients.require_alike(alone, first, {"at the second try": []})
     if not gradients.alike(alone, gradients([first], seed=1)):
         if not collate.separate:
-            warnings.warn("independence of examples was not checked: gradients are random beyond dropout", stacklevel=3)
+            _warn("gradients are random beyond dropout")
         return
     gradients.require_alike(alone, first, {"beside another example": others[:1], f"beside {_TWENTY}": others})
     length = _length_of(first)
-    if not length or any(map(_is_padded, (first, *others))):
+    if not length or any(map(_is_padded, examples)):
         return
-    half, whole, quarter = (_resized(first, length, max(1, size)) for size in (length // 2, max(2, length), length // 4))
+    # At least two tokens: a language model has no loss of one.
+    half, whole, quarter = (_resized(first, length, size) for size in (max(2, length // 2), max(3, length), max(1, length // 4)))
     neighbors = {"a longer example": [whole], "a shorter one": [quarter], _TWENTY: [whole, quarter, *others]}
     try:
         gradients.require_alike(gradients([half]), half, {f"beside {words}": found for words, found in neighbors.items()})
@@ -124,6 +133,10 @@ def _try_out(gradients: _Gradients, collate: OneRowEach) -> None:
         raise
     except Exception:  # of a collate function or model that has no use for such lengths: then batches have none
         return
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(f"independence of examples was not checked: {reason}", stacklevel=4)
 
 
 class _DependentError(ValueError):
@@ -135,7 +148,7 @@ def _gradients_of(model: torch.nn.Module, loss: Any, losses: Any, collate: OneRo
         try:
             found = _Gradients(copy.deepcopy(model).double(), loss, losses, collate)
             found(collate.first_examples()[:1])
-        except (RuntimeError, TypeError):  # what cannot be copied, or computes in its own dtype alone
+        except Exception:  # what cannot be copied, or computes in its own dtype alone; an error of the loss comes again
             pass
         else:
             return found
@@ -186,10 +199,9 @@ class _Gradients:
         return part.to(self._device, torch.float64 if self._wide and part.is_floating_point() else part.dtype)
 
     def alike(self, alone: _Gradient, other: _Gradient) -> bool:
-        """Whether they are equal, but for rounding. What is not finite by itself is refused where it is clipped."""
-        size = _norm(alone)
+        """Whether they are equal, but for rounding."""
         moved = _norm(a - b for a, b in zip(alone, other))
-        return not math.isfinite(size) or moved <= self._tolerance * max(size, _norm(other))
+        return moved <= self._tolerance * max(_norm(alone), _norm(other))
 
     def require_alike(self, alone: _Gradient, example: Any, neighbors: dict[str, list[Any]]) -> None:
         """Refuse an example whose gradient is another one beside these others, repeated up to twenty."""
@@ -197,7 +209,12 @@ class _Gradients:
             batch = list(islice(cycle(others), 20 if where.endswith(_TWENTY) else 1))
             place = (len(batch) + 1) // 2  # others before it, and behind it where there are some
             batch.insert(place, example)
-            if not self.alike(alone, self(batch, place)):
+            try:
+                beside = self(batch, place)
+            except torch.OutOfMemoryError:
+                _warn(f"memory does not suffice {where}")
+                return
+            if not self.alike(alone, beside):
                 raise _DependentError(_DEPENDS.format(where=where))
 
 
