@@ -115,12 +115,12 @@ def _try_out(gradients: _Gradients, collate: OneRowEach) -> None:
     else:
         _warn("gradients of the first examples are not finite")
         return
-    gradients.require_alike(alone, first, {"at the second try": []})
+    _require_none(gradients.changed(alone, first, {"at the second try": []}))
     if not gradients.alike(alone, gradients([first], seed=1)):
         if not collate.separate:
             _warn("gradients are random beyond dropout")
         return
-    gradients.require_alike(alone, first, {"beside another example": others[:1], f"beside {_TWENTY}": others})
+    _require_none(gradients.changed(alone, first, {"beside another example": others[:1], f"beside {_TWENTY}": others}))
     length = _length_of(first)
     if not length or any(map(_is_padded, examples)):
         return
@@ -128,19 +128,19 @@ def _try_out(gradients: _Gradients, collate: OneRowEach) -> None:
     half, whole, quarter = (_resized(first, length, size) for size in (max(2, length // 2), max(3, length), max(1, length // 4)))
     neighbors = {"a longer example": [whole], "a shorter one": [quarter], _TWENTY: [whole, quarter, *others]}
     try:
-        gradients.require_alike(gradients([half]), half, {f"beside {words}": found for words, found in neighbors.items()})
-    except _DependentError:
-        raise
+        where = gradients.changed(gradients([half]), half, {f"beside {words}": found for words, found in neighbors.items()})
     except Exception:  # of a collate function or model that has no use for such lengths: then batches have none
         return
+    _require_none(where)
+
+
+def _require_none(where: str | None) -> None:
+    if where is not None:
+        raise ValueError(_DEPENDS.format(where=where))
 
 
 def _warn(reason: str) -> None:
     warnings.warn(f"independence of examples was not checked: {reason}", stacklevel=4)
-
-
-class _DependentError(ValueError):
-    pass
 
 
 def _gradients_of(model: torch.nn.Module, loss: Any, losses: Any, collate: OneRowEach) -> _Gradients:
@@ -203,8 +203,8 @@ class _Gradients:
         moved = _norm(a - b for a, b in zip(alone, other))
         return moved <= self._tolerance * max(_norm(alone), _norm(other))
 
-    def require_alike(self, alone: _Gradient, example: Any, neighbors: dict[str, list[Any]]) -> None:
-        """Refuse an example whose gradient is another one beside these others, repeated up to twenty."""
+    def changed(self, alone: _Gradient, example: Any, neighbors: dict[str, list[Any]]) -> str | None:
+        """Beside which of these others, repeated up to twenty, an example's gradient is another one, if it is beside any."""
         for where, others in neighbors.items():
             batch = list(islice(cycle(others), 20 if where.endswith(_TWENTY) else 1))
             place = (len(batch) + 1) // 2  # others before it, and behind it where there are some
@@ -213,9 +213,10 @@ class _Gradients:
                 beside = self(batch, place)
             except torch.OutOfMemoryError:
                 _warn(f"memory does not suffice {where}")
-                return
+                return None
             if not self.alike(alone, beside):
-                raise _DependentError(_DEPENDS.format(where=where))
+                return where
+        return None
 
 
 def _norm(parts: Iterable[torch.Tensor]) -> float:
