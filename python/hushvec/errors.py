@@ -62,8 +62,9 @@ class PrivacyBudgetExhaustedError(HushvecError, RuntimeError):
         consumed_epsilon, consumed_delta: what was spent before the refused charge, else None.
         max_rho, consumed_rho: the same for a budget in rho, else None.
         hint: what to do about it.
-        refused: after `PrivacyBudget.charge_many`, the places in its list of all budgets that refused; the fields above are of the
-            first of them.
+        refused: after `PrivacyBudget.charge_many`, the places in its list of all budgets that refused; after a charge with `people`,
+            the places of those who were refused. The fields above are of the first of them.
+        people: after a charge with `people`, the ids of those who were refused.
     """
 
     code = "PRIVACY_BUDGET_EXHAUSTED"
@@ -80,6 +81,7 @@ class PrivacyBudgetExhaustedError(HushvecError, RuntimeError):
         consumed_rho: float | None = None,
         hint: str = "",
         refused: tuple[int, ...] = (),
+        people: tuple[Any, ...] = (),
     ) -> None:
         super().__init__(message)
         self.max_epsilon = max_epsilon
@@ -90,6 +92,7 @@ class PrivacyBudgetExhaustedError(HushvecError, RuntimeError):
         self.consumed_rho = consumed_rho
         self.hint = hint
         self.refused = refused
+        self.people = people
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self.args[0], dict(self.__dict__))

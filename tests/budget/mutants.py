@@ -33,7 +33,7 @@ class AddsFloats(MemoryLedger):
 
     _sum = 0.0
 
-    def charge(self, amounts, charge_id, purpose):
+    def charge(self, amounts, charge_id, purpose, people=None):
         self._sum += amounts.epsilon
         self._main = units_of(self._sum) - amounts.main_units
         return super().charge(amounts, charge_id, purpose)
@@ -42,7 +42,7 @@ class AddsFloats(MemoryLedger):
 class DropsDelta(MemoryLedger):
     """Counts epsilon only."""
 
-    def charge(self, amounts, charge_id, purpose):
+    def charge(self, amounts, charge_id, purpose, people=None):
         without = Amounts(**{**amounts._asdict(), "delta_units": 0})
         return super().charge(without, charge_id, purpose)
 
@@ -50,14 +50,14 @@ class DropsDelta(MemoryLedger):
 class ForgetsIds(MemoryLedger):
     """Charges a retry again."""
 
-    def charge(self, amounts, charge_id, purpose):
+    def charge(self, amounts, charge_id, purpose, people=None):
         return super().charge(amounts, None, purpose)
 
 
 class OneTooMany(MemoryLedger):
     """Refuses only once the limit is passed already."""
 
-    def charge(self, amounts, charge_id, purpose):
+    def charge(self, amounts, charge_id, purpose, people=None):
         limit = self.terms.limit
         if self._main < limit.main:
             self._max_main = limit.main + amounts.main_units
@@ -67,7 +67,7 @@ class OneTooMany(MemoryLedger):
 class CountsRefused(MemoryLedger):
     """Adds first and asks afterwards."""
 
-    def charge(self, amounts, charge_id, purpose):
+    def charge(self, amounts, charge_id, purpose, people=None):
         before = Spend(self._main, self._delta)
         try:
             return super().charge(amounts, charge_id, purpose)

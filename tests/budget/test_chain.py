@@ -126,7 +126,7 @@ def test_two_rows_in_the_wrong_order_are_found(export, number):
         (3, {"kind": "refund"}, "kind must be 'charge' or 'reset', got 'refund'"),
         (5, {"total_epsilon": "3.6"}, "not what the rows add up to"),
         (5, {"epsilon": "1"}, "a reset must have no amounts"),
-        (1, {"policy": "allow"}, "policy must be 'block' or 'warn'"),
+        (1, {"policy": "allow"}, "policy must be 'block', 'warn' or 'block per person'"),
         (1, {"kind": "charge"}, "kind must be 'open'"),
         (1, {"rho": "1"}, "limits must be in epsilon and delta, or in rho"),
         (1, {"epsilon": ""}, "shortest form"),

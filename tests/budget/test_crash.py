@@ -39,12 +39,14 @@ def assert_sound(found, rounds):
     assert found["in_flight"] > 0 or rounds < 100  # about one in four rounds with SQLite
 
 
-def test_sqlite(sqlite_path):
-    assert_sound(rounds_on(sqlite_path, ROUNDS), ROUNDS)
+@pytest.mark.parametrize("people", [(), ("--people",)], ids=["whole", "by person"])
+def test_sqlite(sqlite_path, people):
+    assert_sound(rounds_on(sqlite_path, ROUNDS, *people), ROUNDS)
 
 
-def test_postgresql(postgres):
-    assert_sound(rounds_on(postgres.url, ROUNDS), ROUNDS)
+@pytest.mark.parametrize("people", [(), ("--people",)], ids=["whole", "by person"])
+def test_postgresql(postgres, people):
+    assert_sound(rounds_on(postgres.url, ROUNDS, *people), ROUNDS)
 
 
 @pytest.mark.parametrize("rounds", [3])

@@ -143,6 +143,14 @@ def strings(name: str, value: Any) -> None:
             raise TypeError(f"{name} must be a sequence of strings, got {kind(one)} in it")
 
 
+def listed(name: str, value: Any) -> list[Any]:
+    """The elements of an array or of any other iterable that is no text, as a list."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be a sequence, got {kind(value)}")
+    return list(value)
+
+
 def fields(what: str, value: Any, names: Collection[str]) -> None:
     """A mapping with exactly these names."""
     if not isinstance(value, Mapping):

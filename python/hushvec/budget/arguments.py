@@ -11,7 +11,7 @@ from typing import Any
 from hushvec._util import validate
 from hushvec._util.rounding import at_most
 from hushvec.budget.amounts import EPSILON_DELTA, RHO, Spend, units_of
-from hushvec.budget.rows import MOST_TEXT, POLICIES, Terms, default_max_delta
+from hushvec.budget.rows import BLOCK, MOST_TEXT, PER_PERSON, POLICIES, Terms, default_max_delta
 from hushvec.budget.store import Store
 
 # Zero-width characters that `str.isprintable` accepts: Unicode's default ignorable ones, and the blank Braille pattern.
@@ -118,9 +118,15 @@ def key_of(persist_key: str | None) -> str:
     return DEFAULT_KEY if persist_key is None else require_text("persist_key", persist_key)
 
 
-def terms_of_limits(key: str, max_epsilon: Any, max_delta: Any, max_rho: Any, on_exhausted: Any) -> Terms:
+def terms_of_limits(
+    key: str, max_epsilon: Any, max_delta: Any, max_rho: Any, on_exhausted: Any, per_person: Any = False
+) -> Terms:
     """Limits in one currency, as whole units."""
     policy = validate.choice("on_exhausted", on_exhausted, POLICIES)
+    if validate.flag("per_person", per_person):
+        if policy != BLOCK:
+            raise ValueError(f"on_exhausted must be 'block' with per_person=True, got {policy!r}")
+        policy = PER_PERSON
     if max_rho is not None:
         if max_epsilon is not None or max_delta is not None:
             raise TypeError("max_rho must be the only limit, got max_epsilon or max_delta with it")

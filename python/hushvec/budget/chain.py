@@ -13,14 +13,15 @@ from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.lines import require_utf8
 from hushvec.budget.amounts import EPSILON_DELTA, Spend, units_of_text
+from hushvec.budget.people import Accounts, hashes_of
 from hushvec.budget.rows import (
-    BLOCK,
     CHARGE,
     FIELDS,
     FIRST_PREVIOUS_HASH,
     NUMBERS,
     OPEN,
     RESET,
+    WARN,
     Row,
     Terms,
     amount_texts,
@@ -70,16 +71,15 @@ class WrongRow(HushvecError, ValueError):
 def check_chain(rows: Iterable[Sequence[Any]], heads: Iterable[Head] = ()) -> ChainReport:
     """Recompute hashes, totals, periods and the filter of rows in the order of `Row`; each head must still be in the chain."""
     expected = _expected(heads)
-    walk = _Walk()
-    for fields in rows:
+    walk = Walk()
+    for place, fields in enumerate(rows, 1):
         try:
             row = well_formed(fields)
             walk.step(row)
             if row.entry_hash not in expected.pop(row.sequence, {row.entry_hash}):
                 raise WrongRow("entry_hash is not the one of the head that was given")
         except ValueError as error:
-            return ChainReport(False, walk.count + 1, walk.count + 1, str(error), None)
-        walk.count += 1
+            return ChainReport(False, place, place, str(error), None)
     if walk.count == 0:
         return ChainReport(False, 0, 1, "there are no rows", None)
     if expected:
@@ -111,10 +111,11 @@ def require_sealed(row: Row) -> Row:
     return row
 
 
-class _Walk:
-    """State of the chain so far, which the next row must follow from."""
+class Walk:
+    """State of the chain so far, which the next row must follow from; `accounts` of the people of the present period."""
 
     def __init__(self) -> None:
+        self.accounts = Accounts()
         self.count = 0
         self.previous_hash = FIRST_PREVIOUS_HASH
         self._terms: Terms | None = None
@@ -138,11 +139,12 @@ class _Walk:
             raise WrongRow(f"kind must be 'charge' or 'reset', got {row.kind!r:.60}")
         self._require(row, self._terms)
         self.previous_hash = row.entry_hash
+        self.count += 1
 
     def _reset(self, row: Row) -> None:
         if (row.epsilon, row.delta, row.rho) != ("", "", ""):
             raise WrongRow("a reset must have no amounts")
-        self._total = Spend(0, 0)
+        self._total, self.accounts = Spend(0, 0), Accounts()
         self._period += 1
         self._charge_ids = set()
 
@@ -153,8 +155,13 @@ class _Walk:
         amount = spend_of(terms.currency, row.epsilon, row.delta, row.rho)
         if amount.main == 0:
             raise WrongRow("a charge must not be 0")
-        self._total = Spend(self._total.main + amount.main, self._total.delta + amount.delta)
-        if terms.policy == BLOCK and not fits(self._total, terms.limit):
+        if people := hashes_of(row.policy) if terms.per_person else []:
+            grown = self.accounts.grown(people, amount)
+            self._total = self.accounts.total(self._total, grown)
+            self.accounts.take(grown)
+        else:
+            self._total = Spend(self._total.main + amount.main, self._total.delta + amount.delta)
+        if terms.policy != WARN and not fits(self._total, terms.limit):
             raise WrongRow("the budget is overspent")
         if row.charge_id in self._charge_ids:
             raise WrongRow(f"charge_id {row.charge_id!r:.60} is in an earlier row of the same period")
@@ -166,7 +173,7 @@ class _Walk:
             raise WrongRow(f"budget_key must be {terms.budget_key!r:.60}, got {row.budget_key!r:.60}")
         if row.period != self._period:
             raise WrongRow(f"period must be {self._period}, got {row.period}")
-        if row.kind != OPEN and row.policy:
+        if row.policy and row.kind != OPEN and not (row.kind == CHARGE and terms.per_person):
             raise WrongRow("policy must be empty behind the first row")
         totals = (row.total_epsilon, row.total_delta, row.total_rho)
         if totals != amount_texts(terms.currency, self._total):

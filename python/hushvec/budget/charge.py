@@ -10,7 +10,8 @@ from typing import Any
 from hushvec._util.display import Sheet, at_least, at_most, plural, share
 from hushvec.budget.amounts import RHO, Amounts, Spend, float_down, float_up, text_of
 from hushvec.budget.chain import Head
-from hushvec.budget.rows import WARN, Row, Terms, implied_epsilon, is_exhausted, left
+from hushvec.budget.people import People
+from hushvec.budget.rows import BLOCK, WARN, Row, Terms, implied_epsilon, is_exhausted, left
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,10 @@ def charge_of_row(row: Row, ledger: str, *, repeated: bool) -> Charge:
     )
 
 
-def require_same_amounts(row: Row, amounts: Amounts) -> None:
+def require_same(row: Row, amounts: Amounts, people: People | None) -> None:
     """Check that a retry asks for what the row of its charge id has."""
+    if row.policy != ("" if people is None else people.field):
+        raise ValueError(f"charge_id {row.charge_id!r:.80} must keep its people: it was charged to others")
     if (row.epsilon, row.delta, row.rho) != amounts.texts:
         first = _shown(row.epsilon, row.delta, row.rho)
         raise ValueError(
@@ -99,6 +102,8 @@ class BudgetState:
         key, ledger: the persist_key, or "default", and the identity of the ledger, the hash of its first row.
         currency: "epsilon_delta" or "rho".
         on_exhausted: "block" or "warn".
+        per_person: the ledger counts by person: what is consumed is the most that anybody has lost, what remains is what is left to
+            everyone.
         period, rows: numbers of resets and of rows so far; entry_hash is that of the last row.
         limit_texts, consumed_texts: exact decimal texts by name: epsilon and delta, or rho.
         exhausted: see `PrivacyBudget.is_exhausted`.
@@ -126,6 +131,7 @@ class BudgetState:
     limit_texts: dict[str, str]
     consumed_texts: dict[str, str]
     exhausted: bool
+    per_person: bool = False
 
     @property
     def head(self) -> Head:
@@ -166,7 +172,8 @@ def state_of(terms: Terms, total: Spend, *, ledger: str, period: int, head: Head
         key=terms.budget_key,
         ledger=ledger,
         currency=terms.currency,
-        on_exhausted=terms.policy,
+        on_exhausted=BLOCK if terms.per_person else terms.policy,
+        per_person=terms.per_person,
         period=period,
         rows=head.rows,
         entry_hash=head.entry_hash,
@@ -191,9 +198,11 @@ def budget_sheet(state: BudgetState, place: str) -> Sheet:
     if state.period > 0:
         cautions.append(f"{plural(state.period, 'reset')}: what was spent before the last one still counts, and is not shown here")
     if state.exhausted:
-        cautions.append("exhausted" if state.on_exhausted == WARN else "exhausted: further charges are refused")
+        whom = " to everyone" if state.per_person else ""
+        cautions.append("exhausted" if state.on_exhausted == WARN else f"exhausted: further charges{whom} are refused")
     facts = [
         *((used, _spent(state, used)) for used in _names(state)),
+        *([("counted", "by person: spent is the most that anybody has lost")] if state.per_person else []),
         ("charges", f"{_charges(state):,}" + (f", in {state.period + 1} periods" if state.period else "")),
         ("guarantee", _guarantee(state)),
         ("ledger", f"{place}, {state.ledger[:16]}, {plural(state.rows, 'row')}"),
@@ -235,4 +244,5 @@ def _guarantee(state: BudgetState) -> str:
     if state.on_exhausted == WARN:
         return "none from the limits; what is spent is the guarantee of what was released in this period"
     limits = ", ".join(f"{name} {_limit(float(text))}" for name, text in state.limit_texts.items())
-    return f"all releases charged in this period: at most {limits}, if each keeps to its receipt"
+    whose = " of each person" if state.per_person else ""
+    return f"all releases{whose} charged in this period: at most {limits}, if each keeps to its receipt"

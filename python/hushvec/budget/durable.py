@@ -10,14 +10,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
+from typing import Any, TypeVar
 
 from hushvec.budget.amounts import Amounts, Spend
 from hushvec.budget.arguments import plain_form
-from hushvec.budget.chain import ChainReport, Head, check_chain, require_sealed, well_formed
-from hushvec.budget.charge import BudgetState, Charge, charge_of_row, require_same_amounts, state_of
+from hushvec.budget.chain import ChainReport, Head, Walk, check_chain, require_sealed, well_formed
+from hushvec.budget.charge import BudgetState, Charge, charge_of_row, require_same, state_of
+from hushvec.budget.people import SECRET, Accounts, People, key_digest, new_key
 from hushvec.budget.rows import (
-    BLOCK,
+    WARN,
     Row,
     Terms,
     after,
@@ -34,6 +36,7 @@ from hushvec.budget.rows import (
 from hushvec.budget.store import Fields, Forkable, Store, StoreFailure, Transaction, watch
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 
+Answer = TypeVar("Answer")
 Wanted = tuple[str, str | None, str]  # a ledger to charge: its key, its identity unless any is right, the field `purpose`
 
 
@@ -98,6 +101,7 @@ class _Request:
     charge_id: str
     purpose: str
     is_named: bool = False
+    people: People | None = None  # None: everyone
     charge: Charge | None = None
     total: Spend | None = None
     error: BaseException | None = None
@@ -119,6 +123,7 @@ class _Chain:
     def __init__(self, name: str, key: str) -> None:
         self.name = name  # of the store
         self._key = key
+        self._walk = Walk()  # of a ledger that counts by person, as far as it was read for the last charge of people
 
     def _begin(self, first: Fields | None) -> None:
         """Take the terms and the identity from the first row."""
@@ -150,7 +155,8 @@ class _Chain:
 
     def _carry_out(self, transaction: Transaction, head: Row, request: _Request) -> Row:
         """Append what the request asks for, or settle it without. Returns the new end of the chain."""
-        amounts, given = request.amounts, dict(time_us=_now(), charge_id=request.charge_id, purpose=request.purpose)
+        amounts = request.amounts
+        given: dict[str, Any] = dict(time_us=_now(), charge_id=request.charge_id, purpose=request.purpose)
         if amounts is None:
             row = reset_row(head, self.terms, **given)
             transaction.append(row)
@@ -162,9 +168,13 @@ class _Chain:
             if earlier is not None:
                 request.answer(charge_of_row(earlier, self.ledger, repeated=True), total)
                 return head
-            total = after(total, amounts)
-            if self.terms.policy == BLOCK and not fits(total, self.terms.limit):
-                raise refusal(self.terms, total_of(head, self.terms), amounts)
+            if request.people is not None:
+                _, total = self._walk.accounts.require(self.terms, total, request.people, amounts)
+                given["people"] = request.people.field
+            else:
+                total = after(total, amounts)
+                if self.terms.policy != WARN and not fits(total, self.terms.limit):
+                    raise refusal(self.terms, total_of(head, self.terms), amounts)
         except (ValueError, PrivacyBudgetExhaustedError) as error:
             request.fail(error)
             return head
@@ -180,8 +190,20 @@ class _Chain:
         if (found := transaction.find(head.period, request.charge_id)) is None:
             return None
         row = self._trusted(found)
-        require_same_amounts(row, amounts)
+        require_same(row, amounts, request.people)
         return row
+
+    def _walk_to(self, transaction: Transaction, head: Row) -> None:
+        """Read the rows that are new since the last time, to know what every person has lost."""
+        if self._walk.count < head.sequence:
+            try:
+                for fields in islice(transaction.rows(self._walk.count), head.sequence - self._walk.count):
+                    self._walk.step(well_formed(fields))
+            except ValueError as error:
+                position, self._walk = self._walk.count + 1, Walk()
+                raise StoreFailure(f"{self.name}: row {position} of budget {self._key!r} is damaged: {error}") from None
+        if self._walk.previous_hash != head.entry_hash:
+            raise StoreFailure(f"{self.name}: the rows of budget {self._key!r} were changed while it was open, open it again")
 
 
 class DurableLedger(_Chain, Forkable):
@@ -199,11 +221,12 @@ class DurableLedger(_Chain, Forkable):
         self._group = GroupCommit(lambda batch: run_batch()(batch))  # type: ignore[misc]
         weakref.finalize(self, store.close)  # a budget that is never closed leaves no connection behind
         watch(self)
-        with self._group.turn:  # a fork waits until it is open
+        with self._group.turn, self._failures():  # a fork waits until it is open
             self._open(terms, keeps_own_delta)
+            self.person_key = self._secret() if self.terms.per_person else b""
 
-    def charge(self, amounts: Amounts, charge_id: str | None, purpose: str) -> Charge:
-        request = _Request(amounts, charge_id or self._next_id(), purpose, is_named=charge_id is not None)
+    def charge(self, amounts: Amounts, charge_id: str | None, purpose: str, people: People | None = None) -> Charge:
+        request = _Request(amounts, charge_id or self._next_id(), purpose, charge_id is not None, people)
         total = self._carried_out(request)
         assert request.charge is not None
         if not request.charge.repeated:
@@ -244,13 +267,20 @@ class DurableLedger(_Chain, Forkable):
         head = Head(last.sequence, last.entry_hash)
         return state_of(self.terms, total_of(last, self.terms), ledger=self.ledger, period=last.period, head=head)
 
+    def asked(self, question: Callable[[Accounts, Spend], Answer]) -> Answer:
+        """What is answered by the accounts of people and the total."""
+        with self._group.turn, self._failures(), self._store.read(self._key) as transaction:
+            head = self._head(transaction)
+            self._walk_to(transaction, head)
+            return question(self._walk.accounts, total_of(head, self.terms))
+
     def check(self, heads: Iterable[Head]) -> ChainReport:
-        with self._group.turn, self._failures():
-            return check_chain(self._store.rows(self._key), heads)
+        with self._group.turn, self._failures(), self._store.read(self._key) as transaction:
+            return check_chain(transaction.rows(), heads)
 
     def rows(self) -> list[Fields]:
-        with self._group.turn, self._failures():
-            return list(self._store.rows(self._key))
+        with self._group.turn, self._failures(), self._store.read(self._key) as transaction:
+            return list(transaction.rows())
 
     def close(self) -> None:
         with self._group.turn:
@@ -285,24 +315,36 @@ class DurableLedger(_Chain, Forkable):
 
     def _open(self, terms: Terms | None, keeps_own_delta: bool) -> None:
         """Read the first row, which is written now if the ledger is new."""
-        with self._failures():
-            if terms is None:
-                with self._store.read(self._key) as transaction:
-                    found = transaction.first()
-                self._begin(found)
-                return
-            with self._store.write(self._key) as (transaction,):
+        if terms is None:
+            with self._store.read(self._key) as transaction:
                 found = transaction.first()
-                if found is None:
-                    self._require_distinct(transaction.keys())
-                    found = open_row(terms, time_us=_now(), charge_id=secrets.token_hex(16))
-                    transaction.append(found)
             self._begin(found)
+            return
+        with self._store.write(self._key) as (transaction,):
+            found = transaction.first()
+            if found is None:
+                self._require_distinct(transaction.keys())
+                identity = secrets.token_hex(16)
+                if terms.per_person:
+                    transaction.keep_secret((key := new_key()).hex())
+                    identity = key_digest(key)
+                found = open_row(terms, time_us=_now(), charge_id=identity)
+                transaction.append(found)
+        self._begin(found)
         own = self.terms
         if keeps_own_delta and own.currency == terms.currency:
             terms = terms._replace(limit=Spend(terms.limit.main, own.limit.delta))
         if own != terms:
             raise ValueError(f"budget {self._key!r} in {self.name} must keep what it was opened with ({own}), got ({terms})")
+
+    def _secret(self) -> bytes:
+        """The key that hides the ids of people. Another one would not know them again."""
+        with self._store.read(self._key) as transaction:
+            first, secret = transaction.first(), transaction.secret()
+        key = bytes.fromhex(secret) if secret is not None and SECRET.fullmatch(secret) else b""
+        if first is None or Row(*first).charge_id != key_digest(key):
+            raise StoreFailure(f"{self.name}: the key of the people of budget {self._key!r} is missing, or is that of another ledger")
+        return key
 
     def _require_distinct(self, keys: Iterable[str]) -> None:
         """A new ledger's name must not look like an existing one, which an older version of hushvec may have created."""
@@ -318,15 +360,22 @@ class DurableLedger(_Chain, Forkable):
             return self._head(transaction)
 
     def _run_batch(self, batch: list[_Request]) -> None:
+        walks = False
         try:
             with self._store.write(self._key) as (transaction,):
                 head = self._head(transaction)
+                if walks := any(request.people is not None for request in batch):
+                    self._walk_to(transaction, head)
                 for request in batch:
-                    head = self._carry_out(transaction, head, request)
+                    before, head = head, self._carry_out(transaction, head, request)
+                    if walks and head is not before:
+                        self._walk.step(head)
         except StoreFailure as failure:
+            self._walk = Walk() if walks else self._walk  # its last rows may not be there
             for request in batch:
                 request.fail(BudgetError(failure.reason, request.charge_id, failure.unknown))
         except BaseException:
+            self._walk = Walk() if walks else self._walk
             reason = f"{self.name}: interrupted"
             for request in batch:
                 request.fail(BudgetError(reason, request.charge_id, True))

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from hushvec._util import validate
 from hushvec._util.display import Sheet, shown
 from hushvec._util.keywords import explained
-from hushvec.budget.amounts import amounts, float_down, float_up
+from hushvec.budget.amounts import Spend, amounts, float_down, float_up
 from hushvec.budget.arguments import (
     is_memory,
     key_of,
@@ -27,6 +27,7 @@ from hushvec.budget.chain import ChainReport, Head, check_chain, export_of
 from hushvec.budget.charge import BudgetState, Charge, budget_sheet
 from hushvec.budget.durable import DurableLedger
 from hushvec.budget.memory import MemoryLedger, charge_together
+from hushvec.budget.people import people_of
 from hushvec.budget.rows import BLOCK, is_exhausted, left
 from hushvec.budget.store import Store, StoreFailure
 from hushvec.errors import BudgetError
@@ -75,6 +76,8 @@ class PrivacyBudget:
             PrivacyBudgetWarning; such a ledger only counts.
         charged_by: name of the service or person that charges through this object, at most 100 printable characters. Every row
             has it apart from its purpose, and `hushvec budget charges` adds up by it. It is what the program says, unchecked.
+        per_person: True: the limits are those of each person, and charges may name the `people` whose rows they are about. A charge
+            without people is one to everyone. Only with on_exhausted="block". A ledger keeps it for good.
 
     Raises:
         TypeError: no limit, or limits in both currencies.
@@ -86,7 +89,8 @@ class PrivacyBudget:
         Whatever is released under charges that were accepted by a "block" ledger in one period is, all together,
         (max_epsilon, max_delta)-DP, or max_rho-zCDP, for any number of releases whose parameters depend on the results of
         earlier ones, for the unit that all charges are about: of several, the smallest (one row, not one person). `reset` starts a new
-        period: earlier losses still count.
+        period: earlier losses still count. With per_person=True it holds for each person, whose rows may have any other values; ids,
+        how many rows each person has, and refusals are taken to be public (docs/proofs/per_person.md).
         Amounts are added exactly, as the decimal numbers that Python prints for them: ten charges of 0.1 are 1.
         A charge is decided and recorded in one transaction, over threads, processes and (PostgreSQL) machines. When `consume`
         returns, it is on stable storage; even if the program fails before the release, it stays spent.
@@ -117,10 +121,11 @@ class PrivacyBudget:
         store: str | PathLike[str] | None = None,
         on_exhausted: str = BLOCK,
         charged_by: str | None = None,
+        per_person: bool = False,
     ) -> None:
         self._charged_by = require_charged_by(charged_by)
         key = require_plain(key_of(persist_key))
-        terms = terms_of_limits(key, max_epsilon, max_delta, max_rho, on_exhausted)
+        terms = terms_of_limits(key, max_epsilon, max_delta, max_rho, on_exhausted, per_person)
         if is_memory(persist_key, store):
             self._ledger: MemoryLedger | DurableLedger | _Closed = MemoryLedger(terms)
         else:
@@ -158,6 +163,7 @@ class PrivacyBudget:
         rho: float | None = None,
         charge_id: str | None = None,
         purpose: str | None = None,
+        people: Iterable[Any] | None = None,
     ) -> Charge:
         """Charge the ledger. Call it before the release is computed, and release nothing if it raises.
 
@@ -170,13 +176,16 @@ class PrivacyBudget:
                 period charges nothing and returns the first entry with `repeated=True`: a retry after a lost answer. It is
                 not a way to release twice: a second draw of noise is a second release, and needs a second id.
             purpose: what for, printable text; recorded.
+            people: with per_person=True, ids of those whom the release is about, texts or whole numbers; one who is named k times is
+                charged k times. An id and one that prints alike are one person. None: everyone is charged.
 
         Returns:
             Charge: the entry, on stable storage.
 
         Raises:
-            PrivacyBudgetExhaustedError: it does not fit into what is left; the totals are unchanged.
-            ValueError: a charge_id that was used with other amounts. Nothing charged.
+            PrivacyBudgetExhaustedError: it does not fit into what is left; the totals are unchanged. Its `people` are those whom it
+                does not fit, its `refused` their places; nobody was charged.
+            ValueError: a charge_id that was used with other amounts or people. Nothing charged.
             BudgetError: the store failed. Its may_be_charged says whether the charge may still have been recorded.
 
         Example:
@@ -190,7 +199,31 @@ class PrivacyBudget:
         asked = amounts(self._currency, epsilon, delta, rho)
         if charge_id is not None:
             require_text("charge_id", charge_id)
-        return self._ledger.charge(asked, charge_id, purpose_field(self._charged_by, purpose))
+        if people is None:
+            return self._ledger.charge(asked, charge_id, purpose_field(self._charged_by, purpose))
+        named = people_of(people, self._ledger.person_key)
+        return self._ledger.charge(asked, charge_id, purpose_field(self._charged_by, purpose), named)
+
+    def affordable(
+        self, people: Iterable[Any], epsilon: float | None = None, delta: float = 0.0, *, rho: float | None = None
+    ) -> list[bool]:
+        """Which people of a call could be charged now: for each place True or False.
+
+        Those of the True places fit together: `consume` takes them, unless somebody else charges them first. Of one who is named
+        several times, the first places that fit are True. Arguments are those of `consume`; nothing is charged.
+
+        Example:
+            >>> from itertools import compress
+            >>> from hushvec.budget import PrivacyBudget
+            >>> budget = PrivacyBudget(1.0, per_person=True)
+            >>> charge = budget.consume(0.75, people=["anna"])
+            >>> fits = budget.affordable(["anna", "ben", "cleo"], 0.5)
+            >>> fits, list(compress(["anna", "ben", "cleo"], fits))
+            ([False, True, True], ['ben', 'cleo'])
+        """
+        hashes = people_of(people, self._ledger.person_key).hashes
+        asked = amounts(self._currency, epsilon, delta, rho)
+        return self._ledger.asked(lambda accounts, total: accounts.affordable(total, hashes, asked, self._limit))
 
     @staticmethod
     def charge_many(
@@ -258,13 +291,14 @@ class PrivacyBudget:
             return first.charge_with(named, asked, charge_id)
         return charge_together([(ledger, asked(ledger.terms.currency), field) for ledger, field in ledgers], charge_id)
 
-    def remaining(self) -> float:
-        """Epsilon that is left, or rho; 0.0 where a "warn" ledger is over its limit. Charging exactly this fits."""
-        return float_down(left(self._ledger.total(), self._limit).main)
+    def remaining(self, person: str | int | None = None) -> float:
+        """Epsilon that is left, or rho; 0.0 where a "warn" ledger is over its limit. Charging exactly this fits. With
+        per_person=True: that is left to this person, or to everyone."""
+        return float_down(left(self._spent(person), self._limit).main)
 
-    def consumed(self) -> float:
-        """Epsilon spent in this period, or rho."""
-        return float_up(self._ledger.total().main)
+    def consumed(self, person: str | int | None = None) -> float:
+        """Epsilon spent in this period, or rho. With per_person=True: by this person, or the most that anybody has spent."""
+        return float_up(self._spent(person).main)
 
     def remaining_delta(self) -> float:
         """Delta that is left; 0.0 for a budget in rho."""
@@ -309,6 +343,7 @@ class PrivacyBudget:
         self._ledger = _CLOSED
 
     aconsume = _asynchronous(consume)
+    aaffordable = _asynchronous(affordable)
     aremaining = _asynchronous(remaining)
     aconsumed = _asynchronous(consumed)
     ais_exhausted = _asynchronous(is_exhausted)
@@ -346,6 +381,12 @@ class PrivacyBudget:
         if isinstance(self._ledger, _Closed):
             return Sheet(f"Privacy budget {self._key!r}: closed", ())
         return budget_sheet(self.state(), self._ledger.name)
+
+    def _spent(self, person: str | int | None) -> Spend:
+        if person is None:
+            return self._ledger.total()
+        (hashed,) = people_of([person], self._ledger.person_key).hashes
+        return self._ledger.asked(lambda accounts, total: accounts.spent(total, hashed))
 
     def _remember(self) -> None:
         """Constants of the ledger, cached for charges."""
@@ -419,8 +460,8 @@ def verify_ledger(
 ) -> ChainReport:
     """`PrivacyBudget.verify` for a ledger that may be too damaged to be opened. BudgetError if there is none, or no store."""
     key = key_of(persist_key)
-    with _opened(store) as opened:
-        report = check_chain(opened.rows(key), [Head(*head) for head in heads])
+    with _opened(store) as opened, opened.read(key) as transaction:
+        report = check_chain(transaction.rows(), [Head(*head) for head in heads])
     if report.rows == 0 and not report.holds and report.first_wrong == 1:
         raise BudgetError(f"{opened.name}: there is no budget with key {key!r}")
     return report

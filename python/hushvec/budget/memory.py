@@ -9,15 +9,17 @@ from __future__ import annotations
 import secrets
 import threading
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from time import time_ns
+from typing import Any, TypeVar
 
 from hushvec.budget.amounts import ZERO, Amounts, Spend
 from hushvec.budget.chain import ChainReport, Head, check_chain
-from hushvec.budget.charge import BudgetState, Charge, charge_without_row, require_same_amounts, state_of
+from hushvec.budget.charge import BudgetState, Charge, charge_without_row, require_same, state_of
+from hushvec.budget.people import Accounts, People, key_digest, new_key
 from hushvec.budget.rows import (
-    BLOCK,
+    WARN,
     Row,
     Terms,
     after,
@@ -32,6 +34,8 @@ from hushvec.budget.rows import (
 from hushvec.budget.store import Fields, Forkable, watch
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 
+Answer = TypeVar("Answer")
+
 
 class MemoryLedger(Forkable):
     """A ledger in memory, atomic over the threads of its process. It refuses to work in a forked child, which has a copy."""
@@ -40,7 +44,7 @@ class MemoryLedger(Forkable):
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
-        self._blocks = terms.policy == BLOCK
+        self._blocks = terms.policy != WARN
         self._max_main, self._max_delta = terms.limit
         self._main, self._delta = ZERO
         self._period = 0
@@ -54,23 +58,32 @@ class MemoryLedger(Forkable):
         self._sequence_of: dict[str, int] = {}  # of the ids given in this period
         self._first_of_period = 2
         self._id_prefix = secrets.token_hex(8) + "-"  # a generated id is this and the sequence
-        self._rows = [open_row(terms, time_us=time_ns() // 1000, charge_id=secrets.token_hex(16))]
+        self.person_key = new_key() if terms.per_person else b""
+        self._accounts = Accounts()
+        self._people: dict[int, tuple[str, Spend]] = {}  # of charges to people: the row's field, and the total after it
+        identity = key_digest(self.person_key) if terms.per_person else secrets.token_hex(16)
+        self._rows = [open_row(terms, time_us=time_ns() // 1000, charge_id=identity)]
         self.ledger = self._rows[0].entry_hash
         watch(self)
 
-    def charge(self, amounts: Amounts, charge_id: str | None, purpose: str, *, warns: bool = True) -> Charge:
+    def charge(
+        self, amounts: Amounts, charge_id: str | None, purpose: str, people: People | None = None, *, warns: bool = True
+    ) -> Charge:
         with self._lock:
             if self._is_copy:
                 self._require_original(charge_id)
             if charge_id is not None and (earlier := self._earlier(charge_id)) is not None:
-                require_same_amounts(self._written(earlier), amounts)
+                require_same(self._written(earlier), amounts, people)
                 return charge_without_row(self.ledger, earlier, amounts, True, self._row)
-            main, delta = self._main + amounts.main_units, self._delta + amounts.delta_units
-            over = main > self._max_main or delta > self._max_delta
-            if over and self._blocks:
-                raise refusal(self.terms, Spend(self._main, self._delta), amounts)
-            self._main, self._delta = main, delta
-            sequence = self._note(amounts, purpose)
+            if people is None:
+                main, delta = self._main + amounts.main_units, self._delta + amounts.delta_units
+                over = main > self._max_main or delta > self._max_delta
+                if over and self._blocks:
+                    raise refusal(self.terms, Spend(self._main, self._delta), amounts)
+                self._main, self._delta = main, delta
+                sequence = self._note(amounts, purpose)
+            else:
+                sequence, over = self._note_people(amounts, purpose, people), False
             if charge_id is not None:
                 self._given_ids[sequence] = charge_id
                 self._sequence_of[charge_id] = sequence
@@ -83,6 +96,7 @@ class MemoryLedger(Forkable):
             self._require_original()
             sequence = self._note(None, purpose)
             self._main, self._delta = ZERO
+            self._accounts = Accounts()
             self._period += 1
             self._first_of_period = sequence + 1
             self._sequence_of = {}
@@ -91,6 +105,10 @@ class MemoryLedger(Forkable):
         with self._lock:
             self._require_original()
             return Spend(self._main, self._delta)
+
+    def asked(self, question: Callable[[Accounts, Spend], Answer]) -> Answer:
+        with self._lock:
+            return question(self._accounts, self.total())
 
     def state(self) -> BudgetState:
         with self._lock:
@@ -132,6 +150,14 @@ class MemoryLedger(Forkable):
             self._purposes[sequence] = purpose
         return sequence
 
+    def _note_people(self, amounts: Amounts, purpose: str, people: People) -> int:
+        grown, total = self._accounts.require(self.terms, Spend(self._main, self._delta), people, amounts)
+        self._accounts.take(grown)
+        self._main, self._delta = total
+        sequence = self._note(amounts, purpose)
+        self._people[sequence] = people.field, total
+        return sequence
+
     def _earlier(self, charge_id: str) -> int | None:
         """Sequence of the charge with this id in this period."""
         number = charge_id.removeprefix(self._id_prefix)
@@ -157,8 +183,9 @@ class MemoryLedger(Forkable):
                 total = ZERO
                 row = reset_row(row, self.terms, time_us=time_us, charge_id=charge_id, purpose=purpose)
             else:
-                total = after(total, amounts)
-                row = charge_row(row, self.terms, amounts, total, time_us=time_us, charge_id=charge_id, purpose=purpose)
+                people, total = self._people.get(sequence) or ("", after(total, amounts))
+                given: dict[str, Any] = dict(time_us=time_us, charge_id=charge_id, purpose=purpose)
+                row = charge_row(row, self.terms, amounts, total, people=people, **given)
             self._rows.append(row)
         return self._rows[wanted - 1]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hushvec._util.lazy import needs_extra
 from hushvec.budget.rows import FIELDS
-from hushvec.budget.store import COLUMNS, ROWS_AT_ONCE, TABLE, WAIT_SECONDS, Fields, StoreFailure, create_table
+from hushvec.budget.store import COLUMNS, CREATE_KEYS, KEYS, ROWS_AT_ONCE, TABLE, WAIT_SECONDS, Fields, StoreFailure, create_table
 
 # A server that disappears without closing the connection is detected after about these times. libpq's names; the address may
 # set its own.
@@ -46,7 +46,11 @@ _STATEMENTS = {
     "first": f"{_OF_KEY} ORDER BY sequence LIMIT 1",
     "last": f"{_OF_KEY} ORDER BY sequence DESC LIMIT 1",
     "find": f"{_OF_KEY} AND period = :period AND charge_id = :charge_id",
-    "all": f"{_OF_KEY} ORDER BY sequence",
+    "behind": f"{_OF_KEY} AND sequence > :behind ORDER BY sequence",
+    "secret": f"SELECT key FROM {KEYS} WHERE budget_key = :key",
+    "lock schema": "SELECT pg_advisory_xact_lock(:number)",
+    "create keys": CREATE_KEYS,
+    "keep secret": f"INSERT INTO {KEYS} VALUES (:key, :secret)",
     "keys": f"SELECT DISTINCT budget_key FROM {TABLE}",
     "insert": f"INSERT INTO {TABLE} ({COLUMNS}) VALUES ({', '.join(f':{name}' for name in FIELDS)})",
 }
@@ -100,12 +104,6 @@ class PostgreSQLStore:
         with self._transaction(commits=False) as connection:
             yield _Transaction(connection, self._statements, key)
 
-    def rows(self, key: str) -> Iterator[Fields]:
-        with self._transaction(commits=False) as connection:
-            options = {"stream_results": True, "yield_per": ROWS_AT_ONCE}
-            for row in connection.execute(self._statements["all"], {"key": key}, execution_options=options):
-                yield tuple(row)
-
     def close(self) -> None:
         if not self._in_use:
             with contextlib.suppress(Exception):
@@ -136,7 +134,7 @@ class PostgreSQLStore:
         if self._create:
             with self._engine.connect() as connection:
                 if not connection.execute(self._text(_IS_THERE)).scalar():
-                    connection.execute(self._text("SELECT pg_advisory_xact_lock(:number)"), {"number": SCHEMA_LOCK})
+                    connection.execute(self._statements["lock schema"], {"number": SCHEMA_LOCK})
                     there = connection.execute(self._text(_IS_THERE)).scalar()
                     for statement in () if there else _SCHEMA:
                         connection.execute(self._text(statement))
@@ -175,6 +173,21 @@ class _Transaction:
 
     def append(self, fields: Fields) -> None:
         self.new.append(fields)
+
+    def rows(self, behind: int = 0) -> Iterator[Fields]:
+        options = {"stream_results": True, "yield_per": ROWS_AT_ONCE}
+        asked = {"key": self._key, "behind": behind}
+        with self._connection.execute(self._statements["behind"], asked, execution_options=options) as found:
+            yield from map(tuple, found)
+
+    def secret(self) -> str | None:
+        found = self._one("secret")
+        return None if found is None else found[0]
+
+    def keep_secret(self, key: str) -> None:
+        self._connection.execute(self._statements["lock schema"], {"number": SCHEMA_LOCK})
+        self._connection.execute(self._statements["create keys"])
+        self._connection.execute(self._statements["keep secret"], {"key": self._key, "secret": key})
 
     def keys(self) -> list[str]:
         return sorted(key for (key,) in self._connection.execute(self._statements["keys"]))

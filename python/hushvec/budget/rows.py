@@ -22,6 +22,7 @@ FIRST_PREVIOUS_HASH = "0" * 64
 OPEN, CHARGE, RESET = "open", "charge", "reset"
 BLOCK, WARN = "block", "warn"
 POLICIES = (BLOCK, WARN)
+PER_PERSON = "block per person"  # a policy that only a first row has: versions that do not count by person refuse such a ledger
 
 MOST_TEXT = 1000  # characters of a charge id or a purpose
 
@@ -65,7 +66,12 @@ class Terms(NamedTuple):
             limits = f"max_rho={text_of(self.limit.main)}"
         else:
             limits = f"max_epsilon={text_of(self.limit.main)}, max_delta={text_of(self.limit.delta)}"
-        return f"{limits}, on_exhausted={self.policy!r}"
+        return f"{limits}, " + ("per_person=True" if self.per_person else f"on_exhausted={self.policy!r}")
+
+    @property
+    def per_person(self) -> bool:
+        """Whether charges may name the people whom they are about."""
+        return self.policy == PER_PERSON
 
 
 def entry_hash(fields: tuple[Any, ...]) -> str:
@@ -87,8 +93,9 @@ def open_row(terms: Terms, **given: Any) -> Row:
     return _sealed(terms, limits, Spend(0, 0), **first, **given)
 
 
-def charge_row(head: Row, terms: Terms, amounts: Amounts, total: Spend, **given: Any) -> Row:
-    return _sealed(terms, amounts.texts, total, **_after(head), period=head.period, kind=CHARGE, **given)
+def charge_row(head: Row, terms: Terms, amounts: Amounts, total: Spend, *, people: str = "", **given: Any) -> Row:
+    """`people`: those who are charged, if not everyone is (`People.field`)."""
+    return _sealed(terms, amounts.texts, total, **{**_after(head), "policy": people}, period=head.period, kind=CHARGE, **given)
 
 
 def reset_row(head: Row, terms: Terms, **given: Any) -> Row:
@@ -121,8 +128,8 @@ def terms_of(row: Row) -> Terms:
     """The permanent settings of an open row."""
     if row.kind != OPEN:
         raise ValueError(f"kind must be 'open', got {row.kind!r:.60}")
-    if row.policy not in POLICIES:
-        raise ValueError(f"policy must be 'block' or 'warn', got {row.policy!r:.60}")
+    if row.policy not in (*POLICIES, PER_PERSON):
+        raise ValueError(f"policy must be 'block', 'warn' or 'block per person', got {row.policy!r:.60}")
     currency = RHO if row.rho else EPSILON_DELTA
     limit = spend_of(currency, row.epsilon, row.delta, row.rho)
     if amount_texts(currency, limit) != (row.epsilon, row.delta, row.rho):

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from hushvec._util.os_files import holding, mounts
 from hushvec._util.publish import PRIVATE_FOLDER, fault_of_place, private_file, sync_folder
-from hushvec.budget.store import COLUMNS, ROWS_AT_ONCE, TABLE, WAIT_SECONDS, Fields, StoreFailure, create_table
+from hushvec.budget.store import COLUMNS, CREATE_KEYS, KEYS, ROWS_AT_ONCE, TABLE, WAIT_SECONDS, Fields, StoreFailure, create_table
 
 # SQLite puts a ledger's log and the index of the log beside the path that it is opened by. They are part of the ledger: a
 # process that opens the file by a path with other logs beside it does not see its charges.
@@ -76,12 +76,6 @@ class SQLiteStore:
     def read(self, key: str) -> Iterator[_Transaction]:
         with self._transaction("BEGIN") as connection:
             yield _Transaction(connection, key)
-
-    def rows(self, key: str) -> Iterator[Fields]:
-        with self.read(key) as transaction:
-            cursor = transaction.execute(f"{_OF_KEY} ORDER BY sequence", key)
-            while some := cursor.fetchmany(ROWS_AT_ONCE):
-                yield from some
 
     def close(self) -> None:
         if self._in_use:
@@ -264,6 +258,19 @@ class _Transaction:
 
     def append(self, fields: Fields) -> None:
         self._connection.execute(_INSERT, fields)
+
+    def rows(self, behind: int = 0) -> Iterator[Fields]:
+        cursor = self.execute(f"{_OF_KEY} AND sequence > ? ORDER BY sequence", self._key, behind)
+        while some := cursor.fetchmany(ROWS_AT_ONCE):
+            yield from some
+
+    def secret(self) -> str | None:
+        found = self._one(f"SELECT key FROM {KEYS} WHERE budget_key = ?", self._key)
+        return None if found is None else found[0]
+
+    def keep_secret(self, key: str) -> None:
+        self.execute(CREATE_KEYS)
+        self.execute(f"INSERT INTO {KEYS} VALUES (?, ?)", self._key, key)
 
     def keys(self) -> list[str]:
         return [key for (key,) in self.execute(f"SELECT DISTINCT budget_key FROM {TABLE} ORDER BY budget_key")]

@@ -13,6 +13,8 @@ from hushvec.budget.rows import FIELDS, NUMBERS
 from hushvec.errors import HushvecError
 
 TABLE = "hushvec_budget_rows_v1"
+KEYS = "hushvec_budget_keys_v1"  # the secret key of each ledger that counts by person; made with the first of them
+CREATE_KEYS = f"CREATE TABLE IF NOT EXISTS {KEYS} (budget_key TEXT PRIMARY KEY, key TEXT NOT NULL)"
 COLUMNS = ", ".join(FIELDS)
 WAIT_SECONDS = 30.0  # for other writers, before a call gives up
 ROWS_AT_ONCE = 1000
@@ -51,6 +53,15 @@ class Transaction(Protocol):
     def append(self, fields: Fields) -> None:
         """Add a row."""
 
+    def rows(self, behind: int = 0) -> Iterator[Fields]:
+        """The rows behind this sequence that were there when the transaction began, in order."""
+
+    def secret(self) -> str | None:
+        """The key of the ledger's people, as `keep_secret` got it, or None. StoreFailure if the store never got any."""
+
+    def keep_secret(self, key: str) -> None:
+        """Keep the key of the ledger's people."""
+
     def keys(self) -> list[str]:
         """The keys of all ledgers in the store, sorted."""
 
@@ -66,9 +77,6 @@ class Store(Protocol):
 
     def read(self, key: str) -> AbstractContextManager[Transaction]:
         """One ledger's current state, without blocking writers."""
-
-    def rows(self, key: str) -> Iterator[Fields]:
-        """All rows of a ledger in order, as one snapshot."""
 
     def close(self) -> None:
         """Close the connection. The next call opens another one."""

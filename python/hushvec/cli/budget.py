@@ -65,13 +65,13 @@ class Create(
     delta: float | None = option("limit on the sum of delta (default: epsilon / 10000, in [0.001, 0.01])")
     rho: float | None = option("limit in zero-concentrated DP, instead of epsilon and delta")
     on_exhausted: str = option("refuse what does not fit, or record it and warn", BLOCK, choices=POLICIES)
+    per_person: bool = option("limits of each person: charges name the people they are about")
 
     def run(self) -> int:
         self._require_new()
         limits = (self.epsilon, self.delta)
-        with PrivacyBudget(
-            *limits, max_rho=self.rho, persist_key=self.key, store=self.store, on_exhausted=self.on_exhausted
-        ) as budget:
+        terms: dict[str, Any] = {"max_rho": self.rho, "on_exhausted": self.on_exhausted, "per_person": self.per_person}
+        with PrivacyBudget(*limits, persist_key=self.key, store=self.store, **terms) as budget:
             return answered(self, _as_json(budget.state()), printable(f"created {self.key!r}"), "", titled(str(budget)))
 
     def _require_new(self) -> None:
@@ -204,7 +204,7 @@ class Export(_OfLedger, name="budget export", help="all rows as JSON (docs/budge
 
 
 def _as_json(state: BudgetState) -> dict[str, Any]:
-    settings = {name: getattr(state, name) for name in ("key", "ledger", "currency", "on_exhausted", "period")}
+    settings = {name: getattr(state, name) for name in ("key", "ledger", "currency", "on_exhausted", "per_person", "period")}
     spent = {"limit": state.limit_texts, "consumed": state.consumed_texts, "exhausted": state.exhausted}
     return {**settings, **spent, "head": state.head._asdict()}
 
