@@ -867,6 +867,12 @@ def amount(written):
     return Fraction(written) if re.fullmatch(r"(0|[1-9][0-9]{0,999})(\.[0-9]{0,323}[1-9])?", written) else None
 
 
+def people(written):
+    """The hashes of the people of a charge, each as often as it was charged; [] for everyone, None for what is no such text."""
+    found = [written[place : place + 32] for place in range(0, len(written), 32)]
+    return found if all(re.fullmatch("[0-9a-f]{32}", one) for one in found) and found == sorted(found) else None
+
+
 def check_ledger(export):
     """The reason why the chain does not hold, or None."""
     anything = {"head": lambda value: True, "rows": lambda value: type(value) is list}
@@ -891,6 +897,7 @@ def wrong_rows(key, rows):
     if not rows:
         yield "there are no rows"
     previous, period, ids, spent, names, limits = "0" * 64, 0, set(), {}, (), {}
+    everyone, most, own = {}, {}, {}  # what all have lost, and beside that: the most that anybody has, and what each has
     for number, row in enumerate(rows, 1):
         kinds_hold = all(type(row[name]) is int if name in NUMBERS else text(row[name]) for name in ROW)
         if not kinds_hold or any(end in f"{key}{value}" for value in row.values() for end in "\r\n"):
@@ -901,21 +908,30 @@ def wrong_rows(key, rows):
             names = ("rho",) if row["rho"] else ("epsilon", "delta")
             limits = {name: amount(row[name]) for name in names}
             others = [row[name] for name in ("epsilon", "delta", "rho") if name not in names]
-            if row["kind"] != "open" or row["policy"] not in ("block", "warn") or None in limits.values() or any(others):
+            opens = row["kind"] == "open" and row["policy"] in ("block", "warn", "block per person")
+            if not opens or None in limits.values() or any(others):
                 yield "row 1: the ledger is not opened"
-            spent = dict.fromkeys(names, Fraction(0))
+            spent = everyone = most = dict.fromkeys(names, Fraction(0))
         else:
             amounts = {name: amount(row[name]) for name in ("epsilon", "delta", "rho") if row[name]}
-            if row["policy"] or None in amounts.values():
-                yield f"row {number}: policy is not empty, or an amount is no decimal text"
+            named = people(row["policy"]) if rows[0]["policy"] == "block per person" and row["kind"] == "charge" else []
+            if (row["policy"] and not named) or None in amounts.values():
+                yield f"row {number}: policy is neither empty nor hashes of people in order, or an amount is no decimal text"
             if row["kind"] == "reset" and not amounts:
-                period, ids, spent = period + 1, set(), dict.fromkeys(names, Fraction(0))
+                period, ids, own = period + 1, set(), {}
+                spent = everyone = most = dict.fromkeys(names, Fraction(0))
             elif row["kind"] == "charge" and row["charge_id"] not in ids and amounts.keys() >= {*names} and amounts[names[0]] > 0:
                 ids.add(row["charge_id"])
-                spent = {name: spent[name] + amounts[name] for name in names}
+                for one in named:
+                    own[one] = {name: own.get(one, {}).get(name, 0) + amounts[name] for name in names}
+                if named:
+                    most = {name: max(most[name], *(own[one][name] for one in named)) for name in names}
+                else:
+                    everyone = {name: everyone[name] + amounts[name] for name in names}
+                spent = {name: everyone[name] + most[name] for name in names}
             else:
                 yield f"row {number}: neither a reset nor a new charge"
-            if rows[0]["policy"] == "block" and any(spent[name] > limits[name] for name in names):
+            if rows[0]["policy"] != "warn" and any(spent[name] > limits[name] for name in names):
                 yield f"row {number}: the budget is overspent"
         others = [row[f"total_{name}"] for name in ("epsilon", "delta", "rho") if name not in names]
         if row["period"] != period or any(others) or any(amount(row[f"total_{name}"]) != spent[name] for name in names):
@@ -973,6 +989,10 @@ def check_charge(receipt, export, paid):
     if named["sequence"] in paid:
         return "another receipt names the same charge"
     paid.add(named["sequence"])
+    if row["policy"]:
+        count = {"vectors": "rows", "labels": "answers"}.get(receipt.get("receipt_kind", "vectors"))
+        if count is None or len(people(row["policy"])) < (receipt[count] if receipt["per"] == "record" else 1):
+            return "the charge is one to fewer people than the release is about, or whom it is about is not in the receipt"
     if receipt["epsilon"] is None:
         return "the receipt promises nothing that a charge could pay for"
     if rows[0]["rho"]:

@@ -202,7 +202,7 @@ LAX_WITH_AGGREGATES = {
 }
 LAX_WITH_LEDGERS = {
     "amounts may be quotients": ("(0|[1-9][0-9]{0,999})(\\.[0-9]{0,323}[1-9])?", "[0-9./]+"),
-    "any policy": ('or row["policy"] not in ("block", "warn")', ""),
+    "any policy": (' and row["policy"] in ("block", "warn", "block per person")', ""),
     "any id beside the charge": ('for name in ("charge_id", "entry_hash")', 'for name in ("entry_hash",)'),
     "one charge for several receipts": ('if named["sequence"] in paid:', "if False:"),
     "sums are not compared": ("any(spent[name] > limits[name] for name in names)", "False"),

@@ -128,9 +128,10 @@ def verify_charges(
 
     Returns:
         "holds", or "does not hold" with the reasons: a row that does not follow from the others; a receipt that does not hold
-        itself, or names no charge, another ledger, a missing charge, one that another receipt names too, or one smaller than its
-        guarantee; a ledger in epsilon and delta whose trainings may share samples, since these charges do not add up. Where
-        receipts are about different units (one row, one person), the last reason says for whom the charges add up.
+        itself, or names no charge, another ledger, a missing charge, one that another receipt names too, one smaller than its
+        guarantee, or one to fewer people than it has rows; a ledger in epsilon and delta whose trainings may share samples, since
+        these charges do not add up. Where receipts are about different units (one row, one person), and not all are charged to
+        people, the last reason says for whom the charges add up.
 
     Raises:
         ValueError, TypeError: the export is not a ledger export.
@@ -175,7 +176,8 @@ def verify_charges(
     if faults:
         return Verification(DOES_NOT_HOLD, tuple(faults))
     paid_for = f"{report.rows} rows of the ledger follow from each other and pay for {len(receipts)} receipts"
-    different = units_differ(receipts)
+    of_people = all(receipt.charge and rows[receipt.charge.sequence]["policy"] for receipt in receipts)
+    different = None if of_people else units_differ(receipts)
     return Verification(HOLDS, (paid_for, *(() if different is None else (different,))))
 
 
@@ -191,6 +193,17 @@ def units_differ(receipts: Sequence[AnyReceipt]) -> str | None:
     return None
 
 
+def _rows_of_people(receipt: AnyReceipt) -> int | None:
+    """How many people a release must have been charged to: one for each row that is another person's, else the one of all rows; None
+    where a receipt does not say which rows are whose."""
+    from hushvec.receipts.labels import LabelReceipt, released_rows
+    from hushvec.receipts.vectors import Receipt
+
+    if not isinstance(receipt, Receipt | LabelReceipt):
+        return None
+    return released_rows(receipt) if receipt.per == "record" else 1
+
+
 def _charge_fault(receipt: AnyReceipt, ledger: str, rows: Mapping[int, Mapping[str, Any]]) -> str | None:
     if verify_receipt(receipt).status == DOES_NOT_HOLD:
         return "it does not hold"
@@ -203,6 +216,14 @@ def _charge_fault(receipt: AnyReceipt, ledger: str, rows: Mapping[int, Mapping[s
     named = {"kind": "charge", "charge_id": charge.charge_id, "entry_hash": charge.entry_hash}
     if row is None or any(row[name] != value for name, value in named.items()):
         return f"the ledger has no such charge as the one named, row {charge.sequence}"
+    if row["policy"]:  # of a ledger that counts by person
+        from hushvec.budget.people import hashes_of
+
+        charged, rows_of_people = len(hashes_of(row["policy"])), _rows_of_people(receipt)
+        if rows_of_people is None:
+            return f"the charge named, row {charge.sequence}, is of some people, and whom the release is about is not in its receipt"
+        if charged < rows_of_people:
+            return f"the charge named, row {charge.sequence}, is of {charged} people, the release of {rows_of_people} rows"
     if receipt.epsilon is None:
         return "it promises nothing that a charge could pay for: its epsilon is null"
     if rows[1]["rho"]:
