@@ -57,12 +57,14 @@ class EmbeddingResult:
         usage: what the model reported about its work (tokens), unchanged; empty if it reported nothing. Not private: a number of
             tokens is a fact about the text.
         metadata: what else the model answered (its name, say), unchanged and not private either.
+        people: whom each text is about, for a budget that counts by person; a step that adds noise charges them.
     """
 
     values: Any
     receipts: tuple[RowReceipt, ...] = ()
     usage: Mapping[str, Any] = field(default_factory=_nothing)
     metadata: Mapping[str, Any] = field(default_factory=_nothing)
+    people: Sequence[Any] | None = None
 
 
 class Embeddings(np.ndarray[Any, Any]):
@@ -181,7 +183,7 @@ def _receipts_of(answer: Any) -> tuple[RowReceipt, ...]:
     return tuple({id(receipt): receipt for row in rows for receipt in getattr(row, "receipts", ())}.values())
 
 
-def _reported_by(answer: Any, vectors: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+def _reported_by(answer: Any, vectors: Sequence[str]) -> dict[str, Any]:
     """usage and metadata of an answer; what is neither is metadata."""
     usage = _plain(_get(answer, "usage")) if _has(answer, "usage") else {}
     if isinstance(answer, Mapping):

@@ -24,6 +24,8 @@ Stores share these:
                   into an index without. Questions stay clean, unless the index has `queries=` or the embedder noise on them.
     keep_texts    False stores ids, vectors and metadata alone (`stores_text` for LlamaIndex)
     on_receipt    as above; receipts of documents are in `store.index.receipts` too
+    person_key    the field of a document's metadata that says whom it is about, where the documents' budget counts by person
+                  (`PrivacyBudget(per_person=True)`): each batch is charged to its own people. None: it is charged to everyone
 
 They raise TypeError or ValueError for another index, and for noise from both on one side; when documents are added, what the
 model and `PrivateIndex.add` raise: nothing is charged, stored or replaced then. Their guarantees are those of the index, for

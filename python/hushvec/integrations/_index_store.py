@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
+from hushvec.budget import PrivacyBudget
 from hushvec.embedders.protocol import KINDS, Embeddings, Kind
 from hushvec.errors import StoreError
 from hushvec.integrations._source import OnReceipt, PrivateSource, require_on_receipt
@@ -38,19 +39,30 @@ class Batch(NamedTuple):
     texts: list[str]
     metadata: list[Mapping[str, Any]]
     asked: bytes | None  # digest of what came, if an id was missing: the same again gets the same ids where the store failed
+    people: list[Any] | None  # whom each is about, where the store was told which field of the metadata says so
 
 
 class IndexStore:
     """Documents in a private index, as `hushvec.integrations` says. Calls of the index that bypass the store hold its `lock`."""
 
-    def __init__(self, index: Any, model: Any = None, *, keep_texts: bool = True, on_receipt: OnReceipt | None = None) -> None:
+    def __init__(
+        self,
+        index: Any,
+        model: Any = None,
+        *,
+        keep_texts: bool = True,
+        on_receipt: OnReceipt | None = None,
+        person_key: str | None = None,
+    ) -> None:
         if not isinstance(index, PrivateIndex):
             raise TypeError(f"index must be a hushvec.retrieval.PrivateIndex, got {validate.kind(index)}")
         if len(index) and index.ids.dtype != object:
             raise TypeError("index must have strings as ids, or no rows yet, got integers")
         for kind in _noised_kinds(model):
             self._refuse_two_noises(index, kind, "the model")
-        self.index = index
+        if person_key is not None and not isinstance(getattr(index.settings.documents, "budget", None), PrivacyBudget):
+            raise ValueError("person_key must be None for an index whose documents have no PrivacyBudget: nobody would be charged")
+        self.index, self.person_key = index, person_key
         self.keep_texts = validate.flag("keep_texts", keep_texts)
         self._on_receipt = require_on_receipt(on_receipt)
         if model is not None and not isinstance(model, WrappedEmbeddingModel):
@@ -71,11 +83,14 @@ class IndexStore:
             if name is not None and not isinstance(name, str):
                 raise TypeError(f"ids must be strings or None, got {validate.kind(name)}")
         asked = None if all(names) else hashlib.sha256(repr((names, listed, fields)).encode("utf-8", "backslashreplace")).digest()
+        people = None if self.person_key is None else [one.get(self.person_key) for one in fields]
+        if people and None in people:
+            raise ValueError(f"metadata must have {self.person_key!r}, whom a document is about, got none at {people.index(None)}")
         given = [name or str(uuid.uuid4()) for name in names]
         for name, count in Counter(given).items():
             if count > 1:
                 raise ValueError(f"ids must be unique, got {name!r:.80} {count} times")
-        return Batch(given, listed, fields, asked)
+        return Batch(given, listed, fields, asked, people)
 
     def write(self, batch: Batch, rows: Any = None, *, replace: bool = True) -> list[str]:
         """Store documents in one release; their ids. Without documents nothing happens, and without rows the model embeds the texts.
@@ -87,8 +102,9 @@ class IndexStore:
         array = as_array("embeddings", self.embed(batch.texts) if rows is None else rows, 2)
         with self.lock:
             ids = batch.ids if batch.asked is None else self._unstored.pop(batch.asked, batch.ids)
+            texts = batch.texts if self.keep_texts else None
             try:
-                receipt = self.index.add(array, ids, batch.metadata, batch.texts if self.keep_texts else None, replace=replace)
+                receipt = self.index.add(array, ids, batch.metadata, texts, replace=replace, people=batch.people)
             except StoreError:
                 if batch.asked is not None:
                     self._unstored[batch.asked] = ids

@@ -129,11 +129,11 @@ class PrivateSource:
         validate.choice("kind", kind, KINDS)
         return self._sides[kind]
 
-    def embed(self, texts: Sequence[str], kind: Kind) -> Embeddings:
-        return self.reported(self.side(kind).embed(texts, kind))
+    def embed(self, texts: Sequence[str], kind: Kind, people: Any = None) -> Embeddings:
+        return self.reported(self.side(kind).embed(texts, kind, people=people))
 
-    async def aembed(self, texts: Sequence[str], kind: Kind) -> Embeddings:
-        return self.reported(await self.side(kind).aembed(texts, kind))
+    async def aembed(self, texts: Sequence[str], kind: Kind, people: Any = None) -> Embeddings:
+        return self.reported(await self.side(kind).aembed(texts, kind, people=people))
 
     def rows(self, texts: Sequence[str], kind: Kind) -> ReleasedList[ReleasedList[float]]:
         return rows_as_lists(self.embed(texts, kind))

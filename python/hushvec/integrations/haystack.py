@@ -85,6 +85,7 @@ class PrivateDocumentEmbedder(_Embedder):
         model, middleware, on_receipt, noise_on, unit_rows: see `hushvec.integrations`, and PrivateTextEmbedder.
         meta_fields_to_embed: fields of a document's meta that are put before its content.
         embedding_separator: between them.
+        person_key: the field of a document's meta that says whom it is about, for a middleware whose budget counts by person.
 
     `run` takes a list of one or more documents with text content. It returns "documents", copies with embeddings (lists of floats
     with `receipt`) whose content and meta are as they were, and "meta" with "receipts" beside what the model reported.
@@ -109,20 +110,27 @@ class PrivateDocumentEmbedder(_Embedder):
         embedding_separator: str = "\n",
         noise_on: NoiseOn = "documents",
         unit_rows: bool = True,
+        person_key: str | None = None,
     ) -> None:
         _Embedder.__init__(self, model, middleware, on_receipt, noise_on, unit_rows)
+        self.person_key = person_key
         self.meta_fields_to_embed = tuple(meta_fields_to_embed)
         self.embedding_separator = embedding_separator
 
     @component.output_types(documents=list[Document], meta=dict[str, Any])  # type: ignore[untyped-decorator]
     def run(self, documents: list[Document]) -> dict[str, Any]:
         """The documents with private embeddings."""
-        return _document_answer(documents, self._source.embed(self._texts(documents), "document"))
+        texts = self._texts(documents)
+        return _document_answer(documents, self._source.embed(texts, "document", self._people(documents)))
 
     @component.output_types(documents=list[Document], meta=dict[str, Any])  # type: ignore[untyped-decorator]
     async def run_async(self, documents: list[Document]) -> dict[str, Any]:
         """`run` as a coroutine."""
-        return _document_answer(documents, await self._source.aembed(self._texts(documents), "document"))
+        texts = self._texts(documents)
+        return _document_answer(documents, await self._source.aembed(texts, "document", self._people(documents)))
+
+    def _people(self, documents: list[Document]) -> list[Any] | None:
+        return None if self.person_key is None else [document.meta.get(self.person_key) for document in documents]
 
     def _texts(self, documents: Any) -> list[str]:
         if not isinstance(documents, list):

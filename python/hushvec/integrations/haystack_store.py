@@ -26,7 +26,7 @@ class PrivateDocumentStore:
     """A Haystack document store over a `PrivateIndex`. The index adds the noise, to the sides that it was made with.
 
     Args:
-        index, keep_texts, on_receipt: see `hushvec.integrations`, which also says what stores raise and guarantee. Documents come
+        index, keep_texts, on_receipt, person_key: see `hushvec.integrations`, also for what stores raise and guarantee. Documents come
             with embeddings.
         model: embeds the content of documents that come without embedding, if given: anything that `hushvec.wrap_embedding_model`
             takes.
@@ -59,8 +59,9 @@ class PrivateDocumentStore:
         keep_texts: bool = True,
         return_embedding: bool = False,
         on_receipt: OnReceipt | None = None,
+        person_key: str | None = None,
     ) -> None:
-        self._store = IndexStore(index, model, keep_texts=keep_texts, on_receipt=on_receipt)
+        self._store = IndexStore(index, model, keep_texts=keep_texts, on_receipt=on_receipt, person_key=person_key)
         self.return_embedding = validate.flag("return_embedding", return_embedding)
         if return_embedding:
             self._store.require_public_rows("return_embedding")

@@ -31,7 +31,7 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
 
     Args:
         embeddings: any LangChain embedder, private or not.
-        index, keep_texts, on_receipt: see `hushvec.integrations`, which also says what stores raise and guarantee. Documents
+        index, keep_texts, on_receipt, person_key: see `hushvec.integrations`, also for what stores raise and guarantee. Documents
             without texts come back with an empty `page_content`.
 
     Edge cases:
@@ -52,12 +52,18 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
     """
 
     def __init__(
-        self, embeddings: Embeddings, index: PrivateIndex, *, keep_texts: bool = True, on_receipt: OnReceipt | None = None
+        self,
+        embeddings: Embeddings,
+        index: PrivateIndex,
+        *,
+        keep_texts: bool = True,
+        on_receipt: OnReceipt | None = None,
+        person_key: str | None = None,
     ) -> None:
         if not isinstance(embeddings, Embeddings):
             raise TypeError(f"embeddings must be LangChain Embeddings, got {type(embeddings).__name__}")
         self._embeddings = embeddings
-        self._store = IndexStore(index, embeddings, keep_texts=keep_texts, on_receipt=on_receipt)
+        self._store = IndexStore(index, embeddings, keep_texts=keep_texts, on_receipt=on_receipt, person_key=person_key)
 
     @property
     def embeddings(self) -> Embeddings:

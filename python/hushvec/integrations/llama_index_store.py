@@ -33,7 +33,7 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
     """A LlamaIndex vector store over a `PrivateIndex`. The index adds the noise, to the sides that it was made with.
 
     Args:
-        index, stores_text, on_receipt: see `hushvec.integrations`, which also says what stores raise and guarantee. LlamaIndex
+        index, stores_text, on_receipt, person_key: see `hushvec.integrations`, also for what stores raise and guarantee. LlamaIndex
             copies the rows of nodes, so the store cannot tell released ones from others: **put noise on documents into the index
             or into the model, not both**. Without stores_text, LlamaIndex keeps nodes in its docstore; texts are read there.
 
@@ -58,9 +58,16 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
 
     _store: IndexStore = PrivateAttr()
 
-    def __init__(self, index: PrivateIndex, *, stores_text: bool = True, on_receipt: OnReceipt | None = None) -> None:
+    def __init__(
+        self,
+        index: PrivateIndex,
+        *,
+        stores_text: bool = True,
+        on_receipt: OnReceipt | None = None,
+        person_key: str | None = None,
+    ) -> None:
         super().__init__(stores_text=validate.flag("stores_text", stores_text))
-        self._store = IndexStore(index, keep_texts=stores_text, on_receipt=on_receipt)
+        self._store = IndexStore(index, keep_texts=stores_text, on_receipt=on_receipt, person_key=person_key)
 
     @classmethod
     def class_name(cls) -> str:

@@ -9,7 +9,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -96,6 +96,7 @@ class NoiseJob:
         rows_by: str | None = None,
         budget: PrivacyBudget | None = None,
         path: str | PathLike[str] | None = None,
+        people: Iterable[Any] | None = None,
     ) -> NoiseJob:
         """A new job with a key from the operating system; with a path, the job in that file if it exists.
 
@@ -113,6 +114,7 @@ class NoiseJob:
             budget: charged once for the job, under its id, however often and by how many processes it is started from one path.
             path: where the job is kept, a file that only its owner can read. All who start a job from one path get one job.
                 Delete the file when the job is done.
+            people: whom the job's rows are about, an id for each row, for a budget that counts by person. None: everyone is charged.
 
         Raises:
             ValueError: a path with a job of other parameters or another cipher. Nothing was charged.
@@ -139,8 +141,10 @@ class NoiseJob:
         if path is not None:
             job = job._kept(Path(path), any_cipher=cipher is None, rows_by=rows_by)
         if budget is None:
+            if people is not None:
+                raise ValueError("people must be None without a budget, got ids")
             return job
-        paid = job.charge(budget)
+        paid = job.charge(budget, people)
         if path is not None:
             paid.save(path)
         return paid
@@ -160,14 +164,14 @@ class NoiseJob:
     ) -> NoiseJob:
         """A job whose key is a number in [0, 2^256): for tests and reproducible studies. Its receipt claims nothing.
 
-        `arguments` are those of `start` but budget and path. It draws from ChaCha20 on every machine unless `cipher` says otherwise,
-        so that a seed gives the same noise everywhere, by the first version of the release format that this cipher had, unless
-        format_version is 3.
+        `arguments` are those of `start` but budget, path and people. It draws from ChaCha20 on every machine unless `cipher` says
+        otherwise, so that a seed gives the same noise everywhere, by the first version of the release format that this cipher had,
+        unless format_version is 3.
         """
         number = validate.whole_number("seed", seed, at_least=0)
         if number.bit_length() > _LARGEST_SEED_BITS:
             raise ValueError(f"seed must be < 2^{_LARGEST_SEED_BITS}, got {number!r:.90}")
-        for name in ("budget", "path"):
+        for name in ("budget", "path", "people"):
             if name in arguments:
                 raise TypeError(f"{name} must be left out for a seeded job, whose seed makes it again")
         started = cls.start(cipher=cipher, **arguments)
@@ -209,8 +213,8 @@ class NoiseJob:
     def note(self) -> str:
         return f"job {self.id}: each row's key stream is keyed by the job's key, the row's place and its bytes"
 
-    def charge(self, budget: PrivacyBudget) -> NoiseJob:
-        """The same job, paid for: the budget is charged unless this job already was.
+    def charge(self, budget: PrivacyBudget, people: Iterable[Any] | None = None) -> NoiseJob:
+        """The same job, paid for: the budget is charged, for `people` if they are given, unless this job already was.
 
         It must be a `PrivacyBudget`, whose ledger recognizes the job: PostgreSQL for several machines, SQLite for one. If it refuses,
         nothing may be released.
@@ -221,7 +225,8 @@ class NoiseJob:
             raise ValueError("budget must be None for a seeded job: such a release has no privacy to account for")
         epsilon, delta = self.mechanism.cost
         purpose = f"job, {self.mechanism.name}, dimension {self.dimension}, per record"
-        charge = budget.consume(epsilon, delta, rho=self.mechanism.loss.rho, charge_id=self.charge_id, purpose=purpose)
+        given: dict[str, Any] = {"rho": self.mechanism.loss.rho, "charge_id": self.charge_id, "purpose": purpose, "people": people}
+        charge = budget.consume(epsilon, delta, **given)
         return replace(self, entry=LedgerEntry.of(charge))
 
     def require_rows_by(self, asked: str) -> None:

@@ -56,7 +56,8 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
         if not self._adds_noise:  # no release: nothing is charged
             return replace(result, values=plan.without_noise(x))
         own = (NOTE_OWN_TEXT,) if self._settings["per"] == "record" else ()
-        release = release_planned(x, plan, budget=self._budget, notes=(*own, *notes), projection=self._projection)
+        settings: dict[str, Any] = {"budget": self._budget, "projection": self._projection, "people": result.people}
+        release = release_planned(x, plan, notes=(*own, *notes), **settings)
         return replace(result, values=release.values, receipts=(*result.receipts, release.receipt))
 
     def output_dimension(self, dimension: int) -> int:

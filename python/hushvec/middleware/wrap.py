@@ -135,8 +135,10 @@ class WrappedEmbeddingModel:
             source.model_id = self.model_id
         return WrappedEmbeddingModel(source, self.middleware.without_noise(), self.max_characters)
 
-    def embed(self, texts: Sequence[str], kind: Kind = "document") -> Embeddings:
+    def embed(self, texts: Sequence[str], kind: Kind = "document", *, people: Any = None) -> Embeddings:
         """Rows for texts (one or more strings of at most `max_characters`), through the middleware.
+
+        `people`: whom each text is about, as for `hushvec.privatize`, for a step with noise whose budget counts by person.
 
         Returns:
             Embeddings [n, d]: a numpy array with `receipts`, `receipt` (the last of them), `usage` and `metadata`.
@@ -145,24 +147,24 @@ class WrappedEmbeddingModel:
             TypeError, ValueError: bad texts; rows of the model that are not finite, not as many as texts, or of another dimension than
                 before; what a step refuses. Nothing is charged then.
         """
-        return Embeddings(self.run(texts, kind))
+        return Embeddings(self.run(texts, kind, people=people))
 
-    def run(self, texts: Sequence[str], kind: Kind = "document") -> EmbeddingResult:
+    def run(self, texts: Sequence[str], kind: Kind = "document", *, people: Any = None) -> EmbeddingResult:
         """`embed` with values of the model's own kind: a torch tensor stays one, on its device."""
-        request = self._request(texts, kind)
-        return self._result(self.model.embed(request.texts, request.kind), len(request.texts))
+        request = self._request(texts, kind, people)
+        return self._result(self.model.embed(request.texts, request.kind), len(request.texts), people)
 
-    async def aembed(self, texts: Sequence[str], kind: Kind = "document") -> Embeddings:
+    async def aembed(self, texts: Sequence[str], kind: Kind = "document", *, people: Any = None) -> Embeddings:
         """`embed` as a coroutine. Middleware, which may wait for a disk or a database, works in a thread."""
-        return Embeddings(await self.arun(texts, kind))
+        return Embeddings(await self.arun(texts, kind, people=people))
 
-    async def arun(self, texts: Sequence[str], kind: Kind = "document") -> EmbeddingResult:
+    async def arun(self, texts: Sequence[str], kind: Kind = "document", *, people: Any = None) -> EmbeddingResult:
         """`run` as a coroutine."""
         if not self.model.has_coroutine:
-            return await asyncio.to_thread(self.run, texts, kind)
-        request = await asyncio.to_thread(self._request, texts, kind)
+            return await asyncio.to_thread(self.run, texts, kind, people=people)
+        request = await asyncio.to_thread(self._request, texts, kind, people)
         answer = await self.model.aembed(request.texts, request.kind)
-        return await asyncio.to_thread(self._result, answer, len(request.texts))
+        return await asyncio.to_thread(self._result, answer, len(request.texts), people)
 
     def embed_batches(self, batches: Iterable[Sequence[str]], kind: Kind = "document") -> Iterator[Embeddings]:
         """`embed` for one batch of texts after the other. Each is a separate release with its own receipt and charge."""
@@ -175,16 +177,18 @@ class WrappedEmbeddingModel:
         async for texts in each(batches):
             yield await self.aembed(texts, kind)
 
-    def _request(self, texts: Any, kind: Any) -> EmbeddingRequest:
+    def _request(self, texts: Any, kind: Any, people: Any) -> EmbeddingRequest:
         validate.choice("kind", kind, KINDS)
+        if people is not None and not self.middleware.adds_noise:
+            raise ValueError("people must be None for a model none of whose own steps adds noise: nobody is charged")
         request = EmbeddingRequest(_texts(texts, self.max_characters), kind)
         transformed = self.middleware.transform(request)
         if len(transformed.texts) != len(request.texts):
             raise ValueError(f"middleware must keep {len(request.texts)} texts, got {len(transformed.texts)} from transform")
         return transformed
 
-    def _result(self, answer: Any, texts: int) -> EmbeddingResult:
-        result = read_answer(answer, texts)
+    def _result(self, answer: Any, texts: int, people: Any) -> EmbeddingResult:
+        result = replace(read_answer(answer, texts), people=people)
         dimension = int(result.values.shape[1])
         if self._model_dimension not in (None, dimension):
             raise ValueError(f"model output must have {self._model_dimension} columns, got {dimension}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hushvec._native import _core
@@ -70,6 +71,22 @@ def require_budget(value: Any) -> None:
         raise TypeError(f"budget must have a method consume(epsilon, delta), got {validate.kind(value)}")
 
 
+def require_people(people: Any, budget: Any, rows: int, per: str) -> list[Any] | None:
+    """The people whom rows are about: one for each, or one for all if they are about one."""
+    if people is None:
+        return None
+    from hushvec.budget import PrivacyBudget
+
+    if not isinstance(budget, PrivacyBudget):
+        got = "no budget" if budget is None else validate.kind(budget)
+        raise ValueError(f"people must be None without a PrivacyBudget that counts by person, got {got}")
+    ids = validate.listed("people", people)
+    if len(ids) != (1 if per == "release" else rows):
+        wanted = "1, whom all rows are about" if per == "release" else f"{rows}, one for each row"
+        raise ValueError(f"people must be {wanted}, got {len(ids)}")
+    return ids
+
+
 def require_secret_key(generator: _core.Generator) -> None:
     """A key that a release can be charged with."""
     if generator.seeded:
@@ -77,7 +94,13 @@ def require_secret_key(generator: _core.Generator) -> None:
 
 
 def entry_of_charge(
-    budget: Budget, epsilon: float, delta: float, rho: float, purpose: str, charge_id: str | None = None
+    budget: Budget,
+    epsilon: float,
+    delta: float,
+    rho: float,
+    purpose: str,
+    charge_id: str | None = None,
+    people: Sequence[Any] | None = None,
 ) -> LedgerEntry | None:
     """Charge a budget; returns the row of its ledger, or None for a custom object, which gets only epsilon and delta."""
     from hushvec.budget import PrivacyBudget
@@ -88,4 +111,4 @@ def entry_of_charge(
     if not isinstance(budget, PrivacyBudget):
         budget.consume(epsilon, delta)
         return None
-    return LedgerEntry.of(budget.consume(epsilon, delta, rho=rho, purpose=purpose, charge_id=charge_id))
+    return LedgerEntry.of(budget.consume(epsilon, delta, rho=rho, purpose=purpose, charge_id=charge_id, people=people))

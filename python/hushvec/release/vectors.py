@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -32,7 +32,7 @@ from hushvec.receipts.base import HALF_WORDS, NOTE_FLOAT, NOTE_SEED, key_fields,
 from hushvec.receipts.labels import MECHANISM as RANDOMIZED_RESPONSE
 from hushvec.receipts.labels import LabelReceipt, RowReceipt, labels_digest, released_rows
 from hushvec.receipts.vectors import INT8, Receipt
-from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
+from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_people, require_secret_key
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import CodebookResponse, PublicProjection
@@ -303,6 +303,7 @@ def privatize(
     projection: PublicProjection | None = None,
     notes: Sequence[str] = (),
     dtype: str | None = None,
+    people: Iterable[Any] | None = None,
 ) -> Release:
     """Release embeddings with differential privacy, and a receipt that states the guarantee.
 
@@ -340,13 +341,16 @@ def privatize(
         dtype: None for values of x's dtype. "int8" for integers in [-127, 127] and one scale, a power of two: `release.scale`, the
             receipt's grid. For "gaussian", "empirical" and "privunit", and without renormalize. The release is exact on this coarser
             grid, and the guarantee is the same. Values beyond the range saturate; the receipt bounds how often.
+        people: whom each row is about, for a budget with per_person=True: n ids for per="record", one for per="release". A person
+            with k rows is charged k times. None: everyone is charged.
 
     Returns:
         Release(values, receipt).
 
     Raises:
         TypeError: wrong kinds; epsilon or sigma missing.
-        PrivacyBudgetExhaustedError: not enough of the budget is left; nothing was charged or released.
+        PrivacyBudgetExhaustedError: not enough of the budget is left, to anyone or to those in its `people`; nothing was charged or
+            released.
         BudgetError: the budget's store cannot be used; nothing was released.
         ValueError: a value out of its range; NaN or Inf in x (the row is named); arguments that contradict each other;
             int8 values of noise too small for them.
@@ -401,7 +405,7 @@ def privatize(
     )
     if isinstance(notes, str) or not all(isinstance(note, str) for note in notes):
         raise TypeError("notes must be a sequence of strings")
-    release = _released(checked, plan, budget, tuple(notes), projection)
+    release = _released(checked, plan, budget, tuple(notes), projection, people)
     return release if checked.values is x else release._replace(values=arrays.returned(x, release.values))
 
 
@@ -412,19 +416,26 @@ def release_planned(
     budget: Budget | None,
     notes: tuple[str, ...] = (),
     projection: PublicProjection | None = None,
+    people: Iterable[Any] | None = None,
 ) -> Release:
     """`privatize` after its arguments are checked. `projection` is the map that x has already been through."""
-    return _released(rowwise.checked_rows("x", x, finite=budget is not None), plan, budget, notes, projection)
+    return _released(rowwise.checked_rows("x", x, finite=budget is not None), plan, budget, notes, projection, people)
 
 
 def _released(
-    checked: arrays.CheckedRows, plan: ReleasePlan, budget: Budget | None, notes: tuple[str, ...], projection: PublicProjection | None
+    checked: arrays.CheckedRows,
+    plan: ReleasePlan,
+    budget: Budget | None,
+    notes: tuple[str, ...],
+    projection: PublicProjection | None,
+    people: Iterable[Any] | None,
 ) -> Release:
     receipt = plan.receipt(checked.rows, on_device=checked.on_cuda, notes=notes, projection=projection)
     plan.mechanism.require_release(checked)
+    ids = require_people(people, budget, checked.rows, plan.per)
     if budget is not None:
         require_chargeable(budget, plan)
-        receipt = charge(receipt, budget, plan)
+        receipt = charge(receipt, budget, plan, ids)
     return Release(plan.run(checked.values, finite=checked.finite), receipt)
 
 
@@ -442,8 +453,8 @@ def require_chargeable(budget: Any, plan: ReleasePlan) -> None:
     require_secret_key(plan.generator)
 
 
-def charge(receipt: AnyReceipt, budget: Budget, plan: ReleasePlan) -> AnyReceipt:
+def charge(receipt: AnyReceipt, budget: Budget, plan: ReleasePlan, people: Sequence[Any] | None = None) -> AnyReceipt:
     """Charge the budget for a planned release and name the entry in its receipt. Nothing after it may refuse the release."""
     epsilon, delta = plan.mechanism.cost
     purpose = f"{plan.mechanism.name}, {released_rows(receipt)} x {plan.mechanism.dimension}, per {plan.per}"
-    return replace(receipt, charge=entry_of_charge(budget, epsilon, delta, plan.mechanism.loss.rho, purpose))
+    return replace(receipt, charge=entry_of_charge(budget, epsilon, delta, plan.mechanism.loss.rho, purpose, people=people))

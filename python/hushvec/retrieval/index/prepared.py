@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hushvec._native import _core, arrays, rowwise
 from hushvec._native.rowwise import as_array
 from hushvec.receipts.labels import RowReceipt
-from hushvec.release.charging import Budget
+from hushvec.release.charging import Budget, require_people
 from hushvec.release.vectors import ReleasePlan, release_planned
 from hushvec.retrieval.index.settings import IndexSettings
 from hushvec.retrieval.noise import VectorNoise
@@ -32,11 +32,13 @@ class Prepared(NamedTuple):
     projection: PublicProjection | None = None
     notes: tuple[str, ...] = ()
 
-    def release(self) -> tuple[NDArray[np.float32], RowReceipt | None]:
+    def release(self, people: Any = None) -> tuple[NDArray[np.float32], RowReceipt | None]:
         """The rows that may be stored or searched, and their receipt. NaN and Inf are refused first, then the budget is charged."""
         if self.plan is None:
+            require_people(people, None, len(self.rows), "record")
             return self.rows, None
-        release = release_planned(self.rows, self.plan, budget=self.budget, notes=self.notes, projection=self.projection)
+        settings: dict[str, Any] = {"budget": self.budget, "notes": self.notes, "projection": self.projection, "people": people}
+        release = release_planned(self.rows, self.plan, **settings)
         return as_rows(release.values), release.receipt
 
 

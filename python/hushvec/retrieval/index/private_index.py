@@ -197,7 +197,7 @@ class PrivateIndex:
     # ---- rows in, rows out ----
 
     def add(
-        self, vectors: Any, ids: Any = None, metadata: Any = None, texts: Any = None, *, replace: bool = False
+        self, vectors: Any, ids: Any = None, metadata: Any = None, texts: Any = None, *, replace: bool = False, people: Any = None
     ) -> RowReceipt | None:
         """Store rows, after adding noise if documents have it.
 
@@ -208,6 +208,7 @@ class PrivateIndex:
             metadata: n mappings of strings to JSON values, for filters. Not protected.
             texts: n strings. Not protected.
             replace: rows with known ids replace the old ones, after the charge. Each is a new release with a new charge.
+            people: whom each row is about, as for `hushvec.privatize`, for documents whose budget counts by person.
 
         Returns:
             The receipt of the release, which covers the vectors alone; None without noise on documents.
@@ -223,9 +224,10 @@ class PrivateIndex:
         new = content.ids.checked(ids, len(x), replace=validate.flag("replace", replace))
         beside = Documents.checked(texts, metadata, len(x))
         notes = (NOTE_BESIDE,) if any(beside.counts) else ()
-        call = x, None if ids is None else new, notes
+        people = None if people is None else validate.listed("people", people)
+        call = x, None if ids is None else new, notes, people
         kept = self._unstored.find(*call)
-        released, receipt = kept or prepare("vectors", x, settings.documents, settings, self._generator, notes).release()
+        released, receipt = kept or prepare("vectors", x, settings.documents, settings, self._generator, notes).release(people)
         try:
             if replace:
                 self.delete(new[content.ids.known(new)])
