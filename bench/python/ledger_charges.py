@@ -3,11 +3,13 @@
     python bench/python/ledger_charges.py                          # memory and SQLite, in a temporary directory
     python bench/python/ledger_charges.py --folder /var/lib/x      # SQLite there: what counts is that disk
     python bench/python/ledger_charges.py --postgresql postgresql://user@host/database
+    python bench/python/ledger_charges.py --people 1000000         # ledgers that count by person, with so many people
 
 One charge is one `consume(epsilon, delta)` of a release: validated, decided, hashed and, but for memory, on stable storage
 when it returns. `fdatasync` is what the disk can do for one thread that writes 4 KiB at the end of a file and waits for it: no
 single writer that waits for every charge can be faster, and threads get past it only by sharing a transaction.
-Rates come with the best and the worst of several rounds, because a shared disk varies more than the code.
+Rates come with the best and the worst of several rounds, because a shared disk varies more than the code. With --people: how
+long a charge of 1,000 of them takes, other people each time, and the first charge of a process, which reads the whole ledger.
 """
 
 import argparse
@@ -26,6 +28,7 @@ from hushvec.budget import PrivacyBudget
 EPSILON, DELTA = 0.5, 1e-9
 LARGE = 1e9
 ROUNDS = 5
+PEOPLE_OF_A_CHARGE = 1000
 
 
 def main():
@@ -33,8 +36,14 @@ def main():
     parser.add_argument("--folder", help="where the SQLite file is made (default: a temporary directory)")
     parser.add_argument("--postgresql", metavar="URL", help="also charge a ledger there; it stays there")
     parser.add_argument("--seconds", type=float, default=0.5, help="length of a round (default 0.5)")
+    parser.add_argument("--people", type=int, help="charge ledgers that count by person instead, after each of so many was charged")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        if options.people:
+            stores = {"sqlite": Path(folder) / "budget.sqlite", "postgresql": options.postgresql}
+            found = {name: by_person(store, options.people) for name, store in stores.items() if store}
+            print(json.dumps({"machine": {"processor": processor(), "cores": os.cpu_count()}, "milliseconds": found}, indent=2))
+            return
         print(json.dumps(measure(Path(folder), options.postgresql, options.seconds), indent=2))
 
 
@@ -97,6 +106,27 @@ def durable(store, key, threads, seconds):
         for thread in working:
             thread.join()
         return sum(counts) / (time.perf_counter() - start)
+
+
+def by_person(store, people):
+    """Milliseconds of charges of 1,000 people, once all have been charged; 100 different thousands, spread over all."""
+    key, times = f"bench-{secrets.token_hex(6)}", []
+    with PrivacyBudget(LARGE, 0.9, persist_key=key, store=store, per_person=True) as budget:
+        for first in range(0, people, PEOPLE_OF_A_CHARGE):
+            budget.consume(EPSILON, DELTA, people=range(first, first + PEOPLE_OF_A_CHARGE))
+        for number in range(100):
+            chosen = range(number, people, people // PEOPLE_OF_A_CHARGE)
+            times.append(timed(lambda: budget.consume(EPSILON, DELTA, people=chosen)))
+    with PrivacyBudget.reopen(key, store=store) as budget:
+        first = timed(lambda: budget.consume(EPSILON, DELTA, people=[0]))
+    ordered = sorted(times)
+    return {"median": ordered[len(times) // 2], "least": ordered[0], "most": ordered[-1], "first charge of a process": first}
+
+
+def timed(call):
+    start = time.perf_counter()
+    call()
+    return round(1e3 * (time.perf_counter() - start), 2)
 
 
 def fdatasync(path, seconds):
