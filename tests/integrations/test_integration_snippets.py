@@ -8,6 +8,8 @@ from docs.blocks import program_of, python_blocks
 from integrations import adapter_cases
 
 _, *SNIPPETS = python_blocks("docs/integrations.md")
+GROWING = next(snippet for snippet in SNIPPETS if "person_key" in snippet.code)
+SNIPPETS.remove(GROWING)
 NEEDS = {
     "langchain": "langchain_core",
     "llama_index": "llama_index",
@@ -29,6 +31,14 @@ def library_of(snippet):
 
 def test_every_adapter_has_a_snippet():
     assert sorted(map(library_of, SNIPPETS)) == sorted([*adapter_cases.HOSTS, *STORES]) == sorted(NEEDS)
+
+
+def test_a_store_that_grows_charges_everyone_once(capsys):
+    pytest.importorskip("langchain_core")
+    names = {}
+    exec(program_of(GROWING), names)
+    assert capsys.readouterr().out == "('3-a',)\n"
+    assert (names["budget"].consumed(), names["budget"].state().rows, len(names["index"])) == (16.0, 102, 201)
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=library_of)

@@ -342,7 +342,7 @@ def privatize(
             receipt's grid. For "gaussian", "empirical" and "privunit", and without renormalize. The release is exact on this coarser
             grid, and the guarantee is the same. Values beyond the range saturate; the receipt bounds how often.
         people: whom each row is about, for a budget with per_person=True: n ids for per="record", one for per="release". A person
-            with k rows is charged k times. None: everyone is charged.
+            with k rows is charged k times. None: everyone is charged, once.
 
     Returns:
         Release(values, receipt).
