@@ -15,7 +15,7 @@ import hushvec as hv
 from hushvec.training import DPOptimizer, noise_multiplier_for, per_example_gradients, poisson_loader
 
 EXAMPLES, STEPS, DELTA = 600, 20, 1e-5
-PROBABILITY = 60 / EXAMPLES
+BATCH, PROBABILITY = 60, 60 / 600   # of a public, rounded number of examples
 
 accelerator = Accelerator(cpu=True)
 torch.manual_seed(0)   # the same weights in all processes
@@ -34,7 +34,7 @@ optimizer = accelerator.prepare(
         torch.optim.Adam(model.parameters(), lr=0.1),
         clip_norm=1.0,
         noise_multiplier=noise_multiplier_for(2.0, DELTA, PROBABILITY, STEPS),
-        expected_batch_size=PROBABILITY * EXAMPLES,   # of the whole run, not of a share
+        expected_batch_size=BATCH,   # of the whole run, not of a share
         sampling_probability=PROBABILITY,
         delta=DELTA,
         steps=STEPS,

@@ -23,7 +23,7 @@ model = GPT2LMHeadModel(GPT2Config(vocab_size=256, bos_token_id=0, eos_token_id=
 # ---- the public part of the training: the schedule and its cost ----
 
 EPSILON, DELTA, CLIP_NORM, STEPS = 2.0, 1e-5, 1.0, 20
-probability = 0.2
+BATCH, probability = 80, 80 / 400   # of about how many notes there are: a public, rounded number
 noise_multiplier = noise_multiplier_for(EPSILON, DELTA, probability, STEPS)
 
 # ---- training ----
@@ -33,7 +33,7 @@ optimizer = DPOptimizer(
     torch.optim.Adam([one for one in model.parameters() if one.requires_grad], lr=0.02),
     clip_norm=CLIP_NORM,
     noise_multiplier=noise_multiplier,
-    expected_batch_size=probability * len(notes),
+    expected_batch_size=BATCH,
     sampling_probability=probability,
     delta=DELTA,
     steps=STEPS,

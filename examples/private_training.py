@@ -18,7 +18,8 @@ from hushvec.training import (
 )
 
 EXAMPLES, STEPS, DELTA = 2000, 60, 1e-5
-PROBABILITY = 100 / EXAMPLES
+PUBLIC_SIZE = 2000   # about how many examples there are, rounded: receipts state what is made of it, and so not their exact number
+BATCH, PROBABILITY = 100, 100 / PUBLIC_SIZE
 
 torch.manual_seed(0)
 rows = torch.randn(EXAMPLES, 10)
@@ -36,7 +37,7 @@ def start():
         torch.optim.Adam(model.parameters(), lr=0.1),
         clip_norm=1.0,
         noise_multiplier=noise_multiplier,
-        expected_batch_size=PROBABILITY * EXAMPLES,
+        expected_batch_size=BATCH,
         sampling_probability=PROBABILITY,
         delta=DELTA,
         steps=STEPS,

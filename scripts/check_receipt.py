@@ -190,7 +190,8 @@ def check_receipt(receipt):
     rules, faults_of, _ = KINDS[kind]
     rules = {**rules, **INT8} if kind == "vectors" and receipt.get("dtype") == "int8" else rules
     receipt = with_cipher(receipt)
-    receipt = {"samples": None, "correlation": None, **receipt} if kind == "training" else receipt  # older ones do not name them
+    if kind == "training":  # older ones do not name them
+        receipt = {"samples": [] if receipt.get("sampling_probability") == 1 else None, "correlation": None, **receipt}
     require("the receipt", receipt, rules)
     faults = [*cipher_faults(receipt), *faults_of(receipt)]
     no_claim = ["floating point: not protected"] * (receipt["grade"] == "float")
@@ -940,13 +941,15 @@ def wrong_rows(key, rows):
 
 
 def check_samples(receipt, sampled):
-    """The reason why charges of epsilon and delta do not add up, or None. `sampled` has the samples of other trainings."""
-    if receipt.get("sampling_probability", 1) == 1 or receipt["steps"] == 0:
+    """The reason why charges of epsilon and delta do not add up, or None. `sampled` has the samples of other trainings, and whether
+    they gained from them: those that did not count where theirs are not known."""
+    gains = receipt.get("sampling_probability", 1) < 1
+    if not (gains or receipt.get("samples", ()) is None) or receipt["steps"] == 0:
         return None
-    sampled.append(receipt["samples"])
-    if len(sampled) > 1 and None in sampled:
+    sampled.append((receipt["samples"], gains))
+    if len(sampled) > 1 and any(samples is None for samples, _ in sampled) and any(gained for _, gained in sampled):
         return "its samples are not known to be independent of those of other trainings (--independent-samples says that they are)"
-    if any(overlap(one, other) for others in sampled[:-1] for other in others for one in sampled[-1]):
+    if gains and any(overlap(one, other) for others, _ in sampled[:-1] for other in others or () for one in receipt["samples"]):
         return "it may rest on samples of another training (--independent-samples says that it does not)"
     return None
 

@@ -31,6 +31,15 @@ def optimizer_of(model, inner=None, /, **changed):
     return DPOptimizer(inner or torch.optim.SGD(model.parameters(), lr=0.5), **{**arguments, **changed})
 
 
+def step_on(optimizer, batch, dataset):
+    """A step on the examples of a sample, whose gradients are 0."""
+    rows = dataset[batch]
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            parameter.grad_sample = torch.zeros(len(rows), *parameter.shape)
+    optimizer.step()
+
+
 def gradients_by_loop(model, rows, labels):
     """Gradients of single examples, one backward pass each: [B, *shape] for each parameter."""
     found = []

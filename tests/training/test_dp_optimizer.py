@@ -11,7 +11,7 @@ from hushvec._native import _core
 from hushvec.accounting import Accountant, GaussianDP, PoissonSampledGaussianDP, PureDP
 from hushvec.budget import PrivacyBudget
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.training import DPOptimizer, StepSchedule, per_example_gradients
+from hushvec.training import DPOptimizer, PoissonSampler, StepSchedule, per_example_gradients
 from hushvec.training.guarantee import NOTE_BATCH, NOTE_BUDGET, NOTE_NOISE_FREE, NOTE_POISSON
 from training.small_runs import (
     clipped_sum,
@@ -23,6 +23,7 @@ from training.small_runs import (
     same_state,
     seeded,
     state_of,
+    step_on,
 )
 
 ALPHA = 1e-6
@@ -201,6 +202,7 @@ class TestBatches:
     def test_it_is_accounted_with_twice_the_clip_norm(self):
         model, (rows, labels) = model_of(), examples_of(16)
         optimizer = optimizer_of(model, clipping="batch", allow_batch_level=True, sampling_probability=0.1, noise_multiplier=8.0)
+        assert rows[PoissonSampler(16, 0.1).sample()].ndim == 2   # read for the step
         loss(model, rows, labels).backward()
         optimizer.step()
         expected = PoissonSampledGaussianDP(noise_multiplier=4.0, sampling_probability=0.1)
@@ -237,8 +239,8 @@ class TestAccount:
         for adjacency, multiplier in (("add-remove", 4.0), ("replace-one", 2.0)):
             model = model_of()
             optimizer = optimizer_of(model, adjacency=adjacency, sampling_probability=0.1, noise_multiplier=4.0)
-            for _ in range(3):
-                step(model, optimizer, *examples_of(4))
+            for batch in PoissonSampler(50, 0.1, steps=3):
+                step_on(optimizer, batch, examples_of(50)[0])
             loss_of_step = PoissonSampledGaussianDP(
                 noise_multiplier=multiplier, sampling_probability=0.1, adjacency=adjacency
             )
@@ -309,9 +311,12 @@ class TestBudget:
     def test_the_whole_run_is_charged_once_before_the_first_step(self):
         model, budget = model_of(), PrivacyBudget(10.0, 1e-3)
         optimizer = optimizer_of(model, budget=budget, steps=5, sampling_probability=0.1, noise_multiplier=4.0)
-        assert budget.consumed() == 0.0
-        for _ in range(5):
+        with pytest.raises(ValueError, match=r"step\(\) with a budget, .* must have one of its own, got gradients that"):
             step(model, optimizer, *examples_of(4))
+        assert (budget.consumed(), budget.state().rows, optimizer.steps_taken) == (0.0, 1, 0)
+        optimizer.zero_grad()
+        for batch in PoissonSampler(50, 0.1, steps=5):
+            step_on(optimizer, batch, examples_of(50)[0])
         assert budget.state().rows == 2
         schedule = StepSchedule(noise_multiplier=4.0, sampling_probability=0.1)
         assert budget.consumed() == schedule.as_stated.epsilon(5, 1e-5) == optimizer.receipt().epsilon

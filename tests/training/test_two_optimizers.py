@@ -1,18 +1,20 @@
 """Two releases of one batch: refused where an accountant, a budget, parameters or gradients show it."""
 
+import copy
 import multiprocessing
+import pickle
 
 import pytest
 import torch
 
 import hushvec as hv
-from hushvec.accounting import Accountant, PoissonSampledGaussianDP
+from hushvec.accounting import Accountant, GaussianDP, PoissonSampledGaussianDP, compose
 from hushvec.budget import PrivacyBudget
 from hushvec.training import PoissonSampler, load_checkpoint, per_example_gradients, save_checkpoint
 from hushvec.training.ghost import GhostClipping
-from hushvec.training.guarantee import NOTE_OTHERS
+from hushvec.training.guarantee import NOTE_OTHERS, NOTE_UNNAMED
 from hushvec.training.sampler import drawn
-from training.small_runs import examples_of, loss, model_of, optimizer_of
+from training.small_runs import examples_of, loss, model_of, optimizer_of, step_on
 
 
 def halves(model, **changed):
@@ -75,12 +77,12 @@ def test_custom_budgets_may_charge_one_ledger():
         return optimizer_of(model_of(), budget=Through(), steps=2, sampling_probability=0.1, **changed)
 
     one, other = run(), run()
-    empty_step(one)
-    other.empty_batch()
+    batches = iter(PoissonSampler(50, 0.1, steps=2))
+    step_on(one, batch := next(batches), ROWS)
     with pytest.raises(ValueError, match="budget must be of one optimizer, got one that pays, or may pay, for another"):
-        other.step()
+        step_on(other, batch, ROWS)
     assert len(ledger.export()["rows"]) == 2
-    empty_step(run(independent_batches=True))
+    step_on(run(independent_batches=True), next(batches), ROWS)
 
 
 def test_an_accountant_with_another_trainings_loss_is_not_taken():
@@ -91,10 +93,13 @@ def test_an_accountant_with_another_trainings_loss_is_not_taken():
     optimizer_of(model_of(), accountant=accountant, sampling_probability=0.1, independent_batches=True)
 
 
+ROWS = examples_of(50)[0]
+
+
 def trained(*optimizers, sampler):
-    for _ in sampler:
+    for batch in sampler:
         for optimizer in optimizers:
-            empty_step(optimizer)
+            step_on(optimizer, batch, ROWS)
     return [optimizer.receipt().samples for optimizer in optimizers]
 
 
@@ -110,20 +115,38 @@ def test_a_receipt_names_the_samples_that_its_steps_may_rest_on():
     assert (later.process, later.first, later.last) == (one[0].process, one[0].last + 1, one[0].last + 3)
     assert optimizer_of(model_of()).receipt().samples == ()
     waiting = sampled()
-    trained(sampled(), sampler=sampler)   # drawn since the other one was made, so it may rest on them
-    ((both,),) = trained(waiting, sampler=sampler)
-    assert both.last - both.first == 5
+    trained(sampled(), sampler=sampler)   # drawn since the other one was made, which rests on none of them
+    ((own,),) = trained(waiting, sampler=sampler)
+    assert own.last - own.first == 2
 
 
-def test_samples_are_not_known_where_they_were_not_seen(tmp_path):
+def test_samples_are_not_known_where_they_were_not_seen():
     kept = list(PoissonSampler(50, 0.1, steps=3))
-    assert trained(sampled(), sampler=kept) == [None]   # drawn before
-    assert trained(sampled(), sampler=[*kept, *PoissonSampler(50, 0.1, steps=1)]) == [None]   # too few for the steps
+    ((own,),) = trained(sampled(), sampler=kept)
+    assert (own.first, own.last) == (kept[0].number, kept[2].number)
+    for batches in (
+        [*kept, kept[1]],                                # one twice
+        [list(batch) for batch in kept], [copy.copy(kept[0])], [pickle.loads(pickle.dumps(kept[0]))], [kept[0][:]],   # copies
+        [[*kept[0], *kept[1]]],                          # two in one step
+        PoissonSampler(50, 0.2, steps=1),                # of another probability
+    ):
+        assert trained(optimizer := sampled(), sampler=batches) == [None]
+        assert (receipt := optimizer.receipt()).sampling_probability == 1.0 and NOTE_UNNAMED in receipt.notes
+        alike = GaussianDP(noise_multiplier=1.0, adjacency="add-remove")
+        assert receipt.epsilon == optimizer.epsilon() == compose([(alike, receipt.steps)], delta=1e-5).epsilon
+        assert hv.verify_receipt(receipt).status == "not a DP claim"   # gradients of no model that was watched
     seeded = hv.Generator.unsafe_seeded(1)
     guessed = sampled()
     assert trained(guessed, sampler=PoissonSampler(50, 0.1, steps=3, generator=seeded)) == [None]
     assert (guessed.receipt().key_source, guessed.receipt().is_dp_claim) == ("seed", False)
     assert trained(sampled(), sampler=PoissonSampler(50, 0.1, steps=3)) != [None]
+
+
+def test_samples_used_in_no_order_are_named_by_few_ranges():
+    kept, optimizer = list(PoissonSampler(50, 0.1, steps=210)), sampled()
+    (ranges,) = trained(optimizer, sampler=kept[::2])
+    assert len(ranges) <= 100 and ranges[0].first == kept[0].number and ranges[-1].last == kept[208].number
+    assert {batch.number for batch in kept[::2]} <= {number for one in ranges for number in range(one.first, one.last + 1)}
 
 
 @pytest.mark.parametrize("lost", [0, 1])
@@ -140,7 +163,7 @@ def test_samples_come_along_with_a_checkpoint(tmp_path, lost):
     if lost:   # nobody knows here what the lost step rested on
         assert after is None
     else:
-        assert after[0] == before[0] and after[1].first > after[0].last and after[1].last - after[1].first == 2
+        assert (after[0].process, after[0].first, after[0].last) == (before[0].process, before[0].first, before[0].first + 4)
     old = torch.load(tmp_path / "c", weights_only=True) if lost else None
     assert old is None or "samples" in str(old)
 

@@ -8,7 +8,15 @@ from typing import Any
 from hushvec._util import validate
 from hushvec.accounting.composition import Composition, compose_collected
 from hushvec.accounting.losses import ADJACENCIES, LOSSES, PrivacyLoss
-from hushvec.accounting.releases import Releases, is_amplified, one, require_one_unit, sharing_samples, unit_of
+from hushvec.accounting.releases import (
+    Releases,
+    has_unknown_samples,
+    is_amplified,
+    one,
+    require_one_unit,
+    sharing_samples,
+    unit_of,
+)
 
 VERSION = 1
 
@@ -40,6 +48,7 @@ class Accountant:
         self._adjacency = adjacency if adjacency is None else validate.choice("adjacency", adjacency, ADJACENCIES)
         self._counts: dict[PrivacyLoss, int] = {}
         self._of_unit: list[Any] = []  # a receipt that says what all are about; not saved
+        self._unamplified = False
 
     @property
     def adjacency(self) -> str | None:
@@ -68,7 +77,17 @@ class Accountant:
             raise ValueError(f"adjacency must be {self._adjacency!r} in this accountant, got {loss.adjacency!r}")
         self._adjacency = loss.adjacency
         self._of_unit = self._of_unit or [release][: unit_of(release) is not None]
+        if not stated and has_unknown_samples(release):
+            self.without_amplification()
+        loss = loss.unamplified if self._unamplified else loss
         self._counts[loss] = self._counts.get(loss, 0) + times * own_count
+
+    def without_amplification(self) -> None:
+        """Count everything here as if nothing had been sampled or shuffled, now and later: a release rests on samples that are not
+        known, and may be those of any other. `to_dict` keeps the losses, not what comes later."""
+        self._unamplified, counts, self._counts = True, self._counts, {}
+        for loss, count in counts.items():
+            self._counts[loss.unamplified] = self._counts.get(loss.unamplified, 0) + count
 
     def compose(self, *, delta: float | None = None, epsilon: float | None = None) -> Composition:
         """`hushvec.accounting.compose` of everything added."""

@@ -179,7 +179,14 @@ def sharing_samples(items: Sequence[Any]) -> set[int]:
     """
     found = {place: record for place, item in enumerate(items) if (record := _record(item)) is not None}
     places = [place for place, (_, copies) in found.items() for _ in range(min(copies, 2))]
-    return {places[index] for index in shared([found[place][0].samples or None for place in places])}
+    sharing = {places[index] for index in shared([found[place][0].samples or None for place in places])}
+    return {place for place in sharing if is_amplified(found[place][0])}
+
+
+def has_unknown_samples(item: Any) -> bool:
+    """Whether it is a record of a release without amplification that may rest on the samples of another one."""
+    record = _record(item)
+    return record is not None and not is_amplified(record[0])
 
 
 def is_amplified(item: Any) -> bool:
@@ -189,13 +196,13 @@ def is_amplified(item: Any) -> bool:
 
 
 def _record(item: Any) -> tuple[Any, int] | None:
-    """The record of an amplified release in an item as `compose` takes it, and how often it is in there."""
+    """The record of a release that rests on samples, in an item as `compose` takes it, and how often it is in there."""
     if isinstance(item, Repeated):
         item = (item.item, item.count)
     if isinstance(item, (tuple, list)) and len(item) == 2 and not _is_number(item[0]):
         inner = _record(item[0])
         return None if inner is None else (inner[0], inner[1] * item[1])
-    return (item, 1) if hasattr(item, "samples") and is_amplified(item) else None
+    return (item, 1) if hasattr(item, "samples") and (item.samples is None or is_amplified(item)) else None
 
 
 def one(name: str, item: Any, *, adjacency: str | None) -> tuple[PrivacyLoss, int]:

@@ -24,6 +24,7 @@ from hushvec.training.gradients import named_arrays, require_scales, restored
 from hushvec.training.guarantee import NOTE_GRADIENTS, NOTE_POISSON, guarantee_of, receipt_of
 from hushvec.training.journal import StepFlags
 from hushvec.training.run_account import RunAccount
+from hushvec.training.sampler import drawn
 from hushvec.training.schedule import Settings
 
 NOTE_SAMPLED = (
@@ -164,7 +165,10 @@ class PrivateAverage:
         if first is None:
             raise ValueError("updates must hold at least 1 update, or like be given, got none")
         source, total = self._source, total or self._sum_of(model)
-        self._account.charge_step(StepFlags.SEEDED if source.seeded else StepFlags(0))
+        read = list(drawn.take()[0].values())
+        sample = read[0] if len(read) == 1 and self._account.can_name(read[0]) else None
+        seeded = source.seeded or any(one.seeded for one in read)
+        self._account.charge_step(StepFlags.SEEDED if seeded else StepFlags(0), sample)
         noisy = total.release(source, [new_array(model[0], shape, dtype=DEFAULT_DTYPE) for shape in self._shapes(model)])
         for part in noisy:
             part /= self._settings.expected_batch_size

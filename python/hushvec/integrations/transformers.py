@@ -29,7 +29,7 @@ with needs_extra("hushvec.integrations.transformers", "peft"):
     )
     from hushvec.training.global_generators import undisturbed
     from hushvec.training.per_example import batch_size, map_tensors
-    from hushvec.training.sampler import SeparateExamples
+    from hushvec.training.sampler import SeparateExamples, public_size_of
 
 PER_EXAMPLE, GHOST = "per-example", "ghost"
 
@@ -125,8 +125,10 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         epsilon, delta: of the whole training, as `noise_multiplier_for` takes them. epsilon=None with a noise_multiplier.
         clip_norm: C, the largest L2 norm of an example's gradient.
         adaptive, normalize: as for `DPOptimizer`; adaptive for "per-example" gradients only.
-        expected_batch_size: of a step. Each of the N examples of train_dataset is in each step with probability
-            expected_batch_size / N, independently; the number of those that are is private.
+        expected_batch_size: of a step. Each example of train_dataset is in each step with probability expected_batch_size /
+            public_size, independently; the number of those that are is private.
+        public_size: about how many examples train_dataset has: a public, rounded number, which receipt and weights may tell. None:
+            their number itself, under add-remove only if it is round (two digits and zeros).
         noise_multiplier: sigma / clip_norm, in place of epsilon.
         gradients: "per-example": exact sums, a receipt that makes a claim. "ghost": `GhostClipping`, far less memory, grade "float",
             no claim.
@@ -167,6 +169,7 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         delta: float,
         clip_norm: float,
         expected_batch_size: float,
+        public_size: int | None = None,
         noise_multiplier: float | None = None,
         adaptive: AdaptiveClip | None = None,
         normalize: float | None = None,
@@ -197,10 +200,11 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         require_private_arguments(self.args)
         if not hasattr(self.train_dataset, "__len__"):
             raise TypeError(f"train_dataset must have a length, got {validate.kind(self.train_dataset)}")
-        self._probability = validate.positive("expected_batch_size", expected_batch_size) / len(self.train_dataset)
+        exact = len(self.train_dataset)
+        size = exact if public_size is None and adjacency != "add-remove" else public_size_of(public_size, exact)
+        self._probability = validate.positive("expected_batch_size", expected_batch_size) / size
         if self._probability > 1:
-            examples = f"the {len(self.train_dataset)} examples of train_dataset"
-            raise ValueError(f"expected_batch_size must be at most {examples}, got {expected_batch_size!r}")
+            raise ValueError(f"expected_batch_size must be at most the {size} examples of train_dataset, got {expected_batch_size!r}")
         if noise_multiplier is None and epsilon is not None:
             noise_multiplier = noise_multiplier_for(epsilon, delta, self._probability, self.args.max_steps, adjacency=adjacency)
         self._options = dict(

@@ -78,7 +78,8 @@ class TrainingReceipt(ReceiptFields):
         epsilon: guaranteed epsilon of all steps taken, of this run alone; None without noise.
         steps: taken so far, those of a journal included; below 2^40.
         planned_steps: the most there can be, or None.
-        sampling_probability: of each example in each step, in [2^-64, 1].
+        sampling_probability: of each example in each step, in [2^-64, 1]. 1 too where steps could not name their samples, so that
+            nothing is gained from them.
         noise_multiplier: sigma / clip_norm, as accounted for.
         clip_norm: C, in the unit of the gradients.
         clipping: "auto", "exact", "estimated": each example. "batch": the gradient of a whole batch.
@@ -141,7 +142,10 @@ class TrainingReceipt(ReceiptFields):
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         """As of every kind; `samples` and `correlation` may be missing too."""
-        return super().from_dict({"samples": None, "correlation": None, **fields} if isinstance(fields, Mapping) else fields)
+        if not isinstance(fields, Mapping):
+            return super().from_dict(fields)
+        samples = [] if fields.get("sampling_probability") == 1 else None
+        return super().from_dict({"samples": samples, "correlation": None, **fields})
 
     @classmethod
     def _read(cls, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
     from hushvec.training import DPOptimizer, per_example_gradients, poisson_loader
     optimizer = DPOptimizer(torch.optim.AdamW(model.parameters()), clip_norm=1.0, noise_multiplier=1.1,
-                            expected_batch_size=64, sampling_probability=64 / len(data), delta=1e-5)
-    for texts, labels in poisson_loader(data, 64 / len(data), steps=1000):
+                            expected_batch_size=64, sampling_probability=64 / 50_000, delta=1e-5)
+    for texts, labels in poisson_loader(data, 64 / 50_000, steps=1000):
         per_example_gradients(model, loss, texts, labels)
         optimizer.step()
     print(optimizer.describe())

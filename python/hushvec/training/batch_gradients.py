@@ -23,6 +23,7 @@ from hushvec.training import shards
 from hushvec.training.clip_rules import scaled_rows
 from hushvec.training.clipped_sums import ClippedSum, EarlierNoise
 from hushvec.training.gradients import warn_if_lost
+from hushvec.training.sampler import Sample, drawn
 from hushvec.training.schedule import Settings
 
 Named = list[tuple[str, torch.nn.Parameter]]
@@ -53,12 +54,25 @@ class BatchMark:
 
     def __init__(self) -> None:
         self.taken = False
+        self.samples, self.is_read = drawn.take()  # for it, or before
+
+    def note_samples(self) -> None:
+        samples, is_read = drawn.take()
+        if is_read:
+            self.samples, self.is_read = {**(self.samples if self.is_read else {}), **samples}, True
 
 
 def mark(parameters: Iterable[torch.nn.Parameter]) -> None:
     new = BatchMark()
     for parameter in parameters:
         parameter.grad_batch = new  # type: ignore[attr-defined]
+
+
+def note_samples(parameters: Iterable[torch.nn.Parameter]) -> None:
+    """Add what was read for one more backward pass to the marks that are there."""
+    for parameter in parameters:
+        if (found := getattr(parameter, "grad_batch", None)) is not None:
+            found.note_samples()
 
 
 def untaken_marks(parameters: Named) -> list[BatchMark]:
@@ -196,6 +210,8 @@ class BatchSum:
         self.begun = False
         self._failed = False
         self._marks: list[BatchMark] = []
+        self._samples: dict[int, Sample] = {}
+        self._examples = 0
         self.sum: ClippedSum | None = None
         self.norm = settings.row_norm()
         self._beside: torch.nn.Parameter | None = None  # stands for the coordinate beside an adaptive clip norm
@@ -219,15 +235,37 @@ class BatchSum:
         if found is None:
             return False
         marks = untaken_marks(parameters)
+        samples = {name: one for mark in marks for name, one in mark.samples.items()}
+        if not any(mark.is_read for mark in marks):
+            last, is_read = drawn.take()
+            samples = last if is_read or not marks else samples
+        if self._settings.sampling_probability < 1 and self._samples and samples.keys() != self._samples.keys():
+            raise ValueError(
+                "the parts of a batch must be of one Poisson sample, got more of another one: an example of both would count twice "
+                "(one step for each sample)"
+            )
         if isinstance(found, Rows):
             self._add_rows(total, found)
         else:
             self._add_sums(total, found)
         for mark in marks:
             mark.taken = True
+        self._samples |= samples
+        self._examples += found.count
         self._marks += marks
         self.begun = True
         return True
+
+    @property
+    def sample(self) -> Sample | None:
+        """The Poisson sample that all of the batch is of; None where it is not known, or a row is missing or was made twice."""
+        found = list(self._samples.values())
+        whole = len(found) == 1 and (self._settings.clips_batches or self._examples == len(found[0]))
+        return found[0] if whole else None
+
+    @property
+    def has_seeded_sample(self) -> bool:
+        return any(one.seeded for one in self._samples.values())
 
     @property
     def has_examples(self) -> bool:
@@ -236,6 +274,7 @@ class BatchSum:
     def take_nothing(self, parameters: Named) -> None:
         self._require_whole()
         self.sum_for(self.with_coordinate(parameters))
+        self._samples |= drawn.take()[0]
         self.begun = True
 
     def with_coordinate(self, parameters: Named) -> Named:
@@ -258,7 +297,7 @@ class BatchSum:
             self.sum.reset()
         self.float_totals = None
         self.begun = self._failed = False
-        self._marks = []
+        self._marks, self._samples, self._examples = [], {}, 0
 
     @contextmanager
     def dropped_on_error(self) -> Iterator[None]:

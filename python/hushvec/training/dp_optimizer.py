@@ -25,6 +25,7 @@ from hushvec.training.guarantee import TrainingGuarantee, guarantee_of, receipt_
 from hushvec.training.journal import StepFlags
 from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, model_of, stepped_by_another
 from hushvec.training.run_account import RunAccount, account_written, require_loadable, take_over
+from hushvec.training.sampler import require_public_size
 from hushvec.training.schedule import BATCH, AdaptiveClip, Settings, norms_of, require_norm_for_each
 
 
@@ -65,7 +66,8 @@ class DPOptimizer(WrappingOptimizer):
             dropped. A list clips by layer: one norm for the gradient of each parameter, in the order of the optimizer's
             parameters; C is then the L2 norm of the list.
         noise_multiplier: sigma / C, >= 0. `noise_multiplier_for` solves for it. 0 trains without privacy, and says so.
-        expected_batch_size: what the noisy sum is divided by, > 0; public. sampling_probability times the number of examples.
+        expected_batch_size: what the noisy sum is divided by, > 0; public. sampling_probability times about how many examples there
+            are: a rounded number, as both are in the receipt (under add-remove one made of the exact number is refused).
         sampling_probability: of each example in each batch, in (0, 1]; what `PoissonSampler` was given. None with `noise`.
         adjacency: "add-remove": an example is there or not. "replace-one": it is another one; the noise multiplier then buys half.
         noise: a `CorrelatedNoise`: the noise of a step is a combination of its own and of earlier steps' raw noise, drawn again from
@@ -322,11 +324,14 @@ class DPOptimizer(WrappingOptimizer):
                 if not (taken or self._batch.begun):
                     raise ValueError(_NO_BATCH[self.settings.clips_batches])
                 key_fields(self.generator, on_device=_on_cuda(parameters))  # refused before the step is charged
+                if (sample := self._batch.sample) is not None and self.settings.adjacency == "add-remove":
+                    require_public_size(self.settings.sampling_probability, self.settings.expected_batch_size, sample.size)
             watched = not self._batch.has_examples or self._watch.covers(parameter for _, parameter in parameters)
             flags = (
                 StepFlags.FLOAT_SUMS * self._batch.is_float
-                | StepFlags.SEEDED * self.generator.seeded
+                | StepFlags.SEEDED * (self.generator.seeded or self._batch.has_seeded_sample)
                 | StepFlags.UNWATCHED * (not watched)
+                | StepFlags.UNNAMED * (not self._account.can_name(self._batch.sample))
             )
             everything, before = self._all_parameters(), self.steps_taken
             try:

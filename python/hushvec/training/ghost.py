@@ -403,6 +403,8 @@ class GhostClipping:
     def _add(self, sums: dict[str, Any], examples: int) -> None:
         if all(getattr(parameter, "clipped_sum", None) is None for parameter in self._parameters.values()):
             batch_gradients.mark(self._parameters.values())
+        else:
+            batch_gradients.note_samples(self._parameters.values())
         for name, parameter in self._parameters.items():
             before, more = getattr(parameter, "clipped_sum", None), sums.get(name)
             if more is None:

@@ -24,6 +24,14 @@ NOTE_POISSON = (
     "each example was in each batch with sampling_probability, independently, and each step had a batch of its own; the optimizer "
     "cannot see how batches were drawn"
 )
+NOTE_UNNAMED = (
+    "nothing is gained from sampling: epsilon is as if every example were in every batch, since the optimizer could not tell for "
+    "every step which Poisson sample of this process it rests on, whole and used once in the run"
+)
+NOTE_PUBLIC = (
+    "sampling_probability, expected_batch_size and steps are taken to be public: made of a public, rounded number of examples, not "
+    "of their exact number, which these would give away"
+)
 NOTE_CORRELATED = (
     "noise is correlated over steps: epsilon is of all {} steps, however many were taken, and each example is taken to be in the "
     "batches of at most {} of them, {} or more apart; the optimizer cannot see how batches were drawn"
@@ -133,7 +141,9 @@ def guarantee_of(
         NOTE_ADAPTIVE: settings.adaptive is not None,
         NOTE_BATCH: settings.clips_batches,
         NOTE_GRADIENTS: not settings.clips_batches,
-        NOTE_POISSON: settings.sampling_probability < 1,
+        NOTE_POISSON: account.schedule.sampling_probability < 1 and not account.is_unnamed,
+        NOTE_UNNAMED: account.is_unnamed,
+        NOTE_PUBLIC: settings.sampling_probability < 1 and settings.adjacency == "add-remove",
         correlated: noise is not None,
         NOTE_DISTRIBUTED: record.distributed,
         NOTE_RESUMED: record.resumed > 0 and account.journal is None,
@@ -143,7 +153,7 @@ def guarantee_of(
     return TrainingGuarantee(
         epsilon=composition.epsilon if composition else (math.inf if record.noise_free else 0.0),
         delta=checked,
-        **{name: getattr(settings, name) for name in _COPIED},
+        **{**{name: getattr(settings, name) for name in _COPIED}, **({"sampling_probability": 1.0} if account.is_unnamed else {})},
         theorem=composition.theorem if composition else "",
         steps=record.steps,
         planned_steps=settings.steps,
@@ -180,7 +190,8 @@ def receipt_of(
     steps, charge = guarantee.steps, guarantee.charge
     together = None
     if steps > 0 and guarantee.noise_multiplier > 0:
-        together = compose([(account.schedule.as_stated.loss, account.schedule.counted(steps))], delta=guarantee.delta)
+        loss = account.loss if account.is_unnamed else account.schedule.as_stated.loss
+        together = compose([(loss, account.schedule.counted(steps))], delta=guarantee.delta)
     unpriced = None if guarantee.noise_multiplier == 0 and steps > 0 else 0.0
     return TrainingReceipt(
         **{**drawn, **{name: getattr(guarantee, name) for name in (*_COPIED, *_OWN)}},

@@ -13,7 +13,7 @@ from hushvec._util.publish import private_opener, sync_folder
 # The run, the file's inode number (a copy beside it has another one, and lacks later steps), and the settings of every step.
 _HEADER = re.compile(rb"hushvec-steps/2 ([0-9a-f]{32}) ([0-9a-f]{16}) ([0-9a-f]{64})\n")
 _HEADER_LENGTH = len("hushvec-steps/2 ") + 32 + 1 + 16 + 1 + 64 + 1
-_STEPS = b".ABCDEFGHIJKLMNO"  # by the sum of its flags
+_STEPS = b".ABCDEFGHIJKLMNOPQRSTUVWXYZabcde"  # by the sum of its flags
 _UNKNOWN_SETTINGS = "0" * 64
 
 
@@ -24,6 +24,7 @@ class StepFlags(IntFlag):
     SEEDED = 2  # the noise or the sample came from a seeded key
     UNWATCHED = 4  # the gradients came from a model that was not watched
     DISTRIBUTED = 8  # the examples were those of several processes
+    UNNAMED = 16  # they were not one whole Poisson sample that is known to be new to the run
 
 
 class StepJournal:

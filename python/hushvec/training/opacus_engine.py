@@ -7,6 +7,7 @@ So an engine becomes one of a class that overrides these two, and everything els
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -29,7 +30,7 @@ from hushvec.training.gradients import require_scales, sigma_of
 from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, stepped_by_another
 from hushvec.training.ranks import Processes, process_count, require_unsharded
 from hushvec.training.run_account import require_accountant_alone
-from hushvec.training.sampler import OneRowEach, PoissonSampler
+from hushvec.training.sampler import OneRowEach, PoissonSampler, public_size_of
 
 
 class _Guarded:
@@ -180,6 +181,7 @@ def secure_opacus(
     generator: _core.Generator | None = None,
     allow_buffers: Sequence[str] = (),
     independent_batches: bool = False,
+    public_size: int | None = None,
 ) -> Any:
     """Make an Opacus PrivacyEngine clip, add noise and draw batches with hushvec.
 
@@ -190,6 +192,8 @@ def secure_opacus(
         allow_buffers: names of the module's buffers that a forward pass may write, since they hold nothing of the examples.
         independent_batches: whether `make_private` may be called several times with one accountant, or on parameters that another
             optimizer has stepped: each of them then draws separate batches.
+        public_size: about how many examples there are, a public, rounded number: the sample rate, the length of the loader and what
+            sums are divided by follow from it. None: their number itself, if that is a round one (two digits and zeros).
 
     Returns:
         The same engine. `make_private` and `make_private_with_epsilon` then return an optimizer whose noise is exactly rounded
@@ -243,6 +247,7 @@ def secure_opacus(
     source = require_generator(generator)
     validate.strings("allow_buffers", allow_buffers)
     independent = validate.flag("independent_batches", independent_batches)
+    privacy_engine.hushvec_size = None if public_size is None else validate.whole_number("public_size", public_size, at_least=1)
     privacy_engine.__class__ = ExactPrivacyEngine
     privacy_engine.hushvec_generator = source
     privacy_engine.independent_batches = independent
@@ -257,8 +262,29 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
     hushvec_generator: _core.Generator
     hushvec_allowed: tuple[str, ...]
     hushvec_watches: list[ModelWatch]
+    hushvec_size: int | None
+    hushvec_expected: int  # examples of the next optimizer's batches
     independent_batches: bool
     _model: torch.nn.Module  # that the next optimizer is for
+
+    def make_private(self, *, data_loader: DataLoader, **arguments: Any) -> Any:
+        """As Opacus, with the public number of examples in the place of their number."""
+        return super().make_private(data_loader=self._of_public_length(data_loader), **arguments)
+
+    def make_private_with_epsilon(self, *, data_loader: DataLoader, **arguments: Any) -> Any:
+        """As `make_private`."""
+        return super().make_private_with_epsilon(data_loader=self._of_public_length(data_loader), **arguments)
+
+    def _of_public_length(self, data_loader: DataLoader) -> DataLoader:
+        if isinstance(data_loader, _PublicLength):
+            return data_loader
+        if not hasattr(data_loader.dataset, "__len__") or data_loader.batch_size is None:
+            raise ValueError("data_loader must have a dataset with a length, and a batch_size, got one without")
+        size = public_size_of(self.hushvec_size, len(data_loader.dataset))
+        known = copy(data_loader)
+        known.__class__, known.hushvec_size = _PublicLength, size
+        self.hushvec_expected = max(1, size // len(known))
+        return known
 
     def _prepare_model(self, module: torch.nn.Module, **arguments: Any) -> Any:
         self._model = module
@@ -303,7 +329,7 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
             optimizer=optimizer,
             noise_multiplier=noise_multiplier,
             max_grad_norm=max_grad_norm,
-            expected_batch_size=expected_batch_size if processes is None else round(expected_batch_size * processes.count),
+            expected_batch_size=self.hushvec_expected,  # not Opacus's, which tells the number of examples
             loss_reduction=loss_reduction,
             **arguments,
         )
@@ -335,6 +361,16 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
                 "persistent_workers",
             )},
         )
+
+
+class _PublicLength(DataLoader):  # type: ignore[misc]
+    """A loader as long as one of `hushvec_size` examples: Opacus's sample rate is 1 / its length."""
+
+    hushvec_size: int
+
+    def __len__(self) -> int:
+        assert self.batch_size is not None
+        return max(1, self.hushvec_size // self.batch_size if self.drop_last else -(-self.hushvec_size // self.batch_size))
 
 
 class _ExactSampler(UniformWithReplacementSampler):  # type: ignore[misc]

@@ -144,7 +144,7 @@ class OneProcess:
         self, batch: BatchSum, parameters: Named, account: RunAccount, flags: StepFlags, generator: _core.Generator
     ) -> list[torch.Tensor]:
         """Charge the step, and return the noisy sum for every parameter."""
-        account.charge_step(flags)
+        account.charge_step(flags, batch.sample)
         return batch.draw(parameters, generator)
 
 
@@ -202,7 +202,7 @@ class Processes:
                 batch.float_totals = sums
             else:
                 total.replace([part.reshape(-1) for part in sums], total_rows)
-            account.charge_step(flags)
+            account.charge_step(flags, batch.sample)
             return batch.draw(parameters, generator)
 
         before = account.record.steps
@@ -211,10 +211,10 @@ class Processes:
             noisy = self.drawn_by_first(draw, parameters, dtype, was_charged=lambda: account.record.steps > before)
         except OtherProcessError as error:
             if error.charged:
-                account.note_step(flags)
+                account.note_step(flags, batch.sample)
             raise
         if not self.is_first:
-            account.note_step(flags)
+            account.note_step(flags, batch.sample)
             batch.discard()
         return noisy
 

@@ -1,7 +1,7 @@
 """`RunAccount`: the cost of a run's steps, charged before each step's noise is drawn, and what a checkpoint keeps of it.
 
-Steps are accounted for as separate Poisson samples. Nothing in the gradients shows two steps on one batch, so runs that share an
-account must declare that their batches are independent (docs/proofs/dp_sgd.md, "One sample, two releases").
+Steps are accounted for as separate Poisson samples, which they name. Once one cannot, all steps of the run count without sampling.
+Runs that share an account must declare that their batches are independent (docs/proofs/dp_sgd.md, "One sample, two releases").
 """
 
 from __future__ import annotations
@@ -23,13 +23,23 @@ from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
 from hushvec.training.gradients import require_scales
 from hushvec.training.journal import StepFlags, StepJournal
-from hushvec.training.sampler import drawn
+from hushvec.training.sampler import Sample, drawn
 from hushvec.training.schedule import Settings, StepSchedule
 
 _WHEN_USED_UP = (
     "a resumed run has steps - optimizer.steps_taken left, as a journal counts those after the checkpoint too; a longer run costs "
     "more epsilon"
 )
+
+
+_NEEDS_A_SAMPLE = (
+    "step() with a budget, which is charged for Poisson samples, must have one of its own, got gradients that are not known to be of "
+    "one whole sample of PoissonSampler or poisson_loader, drawn here with at most the run's probability and without a seed, and new "
+    'to it: read one sample after the other, each for one step (docs/training.md, "One batch, one release")'
+)
+
+
+_MOST_RANGES = 100  # of samples in a receipt
 
 
 def new_run_id() -> str:
@@ -48,12 +58,13 @@ class Record:
     seeded: bool = False  # noise or a sample of a seeded key,
     unwatched: bool = False  # gradients of a model that was not watched,
     distributed: bool = False  # or examples of several processes
+    unnamed: bool = False  # or of samples that are not known to be the run's own, one for each step
     row_norm: float | None = None  # that the next sum's rows are clipped to, where the clip norm adapts
     accepted: bool = False  # the user has accepted changes of the model
     allowed_buffers: list[str] = field(default_factory=list)  # that forward passes may write
     charged: bool = False
     charge: dict[str, Any] | None = None  # the row of the budget's ledger
-    # [process, first, last] of the Poisson samples that steps may rest on; None: not known
+    # [process, first, last] that the Poisson samples of steps are among; None: not known
     samples: list[list[Any]] | None = field(default_factory=list)
 
     def note(self, flags: StepFlags) -> None:
@@ -61,14 +72,21 @@ class Record:
         self.seeded |= StepFlags.SEEDED in flags
         self.unwatched |= StepFlags.UNWATCHED in flags
         self.distributed |= StepFlags.DISTRIBUTED in flags
+        self.unnamed |= StepFlags.UNNAMED in flags
 
-    def note_samples(self, first: int, steps: int) -> None:
-        """Keep that so many steps here rest on samples from this number on; unknown if fewer, or if others had a part in them."""
-        if self.samples is None or self.distributed or drawn.number - first + 1 < steps:
+    def note_sample(self, sample: Sample | None) -> None:
+        """Keep which sample a step rests on; unknown from the first step on that has none, or those of other processes too."""
+        if self.samples is None or self.distributed or self.unnamed or sample is None or sample.seeded:
             self.samples = None
             return
-        others = [one for one in self.samples if one[:2] != [drawn.process, first]]
-        self.samples = [*others, [drawn.process, first, drawn.number]]
+        follows = bool(self.samples) and self.samples[-1][::2] == [sample.process, sample.number - 1]
+        first = self.samples.pop()[1] if follows else sample.number
+        self.samples.append([sample.process, first, sample.number])
+        if len(self.samples) > _MOST_RANGES:  # used in no order: one range has all of a process, and perhaps others
+            of_process: dict[str, list[int]] = {}
+            for process, *places in self.samples:
+                of_process.setdefault(process, []).extend(places)
+            self.samples = [[process, min(places), max(places)] for process, places in of_process.items()]
 
 
 class RunAccount:
@@ -95,7 +113,8 @@ class RunAccount:
             self.budget = journal = None
         self.record = Record()
         self.drawn_here = 0  # steps
-        self._first_sample = drawn.number + 1
+        self.first_sample = 1  # later than any that lost steps of a resumed run may rest on
+        drawn.take()  # what was read before is of no step here
         self._process = os.getpid()
         self.journal = None if journal is None else StepJournal(journal, settings=settings.digest)
         self._is_sampled = settings.sampling_probability < 1
@@ -103,12 +122,35 @@ class RunAccount:
         require_accountant_alone(self, holds_sampled=self._is_sampled and self.accountant.is_amplified)
         if self.journal is not None and self.journal.run_id is not None:
             self.record.run_id = self.journal.run_id
-            self.record.note(self.journal.flags)
+            self.note(self.journal.flags)
             self.count(self.journal.steps)
-            self.record.samples = None if self.journal.steps else []
+            self.record.samples = None if self.journal.steps and self._is_sampled else []
+            self.first_sample = drawn.number + 1
 
-    def charge_step(self, flags: StepFlags) -> None:
-        """Record a step before its noise is drawn: charge the budget, then the journal, then the accountant."""
+    @property
+    def loss(self) -> PrivacyLoss:
+        """Of one step: of a Poisson sample, or once a step of the run could not name its own, of one that is known to all."""
+        return self.schedule.loss.unamplified if self.is_unnamed else self.schedule.loss
+
+    @property
+    def is_unnamed(self) -> bool:
+        return self.record.unnamed and self._is_sampled
+
+    def can_name(self, sample: Sample | None) -> bool:
+        """Whether a step may rest on this sample: it was drawn here, as likely as accounted for, and the run has not used it."""
+        return not self._is_sampled or (
+            sample is not None
+            and sample.process == drawn.process
+            and sample.number >= self.first_sample
+            and sample.probability <= self.settings.sampling_probability
+            and self.record.run_id not in sample.used_by
+        )
+
+    def charge_step(self, flags: StepFlags, sample: Sample | None) -> None:
+        """Record a step before its noise is drawn: charge the budget, then the journal, then the accountant.
+
+        `sample` is the one that it rests on, or None if that is not known. For a run of several processes it is that of this one.
+        """
         if os.getpid() != self._process:
             raise ValueError(
                 "step() must be called in the process that made the optimizer, got a fork of it: each process would account for its "
@@ -117,21 +159,27 @@ class RunAccount:
         planned = self.settings.steps
         if planned is not None and self.record.steps >= planned:
             raise PrivacyBudgetExhaustedError(f"the schedule of {planned} steps is used up; {_WHEN_USED_UP}", hint=_WHEN_USED_UP)
+        if self.budget is not None and self._is_sampled and flags & (StepFlags.UNNAMED | StepFlags.SEEDED):
+            raise ValueError(_NEEDS_A_SAMPLE)
         require_budget_alone(self)
         self._charge_budget()
-        if self._is_sampled and drawn.seeded >= self._first_sample:  # who knows the seed knows the samples
-            flags |= StepFlags.SEEDED
-            self.record.samples = None
         if self.journal is not None:
             self.journal.append(self.record.run_id, flags)
-        self.note_step(flags)
+        self.note_step(flags, sample)
 
-    def note_step(self, flags: StepFlags) -> None:
+    def note_step(self, flags: StepFlags, sample: Sample | None) -> None:
+        self.note(flags)
         self.count(1)
         self.drawn_here += 1
-        self.record.note(flags)
         if self._is_sampled:
-            self.record.note_samples(self._first_sample, self.drawn_here)
+            self.record.note_sample(sample)
+        if sample is not None:
+            sample.used_by.add(self.record.run_id)
+
+    def note(self, flags: StepFlags) -> None:
+        self.record.note(flags)
+        if self.is_unnamed:
+            self.accountant.without_amplification()
 
     def count(self, steps: int) -> None:
         if steps == 0:
@@ -140,7 +188,7 @@ class RunAccount:
         if self.settings.noise_multiplier == 0:
             self.record.noise_free = True
         elif added := counted(self.record.steps + steps) - counted(self.record.steps):
-            self.accountant.add(self.schedule.loss, added)
+            self.accountant.add(self.loss, added)
         self.record.steps += steps
 
     def epsilon(self, delta: float | None) -> float:
@@ -250,7 +298,8 @@ def require_loadable(account: RunAccount, state: Any) -> dict[str, Any]:
     """The part of an optimizer's state that `account_written` made, if this run can resume from it. Changes nothing."""
     stored = state.get("privacy") if isinstance(state, Mapping) else None
     if isinstance(stored, dict):
-        stored = {"samples": None, "row_norm": None, **stored}  # of checkpoints from before these fields
+        before = {"samples": None, "row_norm": None, "unnamed": bool(stored.get("steps"))}  # in checkpoints from before these fields
+        stored = {**before, **stored}
     if not isinstance(stored, dict) or "optimizer" not in state or set(stored) != _FIELDS:
         raise ValueError("state_dict must be that of a DPOptimizer, got something else")
     if stored["version"] != VERSION:
@@ -263,7 +312,7 @@ def require_loadable(account: RunAccount, state: Any) -> dict[str, Any]:
         require_scales(stored["row_norm"], account.settings.noise_multiplier)
     if account.journal is not None:
         _require_journal_of(account.journal, stored["run_id"], stored["steps"])
-    _others(stored, account.schedule)
+    _others(stored, account)
     return stored
 
 
@@ -276,20 +325,23 @@ def is_own(account: RunAccount, stored: Mapping[str, Any]) -> bool:
 def take_over(account: RunAccount, stored: Mapping[str, Any]) -> None:
     if is_own(account, stored):
         return
-    for loss, count in _others(stored, account.schedule):
+    others, now = _others(stored, account), account.record
+    for loss, count in others:
         account.accountant.add(loss, count)
-    now = account.record
     # A journal proves that the same run resumes: it has all steps of all branches. Without one, the charge in the checkpoint may have
     # paid for an earlier continuation, so this is a new run and is charged for all of its steps.
     goes_on = account.journal is not None and account.journal.run_id == stored["run_id"]
     account.record = Record(**{one.name: stored[one.name] for one in fields(Record)})
     account.record.steps = now.steps
+    account.note(StepFlags.UNNAMED if now.unnamed or stored["unnamed"] else StepFlags(0))
     account.count(max(0, stored["steps"] - now.steps))
-    account.record.samples = None if now.steps > stored["steps"] else account.record.samples  # not of steps in the journal alone
+    if now.steps > stored["steps"] and now.samples is None:  # not of steps in the journal alone
+        account.record.samples = None
+    account.first_sample = drawn.number + 1
     account.record.resumed += 1
     account.record.noise_free = account.record.noise_free or now.noise_free
     if account.journal is not None:
-        account.record.note(account.journal.flags)
+        account.note(account.journal.flags)
     account.record.allowed_buffers = sorted({*stored["allowed_buffers"], *now.allowed_buffers})
     # A PrivacyBudget is asked again, under the same charge_id; what another budget was told is not told twice.
     account.record.charged = goes_on and stored["charged"] and not is_ledger(account.budget)
@@ -322,11 +374,14 @@ def _require_journal_of(journal: StepJournal, run_id: str, steps: int) -> None:
     journal.require_original()
 
 
-def _others(stored: Mapping[str, Any], schedule: StepSchedule) -> list[tuple[PrivacyLoss, int]]:
+def _others(stored: Mapping[str, Any], account: RunAccount) -> list[tuple[PrivacyLoss, int]]:
     """The losses that the stored accountant holds beside the run's own steps."""
-    counts, steps = dict(Accountant.from_dict(stored["accountant"])), stored["steps"]
+    accountant, schedule, steps = Accountant.from_dict(stored["accountant"]), account.schedule, stored["steps"]
+    if stored["unnamed"]:
+        accountant.without_amplification()
+    counts = dict(accountant)
     if schedule.noise_multiplier > 0:
-        own, steps = schedule.loss, schedule.counted(steps)
+        own, steps = schedule.loss.unamplified if stored["unnamed"] else schedule.loss, schedule.counted(steps)
         if counts.get(own, 0) < steps:
             raise ValueError(f"the checkpoint's accountant must hold its {steps} steps, got {counts.get(own, 0)}")
         counts[own] = counts.get(own, 0) - steps

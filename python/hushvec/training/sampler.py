@@ -10,7 +10,7 @@ import operator
 import pickle
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -147,9 +147,45 @@ def emptied(batch: Any) -> Any:
 _WORD = 2**64
 
 
+class Sample(list[int]):
+    """The indices of one Poisson sample, which also says which draw it is: number `number` of the process of this random name.
+
+    Whatever reads it to take examples (a loop, an index of a tensor or an array, `list`) is noticed, so that a step knows which
+    sample its gradients are of. `len` is not reading, unless there is nothing to read. Slices, copies and pickles are plain lists,
+    of no known sample.
+    """
+
+    __slots__ = ("number", "probability", "process", "seeded", "size", "used_by")
+
+    def __init__(self, indices: Iterable[int], *, size: int, probability: float, seeded: bool) -> None:
+        super().__init__(indices)
+        self.size, self.probability, self.seeded = size, probability, seeded
+        self.process, self.number = drawn.count_one()
+        self.used_by: set[str] = set()  # runs that have released a sum over it
+
+    def __iter__(self) -> Iterator[int]:
+        drawn.read(self)
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        length = super().__len__()
+        if length == 0:
+            drawn.read(self)
+        return length
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        """Where torch looks first when a tensor is indexed by a list, whose items it then reads without asking."""
+        drawn.read(self)
+        raise AttributeError("__cuda_array_interface__")
+
+    def __reduce__(self) -> Any:
+        return list, (list.copy(self),)
+
+
 class DrawnSamples:
-    """Counts the Poisson samples of this process, so that receipts can name those that a run may rest on. `process` is a random
-    name, new after a fork; `seeded` is the number of the last sample that anyone can compute."""
+    """Numbers the Poisson samples of this process, and keeps those that were read for the gradients that come next. `process` is a
+    random name, new after a fork."""
 
     def __init__(self) -> None:
         self._begin()
@@ -157,12 +193,26 @@ class DrawnSamples:
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
-        self.process, self.number, self.seeded = secrets.token_hex(16), 0, 0
+        self.process, self.number = secrets.token_hex(16), 0
+        self._read: dict[int, Sample] = {}
+        self._taken = True
 
-    def count_one(self, *, seeded: bool) -> None:
+    def count_one(self) -> tuple[str, int]:
         with self._lock:
             self.number += 1
-            self.seeded = self.number if seeded else self.seeded
+            return self.process, self.number
+
+    def read(self, sample: Sample) -> None:
+        if self._taken:
+            self._read, self._taken = {}, False
+        if len(self._read) < 2:  # already more than one
+            self._read[id(sample)] = sample
+
+    def take(self) -> tuple[dict[int, Sample], bool]:
+        """The sample read since the last gradients, or two of several. Where none was, as before (these are parts of a batch, or it
+        again), and False."""
+        new, self._taken = not self._taken, True
+        return dict(self._read), new
 
 
 drawn = DrawnSamples()
@@ -185,7 +235,8 @@ class PoissonSampler:
 
     Edge cases:
         sampling_probability = 1 gives every index in every batch and draws nothing. A batch names each index once at most, in
-        increasing order. `collate` functions fail on empty batches: `poisson_loader` has one that does not.
+        increasing order. `collate` functions fail on empty batches: `poisson_loader` has one that does not. A batch is a `list`
+        that notices when its indices are read: docs/training.md, "One batch, one release".
 
     Reference:
         Mironov, Talwar, Zhang (2019); docs/proofs/dp_sgd.md.
@@ -221,15 +272,40 @@ class PoissonSampler:
         """One batch."""
         if self._threshold == _WORD:
             return list(range(self.size))
-        kept: list[int] = _core.poisson_sample(self.size, self._threshold, self._generator).tolist()
-        drawn.count_one(seeded=self.seeded)
-        return kept
+        kept = _core.poisson_sample(self.size, self._threshold, self._generator).tolist()
+        return Sample(kept, size=self.size, probability=self.sampling_probability, seeded=self.seeded)
 
     def __iter__(self) -> Iterator[list[int]]:
         return (self.sample() for _ in range(self.steps))
 
     def __len__(self) -> int:
         return self.steps
+
+
+def is_round(size: int) -> bool:
+    """Whether a number of examples can pass for a public one: two digits and zeros."""
+    return float(f"{size:.1e}") == size
+
+
+def public_size_of(given: int | None, exact: int) -> int:
+    """The public number of examples: the given one, or the exact one if it is round."""
+    if given is not None:
+        return validate.whole_number("public_size", given, at_least=1)
+    if is_round(exact):
+        return exact
+    raise ValueError(
+        f"public_size must be given for {exact} examples, got None: what is made of their exact number (probability, divisor, steps) "
+        f"tells whether one is there; take a public, rounded one, such as {float(f'{exact:.1e}'):.0f}"
+    )
+
+
+def require_public_size(probability: float, expected_batch_size: float, exact: int) -> None:
+    """Refuse a probability or an expected batch size that was made of the exact number of examples."""
+    if not is_round(exact) and abs(probability * exact - expected_batch_size) <= 1e-9 * expected_batch_size:
+        raise ValueError(
+            "sampling_probability must be of a public, rounded number of examples under add-remove, got expected_batch_size / "
+            f"{exact}, the exact one, which the receipt would tell"
+        )
 
 
 def poisson_loader(
@@ -361,8 +437,9 @@ def _loader(
     with needs_extra("a loader of batches", "training"):
         from torch.utils.data import default_collate
 
-        from hushvec.training.global_generators import UndisturbedLoader, undisturbed
-    for name in ("batch_size", "batch_sampler", "sampler", "shuffle", "drop_last"):
+        from hushvec.training.global_generators import undisturbed
+        from hushvec.training.sample_loader import SampleLoader
+    for name in ("batch_size", "batch_sampler", "sampler", "shuffle", "drop_last", "in_order"):
         if name in arguments:
             raise ValueError(f"{name} must be left out: batches are those of the sampler")
     if not hasattr(dataset, "__len__"):
@@ -371,4 +448,4 @@ def _loader(
     collate = OneRowEach(default_collate if collate_fn is None else collate_fn, dataset, separate=separate)
     with undisturbed():
         collate.try_out()
-    return UndisturbedLoader(dataset, batch_sampler=sampler, collate_fn=collate, **arguments)
+    return SampleLoader(dataset, batch_sampler=sampler, collate_fn=collate, **arguments)

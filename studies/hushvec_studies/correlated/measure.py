@@ -107,7 +107,8 @@ def measure(run: Run) -> dict[str, Any]:
     data, steps, people = run.data, run.batches * run.epochs, len(run.data.rows)
     torch.manual_seed(run.seed)
     model = Head(data.rows.shape[1], int(data.classes.max()) + 1, adapter=run.model == "adapter")
-    given: dict[str, Any] = {"clip_norm": 1.0, "expected_batch_size": people / run.batches, "delta": run.delta, "model": model}
+    given: dict[str, Any] = {"clip_norm": 1.0, "delta": run.delta, "model": model}
+    given["expected_batch_size"] = float(f"{people:.1e}") / run.batches  # of a rounded number, which is public
     sampler: Any
     if run.way == "poisson":
         share = 1 / run.batches

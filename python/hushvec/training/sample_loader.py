@@ -1,0 +1,53 @@
+"""A DataLoader whose batches are of known samples, also where workers make them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from torch.utils.data import DataLoader
+
+from hushvec.training.sampler import Sample, drawn
+
+
+class SampleLoader(DataLoader):  # type: ignore[misc]
+    """A DataLoader that counts a sample as read when the batch made of it is handed out. Workers get plain lists, ahead of time."""
+
+    def __init__(self, dataset: Any, *, batch_sampler: Any, **arguments: Any) -> None:
+        super().__init__(dataset, batch_sampler=_Remembered(batch_sampler), **arguments)
+
+    def __iter__(self) -> Iterator[Any]:
+        batches = super().__iter__()  # begins an iteration of the sampler
+        return map(_handed_out, batches, _taken_from(self.batch_sampler.indices))
+
+
+class _Remembered:
+    """Batches of another sampler, kept in `indices` until they are handed out."""
+
+    def __init__(self, sampler: Any) -> None:
+        self.sampler = sampler
+        self.indices: deque[list[int]] = deque()
+
+    def __iter__(self) -> Iterator[list[int]]:
+        kept = self.indices = deque()
+
+        def remembered(batch: list[int]) -> list[int]:
+            kept.append(batch)
+            return batch
+
+        return map(remembered, self.sampler)
+
+    def __len__(self) -> int:
+        return len(self.sampler)
+
+
+def _taken_from(indices: deque[list[int]]) -> Iterator[list[int]]:
+    while indices:
+        yield indices.popleft()
+
+
+def _handed_out(batch: Any, indices: list[int]) -> Any:
+    if isinstance(indices, Sample):
+        drawn.read(indices)
+    return batch
