@@ -13,8 +13,8 @@ from scipy import stats
 
 import hushvec as hv
 from evidence.reference.checks import dithered_uniforms, uniformity
-from hushvec.training import GhostClipping, per_example_gradients
-from training.small_runs import examples_of, loss, model_of
+from hushvec.training import GhostClipping, PoissonSampler, per_example_gradients
+from training.small_runs import examples_of, loss, model_of, step_on
 from training.two_processes import EXAMPLES, optimizer_of, share_of, weights
 
 ALPHA = 1e-6
@@ -144,9 +144,8 @@ def test_there_is_one_charge_in_the_ledger(seen):
 def test_there_is_one_account(seen):
     first, second = of_both(seen, "account")
     alone = optimizer_of(model_of(), sampling_probability=0.5, steps=3, distributed=None)
-    for _ in range(3):
-        alone.empty_batch()
-        alone.step()
+    for batch in PoissonSampler(50, 0.5, steps=3):
+        step_on(alone, batch, examples_of(50)[0])
     assert first["epsilon"] == second["epsilon"] == alone.epsilon()
     assert first["steps"] == second["steps"] == 3
     assert len(first["charges"]) == 1 and second["charges"] == []

@@ -57,7 +57,7 @@ def engine_of(size, epsilon=None, **options):
     model = torch.nn.Linear(4, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        engine = secure_opacus(PrivacyEngine(accountant="rdp"), **options)
+        engine = secure_opacus(PrivacyEngine(accountant="gdp"), **options)
         make, terms = engine.make_private, {"noise_multiplier": 1.0}
         if epsilon is not None:
             make, terms = engine.make_private_with_epsilon, {"target_epsilon": epsilon, "target_delta": 1e-5, "epochs": 1}
@@ -80,3 +80,23 @@ def test_opacus_divides_by_what_follows_from_the_public_number(epsilon):
     assert engine_of(640, epsilon) == alike[0]
     with pytest.raises(ValueError, match=r"public_size must be given for 639 examples, got None: .* such as 640"):
         engine_of(639, epsilon)
+
+
+def test_the_trainer_takes_a_public_number(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    from hushvec.integrations.transformers import PrivateTrainer
+
+    shape = dict(vocab_size=8, hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, max_position_embeddings=4)
+
+    def published(size, **options):
+        model = transformers.BertForSequenceClassification(transformers.BertConfig(**shape))
+        trainer = PrivateTrainer(
+            model=model, train_dataset=[{"input_ids": [1, 2], "labels": 0}] * size, noise_multiplier=1.0, delta=1e-5, clip_norm=1.0,
+            args=transformers.TrainingArguments(tmp_path, max_steps=1, report_to=[], use_cpu=True), expected_batch_size=8, **options,
+        )
+        return trainer.privacy.settings, len(trainer.get_train_dataloader())
+
+    assert published(201, public_size=200) == published(200, public_size=200) == published(200)
+    assert published(201, adjacency="replace-one")[0].sampling_probability == 8 / 201
+    with pytest.raises(ValueError, match="public_size must be given for 201 examples, got None"):
+        published(201)

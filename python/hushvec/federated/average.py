@@ -165,7 +165,7 @@ class PrivateAverage:
         if first is None:
             raise ValueError("updates must hold at least 1 update, or like be given, got none")
         source, total = self._source, total or self._sum_of(model)
-        read = list(drawn.take()[0].values())
+        read = list(drawn.take()[0].values()) if self._settings.sampling_probability < 1 else []
         sample = read[0] if len(read) == 1 and self._account.can_name(read[0]) else None
         seeded = source.seeded or any(one.seeded for one in read)
         self._account.charge_step(StepFlags.SEEDED if seeded else StepFlags(0), sample)

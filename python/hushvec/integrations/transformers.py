@@ -198,6 +198,7 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
             raise ValueError("compute_loss_func must be None in private training: give losses=, one loss for each example")
         super().__init__(**trainer)
         require_private_arguments(self.args)
+        self.args.ignore_data_skip = True  # a resumed run draws new samples, and none to skip
         if not hasattr(self.train_dataset, "__len__"):
             raise TypeError(f"train_dataset must have a length, got {validate.kind(self.train_dataset)}")
         exact = len(self.train_dataset)

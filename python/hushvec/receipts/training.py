@@ -142,10 +142,9 @@ class TrainingReceipt(ReceiptFields):
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         """As of every kind; `samples` and `correlation` may be missing too."""
-        if not isinstance(fields, Mapping):
-            return super().from_dict(fields)
-        samples = [] if fields.get("sampling_probability") == 1 else None
-        return super().from_dict({"samples": samples, "correlation": None, **fields})
+        whole = isinstance(fields, Mapping) and fields.get("sampling_probability") == 1
+        added: dict[str, Any] = {"samples": [] if whole else None, "correlation": None}
+        return super().from_dict({**added, **fields} if isinstance(fields, Mapping) else fields)
 
     @classmethod
     def _read(cls, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -265,7 +265,7 @@ class BatchSum:
 
     @property
     def has_seeded_sample(self) -> bool:
-        return any(one.seeded for one in self._samples.values())
+        return self._settings.sampling_probability < 1 and any(one.seeded for one in self._samples.values())
 
     @property
     def has_examples(self) -> bool:

@@ -68,7 +68,8 @@ class DPOptimizer(WrappingOptimizer):
         noise_multiplier: sigma / C, >= 0. `noise_multiplier_for` solves for it. 0 trains without privacy, and says so.
         expected_batch_size: what the noisy sum is divided by, > 0; public. sampling_probability times about how many examples there
             are: a rounded number, as both are in the receipt (under add-remove one made of the exact number is refused).
-        sampling_probability: of each example in each batch, in (0, 1]; what `PoissonSampler` was given. None with `noise`.
+        sampling_probability: of each example in each batch, in (0, 1]; what `PoissonSampler` was given. None with `noise`. Nothing
+            is gained from it once a step has gradients of anything but one new sample (docs/training.md, "One batch, one release").
         adjacency: "add-remove": an example is there or not. "replace-one": it is another one; the noise multiplier then buys half.
         noise: a `CorrelatedNoise`: the noise of a step is a combination of its own and of earlier steps' raw noise, drawn again from
             their key streams. noise_multiplier is then of the whole run: `noise_multiplier_for(epsilon, delta, 1.0, 1)`. Batches are
@@ -131,14 +132,16 @@ class DPOptimizer(WrappingOptimizer):
 
     Example:
         >>> import torch
-        >>> from hushvec.training import DPOptimizer, per_example_gradients
+        >>> from hushvec.training import DPOptimizer, PoissonSampler, per_example_gradients
         >>> model = torch.nn.Linear(3, 1)
         >>> optimizer = DPOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), clip_norm=1.0, noise_multiplier=1.0,
-        ...                         expected_batch_size=8, sampling_probability=0.01, delta=1e-5)
+        ...                         expected_batch_size=10, sampling_probability=0.01, delta=1e-5)
         >>> def squared_error(predict, rows, targets):
         ...     return ((predict(rows) - targets) ** 2).mean()
-        >>> losses = per_example_gradients(model, squared_error, torch.ones(8, 3), torch.zeros(8, 1))
-        >>> optimizer.step()
+        >>> rows, targets = torch.ones(1000, 3), torch.zeros(1000, 1)
+        >>> for batch in PoissonSampler(1000, 0.01, steps=1):
+        ...     losses = per_example_gradients(model, squared_error, rows[batch], targets[batch])
+        ...     optimizer.step()
         >>> round(optimizer.epsilon(), 4)
         0.1995
     """

@@ -267,15 +267,15 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
     independent_batches: bool
     _model: torch.nn.Module  # that the next optimizer is for
 
-    def make_private(self, *, data_loader: DataLoader, **arguments: Any) -> Any:
+    def make_private(self, *, data_loader: DataLoader[Any], **arguments: Any) -> Any:
         """As Opacus, with the public number of examples in the place of their number."""
         return super().make_private(data_loader=self._of_public_length(data_loader), **arguments)
 
-    def make_private_with_epsilon(self, *, data_loader: DataLoader, **arguments: Any) -> Any:
+    def make_private_with_epsilon(self, *, data_loader: DataLoader[Any], **arguments: Any) -> Any:
         """As `make_private`."""
         return super().make_private_with_epsilon(data_loader=self._of_public_length(data_loader), **arguments)
 
-    def _of_public_length(self, data_loader: DataLoader) -> DataLoader:
+    def _of_public_length(self, data_loader: DataLoader[Any]) -> DataLoader[Any]:
         if isinstance(data_loader, _PublicLength):
             return data_loader
         if not hasattr(data_loader.dataset, "__len__") or data_loader.batch_size is None:
@@ -363,7 +363,7 @@ class ExactPrivacyEngine(PrivacyEngine):  # type: ignore[misc]
         )
 
 
-class _PublicLength(DataLoader):  # type: ignore[misc]
+class _PublicLength(DataLoader[Any]):
     """A loader as long as one of `hushvec_size` examples: Opacus's sample rate is 1 / its length."""
 
     hushvec_size: int

@@ -114,7 +114,7 @@ class RunAccount:
         self.record = Record()
         self.drawn_here = 0  # steps
         self.first_sample = 1  # later than any that lost steps of a resumed run may rest on
-        drawn.take()  # what was read before is of no step here
+        drawn.forget()  # what was read before is of no step here
         self._process = os.getpid()
         self.journal = None if journal is None else StepJournal(journal, settings=settings.digest)
         self._is_sampled = settings.sampling_probability < 1

@@ -11,15 +11,17 @@ from torch.utils.data import DataLoader
 from hushvec.training.sampler import Sample, drawn
 
 
-class SampleLoader(DataLoader):  # type: ignore[misc]
+class SampleLoader(DataLoader[Any]):
     """A DataLoader that counts a sample as read when the batch made of it is handed out. Workers get plain lists, ahead of time."""
 
     def __init__(self, dataset: Any, *, batch_sampler: Any, **arguments: Any) -> None:
-        super().__init__(dataset, batch_sampler=_Remembered(batch_sampler), **arguments)
+        remembered = _Remembered(batch_sampler)
+        super().__init__(dataset, batch_sampler=remembered, **arguments)
+        self._remembered = remembered
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         batches = super().__iter__()  # begins an iteration of the sampler
-        return map(_handed_out, batches, _taken_from(self.batch_sampler.indices))
+        return map(_handed_out, batches, _taken_from(self._remembered.indices))
 
 
 class _Remembered:

@@ -194,13 +194,16 @@ class DrawnSamples:
     def _begin(self) -> None:
         self._lock = threading.Lock()
         self.process, self.number = secrets.token_hex(16), 0
-        self._read: dict[int, Sample] = {}
-        self._taken = True
+        self.forget()
 
     def count_one(self) -> tuple[str, int]:
         with self._lock:
             self.number += 1
             return self.process, self.number
+
+    def forget(self) -> None:
+        self._read: dict[int, Sample] = {}
+        self._taken = True
 
     def read(self, sample: Sample) -> None:
         if self._taken:
