@@ -82,6 +82,7 @@ NEEDS = {
     "model_watch.py": {"torch"},
     "independence.py": {"torch"},
     "per_example.py": {"torch"},
+    "sample_loader.py": {"torch"},
     "sentence_transformers.py": {"sentence_transformers"},
     "sklearn.py": {"sklearn"},
 }

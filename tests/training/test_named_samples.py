@@ -12,7 +12,7 @@ import hushvec as hv
 from evidence.reference.sizes import scaled
 from hushvec.accounting import GaussianDP, PoissonSampledGaussianDP, compose
 from hushvec.training import DPOptimizer, PoissonSampler, per_example_gradients, poisson_loader
-from hushvec.training.sampler import drawn
+from hushvec.training.samples import drawn
 
 SIZE, Q, NOISE, DELTA = 20, 0.25, 30.0, 1e-5
 PLACES = torch.arange(SIZE, dtype=torch.float32)[:, None]

@@ -86,13 +86,16 @@ def test_the_trainer_takes_a_public_number(tmp_path):
     transformers = pytest.importorskip("transformers")
     from hushvec.integrations.transformers import PrivateTrainer
 
-    shape = dict(vocab_size=8, hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, max_position_embeddings=4)
+    shape = dict(
+        vocab_size=8, hidden_size=4, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1, max_position_embeddings=4
+    )
 
     def published(size, **options):
         model = transformers.BertForSequenceClassification(transformers.BertConfig(**shape))
         trainer = PrivateTrainer(
             model=model, train_dataset=[{"input_ids": [1, 2], "labels": 0}] * size, noise_multiplier=1.0, delta=1e-5, clip_norm=1.0,
-            args=transformers.TrainingArguments(tmp_path, max_steps=1, report_to=[], use_cpu=True), expected_batch_size=8, **options,
+            args=transformers.TrainingArguments(tmp_path, max_steps=1, report_to=[], use_cpu=True), expected_batch_size=8,
+            **options,
         )
         return trainer.privacy.settings, len(trainer.get_train_dataloader())
 

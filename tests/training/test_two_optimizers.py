@@ -13,7 +13,7 @@ from hushvec.budget import PrivacyBudget
 from hushvec.training import PoissonSampler, load_checkpoint, per_example_gradients, save_checkpoint
 from hushvec.training.ghost import GhostClipping
 from hushvec.training.guarantee import NOTE_OTHERS, NOTE_UNNAMED
-from hushvec.training.sampler import drawn
+from hushvec.training.samples import drawn
 from training.small_runs import examples_of, loss, model_of, optimizer_of, step_on
 
 

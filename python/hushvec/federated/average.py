@@ -24,7 +24,7 @@ from hushvec.training.gradients import named_arrays, require_scales, restored
 from hushvec.training.guarantee import NOTE_GRADIENTS, NOTE_POISSON, guarantee_of, receipt_of
 from hushvec.training.journal import StepFlags
 from hushvec.training.run_account import RunAccount
-from hushvec.training.sampler import drawn
+from hushvec.training.samples import drawn
 from hushvec.training.schedule import Settings
 
 NOTE_SAMPLED = (

@@ -23,7 +23,7 @@ from hushvec.training import shards
 from hushvec.training.clip_rules import scaled_rows
 from hushvec.training.clipped_sums import ClippedSum, EarlierNoise
 from hushvec.training.gradients import warn_if_lost
-from hushvec.training.sampler import Sample, drawn
+from hushvec.training.samples import Sample, drawn
 from hushvec.training.schedule import Settings
 
 Named = list[tuple[str, torch.nn.Parameter]]
@@ -260,7 +260,7 @@ class BatchSum:
     def sample(self) -> Sample | None:
         """The Poisson sample that all of the batch is of; None where it is not known, or a row is missing or was made twice."""
         found = list(self._samples.values())
-        whole = len(found) == 1 and (self._settings.clips_batches or self._examples == len(found[0]))
+        whole = len(found) == 1 and (self._settings.clips_batches or self._examples == list.__len__(found[0]))
         return found[0] if whole else None
 
     @property

@@ -23,7 +23,7 @@ from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
 from hushvec.training.gradients import require_scales
 from hushvec.training.journal import StepFlags, StepJournal
-from hushvec.training.sampler import Sample, drawn
+from hushvec.training.samples import Sample, drawn
 from hushvec.training.schedule import Settings, StepSchedule
 
 _WHEN_USED_UP = (

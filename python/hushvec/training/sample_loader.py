@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from hushvec.training.sampler import Sample, drawn
+from hushvec.training.samples import Sample, drawn
 
 
 class SampleLoader(DataLoader[Any]):
