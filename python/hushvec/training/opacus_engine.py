@@ -17,6 +17,7 @@ from opacus import PrivacyEngine
 from opacus.optimizers import DPOptimizer as OpacusOptimizer
 from opacus.optimizers import DPOptimizerFastGradientClipping as OpacusGhostOptimizer
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+from torch.utils.data import DataLoader
 
 from hushvec._native import _core
 from hushvec._native.kernels import require_generator

@@ -6,12 +6,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from torch.utils.data import DataLoader
-
+from hushvec.training.global_generators import UndisturbedLoader
 from hushvec.training.samples import Sample, drawn
 
 
-class SampleLoader(DataLoader[Any]):
+class SampleLoader(UndisturbedLoader):
     """A DataLoader that counts a sample as read when the batch made of it is handed out. Workers get plain lists, ahead of time."""
 
     def __init__(self, dataset: Any, *, batch_sampler: Any, **arguments: Any) -> None:
@@ -19,9 +18,8 @@ class SampleLoader(DataLoader[Any]):
         super().__init__(dataset, batch_sampler=remembered, **arguments)
         self._remembered = remembered
 
-    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        batches = super().__iter__()  # begins an iteration of the sampler
-        return map(_handed_out, batches, _taken_from(self._remembered.indices))
+    def __iter__(self) -> Iterator[Any]:
+        return map(_handed_out, super().__iter__(), self._remembered.handed_out())
 
 
 class _Remembered:
@@ -43,10 +41,11 @@ class _Remembered:
     def __len__(self) -> int:
         return len(self.sampler)
 
-
-def _taken_from(indices: deque[list[int]]) -> Iterator[list[int]]:
-    while indices:
-        yield indices.popleft()
+    def handed_out(self) -> Iterator[list[int]]:
+        """Indices of the iteration that has begun when the first of them is asked for."""
+        kept = self.indices
+        while kept:
+            yield kept.popleft()
 
 
 def _handed_out(batch: Any, indices: list[int]) -> Any:
