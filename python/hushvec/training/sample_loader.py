@@ -18,7 +18,7 @@ class SampleLoader(UndisturbedLoader):
         super().__init__(dataset, batch_sampler=remembered, **arguments)
         self._remembered = remembered
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         return map(_handed_out, super().__iter__(), self._remembered.handed_out())
 
 
