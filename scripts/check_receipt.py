@@ -819,8 +819,51 @@ def pure_rho(receipt):
     return epsilon * (1 - (-epsilon).exp()) / (1 + (-epsilon).exp())
 
 
+@lru_cache(maxsize=1024)
+def varied_rho(epsilon, variation):
+    """The largest D_a / a, which has one maximum, of a loss that is epsilon, 0 or -epsilon: docs/proofs/zcdp.md, claim 4."""
+    if epsilon == 0:
+        return Decimal(0)
+    sinh = lambda x: (x.exp() - (-x).exp()) / 2
+    weight, half = 2 * variation / sinh(epsilon / 2), epsilon / 2
+
+    def of_order(beyond):
+        return (1 + weight * sinh((1 + beyond) * half) * sinh(beyond * half)).ln() / (beyond * (1 + beyond))
+
+    low, high = Decimal(2) ** -40, 300 / epsilon
+    for _ in range(80):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (left, high) if of_order(left) < of_order(right) else (low, right)
+    return max(of_order(low), epsilon * variation)
+
+
+def answers_rho(receipt, answers, share=1):
+    """Of so many answers about one person by the law, and by the stated epsilon where there is one; share of T - M tells two apart."""
+    truth, other = int(receipt["truth_values"]), int(receipt["other_values"])
+    epsilon = Decimal(receipt["epsilon"]) if answers == 1 else log_ratio(truth, other)
+    return answers * varied_rho(epsilon, decimal(share * Fraction(truth - other, WORDS)))
+
+
+def label_rho(receipt):
+    return answers_rho(receipt, of_one_person(receipt, "answers"))
+
+
+def report_rho(receipt):
+    if receipt["mechanism"] == "bloom" or receipt["words_of_one"] == 0:
+        return pure_rho(receipt)
+    return answers_rho(receipt, receipt["words_of_one"], Fraction(1, 2) if receipt["mechanism"] == "unary" else 1)
+
+
 def vector_rho(receipt):
     """Gaussian, discrete or not: sensitivity^2 / (2 sigma^2) (Bun and Steinke 2016; Canonne, Kamath and Steinke 2020)."""
+    rows = of_one_person(receipt, "rows")
+    if receipt["mechanism"] == "privunit":
+        p, epsilon = Decimal(receipt["cap_probability"]), Decimal(receipt["epsilon"]) / rows
+        likelier = p > log_upper_tail(Decimal(receipt["threshold"])).exp()
+        return rows * varied_rho(epsilon, p * (1 - (-epsilon).exp())) if likelier else pure_rho(receipt)
+    if receipt["mechanism"] == "laplacian" and receipt["dimension"] == 1:
+        epsilon = decimal(2 * Fraction(receipt["clip_norm"]) / Fraction(receipt["scale"]))
+        return rows * varied_rho(epsilon, 1 - (-epsilon / 2).exp())
     if receipt["mechanism"] not in OF_LENGTH:
         return pure_rho(receipt)
     return decimal(squared_sensitivity(receipt) / (2 * Fraction(receipt["sigma"]) ** 2))
@@ -843,9 +886,9 @@ def training_rho(receipt):
 
 KINDS = {
     "vectors": (VECTORS, vector_faults, vector_rho),
-    "labels": (LABELS, label_faults, pure_rho),
+    "labels": (LABELS, label_faults, label_rho),
     "selection": (SELECTION, selection_faults, selection_rho),
-    "reports": (REPORTS, report_faults, pure_rho),
+    "reports": (REPORTS, report_faults, report_rho),
     "training": (TRAINING, training_faults, training_rho),
     "aggregate": (AGGREGATE, aggregate_faults, aggregate_rho),
 }

@@ -96,7 +96,7 @@ def check_optimal_is_the_enumeration():
 
 
 def check_the_grid_overstates():
-    groups = [(0.11, 3), (0.17, 2), (0.29, 2)]
+    groups = [(epsilon, math.tanh(epsilon / 2), count) for epsilon, count in ((0.11, 3), (0.17, 2), (0.29, 2))]
     exact = optimal._exact(groups)
     grid = optimal._on_grid(groups, 2**8)
     for epsilon in np.linspace(0.01, 1.1, 100):
@@ -161,7 +161,7 @@ class Original:
     add_remove_delta = staticmethod(poisson.add_remove_delta)
     gaussian_curve = staticmethod(pld._gaussian_curve)
     zcdp_epsilon = staticmethod(closed_forms.zcdp_epsilon)
-    split = staticmethod(optimal._split)
+    split = staticmethod(optimal.split_upwards)
     convolved = staticmethod(tilted.Sum._convolved)
     repeated = staticmethod(optimal._repeated)
 
@@ -181,9 +181,9 @@ def rounded_down(values, weights, step):
     return np.floor(values / step).astype(np.int64), weights
 
 
-def fair_coins(epsilon, count):
+def fair_coins(epsilon, variation, count):
     """Randomised response that forgets which answer is the likelier one."""
-    values, weights, error = Original.repeated(epsilon, count)
+    values, weights, error = Original.repeated(epsilon, variation, count)
     coins = np.array([math.comb(count, index) / 2**count for index in range(count + 1)])
     return values, coins, error
 
@@ -235,7 +235,7 @@ MUTANTS = [
     ),
     ("deltas of releases dropped", theorems, "with_failure", lambda delta, failure: delta, check_failures_are_not_dropped),
     ("the likelier answer forgotten", optimal, "_repeated", fair_coins, check_optimal_is_the_enumeration),
-    ("losses rounded down", optimal, "_split", rounded_down, check_the_grid_overstates),
+    ("losses rounded down", optimal, "split_upwards", rounded_down, check_the_grid_overstates),
     (
         "a larger delta in the conversion",
         closed_forms,
@@ -247,7 +247,7 @@ MUTANTS = [
         "bounded range as half of pure",
         losses.BoundedRangeDP,
         "_delta",
-        lambda loss, epsilon: closed_forms.randomized_response_delta(loss.epsilon_bound / 2, epsilon) / 2,
+        lambda loss, epsilon: PureDP(epsilon=loss.epsilon_bound / 2).delta(epsilon) / 2,
         check_bounded_range_covers_the_exponential_mechanism,
     ),
     (

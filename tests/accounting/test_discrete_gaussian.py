@@ -7,7 +7,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from hushvec.accounting import DiscreteGaussianDP, GaussianDP, ZeroConcentratedDP, compose, discrete
+from hushvec.accounting import DiscreteGaussianDP, GaussianDP, PureDP, ZeroConcentratedDP, compose, discrete
 
 EPSILONS = (0.0, 0.1, 1.0, 5.0, 30.0)
 
@@ -103,3 +103,34 @@ def test_it_composes():
 def test_bad_arguments(arguments, error, message):
     with pytest.raises(error, match=message):
         DiscreteGaussianDP(**arguments)
+
+
+def test_vectors_of_whole_numbers_compose_by_the_gaussian():
+    """Nearly as Gaussian noise where sigma^2 is far above the numbers, and never below it; rho alone costs several per cent more."""
+    one, other = (DiscreteGaussianDP(sigma=sigma, sensitivity=sigma / 8, coordinates=384) for sigma in (2e3, 1e4))
+    together = compose([(one, 20), (other, 30)], delta=1e-6)
+    continuous = compose([(GaussianDP(noise_multiplier=8.0), 50)], delta=1e-6).epsilon
+    assert together.theorem == "gaussian" and continuous <= together.epsilon <= continuous * 1.002
+    assert ZeroConcentratedDP(rho=50 * one.rho).epsilon(1e-6) > 1.04 * together.epsilon
+    assert continuous <= compose([(one, 20), (other, 30), (PureDP(epsilon=1e-6), 1)], delta=1e-6).epsilon <= continuous * 1.002
+    assert compose([(one, 20), (other, 30)], epsilon=together.epsilon).delta == pytest.approx(1e-6, rel=1e-2)
+
+
+def test_the_bound_by_the_gaussian_holds_for_compositions(monkeypatch):
+    """Numbers whose law is summed otherwise: the way of vectors is never below it, for several sigmas together."""
+    settings = ((6.0, 2), (9.0, 5), (30.0, 7))
+    releases = [(DiscreteGaussianDP(sigma=sigma, sensitivity=sensitivity), 4) for sigma, sensitivity in settings]
+    exact = [compose(releases, delta=delta).epsilon for delta in (1e-2, 1e-4, 1e-7)]
+    monkeypatch.setattr(discrete, "LARGEST_SUMMED", 0.0)
+    for delta, least in zip((1e-2, 1e-4, 1e-7), exact):
+        bound = next(one for one in compose(releases, delta=delta).candidates if one.theorem == "gaussian")
+        assert least * (1 - 1e-6) <= bound.epsilon <= 1.5 * least + 1
+
+
+def test_curves_of_one_number_are_exact_for_both_signs():
+    for sigma, distance in ((0.4, 1), (3.0, 2), (40.0, 7)):
+        epsilons = np.linspace(-3.0, 3.0, 25)
+        found = discrete.discrete_gaussian_curve(sigma, distance, epsilons)
+        for epsilon, delta in zip(epsilons.tolist(), found.tolist()):
+            exact = float(exact_delta(epsilon, sigma, distance))
+            assert exact <= delta <= exact * (1 + 1e-9) + 1e-12

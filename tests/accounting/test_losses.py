@@ -18,6 +18,7 @@ from hushvec.accounting import (
     GaussianDP,
     LaplaceDP,
     PoissonSampledGaussianDP,
+    PoissonSampledLaplaceDP,
     PrivacyLoss,
     PureDP,
     Shuffled,
@@ -33,6 +34,7 @@ HAS_DP_ACCOUNTING = extra.has_dp_accounting()
 
 ALL = [
     PureDP(epsilon=1.0),
+    PureDP(epsilon=1.0, total_variation=0.02),
     ApproximateDP(epsilon=1.0, delta=1e-4),
     BoundedRangeDP(epsilon=1.0),
     ZeroConcentratedDP(rho=0.1),
@@ -42,6 +44,7 @@ ALL = [
     LaplaceDP(noise_multiplier=1.5),
     PoissonSampledGaussianDP(noise_multiplier=1.0, sampling_probability=0.1),
     PoissonSampledGaussianDP(noise_multiplier=1.0, sampling_probability=0.1, adjacency="replace-one"),
+    PoissonSampledLaplaceDP(noise_multiplier=1.0, sampling_probability=0.1),
     Shuffled(epsilon=4.0, n=1_000),
 ]
 
@@ -89,6 +92,44 @@ def test_rho_of_pure_bounds_every_order_and_is_below_half_the_square(t):
     orders = 1 + np.geomspace(1e-6, 1e6, 400)
     assert np.all(loss.rdp_curve(orders) <= loss.rho * orders * (1 + 1e-12))
     assert loss.rho <= t * t / 2 * (1 + 1e-12)
+
+
+def among(k, t):
+    """Randomized response among k labels: two answers that tell, and one for all that do not."""
+    other = 1 / (math.exp(t) + k - 1)
+    truth = other * math.exp(t)
+    return (truth, other, (k - 2) * other), (other, truth, (k - 2) * other)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 10**6), st.floats(1e-3, 30.0), st.floats(0.0, 0.99), st.floats(1.001, 60.0))
+def test_pure_with_a_total_variation_is_randomized_response_among_many(k, t, share, order):
+    (p, q), loss = among(k, t), PureDP(epsilon=t, total_variation=math.expm1(t) / (math.exp(t) + k - 1))
+    exact = (p[0] - math.exp(share * t) * q[0])
+    assert exact * (1 - 1e-9) <= loss.delta(share * t) <= exact * (1 + 1e-9) + 1e-18
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(60):
+        e, a = mpmath.exp(mpmath.mpf(t)), mpmath.mpf(order)
+        v, grown = (e - 1) / (e + k - 1), mpmath.mpf(t)
+        moment = v * mpmath.expm1((a - 1) * grown) * -mpmath.expm1(-a * grown) / -mpmath.expm1(-grown)
+        renyi = mpmath.log1p(moment) / (a - 1)
+        assert renyi * (1 - mpmath.mpf(10) ** -9) <= loss.rdp(order) <= renyi * (1 + mpmath.mpf(10) ** -6) + mpmath.mpf(10) ** -10
+        assert renyi <= loss.rho * a * (1 + mpmath.mpf(10) ** -12)
+
+
+@pytest.mark.parametrize("t", [1e-4, 0.01, 0.5, 3.0, 20.0])
+@pytest.mark.parametrize("k", [3, 6, 8, 77, 10**6])
+def test_rho_of_a_total_variation_is_the_largest_quotient(k, t):
+    loss = PureDP(epsilon=t, total_variation=math.expm1(t) / (math.exp(t) + k - 1))
+    orders = 1 + np.concatenate([[1e-5], np.geomspace(1e-3, 250, 40_000) / t])
+    largest = (loss.rdp_curve(orders) / orders).max()
+    assert largest * (1 - 1e-9) <= loss.rho <= largest * (1 + 1e-5)
+    assert loss.rho <= PureDP(epsilon=t).rho
+
+
+def test_a_total_variation_is_at_most_what_epsilon_allows():
+    assert PureDP(epsilon=1.0, total_variation=0.9) == PureDP(epsilon=1.0)
+    assert PureDP(epsilon=1.0, total_variation=0.1) != PureDP(epsilon=1.0)
 
 
 @pytest.mark.parametrize("t", [0.1, 1.0, 5.0])
@@ -252,10 +293,10 @@ def test_every_loss_has_a_name_of_its_own():
 )
 def test_bad_parameters_are_refused(kind, value, error):
     good = {"epsilon": 1.0, "delta": 1e-5, "rho": 0.1, "noise_multiplier": 1.0, "sampling_probability": 0.1, "n": 9}
-    good |= {"sigma": 2.0, "sensitivity": 1.0, "coordinates": 1}
+    good |= {"sigma": 2.0, "sensitivity": 1.0, "coordinates": 1, "total_variation": 0.1}
     names = next(loss for loss in ALL if type(loss) is kind).arguments.keys() - {"adjacency"}
     for name in names - {"n", "coordinates"}:   # whole numbers, which test_shuffling.py and test_discrete_gaussian.py look at
-        if name == "delta" and value == 0:
+        if (name, value) in (("delta", 0.0), ("total_variation", None)):
             continue
         arguments = {one: good[one] for one in names} | {name: value}
         with pytest.raises(error, match=f"{name} must be"):

@@ -13,6 +13,7 @@ from hushvec.accounting import (
     GaussianDP,
     LaplaceDP,
     PoissonSampledGaussianDP,
+    PoissonSampledLaplaceDP,
     PureDP,
     ZeroConcentratedDP,
     amplify_by_poisson_sampling,
@@ -376,3 +377,58 @@ def test_a_batch_gradient_costs_more_than_a_sampled_one():
         for probability in (0.001, 0.01, 0.1, 1.0)
     ]
     assert prices == sorted(prices) and prices[-1] == pytest.approx(hv.gaussian_epsilon(1e-6, 1.0), rel=1e-12)
+
+
+@pytest.mark.parametrize("multiplier, probability, order", [(0.1, 1e-7, 1.01), (1.0, 0.01, 1.001), (0.5, 0.2, 1.7), (5.0, 0.3, 1.2)])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_low_orders_are_close_to_the_integrals(multiplier, probability, order, adjacency):
+    """Where the curve jumps before order 2, a chord from order 1 is far above it: 50.5 for 4e-6 in the first case."""
+    pytest.importorskip("dp_accounting")
+    deviation = multiplier if adjacency == "add-remove" else 2 * multiplier
+    x = np.linspace(-13 * deviation - 1, order + 13 * deviation + 1, 400_001)   # the midpoint rule errs by nothing for normal laws
+    base = np.exp(-(x**2) / (2 * deviation**2)) / (deviation * math.sqrt(2 * math.pi))
+    one, other = (np.expm1((2 * sign * x - 1) / (2 * deviation**2)) for sign in (1, -1))   # over base, less 1
+    ratio = probability * one   # of the first law over the second, less 1
+    if adjacency == "replace-one":
+        ratio, base = probability * (one - other) / (1 + probability * other), base * (1 + probability * other)
+    # above 1, which keeps its digits where it is 1e-9
+    excess = (base * (np.expm1(order * np.log1p(np.maximum(ratio, -1 + 1e-16))) - order * ratio)).sum() * (x[1] - x[0])
+    exact = math.log1p(excess) / (order - 1)
+    found = PoissonSampledGaussianDP(noise_multiplier=multiplier, sampling_probability=probability, adjacency=adjacency).rdp(order)
+    assert exact * (1 - 1e-6) <= found <= exact * 1.03
+
+
+@pytest.mark.parametrize("multiplier, probability", [(0.5, 0.2), (2.0, 0.01), (0.1, 0.6), (1.0, 1.0)])
+@pytest.mark.parametrize("epsilon", [-1.0, -0.1, 0.0, 0.05, 0.5])
+def test_sampled_laplace_profile_is_the_integral(multiplier, probability, epsilon):
+    base = profiles.laplace(0.0, multiplier)
+    present = profiles.mixture(probability, profiles.laplace(1.0, multiplier), base)
+    points = [-40 * multiplier, 0, *np.linspace(0.02, 0.98, 25), 1, 1 + 40 * multiplier]
+    for direction, pair in (("remove", (present, base)), ("add", (base, present))):
+        exact = profiles.hockey_stick(*pair, epsilon, points)
+        found = poisson.sampled_laplace(1 / multiplier, probability, direction, np.array([epsilon]))[0]
+        assert exact - 1e-9 <= found <= exact * (1 + 1e-6) + 1e-9, direction
+        if epsilon >= 0 and probability < 1:
+            loss = PoissonSampledLaplaceDP(noise_multiplier=multiplier, sampling_probability=probability)
+            assert exact - 1e-9 <= loss.delta(epsilon)
+            assert direction == "add" or loss.delta(epsilon) <= exact * (1 + 1e-6) + 1e-9
+
+
+def test_amplified_losses_keep_a_share_of_the_total_variation():
+    """By the laws themselves: 77 labels on a sample."""
+    epsilon, k, q = 1.0, 77, 0.1
+    weight = math.exp(epsilon) + k - 1
+    loss = PureDP(epsilon=epsilon, total_variation=math.expm1(epsilon) / weight, adjacency="add-remove")
+    found = amplify_by_poisson_sampling(loss, q)
+    without = np.array([1.0, *[1.0] * (k - 2), math.exp(epsilon)]) / weight   # another label
+    sampled = (1 - q) * without + q * without[::-1]
+    assert found.pure_epsilon == pytest.approx(math.log((sampled / without).max()), rel=1e-12)
+    assert found.total_variation == pytest.approx(np.maximum(0, sampled - without).sum(), rel=1e-12)
+    assert compose([(found, 100)], delta=1e-6).epsilon < 0.2 * compose([(PureDP(epsilon=found.pure_epsilon), 100)], delta=1e-6).epsilon
+
+
+def test_sampled_laplace_noise_is_refused_under_replacement():
+    with pytest.raises(ValueError, match="adjacency must be 'add-remove' for PoissonSampledLaplaceDP, got 'replace-one'"):
+        PoissonSampledLaplaceDP(noise_multiplier=1.0, sampling_probability=0.1, adjacency="replace-one")
+    with pytest.raises(TypeError, match="release must have an epsilon of its own or be GaussianDP, got PoissonSampledLaplaceDP"):
+        amplify_by_poisson_sampling(PoissonSampledLaplaceDP(noise_multiplier=1.0, sampling_probability=0.1), 0.1)

@@ -70,6 +70,20 @@ LAWS = {"unary": unary_law, "hadamard": hadamard_law, "k_rr": k_rr_law}
 
 @pytest.mark.parametrize("mechanism", LAWS)
 @pytest.mark.parametrize("k", [2, 3, 7])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0])
+def test_reports_of_two_words_differ_by_their_total_variation(mechanism, k, epsilon):
+    """By all reports, in fractions; the receipt of a report states hardly more than the largest over all pairs of words."""
+    words = vocabulary(k, epsilon, mechanism)
+    laws = [LAWS[mechanism](words.oracle, word) for word in range(k)]
+    largest = max(sum(max(one[report] - other[report], 0) for report in one) for one in laws for other in laws)
+    stated = Fraction(words.release("0").receipt.loss.total_variation)
+    assert largest <= stated
+    of_one_block = mechanism == "hadamard" and words.oracle.blocks == 1   # for which half would do
+    assert stated <= largest * (1 + Fraction(1, 10**12)) * (2 if of_one_block else 1)
+
+
+@pytest.mark.parametrize("mechanism", LAWS)
+@pytest.mark.parametrize("k", [2, 3, 7])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 2.0, 5.0, 44.0])
 def test_no_report_tells_more_than_epsilon(mechanism, k, epsilon):
     """The largest ratio over all reports and pairs of words is T / M, at most e^epsilon, and true_epsilon bounds its logarithm."""

@@ -367,7 +367,8 @@ class TestInTheLibrary:
 
     def test_the_rest_of_a_mechanism(self, of_rows):
         mechanism = of_rows.mechanism(8.0)
-        assert mechanism.loss == PureDP(epsilon=8.0) and mechanism.cost == (8.0, 0.0)
+        assert mechanism.loss == mechanism.response.loss and mechanism.cost == (8.0, 0.0)
+        assert mechanism.loss.total_variation < PureDP(epsilon=8.0).total_variation
         assert Gaussian(epsilon=8.0, dimension=32).expected_cosine() < mechanism.expected_cosine() <= 1
 
     def test_recommend_asks_for_public_rows_and_takes_them(self, fitted):

@@ -12,6 +12,7 @@ import pytest
 
 import hushvec as hv
 from evidence.reference import checks
+from hushvec import accounting
 from hushvec._native import _core
 from hushvec.mechanisms import Gaussian, PrivUnit, privunit
 
@@ -183,3 +184,37 @@ def test_privatize_writes_the_law_into_the_receipt():
     assert (receipt.cap_probability, receipt.threshold) == (mechanism.cap_probability, mechanism.threshold)
     assert (receipt.epsilon, receipt.delta, receipt.sigma) == (8.0, 0.0, mechanism.sigma)
     assert receipt.is_dp_claim and receipt.grade == "exact" and receipt.normalize
+
+
+@pytest.mark.parametrize("epsilon", [2.0**-10, 0.5, 1.0, 4.0, 10.0])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_total_variation_of_privunit_is_that_of_opposite_rows(epsilon, rows):
+    """By the probabilities of the two caps, which do not meet: p in the own one, (1 - p)(1 - q)/q in the other."""
+    mechanism = PrivUnit(epsilon=epsilon, dimension=20, rows_per_person=rows)
+    with mpmath.workdps(50):
+        p, above = mpmath.mpf(mechanism.cap_probability), mpmath.erfc(mpmath.mpf(mechanism.threshold) / mpmath.sqrt(2)) / 2
+        exact = float(p - (1 - p) * above / (1 - above))
+    row = privunit.privunit_variation(mechanism.epsilon_per_row, *mechanism._split)
+    assert exact <= row <= exact * (1 + 1e-6)
+    per = "release" if rows > 1 else "record"
+    receipt = hv.privatize(np.ones((rows, 20), np.float32), mechanism=mechanism, per=per, normalize=True).receipt
+    loss = receipt.loss.item if rows > 1 else receipt.loss
+    assert loss.total_variation == row and (rows == 1 or receipt.loss.count == rows) and (rows > 1 or mechanism.loss == loss)
+    assert accounting.compose([receipt], delta=1e-9).epsilon <= epsilon
+
+
+def test_no_other_angle_tells_two_rows_better_apart():
+    """200,000 Gaussian rows and the law of each of two directions in them; the noise of a mean is below 0.003."""
+    mechanism = PrivUnit(epsilon=2.0, dimension=20)
+    w, p, t = np.random.default_rng(5).standard_normal((200_000, 2)), mechanism.cap_probability, mechanism.threshold
+    above = math.erfc(t / math.sqrt(2)) / 2
+    density = lambda along: np.where(along >= t, p / above, (1 - p) / (1 - above))
+    for angle in (0.3, 1.0, 1.6, 2.5, math.pi):
+        other = w[:, 0] * math.cos(angle) + w[:, 1] * math.sin(angle)
+        differ = np.maximum(0, density(w[:, 0]) - density(other)).mean()
+        assert differ <= mechanism.loss.total_variation + 0.012
+    assert differ >= mechanism.loss.total_variation - 0.012
+
+
+def test_a_cap_less_likely_than_chance_states_no_total_variation():
+    assert privunit.privunit_variation(1.0, 0.01, 0.5) is None

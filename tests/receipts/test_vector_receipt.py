@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.receipts.base import rows_per_person
+from collect.surveys import vocabulary
+from hushvec.accounting import LaplaceDP, PureDP, compose
+from hushvec.receipts.base import LedgerEntry, rows_per_person
+from hushvec.release.labels import privatize_labels
+from receipts.forgeries import SCRIPT, module_of
 
 X = np.ones((6, 384), np.float32)
 ARGUMENTS = {
@@ -335,3 +339,45 @@ def test_no_count_of_rows_for_an_unknown_unit_of_privacy():
     with pytest.raises(ValueError) as caught:
         rows_per_person("person", 3)
     assert str(caught.value) == "per must be one of 'record', 'release', got 'person'"
+
+
+@pytest.mark.parametrize("per", ["record", "release"])
+def test_receipts_of_one_column_compose_as_laplace_noise(per):
+    rows = np.linspace(-1, 1, 5, dtype=np.float32)[:, None]
+    receipt = hv.privatize(rows, epsilon=2.5, mechanism="laplacian", per=per).receipt
+    count, single = (1, 2.5) if per == "record" else (5, 0.5)
+    together, noise = compose([(receipt, 10)], delta=1e-6), LaplaceDP(noise_multiplier=1 / single)
+    assert together.releases == 10 * count
+    assert together.epsilon == pytest.approx(compose([(noise, 10 * count)], delta=1e-6).epsilon, rel=1e-6)
+    assert together.epsilon < compose([(PureDP(epsilon=single), 10 * count)], delta=1e-6).epsilon
+    two = hv.privatize(np.ones((5, 2), np.float32), epsilon=2.5, mechanism="laplacian", per=per).receipt
+    assert two.loss == PureDP(epsilon=2.5)
+
+
+def laws(budget):
+    """A release of each kind whose loss is known by its law, with several about one person too."""
+    ones = np.ones((3, 1), np.float32)
+    for per in ("record", "release"):
+        for epsilon in (0.01, 2.0, 30.0):
+            yield hv.privatize(ones, epsilon=epsilon, mechanism="laplacian", per=per, budget=budget).receipt
+            yield hv.privatize(np.ones((3, 24), np.float32), epsilon=epsilon, mechanism="privunit", per=per, budget=budget).receipt
+            for k in (2, 3, 77):
+                yield privatize_labels([1] * 3, range(k), epsilon=epsilon, per=per, budget=budget).receipt
+            for mechanism in ("k_rr", "unary", "hadamard"):
+                words = vocabulary(30, epsilon, mechanism, words_per_person=1 if per == "record" else 3)
+                yield words.release("word1" if per == "record" else ["word1"] * 3, per=per, budget=budget).receipt
+
+
+def test_both_verifiers_know_the_rho_of_a_law():
+    """A ledger in rho that was charged it holds; one that was charged a little less does not, for either."""
+    script = module_of(SCRIPT.read_text())
+    budget, short = hv.PrivacyBudget(max_rho=1e6), hv.PrivacyBudget(max_rho=1e6)
+    receipts = list(laws(budget))
+    assert hv.verify_charges(receipts, budget.export()).status == "holds"
+    for receipt in receipts:
+        charge = short.consume(receipt.epsilon, 0.0, rho=receipt.rho * (1 - 1e-9))
+        unpaid = dataclasses.replace(receipt, charge=LedgerEntry.of(charge))
+        assert script.check_charge(json.loads(receipt.to_json()), budget.export(), set()) is None
+        assert "smaller" in script.check_charge(json.loads(unpaid.to_json()), short.export(), set())
+        assert "is smaller than what it promises" in hv.verify_charges([unpaid], short.export()).reasons[0]
+    assert sum(receipt.rho for receipt in receipts) < 0.95 * sum(PureDP(epsilon=receipt.epsilon).rho for receipt in receipts)

@@ -243,7 +243,7 @@ def test_a_budget_in_rho_is_charged_the_rho_of_the_noise(mechanism):
         assert spent == pytest.approx(6 * 2.0**2 / (2 * receipt.sigma**2), rel=1e-6)
     else:
         assert spent == pytest.approx(PureDP(epsilon=3.0).rho, rel=1e-9)
-    assert spent >= receipt.loss.rho * (1 - 1e-12)
+    assert spent >= receipt.rho * (1 - 1e-12)
 
 
 # ---- what documents are promised ----

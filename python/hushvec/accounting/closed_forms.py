@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ from hushvec._util.rounding import UNIT, exp_up, raised
 
 # A Renyi divergence of t-DP is less than ln(2)/(a - 1) below t there: t itself stands for it.
 LARGEST_RENYI_EPSILON = 1e5
+# Orders times epsilon up to which a rho is looked for: far beyond its best order, and far below what overflows.
+LARGEST_EXPONENT = 300.0
 
 
 def with_failure(delta: float, failure: float) -> float:
@@ -28,27 +31,61 @@ def with_failure(delta: float, failure: float) -> float:
     return min(1.0, rounding.up(failure + delta * (1 - failure))) if delta else failure
 
 
-def randomized_response_delta(pure_epsilon: float, epsilon: float) -> float:
-    """(e^t - e^x)/(1 + e^t) for t = pure_epsilon, x = epsilon, rounded up; 0 from t on."""
+def variation_of(pure_epsilon: float) -> float:
+    """tanh(t/2), rounded up: the largest total variation that t-DP allows, that of randomized response on one bit."""
+    return min(1.0, rounding.up(math.tanh(pure_epsilon / 2), units=4))
+
+
+def pure_delta(pure_epsilon: float, variation: float, epsilon: float) -> float:
+    """v (e^t - e^x)/(e^t - 1) for t = pure_epsilon, v = variation, x = epsilon, rounded up; 0 from t on."""
     if epsilon >= pure_epsilon:
         return 0.0
-    return rounding.up(-math.expm1(epsilon - pure_epsilon) / (1 + math.exp(-pure_epsilon)))
+    return min(1.0, rounding.up(variation * (math.expm1(epsilon - pure_epsilon) / math.expm1(-pure_epsilon))))
 
 
-def randomized_response_rho(pure_epsilon: float) -> float:
-    """t tanh(t/2), rounded up."""
-    return rounding.up(pure_epsilon * math.tanh(pure_epsilon / 2))
+@lru_cache(maxsize=1024)
+def pure_rho(pure_epsilon: float, variation: float) -> float:
+    """The largest D_a / a over orders a > 1 of the worst t-DP mechanism of this total variation, rounded up.
+
+    t tanh(t/2) without a bound of the variation. With one, D_a / a rises to a single maximum and falls (docs/proofs/zcdp.md).
+    """
+    t, most = pure_epsilon, rounding.up(pure_epsilon * math.tanh(pure_epsilon / 2))
+    if t > LARGEST_EXPONENT or variation >= math.tanh(t / 2):
+        return most
+    weight = variation / math.sinh(t / 2)
+
+    def excess(order: float) -> float:  # e^((a - 1) D_a) - 1
+        return 2 * weight * math.sinh(order * t / 2) * math.sinh((order - 1) * t / 2)
+
+    def slope(order: float) -> float:  # of (a - 1) D_a over a (a - 1)
+        center = order - 0.5
+        return weight * t * math.sinh(center * t) / (2 * center) / (1 + excess(order))
+
+    def rises(order: float) -> bool:
+        return slope(order) * order * (order - 1) > math.log1p(excess(order))
+
+    low, high = 1.0, 1 + LARGEST_EXPONENT / t
+    if rises(high):
+        return most
+    while high - low > 2.0**-50 * low:
+        middle = (low + high) / 2
+        low, high = (middle, high) if rises(middle) else (low, middle)
+    return min(most, rounding.up(max(slope(low), slope(high)), units=64 + 8 * high * t))
 
 
-def randomized_response_rdp(pure_epsilon: float, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-    """ln(cosh((a - 1/2) t)/cosh(t/2))/(a - 1), rounded up, by way of sinh, which keeps its digits for small t."""
+def pure_rdp(pure_epsilon: float, variation: float, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    """ln(1 + 2 v sinh(a t/2) sinh((a - 1) t/2)/sinh(t/2))/(a - 1), rounded up; sinh keeps its digits for small t."""
     t = pure_epsilon
     if t > LARGEST_RENYI_EPSILON:
         return np.full(orders.shape, t)
     wide = (orders - 0.5) * t > 30
     moderate = np.where(wide, 1.5, orders)   # what overflows is not computed
-    near = np.log1p(2 * np.sinh(moderate * min(t, 60) / 2) * np.sinh((moderate - 1) * min(t, 60) / 2) / math.cosh(min(t, 60) / 2))
-    far = (orders - 1) * t + np.log1p(np.exp(-(2 * orders - 1) * t)) - math.log1p(math.exp(-t))
+    small = min(t, 60)
+    near = np.log1p(2 * variation * np.sinh(moderate * small / 2) * np.sinh((moderate - 1) * small / 2) / math.sinh(small / 2))
+    # v/(1 - e^-t) (e^((a - 1) t) - 1)(1 - e^(-a t)) + 1, without its factor e^((a - 1) t)
+    share, falls = variation / -math.expm1(-t), np.exp(-(orders - 1) * t)
+    far = (orders - 1) * t + np.log(falls + share * np.expm1(-(orders - 1) * t) * np.expm1(-orders * t))
+    far = far + 64 * UNIT * (1 + (orders - 1) * t)
     divergence: NDArray[np.float64] = np.where(wide, far, near) * (1 + 64 * UNIT) / (orders - 1)
     return np.minimum(divergence, t)
 

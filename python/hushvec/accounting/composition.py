@@ -9,8 +9,17 @@ from typing import Any
 from hushvec._util import validate
 from hushvec._util.display import Sheet, at_least, plural, shown
 from hushvec._util.rounding import quotient_down, up
-from hushvec.accounting.losses import ApproximateDP, GaussianDP, PoissonSampledGaussianDP, PrivacyLoss, PureDP, ZeroConcentratedDP
-from hushvec.accounting.poisson import EXTRA, has_dp_accounting
+from hushvec.accounting.losses import (
+    ApproximateDP,
+    GaussianDP,
+    LaplaceDP,
+    PoissonSampledGaussianDP,
+    PoissonSampledLaplaceDP,
+    PrivacyLoss,
+    PureDP,
+    ZeroConcentratedDP,
+)
+from hushvec.accounting.poisson import EXTRA, amplified_epsilon, has_dp_accounting
 from hushvec.accounting.releases import Releases, collect, one
 from hushvec.accounting.theorems import THEOREMS
 from hushvec.errors import MissingExtraError
@@ -213,8 +222,9 @@ def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> Pr
         sampling_probability: q in (0, 1]. It must not depend on the data, and who was sampled must stay secret.
 
     Returns:
-        PureDP(ln(1 + q (e^epsilon - 1))) for what is epsilon-DP, ApproximateDP with that epsilon and q delta for what is
-        (epsilon, delta)-DP, PoissonSampledGaussianDP for GaussianDP, rounded up. q = 1 returns an equal guarantee.
+        PoissonSampledGaussianDP for GaussianDP, PoissonSampledLaplaceDP for LaplaceDP. PureDP(ln(1 + q (e^epsilon - 1))), with q
+        times the total variation, for all else that is epsilon-DP, and ApproximateDP with that epsilon and q delta for what is
+        (epsilon, delta)-DP, rounded up. q = 1 returns an equal guarantee.
 
     Reference:
         Balle, Barthe, Gaboardi, "Privacy Amplification by Subsampling" (2018), theorem 8.
@@ -234,18 +244,12 @@ def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> Pr
         raise ValueError(f"release must be one release, got {count}")
     if loss.adjacency != "add-remove":
         raise ValueError(f"adjacency must be 'add-remove' for amplification by Poisson sampling, got {loss.adjacency!r}")
-    if isinstance(loss, GaussianDP):
-        return PoissonSampledGaussianDP(noise_multiplier=loss.noise_multiplier, sampling_probability=q)
-    if isinstance(loss, (ZeroConcentratedDP, PoissonSampledGaussianDP)):
+    if isinstance(loss, (GaussianDP, LaplaceDP)):
+        kind = PoissonSampledGaussianDP if isinstance(loss, GaussianDP) else PoissonSampledLaplaceDP
+        return kind(noise_multiplier=loss.noise_multiplier, sampling_probability=q)
+    if isinstance(loss, (ZeroConcentratedDP, PoissonSampledGaussianDP, PoissonSampledLaplaceDP)):
         raise TypeError(f"release must have an epsilon of its own or be GaussianDP, got {type(loss).__name__}")
     epsilon = amplified_epsilon(loss.pure_epsilon, q)
     if isinstance(loss, ApproximateDP) and loss.delta_bound > 0:
         return ApproximateDP(epsilon=epsilon, delta=up(q * loss.delta_bound, units=2), adjacency="add-remove")
-    return PureDP(epsilon=epsilon, adjacency="add-remove")
-
-
-def amplified_epsilon(epsilon: float, sampling_probability: float) -> float:
-    """ln(1 + q (e^epsilon - 1)), rounded up and never above epsilon."""
-    if sampling_probability == 1 or epsilon > 700:
-        return epsilon
-    return min(epsilon, up(math.log1p(sampling_probability * math.expm1(epsilon))))
+    return PureDP(epsilon=epsilon, total_variation=up(q * loss.total_variation), adjacency="add-remove")

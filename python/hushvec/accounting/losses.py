@@ -3,7 +3,7 @@
 A loss is a statement about a mechanism under one adjacency:
 
     class                       the mechanism's guarantee                                                    epsilon(delta)  rho  rdp
-    PureDP                      epsilon-DP                                                                   exact*          yes  yes
+    PureDP                      epsilon-DP, with a bound of the total variation distance if one is known     exact*          yes  yes
     ApproximateDP               (epsilon, delta)-DP                                                          exact*          no   no
     BoundedRangeDP              log-probability ratios of any two outcomes differ by at most epsilon         exact*          yes  yes
     ZeroConcentratedDP          Renyi divergence of order a at most rho a, for every a > 1                   bound           yes  yes
@@ -11,6 +11,7 @@ A loss is a statement about a mechanism under one adjacency:
     GaussianDP                  no worse than two unit normals 1/noise_multiplier apart                      exact           yes  yes
     LaplaceDP                   no worse than two Laplace laws, distance/scale = 1/noise_multiplier          exact           yes  yes
     PoissonSampledGaussianDP    GaussianDP on a random subset                                                exact           yes  yes
+    PoissonSampledLaplaceDP     LaplaceDP on a random subset                                                 exact           yes  yes
     Shuffled                    PureDP of each of n people's reports, seen in random order                   bound           yes  yes
 
 (* of the worst mechanism with that guarantee. + for one number and sigma up to 512, else a bound.)
@@ -40,14 +41,15 @@ from hushvec.accounting.closed_forms import (
     gaussian_rho,
     laplace_rdp,
     linear,
-    randomized_response_delta,
-    randomized_response_rdp,
-    randomized_response_rho,
+    pure_delta,
+    pure_rdp,
+    pure_rho,
+    variation_of,
     with_failure,
     zcdp_delta,
     zcdp_epsilon,
 )
-from hushvec.accounting.discrete import discrete_gaussian_delta
+from hushvec.accounting.discrete import discrete_gaussian_delta, is_summed
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 
 ADJACENCIES = ("replace-one", "add-remove")
@@ -124,6 +126,11 @@ class PrivacyLoss(ABC):
         return math.inf
 
     @property
+    def total_variation(self) -> float:
+        """The largest difference between the probabilities of an event for two neighbors, rounded up: delta at epsilon = 0."""
+        return self.delta(0.0)
+
+    @property
     def unamplified(self) -> PrivacyLoss:
         """The loss for any given sample or order: another one than itself where sampling or shuffling lowers it."""
         return self
@@ -143,7 +150,7 @@ class PrivacyLoss(ABC):
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
 class OneEpsilonLoss(PrivacyLoss):
-    """Losses with a pure epsilon. rho and rdp are those of the worst epsilon-DP mechanism, unless a class knows better."""
+    """Losses with a pure epsilon: those of the worst epsilon-DP mechanism, unless a class knows better."""
 
     epsilon_bound: float
 
@@ -160,11 +167,15 @@ class OneEpsilonLoss(PrivacyLoss):
         return self.epsilon_bound
 
     @property
+    def total_variation(self) -> float:
+        return variation_of(self.epsilon_bound)
+
+    @property
     def rho(self) -> float:
-        return randomized_response_rho(self.epsilon_bound)
+        return pure_rho(self.epsilon_bound, self.total_variation)
 
     def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        return randomized_response_rdp(self.epsilon_bound, orders)
+        return pure_rdp(self.epsilon_bound, self.total_variation, orders)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
@@ -173,22 +184,45 @@ class PureDP(OneEpsilonLoss):
 
     Args:
         epsilon: > 0.
+        total_variation: > 0, at least the difference between the probabilities of any event for two neighbors, where more is known
+            than epsilon: (e^t - 1)/(e^t + k - 1) for randomized response among k. None: tanh(t/2), which no t-DP mechanism exceeds.
 
     Guarantees:
-        Those of the worst epsilon-DP mechanism, randomized response on one bit (Kairouz, Oh, Viswanath 2015), with t = epsilon:
-        delta(x) = (e^t - e^x)/(1 + e^t) and rho = t tanh(t/2), which is below the usual t^2/2 (docs/proofs/zcdp.md).
+        Those of the worst mechanism of this t = epsilon and this total variation v, whose privacy loss is t, 0 or -t: delta(x) = v
+        (e^t - e^x)/(e^t - 1). It is randomized response among k labels, and on one bit where v is tanh(t/2); rho is t tanh(t/2)
+        there, below the usual t^2/2.
+
+    Reference:
+        Kairouz, Oh, Viswanath (2015); with a total variation Ghazi and Issa, "Total variation meets differential privacy" (2024);
+        docs/proofs/composition.md and docs/proofs/zcdp.md.
 
     Example:
         >>> from hushvec.accounting import PureDP
         >>> loss = PureDP(epsilon=1.0)
         >>> loss.epsilon(0.0), round(loss.epsilon(0.1), 4), round(loss.rho, 4)
         (1.0, 0.8529, 0.4621)
+        >>> round(PureDP(epsilon=1.0, total_variation=0.01).delta(0.5), 5)
+        0.00622
     """
 
     name = "pure"
+    total_variation_bound: float
+
+    def __init__(self, *, epsilon: float, total_variation: float | None = None, adjacency: str = "replace-one") -> None:
+        self._store(total_variation_bound=total_variation)
+        super().__init__(epsilon=epsilon, adjacency=adjacency)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        most, given = variation_of(self.epsilon_bound), self.total_variation_bound
+        self._store(total_variation_bound=most if given is None else min(most, validate.positive("total_variation", given)))
+
+    @property
+    def total_variation(self) -> float:
+        return self.total_variation_bound
 
     def _delta(self, epsilon: float) -> float:
-        return randomized_response_delta(self.epsilon_bound, epsilon)
+        return pure_delta(self.epsilon_bound, self.total_variation, epsilon)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
@@ -225,7 +259,7 @@ class ApproximateDP(PrivacyLoss):
     def _delta(self, epsilon: float) -> float:
         if epsilon >= self.epsilon_bound:
             return self.delta_bound
-        return with_failure(randomized_response_delta(self.epsilon_bound, epsilon), self.delta_bound)
+        return with_failure(pure_delta(self.epsilon_bound, variation_of(self.epsilon_bound), epsilon), self.delta_bound)
 
     @property
     def pure_epsilon(self) -> float:
@@ -266,10 +300,14 @@ class BoundedRangeDP(OneEpsilonLoss):
 
     @property
     def rho(self) -> float:
-        return min(rounding.up(self.epsilon_bound**2 / 8, units=2), randomized_response_rho(self.epsilon_bound))
+        return min(rounding.up(self.epsilon_bound**2 / 8, units=2), super().rho)
+
+    @property
+    def total_variation(self) -> float:
+        return self.delta(0.0)
 
     def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.minimum(linear(self.rho, orders), randomized_response_rdp(self.epsilon_bound, orders))
+        return np.minimum(linear(self.rho, orders), super().rdp_curve(orders))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -360,6 +398,11 @@ class DiscreteGaussianDP(ZeroConcentratedDP):
     def arguments(self) -> dict[str, Any]:
         return {name: value for name, value in super().arguments.items() if name != "rho"}
 
+    @property
+    def is_summed(self) -> bool:
+        """Whether its profile is computed from the law of the noise itself, and not by way of the Gaussian's."""
+        return is_summed(self.sigma, self.coordinates)
+
     def _delta(self, epsilon: float) -> float:
         return min(super()._delta(epsilon), discrete_gaussian_delta(epsilon, self.sigma, self.sensitivity, self.coordinates))
 
@@ -412,6 +455,11 @@ class GaussianDP(NoiseLoss):
         return linear(self.rho, orders)
 
 
+def require_finite_epsilon(noise_multiplier: float) -> None:
+    if 1 / noise_multiplier == math.inf:
+        raise ValueError(f"noise_multiplier must be large enough for a finite epsilon, got {noise_multiplier!r}")
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LaplaceDP(NoiseLoss):
     """Laplace noise on **one** number of bounded sensitivity.
@@ -437,8 +485,7 @@ class LaplaceDP(NoiseLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not math.isfinite(self.pure_epsilon):
-            raise ValueError(f"noise_multiplier must be large enough for a finite epsilon, got {self.noise_multiplier!r}")
+        require_finite_epsilon(self.noise_multiplier)
 
     def _delta(self, epsilon: float) -> float:
         if epsilon >= self.pure_epsilon:
@@ -452,14 +499,26 @@ class LaplaceDP(NoiseLoss):
 
     @property
     def rho(self) -> float:
-        return randomized_response_rho(self.pure_epsilon)
+        return pure_rho(self.pure_epsilon, self.total_variation)
 
     def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.minimum(laplace_rdp(self.pure_epsilon, orders), randomized_response_rdp(self.pure_epsilon, orders))
+        return np.minimum(laplace_rdp(self.pure_epsilon, orders), pure_rdp(self.pure_epsilon, self.total_variation, orders))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PoissonSampledGaussianDP(NoiseLoss):
+class SampledNoiseLoss(NoiseLoss):
+    sampling_probability: float
+    adjacency: str = "add-remove"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._store_positive("sampling_probability")
+        if self.sampling_probability > 1:
+            raise ValueError(f"sampling_probability must be > 0 and <= 1, got {self.sampling_probability!r}")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PoissonSampledGaussianDP(SampledNoiseLoss):
     """Gaussian noise on a sum over a random subset that includes each person with the same probability, independently (DP-SGD).
 
     Args:
@@ -484,14 +543,6 @@ class PoissonSampledGaussianDP(NoiseLoss):
     """
 
     name = "poisson-gaussian"
-    sampling_probability: float
-    adjacency: str = "add-remove"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._store_positive("sampling_probability")
-        if self.sampling_probability > 1:
-            raise ValueError(f"sampling_probability must be > 0 and <= 1, got {self.sampling_probability!r}")
 
     def _delta(self, epsilon: float) -> float:
         profile = poisson.add_remove_delta if self.adjacency == "add-remove" else poisson.replace_one_delta
@@ -511,6 +562,57 @@ class PoissonSampledGaussianDP(NoiseLoss):
         unsampled = linear(self.rho, orders)
         curve = poisson.add_remove_rdp if self.adjacency == "add-remove" else poisson.replace_one_rdp
         return np.minimum(unsampled, curve(self.noise_multiplier, self.sampling_probability, orders))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PoissonSampledLaplaceDP(SampledNoiseLoss):
+    """Laplace noise on one number that a random subset gives, which includes each person with the same probability, independently.
+
+    Args:
+        noise_multiplier: scale divided by the sensitivity, > 0, as in `LaplaceDP`.
+        sampling_probability: q in (0, 1].
+        adjacency: "add-remove", and nothing else.
+
+    Guarantees:
+        With t = 1/noise_multiplier: epsilon at delta = 0 is ln(1 + q (e^t - 1)), and delta(x) that of `LaplaceDP` at the y with
+        q (e^y - 1) = e^x - 1, times q. Compositions are those of the whole loss. rho and rdp follow from epsilon and delta(0).
+
+    Reference:
+        Balle, Barthe, Gaboardi (2018), theorem 8; docs/proofs/subsampling.md.
+
+    Example:
+        >>> from hushvec.accounting import PoissonSampledLaplaceDP
+        >>> loss = PoissonSampledLaplaceDP(noise_multiplier=0.5, sampling_probability=0.2)
+        >>> round(loss.epsilon(0.0), 4), round(loss.epsilon(1e-2), 4)
+        (0.8232, 0.7579)
+    """
+
+    name = "poisson-laplace"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.adjacency != "add-remove":
+            raise ValueError(f"adjacency must be 'add-remove' for PoissonSampledLaplaceDP, got {self.adjacency!r}")
+        require_finite_epsilon(self.noise_multiplier)
+
+    @property
+    def unamplified(self) -> LaplaceDP:
+        return LaplaceDP(noise_multiplier=self.noise_multiplier, adjacency=self.adjacency)
+
+    def _delta(self, epsilon: float) -> float:
+        unsampled = poisson.unamplified_epsilon(self.sampling_probability, epsilon)
+        return rounding.up(self.sampling_probability * self.unamplified.delta(unsampled))
+
+    @property
+    def pure_epsilon(self) -> float:
+        return poisson.amplified_epsilon(self.unamplified.pure_epsilon, self.sampling_probability)
+
+    @property
+    def rho(self) -> float:
+        return pure_rho(self.pure_epsilon, self.total_variation)
+
+    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        return pure_rdp(self.pure_epsilon, self.total_variation, orders)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
@@ -555,11 +657,12 @@ class Shuffled(OneEpsilonLoss):
             raise ValueError(f"loss and epsilon must not both be given, got {loss!r:.80} and {epsilon!r}")
         if loss is not None:
             report = loss if isinstance(loss, PrivacyLoss) else getattr(loss, "loss", loss)
-            if not isinstance(report, PureDP):
+            one, count = getattr(report, "item", report), getattr(report, "count", 1)  # a receipt's, of several answers of a person
+            if not isinstance(one, PureDP):
                 raise TypeError(f"loss must be PureDP, that of one person's report, got {validate.kind(report)}")
-            if adjacency not in (None, report.adjacency):
-                raise ValueError(f"adjacency must be that of the loss, {report.adjacency!r}, got {adjacency!r}")
-            epsilon, adjacency = report.epsilon_bound, report.adjacency
+            if adjacency not in (None, one.adjacency):
+                raise ValueError(f"adjacency must be that of the loss, {one.adjacency!r}, got {adjacency!r}")
+            epsilon, adjacency = rounding.sum_up([(one.epsilon_bound, count)]), one.adjacency
         self._store(epsilon_bound=epsilon, n=n, adjacency=ADJACENCIES[0] if adjacency is None else adjacency)
         self.__post_init__()
 
@@ -576,13 +679,13 @@ class Shuffled(OneEpsilonLoss):
         return PureDP(epsilon=self.epsilon_bound, adjacency=self.adjacency)
 
     def _delta(self, epsilon: float) -> float:
-        local = randomized_response_delta(self.epsilon_bound, epsilon)
+        local = pure_delta(self.epsilon_bound, self.total_variation, epsilon)
         return min(local, shuffling.shuffled_delta(self.epsilon_bound, self.n, epsilon)) if local else local
 
 
 _KINDS = (
     *(PureDP, ApproximateDP, BoundedRangeDP, ZeroConcentratedDP, DiscreteGaussianDP),
-    *(GaussianDP, LaplaceDP, PoissonSampledGaussianDP, Shuffled),
+    *(GaussianDP, LaplaceDP, PoissonSampledGaussianDP, PoissonSampledLaplaceDP, Shuffled),
 )
 LOSSES: dict[str, type[PrivacyLoss]] = {loss.name: loss for loss in _KINDS}
 
@@ -595,6 +698,7 @@ __all__ = [
     "GaussianDP",
     "LaplaceDP",
     "PoissonSampledGaussianDP",
+    "PoissonSampledLaplaceDP",
     "PrivacyLoss",
     "PureDP",
     "Shuffled",

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.rounding import UNIT, down
-from hushvec.accounting import shuffling
-from hushvec.accounting.losses import GaussianDP, LaplaceDP, PoissonSampledGaussianDP, PrivacyLoss, Shuffled
-from hushvec.accounting.poisson import crossings, dp_accounting, sampled_gaussian
+from hushvec._util.rounding import down
+from hushvec.accounting import optimal, shuffling
+from hushvec.accounting.closed_forms import variation_of
+from hushvec.accounting.discrete import discrete_gaussian_curve
+from hushvec.accounting.losses import (
+    BoundedRangeDP,
+    DiscreteGaussianDP,
+    GaussianDP,
+    LaplaceDP,
+    PoissonSampledGaussianDP,
+    PoissonSampledLaplaceDP,
+    PrivacyLoss,
+    PureDP,
+    Shuffled,
+)
+from hushvec.accounting.poisson import crossings, dp_accounting, laplace_curve, sampled_gaussian, sampled_laplace
 from hushvec.accounting.releases import Releases, gaussian_part
 from hushvec.accounting.tilted import GridLaw, Sum, shortfall
 
@@ -48,16 +61,13 @@ def sampled_gaussian_law(deviation: float, probability: float, direction: str, s
     return connect_the_dots(first, np.where(there, deltas, -np.expm1(epsilons)), step)
 
 
-def _symmetric_curve(loss: Any, at: _Floats) -> _Floats:
-    """delta at each epsilon, rounded up, for Laplace noise and for reports that shuffling amplifies."""
-    if isinstance(loss, LaplaceDP):
-        half = np.minimum(at - loss.pure_epsilon, 0.0) / 2
-        return np.where(at > -loss.pure_epsilon, -np.expm1(half), -np.expm1(np.minimum(at, 0.0))) * (1 + 8 * UNIT)
-    return shuffling.shuffled_curve(*_batch(loss), at)
+# Kinds that have a grid; where too many differ, neighbors in size are taken as the worst of them.
+ON_GRIDS = (PureDP, BoundedRangeDP, LaplaceDP, PoissonSampledGaussianDP, PoissonSampledLaplaceDP, Shuffled)
 
-
-# The widest and the finest grid step; finer steps take longer, coarser ones give looser bounds; all are valid.
+# The widest grid step for Gaussian and shuffled losses, what others cost together by theirs, relative to their spread, and the finest;
+# finer steps take longer, coarser ones give looser bounds; all are valid.
 COARSEST_STEP = 1e-4
+STEP_OF_SUM = 0.002
 FINEST_STEP = 1e-6
 # One loss has half as many cells at most; with 2^19 it takes some 0.3 s. The sum of all has less than MOST_CELLS.
 MOST_CELLS_OF_ONE = 2**20
@@ -125,35 +135,45 @@ def _laws(loss: PrivacyLoss, step: float) -> tuple[GridLaw, GridLaw]:
     return removing, removing if _is_symmetric(loss) else _law(loss, "add", step)
 
 
-def _is_symmetric(loss: PrivacyLoss) -> bool:
+def _is_symmetric(loss: Any) -> bool:
     """Whether removing a person loses what adding one does."""
-    return not isinstance(loss, PoissonSampledGaussianDP) or loss.adjacency == "replace-one" or loss.sampling_probability == 1
+    sampled = isinstance(loss, (PoissonSampledGaussianDP, PoissonSampledLaplaceDP))
+    return not sampled or loss.adjacency == "replace-one" or loss.sampling_probability == 1
 
 
 def _law(loss: Any, direction: str, step: float) -> GridLaw:
     """The loss of one release on the grid, and how far it falls short of its exact curve where that is known."""
-    gaussian = _gaussian_curve(loss, direction)
+    gaussian, curve = _gaussian_curve(loss, direction), _curve(loss, direction)
     if gaussian:
         curve, law = partial(sampled_gaussian, *gaussian), sampled_gaussian_law(*gaussian, step)
-    elif isinstance(loss, LaplaceDP) or _is_amplified(loss):
-        curve = partial(_symmetric_curve, loss)
-        end = loss.pure_epsilon if isinstance(loss, LaplaceDP) else shuffling.far_end(*_batch(loss))
-        last = max(1, math.ceil(end / step))
+    elif curve:
+        last = max(1, math.ceil(_spread(loss)[1] / step))
         law = connect_the_dots(-last, curve(np.arange(-last, last + 1, dtype=np.float64) * step), step)
     else:
-        return _two_points(loss.pure_epsilon, step)
+        return _three_points(loss, step)
     furthest = max(-law.first, law.first + len(law.masses)) * step
     is_compared = furthest <= LARGEST_LOSS and not isinstance(loss, LaplaceDP)
     return law._replace(short=shortfall(law, step, curve)) if is_compared else law
 
 
-def _two_points(epsilon: float, step: float) -> GridLaw:
-    """Randomized response, the worst mechanism of this epsilon, each of its two losses rounded up."""
-    first, last = math.ceil(-epsilon / step), math.ceil(epsilon / step)
-    masses = np.zeros(last - first + 1)
-    masses[-1] = 1 / (1 + math.exp(-epsilon))
-    masses[0] += math.exp(-epsilon) / (1 + math.exp(-epsilon))
-    return GridLaw(first, masses, 0.0)
+def _curve(loss: Any, direction: str) -> Callable[[_Floats], _Floats] | None:
+    """delta at each epsilon of either sign, rounded up, of what is no Gaussian and more than an epsilon and a total variation."""
+    if isinstance(loss, LaplaceDP):
+        return partial(laplace_curve, loss.pure_epsilon)
+    if isinstance(loss, PoissonSampledLaplaceDP):
+        return partial(sampled_laplace, loss.unamplified.pure_epsilon, loss.sampling_probability, direction)
+    if isinstance(loss, DiscreteGaussianDP):
+        return partial(discrete_gaussian_curve, loss.sigma, loss.sensitivity)
+    return partial(shuffling.shuffled_curve, *_batch(loss)) if _is_amplified(loss) else None
+
+
+def _three_points(loss: PrivacyLoss, step: float) -> GridLaw:
+    """The worst mechanism of this epsilon and total variation, each of its losses moved to the two cells around it."""
+    epsilon, points = loss.pure_epsilon, optimal.three_points(loss.pure_epsilon, loss.total_variation)
+    cells, masses = optimal.split_upwards(np.array([epsilon, 0.0, -epsilon]), np.array(points), step)
+    law = np.zeros(cells[-1] - cells[0] + 1)
+    law[cells - cells[0]] = masses
+    return GridLaw(int(cells[0]), law, 0.0)
 
 
 def _is_amplified(loss: Any) -> bool:
@@ -179,28 +199,34 @@ def _gaussian_curve(loss: Any, direction: str) -> tuple[float, float, str] | Non
 
 
 def _step(core: Releases) -> float:
-    """A grid step: a tenth of the spread of the least noisy loss, as long as the whole fits in MOST_CELLS."""
-    variance, finest = gaussian_part(core), COARSEST_STEP
+    """A grid step: small beside the spread of the sum, and of a Gaussian or shuffled loss, as long as the whole fits in MOST_CELLS."""
+    variance, finest = gaussian_part(core), math.inf
     widest = 12 * math.sqrt(variance) + variance
     for loss, count in core.counts:
         if isinstance(loss, GaussianDP):
+            finest = min(finest, COARSEST_STEP)
             continue
         spread, reach = _spread(loss)
         variance += count * spread * spread
         widest = max(widest, reach)
-        if count > 100 or _is_amplified(loss):
-            finest = min(finest, spread / 10)
+        if isinstance(loss, PoissonSampledGaussianDP) or _is_amplified(loss):
+            finest = min(finest, COARSEST_STEP, spread / 10 if count > 100 or _is_amplified(loss) else math.inf)
+    # A loss moved within a cell gains about step^2 / 8 on average.
+    finest = min(finest, STEP_OF_SUM * math.sqrt(math.sqrt(variance) / core.number))
     width = widest + variance + 24 * math.sqrt(variance)
-    return max(min(finest, COARSEST_STEP), FINEST_STEP, 2 * widest / MOST_CELLS_OF_ONE, 2 * width / MOST_CELLS)
+    return max(finest, FINEST_STEP, 2 * widest / MOST_CELLS_OF_ONE, 2 * width / MOST_CELLS)
 
 
 def _spread(loss: Any) -> tuple[float, float]:
-    """About the deviation of a loss, and about the largest value it takes: only to choose a grid."""
+    """About the deviation of a loss, to choose a grid, and the largest value that it takes, or about that for Gaussian noise."""
     if isinstance(loss, PoissonSampledGaussianDP):
         slope = 1 / loss.noise_multiplier
         variance = math.expm1(min(slope * slope, 50.0))
-        reach = slope * slope / 2 + 9 * slope
-        return min(loss.sampling_probability * math.sqrt(variance), slope), reach
+        return min(loss.sampling_probability * math.sqrt(variance), slope), slope * slope / 2 + 9 * slope
+    if isinstance(loss, DiscreteGaussianDP):
+        slope = math.floor(loss.sensitivity) / loss.sigma
+        return slope, slope * slope / 2 + 12 * slope
     if _is_amplified(loss):
         return shuffling.deviation(*_batch(loss)), shuffling.far_end(*_batch(loss))
-    return loss.pure_epsilon, loss.pure_epsilon
+    share = min(1.0, loss.total_variation / variation_of(loss.pure_epsilon))
+    return loss.pure_epsilon * math.sqrt(share), loss.pure_epsilon

@@ -28,6 +28,11 @@ from hushvec.noise.calibration import gaussian_delta
 EXTRA = "accounting"
 
 
+_Floats = NDArray[np.float64]
+_DIRECTIONS = ("remove", "add", "replace")
+_CELLS = 2**12
+
+
 def dp_accounting(feature: str) -> ModuleType:
     """The package dp_accounting with its rdp and pld parts loaded."""
     with needs_extra(feature, EXTRA):
@@ -45,8 +50,9 @@ def has_dp_accounting() -> bool:
     return True
 
 
-# Whole orders at which dp-accounting evaluates the curve. Between two of them it is interpolated, above the last one it is inf.
-# The cost of one order is proportional to it.
+# Whole orders at which dp-accounting evaluates the curve, and orders below 2 at which it is summed here, where it can rise steeply.
+# Between two of them it is interpolated, above the last one it is inf. The cost of a whole order is proportional to it.
+LOW_ORDERS: NDArray[np.float64] = 1 + np.geomspace(2.0**-10, 1.0, 21)
 WHOLE_ORDERS: NDArray[np.float64] = np.array([*range(2, 33), *range(34, 65, 2), 72, 80, 96, 112, 128, 160, 192, 256, 384, 512], float)
 
 
@@ -54,6 +60,13 @@ def add_remove_delta(noise_multiplier: float, sampling_probability: float, epsil
     """q delta(x) with q (e^x - 1) = e^epsilon - 1 and delta the Gaussian's (Balle, Barthe, Gaboardi 2018, theorem 8)."""
     unsampled = unamplified_epsilon(sampling_probability, epsilon)
     return up(sampling_probability * float(gaussian_delta(unsampled, noise_multiplier)))
+
+
+def amplified_epsilon(epsilon: float, sampling_probability: float) -> float:
+    """ln(1 + q (e^epsilon - 1)), rounded up and never above epsilon."""
+    if sampling_probability == 1 or epsilon > 700:
+        return epsilon
+    return min(epsilon, up(math.log1p(sampling_probability * math.expm1(epsilon))))
 
 
 def unamplified_epsilon(sampling_probability: float, epsilon: float) -> float:
@@ -87,27 +100,34 @@ def replace_one_delta(noise_multiplier: float, sampling_probability: float, epsi
 def add_remove_rdp(noise_multiplier: float, sampling_probability: float, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     """The Renyi divergences of the sampled Gaussian, for any orders > 1, rounded up; inf above the largest of WHOLE_ORDERS.
 
-    (a - 1) D(a) is convex in a and 0 at a = 1, so between whole orders the straight line is an upper bound.
+    (a - 1) D(a) is convex in a and 0 at a = 1, so between two orders the straight line is an upper bound.
     """
-    whole, moments = np.concatenate([[1.0], WHOLE_ORDERS]), _log_moments(noise_multiplier, sampling_probability)
-    found: NDArray[np.float64] = np.interp(orders, whole, moments, right=math.inf) * (1 + 8 * UNIT) / (orders - 1)
-    return found
+    release = noise_multiplier, sampling_probability
+    low, whole = _low_log_moments(*release, "remove"), _log_moments(*release)
+    return np.minimum(_interpolated(WHOLE_ORDERS, whole, orders), _interpolated(LOW_ORDERS, low, orders))
+
+
+def _interpolated(at: _Floats, moments: _Floats, orders: _Floats) -> _Floats:
+    known, values = np.concatenate([[1.0], at]), np.concatenate([[0.0], moments])
+    found: _Floats = np.interp(orders, known, values, right=math.inf) * (1 + 8 * UNIT) / (orders - 1)
+    return np.where(np.isnan(found), math.inf, found)  # between an order and one that overflows
 
 
 def replace_one_rdp(noise_multiplier: float, sampling_probability: float, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-    """By way of the input without the person: D_a(P, Q) <= (a - 1/2)/(a - 1) D_2a(P, N) + D_(2a - 1)(N, Q).
+    """Above order 2 by way of the input without the person: D_a(P, Q) <= (a - 1/2)/(a - 1) D_2a(P, N) + D_(2a - 1)(N, Q).
 
     Both are under add-remove, with half the sensitivity (Mironov 2017, proposition 11). dp-accounting has no curve for this case.
     """
     first = add_remove_rdp(2 * noise_multiplier, sampling_probability, 2 * orders)
     second = add_remove_rdp(2 * noise_multiplier, sampling_probability, 2 * orders - 1)
+    low = _low_log_moments(2 * noise_multiplier, sampling_probability, "replace")
     found: NDArray[np.float64] = ((orders - 0.5) / (orders - 1) * first + second) * (1 + 16 * UNIT)
-    return found
+    return np.minimum(found, _interpolated(LOW_ORDERS, low, orders))
 
 
 @lru_cache(maxsize=1024)
 def _log_moments(noise_multiplier: float, sampling_probability: float) -> NDArray[np.float64]:
-    """(a - 1) D(a) at a = 1 and at WHOLE_ORDERS, rounded up."""
+    """(a - 1) D(a) at WHOLE_ORDERS, rounded up."""
     accounting = dp_accounting("the Renyi curve of a Poisson-sampled Gaussian")
     whole, relation = WHOLE_ORDERS, accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
     accountant = accounting.rdp.RdpAccountant(orders=whole, neighboring_relation=relation)
@@ -115,12 +135,47 @@ def _log_moments(noise_multiplier: float, sampling_probability: float) -> NDArra
     moments = (whole - 1) * accountant.rdp
     # Each of a + 1 terms of the moment carries the rounding of three ln(a!), of logarithms of q and 1 - q, and of the exponent.
     magnitude = 3 * whole * np.log(whole) + whole * (abs(math.log(sampling_probability)) + 1) + np.abs(moments)
-    moments = moments + 16 * UNIT * (magnitude + whole)
-    return np.concatenate([[0.0], moments])
+    found: _Floats = moments + 16 * UNIT * (magnitude + whole)
+    return found
 
 
-_Floats = NDArray[np.float64]
-_DIRECTIONS = ("remove", "add", "replace")
+@lru_cache(maxsize=1024)
+@np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore")
+def _low_log_moments(deviation: float, probability: float, direction: str) -> _Floats:
+    """(a - 1) D(a) at LOW_ORDERS, rounded up: docs/proofs/subsampling.md, claim 4.
+
+    With y = dP/dQ the moment is 1 + E_Q[f(y - 1)] for the convex f(u) = (1 + u)^a - 1 - a u. In each of many cells y goes to the two
+    ends, so that Q and P of the cell stay the same, which enlarges it.
+    """
+    special: Any = importlib.import_module("scipy.special")
+    q, shift, orders = probability, 1 / deviation, LOW_ORDERS[:, None]
+    points = np.linspace(-10.0, 10.0 + 2 * shift, _CELLS)
+
+    def masses(mean: float) -> _Floats:
+        below, above = special.ndtr(points - mean), special.ndtr(mean - points)
+        inner = np.where(points[1:] > mean, above[:-1] - above[1:], below[1:] - below[:-1])
+        return np.concatenate([below[:1], np.maximum(inner, 0.0)])
+
+    second = base = masses(0.0)
+    if direction == "replace":
+        base = masses(-shift)
+        second = (1 - q) * second + q * base
+        other = 1 - q + q * np.exp(-points * shift - shift * shift / 2)
+        excess = np.concatenate([[-1.0], 2 * q * math.exp(-shift * shift / 2) * np.sinh(points * shift) / other])
+    else:
+        excess = np.concatenate([[-q], q * np.expm1(points * shift - shift * shift / 2)])
+    gained = q * (masses(shift) - base) - second * excess[:-1]   # P - Q of a cell, beyond what y at its lower end gives
+    upper = np.clip(gained / np.maximum(np.diff(excess), 1e-300), 0.0, second)
+    # f near 0 by its second derivative, as its terms cancel there
+    near = orders * (orders - 1) / 2 * excess * excess * (1 + np.abs(excess))
+    heights = np.where(np.abs(excess) < 1e-4, near, np.expm1(orders * np.log1p(np.maximum(excess, -1 + UNIT))) - orders * excess)
+    within = (heights[:, :-1] * (second - upper) + heights[:, 1:] * upper).sum(axis=1)
+    # beyond the last point y is at most (1 - q + q X)/(1 - q) under replace-one, and X at least its value there
+    last = math.exp(min(700.0, points[-1] * shift - shift * shift / 2))
+    factor = ((1 - q) / last + q) ** LOW_ORDERS * ((1 - q) ** (1 - LOW_ORDERS) if direction == "replace" else 1.0)
+    tail = np.exp(LOW_ORDERS * (LOW_ORDERS - 1) / 2 * shift * shift) * special.ndtr(LOW_ORDERS * shift - points[-1])
+    moments: _Floats = np.log1p((within + factor * tail) * (1 + 1e-6) + 1e-15 * q)
+    return np.where(np.isfinite(moments), moments, math.inf)
 
 
 def sampled_gaussian(deviation: float, probability: float, direction: str, epsilons: _Floats) -> _Floats:
@@ -185,3 +240,30 @@ def _above(plus: _Floats, minus: _Floats, argument: _Floats) -> _Floats:
     """plus - minus and the rounding of both: a normal tail is off by t^2 roundings of its argument t, plus a few."""
     found: _Floats = np.maximum(plus - minus, 0.0) + UNIT * (24 + 4 * argument * argument) * (plus + minus)
     return found
+
+
+def laplace_curve(pure_epsilon: float, epsilons: _Floats) -> _Floats:
+    """delta of Laplace noise at each epsilon of either sign, rounded up: docs/proofs/composition.md."""
+    half = np.minimum(epsilons - pure_epsilon, 0.0) / 2
+    found: _Floats = np.where(epsilons > -pure_epsilon, -np.expm1(half), -np.expm1(np.minimum(epsilons, 0.0))) * (1 + 8 * UNIT)
+    return found
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def sampled_laplace(pure_epsilon: float, probability: float, direction: str, epsilons: _Floats) -> _Floats:
+    """delta at each epsilon of either sign, rounded up, for Laplace noise on a Poisson sample: "remove" or "add" a person.
+
+    For P and Q with and without the person P - e^x Q is q (L - e^y Q), and Q - e^x P is w (Q - e^y L), with w = 1 - (1 - q) e^x and
+    Laplace laws L and Q. Where no y is that, P - e^x Q is positive everywhere, and Q - e^x P nowhere.
+    """
+    q, growth, less = probability, np.exp(epsilons), np.expm1(epsilons)
+    if validate.choice("direction", direction, _DIRECTIONS[:2]) == "remove":
+        weight, at, beyond = less + q, np.log((less + q) / q), -less
+        found = q * laplace_curve(pure_epsilon, at)
+    else:
+        weight, beyond = np.where(epsilons > 0, 1 - (1 - q) * growth, q * growth - less), np.zeros_like(epsilons)
+        found = weight * laplace_curve(pure_epsilon, epsilons + np.log(q / weight))
+    # Curves fall by at most what weights and arguments are off by.
+    room = UNIT * (16 + 4 * pure_epsilon) * (epsilons < amplified_epsilon(pure_epsilon, q))
+    curve: _Floats = np.where(weight > 0, found, beyond) + room
+    return curve

@@ -15,8 +15,8 @@ from numbers import Real
 from typing import Any
 
 from hushvec._util import validate
-from hushvec._util.rounding import sum_up, total, up
-from hushvec.accounting.losses import ADJACENCIES, ApproximateDP, GaussianDP, PrivacyLoss, PureDP
+from hushvec._util.rounding import quotient_down, sum_up, total, up
+from hushvec.accounting.losses import ADJACENCIES, ApproximateDP, DiscreteGaussianDP, GaussianDP, PrivacyLoss, PureDP
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,24 @@ class Releases:
         for loss, count in self.counts:
             promised = PureDP(epsilon=loss.epsilon_bound, adjacency=self.adjacency) if isinstance(loss, ApproximateDP) else loss
             counts[promised] = counts.get(promised, 0) + count
+        return Releases.of(counts, self.adjacency)
+
+    @cached_property
+    def discrete(self) -> tuple[tuple[float, float, int, int], ...]:
+        """(sigma, sensitivity, coordinates, count) of the discrete Gaussians whose profile is known by way of the Gaussian's."""
+        found = [(loss, count) for loss, count in self.of_kind(DiscreteGaussianDP) if not loss.is_summed]
+        return tuple((loss.sigma, loss.sensitivity, loss.coordinates, count) for loss, count in found)
+
+    @cached_property
+    def continuous(self) -> Releases:
+        """With Gaussian noise in place of that of `discrete`."""
+        if not self.discrete:
+            return self
+        counts: dict[PrivacyLoss, int] = {}
+        for loss, count in self.counts:
+            if isinstance(loss, DiscreteGaussianDP) and not loss.is_summed:
+                loss = GaussianDP(noise_multiplier=quotient_down(loss.sigma, loss.sensitivity), adjacency=self.adjacency)
+            counts[loss] = counts.get(loss, 0) + count
         return Releases.of(counts, self.adjacency)
 
     @cached_property

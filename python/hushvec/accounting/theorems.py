@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from hushvec._util.rounding import UNIT, down, smallest, sum_up, total, up
 from hushvec.accounting import optimal, pld
 from hushvec.accounting.closed_forms import ORDERS, rdp_delta, rdp_epsilon, with_failure, zcdp_delta, zcdp_epsilon
+from hushvec.accounting.discrete import FAR_SHARE, SMALLEST_FAR, gaussian_terms
 from hushvec.accounting.losses import (
     BoundedRangeDP,
+    DiscreteGaussianDP,
     GaussianDP,
-    LaplaceDP,
     PoissonSampledGaussianDP,
     PrivacyLoss,
     PureDP,
@@ -72,6 +73,33 @@ class CoreTheorem(Theorem):
 
     @abstractmethod
     def core_delta(self, core: Releases, epsilon: float) -> float: ...
+
+
+class ContinuousTheorem(CoreTheorem):
+    """A theorem that knows Gaussian noise, and that on whole numbers by it: docs/proofs/discrete_gaussian.md, claim 4."""
+
+    def core_epsilon(self, core: Releases, delta: float) -> float:
+        if not core.discrete:
+            return self.continuous_epsilon(core, delta)
+        far = FAR_SHARE * delta
+        shift, factor = gaussian_terms(core.discrete, far) if far else (0.0, math.inf)
+        left = down((delta - far) / factor)
+        return up(shift + self.continuous_epsilon(core.continuous, left)) if left > 0 else math.inf
+
+    def core_delta(self, core: Releases, epsilon: float) -> float:
+        if not core.discrete:
+            return self.continuous_delta(core, epsilon)
+        far = max(SMALLEST_FAR, FAR_SHARE * self.continuous_delta(core.continuous, epsilon))
+        shift, factor = gaussian_terms(core.discrete, far)
+        if epsilon <= shift or factor == math.inf:
+            return 1.0
+        return min(1.0, up(factor * self.continuous_delta(core.continuous, down(epsilon - shift, of=epsilon)) + far))
+
+    @abstractmethod
+    def continuous_epsilon(self, core: Releases, delta: float) -> float: ...
+
+    @abstractmethod
+    def continuous_delta(self, core: Releases, epsilon: float) -> float: ...
 
 
 class Single(Theorem):
@@ -181,10 +209,10 @@ def _moments(releases: Releases) -> tuple[float, float]:
 
 
 class Optimal(CoreTheorem):
-    """The exact composition of (epsilon, delta) guarantees: the best bound that follows from them alone."""
+    """The exact composition of epsilons, deltas and total variations: the best bound that follows from them alone."""
 
     name = "optimal"
-    reference = "Kairouz, Oh, Viswanath (2015), theorem 3.3; Murtagh and Vadhan (2016), theorem 1.5"
+    reference = "Kairouz, Oh, Viswanath (2015), theorem 3.3; Murtagh and Vadhan (2016), theorem 1.5; Ghazi and Issa (2024)"
 
     def obstacle(self, releases: Releases) -> str:
         if not releases.are_pure:
@@ -193,33 +221,34 @@ class Optimal(CoreTheorem):
         return f"more than {optimal.MOST_EQUAL} equal releases" if many else ""
 
     def core_epsilon(self, core: Releases, delta: float) -> float:
-        return min(optimal.epsilon_of(_pure_pairs(core), delta), sum_up(_pure_pairs(core)))
+        return optimal.epsilon_of(_groups(core), delta)
 
     def core_delta(self, core: Releases, epsilon: float) -> float:
-        return optimal.delta_of(_pure_pairs(core), epsilon)
+        return optimal.delta_of(_groups(core), epsilon)
 
 
-def _pure_pairs(core: Releases) -> tuple[tuple[float, int], ...]:
-    counts: dict[float, int] = {}
+def _groups(core: Releases) -> optimal.Groups:
+    counts: dict[tuple[float, float], int] = {}
     for loss, count in core.counts:
-        counts[loss.pure_epsilon] = counts.get(loss.pure_epsilon, 0) + count
-    return tuple(sorted(counts.items()))
+        kind = loss.pure_epsilon, loss.total_variation
+        counts[kind] = counts.get(kind, 0) + count
+    return tuple((*kind, count) for kind, count in sorted(counts.items()))
 
 
-class GaussianExact(CoreTheorem):
+class GaussianExact(ContinuousTheorem):
     """k Gaussian releases are one, with 1/s^2 the sum of theirs."""
 
     name = "gaussian"
     reference = "Dong, Roth, Su (2022), corollary 3.3; Balle and Wang (2018), theorem 8"
 
     def obstacle(self, releases: Releases) -> str:
-        return "" if releases.core.are_gaussian else "needs Gaussian releases only"
+        return "" if releases.core.continuous.are_gaussian else "needs Gaussian releases only"
 
-    def core_epsilon(self, core: Releases, delta: float) -> float:
+    def continuous_epsilon(self, core: Releases, delta: float) -> float:
         multiplier = joint_multiplier(core)
         return float(gaussian_epsilon(delta, multiplier)) if delta > 0 and multiplier > 0 else math.inf
 
-    def core_delta(self, core: Releases, epsilon: float) -> float:
+    def continuous_delta(self, core: Releases, epsilon: float) -> float:
         multiplier = joint_multiplier(core)
         return float(gaussian_delta(epsilon, multiplier)) if multiplier > 0 else 1.0
 
@@ -279,35 +308,39 @@ def _curve(core: Releases) -> NDArray[np.float64]:
     return summed
 
 
-class LossDistributions(CoreTheorem):
-    """Privacy loss distributions are convolved on a grid that overstates them, through dp-accounting."""
+class LossDistributions(ContinuousTheorem):
+    """Privacy loss distributions are convolved on a grid that overstates them; those of Gaussians through dp-accounting."""
 
     name = "pld"
     reference = "Koskela, Jalko, Honkela (2020); Doroshenko et al. (2022), Connect the Dots; Zhu, Dong, Wang (2022), theorem 10"
 
     def obstacle(self, releases: Releases) -> str:
-        if releases.of_kind(ZeroConcentratedDP):
+        core = releases.core.continuous
+        discrete = len(core.of_kind(DiscreteGaussianDP))
+        if len(core.of_kind(ZeroConcentratedDP)) > discrete:
             return "a rho alone has no privacy loss distribution"
-        core = releases.core
+        if discrete > MOST_GRIDS:
+            return f"more than {MOST_GRIDS} different discrete Gaussian losses"
         if core.are_gaussian:
             return "the Gaussian theorem is exact here"
-        if core.are_pure and not (core.of_kind(LaplaceDP) or core.of_kind(Shuffled)):
+        if all(isinstance(loss, (PureDP, BoundedRangeDP)) for loss, _ in core.counts):
             return "the optimal theorem is exact here"
         if pld.has_too_little_noise(core):
             return "too little Gaussian noise for a grid"
-        if not has_dp_accounting():
+        needing = any(core.of_kind(kind) for kind in (GaussianDP, PoissonSampledGaussianDP, Shuffled))
+        if needing and not has_dp_accounting():
             return f"needs hushvec[{EXTRA}]"
         return ""
 
-    def core_epsilon(self, core: Releases, delta: float) -> float:
+    def continuous_epsilon(self, core: Releases, delta: float) -> float:
         return pld.epsilon_of(_few(core), delta)
 
-    def core_delta(self, core: Releases, epsilon: float) -> float:
+    def continuous_delta(self, core: Releases, epsilon: float) -> float:
         return pld.delta_of(_few(core), epsilon)
 
 
 def _few(core: Releases) -> Releases:
-    return coarsened(core, (PureDP, BoundedRangeDP, LaplaceDP, PoissonSampledGaussianDP, Shuffled), MOST_GRIDS)
+    return coarsened(core, pld.ON_GRIDS, MOST_GRIDS)
 
 
 # In the order in which equal bounds are preferred.

@@ -214,8 +214,8 @@ class Tilted:
         over: _Floats = (self.first + start + np.arange(cells, dtype=np.float64)) * self.step - epsilon
         over = np.maximum(over, 0.0)
         weights = -np.expm1(-over) * np.exp(-self.tilt * over)
-        part = float(np.dot(weights, self.masses[start : start + cells]))
-        short = math.sqrt(float(np.dot(weights, weights))) * self.error
+        part = float((weights * self.masses[start : start + cells]).sum())  # np.dot starts threads
+        short = math.sqrt(float((weights * weights).sum())) * self.error
         roundings = len(weights) + 64 + 8 * self.tilt * self.step * len(weights)
         total = up(part, units=roundings, of=abs(part) + short) + 1.01 * short + self.building + math.exp(-NEGLECTED)
         height = self.log_moment - self.tilt * epsilon

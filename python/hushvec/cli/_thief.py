@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hushvec._native._core import Generator
 from hushvec._native.products import inner_products
 from hushvec._util.display import Progress
+from hushvec.accounting.releases import one
 from hushvec.aggregates import class_centroids
 from hushvec.mechanisms import Laplacian, PrivUnit
 from hushvec.noise.calibration import gaussian_sigma
@@ -140,7 +141,10 @@ def one_of_two(receipt: RowReceipt | AggregateReceipt) -> float | None:
 
     Over a fair coin between any two. (1 + delta(0)) / 2, as delta(0) bounds the total variation distance of the two laws.
     """
-    return (1 + receipt.loss.delta(0.0)) / 2 if receipt.is_dp_claim else None
+    if not receipt.is_dp_claim:
+        return None
+    loss, count = one("receipt", receipt, adjacency=None)
+    return (1 + min(1.0, count * loss.total_variation)) / 2
 
 
 Releaser = Callable[[], Outcome]

@@ -17,7 +17,7 @@ from hushvec.mechanisms.int8 import gaussian_saturation, stated
 from hushvec.noise.calibration import gaussian_epsilon, gaussian_sigma, laplace_scale
 
 if TYPE_CHECKING:
-    from hushvec.accounting import GaussianDP
+    from hushvec.accounting import GaussianDP, PrivacyLoss
 
 # epsilon that was computed, not asked for, is stated to this many digits, rounded up.
 EPSILON_DIGITS = 10
@@ -174,6 +174,15 @@ class Laplacian(_LaplaceNoise):
     law = "laplacian"
     grade = "exact"
     sensitivity_norm = "l1"
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """`LaplaceDP` for one number of a person, and `PureDP` for more."""
+        from hushvec.accounting import LaplaceDP
+
+        if self.dimension * self.rows_per_person > 1:
+            return super().loss
+        return LaplaceDP(noise_multiplier=quotient_down(self.scale, self.sensitivity), adjacency=self.adjacency)
 
     @classmethod
     def _element_variance(cls, dimension: int) -> int:

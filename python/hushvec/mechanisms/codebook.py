@@ -19,7 +19,7 @@ from hushvec._native.products import inner_products
 from hushvec._native.rowwise import as_array
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
-from hushvec._util.rounding import quotient_down
+from hushvec._util.rounding import product_up, quotient_down
 from hushvec.mechanisms.base import Mechanism
 from hushvec.mechanisms.privunit import PrivUnit
 from hushvec.mechanisms.public_arrays import (
@@ -39,10 +39,10 @@ from hushvec.mechanisms.public_arrays import (
     unit_public_rows,
     unit_rows,
 )
-from hushvec.mechanisms.randomized_response import RandomizedResponse
+from hushvec.mechanisms.randomized_response import RandomizedResponse, response_variation
 
 if TYPE_CHECKING:
-    from hushvec.accounting import Shuffled
+    from hushvec.accounting import PureDP, Shuffled
 
 AUTO = "auto"
 COSINE, SEARCH = "cosine", "search"
@@ -390,6 +390,14 @@ class CodebookResponse(Mechanism):
     @cached_property
     def response(self) -> RandomizedResponse:
         return RandomizedResponse(epsilon=quotient_down(self.epsilon, self.rows_per_person), k=len(self.codebook))
+
+    @cached_property
+    def loss(self) -> PureDP:
+        """Of all rows of a person together; a receipt has it for each."""
+        from hushvec.accounting import PureDP
+
+        variation = product_up(self.rows_per_person, response_variation(*self.response.law))
+        return PureDP(epsilon=self.epsilon, total_variation=variation, adjacency=self.adjacency)
 
     @cached_property
     def table(self) -> Rows:

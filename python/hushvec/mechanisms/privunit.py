@@ -14,15 +14,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core, kernels
 from hushvec._util import validate
-from hushvec._util.rounding import largest, quotient_down
+from hushvec._util.rounding import largest, product_up, quotient_down, up
 from hushvec._util.statistics import norm_sf
 from hushvec.mechanisms.base import VectorMechanism, as_used
 from hushvec.mechanisms.int8 import privunit_saturation, stated
+
+if TYPE_CHECKING:
+    from hushvec.accounting import PureDP
 
 SMALLEST_EPSILON = 2.0**-20
 LARGEST_EPSILON = 2.0**12
@@ -100,6 +103,11 @@ class PrivUnit(VectorMechanism):
         """Threshold of <W, u>; gamma sqrt(d) of the paper."""
         return self._split[1]
 
+    @property
+    def loss(self) -> PureDP:
+        """Of all rows of a person together; a receipt has it for each."""
+        return _loss(self.epsilon, self.rows_per_person, *self._split)
+
     @cached_property
     def mean_inner_product(self) -> float:
         """E = E<W, u>, in units of the Gaussian row: m sqrt(d) of the paper."""
@@ -151,6 +159,23 @@ class PrivUnit(VectorMechanism):
 
     def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
         return kernels.privunit(x, self.cap_probability, self.threshold, self.sigma, out, source, out_is_fresh=out_is_fresh)
+
+
+def privunit_variation(epsilon: float, cap_probability: float, threshold: float) -> float | None:
+    """The total variation of releases of two rows at an epsilon that holds for them, p (1 - e^-epsilon), rounded up.
+
+    None where a cap may be less likely than chance, for which that is too small (docs/proofs/privunit.md, claim 5).
+    """
+    likelier = cap_probability > norm_sf(threshold) * (1 + 2.0**-20)
+    return up(cap_probability * -math.expm1(-epsilon)) if likelier else None
+
+
+@lru_cache(maxsize=64)  # for the mechanisms that a call makes anew
+def _loss(epsilon: float, rows: int, cap_probability: float, threshold: float) -> PureDP:
+    from hushvec.accounting import PureDP
+
+    variation = privunit_variation(quotient_down(epsilon, rows), cap_probability, threshold)
+    return PureDP(epsilon=epsilon, total_variation=variation and product_up(rows, variation), adjacency=PrivUnit.adjacency)
 
 
 def top_1_probability(cap_probability: float, threshold: float, corpus_size: int) -> float:

@@ -95,7 +95,7 @@ class RandomizedResponse:
         """One answer for `hushvec.accounting`."""
         from hushvec.accounting import PureDP
 
-        return PureDP(epsilon=self.epsilon)
+        return PureDP(epsilon=self.epsilon, total_variation=response_variation(*self.law))
 
     @property
     def law(self) -> tuple[int, int]:
@@ -277,6 +277,11 @@ class RandomizedResponse:
         variances = frequencies * p * not_p + (1 - frequencies) * q * (1 - q)
         errors: NDArray[np.float64] = np.sqrt(variances / answers) / self._preference
         return errors
+
+
+def response_variation(truth: int, other: int) -> float:
+    """(T - M) / 2^64, rounded up and at least 2^-64: the total variation of the answers to two labels."""
+    return max(truth - other, 1) * _UNIT * (1 + 2.0**-52)
 
 
 # Twenty microseconds each: kept for the mechanisms that a call makes anew.

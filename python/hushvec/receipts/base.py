@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.display import Sheet, at_least, shown
+from hushvec._util.rounding import up
 from hushvec.errors import ReceiptError
 from hushvec.mechanisms import ADJACENCY
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from hushvec.accounting import PrivacyLoss
+    from hushvec.accounting import PrivacyLoss, Repeated
     from hushvec.budget import Charge
 
 Status = Literal["holds", "does not hold", "not a DP claim"]
@@ -334,8 +335,8 @@ class ReceiptFields:
         return {**numbers, "notes": tuple(fields["notes"]), "charge": read_as(LedgerEntry, fields["charge"])}
 
     @property
-    def loss(self) -> PrivacyLoss:
-        """The privacy loss of the release, for `hushvec.accounting.compose`."""
+    def loss(self) -> PrivacyLoss | Repeated:
+        """The privacy loss of the release, for `hushvec.accounting.compose`; `Repeated` where it is several about one person."""
         from hushvec.accounting import PureDP
 
         assert self.epsilon is not None
@@ -344,7 +345,10 @@ class ReceiptFields:
     @property
     def rho(self) -> float:
         """rho of the privacy loss in zero-concentrated DP, rounded up: what a ledger in rho is charged."""
-        return self.loss.rho
+        from hushvec.accounting import Repeated
+
+        loss = self.loss
+        return up(loss.count * loss.item.rho) if isinstance(loss, Repeated) else loss.rho
 
     @property
     def unit(self) -> float | None:

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from hushvec._util import validate
 from hushvec._util.display import share
-from hushvec._util.rounding import decimal_up, log_ratio_up
+from hushvec._util.rounding import decimal_up, fraction_up, log_ratio_up
+from hushvec.mechanisms.randomized_response import response_variation
 from hushvec.receipts import base
 from hushvec.receipts.base import HOLDS, WORDS, Facts, OneOf, ReceiptFields, WholeNumber, all_of, rows_per_person, short
 from hushvec.receipts.vectors import Receipt
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from hushvec.accounting import PrivacyLoss, Repeated
 
 LABELS_KIND = "labels"
 MECHANISM = "randomized_response"
@@ -39,6 +42,21 @@ class Shufflable(ReceiptFields):
     """A receipt of answers that people may send through a shuffler."""
 
     _shuffled: ClassVar[str]
+
+    if TYPE_CHECKING:
+        truth_values: int
+        other_values: int
+
+    def _loss_of(self, answers: int, *, share: float = 1.0) -> PrivacyLoss | Repeated:
+        """Of so many answers about one person, whose total variation is a share of (T - M) / 2^64."""
+        from hushvec.accounting import PureDP, Repeated
+
+        epsilon, variation = self.epsilon, share * response_variation(self.truth_values, self.other_values)
+        if answers > 1:
+            epsilon = max(fraction_up(log_ratio_up(self.truth_values, self.other_values)), 1 / WORDS)
+        assert epsilon is not None
+        one = PureDP(epsilon=epsilon, total_variation=variation, adjacency=self.adjacency)
+        return one if answers == 1 else Repeated(one, answers)
 
     def with_shuffling(self, n: int, delta: float) -> Self:
         """The same receipt, with a note on the guarantee after shuffling and its assumptions.
@@ -70,7 +88,7 @@ class Shufflable(ReceiptFields):
         if (status := self._verified().status) != HOLDS:
             raise ValueError(f"receipt must hold for a note on shuffling, got one that is found {status!r}")
         checked = validate.delta(delta)
-        shuffled = Shuffled(self.loss, n)
+        shuffled = Shuffled(self, n)
         batch = f"one batch of {shuffled.n} people's {self._shuffled}, equally many of each"
         note = f"({decimal_up(shuffled.epsilon(checked), 6)}, {checked!r})-DP if shuffled in {batch}: {NOTE_SHUFFLER}"
         return replace(self, notes=(*self.notes, note))
@@ -131,6 +149,14 @@ class LabelReceipt(Shufflable):
 
     _text_numbers = ("truth_values", "other_values")
     _shuffled = "answers by this law over these labels"
+
+    @property
+    def loss(self) -> PrivacyLoss | Repeated:
+        """That of one answer, as often as one person gave one: computed from the law, not from the stated epsilon, for several.
+
+        Meaningful if `verify_receipt` found that the receipt holds.
+        """
+        return self._loss_of(rows_per_person(self.per, self.answers))
 
     def _otherwise(self) -> str:
         return "with a secret key if the labels alone were released" if self.scores == "source" else "with a secret key"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from hushvec._util.display import plural, share
 from hushvec._util.rounding import DECIMAL_UP, log_ratio_up
@@ -13,6 +13,9 @@ from hushvec.mechanisms import ADJACENCY
 from hushvec.receipts import base
 from hushvec.receipts.base import WORDS, Facts, OneOf, WholeNumber, short
 from hushvec.receipts.labels import Shufflable
+
+if TYPE_CHECKING:
+    from hushvec.accounting import PrivacyLoss, Repeated
 
 REPORTS_KIND = "reports"
 
@@ -94,6 +97,13 @@ class ReportReceipt(Shufflable):
     @property
     def unit(self) -> float | None:
         return base.unit_of(self.per, self.reports)
+
+    @property
+    def loss(self) -> PrivacyLoss | Repeated:
+        """That of one word, as often as one person sent a new one; for bloom the epsilon alone (frequency_oracles.md, claim 8)."""
+        if self.mechanism == "bloom" or not self.words_of_one:
+            return super().loss
+        return self._loss_of(self.words_of_one, share=0.5 if self.mechanism == "unary" else 1.0)
 
     def _faults(self) -> list[str]:
         faults = self._delta_faults()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from hushvec._util import validate
 from hushvec._util.display import number, plural, share
-from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, GaussianDP, PoissonSampledGaussianDP, PrivacyLoss, Repeated, compose
 from hushvec.accounting.correlated import CorrelatedNoise
 from hushvec.accounting.releases import SampleRange
@@ -165,7 +164,7 @@ class TrainingReceipt(ReceiptFields):
         return self.to_dict()[name]
 
     @property
-    def loss(self) -> Repeated:  # type: ignore[override]
+    def loss(self) -> Repeated:
         """The privacy loss of a step, and how often it was taken, for `hushvec.accounting.compose`.
 
         Raises:
@@ -189,7 +188,7 @@ class TrainingReceipt(ReceiptFields):
     @property
     def rho(self) -> float:
         """The cost of the steps in zero-concentrated DP, rounded up. Sampling does not lower it."""
-        return up(self.loss.count * self.loss.item.rho) if self.steps else 0.0
+        return super().rho if self.steps else 0.0
 
     @property
     def _may_be_of_half_words(self) -> bool:

@@ -12,8 +12,9 @@ from hushvec._native import _core
 from hushvec._util.display import at_least, number
 from hushvec._util.rounding import quotient_down
 from hushvec.errors import ReceiptError
-from hushvec.mechanisms import INTEGER_MECHANISMS, MECHANISMS, DiscreteGaussian, PrivUnit, VectorMechanism, sensitivity
+from hushvec.mechanisms import INTEGER_MECHANISMS, MECHANISMS, DiscreteGaussian, Laplacian, PrivUnit, VectorMechanism, sensitivity
 from hushvec.mechanisms.int8 import SATURATION, gaussian_saturation, privunit_saturation
+from hushvec.mechanisms.privunit import privunit_variation
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 from hushvec.noise.discrete import DTYPES, LARGEST_SCALE, SMALLEST_SCALE
 from hushvec.receipts import base
@@ -34,7 +35,7 @@ from hushvec.receipts.base import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from hushvec.accounting import PrivacyLoss
+    from hushvec.accounting import PrivacyLoss, Repeated
 
 _OptionalShare = Annotated[float | None, Number("> 0 and <= 1, or null", lambda value: 0 < value <= 1, optional=True)]
 
@@ -157,21 +158,31 @@ class Receipt(ReceiptFields):
         return {**super()._read(fields), "saturation": tuple(limits) if isinstance(limits, list) else limits}
 
     @property
-    def loss(self) -> PrivacyLoss:
+    def loss(self) -> PrivacyLoss | Repeated:
         """The privacy loss of the release, for `hushvec.accounting.compose`: computed from its noise, not from the stated epsilon.
 
         Meaningful if `verify_receipt` found that the receipt holds. Without a claim it is the loss of the mechanism over the
         reals.
         """
-        from hushvec.accounting import DiscreteGaussianDP, GaussianDP, PureDP
+        from hushvec.accounting import DiscreteGaussianDP, GaussianDP, LaplaceDP, PureDP, Repeated
 
+        rows = rows_per_person(self.per, self.rows)
         if self.mechanism == DiscreteGaussian.name and self.sigma is not None:
-            numbers = rows_per_person(self.per, self.rows) * self.dimension
+            numbers = rows * self.dimension
             distance = self._sensitivity()
             return DiscreteGaussianDP(sigma=self.sigma, sensitivity=distance, coordinates=numbers, adjacency=self.adjacency)
         if self._is_gaussian() and self.sigma is not None:
             return GaussianDP(noise_multiplier=quotient_down(self.sigma, self._sensitivity()), adjacency=self.adjacency)
-        return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
+        one: PrivacyLoss | None = None
+        if self.mechanism == Laplacian.name and self.dimension == 1 and self.scale is not None:
+            one = LaplaceDP(noise_multiplier=quotient_down(self.scale, 2 * self.clip_norm), adjacency=self.adjacency)
+        elif self.mechanism == PrivUnit.name and self.cap_probability is not None and self.threshold is not None:
+            epsilon = quotient_down(self.epsilon, rows)
+            variation = privunit_variation(epsilon, self.cap_probability, self.threshold)
+            one = PureDP(epsilon=epsilon, total_variation=variation, adjacency=self.adjacency)
+        if one is None:
+            return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
+        return one if rows == 1 else Repeated(one, rows)
 
     @property
     def unit(self) -> float | None:
@@ -297,7 +308,7 @@ class Receipt(ReceiptFields):
 
     def _discrete_gaussian_faults(self, sigma: float) -> list[str]:
         try:
-            delta = self.loss.delta(self.epsilon)
+            delta = self.loss.delta(self.epsilon)  # type: ignore[union-attr]
         except ValueError as error:
             return [str(error)]
         if self.delta == 0 or delta <= self.delta:

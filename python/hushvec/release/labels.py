@@ -140,7 +140,7 @@ class LabelPlan:
             return codes, receipt
         if self.budget is not None:  # everything that could still refuse the release comes before this
             purpose = f"{receipt.mechanism}, {plural(receipt.answers, 'answer')} of {receipt.label_count} labels, per {receipt.per}"
-            entry = entry_of_charge(self.budget, receipt.epsilon, 0.0, receipt.loss.rho, purpose)
+            entry = entry_of_charge(self.budget, receipt.epsilon, 0.0, receipt.rho, purpose)
             receipt = replace(receipt, charge=entry)
         return answering.respond(codes, generator=self.generator), receipt
 

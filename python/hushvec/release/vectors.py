@@ -457,4 +457,5 @@ def charge(receipt: AnyReceipt, budget: Budget, plan: ReleasePlan, people: Seque
     """Charge the budget for a planned release and name the entry in its receipt. Nothing after it may refuse the release."""
     epsilon, delta = plan.mechanism.cost
     purpose = f"{plan.mechanism.name}, {released_rows(receipt)} x {plan.mechanism.dimension}, per {plan.per}"
-    return replace(receipt, charge=entry_of_charge(budget, epsilon, delta, plan.mechanism.loss.rho, purpose, people=people))
+    rho = plan.mechanism.loss.rho if plan.mechanism.rows_per_person == 1 else receipt.rho
+    return replace(receipt, charge=entry_of_charge(budget, epsilon, delta, rho, purpose, people=people))

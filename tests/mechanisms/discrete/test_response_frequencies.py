@@ -139,4 +139,8 @@ def test_a_tiny_epsilon_as_sampled_is_an_upper_bound_too(epsilon, k):
 
 def test_loss_in_the_accounting_currency():
     accounting = pytest.importorskip("hushvec.accounting")
-    assert RandomizedResponse(epsilon=1.5, k=3).loss == accounting.PureDP(epsilon=1.5)
+    for k in (2, 3, 77):
+        mechanism = RandomizedResponse(epsilon=1.5, k=k)
+        variation = Fraction(mechanism.law[0] - mechanism.law[1], 2**64)
+        assert mechanism.loss == accounting.PureDP(epsilon=1.5, total_variation=mechanism.loss.total_variation)
+        assert variation <= Fraction(mechanism.loss.total_variation) <= variation * (1 + Fraction(1, 2**48))

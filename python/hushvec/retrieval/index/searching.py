@@ -147,7 +147,7 @@ class ScoreSearch:
         if noise.budget is None:
             return receipt
         purpose = f"{receipt.mechanism}, {self.queries} x {self.k} of {self.documents}"
-        return replace(receipt, charge=entry_of_charge(noise.budget, epsilon, delta, receipt.loss.rho, purpose))
+        return replace(receipt, charge=entry_of_charge(noise.budget, epsilon, delta, receipt.rho, purpose))
 
     def answer(self, rows: Rows, queries: Scores) -> tuple[NDArray[np.int64], Scores | None]:
         """Places [m, k] and, where they are released, noisy scores."""
