@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
