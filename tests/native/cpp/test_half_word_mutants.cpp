@@ -106,8 +106,8 @@ std::size_t wrong_integers(Gaussian gaussian, Settle settle_gaussian, Laplace la
 }
 
 #define HUSHVEC_KERNEL(name, kernel) name::hushvec::kernel<Portable, ChaChaLanes<Portable>, double>
-#define HUSHVEC_WRONG_INTEGERS(name)                                                                            \
-    wrong_integers(HUSHVEC_KERNEL(name, half_gaussian_run), HUSHVEC_KERNEL(name, settle_gaussian),              \
+#define HUSHVEC_WRONG_INTEGERS(name)                                                               \
+    wrong_integers(HUSHVEC_KERNEL(name, half_gaussian_run), HUSHVEC_KERNEL(name, settle_gaussian), \
                    HUSHVEC_KERNEL(name, half_laplace_run), HUSHVEC_KERNEL(name, settle_laplace))
 #define HUSHVEC_FINDS(name) check(HUSHVEC_WRONG_INTEGERS(name) > 0, "a kernel with the fault " #name " is found")
 
