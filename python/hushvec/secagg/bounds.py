@@ -86,10 +86,20 @@ def square_after_rounding(norm: float, dimension: int, clients: int) -> int:
     return math.floor(up(min(norm * norm + dimension / 4 + spread, (norm + root) ** 2), units=32))
 
 
-def wrap_probability(bits: int, norm: float, sigma: float, clients: int, dimension: int) -> float:
-    """At least the probability that a coordinate of the sum leaves the modulus: claim 5. norm is that of one scaled vector."""
-    margin = down(2.0 ** (bits - 1) - 2 - clients * norm * SLACK)
-    if margin <= 0:
-        return 1.0
-    exponent = margin**2 / 2 / (clients * (clients * norm * norm / dimension + sigma * sigma + 0.25))
+def wrap_probability(bits: int, norm: float, total: float, sigma: float, clients: int, dimension: int) -> float:
+    """At least the probability that a coordinate of the sum leaves the modulus: claim 5. norm is of one scaled vector, total of all.
+    """
+    exponent = _wrap_exponent(bits, norm, total, sigma, clients, dimension)
     return min(1.0, exp_up(1 + math.log(2 * dimension) - exponent, units=32, of=25 + exponent))
+
+
+def wrap_error(bits: int, norm: float, total: float, sigma: float, clients: int, dimension: int) -> float:
+    """At least what wrapping adds to the mean squared error of a coordinate of the sum: claim 5. Infinite where it says nothing."""
+    exponent = _wrap_exponent(bits, norm, total, sigma, clients, dimension)
+    return math.inf if exponent < 1 else exp_up(1 + math.log(2.005) + math.log(4) * bits - exponent, units=32, of=50 + exponent)
+
+
+def _wrap_exponent(bits: int, norm: float, total: float, sigma: float, clients: int, dimension: int) -> float:
+    """R^2/(2 V) of claim 5."""
+    margin = down(2.0 ** (bits - 1) - 2 - clients * norm * SLACK)
+    return max(0.0, margin) ** 2 / 2 / (total * total / dimension + clients * (sigma * sigma + 0.25))

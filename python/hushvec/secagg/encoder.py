@@ -50,8 +50,10 @@ class SumGuarantee:
         square_norm: the largest squared L2 norm of a client's whole numbers before the noise.
         sigma: of one client's share of the noise, in whole numbers.
         tau: of the theorem, with dropouts missing.
-        wrap_probability: at least the probability that the sum of a round leaves the modulus, for any vectors.
-        error_ratio: mean squared error of the mean over that of a trusted server's Gaussian with the same epsilon and delta.
+        max_sum_norm: of the sum of all clipped vectors; the two numbers below are for sums that are not longer.
+        wrap_probability: at least the probability that the sum of a round leaves the modulus.
+        error_ratio: mean squared error of the mean over that of a trusted server's Gaussian with the same epsilon and delta, with
+            what wrapping adds at most.
         notes: conditions, one sentence each.
     """
 
@@ -70,6 +72,7 @@ class SumGuarantee:
     square_norm: int
     sigma: float
     tau: float
+    max_sum_norm: float
     wrap_probability: float
     error_ratio: float
     notes: tuple[str, ...] = NOTES
@@ -92,6 +95,7 @@ class SumGuarantee:
             ("whole numbers", f"modulo 2^{self.bits}, {number(self.scale)} to one unit"),
             ("noise", f"sigma {number(self.sigma)} of each client, in whole numbers"),
             ("sum wraps", f"with probability {at_least(self.wrap_probability)} at most, in a round"),
+            ("sums planned for", f"up to length {number(self.max_sum_norm)} (L2), before the noise"),
             ("error", f"{self.error_ratio:.4f} times that of a trusted server, mean squared"),
         )
         return Sheet("Guarantee of a secure sum", (*facts, *(("note", note) for note in self.notes)))
@@ -103,13 +107,17 @@ class Encoder:
     Args:
         dimension: length of a vector, at most 2^30. An encoding has the next power of two.
         clip_norm: C in [2^-100, 2^100], the largest L2 norm of a vector; longer ones are scaled down to it.
-        bits: of the modulus, in [3, 32]. The scale is the largest one that keeps to max_wrap_probability.
+        bits: of the modulus, in [3, 32]. With them comes the scale: about the one of the smallest `error_ratio`.
         clients: n, how many encode in a round.
         epsilon, delta: > 0 and in (0, 1), for all rounds together.
         rounds: how many sums are released with this noise, at most.
         dropouts: m < n, how many may be missing, or share what they know with the server. The noise is enough without theirs.
         adjacency: "add-remove": a client sends its vector or a vector of zeros, with its noise. "replace-one": any other vector.
-        max_wrap_probability: in (0, 1), of a round, for the worst vectors.
+        max_wrap_probability: in (0, 1), of a round: the scale is the largest one that keeps to it. None: the scale of the smallest
+            error, in which wrapped sums are counted.
+        max_sum_norm: the largest L2 norm of the sum of all clipped vectors that the scale makes room for; None: clients clip_norm,
+            which no sum exceeds. A public guess, as of vectors that point in many directions: it needs fewer bits. Sums that are
+            longer wrap more often.
         public_seed: >= 0 and below 2^64, chooses the signs of the rotation; chosen without looking at the vectors.
 
     Raises:
@@ -118,7 +126,7 @@ class Encoder:
     Guarantees:
         Whoever sees nothing but the sums modulo 2^bits of all clients that answer, n - m at least in each round, sees an (epsilon,
         delta)-DP release under this adjacency. It rests on the whole numbers alone, whose norm is checked exactly, and on the exact
-        law of the noise: floating point, wrapped sums and the seed cannot weaken it.
+        law of the noise: floating point, the scale, wrapped sums, a wrong max_sum_norm and the seed cannot weaken it.
 
     Edge cases:
         A wrapped sum is wrong by a multiple of 2^bits in a coordinate of the rotated vector. How long an encoding takes depends a
@@ -149,7 +157,8 @@ class Encoder:
         rounds: int = 1,
         dropouts: int = 0,
         adjacency: str = "add-remove",
-        max_wrap_probability: float = 1e-6,
+        max_wrap_probability: float | None = None,
+        max_sum_norm: float | None = None,
         public_seed: int = 0,
     ) -> None:
         self.dimension = validate.whole_number("dimension", dimension, at_least=1, at_most=_MOST_DIMENSION)
@@ -159,12 +168,16 @@ class Encoder:
         self.rounds = validate.whole_number("rounds", rounds, at_least=1)
         self.dropouts = validate.whole_number("dropouts", dropouts, at_least=0, at_most=self.clients - 1)
         self.adjacency = validate.choice("adjacency", adjacency, ADJACENCIES)
-        target, wraps = validate.positive("epsilon", epsilon), validate.probability("max_wrap_probability", max_wrap_probability)
+        target, wraps = validate.positive("epsilon", epsilon), max_wrap_probability
+        if wraps is not None:
+            wraps = validate.probability("max_wrap_probability", wraps)
+        most = self.clients * self.clip_norm
+        self.max_sum_norm = most if max_sum_norm is None else min(most, validate.positive("max_sum_norm", max_sum_norm))
         seed = validate.whole_number("public_seed", public_seed, at_least=0, at_most=2**64 - 1)
         validate.rounding_to_nearest()
         self.length = 1 << (self.dimension - 1).bit_length()
         self._times = 4 if self.adjacency == "replace-one" else 1
-        self.scale, self.square_norm, self.sigma, self.wrap_probability = self._largest_scale(target, wraps)
+        self.scale, self.square_norm, self.sigma = self._best_scale(target, wraps)
         self._central = float(gaussian_sigma(target, self.delta, 1.0))
         digits = hashlib.shake_256(b"hushvec.secagg signs" + seed.to_bytes(8, "big")).digest(-(-self.dimension // 8))
         self._signs = 1 - 2 * np.unpackbits(np.frombuffer(digits, np.uint8), count=self.dimension).astype(np.int8)
@@ -202,15 +215,21 @@ class Encoder:
 
     @property
     def error_ratio(self) -> float:
-        """As in `SumGuarantee`, with all clients answering and rounding at its worst."""
-        noise = self.clients * (self.sigma**2 + 0.25) / self.scale**2
-        return noise / (self._times * self.rounds * (self.clip_norm * self._central) ** 2)
+        """As in `SumGuarantee`, with all clients answering, and rounding and wrapping at their worst."""
+        error = sum(self._errors(self.scale, self.sigma)) / self.scale**2
+        return error / (self._times * self.rounds * (self.clip_norm * self._central) ** 2)
+
+    @property
+    def wrap_probability(self) -> float:
+        """As in `SumGuarantee`."""
+        return bounds.wrap_probability(*self._wrap_terms(self.scale, self.sigma))
 
     @property
     def guarantee(self) -> SumGuarantee:
         """The claim, what it follows from, and its conditions."""
         by_missing = tuple(self.epsilon_with(missing) for missing in range(self.dropouts + 1))
-        given = {name: getattr(self, name) for name in SumGuarantee.__dataclass_fields__ if name in {*vars(self), "error_ratio"}}
+        known = {*vars(self), "error_ratio", "wrap_probability"}
+        given = {name: getattr(self, name) for name in SumGuarantee.__dataclass_fields__ if name in known}
         shares = self.clients - self.dropouts
         return SumGuarantee(
             **given,
@@ -287,27 +306,49 @@ class Encoder:
         mean: NDArray[np.float64] = centered[: self.dimension] * self._signs / (self.scale * math.sqrt(self.length) * answered)
         return mean
 
-    def _largest_scale(self, target: float, wraps: float) -> tuple[float, int, float, float]:
-        """Scale, squared norm bound, sigma and wrap probability, of the largest scale that wraps seldom enough."""
+    def _best_scale(self, target: float, wraps: float | None) -> tuple[float, int, float]:
+        """Scale, squared norm bound and sigma: the largest scale that wraps seldom enough, or the one of the smallest error."""
         most_rho = bounds.rho_for(target, self.delta)
+
+        def plan(step: int) -> tuple[float, int, float]:
+            return self._plan(math.ldexp(_STEPS + step % _STEPS, step // _STEPS - 5), target, most_rho)
+
+        def wraps_seldom(scale: float, sigma: float) -> bool:
+            if wraps is not None:
+                return bounds.wrap_probability(*self._wrap_terms(scale, sigma)) <= wraps
+            noise, wrapping = self._errors(scale, sigma)
+            return wrapping <= noise < math.inf
+
         first = _STEPS * (math.frexp(self.clip_norm)[1] * -1 - 20)
         low, high, best = first, first + _STEPS * 50, None
         while low < high:
             middle = (low + high) // 2
-            plan = self._plan(math.ldexp(_STEPS + middle % _STEPS, middle // _STEPS - 5), target, most_rho)
-            best, low, high = (plan, middle + 1, high) if plan[3] <= wraps else (best, low, middle)
+            tried = plan(middle)
+            best, low, high = (tried, middle + 1, high) if wraps_seldom(tried[0], tried[2]) else (best, low, middle)
         if best is None:
             raise ValueError(f"bits must be larger for {plural(self.clients, 'client')} and this epsilon, got {self.bits}")
+        if wraps is None:   # the smallest error is a little below the scale that wraps as much as it rounds and adds noise
+            below = [best, *(plan(low - 1 - step) for step in range(2, _STEPS, 2))]
+            best = min(below, key=lambda tried: sum(self._errors(tried[0], tried[2])) / tried[0] ** 2)
         return best
 
-    def _plan(self, scale: float, target: float, most_rho: float) -> tuple[float, int, float, float]:
-        norm = up(self.clip_norm * scale * (1 + bounds.SLACK))
-        square = bounds.square_after_rounding(norm, self.length, self.clients)
+    def _plan(self, scale: float, target: float, most_rho: float) -> tuple[float, int, float]:
+        square = bounds.square_after_rounding(self._norm(self.clip_norm * scale), self.length, self.clients)
         if square >= _MOST_SQUARE:
-            return scale, square, math.inf, 1.0
+            return scale, square, math.inf
         shares = self.clients - self.dropouts
         sigma = bounds.sigma_for(target, self.delta, self._times * square, shares, self.length, self.rounds, most_rho)
-        return scale, square, sigma, bounds.wrap_probability(self.bits, norm, sigma, self.clients, self.length)
+        return scale, square, sigma
+
+    def _norm(self, scaled: float) -> float:
+        return up(scaled * (1 + bounds.SLACK))
+
+    def _wrap_terms(self, scale: float, sigma: float) -> tuple[int, float, float, float, int, int]:
+        return self.bits, self._norm(self.clip_norm * scale), self._norm(self.max_sum_norm * scale), sigma, self.clients, self.length
+
+    def _errors(self, scale: float, sigma: float) -> tuple[float, float]:
+        """Mean squared errors of a coordinate of the sum, in whole numbers: of noise and rounding, and what wrapping adds at most."""
+        return self.clients * (sigma**2 + 0.25), bounds.wrap_error(*self._wrap_terms(scale, sigma))
 
     def _charge(self, budget: Budget) -> None:
         shares = self.clients - self.dropouts
