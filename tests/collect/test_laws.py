@@ -2,7 +2,9 @@
 
 import itertools
 import math
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +15,11 @@ from collect import collect_reference as reference
 from evidence.reference.sizes import scaled
 from hushvec._native import _core
 from hushvec.collect import Vocabulary
+from hushvec.collect.oracles import oracle_for
 from mechanisms.discrete.discrete_reference import ball, ctx
 from mechanisms.discrete.laws import ALPHA, p_value
 
+GUIDE = Path(__file__).parents[2] / "docs/collect.md"
 REPORTS = scaled(100_000, 5_000_000)
 
 
@@ -207,6 +211,42 @@ def test_reference_and_core_agree_on_the_law():
 
 
 # ---- the choice of a mechanism ----
+
+
+def of_subset_selection(k, epsilon):
+    """Mean variance of one report that is a set of `size` words, which has the truth with weight e^epsilon, and the size: Ye and Barg
+    (2018), "Optimal schemes for discrete distribution estimation under locally differential privacy", with the better size."""
+
+    def variance(size):
+        truth = size * math.exp(epsilon) / (size * math.exp(epsilon) + k - size)
+        other = (truth * (size - 1) + (1 - truth) * size) / (k - 1)
+        return (truth * (1 - truth) + (k - 1) * other * (1 - other)) / k / (truth - other) ** 2
+
+    ideal = k / (math.exp(epsilon) + 1)
+    return min((variance(size), size) for size in {max(1, math.floor(ideal)), math.ceil(ideal)})
+
+
+def mean_variance(k, epsilon, mechanism):
+    return oracle_for(mechanism, k, epsilon).mean_variance
+
+
+def test_the_guide_compares_with_subset_selection():
+    rows = re.findall(r"^\| (\d) \| (\w+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| (\d+) \|$", GUIDE.read_text(), re.MULTILINE)
+    assert len(rows) == 7
+    for epsilon, auto, *ratios, size in rows:
+        best, expected = of_subset_selection(1024, float(epsilon))
+        assert oracle_for("auto", 1024, float(epsilon)).name == auto and int(size) == expected
+        assert [f"{mean_variance(1024, float(epsilon), name) / best:.3f}" for name in ("k_rr", "unary", "hadamard")] == ratios
+
+
+def test_auto_is_near_subset_selection():
+    """From 16 words on, epsilon from 1/4 to 10: at most the factor of the guide, and never better."""
+    ratios = [
+        mean_variance(2**power, quarters / 4, "auto") / of_subset_selection(2**power, quarters / 4)[0]
+        for power in range(4, 17)
+        for quarters in range(1, 41)
+    ]
+    assert 1 - 1e-9 < min(ratios) < 1.001 and 1.29 < max(ratios) < 1.31   # docs/collect.md
 
 
 @pytest.mark.parametrize(
