@@ -117,7 +117,8 @@ def measure(run: Run) -> dict[str, Any]:
         given |= {"sampling_probability": share, "noise_multiplier": multiplier, "steps": steps}
     else:
         schedule = {"steps": steps, "min_separation": run.batches}
-        noise = CorrelatedNoise.optimized(**schedule) if run.way == "correlated" else CorrelatedNoise(coefficients=(1.0,), **schedule)
+        independent = CorrelatedNoise(coefficients=(1.0,), **schedule)
+        noise = CorrelatedNoise.optimized(bands=4, **schedule) if run.way == "correlated" else independent
         sampler = CyclicSampler(people, run.batches, steps=steps, seed=run.seed)
         given |= {"noise": noise, "noise_multiplier": noise_multiplier_for(run.epsilon, run.delta, 1.0, 1)}
     optimizer = DPOptimizer(torch.optim.SGD(model.parameters(), lr=run.rate), **given)
