@@ -3,6 +3,8 @@
 llama-index-core ships no test suite for stores: what its SimpleVectorStore answers is what is expected without noise.
 """
 
+from dataclasses import replace
+
 import pytest
 
 import hushvec as hv
@@ -83,6 +85,51 @@ def test_filters_answer_as_those_of_the_host(conditions, condition):
     found, expected = ours.query(query), theirs.query(query)
     assert found.ids == list(expected.ids)
     assert found.similarities == pytest.approx(list(expected.similarities), abs=1e-5)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.0, 0.3, 1.0])
+@pytest.mark.parametrize("k", [1, 2, 4, 9])
+def test_diverse_answers_are_those_of_the_host(threshold, k):
+    """Against SimpleVectorStore: ids and their order, scores to float32; by the query's threshold and by the retriever's."""
+    near = [node(text, "one", year=place) for place, text in enumerate("abcd")]
+    near[1].embedding = (unit_row("a") + 0.1 * unit_row("b")).tolist()
+    ours, theirs = store_of(), SimpleVectorStore()
+    ours.add(near)
+    theirs.add(near)
+    query = asked("a", similarity_top_k=k, mode=VectorStoreQueryMode.MMR)
+    expected = theirs.query(query, mmr_threshold=threshold)
+    for found in (ours.query(query, mmr_threshold=threshold), ours.query(replace(query, mmr_threshold=threshold))):
+        assert found.ids == list(expected.ids) and [each.node_id for each in found.nodes] == found.ids
+        assert found.similarities == pytest.approx(list(expected.similarities), abs=1e-5)
+    if threshold == 0.3 and k == 2:
+        assert found.ids[1] != "b" == ours.query(asked("a", similarity_top_k=2)).ids[1]
+    late = MetadataFilters(filters=[MetadataFilter(key="year", operator=FilterOperator.GTE, value=2)])
+    assert set(ours.query(replace(query, filters=late)).ids) <= {"c", "d"}
+
+
+def test_diverse_answers_of_a_private_index():
+    index, budget = noisy_index()
+    store = store_of(index)
+    query = asked("a", similarity_top_k=2, mode=VectorStoreQueryMode.MMR)
+    assert store.query(query).ids == []
+    store.add(NODES)
+    assert len(run(store.aquery(query)).ids) == 2 and budget.consumed() == 2.0
+    vectors = VectorStoreIndex.from_vector_store(store, embed_model=ToyEmbedding())
+    retriever = vectors.as_retriever(similarity_top_k=2, vector_store_query_mode="mmr", vector_store_kwargs={"mmr_threshold": 1.0})
+    assert [each.node.node_id for each in retriever.retrieve("a")] == store.query(asked("a", similarity_top_k=2)).ids
+    for options, message in (
+        ({"queries": VectorNoise(epsilon=2.0, budget=budget)}, "needs the clean question"),
+        ({"store": "numpy", "scores": ScoreNoise(epsilon=1.0)}, "needs the stored rows, which noise on scores does not protect"),
+    ):
+        other = store_of(PrivateIndex(DIMENSION, **options))
+        other.add(NODES)
+        with pytest.raises(ValueError, match=message):
+            other.query(query)
+    assert budget.consumed() == 2.0
+    with pytest.raises(ValueError, match=r"mmr_threshold must be in \[0, 1\], got 1.5"):
+        store.query(query, mmr_threshold=1.5)
+    with pytest.raises(ValueError, match="k must be >= 1, got 0"):
+        store.query(replace(query, similarity_top_k=0))
 
 
 def test_nested_filters_are_put_together():
@@ -202,7 +249,7 @@ def test_bad_nodes_cost_nothing_and_are_not_stored(case, way):
 def test_wrong_queries_are_refused():
     store = store_of()
     store.add(NODES)
-    with pytest.raises(ValueError, match="mode must be 'default', got"):
+    with pytest.raises(ValueError, match="mode must be 'default' or 'mmr', got"):
         store.query(asked(mode=VectorStoreQueryMode.HYBRID))
     with pytest.raises(ValueError, match="query_embedding must be given"):
         store.query(VectorStoreQuery(query_str="a"))

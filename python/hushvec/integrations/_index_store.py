@@ -168,6 +168,14 @@ class IndexStore:
         if self.index.settings.scores is not None and self.index.settings.documents is None:
             raise ValueError(f"{what} needs the stored rows, which noise on scores does not protect")
 
+    def require_diverse_search(self) -> None:
+        """Refuse maximal marginal relevance where it would rank by rows that are not public, or by another question than the given."""
+        self.require_public_rows("maximal marginal relevance")
+        if self.index.settings.queries is not None:
+            raise ValueError("maximal marginal relevance needs the clean question, which an index with noise on queries does not use")
+        if self.index.projection is not None:
+            raise ValueError("maximal marginal relevance needs rows of the question's dimension: the index has a projection")
+
     def refuse_released_rows(self, rows: Iterable[Any]) -> None:
         """Rows with receipts, that is with noise, do not go into an index that adds noise itself."""
         if any(getattr(row, "receipts", ()) for row in rows):

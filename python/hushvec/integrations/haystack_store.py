@@ -20,6 +20,7 @@ with needs_extra("hushvec.integrations.haystack_store", "haystack"):
     from haystack.utils.filters import document_matches_filter
 
 Filters = dict[str, Any]
+_TYPES: dict[type, str] = {bool: "boolean", int: "int", float: "float"}  # as Haystack's own store names them
 
 
 class PrivateDocumentStore:
@@ -127,6 +128,42 @@ class PrivateDocumentStore:
         """How many documents match."""
         return len(self._matching(filters))
 
+    def count_unique_metadata_by_filter(self, filters: Filters, metadata_fields: list[str]) -> dict[str, int]:
+        """How many different values each of these fields of meta has among the documents that match, by the field's bare name."""
+        matching = self._matching(filters)
+        return {_bare(field): len(_different(field, matching)) for field in metadata_fields}
+
+    def get_metadata_fields_info(self) -> dict[str, dict[str, str]]:
+        """The fields of meta that documents have, each with the "type" of its last value: keyword, int, float or boolean."""
+        return {
+            field: {"type": _TYPES.get(type(value), "keyword")}
+            for stored in self._store.get()
+            for field, value in stored.metadata.items()
+            if value is not None
+        }
+
+    def get_metadata_field_min_max(self, metadata_field: str) -> dict[str, Any]:
+        """The "min" and "max" of a field of meta; None where no document has it, or where its values cannot be compared."""
+        values = [value for value in _different(metadata_field, self._store.get()) if isinstance(value, (int, float, str))]
+        try:
+            return {"min": min(values, default=None), "max": max(values, default=None)}
+        except TypeError:   # numbers and strings
+            return {"min": None, "max": None}
+
+    def get_metadata_field_unique_values(
+        self, metadata_field: str, search_term: str | None = None, from_: int = 0, size: int = 10, filters: Filters | None = None
+    ) -> tuple[list[Any], int]:
+        """`size` different values of a field of meta from place `from_` on, in the order of their text, and how many there are in all.
+
+        With `search_term` only values whose text contains it, whatever the case; with `filters` those of documents that match.
+        """
+        place = validate.whole_number("from_", from_, at_least=0)
+        most = validate.whole_number("size", size, at_least=0)
+        term = (search_term or "").lower()
+        values = [value for value in _different(metadata_field, self._matching(filters)) if term in str(value).lower()]
+        values.sort(key=lambda value: (str(value), type(value).__name__))
+        return values[place : place + most], len(values)
+
     def filter_documents(self, filters: Filters | None = None) -> list[Document]:
         """The documents that match, in the order in which they were written; all without filters."""
         with self._store.lock:
@@ -145,6 +182,10 @@ class PrivateDocumentStore:
     delete_by_filter_async = in_thread(delete_by_filter)
     count_documents_async = in_thread(count_documents)
     count_documents_by_filter_async = in_thread(count_documents_by_filter)
+    count_unique_metadata_by_filter_async = in_thread(count_unique_metadata_by_filter)
+    get_metadata_fields_info_async = in_thread(get_metadata_fields_info)
+    get_metadata_field_min_max_async = in_thread(get_metadata_field_min_max)
+    get_metadata_field_unique_values_async = in_thread(get_metadata_field_unique_values)
     filter_documents_async = in_thread(filter_documents)
 
     def _chosen(self, documents: Any, policy: DuplicatePolicy) -> list[Document]:
@@ -234,6 +275,16 @@ def _require_storable(place: int, document: Any) -> None:
 
 def _ids(documents: list[StoredDocument]) -> list[str]:
     return [str(each.id) for each in documents]
+
+
+def _bare(field: str) -> str:
+    return field.removeprefix("meta.")
+
+
+def _different(field: str, documents: list[StoredDocument]) -> list[Any]:
+    """Values of a field of meta, each once: 1, 1.0, "1" and True are four."""
+    values = [document.metadata.get(_bare(field)) for document in documents]
+    return list({(type(value), repr(value)): value for value in values if value is not None}.values())
 
 
 def _document(stored: StoredDocument, **fields: Any) -> Document:

@@ -169,11 +169,7 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         filter: Filter | None = None,
     ) -> list[Document]:
         """The same for a vector."""
-        self._store.require_public_rows("maximal marginal relevance")
-        if self.index.settings.queries is not None:
-            raise ValueError("maximal marginal relevance needs the clean question, which an index with noise on queries does not use")
-        if self.index.projection is not None:
-            raise ValueError("maximal marginal relevance needs rows of the question's dimension: the index has a projection")
+        self._store.require_diverse_search()
         with self._store.lock:
             found = [each.document for each in self._store.search(embedding, fetch_k, where=filter)]
             rows = self.index.vectors([document.id for document in found])

@@ -7,13 +7,14 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations._index_store import IndexStore
+from hushvec.integrations._index_store import Found, IndexStore
 from hushvec.integrations._source import OnReceipt, in_thread
 from hushvec.retrieval.index.content import StoredDocument
 from hushvec.retrieval.index.private_index import PrivateIndex
 
 with needs_extra("hushvec.integrations.llama_index_store", "llama-index"):
     from llama_index.core.bridge.pydantic import PrivateAttr
+    from llama_index.core.indices.query.embedding_utils import get_top_k_mmr_embeddings
     from llama_index.core.schema import BaseNode, MetadataMode
     from llama_index.core.vector_stores.types import (
         BasePydanticVectorStore,
@@ -39,7 +40,9 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
 
     Edge cases:
         Each `add` is one release; LlamaIndex adds `insert_batch_size` nodes at a time, 2,048 if not named. Query modes other than
-        "default" are refused. Filters are those of LlamaIndex, nested ones too. `persist` writes nothing: save the index.
+        "default" and "mmr" are refused. Mode "mmr" ranks all nodes by stored rows, as LlamaIndex's own store does: refused with noise
+        on queries, with noise on scores alone, and behind a projection. Filters are those of LlamaIndex, nested ones too. `persist`
+        writes nothing: save the index.
 
     Example:
         >>> from llama_index.core.schema import TextNode
@@ -109,20 +112,26 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         """Delete all nodes. No budget gets anything back."""
         self.delete_nodes()
 
-    def query(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
+    def query(self, query: VectorStoreQuery, *, mmr_threshold: float | None = None, **_: Any) -> VectorStoreQueryResult:
         """The nodes nearest to the row of a question: of those that filters, node_ids and doc_ids all leave.
 
-        No node_ids or doc_ids, as a VectorStoreIndex gives them to stores with texts, leave all. ValueError for a mode other than
-        "default", no row, or a filter that LlamaIndex does not have.
+        No node_ids or doc_ids, as a VectorStoreIndex gives them to stores with texts, leave all. In mode "mmr", nodes near to the
+        question and far from each other: mmr_threshold (0.5 if not given here or in the query) is 1 for the question alone, 0 for the
+        distance alone. ValueError for another mode, no row, or a filter that LlamaIndex does not have.
         """
-        if query.mode != VectorStoreQueryMode.DEFAULT:
-            raise ValueError(f"mode must be 'default', got {query.mode!r}")
+        diverse = query.mode == VectorStoreQueryMode.MMR
+        if not diverse and query.mode != VectorStoreQueryMode.DEFAULT:
+            raise ValueError(f"mode must be 'default' or 'mmr', got {query.mode!r}")
         if query.query_embedding is None:
             raise ValueError("query_embedding must be given: this store embeds nothing")
         among = None
         if query.filters is not None or query.node_ids or query.doc_ids:
             among = [str(stored.id) for stored in self._matching(query.node_ids or None, query.filters, query.doc_ids or None)]
-        found = self._store.search(query.query_embedding, query.similarity_top_k, among=among)
+        if diverse:
+            threshold = query.mmr_threshold if mmr_threshold is None else mmr_threshold
+            found = self._diverse(query.query_embedding, query.similarity_top_k, among, 0.5 if threshold is None else threshold)
+        else:
+            found = self._store.search(query.query_embedding, query.similarity_top_k, among=among)
         named = [each.score for each in found if each.score is not None]
         return VectorStoreQueryResult(
             nodes=[_node(each.document) for each in found] if self.stores_text else None,
@@ -136,6 +145,17 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
     aget_nodes = in_thread(get_nodes)
     aclear = in_thread(clear)
     aquery = in_thread(query)
+
+    def _diverse(self, row: Any, k: int, among: list[str] | None, threshold: float) -> list[Found]:
+        self._store.require_diverse_search()
+        most, share = validate.whole_number("k", k, at_least=1), validate.number("mmr_threshold", threshold)
+        if not 0 <= share <= 1:
+            raise ValueError(f"mmr_threshold must be in [0, 1], got {share!r}")
+        with self._store.lock:
+            found = self._store.search(row, max(1, len(self.index)), among=among)
+            rows: Any = self.index.vectors([each.document.id for each in found]) if found else []
+        scores, places = get_top_k_mmr_embeddings(row, list(rows), similarity_top_k=most, mmr_threshold=share)
+        return [Found(found[place].document, float(score)) for score, place in zip(scores, places)]
 
     def _fields(self, node: BaseNode) -> dict[str, Any]:
         fields: dict[str, Any] = node_to_metadata_dict(node, remove_text=True)
