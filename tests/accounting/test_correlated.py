@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from evidence.reference.sizes import scaled
 from hushvec.accounting.correlated import CorrelatedNoise
@@ -116,6 +117,31 @@ def test_the_bands_are_those_that_are_worth_their_time():
         assert bands == 32 or gains[2 * bands] < 1.05 * gains[bands]
         assert bands == 2 or gains[bands] >= 1.05 * gains[bands // 2]
         assert cells.split(" | ") == [f"**{gain:.2f}**" if one == bands else f"{gain:.2f}" for one, gain in gains.items()]
+
+
+# Decay and weight of each buffer, which a search by scipy found for the schedules of the guide's table.
+BUFFERS = [
+    ((100, 25), [0.001121, 0.912122, 0.912008, 0.912139], [0.078152, 0.410521, 0.022974, 0.009617]),
+    ((1000, 100), [0.577769, 0.981664, 0.981663, 0.577765], [0.158313, 0.153035, 0.0972, 0.099032]),
+    ((1024, 256), [0.33492, 0.825618, 0.991066], [0.12672, 0.221381, 0.155348]),
+    ((4096, 1024), [0.763377, 0.953339, 0.997759, 0.31558], [0.178226, 0.132213, 0.078464, 0.112675]),
+]
+
+
+def test_the_guide_compares_with_matrices_that_reach_further_back():
+    """The gain of a BLT, C_k = sum of weight decay^(k-1), whose columns fall: its sensitivity is that of b-separated columns."""
+    gains, more = [], []
+    for (steps, separation), decays, weights in BUFFERS:
+        column = np.concatenate([[1.0], np.power.outer(decays, np.arange(steps - 1)).T @ weights])
+        assert (np.diff(column) < 0).all()
+        longest = sum(np.concatenate([np.zeros(place), column[: steps - place]]) for place in range(0, steps, separation))
+        rows = np.cumsum(lfilter([1.0], column, np.eye(1, steps)[0]))   # of A C^-1
+        error = np.linalg.norm(longest) * math.sqrt(np.cumsum(rows**2).mean())
+        gains.append(math.sqrt(-(-steps // separation) * (steps + 1) / 2) / error)
+        more.append(gains[-1] / CorrelatedNoise.optimized(steps=steps, min_separation=separation).gain - 1)
+    words = " ".join(GUIDE.read_text().split())
+    assert "has at least {:.2f}, {:.2f}, {:.2f} and {:.2f} here".format(*gains) in words
+    assert "here: {:.1f}, {:.1f}, {:.1f} and {:.1f} % more".format(*(100 * one for one in more)) in words
 
 
 def test_a_search_for_many_bands_does_not_end_below_one_for_fewer():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.linalg import hadamard
 
 import hushvec as hv
 from hushvec.errors import PrivacyBudgetExhaustedError
@@ -199,6 +200,22 @@ def test_the_claim_does_not_depend_on_how_often_sums_wrap():
         assert often.guarantee.epsilon == pytest.approx(seldom.guarantee.epsilon, rel=1e-4) and often.guarantee.epsilon <= 2
         most_rho = bounds.rho_for(2.0, 1e-5)
         assert often.sigma == bounds.sigma_for(2.0, 1e-5, often.square_norm, 100, 128, 1, most_rho)
+
+
+def test_room_for_four_deviations_is_too_little_for_equal_vectors():
+    """20,000 draws of signs, noise and rounding as a Gaussian of their variance: the mean error varies by 0.6, and by 0.002."""
+    rng, rotation, errors = np.random.default_rng(5), hadamard(256) / 16, []
+    central = hv.gaussian_sigma(4.0, 1e-5, 1.0) ** 2
+    for terms in ({"max_wrap_probability": 2 * math.e * 256 * math.exp(-(4**2) / 2)}, {}):
+        one = Encoder(**MANY, **terms)
+        vectors = np.zeros((20_000, 256))
+        vectors[:, :250] = rng.standard_normal((20_000, 250))   # directions as good as signs, of one vector
+        vectors *= 1000 * one.scale / np.linalg.norm(vectors, axis=1, keepdims=True)
+        sums = vectors @ rotation
+        noisy = sums + rng.standard_normal(sums.shape) * math.sqrt(1000 * (one.sigma**2 + 0.25))
+        errors.append(np.mean(((noisy + 2**13) % 2**14 - 2**13 - sums) ** 2) / one.scale**2 / central)
+        assert errors[-1] <= one.error_ratio
+    assert errors[0] > 5 and 1.9 < errors[1] < 2.1
 
 
 def test_a_planned_length_of_the_sum_saves_bits():
