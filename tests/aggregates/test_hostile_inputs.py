@@ -325,7 +325,7 @@ def test_two_threads_at_once():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_process_draws_its_own_noise():
-    """A fork copies the rows and the generator; both sides release, and share no noise."""
+    """A fork copies the rows and the generator: a release of its own shares no noise, and one of rows added before is refused."""
     blocks = SumsOfRows(4, **TERMS)
     blocks.add(ROWS)
     private_sums(ROWS, **TERMS)  # the process-wide stream is in use
@@ -333,10 +333,13 @@ def test_a_child_process_draws_its_own_noise():
     child = os.fork()
     if child == 0:
         try:
-            os.write(end, blocks.release().sums.tobytes())
+            with pytest.raises(RuntimeError, match="a fork would release more for one charge"):
+                blocks.release()
+            os.write(end, private_sums(ROWS, **TERMS).sums.tobytes())
         finally:
             os._exit(0)
     os.waitpid(child, 0)
+    os.close(end)  # a child that wrote nothing is seen as such
     sums = np.frombuffer(os.read(out, 4096))
-    os.close(out), os.close(end)
+    os.close(out)
     assert sums.shape == (4,) and not (blocks.release().sums[0] == sums).all()  # one of them may be, on its grid

@@ -36,7 +36,7 @@ class ToyEmbedder:
 
     model_id = "toy"
 
-    def __init__(self):
+    def __init__(self, batch_size=1):
         self.texts = 0
 
     def embed(self, texts):
