@@ -9,9 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <memory>
 #include <random>
 
-#include "array/line_vector.hpp"
 #include "dispatch/aes_dispatch.hpp"
 #include "dispatch/dispatch.hpp"
 #include "dispatch/kernels.hpp"
@@ -22,10 +22,21 @@ namespace {
 
 using namespace hushvec;
 
-constexpr std::size_t kGroups = 384;   // 384 KiB of float32: what a second-level cache holds with its output
+constexpr std::size_t kGroups = 192;   // 192 KiB of float32: what a second-level cache holds with its output
 constexpr std::size_t kSamples = kGroups * kGroupSamples;
 
 bool is_first = true;   // of the rows printed
+
+// In large pages where the system gives them: which lines of a second-level cache small pages share is decided by chance.
+struct Free {
+    void operator()(void* p) const { std::free(p); }
+};
+template <class Number>
+std::unique_ptr<Number[], Free> in_large_page() {
+    constexpr std::size_t page = std::size_t{1} << 21;
+    static_assert(kSamples * sizeof(Number) <= page);
+    return std::unique_ptr<Number[], Free>(static_cast<Number*>(std::aligned_alloc(page, page)));
+}
 
 template <class Element>
 struct Pass {
@@ -56,17 +67,18 @@ template <class Element>
 void time_pass(const char* law, const char* dtype, Cipher cipher, const char* cipher_name, float s, std::size_t groups_of_run, int repetitions) {
     const Pass<Element> pass = pass_of(active_kernels(), law[0] == 'g', Element{});
     const GridScale grid = {s, 0.6f / s};
-    LineVector<Element> x(kSamples), scale(kRunScales);
-    LineVector<float> y(kSamples);
-    std::fill_n(scale.data(), kRunScales, static_cast<Element>(0.0361f / grid.grid));
-    std::fill_n(y.data(), kSamples, 0.0f);
+    const auto x = in_large_page<Element>();
+    const auto y = in_large_page<float>();
+    alignas(64) Element scale[kRunScales];
+    std::fill_n(scale, kRunScales, static_cast<Element>(0.0361f / grid.grid));
+    std::fill_n(y.get(), kSamples, 0.0f);
     std::mt19937_64 engine(1);
     std::normal_distribution<Element> normal;
     for (std::size_t i = 0; i < kSamples; ++i) x[i] = normal(engine);
     const auto for_runs = [&](auto kernel) {
         for (std::size_t group = 0; group < kGroups; group += groups_of_run) {
             const std::size_t first = group * kGroupSamples;
-            kernel(NoiseRun<Element>{group, groups_of_run, x.data() + first, scale.data(), kOneRow, y.data() + first, 0});
+            kernel(NoiseRun<Element>{group, groups_of_run, x.get() + first, scale, kOneRow, y.get() + first, 0});
         }
     };
     double whole = std::numeric_limits<double>::infinity(), half = whole;
