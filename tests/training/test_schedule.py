@@ -28,11 +28,12 @@ if os.environ.get("HUSHVEC_TEST_SCALE") == "full":
     ]
 
 
-def epsilon_of_dp_accounting(noise_multiplier, probability, steps, delta, adjacency):
+def epsilon_of_dp_accounting(noise_multiplier, probability, steps, delta, adjacency, interval=1e-4):
     from dp_accounting.pld import PLDAccountant
 
     relations = dp_accounting.NeighboringRelation
-    accountant = PLDAccountant(relations.REPLACE_ONE if adjacency == "replace-one" else relations.ADD_OR_REMOVE_ONE)
+    relation = relations.REPLACE_ONE if adjacency == "replace-one" else relations.ADD_OR_REMOVE_ONE
+    accountant = PLDAccountant(relation, value_discretization_interval=interval)
     step = dp_accounting.PoissonSampledDpEvent(probability, dp_accounting.GaussianDpEvent(noise_multiplier))
     accountant.compose(step, steps)
     return accountant.get_epsilon(delta)
@@ -41,7 +42,8 @@ def epsilon_of_dp_accounting(noise_multiplier, probability, steps, delta, adjace
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("noise_multiplier, probability, steps, delta", SCHEDULES)
 def test_epsilon_is_that_of_dp_accounting(noise_multiplier, probability, steps, delta, adjacency):
-    """Within 1e-6. dp-accounting takes sigma / C in both adjacencies. Where all take part, the exact Gaussian is below its grid."""
+    """Within 1e-6 of dp-accounting, or between what it finds by default and on a grid ten times as fine: both are upper bounds.
+    It takes sigma / C in both adjacencies. Where all take part, the exact Gaussian is below its grid."""
     schedule = StepSchedule(noise_multiplier=noise_multiplier, sampling_probability=probability, adjacency=adjacency)
     theirs = epsilon_of_dp_accounting(noise_multiplier, probability, steps, delta, adjacency)
     by_grid = PoissonSampledGaussianDP(
@@ -49,7 +51,10 @@ def test_epsilon_is_that_of_dp_accounting(noise_multiplier, probability, steps, 
     )
     composed = compose([(by_grid, steps)], delta=delta)
     grid = next(one.epsilon for one in composed.candidates if one.theorem == "pld")
-    assert grid == pytest.approx(theirs, abs=1e-6)
+    finer = theirs
+    if grid < theirs - 1e-6:
+        finer = epsilon_of_dp_accounting(noise_multiplier, probability, steps, delta, adjacency, interval=1e-5)
+    assert finer - 1e-6 <= grid <= theirs + 1e-6
     assert schedule.epsilon(steps, delta) <= grid
     if probability < 1:
         assert schedule.epsilon(steps, delta) == composed.epsilon == grid

@@ -184,6 +184,7 @@ def learn(
 
     def losses_of(places: Sequence[int]) -> Iterator[Any]:
         """The losses of the sampled notes, then those of the sampled canaries; neither if there are none."""
+        places = list(places)  # read once: what is read behind a gradient counts for the next one
         some = [notes[place] for place in places if place < len(notes)]
         if some:
             yield note_losses(adapted, coding, some)

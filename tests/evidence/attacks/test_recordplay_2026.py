@@ -131,7 +131,7 @@ def training(x):
         clip_norm=1.0,
         noise_multiplier=1.0,
         expected_batch_size=4.0,
-        sampling_probability=0.1,
+        sampling_probability=1.0,
         delta=1e-5,
         steps=3,
         budget=budget(),
