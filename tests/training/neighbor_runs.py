@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from tqdm import tqdm
 
 from hushvec.training import PoissonSampler, global_generators, opacus_engine
 
@@ -89,6 +90,7 @@ def left_by(run, folder, data, monkeypatch, *, protected=True):
                                  (global_generators, "forget_draws"), (opacus_engine, "forget_draws")):
                 patched.setattr(module, name, lambda *_: None)
         patched.setattr(gc, "collect", lambda *_: 0)   # a second for each run of a Trainer
+        patched.setattr(tqdm, "monitor_interval", 0)   # a thread that draws a bar anew where a busy machine stops for ten seconds
         folder.mkdir()
         patched.chdir(folder)
         for seed in (torch.manual_seed, np.random.seed, random.seed):

@@ -11,7 +11,7 @@ from hushvec._util.rounding import up
 from hushvec.budget import Charge, PrivacyBudget
 from hushvec.federated.updates import UpdateRelease, clip_and_noise_update, noise_of_rounds
 from hushvec.mechanisms import EmpiricalGaussian
-from hushvec.release.charging import Budget, ChargeOnce, entry_of_charge, require_budget
+from hushvec.release.charging import Budget, ChargeOnce, NotCopied, entry_of_charge, require_budget
 from hushvec.training.gradients import sigma_of
 
 
@@ -29,6 +29,7 @@ class PrivateRounds:
     Raises:
         TypeError, ValueError: an argument of the wrong kind or out of its range; the ledger is one of other limits.
         BudgetError: the store cannot be used.
+        RuntimeError: `release` in a fork, TypeError: a copy, where `budget` is no PrivacyBudget: its copy would be charged.
 
     Guarantees:
         Everything that `release` returns under one ledger, however often it is called, by whichever processes, is (epsilon,
@@ -72,7 +73,8 @@ class PrivateRounds:
             raise TypeError(f"persist_key must be a str, got {validate.kind(persist_key)}")
         run = (together, self._delta, up(self._rounds * self._rho))
         self.ledger = PrivacyBudget(max_rho=run[2], persist_key=persist_key, store=store)
-        self._pays: Budget = self.ledger if budget is None else _RunThenRound(budget, run, self.ledger)
+        pays = _RunThenRound if isinstance(budget, PrivacyBudget) else PaidRounds
+        self._pays: Budget = self.ledger if budget is None else pays(budget, run, self.ledger)
 
     @property
     def left(self) -> int:
@@ -107,3 +109,11 @@ class _RunThenRound(ChargeOnce):
             entry_of_charge(self._whole, *self._cost, "federated learning, all rounds", charge_id=self._charge_id)
             self._paid = True
         return self._budget.consume(epsilon, delta, rho=rho, purpose=purpose)
+
+
+class PaidRounds(NotCopied, _RunThenRound):
+    """The same with a budget of the caller's own, which a copy or a fork would have a copy of."""
+
+    def consume(self, epsilon: float, delta: float = 0.0, *, rho: float | None = None, purpose: str | None = None) -> Charge:
+        self.require_own_process()
+        return super().consume(epsilon, delta, rho=rho, purpose=purpose)

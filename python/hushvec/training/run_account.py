@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
@@ -115,7 +116,7 @@ class RunAccount:
         self.drawn_here = 0  # steps
         self.first_sample = 1  # later than any that lost steps of a resumed run may rest on
         drawn.forget()  # what was read before is of no step here
-        self._process = os.getpid()
+        self._process, self._lock = os.getpid(), threading.Lock()
         self.journal = None if journal is None else StepJournal(journal, settings=settings.digest)
         self._is_sampled = settings.sampling_probability < 1
         # last of all checks: a refused run must not enter the accountant
@@ -151,6 +152,10 @@ class RunAccount:
 
         `sample` is the one that it rests on, or None if that is not known. For a run of several processes it is that of this one.
         """
+        with self._lock:  # of threads that release at once, no more than the planned steps
+            self._charge_step(flags, sample)
+
+    def _charge_step(self, flags: StepFlags, sample: Sample | None) -> None:
         if os.getpid() != self._process:
             raise ValueError(
                 "step() must be called in the process that made the optimizer, got a fork of it: each process would account for its "
