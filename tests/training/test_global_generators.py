@@ -30,9 +30,15 @@ def with_dropout():
     return torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(3, 2))
 
 
-@pytest.fixture(autouse=True)
-def _as_before():
+def nothing():
+    pass
+
+
+@pytest.fixture(autouse=True, params=[nothing, seed_from_system, forget_draws])
+def _as_before(request):
+    """Each test in a fresh process's state, in that after a forward pass without a step, and in that after a step."""
     before = torch.get_rng_state(), np.random.get_bit_generator(), random.getstate()
+    request.param()
     yield
     torch.set_rng_state(before[0])
     np.random.set_bit_generator(before[1])
@@ -52,6 +58,17 @@ def test_draws_inside_are_unseen_and_those_outside_go_on():
         raise KeyError
     seed_all(1)
     assert drawn() == whole[0]
+
+
+@pytest.mark.parametrize("leave", [seed_from_system, forget_draws])
+def test_seeds_that_a_program_sets_say_nothing_of_what_comes_from_the_system(leave):
+    found = []
+    for _ in range(2):
+        leave()
+        seed_all(1)
+        seed_from_system()
+        found += drawn()
+    assert len({*found}) == 14
 
 
 def test_all_words_of_torchs_generator_come_from_the_system(monkeypatch):

@@ -33,8 +33,6 @@ _expected = np.random.RandomState(9).get_state(legacy=False)["state"]["key"]
 if not np.array_equal(_words_of(torch.Generator().manual_seed(9).get_state()), _expected):
     raise ImportError(f"torch must keep a Mersenne Twister in its generator on the CPU, got torch {torch.__version__} with another")
 
-_unseen, _seen = np.random.MT19937(), np.random.MT19937()  # NumPy's, for draws that nobody may know, and for those after a step
-
 
 def _of_torch() -> list[torch.Generator]:
     """The CPU's, and those of CUDA if it is in use."""
@@ -45,7 +43,7 @@ def _of_torch() -> list[torch.Generator]:
 def seed_from_system() -> None:
     """Give all global generators a state that nobody knows. torch.initial_seed() stays what it is."""
     random.seed()
-    _numpy.set_bit_generator(_unseen)
+    _numpy.set_bit_generator(np.random.MT19937())  # a new one: an older one may be seeded, or put back, by the program
     fresh = torch.Generator().manual_seed(torch.initial_seed()).get_state()
     _words_of(fresh)[:] = np.frombuffer(os.urandom(4 * 624), np.uint32)
     on_cpu, *on_cuda = _of_torch()
@@ -76,8 +74,7 @@ def forget_draws() -> None:
     """Give all generators the next state of a sequence that begins with torch's seed, whatever was drawn before."""
     random.seed(torch.initial_seed())  # what was seeded: no draw moves it
     seed = random.getrandbits(63)
-    _numpy.set_bit_generator(_seen)
-    np.random.seed(seed % 2**32)
+    _numpy.set_bit_generator(np.random.MT19937(seed))
     for generator in _of_torch():
         generator.manual_seed(seed)
 
