@@ -76,7 +76,7 @@ def test_whole_rows_are_clipped_rows_in_units_cut_towards_zero(dtype, clip_norm)
     rows = (rng.standard_normal((50, 30)) * clip_norm * 2.0 ** rng.integers(-40, 3, (50, 1))).clip(-most, most).astype(dtype)
     whole, unit = whole_rows(rows, clip_norm), Fraction(math.sqrt(MomentTotals(1, clip_norm).unit))  # a power of 2
     expected = [[float(math.trunc(Fraction(float(x)) / unit)) for x in row] for row in clip(rows, clip_norm)]
-    assert whole.dtype == np.float64 and whole.tolist() == expected
+    assert whole.tolist() == expected
 
 
 def test_directions_that_are_kept_change_nothing(monkeypatch):
@@ -84,7 +84,7 @@ def test_directions_that_are_kept_change_nothing(monkeypatch):
     terms = {"labels": 7, "epsilon": 4.0, "delta": 1e-5}
     monkeypatch.setattr(totals_module, "_ELEMENTS_AT_ONCE", 40_000)
     made = []
-    for most in (0, 1 << 24):
+    for most in (0, 1 << 29):
         monkeypatch.setattr(classifiers, "_KEPT_ELEMENTS", most)
         made.append(private_classifier(rows, codes, generator=hv.Generator.unsafe_seeded(1), **terms))
     assert (made[0].coef_ == made[1].coef_).all() and made[0].receipt.statistics == made[1].receipt.statistics

@@ -17,7 +17,7 @@ from hushvec._util.display import Sheet, plural, shown
 from hushvec.aggregates.models import LinearModel
 from hushvec.aggregates.moments import MEAN_SHARE, PrivateRows, directions, shrunk, unit
 from hushvec.aggregates.spending import Terms, group_codes
-from hushvec.aggregates.totals import MOST_COLUMNS, GroupTotals, ProductTotals, blocks, whole_rows
+from hushvec.aggregates.totals import MOST_COLUMNS, GroupTotals, ProductTotals, blocks, moment_unit, whole_rows
 from hushvec.receipts.aggregates import MOST_STATISTICS, AggregateReceipt
 from hushvec.receipts.base import release_sheet
 
@@ -27,7 +27,7 @@ _Values = NDArray[np.float64]
 STEPS = 8
 _RESIDUAL_NORM = 0.3
 _HEAT = 0.5
-_KEPT_ELEMENTS = 1 << 24  # of directions that are made once, not in every step: 192 MiB
+_KEPT_ELEMENTS = 1 << 29  # of directions that are made once, not in every step: 2 GiB
 
 
 @shown
@@ -189,10 +189,10 @@ def private_classifier(
     for step in range(1, count + 1):
         totals, first = ProductTotals(len(names), given.dimension, _RESIDUAL_NORM), 0
         coef = unit(weights).astype(np.float32)
-        for turned, whole in kept or _turned(given, mean, len(names)):
-            residuals = _residuals(turned, codes[first : first + len(turned)], coef, heat)
+        for whole in kept or _turned(given, mean, len(names)):
+            residuals = _residuals(whole, codes[first : first + len(whole)], coef, heat * moment_unit(1.0))
             totals.add_whole(whole_rows(residuals, _RESIDUAL_NORM), whole)
-            first += len(turned)
+            first += len(whole)
         purpose = f"step {step} of {count}: residuals times directions"
         noise = spending.sums(purpose, 1, weights.size, _RESIDUAL_NORM, share if step < count else None, counts=False)
         weights += spending.noisy(totals.total(), totals.unit, noise.sigma) / (_RESIDUAL_NORM * math.sqrt(step))
@@ -212,11 +212,10 @@ def _labelled(
     return given, codes if given.kept is None else codes[given.kept], names
 
 
-def _turned(given: PrivateRows, mean: _Values, classes: int) -> Iterator[tuple[NDArray[np.float32], _Values]]:
-    """Directions around the mean, a block at a time, and the same in whole units."""
+def _turned(given: PrivateRows, mean: _Values, classes: int) -> Iterator[NDArray[np.float32]]:
+    """Directions around the mean in whole units, a block at a time."""
     for block in blocks(given.rows, classes):
-        turned = directions(unit(block), mean)
-        yield turned, whole_rows(turned, 1.0)
+        yield whole_rows(directions(unit(block), mean), 1.0)
 
 
 def _class_sums(given: PrivateRows, codes: NDArray[np.uint32], classes: int, mean: _Values, share: float | None) -> _Values:

@@ -21,6 +21,7 @@ MOST_ROWS = 2**27
 MOST_COLUMNS = 2**17  # of rows by group
 MOST_ROWS_OF_MOMENTS = 2**26
 _ELEMENTS_AT_ONCE = 1 << 22  # of rows that are changed before they are added: 16 MiB of float32
+_ELEMENTS_OF_A_PRODUCT = 1 << 18  # made float64 at a time: 2 MiB, in the second-level cache
 _SUM_BITS = 25  # of the elements of a clipped row of a sum: docs/format.md section 7
 _MOMENT_BITS = 18  # of those of second moments
 _ROWS_AT_ONCE = 1 << 17  # of which float64 adds the products of such elements without rounding
@@ -92,8 +93,10 @@ class ProductTotals:
     def __init__(self, lines: int, dimension: int, clip_norm: float, right_norm: float = 1.0) -> None:
         self.dimension, self.rows = dimension, 0
         self._norms = (clip_norm, right_norm)
-        self.unit = _moment_unit(clip_norm) * _moment_unit(right_norm)
+        self.unit = moment_unit(clip_norm) * moment_unit(right_norm)
         self._total = np.zeros((lines, dimension), np.int64)
+        at_once = max(_ELEMENTS_OF_A_PRODUCT // max(1, dimension), 8 * lines, 1)  # so that adding a product costs less than making it
+        self._wide = np.empty((min(_ROWS_AT_ONCE, at_once), dimension))
 
     def add(self, left: Any, right: Any) -> None:
         """Rows [n, lines] and [n, d], which may be one array."""
@@ -102,10 +105,15 @@ class ProductTotals:
             one = whole_rows(block, self._norms[0])
             self.add_whole(one, one if right is left else whole_rows(other, self._norms[1]))
 
-    def add_whole(self, left: NDArray[np.float64], right: NDArray[np.float64]) -> None:
+    def add_whole(self, left: NDArray[Any], right: NDArray[Any]) -> None:
         """A block of both, as `whole_rows` made them for the two norms."""
         self.rows = rows_of_moments(self.rows, len(left))
-        self._total += (left.T @ right).astype(np.int64)
+        for first in range(0, len(right), len(self._wide)):
+            some = right[first : first + len(self._wide)]
+            wide = self._wide[: len(some)]
+            np.copyto(wide, some)
+            other = wide if left is right else left[first : first + len(some)].astype(np.float64)
+            self._total += (other.T @ wide).astype(np.int64)
 
     def total(self) -> NDArray[np.int64]:
         """int64 [lines, d], in units of `unit`."""
@@ -123,17 +131,18 @@ class MomentTotals(ProductTotals):
         super().add(rows, rows)
 
 
-def whole_rows(rows: Any, clip_norm: float) -> NDArray[np.float64]:
-    """Clipped rows of a block in whole units: cutting towards 0 makes no row longer, and products of whole numbers are whole."""
-    clipped, scale = np.asarray(on_host(clip(rows, clip_norm))), 1 / _moment_unit(clip_norm)
+def whole_rows(rows: Any, clip_norm: float) -> NDArray[Any]:
+    """Clipped rows of a block in whole units: cutting towards 0 makes no row longer, and products of whole numbers are whole.
+
+    float32 [n, d] where that holds them, which is all of at most 2^24, or float64."""
+    clipped, scale = np.asarray(on_host(clip(rows, clip_norm))), 1 / moment_unit(clip_norm)
     # The scale is a power of 2: float32 multiplies by it without rounding, unless the product has no place in it.
     kind = np.float32 if clipped.dtype.itemsize <= 4 and 2.0**-64 < scale < 2.0**64 else np.float64
-    units = np.multiply(clipped, kind(scale), dtype=kind)
-    whole: NDArray[np.float64] = np.trunc(units, out=units).astype(np.float64, copy=False)
-    return whole
+    units: NDArray[Any] = np.multiply(clipped, kind(scale), dtype=kind)
+    return np.trunc(units, out=units)
 
 
-def _moment_unit(clip_norm: float) -> float:
+def moment_unit(clip_norm: float) -> float:
     return _core.sum_unit(clip_norm) * 2.0 ** (_SUM_BITS - _MOMENT_BITS)
 
 
