@@ -1,16 +1,18 @@
 """Text as rules read it: normalized, data that several rules share, and the rules' own form.
 
 A rule reads a shadow of the text, in which what looks alike is written alike (digits, letters, spaces and hyphens of any kind,
-and accents that follow their letter) and invisible characters are left out. A text of ASCII alone is its own shadow.
+and accents that follow their letter) and invisible characters are left out. A text of ASCII alone is its own shadow. A text with
+escapes, such as `%40`, `&#64;` and `\\u0040` for @, is read a second time, decoded.
 """
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeVar
@@ -29,6 +31,18 @@ _RUN = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+")
 # An empty string for a mark that is joined with the letter before it, None for what is left out altogether.
 _JOINED = ""
 PIECE = 1 << 16
+_H = "[0-9a-fA-F]"
+_CONTINUED = "%[89abAB]" + _H
+ENTITY = re.compile(rf"&(?:#0*[0-9]{{1,7}};?|#[xX]0*{_H}{{1,6}};?|[a-zA-Z][a-zA-Z0-9]{{1,31}};)")
+# What stands for one character: in addresses (a byte, or those of one letter in UTF-8), in HTML, in JSON and programs, in Markdown.
+_ESCAPE = re.compile(
+    rf"%(?:[0-7]{_H}|[cdCD]{_H}{_CONTINUED}|[eE]{_H}(?:{_CONTINUED}){{2}}|[fF][0-7](?:{_CONTINUED}){{3}}|[89a-fA-F]{_H})"
+    rf"|[\\%]u[dD][89abAB]{_H}{{2}}[\\%]u[dD][c-fC-F]{_H}{{2}}|[\\%]u{_H}{{4}}|\\U{_H}{{8}}|\\u\{{{_H}{{1,6}}\}}|\\x{_H}{{2}}"
+    rf"|\\[nrt!-/:-@\[-`{{-~]|{ENTITY.pattern}"
+)
+_CODE = re.compile(_H + "{1,8}")
+_SPACES = {"n": "\n", "r": "\r", "t": "\t"}
+DEEPEST = 4  # escapes of escapes, as in %2540
 MOST_LETTERS = 4  # that one character may stand for, as a ligature does
 
 
@@ -41,7 +55,13 @@ class Shadow:
         ('x García y', (2, 9))
     """
 
-    def __init__(self, original: str) -> None:
+    def __init__(self, original: str, *, decoded: bool = False) -> None:
+        self._places: tuple[Sequence[int], Sequence[int]] | None = None  # where each decoded character begins and ends
+        for _ in range(DEEPEST if decoded and any(sign in original for sign in "%&\\") else 0):
+            shorter, *places = unescaped(original, _ESCAPE, *self._places or ())
+            if shorter == original:
+                break
+            original, self._places = shorter, (places[0], places[1])
         self._original = original
         self._starts: list[int] | None = None
         self._has_marks = False
@@ -63,7 +83,11 @@ class Shadow:
     @property
     def is_original(self) -> bool:
         """Whether every place is the same in both."""
-        return self._starts is None and not self._has_marks
+        return self._starts is None and not self._has_marks and not self.is_decoded
+
+    @property
+    def is_decoded(self) -> bool:
+        return self._places is not None
 
     def in_original(self, start: int, end: int) -> tuple[int, int]:
         """The part of the original that `text[start:end]` stands for, with all marks on its last character."""
@@ -71,10 +95,14 @@ class Shadow:
             start, end = self._starts[start], self._starts[end - 1] + 1
         if self._has_marks:
             end = _after_marks(self._original, end)
+        if self._places is not None and start < end:
+            start, end = self._places[0][start], self._places[1][end - 1]
         return start, end
 
     def from_original(self, start: int, end: int) -> tuple[int, int]:
         """The shortest part of `text` that covers `original[start:end]`; empty if all of that is left out."""
+        if self._places is not None:
+            start, end = bisect_right(self._places[1], start), bisect_left(self._places[0], end)
         if self._starts is None:
             return start, end
         first = bisect_left(self._starts, start)
@@ -82,6 +110,43 @@ class Shadow:
         if inside and start < _after_marks(self._original, self._starts[first - 1] + 1):
             first = bisect_left(self._starts, self._starts[first - 1])  # a mark: begin with what it stands on
         return first, max(first, bisect_left(self._starts, end))
+
+
+def unescaped(
+    text: str, pattern: re.Pattern[str], starts: Sequence[int] | None = None, ends: Sequence[int] | None = None
+) -> tuple[str, list[int], list[int]]:
+    """The text with the characters that its escapes stand for, and where each of its characters begins and ends in the original.
+
+    `starts` and `ends` are those of the text's own characters; None: it is the original.
+    """
+    starts = range(len(text)) if starts is None else starts
+    ends = range(1, len(text) + 1) if ends is None else ends
+    parts: list[str] = []
+    firsts: list[int] = []
+    lasts: list[int] = []
+    position = 0
+    for escape in matches(pattern, text):
+        start, end = escape.span()
+        meant = _meant(escape[0])
+        parts += (text[position:start], meant)
+        firsts += (*starts[position:start], *[starts[start]] * len(meant))
+        lasts += (*ends[position:start], *[ends[end - 1]] * len(meant))
+        position = end
+    return "".join((*parts, text[position:])), [*firsts, *starts[position:]], [*lasts, *ends[position:]]
+
+
+@lru_cache(maxsize=1 << 12)
+def _meant(escape: str) -> str:
+    if escape[0] == "&":
+        return html.unescape(escape)
+    if escape[0] == "%" and escape[1] != "u":
+        written = bytes.fromhex(escape.replace("%", ""))
+        return written.decode("utf-8" if len(written) > 1 or written.isascii() else "latin-1", "replace")
+    if escape[1] not in "uUx":
+        return _SPACES.get(escape[1], escape[1])
+    units = [int(unit, 16) for unit in _CODE.findall(escape)]
+    joined = "".join(map(chr, units)) if max(units) <= 0x10FFFF else escape
+    return joined.encode("utf-16", "surrogatepass").decode("utf-16") if len(units) == 2 else joined
 
 
 def _normalized(original: str) -> tuple[str, list[int]]:
@@ -187,13 +252,26 @@ class Document:
     word in "[PHONE]", so that redacting twice changes nothing.
     """
 
-    def __init__(self, text: str) -> None:
-        self.shadow = Shadow(text)
+    def __init__(self, text: str, shadow: Shadow | None = None) -> None:
+        self._original = text
+        self.shadow = Shadow(text) if shadow is None else shadow
         self.readable = self.shadow.text
         self.text = self.readable
         if "[" in self.readable:
             self.text = PLACEHOLDER.sub(lambda found: f"[{BLANK * (len(found[0]) - 2)}]", self.readable)
         self._results: dict[object, object] = {}
+
+    @cached_property
+    def readings(self) -> tuple[Document, ...]:
+        """This document, and the same text decoded if it has escapes."""
+        shadow = Shadow(self._original, decoded=True)
+        return (self, Document(self._original, shadow)) if shadow.is_decoded else (self,)
+
+    def place(self, reading: Document, start: int, end: int) -> tuple[int, int]:
+        """The place in this document of a find in one of its readings."""
+        if reading is self or start >= end:
+            return start, end
+        return self.shadow.from_original(*reading.shadow.in_original(start, end))
 
     @cached_property
     def placeholders(self) -> list[tuple[int, int]]:

@@ -249,7 +249,7 @@ class Redactor:
             score, source = rule.score, len(sources)
             sources.append((rule.category, rule.name, score))
             unsure, minus = score < SURE, -score
-            for start, end in rule.find(document):
+            for start, end in _finds(rule, document):
                 if start < end:
                     found.append((start, end, unsure, minus, source))
         for start, end, category, name, score in self._beyond_rules(document, text):
@@ -271,7 +271,7 @@ class Redactor:
     def _without_allowed(self, document: Document, text: str, found: list[Found]) -> list[Found]:
         """Without finds on the allow list and their parts, and without uncertain finds within allowed categories."""
         listed = [one[:2] for one in found if text[slice(*document.shadow.in_original(one[0], one[1]))] in self._keep]
-        allowed = [place for rule in self._allowed for place in rule.find(document)]
+        allowed = [place for rule in self._allowed for place in _finds(rule, document)]
         stays, categories = bytearray(len(document.text)), bytearray(len(document.text))
         for runs, marked in ((listed, stays), (allowed, categories)):
             for start, end in runs:
@@ -284,14 +284,16 @@ class Redactor:
 
     def _beyond_rules(self, document: Document, text: str) -> Iterator[tuple[int, int, str, str, float]]:
         """(start, end, category, rule, score) of what the gazetteer and the detectors find."""
-        if self._gazetteer is not None:
-            for start, end, category in self._gazetteer.find(document):
-                yield start, end, category, GAZETTEER_RULE, GAZETTEER_SCORE
-        for detector in self._detectors:
-            for span in detector.detect(text):
-                start, end, category, name, score = _checked_span(text, span, detector)
-                first, last = document.shadow.from_original(start, end)
-                yield first, last, category, name, score
+        for reading in document.readings:
+            if self._gazetteer is not None:
+                for start, end, category in self._gazetteer.find(reading):
+                    yield *document.place(reading, start, end), category, GAZETTEER_RULE, GAZETTEER_SCORE
+            seen = text if reading is document else reading.readable
+            for detector in self._detectors:
+                for span in detector.detect(seen):
+                    start, end, category, name, score = _checked_span(seen, span, detector)
+                    own = document.shadow.from_original(start, end) if reading is document else document.place(reading, start, end)
+                    yield *own, category, name, score
 
     def _placeholder(self, category: str) -> str:
         own = self._replacements.get(category, self._replacement)
@@ -375,6 +377,12 @@ def rules() -> list[RuleInfo]:
         ('email', 'email address', '[EMAIL]')
     """
     return describe(own_rules())
+
+
+def _finds(rule: Rule, document: Document) -> Iterator[tuple[int, int]]:
+    """What a rule finds in every reading of a document."""
+    for reading in document.readings:
+        yield from rule.find(document) if reading is document else (document.place(reading, *one) for one in rule.find(reading))
 
 
 def _redactor(**options: Any) -> Redactor:
