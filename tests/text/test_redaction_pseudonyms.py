@@ -27,7 +27,7 @@ from hushvec.text import (
     restore,
     write_vault,
 )
-from hushvec.text.pii.pseudonyms import Known, restoring
+from hushvec.text.pii.pseudonyms import Known, Restorer
 from hushvec.text.pii.spans import replaced
 
 KEY = bytes(range(32))
@@ -148,7 +148,7 @@ def test_no_document_brings_back_what_another_one_has(kind, texts, patterns, kno
     )
     names.pseudonymize("nothing", document="b")
     known = Known({**names.known, **other}, {**names.known.documents, **other.documents})
-    back = restoring(known)
+    back = Restorer(known)
     again = rewritten(kind, hidden, back, lambda category, value: replaced(value, back(value)))
     assert again == document or (kind == "json" and json.loads(again) == json.loads(document))  # escapes of letters may differ
     for text in (HIDDEN, hidden, document, ESCAPED):

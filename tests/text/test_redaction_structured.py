@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushvec.text import Pseudonymizer, Redactor, redact_csv, redact_json, redact_mail, restore
-from hushvec.text.pii.pseudonyms import restoring
+from hushvec.text.pii.pseudonyms import Restorer
 
 FIND = Redactor().detect
 
@@ -205,7 +205,7 @@ def test_pseudonyms_inside_structures_come_back():
     for text, change in ((json.dumps({"note": 'é "a@b.com"\n'}), redact_json), ('n\n"x ""a@b.com"""\n', redact_csv)):
         hidden = change(text, names.spans).text
         assert "a@b.com" not in hidden
-        assert change(hidden, restoring(names.known)).text == text
+        assert change(hidden, Restorer(names.known)).text == text
     hidden = redact_mail(MAIL, names.spans, placeholder=names.placeholder).text
     assert not any(word in hidden for word in ("Plugh", "plugh", "Frob", "10.0.0.1"))
     assert restore(hidden, names.known) == MAIL

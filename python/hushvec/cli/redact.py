@@ -18,10 +18,12 @@ from hushvec.cli._output import answered, print_json, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import printable
 from hushvec.integrations.detectors import detector
-from hushvec.text.pii.pseudonyms import SCOPES, Known, Pseudonymizer, new_key, read_key, read_vault, restoring, write_vault
+from hushvec.text.pii.mail import StandIn, redact_mail
+from hushvec.text.pii.markup import redact_html
+from hushvec.text.pii.pseudonyms import SCOPES, Known, Pseudonymizer, new_key, read_key, read_vault, Restorer, write_vault
 from hushvec.text.pii.redactor import Redaction, Redactor
 from hushvec.text.pii.spans import replaced
-from hushvec.text.pii.structured import Find, StandIn, redact_csv, redact_json, redact_mail
+from hushvec.text.pii.structured import Find, redact_csv, redact_json
 
 ALL = "*"  # documents
 LISTED = 10  # in a message
@@ -135,7 +137,7 @@ class _Work:
 
 def _work(options: Redact, redactor: Redactor) -> _Work:
     if options.restore is not None:
-        back = restoring(_restorable(options, read_vault(options.restore, read_key(options.key_file))))
+        back = Restorer(_restorable(options, read_vault(options.restore, read_key(options.key_file))))
         stand_in: StandIn = lambda category, value: replaced(value, spans) if (spans := back(value)) else None
         return _Work(lambda document: back, lambda document: stand_in)
     if options.pseudonyms is None:

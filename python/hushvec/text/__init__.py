@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from hushvec.text.inverters.public import PublicInverter
     from hushvec.text.inverters.trained import TrainedInverter
     from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
+    from hushvec.text.pii.mail import redact_mail
+    from hushvec.text.pii.markup import redact_html
     from hushvec.text.pii.pseudonyms import Pseudonymizer, new_key, read_key, read_vault, restore, write_vault
     from hushvec.text.pii.redactor import Redaction, Redactor, RuleInfo, detect, redact, rules
     from hushvec.text.pii.spans import Detector, Span
-    from hushvec.text.pii.structured import redact_csv, redact_json, redact_mail
+    from hushvec.text.pii.structured import redact_csv, redact_json
     from hushvec.text.public_choice import PublicChoice
     from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
     from hushvec.text.rewriting.rewriter import Rewriter, rewrite
@@ -43,6 +45,7 @@ __all__ = [
     "read_vault",
     "redact",
     "redact_csv",
+    "redact_html",
     "redact_json",
     "redact_mail",
     "restore",
@@ -59,10 +62,12 @@ __getattr__, __dir__ = at_first_use(
         "inverters.public": "PublicInverter",
         "inverters.trained": "TrainedInverter",
         "inverters.vec2text.inverter": "Vec2TextInverter",
+        "pii.mail": "redact_mail",
+        "pii.markup": "redact_html",
         "pii.pseudonyms": "Pseudonymizer new_key read_key read_vault restore write_vault",
         "pii.redactor": "Redaction Redactor RuleInfo detect redact rules",
         "pii.spans": "Detector Span",
-        "pii.structured": "redact_csv redact_json redact_mail",
+        "pii.structured": "redact_csv redact_json",
         "public_choice": "PublicChoice",
         "rewriting.results": "Rewriting RewrittenSpan",
         "rewriting.rewriter": "Rewriter rewrite",

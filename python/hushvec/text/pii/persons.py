@@ -51,8 +51,8 @@ _introduce(words("dear hi hello hey attn attention"), r"[:,]?[ ]{1,2}")
 _introduce(word_list("roles_of_persons"), r"(?:'s name)?[ ]?(?:[:,]|[ ]is|[ ]was|[ ]named)?[ ]{1,2}")
 _introduce(word_list("relatives_and_acquaintances"), r"(?:[ ](?:is|was))?,?[ ](?:named[ ]|called[ ])?")
 _introduce(
-    words("signed sincerely regards cheers yours faithfully truly thanks respectfully wishes"),
-    r"[,:]?(?:[ ]|[ \t]{0,3}\n{1,3}[ \t]{0,3})(?:by[ ])?(?=[^\n]{2,40}(?:\n|$|[.,]))",
+    word_list("closings_of_letters"),
+    r"[,:!]?(?:[ ]|(?:[ \t]{0,3}\r?\n){1,3}[ \t]{0,3})(?:by[ ])?(?=[^\n]{2,40}(?:\n|$|[.,]))",
 )
 _introduce(
     words("contact recipient sender author owner attendee attendees caller maiden cc"),

@@ -14,7 +14,9 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from email.errors import HeaderParseError
+from email.header import decode_header, make_header
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from hushvec._util.publish import PRIVATE, is_first_to_write, published_bytes
 from hushvec.text.pii.categories import PLACEHOLDER, default_placeholder
 from hushvec.text.pii.document import Shadow
 from hushvec.text.pii.redactor import Redaction, Redactor
-from hushvec.text.pii.spans import Span, replaced
+from hushvec.text.pii.spans import Span, merged, replaced
 
 SCOPES = ("document", "collection")
 FEWEST_KEY_BYTES = 32
@@ -35,6 +37,8 @@ LONGEST_KIND = 40  # characters, so that the whole is short enough to be read as
 _PERSON = "full person name"
 _LITERAL = "placeholder"  # category of what looks like a pseudonym in a text before anything is replaced
 _SHAPE = re.compile(rf"\[[A-Z][A-Z0-9_]*_[A-Z2-7]{{{LETTERS}}}(?:_[0-9]+)?\]")
+# As people and models change a pseudonym: in small letters, with emphasis or spaces within the brackets.
+_ALTERED = re.compile(r"\[[*_`\s]{0,3}([A-Za-z][A-Za-z0-9_]{0,62})[*_`\s]{0,3}\]")
 
 
 class Known(dict[str, str]):
@@ -108,23 +112,22 @@ class Pseudonymizer:
             self._documents.setdefault(document, set())
         people = _people(span.text for span in found if span.category == _PERSON)
         within = self._document(text, document)
-        named = self._literals(text, document)
+        named = []
         for span in found:
             plain = _plain(span.text)
             entity = people.get(plain, plain) if span.category == _PERSON else plain
             named.append(span._replace(placeholder=self._pseudonym(span.category, span.text, entity, within, document)))
-        return tuple(sorted(named))
+        return merged(text, named, self._literals(text, document))
 
     def _literals(self, text: str, document: str | None) -> list[Span]:
-        """Spans that look like pseudonyms, also in wide letters or with invisible characters. No find of a redactor overlaps it."""
-        shadow, within = Shadow(text), self._document(text, document)
+        """Spans that `restore` could take for pseudonyms."""
+        within = self._document(text, document)
         spans: list[Span] = []
-        for match in PLACEHOLDER.finditer(shadow.text):
-            if _SHAPE.fullmatch(match[0]) or match[0] in self._known:
-                start, end = shadow.in_original(*match.span())
+        for start, end, name in _possible(text):
+            if _SHAPE.fullmatch(name) or name in self._known:
                 written = text[start:end]
-                name = self._pseudonym(_LITERAL, written, written, within, document)
-                spans.append(Span(start, end, written, _LITERAL, name, _LITERAL, 1.0))
+                shown = self._pseudonym(_LITERAL, written, written, within, document)
+                spans.append(Span(start, end, written, _LITERAL, shown, _LITERAL, 1.0))
         return spans
 
     def placeholder(self, category: str, value: str, *, document: str | None = None) -> str | None:
@@ -132,7 +135,8 @@ class Pseudonymizer:
         if self._redactor.placeholder(category) is None:
             literals = self._literals(value, document)
             return replaced(value, literals) if literals else None
-        return self._pseudonym(category, value, _plain(value), self._document(value, document), document)
+        entity = _plain(" ".join(reversed(mail_words(value).split(", ", 1))) if category == _PERSON else value)
+        return self._pseudonym(category, value, entity, self._document(value, document), document)
 
     def _document(self, text: str, document: str | None) -> str:
         if self._scope == "collection":
@@ -173,20 +177,48 @@ def restore(text: str, known: Mapping[str, str], *, document: str | None = None)
         raise TypeError(f"text must be a string, got {type(text).__name__}")
     if document is not None:
         known = (known if isinstance(known, Known) else Known(known)).of(document)
-    return replaced(text, restoring(known)(text))
+    return replaced(text, Restorer(known)(text))
 
 
-def restoring(known: Mapping[str, str]) -> Callable[[str], tuple[Span, ...]]:
+class Restorer:
     """A function that finds known pseudonyms in a text, each with what it stands for as placeholder."""
 
-    def find(text: str) -> tuple[Span, ...]:
+    def __init__(self, known: Mapping[str, str]) -> None:
+        self._known = known
+
+    def __call__(self, text: str) -> tuple[Span, ...]:
+        known = self._known
         return tuple(
-            Span(match.start(), match.end(), match[0], "pseudonym", known[match[0]], "vault", 1.0)
-            for match in PLACEHOLDER.finditer(text)
-            if match[0] in known
+            Span(start, end, text[start:end], "pseudonym", known[name], "vault", 1.0)
+            for start, end, name in _possible(text)
+            if name in known
         )
 
-    return find
+    def placeholder(self, category: str, value: str) -> str | None:
+        """What stands for a value that holds known pseudonyms; None if it holds none."""
+        spans = self(value)
+        return replaced(value, spans) if spans else None
+
+
+def _possible(text: str) -> Iterator[tuple[int, int, str]]:
+    """(start, end, pseudonym) of what may be one: as it was written, or between those altered or encoded, as in `[person\\_k3m9]`."""
+    position = 0
+    for exact in (*PLACEHOLDER.finditer(text), None):
+        shadow = Shadow(text[position : exact.start() if exact else len(text)], decoded=True)
+        for match in _ALTERED.finditer(shadow.text):
+            start, end = shadow.in_original(*match.span())
+            yield start + position, end + position, f"[{match[1].rstrip('_').upper()}]"
+        if exact:
+            yield *exact.span(), exact[0]
+            position = exact.end()
+
+
+def mail_words(value: str) -> str:
+    """The value of a header of mail with its encoded words (RFC 2047) decoded, or as it is if they cannot be read."""
+    try:
+        return str(make_header(decode_header(value)))
+    except (HeaderParseError, LookupError, UnicodeError):
+        return value
 
 
 def derived_key(key: bytes, purpose: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Redaction inside JSON, CSV and e-mail: the structure stays, and so does every character outside the finds.
+"""Redaction inside JSON and CSV: the structure stays, and so does every character outside the finds.
 
 Each function takes `find`, which gives the spans of a plain text: `Redactor.detect`, or `Pseudonymizer.spans`. Values are found beside
 the name of their key or column, as in "ssn: 457555462", which often says what they are.
@@ -9,15 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from email.errors import HeaderParseError
-from email.header import Header, decode_header, make_header
 
 from hushvec.text.pii.redactor import Redaction, Redactor
 from hushvec.text.pii.spans import Span, replaced
-from hushvec.text.pii.wordlists import word_list
 
 Find = Callable[[str], Sequence[Span]]
-StandIn = Callable[[str, str], str | None]  # what stands for a value of a category; None: it stays
 
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 LONGEST_NAME = 64
@@ -62,28 +58,6 @@ def redact_csv(text: str, find: Find | None = None, *, columns: Iterable[str] | 
         'id,note\\n7,mail [EMAIL]\\n'
     """
     return _redaction(text, _in_csv(text, find or Redactor().detect, columns, delimiter))
-
-
-def redact_mail(
-    text: str, find: Find | None = None, *, placeholder: Callable[[str, str], str | None] | None = None
-) -> Redaction:
-    """Redact an e-mail: names and addresses in its headers whether or not a rule knows them, and the finds in the rest.
-
-    Args:
-        text: headers, a blank line, the body as plain text.
-        find: as for `redact_json`.
-        placeholder: what stands for a value of a category in the headers, such as `Redactor.placeholder` or
-            `Pseudonymizer.placeholder`, and None for what stays; None: the usual placeholder of the category.
-
-    Raises:
-        ValueError: the text does not begin with a header.
-
-    Example:
-        >>> from hushvec.text import redact_mail
-        >>> redact_mail("From: Wren <w@b.com>\\nSubject: lunch\\n\\nHi").text
-        'From: [PERSON] <[EMAIL]>\\nSubject: lunch\\n\\nHi'
-    """
-    return _redaction(text, _in_mail(text, find or Redactor().detect, placeholder or Redactor().placeholder))
 
 
 def _redaction(text: str, spans: Iterable[Span]) -> Redaction:
@@ -206,73 +180,3 @@ def _in_field(text: str, start: int, end: int, name: str | None, find: Find, del
         first, last = start + quoted + places[span.start], start + quoted + places[span.end]
         shown = span.placeholder.replace('"', '""') if quoted else span.placeholder
         yield span._replace(start=first, end=last, text=text[first:last], placeholder=shown)
-
-
-# ---- e-mail: addresses and the names beside them in the headers, and finds in other headers and in the body ----
-
-# With the folded lines that belong to it.
-_HEADER = re.compile(r"([!-9;-~]{1,76}):((?:[^\n]|\n[ \t](?=[^\n]*[^\s]))*)(?:\n|$)")
-_OF_PEOPLE = word_list("mail_headers_of_people")
-_ADDRESS = re.compile(r"(?<![^\s<>,;:\"()@])[^\s<>,;:\"()@]+@[^\s<>,;:\"()@]+")   # whole, however long: no pseudonym is cut in two
-# 998 is the longest line of a message (RFC 5322). One recipient: up to the next comma or semicolon outside quotes and comments.
-_RECIPIENT = re.compile(r"(?:\"(?:[^\"\\]|\\.){0,998}\"|\([^()]{0,998}\)|[^,;\"(]|[\"(])+", re.DOTALL)
-_NAME = re.compile(r"\"((?:[^\"\\]|\\.){0,998})\"|\(([^()]{0,998})\)|([^<>\"()]+)", re.DOTALL)
-_ENCODED = re.compile(r"=\?[\w\-]+\?[bq]\?[^?\s]*\?=", re.IGNORECASE)
-_LETTER = re.compile(r"[^\W_]")
-SCORE = 0.9
-RULE = "mail_header"
-
-
-def _in_mail(text: str, find: Find, stand_in: StandIn) -> Iterator[Span]:
-    position = 0
-    while header := _HEADER.match(text, position):
-        yield from _in_header(text, header, find, stand_in)
-        position = header.end()
-    if position == 0:
-        raise ValueError("text must begin with a header such as `From: name <address>`")
-    for span in find(text[position:]):
-        yield span._replace(start=span.start + position, end=span.end + position)
-
-
-def _in_header(text: str, header: re.Match[str], find: Find, stand_in: StandIn) -> Iterator[Span]:
-    start, end = header.span(2)
-    if header[1].lower() in _OF_PEOPLE:
-        for recipient in _RECIPIENT.finditer(text, start, end):
-            yield from _in_recipient(text, *recipient.span(), stand_in)
-    elif _ENCODED.search(text, start, end):
-        # Encoded words (RFC 2047): decoded, redacted, and written anew if anything was found.
-        try:
-            value = str(make_header(decode_header(text[start:end])))
-        except (HeaderParseError, LookupError, UnicodeError):
-            return
-        if found := find(value):
-            shown = Header(replaced(value, found).strip(), "utf-8").encode()
-            yield found[0]._replace(start=start, end=end, text=text[start:end], placeholder=f" {shown}")
-    else:
-        begin = header.start(1)
-        for span in find(text[begin:end]):
-            if span.start + begin >= start:
-                yield span._replace(start=span.start + begin, end=span.end + begin)
-
-
-def _in_recipient(text: str, start: int, end: int, stand_in: StandIn) -> Iterator[Span]:
-    """The addresses, and everything beside them: it is the name of somebody."""
-
-    def whole(first: int, last: int, category: str) -> Iterator[Span]:
-        shown = stand_in(category, text[first:last])
-        if shown is not None:
-            yield Span(first, last, text[first:last], category, shown, RULE, SCORE)
-
-    def names(first: int, last: int) -> Iterator[Span]:
-        for name in _NAME.finditer(text, first, last):
-            written = name[name.lastindex or 0]
-            begin = name.start(name.lastindex or 0) + len(written) - len(written.lstrip())
-            if _LETTER.search(written):
-                yield from whole(begin, begin + len(written.strip()), "full person name")
-
-    position = start
-    for address in _ADDRESS.finditer(text, start, end):
-        yield from names(position, address.start())
-        yield from whole(*address.span(), "email address")
-        position = address.end()
-    yield from names(position, end)

@@ -1,0 +1,130 @@
+"""Redaction of HTML: what is seen, the values of attributes, comments and scripts; the tags stay.
+
+Everything in the text is searched, whatever its tags are worth: in one stream what is seen, joined across tags that break no line,
+and behind it the rest, a piece in each line.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+
+from hushvec.text.pii.document import ENTITY, unescaped
+from hushvec.text.pii.redactor import Redaction, Redactor
+from hushvec.text.pii.spans import Span, replaced
+from hushvec.text.pii.structured import Find
+from hushvec.text.pii.wordlists import word_list
+
+_TOKEN = re.compile(r"<!--|<(?=[a-zA-Z/!?])")
+_TAG_NAME = re.compile(r"/?([a-zA-Z0-9]*)")
+_IN_TAG = re.compile(r"=\s*(?:\"([^\"]*)\"?|'([^']*)'?|([^\s>\"'][^\s>]*))|>")
+_NAMES_ALONE = re.compile(r"[\w/:-]{0,40}\s{0,9}[\w:-]{0,40}[\s/]{0,9}")  # bounded: whatever else is there is read
+_BREAKS = word_list("html_tags_that_break_lines")
+_SCRIPTS = ("script", "style")
+_NOWHERE = -1
+
+
+def redact_html(text: str, find: Find | None = None) -> Redaction:
+    """Redact HTML: what is seen, the values of attributes, comments and scripts; tags and everything outside the finds stay.
+
+    Args:
+        text: a page or a part of one, well formed or not.
+        find: as for `redact_json`.
+
+    Returns:
+        HTML, and the spans with their places in `text`. A find that goes on behind a tag, as in `jane<b>@</b>b.com`, has one span
+        before and one behind it; the placeholder is that of the first.
+
+    Example:
+        >>> from hushvec.text import redact_html
+        >>> redact_html('<p title="a@b.com">Ask a&#64;<b>b.com</b>').text
+        '<p title="[EMAIL]">Ask [EMAIL]<b></b>'
+    """
+    spans = in_html(text, find or Redactor().detect)
+    return Redaction(replaced(text, spans), spans)
+
+
+def in_html(text: str, find: Find) -> tuple[Span, ...]:
+    """The spans of `redact_html`."""
+    seen, aside = _Stream(text), _Stream(text)
+    broken, tags = "", 0  # since what was last seen
+    for start, end, tag in _pieces(text):
+        if tag is None:
+            aside.add(start, end, "\n")
+        elif tag:
+            broken, tags = "\n" if tag in _BREAKS else broken, tags + 1
+        elif start < end:
+            # Between two tags there may be a space of a style sheet: a menu is no word.
+            gap = " " if tags > 1 and seen.ends_in_word and text[start].isalnum() else ""
+            seen.add(start, end, broken or gap)
+            broken, tags = "", 0
+    starts, ends = [*seen.starts, _NOWHERE, *aside.starts], [*seen.ends, _NOWHERE, *aside.ends]
+    spans: list[Span] = []
+    for span in find("".join((*seen.parts, "\n", *aside.parts))):
+        shown, runs, last = html.escape(span.placeholder), list[list[int]](), _NOWHERE
+        for start, end in zip(starts[span.start : span.end], ends[span.start : span.end]):
+            if runs and start >= 0 and start in (runs[-1][1], last):  # an entity may stand for two characters
+                runs[-1][1] = end
+            elif start != _NOWHERE:
+                runs.append([start, end])
+            last = start
+        for start, end in runs:
+            spans.append(span._replace(start=start, end=end, text=text[start:end], placeholder=shown))
+            shown = ""
+    return tuple(sorted(spans))
+
+
+class _Stream:
+    """Pieces of a text, decoded, and where each of their characters begins and ends."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.parts: list[str] = []
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+
+    @property
+    def ends_in_word(self) -> bool:
+        return bool(self.parts) and self.parts[-1][-1:].isalnum()
+
+    def add(self, start: int, end: int, before: str) -> None:
+        content, starts, ends = unescaped(self._text[start:end], ENTITY, range(start, end), range(start + 1, end + 1))
+        self.parts += (before, content)
+        self.starts += (*[_NOWHERE] * len(before), *starts)
+        self.ends += (*[_NOWHERE] * len(before), *ends)
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int, str | None]]:
+    """(start, end, what it is): "" for what is seen, the name of a tag, None for the values of its attributes and the like."""
+    position = 0
+    while token := _TOKEN.search(text, position):
+        yield position, token.start(), ""
+        start = token.end()
+        if token[0] == "<!--":
+            end = _found_or_end(text, "-->", start)
+            yield start, end, None
+            position = end + len("-->")
+            continue
+        name, position = _TAG_NAME.match(text, start)[1].lower(), len(text)  # type: ignore[index]
+        for part in _IN_TAG.finditer(text, start):
+            if not _NAMES_ALONE.fullmatch(text, start, part.start()):
+                yield start, part.start(), None
+            start = part.end()
+            if part.lastindex is None:
+                position = part.end()
+                break
+            yield *part.span(part.lastindex), None
+        else:
+            yield start, len(text), None
+        yield token.start(), position, name or "!"
+        if name in _SCRIPTS and text[token.end()] != "/":
+            end = _found_or_end(text, f"</{name}", position)
+            yield position, end, None
+            position = end
+    yield position, len(text), ""
+
+
+def _found_or_end(text: str, closing: str, start: int) -> int:
+    found = re.compile(re.escape(closing), re.IGNORECASE).search(text, start)
+    return found.start() if found else len(text)
