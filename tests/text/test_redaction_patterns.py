@@ -35,6 +35,7 @@ MADE_INSIDE = {
     "structured._rows",
     "custom._compiled",
     "dates.date",
+    "mail._in_part",
     "organisations._after_stop_words",
     "persons._introduce",
     "phone._add_forms",

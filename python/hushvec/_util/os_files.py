@@ -107,9 +107,9 @@ def holding(path: str, seen: Iterable[tuple[str, str]]) -> tuple[str, str] | Non
 
 
 def print_utf8() -> None:
-    """Let standard output take every text: a pipe or file on Windows has an encoding that most do not fit into."""
-    if sys.platform == "win32" and hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(encoding="utf-8")
+    """Let standard output take every text: UTF-8, and on a terminal of another encoding \\u2603 for what does not fit into that."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(**({"errors": "backslashreplace"} if sys.stdout.isatty() else {"encoding": "utf-8"}))
 
 
 def lock_limit() -> int | None:

@@ -465,6 +465,11 @@ def mode_of_output(source: str | None) -> int:
     return PRIVATE if source in (None, "-") or Path(str(source)).is_dir() else mode_of(Path(str(source)))
 
 
+def path_or_stdout(text: str) -> Path | None:
+    """None for "-", standard output."""
+    return None if text == "-" else Path(text)
+
+
 def written(options: Any) -> AbstractContextManager[TextIO]:
     """OUT of a command with a `source`, or standard output if none is given."""
     if options.output is None:

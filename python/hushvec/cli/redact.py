@@ -6,28 +6,34 @@ import hashlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
 from hushvec._util.display import Progress
 from hushvec._util.lines import json_record, lines_with_ends
+from hushvec._util.publish import published_folder
 from hushvec.cli._arguments import comma_separated, named_values
-from hushvec.cli._files import read_utf8, source_name, written
+from hushvec.cli._files import naming, path_or_stdout, read_utf8, source_name, written
 from hushvec.cli._output import answered, print_json, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import printable
 from hushvec.integrations.detectors import detector
 from hushvec.text.pii.mail import StandIn, redact_mail
 from hushvec.text.pii.markup import redact_html
-from hushvec.text.pii.pseudonyms import SCOPES, Known, Pseudonymizer, new_key, read_key, read_vault, Restorer, write_vault
+from hushvec.text.pii.pseudonyms import SCOPES, Known, Pseudonymizer, Restorer, new_key, read_key, read_vault, write_vault
 from hushvec.text.pii.redactor import Redaction, Redactor
 from hushvec.text.pii.spans import replaced
 from hushvec.text.pii.structured import Find, redact_csv, redact_json
 
 ALL = "*"  # documents
 LISTED = 10  # in a message
-FORMATS = ("text", "json", "jsonl", "csv", "mail")
+FORMATS = ("text", "json", "jsonl", "csv", "mail", "html")
+# Of the files in a folder, by suffix.
+SUFFIXES = {
+    ".txt": "text", ".md": "text", ".json": "json", ".jsonl": "jsonl", ".csv": "csv", ".eml": "mail", ".html": "html", ".htm": "html",
+}  # fmt: skip
 
 
 class Redact(
@@ -36,6 +42,7 @@ class Redact(
     examples=(
         ("one text", "hushvec redact --text 'Call Ann on +44 20 7946 0958 or write to ann@example.org'"),
         ("every line of a file, keeping dates", "hushvec redact notes.txt --lines -o redacted.txt --allow-categories date"),
+        ("every file of a folder, each in the format of its suffix", "hushvec redact letters -o clean"),
         ("one column of a table", "hushvec redact tickets.csv --format csv --columns body -o clean.csv"),
         ("pseudonyms", "hushvec redact notes.txt --pseudonyms names.vault --key-file names.key -o shared.txt"),
         ("and back", "hushvec redact answer.txt --restore names.vault --key-file names.key --document notes.txt"),
@@ -49,8 +56,12 @@ class Redact(
     The input is one text, unless --lines (every line is a text) or --text-key (JSON lines: the text under that key is
     redacted, other keys are copied unprotected). OUT is written atomically.
 
+    Of a folder every .txt, .md, .json, .jsonl, .csv, .eml and .html file is redacted into the new folder OUT, under its own
+    name; other files are left out and counted. All files are one document to --pseudonyms.
+
     --format keeps the structure: json and jsonl redact values and keep keys, csv redacts --columns and keeps the header,
-    mail redacts names and addresses in headers, and the body.
+    mail redacts names and addresses in headers, and every part, decoded; [ATTACHMENT] takes the place of what is no text. html
+    redacts what is seen, attributes, comments and scripts, and keeps the tags.
 
     --pseudonyms VAULT writes pseudonyms such as [PERSON_K3M9QXA7R2TW], the same for the same value, and keeps what
     they stand for in an encrypted file; --restore VAULT puts it back. Whoever has the key and the vault can do that.
@@ -59,9 +70,9 @@ class Redact(
 
     --json gives the place and category of every find; the redacted text itself is printed only with --show-original."""
 
-    source: str | None = argument("a UTF-8 file, or - for standard input (default)", "FILE", nargs="?")
+    source: str | None = argument("a UTF-8 file, a folder, or - for standard input (default)", "FILE", nargs="?")
     text: str | None = option("the text itself, instead of a file")
-    output: Path | None = option("file to write (default: standard output)", metavar="OUT")
+    output: Path | None = option("file to write (default: standard output, also -)", type=path_or_stdout, metavar="OUT")
     show_original: bool = option("with --json: print what was redacted too; private")
     list_rules: bool = option("print the rules that the other arguments choose, and stop")
     patterns: str | None = option("categories or rules to look for, separated by commas (default all)", metavar="NAMES")
@@ -100,7 +111,12 @@ class Redact(
         if self.list_rules:
             return _list_rules(self, redactor)
         self._check()
+        is_folder = self.text is None and self.source not in (None, "-") and Path(str(self.source)).is_dir()
+        if is_folder:
+            self._check_folder()
         work = _work(self, redactor)
+        if is_folder:
+            return _folder(self, work, Path(str(self.source)))
         many = self.lines or self.text_key is not None or self.format == "jsonl"
         return (_many if many else _one)(self, work, self.text if self.text is not None else read_utf8(self.source))
 
@@ -121,6 +137,12 @@ class Redact(
         if self.pseudonyms and self.document == ALL:
             raise ValueError(f"--document must be a name where pseudonyms are written, got {ALL!r}")
 
+    def _check_folder(self) -> None:
+        if self.lines or self.text_key is not None or self.format != "text":
+            raise ValueError(f"--lines, --text-key and --format must come with a file, got the folder {self.source}")
+        if self.output is None or self.output.exists():
+            raise ValueError(f"--output must be a new folder where {self.source} is one, got {self.output or '-'}")
+
 
 @dataclass(frozen=True)
 class _Work:
@@ -138,8 +160,7 @@ class _Work:
 def _work(options: Redact, redactor: Redactor) -> _Work:
     if options.restore is not None:
         back = Restorer(_restorable(options, read_vault(options.restore, read_key(options.key_file))))
-        stand_in: StandIn = lambda category, value: replaced(value, spans) if (spans := back(value)) else None
-        return _Work(lambda document: back, lambda document: stand_in)
+        return _Work(lambda document: back, lambda document: back.placeholder)
     if options.pseudonyms is None:
         return _Work(lambda document: redactor.detect, lambda document: redactor.placeholder)
     vault = options.pseudonyms
@@ -167,7 +188,10 @@ def _restorable(options: Redact, known: Known) -> Mapping[str, str]:
 
 
 def _listed(known: Known) -> str:
-    names = sorted(known.documents)
+    return _first(sorted(known.documents))
+
+
+def _first(names: Sequence[str]) -> str:
     return ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
 
 
@@ -207,7 +231,32 @@ def _one(options: Redact, work: _Work, text: str) -> int:
     return 0
 
 
+def _folder(options: Redact, work: _Work, folder: Path) -> int:
+    """Redact the files of a folder into a new one, each in the format of its suffix."""
+    assert options.output is not None
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    left_out = [file.relative_to(folder).as_posix() for file in files if file.suffix.lower() not in SUFFIXES]
+    files = [file for file in files if file.suffix.lower() in SUFFIXES]
+    counts: Counter[str] = Counter()
+    with Progress("files", len(files)) as progress, published_folder(options.output) as beside:
+        for file in files:
+            one, content = copy(options), read_utf8(str(file))
+            one.format = SUFFIXES[file.suffix.lower()]
+            target = beside / file.relative_to(folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with naming(file), target.open("w", encoding="utf-8", newline="") as written_to:
+                for number, line in enumerate(lines_with_ends(content) if one.format == "jsonl" else [content], 1):
+                    for part, redaction in _redacted(work, line, one, f"line {number}"):
+                        written_to.write(part)
+                        counts.update(span.category for span in redaction.spans)
+            progress.advance(1)
+        work.save()
+    return _report(options, counts, texts=len(files), left_out=left_out)
+
+
 def _structured(options: Redact, work: _Work, text: str) -> Redaction:
+    if options.format == "html":
+        return redact_html(text, work.find(text))
     if options.format == "json":
         return redact_json(text, work.find(text))
     if options.format == "csv":
@@ -241,6 +290,8 @@ def _redacted(work: _Work, line: str, options: Redact, where: str) -> Iterator[t
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
         yield redaction.text + ending, redaction
+    elif options.format != "text":
+        yield (redaction := _structured(options, work, line)).text, redaction
     elif options.text_key is None:
         redaction = work.redact(content)
         if options.json and options.output is None:
@@ -254,7 +305,9 @@ def _redacted(work: _Work, line: str, options: Redact, where: str) -> Iterator[t
         yield json.dumps({**fields, options.text_key: redaction.text}, ensure_ascii=False) + (ending or "\n"), redaction
 
 
-def _report(options: Redact, counts: Counter[str], *, texts: int) -> int:
+def _report(options: Redact, counts: Counter[str], *, texts: int, left_out: Sequence[str] = ()) -> int:
     output, found = str(options.output), dict(sorted(counts.items()))
     lines = [table(("category", "found"), [(name, str(count)) for name, count in found.items()])] if found else []
-    return answered(options, {"output": output, "texts": texts, "found": found}, printable(output), *lines)
+    more = [printable(f"left out: {_first(left_out)}")] if left_out else []
+    answer = {"output": output, "texts": texts, "found": found, **({"left_out": list(left_out)} if left_out else {})}
+    return answered(options, answer, printable(output), *lines, *more)

@@ -16,7 +16,7 @@ from hushvec._util.lines import copied_fields, json_line, json_record, numbered_
 from hushvec._util.publish import published_text, receipt_path
 from hushvec.accounting.composition import COMPOSITIONS
 from hushvec.cli._arguments import BudgetOptions, ForceOption, comma_separated, opened_budget, replaced_release
-from hushvec.cli._files import files_of_folder, mode_of_output, read_utf8, source_name, written
+from hushvec.cli._files import files_of_folder, mode_of_output, path_or_stdout, read_utf8, source_name, written
 from hushvec.cli._output import answered
 from hushvec.cli._parser import argument, number_or_infinity, option
 from hushvec.cli._style import say
@@ -60,7 +60,7 @@ class Rewrite(
     keep: str | None = option(
         "JSON lines: keys to copy unprotected, separated by commas; a folder: file, the name of each", metavar="NAMES"
     )
-    output: Path | None = option("file to write (default: standard output)", metavar="OUT")
+    output: Path | None = option("file to write (default: standard output, also -)", type=path_or_stdout, metavar="OUT")
     show_original: bool = option("print the original text, and with --json its parts: private, and not for OUT")
     epsilon: float = option("for a whole document (default 16); inf: no noise, no guarantee", 16.0, type=number_or_infinity)
     delta: float = option("for a whole document, gaussian only (default 1e-3)", 1e-3)

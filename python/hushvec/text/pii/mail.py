@@ -78,7 +78,9 @@ def redact_mail(
     return Redaction(replaced(text, spans), spans)
 
 
-def _in_part(text: str, start: int, end: int, find: Find, stand_in: StandIn, depth: int = 0, usual: str = "text/plain") -> Iterator[Span]:
+def _in_part(
+    text: str, start: int, end: int, find: Find, stand_in: StandIn, depth: int = 0, usual: str = "text/plain"
+) -> Iterator[Span]:
     """The spans of a message, or of one of its parts."""
     headers, position = [], start
     while header := _HEADER.match(text, position, end):

@@ -21,7 +21,7 @@ _TAG_NAME = re.compile(r"/?([a-zA-Z0-9]*)")
 _IN_TAG = re.compile(r"=\s*(?:\"([^\"]*)\"?|'([^']*)'?|([^\s>\"'][^\s>]*))|>")
 _NAMES_ALONE = re.compile(r"[\w/:-]{0,40}\s{0,9}[\w:-]{0,40}[\s/]{0,9}")  # bounded: whatever else is there is read
 _BREAKS = word_list("html_tags_that_break_lines")
-_SCRIPTS = ("script", "style")
+_ENDS = {name: re.compile(end, re.IGNORECASE) for name, end in (("--", "-->"), ("script", "</script"), ("style", "</style"))}
 _NOWHERE = -1
 
 
@@ -102,7 +102,7 @@ def _pieces(text: str) -> Iterator[tuple[int, int, str | None]]:
         yield position, token.start(), ""
         start = token.end()
         if token[0] == "<!--":
-            end = _found_or_end(text, "-->", start)
+            end = _end_of("--", text, start)
             yield start, end, None
             position = end + len("-->")
             continue
@@ -118,13 +118,13 @@ def _pieces(text: str) -> Iterator[tuple[int, int, str | None]]:
         else:
             yield start, len(text), None
         yield token.start(), position, name or "!"
-        if name in _SCRIPTS and text[token.end()] != "/":
-            end = _found_or_end(text, f"</{name}", position)
+        if name in _ENDS and text[token.end()] != "/":
+            end = _end_of(name, text, position)
             yield position, end, None
             position = end
     yield position, len(text), ""
 
 
-def _found_or_end(text: str, closing: str, start: int) -> int:
-    found = re.compile(re.escape(closing), re.IGNORECASE).search(text, start)
+def _end_of(name: str, text: str, start: int) -> int:
+    found = _ENDS[name].search(text, start)
     return found.start() if found else len(text)
