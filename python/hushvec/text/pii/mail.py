@@ -11,9 +11,9 @@ from email import message_from_string
 from email.header import Header
 from email.message import Message
 
-from hushvec.text.pii.categories import default_placeholder
+from hushvec.text.pii.categories import CATEGORIES, default_placeholder
 from hushvec.text.pii.markup import in_html
-from hushvec.text.pii.pseudonyms import mail_words
+from hushvec.text.pii.pseudonyms import mail_words, name_in_header
 from hushvec.text.pii.redactor import Redaction, Redactor
 from hushvec.text.pii.spans import Span, replaced
 from hushvec.text.pii.structured import Find
@@ -31,7 +31,8 @@ _RECIPIENT = re.compile(r"(?:\"(?:[^\"\\]|\\.){0,998}\"|\([^()]{0,998}\)|[^,;\"(
 _NAME = re.compile(r"\"((?:[^\"\\]|\\.){0,998})\"|\(([^()]{0,998})\)|([^<>\"()]+)", re.DOTALL)
 _ENCODED = re.compile(r"=\?[^?\s]{1,75}\?[bq]\?[^?\n]*\?=", re.IGNORECASE)
 _LETTER = re.compile(r"[^\W_]")
-_FILE_NAME = re.compile(r"(?<![\w\-])(?:file)?name(?:\*\d*)?\*?[ \t]*=[ \t]*(?:\"([^\"]+)\"|([^\s;\"]+))", re.IGNORECASE)
+_PLACEHOLDERS = frozenset(category.placeholder for category in CATEGORIES)
+_FILE_NAME = re.compile(r"(?<![\w\-])((?:file)?name)(?:\*\d{0,4})?\*?[ \t]*=[ \t]*(?:\"[^\"]+\"|[^\s;\"]+)", re.IGNORECASE)
 _ARMOR = "-----BEGIN PGP MESSAGE-----"
 SCORE = 0.9
 RULE = "mail_header"
@@ -89,7 +90,7 @@ def _in_part(
     head = message_from_string(text[start:position])
     head.set_default_type(usual)
     people = [one for header in headers for one in _people_in(text, header, find, stand_in)]
-    names = [mail_words(span.text) for span in people if span.category == "full person name"]
+    names = [name_in_header(span.text) for span in people if span.category == "full person name"]
     find = _knowing([name for name in names if len(name) <= LONGEST_KNOWN][:MOST_KNOWN], find)
     others = [span for header in headers for span in _in_header(text, header, find)]
     yield from sorted((*people, *others))
@@ -204,8 +205,8 @@ def _in_header(text: str, header: re.Match[str], find: Find) -> Iterator[Span]:
         return
     if header[1].lower() in ("content-type", "content-disposition"):  # whose other words mark the parts
         for name in _FILE_NAME.finditer(text, start, end):
-            first, last = name.span(name.lastindex or 0)
-            yield Span(first, last, text[first:last], ATTACHMENT, default_placeholder(ATTACHMENT), RULE, SCORE)
+            shown = f'{name[1]}="{default_placeholder(ATTACHMENT)}"'
+            yield Span(*name.span(), name[0], ATTACHMENT, shown, RULE, SCORE)
     elif _ENCODED.search(text, start, end):
         yield from _in_words(text, start, end, find)
     else:
@@ -227,6 +228,8 @@ def _in_recipient(text: str, start: int, end: int, find: Find, stand_in: StandIn
     """The addresses, and everything beside them: it is the name of somebody."""
 
     def whole(first: int, last: int, category: str) -> Iterator[Span]:
+        if text[first:last] in _PLACEHOLDERS:
+            return
         shown = stand_in(category, text[first:last])
         if shown is None and _ENCODED.search(text, first, last):
             yield from _in_words(text, first, last, find)

@@ -135,7 +135,7 @@ class Pseudonymizer:
         if self._redactor.placeholder(category) is None:
             literals = self._literals(value, document)
             return replaced(value, literals) if literals else None
-        entity = _plain(" ".join(reversed(mail_words(value).split(", ", 1))) if category == _PERSON else value)
+        entity = _plain(name_in_header(value) if category == _PERSON else value)
         return self._pseudonym(category, value, entity, self._document(value, document), document)
 
     def _document(self, text: str, document: str | None) -> str:
@@ -242,6 +242,11 @@ def _people(names: Iterable[str]) -> dict[str, str]:
         for word in {words[0], words[-1]}:
             owners.setdefault(word, set()).add(name)
     return {word: next(iter(found)) for word, found in owners.items() if len(found) == 1}
+
+
+def name_in_header(value: str) -> str:
+    """Jane Doe for a header's `Doe, Jane`, decoded."""
+    return " ".join(reversed(mail_words(value).split(", ", 1)))
 
 
 MARK = b"hushvec vault 2\n"
