@@ -126,12 +126,16 @@ def test_links_are_refused_where_no_flag_does_it(tmp_path, monkeypatch):
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_standard_output_takes_every_text_on_windows():
+def test_standard_output_takes_every_text():
+    """UTF-8 where a program or a file reads it; a terminal keeps its encoding, and what does not fit into that is escaped."""
     code = (
-        "import sys\nfrom hushvec._util import os_files\nassert sys.stdout.encoding == 'cp1252'\nsys.platform = sys.argv[1]\n"
-        "os_files.print_utf8()\nprint('\\u2603')"
+        "import sys\nfrom hushvec._util import os_files\nassert sys.stdout.encoding != 'utf-8'\n"
+        "if sys.argv[1] == 'terminal': sys.stdout.isatty = lambda: True\n"
+        "os_files.print_utf8()\nprint('Zo\\xeb \\u2603')"
     )
-    environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
-    run = lambda system: subprocess.run([sys.executable, "-c", code, system], capture_output=True, env=environment, check=False)
-    assert run("win32").stdout == "\u2603\n".encode()
-    assert b"UnicodeEncodeError" in run("linux").stderr
+    for encoding, shown in (("cp1252", b"Zo\xeb \\u2603\n"), ("ascii", b"Zo\\xeb \\u2603\n")):
+        for where, expected in (("file", "Zo\xeb \u2603\n".encode()), ("terminal", shown)):
+            finished = subprocess.run(
+                [sys.executable, "-c", code, where], capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding}, check=True
+            )
+            assert finished.stdout == expected

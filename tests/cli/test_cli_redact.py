@@ -80,6 +80,82 @@ def test_an_output_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
 
 
+def test_standard_output_by_its_sign_and_in_consoles_of_other_encodings(tmp_path):
+    text = "Zoë 日本 \U0001f600 a@b.com"
+    (tmp_path / "in.txt").write_text(text, encoding="utf-8")
+    assert redacted("in.txt", "-o", "-", cwd=tmp_path) == redacted("-", "-o", "-", stdin=text.encode()) == "Zoë 日本 \U0001f600 [EMAIL]"
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+    finished = hushvec("redact", tmp_path / "in.txt", environment={"PYTHONIOENCODING": "cp1252"})
+    assert (finished.code, finished.err, finished.out) == (0, "", "Zoë 日本 \U0001f600 [EMAIL]")
+
+
+FOLDER = {
+    "letter.eml": (b"From: Wren <a@b.com>\r\n\r\nHi Wren\r\n", b"From: [PERSON] <[EMAIL]>\r\n\r\nHi [PERSON]\r\n"),
+    "page.HTML": (b"<p>a<b>@b.com</b>", b"<p>[EMAIL]<b></b>"),
+    "below/note.txt": ("Zoë: a@b.com\r\n".encode(), "Zoë: [EMAIL]\r\n".encode()),
+    "below/note.md": (b"a@b.com", b"[EMAIL]"),
+    "rows.csv": (b"id,mail\n7,a@b.com\n", b"id,mail\n7,[EMAIL]\n"),
+    "one.json": (b'{"to": "a@b.com", "n": 1.0}', b'{"to": "[EMAIL]", "n": 1.0}'),
+    "lines.jsonl": (b'{"to": "a@b.com"}\n\n{"n": 1}', b'{"to": "[EMAIL]"}\n\n{"n": 1}'),
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, (content, _) in FOLDER.items():
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_bytes(content)
+    (tmp_path / "in" / "scan.pdf").write_bytes(b"a@b.com")
+    return tmp_path
+
+
+def test_a_folder_is_redacted_into_a_new_one_by_the_suffixes_of_its_files(folder):
+    printed = redacted("in", "-o", "out", cwd=folder)
+    written = {path.relative_to(folder / "out").as_posix(): path.read_bytes() for path in (folder / "out").rglob("*.*")}
+    assert written == {name: shown for name, (_, shown) in FOLDER.items()}
+    assert printed.startswith("out\n") and printed.endswith("left out: scan.pdf\n")
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (folder / "out").rglob("*"))
+    found = json.loads(redacted("in", "-o", "again", "--json", cwd=folder))
+    assert (found["texts"], found["left_out"], found["found"]["email address"]) == (7, ["scan.pdf"], 8)  # one on both sides of a tag
+
+
+def test_a_folder_of_pseudonyms_comes_back(folder):
+    pytest.importorskip("cryptography")
+    keyed = ("--key-file", "names.key")
+    redacted("in", "-o", "out", "--pseudonyms", "v", *keyed, cwd=folder)
+    assert not any(b"a@b.com" in path.read_bytes() for path in (folder / "out").rglob("*.*"))
+    redacted("out", "-o", "back", "--restore", "v", *keyed, "--document", "in", cwd=folder)
+    for name, (content, _) in FOLDER.items():
+        assert (folder / "back" / name).read_bytes().replace(b"<b>", b"") == content.replace(b"<b>", b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["in"], "--output must be a new folder where in is one, got -"),
+        (["in", "-o", "in"], "--output must be a new folder where in is one, got in"),
+        (["in", "-o", "out", "--format", "mail"], "--lines, --text-key and --format must come with a file, got the folder in"),
+        (["in", "-o", "out", "--lines"], "--lines, --text-key and --format must come with a file, got the folder in"),
+        (["broken", "-o", "out"], "broken/a.json: text must be JSON"),
+        (["broken2", "-o", "out"], "broken2/b.jsonl: line 2: text must be JSON"),
+        (["broken3", "-o", "out"], "broken3/c.eml: text must be mail that can be read, got a part 'text/plain': unknown encoding: x-y"),
+        (["broken4", "-o", "out"], "broken4/d.txt: must be UTF-8 text, got byte 0xff at 0"),
+    ],
+)
+def test_a_folder_that_cannot_be_redacted_leaves_nothing(folder, arguments, text):
+    for name, content in (
+        ("broken/a.json", b"{"),
+        ("broken2/b.jsonl", b"1\n{\n"),
+        ("broken3/c.eml", b"From: a\nContent-Type: text/plain; charset=x-y\n\nx"),
+        ("broken4/d.txt", b"\xff"),
+    ):
+        (folder / name).parent.mkdir()
+        (folder / name).write_bytes(content)
+    before = sorted(folder.rglob("*"))
+    assert_one_line(hushvec_here("redact", *arguments, cwd=folder), text)
+    assert sorted(folder.rglob("*")) == before
+
+
 def test_settings(tmp_path):
     (tmp_path / "names.txt").write_text("project: Nightjar\n")
     text = "Nightjar: E-12 by a@b.com from 10.0.0.1 to 10.0.0.2"
@@ -127,7 +203,7 @@ def test_the_list_of_rules():
     [
         (["absent.txt"], "absent.txt: No such file or directory"),
         (["binary.txt"], "binary.txt: must be UTF-8 text"),
-        (["."], "Is a directory"),
+        (["."], "--output must be a new folder where . is one, got -"),
         (["--text", "x", "file.txt"], "one of FILE and --text must be given, got both"),
         (["--text", "x", "--patterns", "emial"], "got 'emial', did you mean 'email'"),
         (["--text", "x", "--allow-categories", "emial"], "got 'emial', did you mean 'email'"),
@@ -233,6 +309,7 @@ def test_formats(tmp_path):
     (tmp_path / "in.eml").write_text("From: Xyzzy <a@b.com>\n\nHi\n")
     assert redacted(tmp_path / "in.eml", "--format", "mail") == "From: [PERSON] <[EMAIL]>\n\nHi\n"
     assert redacted(tmp_path / "in.eml", "--format", "mail", "--patterns", "email") == "From: Xyzzy <[EMAIL]>\n\nHi\n"
+    assert redacted("--text", "<p title='a@b.com'>a@<b>b.com</b>", "--format", "html") == "<p title='[EMAIL]'>[EMAIL]<b></b>\n"
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,8 @@ def shape_of(text):
 
 
 MAILS = [
-    pytest.param(*one, id="-".join(map(str, one)).encode("unicode_escape").decode())
-    for one in itertools.product(SHAPES, ("utf-8", "iso-8859-1", "cp1252"), ("quoted-printable", "base64"), ("\n", "\r\n"))
+    (*one, ("\n", "\r\n")[number % 2])
+    for number, one in enumerate(itertools.product(SHAPES, ("utf-8", "iso-8859-1", "cp1252"), ("quoted-printable", "base64")))
 ]
 
 
@@ -246,5 +246,5 @@ def test_time_is_linear(pump):
             assert "nested" in str(error)
         return time.process_time() - began
 
-    short, long = min(seconds(5_000) for _ in range(3)), min(seconds(50_000) for _ in range(3))
+    short, long = min(seconds(2_000) for _ in range(3)), min(seconds(20_000) for _ in range(3))
     assert long < max(30 * short, 0.1)

@@ -98,12 +98,15 @@ AGAINST = {
 }
 # For the normalization of what is not ASCII.
 MARKS = ("\u0301", "a\u0301", "\u200b", "a\u200b", "\u200b\u0301", "\uff11", "\ufb01 ", "\u0940", "A\u0301\u200b ")
+# And for the second reading, of what is encoded.
+ESCAPES = ("%40", "%2540", "&#64;", "&amp;", "&#0", "\\u0040", "\\", "a%40b.com ", "%u", "Jane&nbsp;Doe ")
 REPEATED = sorted(
     {text for texts in AGAINST.values() for text in texts} | {"a", " ", "\n", "é", "\U0001f600", "\ud800", "[EMAIL]", "[", "A"}
     | set(MARKS)
+    | set(ESCAPES)
 )
 # One for each kind of work in the default run; all of them with HUSHVEC_TEST_SCALE=full.
-CHOSEN = REPEATED if FULL else ["Dr Aa ", "1 Aa ", "a@", "a\u0301"]
+CHOSEN = REPEATED if FULL else ["Dr Aa ", "1 Aa ", "a@", "a\u0301", "a%40b.com "]
 
 
 @pytest.fixture(scope="module")
