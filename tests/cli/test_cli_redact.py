@@ -83,10 +83,11 @@ def test_an_output_file(tmp_path):
 def test_standard_output_by_its_sign_and_in_consoles_of_other_encodings(tmp_path):
     text = "Zoë 日本 \U0001f600 a@b.com"
     (tmp_path / "in.txt").write_text(text, encoding="utf-8")
-    assert redacted("in.txt", "-o", "-", cwd=tmp_path) == redacted("-", "-o", "-", stdin=text.encode()) == "Zoë 日本 \U0001f600 [EMAIL]"
+    shown = "Zoë 日本 \U0001f600 [EMAIL]"
+    assert redacted("in.txt", "-o", "-", cwd=tmp_path) == redacted("-", "-o", "-", stdin=text.encode()) == shown
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
     finished = hushvec("redact", tmp_path / "in.txt", environment={"PYTHONIOENCODING": "cp1252"})
-    assert (finished.code, finished.err, finished.out) == (0, "", "Zoë 日本 \U0001f600 [EMAIL]")
+    assert (finished.code, finished.err, finished.out) == (0, "", shown)
 
 
 FOLDER = {
@@ -138,7 +139,7 @@ def test_a_folder_of_pseudonyms_comes_back(folder):
         (["in", "-o", "out", "--lines"], "--lines, --text-key and --format must come with a file, got the folder in"),
         (["broken", "-o", "out"], "broken/a.json: text must be JSON"),
         (["broken2", "-o", "out"], "broken2/b.jsonl: line 2: text must be JSON"),
-        (["broken3", "-o", "out"], "broken3/c.eml: text must be mail that can be read, got a part 'text/plain': unknown encoding: x-y"),
+        (["broken3", "-o", "out"], "broken3/c.eml: text must be mail that can be read, got a part 'text/plain': unknown"),
         (["broken4", "-o", "out"], "broken4/d.txt: must be UTF-8 text, got byte 0xff at 0"),
     ],
 )

@@ -127,7 +127,26 @@ def test_lists_and_detectors_read_the_decoded_text_too():
     assert redact("tell jane%40b.com", allow_categories=["email"]).text == "tell jane%40b.com"
 
 
-CHARACTERS = ("a", "é", "%40", "%25", "&#64;", "&amp;", "\\u0040", "\\\\", "\\", "%", "&", ";", "u0040", "ﬁ", "\u0301", "[EMAIL]", "b.com", " ")
+CHARACTERS = (
+    "a",
+    "é",
+    "%40",
+    "%25",
+    "&#64;",
+    "&amp;",
+    "\\u0040",
+    "\\\\",
+    "\\",
+    "%",
+    "&",
+    ";",
+    "u0040",
+    "ﬁ",
+    "\u0301",
+    "[EMAIL]",
+    "b.com",
+    " ",
+)
 
 
 @given(st.lists(st.sampled_from(CHARACTERS), max_size=12).map("".join))
@@ -179,7 +198,18 @@ CHANGED = [
     "".join(chr(ord(one) + 0xFEE0) for one in SHOWN),
     SHOWN[:5] + "\u200b" + SHOWN[5:],
 ]
-BESIDE = ("{}", "**{}**", "__{}__", "*{}*", "`{}`", "ask {}, please", "[write](mailto:{})", "[{}](https://example.com)", "> {}", "{}'s")
+BESIDE = (
+    "{}",
+    "**{}**",
+    "__{}__",
+    "*{}*",
+    "`{}`",
+    "ask {}, please",
+    "[write](mailto:{})",
+    "[{}](https://example.com)",
+    "> {}",
+    "{}'s",
+)
 
 
 @pytest.mark.parametrize("changed", CHANGED, ids=ascii)

@@ -44,7 +44,9 @@ def assert_hidden(text, *secrets):
     before, after = Reader(text), Reader(result.text)
     assert before.tags == after.tags
     for secret in secrets:
-        assert secret in "".join(before.seen).replace("\xa0", " ") or any(secret in value.replace("\xa0", " ") for value in before.values)
+        assert secret in "".join(before.seen).replace("\xa0", " ") or any(
+            secret in value.replace("\xa0", " ") for value in before.values
+        )
         assert secret not in "".join(after.seen).replace("\xa0", " ")
         assert not any(secret in value.replace("\xa0", " ") for value in after.values)
     assert redact_html(result.text).text == result.text
@@ -82,7 +84,10 @@ def test_a_secret_is_found_wherever_it_stands(secret, write):
 
 @given(
     st.sampled_from(SECRETS),
-    st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["<b>", "</b>", "<i class='a>b'>", "<!-- x -->", "<x-y>", "</span>"])), max_size=4),
+    st.lists(
+        st.tuples(st.integers(0, 30), st.sampled_from(["<b>", "</b>", "<i class='a>b'>", "<!-- x -->", "<x-y>", "</span>"])),
+        max_size=4,
+    ),
     st.sampled_from(["{}", "<p>{}</p>", "a <b>{}", "x<td>{}<td>y"]),
 )
 @settings(max_examples=100, deadline=None)
@@ -125,7 +130,9 @@ def test_what_is_written_into_html_is_escaped():
     assert redact_html("<p title='a@b.com'>a@b.com", find).text == "<p title='&lt;i &quot;x&quot;&gt;'>&lt;i &quot;x&quot;&gt;"
 
 
-@pytest.mark.parametrize("text", ["<p>Ask Jane&#32;Doe or <b>a@b.com</b></p>", "<p>my name is Jane O&#39;Neil, <i title='415-555-0188'>x</i>"])
+@pytest.mark.parametrize(
+    "text", ["<p>Ask Jane&#32;Doe or <b>a@b.com</b></p>", "<p>my name is Jane O&#39;Neil, <i title='415-555-0188'>x</i>"]
+)
 def test_pseudonyms_come_back(text):
     names = Pseudonymizer(bytes(range(32)))
     hidden = redact_html(text, names.spans).text
@@ -133,7 +140,27 @@ def test_pseudonyms_come_back(text):
     assert html.unescape(redact_html(hidden, Restorer(names.known)).text) == html.unescape(text)
 
 
-PIECES = ("<", ">", "<p ", "</", "<!--", "-->", '"', "'", "=", " ", "a", "jane@b.com", "&#64;", "&", ";", "<script>", "</script>", "415-555-0188", "\n")
+PIECES = (
+    "<",
+    ">",
+    "<p ",
+    "</",
+    "<!--",
+    "-->",
+    '"',
+    "'",
+    "=",
+    " ",
+    "a",
+    "jane@b.com",
+    "&#64;",
+    "&",
+    ";",
+    "<script>",
+    "</script>",
+    "415-555-0188",
+    "\n",
+)
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
@@ -150,7 +177,9 @@ def test_any_text_is_taken(text):
     assert "jane@b.com" not in result.text
 
 
-@pytest.mark.parametrize("pump", ["<", "<a ", "<a =", "<a \"'", "<!--", "<script>", "</script", "&#64", "<a b='", "= ", "<a b=\"<a ", "<b>x</b>", "&"])
+@pytest.mark.parametrize(
+    "pump", ["<", "<a ", "<a =", "<a \"'", "<!--", "<script>", "</script", "&#64", "<a b='", "= ", '<a b="<a ', "<b>x</b>", "&"]
+)
 def test_time_is_linear(pump):
     def seconds(size):
         began = time.process_time()

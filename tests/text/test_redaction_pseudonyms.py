@@ -104,7 +104,8 @@ ESCAPED = Pseudonymizer(KEY).pseudonymize(OWN).text
 WIDE = "".join(chr(ord(one) + 0xFEE0) for one in OWN)
 SPACED = OWN[:4] + "\u200b" + OWN[4:]
 ALTERED = (OWN.lower(), OWN.replace("_", r"\_"), f"[**{OWN[1:-1]}**]", f"%5B{OWN[1:-1]}%5D", f"&#91;{OWN[1:]}")
-FORGED = (OWN, ESCAPED, *ALTERED, "\\", "%", "&#91", OWN[:-1] + "_2]", WIDE, SPACED, OWN[:9], OWN[9:], "[PERSON_1]", "[EMAIL]", "[", "]", "\u0301")
+FORGED = (OWN, ESCAPED, *ALTERED, "\\", "%", "&#91", OWN[:-1] + "_2]", WIDE, SPACED, OWN[:9], OWN[9:])
+FORGED += ("[PERSON_1]", "[EMAIL]", "[", "]", "\u0301")
 
 
 def in_format(kind, texts):

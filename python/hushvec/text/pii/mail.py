@@ -89,10 +89,12 @@ def _in_part(
         position = header.end()
     head = message_from_string(text[start:position])
     head.set_default_type(usual)
-    people = [one for header in headers for one in _people_in(text, header, find, stand_in)]
+    named = [(header, header[1].lower() in _OF_PEOPLE) for header in headers]
+    recipients = (one.span() for header, of_people in named if of_people for one in _RECIPIENT.finditer(text, *header.span(2)))
+    people = [span for place in recipients for span in _in_recipient(text, *place, find, stand_in)]
     names = [name_in_header(span.text) for span in people if span.category == "full person name"]
     find = _knowing([name for name in names if len(name) <= LONGEST_KNOWN][:MOST_KNOWN], find)
-    others = [span for header in headers for span in _in_header(text, header, find)]
+    others = [span for header, of_people in named if not of_people for span in _in_header(text, header, find)]
     yield from sorted((*people, *others))
 
     position = _BLANK.match(text, position, end).end()  # type: ignore[union-attr]
@@ -109,10 +111,8 @@ def _in_part(
         if kind == "message/rfc822":
             yield from _in_part(text, position, end, find, stand_in, depth + 1)
             return
-        if not (boundary := head.get_boundary()):
-            raise _unreadable(kind, "it has no boundary")
-        line = re.compile(rf"^--{re.escape(boundary)}(--)?[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
-        marks = list(line.finditer(text, position, end))
+        line = re.compile(rf"^--{re.escape(head.get_boundary(''))}(--)?[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+        marks = list(line.finditer(text, position, end)) if head.get_boundary() else []
         if not marks:
             raise _unreadable(kind, "its boundary is missing")
         yield from _moved(find(text[position : marks[0].start()]), position)
@@ -124,17 +124,16 @@ def _in_part(
                 yield from _in_part(text, mark.end(), last, find, stand_in, depth + 1, default)
     elif kind in _READABLE:
         yield from _in_text(text, position, end, head, coding, (lambda part: in_html(part, find)) if kind == "text/html" else find)
-    elif text[position:end].strip():
-        shown = default_placeholder(ATTACHMENT)
-        raw = text[position:end]
-        yield Span(position, end, raw, ATTACHMENT, _written(shown, raw, coding, "ascii"), "mail", 1.0)
+    elif (raw := text[position:end]).strip():
+        shown = _written(default_placeholder(ATTACHMENT), raw, coding, "ascii")
+        yield Span(position, end, raw, ATTACHMENT, shown, RULE, SCORE)
 
 
 def _in_text(text: str, start: int, end: int, head: Message, coding: str, find: Find) -> Iterator[Span]:
     raw, charset = text[start:end], str(head.get_content_charset("utf-8"))
     try:
         content = _content(raw, coding, charset)
-        if content == raw:
+        if content == raw and coding in _AS_WRITTEN:
             yield from _moved(find(content), start)
         elif _ARMOR in content:
             raise ValueError("it is encrypted")
@@ -192,17 +191,9 @@ def _knowing(names: list[str], find: Find) -> Find:
     return found if names else find
 
 
-def _people_in(text: str, header: re.Match[str], find: Find, stand_in: StandIn) -> Iterator[Span]:
-    if header[1].lower() in _OF_PEOPLE:
-        for recipient in _RECIPIENT.finditer(text, *header.span(2)):
-            yield from _in_recipient(text, *recipient.span(), find, stand_in)
-
-
 def _in_header(text: str, header: re.Match[str], find: Find) -> Iterator[Span]:
     """The finds in a header that is not one of people."""
     start, end = header.span(2)
-    if header[1].lower() in _OF_PEOPLE:
-        return
     if header[1].lower() in ("content-type", "content-disposition"):  # whose other words mark the parts
         for name in _FILE_NAME.finditer(text, start, end):
             shown = f'{name[1]}="{default_placeholder(ATTACHMENT)}"'

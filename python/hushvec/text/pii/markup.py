@@ -23,6 +23,7 @@ _NAMES_ALONE = re.compile(r"[\w/:-]{0,40}\s{0,9}[\w:-]{0,40}[\s/]{0,9}")  # boun
 _BREAKS = word_list("html_tags_that_break_lines")
 _ENDS = {name: re.compile(end, re.IGNORECASE) for name, end in (("--", "-->"), ("script", "</script"), ("style", "</style"))}
 _NOWHERE = -1
+_Stream = tuple[list[str], list[int], list[int]]  # pieces, decoded, and where each of their characters begins and ends
 
 
 def redact_html(text: str, find: Find | None = None) -> Redaction:
@@ -47,21 +48,22 @@ def redact_html(text: str, find: Find | None = None) -> Redaction:
 
 def in_html(text: str, find: Find) -> tuple[Span, ...]:
     """The spans of `redact_html`."""
-    seen, aside = _Stream(text), _Stream(text)
+    seen: _Stream = ([], [], [])
+    aside: _Stream = (["\n"], [_NOWHERE], [_NOWHERE])
     broken, tags = "", 0  # since what was last seen
     for start, end, tag in _pieces(text):
         if tag is None:
-            aside.add(start, end, "\n")
+            _add(aside, text, start, end, "\n")
         elif tag:
             broken, tags = "\n" if tag in _BREAKS else broken, tags + 1
         elif start < end:
             # Between two tags there may be a space of a style sheet: a menu is no word.
-            gap = " " if tags > 1 and seen.ends_in_word and text[start].isalnum() else ""
-            seen.add(start, end, broken or gap)
+            gap = " " if tags > 1 and seen[0] and seen[0][-1][-1:].isalnum() and text[start].isalnum() else ""
+            _add(seen, text, start, end, broken or gap)
             broken, tags = "", 0
-    starts, ends = [*seen.starts, _NOWHERE, *aside.starts], [*seen.ends, _NOWHERE, *aside.ends]
+    content, starts, ends = "".join((*seen[0], *aside[0])), [*seen[1], *aside[1]], [*seen[2], *aside[2]]
     spans: list[Span] = []
-    for span in find("".join((*seen.parts, "\n", *aside.parts))):
+    for span in find(content):
         shown, runs, last = html.escape(span.placeholder), list[list[int]](), _NOWHERE
         for start, end in zip(starts[span.start : span.end], ends[span.start : span.end]):
             if runs and start >= 0 and start in (runs[-1][1], last):  # an entity may stand for two characters
@@ -75,24 +77,12 @@ def in_html(text: str, find: Find) -> tuple[Span, ...]:
     return tuple(sorted(spans))
 
 
-class _Stream:
-    """Pieces of a text, decoded, and where each of their characters begins and ends."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self.parts: list[str] = []
-        self.starts: list[int] = []
-        self.ends: list[int] = []
-
-    @property
-    def ends_in_word(self) -> bool:
-        return bool(self.parts) and self.parts[-1][-1:].isalnum()
-
-    def add(self, start: int, end: int, before: str) -> None:
-        content, starts, ends = unescaped(self._text[start:end], ENTITY, range(start, end), range(start + 1, end + 1))
-        self.parts += (before, content)
-        self.starts += (*[_NOWHERE] * len(before), *starts)
-        self.ends += (*[_NOWHERE] * len(before), *ends)
+def _add(stream: _Stream, text: str, start: int, end: int, before: str) -> None:
+    content, starts, ends = unescaped(text[start:end], ENTITY, range(start, end), range(start + 1, end + 1))
+    nowhere = [_NOWHERE] * len(before)
+    stream[0].append(before + content)
+    stream[1].extend(nowhere + starts)
+    stream[2].extend(nowhere + ends)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int, str | None]]:
