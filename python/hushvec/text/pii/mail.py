@@ -111,7 +111,7 @@ def _in_part(
         if kind == "message/rfc822":
             yield from _in_part(text, position, end, find, stand_in, depth + 1)
             return
-        line = re.compile(rf"^--{re.escape(head.get_boundary(''))}(--)?[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+        line = re.compile(rf"(?:\r?\n)?^--{re.escape(head.get_boundary(''))}(--)?[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
         marks = list(line.finditer(text, position, end)) if head.get_boundary() else []
         if not marks:
             raise _unreadable(kind, "its boundary is missing")
@@ -125,7 +125,7 @@ def _in_part(
     elif kind in _READABLE:
         yield from _in_text(text, position, end, head, coding, (lambda part: in_html(part, find)) if kind == "text/html" else find)
     elif (raw := text[position:end]).strip():
-        shown = _written(default_placeholder(ATTACHMENT), raw, coding, "ascii")
+        shown = _written(default_placeholder(ATTACHMENT) + raw[len(raw.rstrip()) :] * (coding != "base64"), raw, coding, "ascii")
         yield Span(position, end, raw, ATTACHMENT, shown, RULE, SCORE)
 
 
