@@ -139,7 +139,8 @@ def whole_rows(rows: Any, clip_norm: float) -> NDArray[Any]:
     # The scale is a power of 2: float32 multiplies by it without rounding, unless the product has no place in it.
     kind = np.float32 if clipped.dtype.itemsize <= 4 and 2.0**-64 < scale < 2.0**64 else np.float64
     units: NDArray[Any] = np.multiply(clipped, kind(scale), dtype=kind)
-    return np.trunc(units, out=units)
+    np.trunc(units, out=units)
+    return units
 
 
 def moment_unit(clip_norm: float) -> float:
