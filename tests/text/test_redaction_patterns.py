@@ -37,7 +37,6 @@ MADE_INSIDE = {
     "dates.date",
     "mail._in_part",
     "organisations._after_stop_words",
-    "persons._introduce",
     "phone._add_forms",
     "phone._group_sizes",
     "phone._plan_of_package",

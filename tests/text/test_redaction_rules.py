@@ -1,6 +1,7 @@
 """Each rule of redaction: what it finds, and what looks alike and stays."""
 
 import ipaddress
+import itertools
 
 import pytest
 from hypothesis import given, settings
@@ -159,6 +160,31 @@ FOUND = [
     ("parting", "I just broke up with her", "broke up"),
     ("parting", "since our break-up", "break-up"),
     ("person_introduced", "a girl called Ottoline", "Ottoline"),
+    ("person_introduced", "by a Ruritanian national, Blorbo Fnord, on", "Blorbo Fnord"),
+    ("person_introduced", "The applicants, Blorbo Fnord and Quux Plugh, were", "Quux Plugh"),
+    ("person_introduced", "was represented by Y. Fnord, a lawyer", "Y. Fnord"),
+    ("person_introduced", "he sued his son, J.P., before", "J.P."),
+    ("person_subject", "one child, Blorbo Fnord, born on", "Blorbo Fnord"),
+    ("person_again", "Dr Quux spoke. Then Blorbo Quux left.", "Blorbo Quux"),
+    ("organization_kind", "the Fnord Magistrates’ Court", "Fnord Magistrates’ Court"),
+    ("organization_kind", "the Fnord Court of First Instance held", "Fnord Court of First Instance"),
+    ("organization_kind", "Under the Act, the Fnord Regional Court (Cour de Fnord) held", "Fnord Regional Court (Cour de Fnord)"),
+    ("organization_kind", "the Ruritanian Ministry of Justice", "Ruritanian Ministry of Justice"),
+    ("organization_kind", "in Fnord Prison", "Fnord Prison"),
+    ("amount", "a pension of EUR 4,684.40, plus", "EUR 4,684.40"),
+    ("amount", "paid 200,000 Polish zlotys (PLN) (approximately EUR 50,000)", "200,000 Polish zlotys (PLN)"),
+    ("amount", "paid 200,000 Polish zlotys (PLN) (approximately EUR 50,000)", "(approximately EUR 50,000"),
+    ("amount", "her salary is $85,000 a year", "$85,000"),
+    ("nationality", "a Ruritanian national", "Ruritanian"),
+    ("dates_listed", "on 1 and 2 July 1996", "1 and 2 "),
+    ("dates_listed", "on 18 May and 3 December 2001", "18 May"),
+    ("dates_listed", "between July and December 1995", "July"),
+    ("dates_listed", "from 1960 to 1979", "1979"),
+    ("dates_listed", "they were born in 1943 and 1939", "1939"),
+    ("dates_listed", "to three years and nine months’ imprisonment", "three years and nine months"),
+    ("country", "the Federal Republic of Germany", "Federal Republic of Germany"),
+    ("dates_listed", "In 1998 she retired", "1998"),
+    ("docket_number", "(no. 32814/11)", "32814/11"),
     ("person_introduced", "my flatmate Ottoline", "Ottoline"),
     ("person_pair", "The keys are with Thandiwe Mokoena until Monday.", "Thandiwe Mokoena"),
     ("city", "friends in San Francisco know", "San Francisco"),
@@ -220,7 +246,15 @@ NOT_FOUND = [
     ("marital_status", "a single file; I am separated by a wall; the files are single, he is engaged to win"),
     ("partner", "a husband and a wife, trading partner"),
     ("parting", "broke up the block; break up your text into parts"),
-    ("person_introduced", "a program called Ottoline"),
+    ("person_introduced", "a program called Ottoline; as a patient, U.S. law; represented by a lawyer"),
+    ("person_again", "Dr Rust wrote Rust, and rust; Captain Blorbo, Blorbo; Mrs Fnord, fnord@x.org; no Dr, Quux"),
+    ("organization_kind", "the Ministry of Justice, the District Authority, the Public Prosecutor, the Labour Office"),
+    ("street_number_first", "1 of the Rules of Court, in 2004 the Supreme Administrative Court held"),
+    ("named_place", "lives in Blorbo.\n\nOn 11 April 1997"),
+    ("amount", "the plan costs $5 a month; in EUR 5; USD is up; a try 4 of 5; version 3 mark; 12 euros"),
+    ("nationality", "senior citizens, a Former national, the national bank"),
+    ("dates_listed", "Released in 2019. Section 3 may 2001 change; on 2 July; in 2014 the library was rewritten; from 1 to 5"),
+    ("docket_number", "no. 3/04, No. 12"),
     ("person_pair", "by Desktop Publishing, for Long Island, to Bear Arms, bear arms; with Public Health"),
     ("city", "Paris is big; from Paris Hilton, in Londonderry, in london"),
     ("person_given", "San Francisco, Santa Maria, Port Elizabeth"),
@@ -236,6 +270,23 @@ def test_found(name, text, expected):
     if name == "phone" and "+" not in text:
         pytest.importorskip("phonenumbers")
     assert expected in found_by(name, text)
+
+
+@pytest.mark.parametrize("place", ["Fnord", "Fnord-Blorbo", "Śródmieście", "Nowa Blorbo"])
+@pytest.mark.parametrize("kind", ["Regional", "Administrative", "Assize", "State Security", "Magistrates’", "Social", "Tax"])
+def test_a_court_is_named_by_its_place_alone(kind, place):
+    for before, behind in (("On 5 July 2004 the ", " ruled."), ("Under the Act, the ", "’s judgment"), ("Later. The ", " (no. 2)")):
+        found = found_by("organization_kind", f"{before}{place} {kind} Court{behind}")
+        assert found == [f"{place} {kind} Court"]
+        assert found_by("organization_kind", f"{before}{kind} Court{behind}") == []
+    assert found_by("street_number_first", f"In 2004 the {place} {kind} Court") == []
+
+
+@pytest.mark.parametrize("first", ["", "K. ", "K.H. ", "K. H. ", "C.-H. ", "N.Ö. ", "İ. ", "Cz. ", "Quux K. ", "Quux K.H. "])
+@pytest.mark.parametrize("last", ["Fnord", "Fnord-Blorbo", "O’Fnord", "van der Fnord", "de Fnord", "Şfnord"])
+def test_a_name_after_a_title_is_hidden_with_its_initials(first, last):
+    for title, after in itertools.product(("Mr ", "Mrs. ", "Dr ", "Prof. "), (", a lawyer", " and", ".", " (“the applicant”)")):
+        assert found_by("person_title", f"represented by {title}{first}{last}{after}") == [first + last]
 
 
 @pytest.mark.parametrize("person", ["Jane Doe", "Maria Garcia Lopez", "Peter Smith"])

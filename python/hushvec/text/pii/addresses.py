@@ -161,7 +161,8 @@ def _street_of(document: Document, start: int, words: list[tuple[str, str, int]]
         if words[last][1] not in _LINKS and (_is_name(words[last][0]) or document.all_lower):
             return start, _with_number(text, words[last][2])
     for index, (written, plain, end) in enumerate(words):
-        if plain not in _TYPES or index == 0:
+        is_court = plain == "court" and any(word[1] in _OF_COURT for word in words[:index])  # "1 of the Rules of Court"
+        if plain not in _TYPES or index == 0 or is_court:
             if index and not _is_name(written) and plain not in _LINKS and not document.all_lower:
                 break
             continue
@@ -198,6 +199,7 @@ def _name_between_numbers(document: Document, start: int, words: list[tuple[str,
 
 
 _LINKS = frozenset(_LINK[3:-1].split("|"))
+_OF_COURT = words("the of supreme regional district administrative constitutional criminal security military labour assize")
 LONGEST_LINK = max(map(len, _LINKS))
 _NUMBER_SIGN = re.compile("#")
 _FIRST_LETTERS = re.compile(r"[^\W\d_]+")
@@ -297,7 +299,8 @@ def named_place(document: Document) -> Finds:
         between = text[end : match.start()] if match else ""
         if match is None or len(between) > 30 or "\n\n\n" in between or ". " in between:
             continue
-        if match[1].rpartition(" ")[2].lower() in _NOT_STREET_NAMES or not 1 <= len(match[2]) <= 5:
+        named = match[1].lower().split(" ")
+        if named[-1] in _NOT_STREET_NAMES or named[0] in NOT_NAMES or not 1 <= len(match[2]) <= 5:
             continue
         yield match.start(), (taken := _continued(document, match.end()))
 

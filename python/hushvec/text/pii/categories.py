@@ -42,6 +42,8 @@ CATEGORIES = (
     Category("location", "[LOCATION]", ("place", "gpe", "loc")),
     Category("date", "[DATE]", ("date_time", "dob")),
     Category("age", "[AGE]", ()),
+    Category("nationality", "[NATIONALITY]", ("nrp",)),
+    Category("amount of money", "[AMOUNT]", ("amount", "money")),
 )
 
 _BY_NAME = {name: category for category in CATEGORIES for name in (category.name, *category.short_names)}

@@ -89,7 +89,7 @@ def _after_stop_words(text: str, start: int, end: int) -> int:
     return first
 
 
-_LEADING = words("the a an and of for at our my your his her their this that i we when if while")
+_LEADING = words("the a an and of for at our my your his her their this that i we when if while however head dean director")
 
 
 @rule("organization", 0.7, "University, Bank, Hospital, Group, Technologies, ... and the words that belong to it", capitals=True)
@@ -99,25 +99,40 @@ def organization_kind(document: Document) -> Finds:
     for word, start, end in document.after_words(_KINDS):
         if not text[start].isupper():
             continue
-        name = _name_ending_at(text, start - 1)
-        first = name[0] if name else start
+        first = _after_comma(text, *(_name_ending_at(text, start - 1) or (start, start)), word in _PUBLIC)
         behind = _OF.match(text, end) if word in _OF_KINDS else None
         last = behind.end() if behind else end
-        if word in _COURTS and not _is_named_court(text[first:start], text[end:last]):
+        if word in _PUBLIC and not _is_named(word, text[first:start], text[end:last]):
             continue
         if first < start or behind:
-            yield first, last
+            translated = _TRANSLATED.match(text, last)
+            yield first, translated.end() if translated else last
 
 
-# "Elm Court" is a street, and "the Supreme Court" is nobody's in particular: a court is named by what it decides and by a place.
-_COURTS = frozenset({"court", "tribunal"})
+_TRANSLATED = re.compile(rf" \([{CAPITALS}][^()\n“”\"]{{1,90}}\)")
+
+
+def _after_comma(text: str, start: int, end: int, is_public: bool) -> int:
+    """Where the name begins if a comma in it ends something else: `In the Act, the Lund Court`, not `Ash, Bole and Oak`."""
+    comma = text.rfind(", ", start, end) + 2
+    ends = comma > 1 and (is_public or text[comma].islower()) and text.find(" and ", comma, end) < 0
+    return _after_stop_words(text, comma, end) if ends else start
+
+
+# "Elm Court" is a street, and "the Supreme Court" is nobody's in particular: what is public is named by a place or a nation.
+_COURTS = frozenset({"court", "courts", "tribunal", "prosecutor"})
+_PUBLIC = _COURTS | {"ministry", "authority", "directorate", "office", "committee", "commission"}
 _OF_COURTS = word_list("words_in_kinds_of_courts")
 
 
-def _is_named_court(before: str, behind: str) -> bool:
-    """`Ankara Criminal Court`, `District Court of Haarlem`."""
-    first, then = before.lower().split(), behind.lower().replace("’s", "").replace("'s", "").split()
-    return (not first or first[-1] in _OF_COURTS) and any(word not in _OF_COURTS for word in first + then)
+def _is_named(word: str, before: str, behind: str) -> bool:
+    """`Ankara Criminal Court`, `District Court of Haarlem`, `Dutch Ministry of Justice`."""
+    first, then = (_POSSESSIVE.sub("", part.lower()).split() for part in (before, behind if word != "ministry" else ""))
+    is_no_street = word not in _COURTS or not first or bool(then) or first[-1] in _OF_COURTS
+    return is_no_street and any(word not in _OF_COURTS for word in first + then)
+
+
+_POSSESSIVE = re.compile(r"['’](?:s(?!\w))?")
 
 
 @rule("organization", 0.65, "the name after works at, employed by, CEO of, joined, company:, ...", capitals=True)

@@ -12,6 +12,7 @@ from hushvec.text.pii.document import Document, Finds, matches, rule
 from hushvec.text.pii.wordlists import (
     CAPITALS,
     INITIAL,
+    INITIALS,
     LETTER,
     NOT_NAMES,
     PARTICLE,
@@ -23,8 +24,11 @@ from hushvec.text.pii.wordlists import (
     words_in_order,
 )
 
-_LATER = rf"(?:[ ](?:{INITIAL}[ ]){{0,2}}(?:{PARTICLE}[ ]){{0,2}}{WORD}|[ ]{INITIAL}(?![\w'’]))"
-_NAME = re.compile(rf"(?:{INITIAL}[ ]){{0,2}}(?:(?:{PARTICLE}[ ]){{1,2}})?{WORD}{_LATER}{{0,3}}(?![\w@])")
+_LATER = rf"(?:[ ](?:{INITIALS}[ ]){{0,2}}(?:{PARTICLE}[ ]){{0,2}}{WORD}|[ ]{INITIAL}(?![\w'’]))"
+_NAME = re.compile(
+    rf"(?:{INITIALS}[ ]){{0,2}}(?:(?:{PARTICLE}[ ]){{1,2}})?{WORD}{_LATER}{{0,3}}(?![\w@])"
+    rf"|(?!U\.|D\.C|E\.U)[{CAPITALS}]\.(?:-?[{CAPITALS}]\.){{1,3}}(?=[,;:)\n'’]| [a-z]|$)"
+)
 _LATER_WORDS = re.compile(rf"{_LATER}{{0,3}}(?![\w@])")
 _LOWER_NAME = re.compile(rf"{LETTER}{{2,20}}(?: {LETTER}\.?(?= ))?(?: {LETTER}{{2,20}})?(?![\w@])")
 _HYPHENED = re.compile(rf"-{WORD}")
@@ -32,37 +36,15 @@ _LOWER_SURNAME = re.compile(rf" ({LETTER}{{3,20}})(?![\w@])")
 _PARTICLES = frozenset(PARTICLE[3:-1].split("|"))
 
 _TITLES = word_list("titles")
-_AFTER_TITLE = re.compile(r"\.?[ ]{1,2}")
+_AFTER_TITLE = re.compile(rf"(\.?[ ]{{1,2}})(?:[{CAPITALS}]{LETTER}\. )?")  # also "Mr Cz. "
+_HONORIFICS = words("mr mrs ms miss dr prof professor herr frau mme")
+SHORTEST_SURNAME = 4
 
 # After these words a name follows; the pattern is what may stand between.
 _BEFORE_NAME: dict[str, re.Pattern[str]] = {}
-
-
-def _introduce(listed: frozenset[str], between: str) -> None:
-    _BEFORE_NAME.update(dict.fromkeys(listed, re.compile(between)))
-
-
-_introduce(
-    words("name names surname"),
-    r"(?:[ ](?:is|was)[ ]|[ ]{0,2}[:=\-][\s]{0,3}|,[ ]|[ ](?:to[ ])?(?=[^\W_a-z]))(?:(?:to|actually|now)[ ])?",
-)
-_introduce(words("named nicknamed"), r"[ ](?:(?:him|her|it|me|them|us)[ ])?[\"“']?")
-_introduce(words("dear hi hello hey attn attention"), r"[:,]?[ ]{1,2}")
-_introduce(word_list("roles_of_persons"), r"(?:'s name)?[ ]?(?:[:,]|[ ]is|[ ]was|[ ]named)?[ ]{1,2}")
-_introduce(word_list("relatives_and_acquaintances"), r"(?:[ ](?:is|was))?,?[ ](?:named[ ]|called[ ])?")
-_introduce(
-    word_list("closings_of_letters"),
-    r"[,:!]?(?:[ ]|(?:[ \t]{0,3}\r?\n){1,3}[ \t]{0,3})(?:by[ ])?(?=[^\n]{2,40}(?:\n|$|[.,]))",
-)
-_introduce(
-    words("contact recipient sender author owner attendee attendees caller maiden cc"),
-    r"(?:[ ](?:name|person))?[ ]?(?::|[ ]is)[\s]{1,3}",
-)
-_introduce(words("speak speaking talk talking spoke talked meet met meeting"), r"[ ](?:(?:to|with)[ ])?")
-_introduce(words("told asked said replied says married interviewed hired met thanked"), r"[,:]?[ ](?:to[ ])?")
-_introduce(words("starring featuring directed written sung produced composed painted"), r"[ ](?:by[ ])?")
-_introduce(words("guardian nominee assistant"), r"[ ](?:to[ ]|is[ ])?")
-_introduce(words("add adding remove contacted contacting email emailed visited"), r"[ ]")
+for _listed, _between in zip(words_in_order("before_names")[::2], words_in_order("before_names")[1::2]):
+    _named = word_list(_listed[1:]) if _listed.startswith("@") else frozenset(_listed.split("|"))
+    _BEFORE_NAME.update(dict.fromkeys(_named, re.compile(_between)))
 
 _AFTER_NAME = word_list("words_after_names")
 _ONLY_TWO = words("has had just was is moved left added played plays arrived works worked thought claims explains points")
@@ -87,6 +69,20 @@ def person_title(document: Document) -> Finds:
     return (name for _, name in document.once(_titles_and_names))
 
 
+@rule("full person name", 0.65, "the last word of a name after a title, wherever else it stands with a capital", capitals=True)
+def person_again(document: Document) -> Finds:
+    text = document.text
+    known = {
+        text[slice(*name)].rpartition(" ")[2]
+        for title, name in document.once(_titles_and_names)
+        if text[slice(*title)].lower().rstrip(".") in _HONORIFICS
+    }
+    for word, start, end in document.after_words(frozenset(map(str.lower, known))):
+        is_name = len(word) >= SHORTEST_SURNAME and not (_is_no_name(word) or word in document.words_as_written)
+        if is_name and text[start:end] in known and not _goes_on(text, end, "@_") and (name := _name_ending_at(text, end)):
+            yield name
+
+
 @rule("title", 0.6, "Mr, Ms, Dr, Prof, ... before a name")
 def title(document: Document) -> Finds:
     return (title for title, _ in document.once(_titles_and_names))
@@ -98,8 +94,8 @@ def _titles_and_names(document: Document) -> list[tuple[tuple[int, int], tuple[i
         if text[start].isupper() or document.all_lower or word in ("mr", "mrs", "ms", "dr"):
             gap = _AFTER_TITLE.match(text, end)
             name = _name_at(document, gap.end()) if gap else None
-            if name:
-                found.append(((start, end + (text[end : end + 1] == ".")), name))
+            if gap and name:
+                found.append(((start, end + (text[end : end + 1] == ".")), (gap.end(1), name[1])))
     return found
 
 
@@ -107,8 +103,11 @@ def _titles_and_names(document: Document) -> list[tuple[tuple[int, int], tuple[i
 def person_introduced(document: Document) -> Finds:
     for word, _, end in document.after_words(_INTRODUCERS):
         between = _BEFORE_NAME[word].match(document.text, end)
-        if between and (name := _name_at(document, between.end())):
+        for _ in range(MOST_LISTED if word in _PLURALS else 1):
+            if between is None or (name := _name_at(document, between.end())) is None:
+                break
             yield name
+            between = _NEXT_NAME.match(document.text, name[1])
     for *_, end in document.after_words(words("called")):
         is_person = document.text.startswith(" ", end) and _CALLED_PERSON.search(document.lower, max(0, end - 24), end)
         if is_person and (name := _name_at(document, end + 1)):
@@ -119,6 +118,9 @@ _CALLED_PERSON = re.compile(
     r"\b(?:girl|boy|man|woman|guy|lady|kid|child|baby|friend|son|daughter|person|someone|somebody|student|teacher|doctor) called$"
 )
 _INTRODUCERS = frozenset(_BEFORE_NAME)
+_PLURALS = frozenset(word for word in _INTRODUCERS if word.endswith("s") and word[:-1] in _INTRODUCERS) | words("children")
+_NEXT_NAME = re.compile("(?:,| and|, and) ")
+MOST_LISTED = 8
 
 
 @rule("full person name", 0.7, "I am, I'm or this is, and a name")
@@ -176,6 +178,9 @@ def person_subject(document: Document) -> Finds:
     for word, start, _ in document.after_words(_AFTER_NAME):
         name = _name_ending_at(text, start - 1)
         if name and text[name[1]] == " " and (word not in _ONLY_TWO or _could_be_full(text[slice(*name)])):
+            yield name
+    for _, start, _ in document.after_words(words("born")):
+        if text[start - 2 : start] == ", " and (name := _name_ending_at(text, start - 2)):
             yield name
     for match in matches(_APOSTROPHE, text):
         if _POSSESSIONS.match(text, match.end()) and (name := _name_ending_at(text, match.start())):
@@ -313,6 +318,7 @@ def _are_rare(document: Document, first: str, second: str) -> bool:
 
 RULES = (
     *(person_title, person_introduced, person_self, person_subject, person_given, person_surname, person_initial, person_pair),
+    person_again,
     title,
 )
 

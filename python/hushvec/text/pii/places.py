@@ -20,7 +20,8 @@ _PLACE = re.compile(
 _VERBS = re.compile(
     r"(?:live|lives|lived|living|reside|resides|residing|born|raised|based|located|move|moves|moved|moving|travel|travels|traveled|travelled|"
     r"traveling|travelling|fly|flying|flew|returned|return|arrived|arrive|arriving|relocated|relocating|stay|staying|stayed|hometown|is|"
-    r"originally|am|i'm|studied|grew up|trip|vacation|holiday|headquartered|currently|here)"
+    r"originally|am|i'm|studied|grew up|trip|vacation|holiday|headquartered|currently|here|"
+    r"practising|practicing|detained|imprisoned|serving|arrested|domiciled|residence)"
     r"(?: (?:here|back|up|down|now|currently|and raised)){0,2} $"
 )
 _PREPOSITIONS = words("in from to at near of")
@@ -40,7 +41,12 @@ def _by_first_word(kind: str) -> tuple[dict[str, list[str]], frozenset[str]]:
 
 @rule("location", 0.6, "names of countries, in English and their own language")
 def country(document: Document) -> Finds:
-    return _listed(document, "countries")
+    for start, end in _listed(document, "countries"):
+        form = _FORM_OF_STATE.search(document.text, max(0, start - 32), start)
+        yield form.start() if form else start, end
+
+
+_FORM_OF_STATE = re.compile(r"(?<!\w)(?:[A-Z][a-z]{3,12} )?(?:Republic|Kingdom|Principality|Commonwealth|Grand Duchy) of (?:the )?$")
 
 
 def _listed(document: Document, kind: str) -> Finds:

@@ -125,9 +125,12 @@ FEWEST_BARE = 5
 FEWEST_MIXED = 3  # after letters, as in ABC-123
 
 _COURT_WORDS = words("application applications case cases appeal appeals petition petitions complaint docket file proceedings")
+_NUMBERED = re.compile(r"\.[ ]{1,2}")
 _COURT_MARK = re.compile(r"[ \t]{1,2}\(?(?:nos?|numbers?|nrs?)(?!\w)\.?[ \t]{1,2}")
 # A number and a year, as courts and registries write them.
 _DOCKET = re.compile(r"[0-9]{1,6}/[0-9]{2,6}(?![\w/])")
+_DOCKET_AND_YEAR = re.compile(r"[0-9]{3,6}/(?:19|20)?[0-9]{2}(?![\w/])")
+_NUMBER_WORDS = words("no nos nr")
 _NEXT_DOCKET = re.compile(r"(?:,|,? and|;)[ \n]{1,2}(?=[0-9])")
 _US_KINDS = ("-cv-", "-cr-", "-mj-", "-bk-", "-md-")
 _US_DOCKET = re.compile(r"[0-9]:(?<![\w:]..)[0-9]{2}-(?:cv|cr|mj|bk|md)-[0-9]{3,6}(?:-[a-z]{2,4}){0,3}(?!\w)")
@@ -175,6 +178,10 @@ def docket_number(document: Document) -> Finds:
             yield docket.span()
             gap = _NEXT_DOCKET.match(lower, docket.end())
             docket = _DOCKET.match(lower, gap.end()) if gap else None
+    for *_, end in document.after_words(_NUMBER_WORDS):
+        mark = _NUMBERED.match(lower, end)
+        if mark and (docket := _DOCKET_AND_YEAR.match(lower, mark.end())):
+            yield docket.span()
     if any(kind in lower for kind in _US_KINDS):  # a search that costs nothing, before one at every digit
         for match in matches(_US_DOCKET, lower):
             yield match.span()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from hushvec._native._core import Generator
 from hushvec._util import validate
 from hushvec._util.validate import nearest_of
-from hushvec.text.pii import addresses, contact, credentials, dates, numbers, organisations, persons, places, records
+from hushvec.text.pii import addresses, contact, credentials, dates, numbers, organisations, persons, places, quantities, records
 from hushvec.text.pii.categories import canonical, default_placeholder, is_known, require_category_name, short_names
 from hushvec.text.pii.custom import Gazetteer, Names, custom_rules, gazetteer_of
 from hushvec.text.pii.document import Document, Rule
@@ -59,6 +59,7 @@ def own_rules() -> tuple[Rule, ...]:
         *persons.RULES,
         *persons.RELATIONSHIP_RULES,
         *organisations.RULES,
+        *quantities.RULES,
         *places.RULES,
     )
 

@@ -73,9 +73,11 @@ LETTER = r"[^\W\d_]"
 # Every character can be read in one way only. Patterns join such words with spaces alone, or would try all ways to split a text.
 WORD = rf"[{CAPITALS}](?:['’]?{LETTER})+(?:-{LETTER}(?:['’]?{LETTER})*)*"
 INITIAL = rf"[{CAPITALS}]\.?"
+INITIALS = rf"[{CAPITALS}](?:\.(?:-?[{CAPITALS}]\.){{0,3}})?"  # "K.H.", "C.-H."
 PARTICLE = r"(?:van|von|der|den|de|del|della|di|da|dos|das|du|la|le|el|al|bin|ibn|ben|zu|zur|ter|ten|af|av|y|e)"
 
 LONGEST_WORD = 32
+LONGEST_ABBREVIATION = 5  # "Corp."
 _OPENING = "\"“”„«»‘(['"
 
 
@@ -94,6 +96,8 @@ def start_of_name(text: str, end: int, most: int, *, links: frozenset[str] = fro
         word = written.lstrip(_OPENING)
         opened = len(written) - len(word)
         plain = word[:-1] if commas and start != end and word.endswith(",") else word
+        if start != end and plain.endswith(".") and len(plain) > LONGEST_ABBREVIATION:
+            break  # a sentence ends here
         if _is_capitalized(plain):
             start = first + opened
         elif plain not in links or start == end:
