@@ -31,6 +31,7 @@ from hushvec_studies.redaction.tab import Detect
 POSTS = "20newsgroups_8.jsonl.xz"
 JUDGMENTS = "tab_113.jsonl.xz"
 SENTENCES = "pii_synth.json"
+HELD_OUT = "rules, judgments held out"
 SPEED_CHARACTERS = 1_000_000
 
 
@@ -99,7 +100,11 @@ def measured(folder: Path, detectors: Mapping[str, Detector]) -> dict[str, Any]:
         "examples": examples_found(redactor, EXAMPLES),
         "phones": examples_found(redactor, PHONES),
         "posts": finds_in_posts(redactor, posts),
-        "judgments": {name: tab.rates(judgments, detect) for name, detect in ladder.items()},
+        "judgments": {
+            "rules": tab.rates(judgments, ladder["rules"]),
+            HELD_OUT: tab.rates(filter(tab.is_held_out, judgments), ladder["rules"]),
+            **{name: tab.rates(judgments, detect) for name, detect in ladder.items() if name != "rules"},
+        },
         "sentences": {name: recall.summary(recall.counts(records, detect)) for name, detect in ladder.items()},
         "megabytes_per_second": speed(redactor, posts),
     }
@@ -137,10 +142,9 @@ def ladder_table(result: Mapping[str, Any]) -> str:
     header = ["", "TAB: direct", "quasi", "precision", "PERSON", "precision", "ORGANIZATION", "precision", "GPE", "precision"]
     rows = []
     for name, judged in result["judgments"].items():
-        sentences = result["sentences"][name]
+        sentences = result["sentences"].get(name, {})
         cells = [judged["recall"]["DIRECT"], judged["recall"]["QUASI"], judged["precision_of_words"]]
-        for kind in ("PERSON", "ORGANIZATION", "GPE"):
-            cells += [sentences[kind]["recall"], sentences[kind]["precision"]]
+        cells += [sentences.get(kind, {}).get(rate) for kind in ("PERSON", "ORGANIZATION", "GPE") for rate in ("recall", "precision")]
         rows.append([name, *("-" if cell is None else f"{cell:.3f}" for cell in cells)])
     return _table(header, rows)
 

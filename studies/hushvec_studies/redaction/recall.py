@@ -37,7 +37,7 @@ COMPATIBLE = {
     "AGE": {"age"},
     "TITLE": {"title"},
     "US_DRIVER_LICENSE": {"identity document number"},
-    "NRP": set(),
+    "NRP": {"nationality"},
 }
 AIMED = ("EMAIL_ADDRESS", "CREDIT_CARD", "IBAN_CODE", "US_SSN", "IP_ADDRESS", "PHONE_NUMBER", "DOMAIN_NAME")
 PRESIDIO_CATEGORIES = {

@@ -9,6 +9,7 @@ Reference: Pilan, Lison, Ovrelid, Papadopoulou, Sanchez, Batet: The Text Anonymi
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -26,6 +27,12 @@ _IGNORED = words(
     "between under over after before since until during within"
 )
 _PUNCTUATION = frozenset(" ,.-;:/&()[]–'\"’“”")
+
+
+def is_held_out(document: dict[str, Any]) -> bool:
+    """Whether a judgment is of the third that was not read when the rules of organizations, amounts and listed dates were written."""
+    name = document["metadata"]["data_id"].encode()
+    return int(hashlib.sha256(name).hexdigest(), 16) % 3 == 0
 
 
 class Counts(NamedTuple):
