@@ -31,7 +31,6 @@ MOST_GROWTH = 3  # for twice the length: 2 is linear, 4 quadratic
 FLOOR_SECONDS = 0.0005  # for 4,000 characters: what is quadratic and quicker takes less than half a minute for a million
 ATTEMPTS = 3
 MADE_INSIDE = {
-    "credentials._looks_random",
     "structured._rows",
     "custom._compiled",
     "dates.date",

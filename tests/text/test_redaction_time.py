@@ -98,6 +98,8 @@ AGAINST = {
     "partner": ("my wife ", "ex-", "wife "),
     "parting": ("we broke up with ", "broke up ", "break"),
     "person_pair": ("by Aa Bb ", "by ", "with Aaaa Bbbb, "),
+    "person_field": ("\x1fgiven: ", "\x1f", "\x1fa"),
+    "place_field": ("\x1fcity: ", "\x1fa: a "),
     "city": ("in Paris ", "Paris ", "San Francisco 94110 "),
 }
 # For the normalization of what is not ASCII.

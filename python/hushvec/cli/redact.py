@@ -81,6 +81,7 @@ class Redact(
     replacement: str | None = option("one text for every find", metavar="TEXT")
     replace: list[str] = option("text for a category; may be repeated", [], metavar="CATEGORY=TEXT")
     pattern: list[str] = option("a custom pattern; may be repeated", [], metavar="NAME=REGEX")
+    field: list[str] = option("what a JSON key or a column holds; may be repeated", [], metavar="NAME=CATEGORY")
     gazetteer: str | None = option("names to find: lines `category: name`, or .json", metavar="FILE")
     detector: list[str] = option(
         "a model beside the rules: presidio, spacy=PIPELINE or classifier=FOLDER; may be repeated", [], metavar="NAME"
@@ -103,6 +104,7 @@ class Redact(
         redactor = Redactor(
             patterns=comma_separated(self.patterns),
             replacements=named_values("--replace", self.replace, "TEXT") or None,
+            fields=named_values("--field", self.field, "CATEGORY") or None,
             custom_patterns=named_values("--pattern", self.pattern, "TEXT") or None,
             allow_categories=comma_separated(self.allow_categories),
             detectors=[detector(entry) for entry in self.detector] or None,

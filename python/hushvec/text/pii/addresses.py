@@ -42,7 +42,8 @@ _UNIT = re.compile(
     re.IGNORECASE,
 )
 _POST_BOX = re.compile(
-    r"(?:p\.?[ ]?o\.?[ ]?box|post(?:al)?[ ]?(?:office[ ])?box|postbox|postfach|postboks|apartado(?: de correos)?|casilla|bp|skrytka)"
+    r"(?:p\.?[ ]?o\.?[ ]?box|post(?:al)?[ ]?(?:office[ ])?box|postbox|postfach|postboks|apartado(?: de correos)?|casilla|skrytka"
+    r"|bp(?=[ ]{0,2}#?[0-9]{1,3}[ ,\-\n]{1,3}[0-9]{4,6}\b|[ ]{0,2}#?[0-9]{4}))"  # with a postal code, or longer than a blood pressure
     r"[ ]{0,2}#?[0-9]{1,7}\b",
     re.IGNORECASE,
 )
@@ -185,19 +186,26 @@ def _name_between_numbers(document: Document, start: int, words: list[tuple[str,
     """`6750 Longname 25`, `5100 Somewhere` and then a flat: without any word for street."""
     text = document.text
     for written, plain, end in words[:5]:
-        if plain in _NOT_STREET_NAMES or not (_is_name(written) or plain in _LINKS or document.all_lower):
+        # In capitals alone are units and other short names: "HR 88 RR 18", "ISO 9001, RFC 2616".
+        if plain in _NOT_STREET_NAMES or (written.isupper() and len(plain) > 1):
+            return None
+        if not (_is_name(written) or plain in _LINKS or document.all_lower):
             return None
         if plain in _LINKS:
             continue
         number = _TRAILING_NUMBER.match(text, end)
         if number and not document.all_lower and text[start : start + 3].isdigit():
-            return start, number.end()
+            # "Passed 118 Failed 2": names and their values, unless the word before the first number leads to an address.
+            led = _WORD_BEFORE.search(text, max(0, start - 33), start)
+            return None if led and led[1].lower() not in _LEADING else (start, number.end())
         unit = _UNIT_PART.match(text, number.end() if number else end)
         if unit:
             return start, unit.end()
     return None
 
 
+_WORD_BEFORE = re.compile(r"([^\W\d_]{1,32}) $")
+_LEADING = _PLACE_WORDS | NOT_NAMES | frozenset(_UNIT_WORDS.split("|"))
 _LINKS = frozenset(_LINK[3:-1].split("|"))
 _OF_COURT = words("the of supreme regional district administrative constitutional criminal security military labour assize")
 LONGEST_LINK = max(map(len, _LINKS))

@@ -9,7 +9,7 @@ from collections import Counter
 from itertools import pairwise
 
 from hushvec.text.pii.document import Document, Finds, matches, rule
-from hushvec.text.pii.wordlists import word_list, words
+from hushvec.text.pii.wordlists import word_list, words, words_in_order
 
 _KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -40,9 +40,17 @@ _USER_INFO = re.compile(r"://(?<!\s...)[^\s/@:]{1,100}:([^\s/@]{1,200})@")
 SHORTEST_RANDOM = 24
 LONGEST_RANDOM = 1024
 RANDOM_BITS = 3.6
+REACH = 48
+LENGTHS_OF_HASHES = frozenset({40, 56, 64, 96, 128})  # hexadecimal digits of SHA-1, SHA-2 and SHA-3; 32 are as often a key
+_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
+_HASH_OF_LETTERS = re.compile(r"(?<![a-z])(?:sha-?[0-9]{1,3}|md5|fingerprint)[ :=\-]{1,2}[a-z0-9+/]{0,8}$")
+# A word for a hash, or a word for a key, also at the end of another word.
+_HASH_OR_KEY = re.compile(
+    rf"(?<![a-z])({'|'.join(words_in_order('words_before_hashes'))})(?![a-z])|(?:{'|'.join(words_in_order('words_before_keys'))})(?![a-z])"
+)
 
 
-@rule("credential", 1.0, "PEM and OpenPGP private key blocks, to their end")
+@rule("credential", 1.0, "PEM and OpenPGP private key blocks, to their end", whole=True)
 def private_key(document: Document) -> Finds:
     """To the end of the block, or of the text if the block does not end."""
     text, position = document.text, 0
@@ -59,11 +67,22 @@ def known_token(document: Document) -> Finds:
             yield start, start + len(token)
 
 
-@rule("credential", 0.6, "24 or more mixed letters and digits without pattern; 32 or more hex digits")
+@rule("credential", 0.6, "24 or more mixed letters and digits without pattern; 32 or more hex digits; no hashes (docs/redaction.md)")
 def random_token(document: Document) -> Finds:
     for start, token in document.once(long_tokens):
-        if SHORTEST_RANDOM <= len(token) <= LONGEST_RANDOM and _looks_random(token):
+        name = token.rstrip("=").rfind("=") + 1  # of a variable, and the sign behind it
+        start, token = start + name, token[name:]
+        if SHORTEST_RANDOM <= len(token) <= LONGEST_RANDOM and _looks_random(token) and not _is_hash(document.lower, start, token):
             yield start, start + len(token)
+
+
+def _is_hash(lower: str, start: int, token: str) -> bool:
+    """As the last word for a hash or for a key before it says, on the same line; without one, by the length of a known hash."""
+    said = lower[max(0, start - REACH) : start].rpartition("\n")[2]
+    if not _HEX.fullmatch(token):
+        return _HASH_OF_LETTERS.search(f"{said}{token[:8].lower()}") is not None
+    words_before = _HASH_OR_KEY.findall(said)  # empty strings for those of keys
+    return bool(words_before[-1]) if words_before else len(token) in LENGTHS_OF_HASHES
 
 
 def long_tokens(document: Document) -> list[tuple[int, str]]:
@@ -79,7 +98,7 @@ _DIGIT = re.compile(r"[0-9]")
 
 def _looks_random(token: str) -> bool:
     """Capitals, small letters and digits mixed closely, at least 3.6 bits per character; or 32 or more hexadecimal digits."""
-    if len(token) >= 32 and re.fullmatch(r"[0-9a-f]+|[0-9A-F]+", token) and not token.isdigit():
+    if len(token) >= 32 and _HEX.fullmatch(token) and not token.isdigit():
         return len(set(token)) > 8
     if "." in token or token.count("/") > 2 or token.count("-") > 2 or token.count("_") > 2:
         return False

@@ -12,6 +12,8 @@ _TIME = r"(?:[t ]{1,2}[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?: ?[
 _YEAR_FIRST = re.compile(r"[0-9](?<![\w.\-/]\w)[0-9]{3}([\-/.])([0-9]{1,2})\1([0-9]{1,2})(?![0-9\-/])" + _TIME)
 _YEAR_LAST = re.compile(r"[0-9](?<![\w.\-/]\w)[0-9]?([\-/.]) ?([0-9]{1,2})\1 ?([0-9]{4}|[0-9]{2})(?![\w\-/]|[.][0-9])" + _TIME)
 
+_SECTION = re.compile(r"(?:sections?|clause|version|release|§|\bv) ?$")  # "section 27.10.11"
+
 _MONTHS = {name: number for number, names in enumerate(words_in_order("months"), 1) for name in names.split("|")}
 _MONTH_WORDS = frozenset(_MONTHS)
 _DAY_BEFORE = re.compile(r"(?<![\w.,])([0-9]{1,2})(?:st|nd|rd|th|\.|º|er)?[ \-]{1,2}(?:of |de |di )?$")
@@ -53,6 +55,8 @@ def date(document: Document) -> Finds:
         first, second, year = int(re.match(r"\d+", match.group())[0]), int(match[2]), int(match[3])  # type: ignore[index]
         short = len(match[3]) == 2
         if short and match[1] == "." and match[0][-1].isdigit() and not re.match(r"\d\d\.\d\d\.\d\d", match.group()):
+            continue
+        if match[1] == "." and _SECTION.search(lower, max(0, match.start() - 10), match.start()):
             continue
         full = 2000 + year if short else year
         if 1500 <= full <= 2199 and (_is_day(full, first, second) or _is_day(full, second, first)):

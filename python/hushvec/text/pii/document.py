@@ -46,6 +46,10 @@ DEEPEST = 4  # escapes of escapes, as in %2540
 MOST_LETTERS = 4  # that one character may stand for, as a ligature does
 
 
+def may_have_escapes(text: str) -> bool:
+    return "%" in text or "&" in text or "\\" in text
+
+
 class Shadow:
     """A normalized copy of a text with the way back to it.
 
@@ -57,7 +61,7 @@ class Shadow:
 
     def __init__(self, original: str, *, decoded: bool = False) -> None:
         self._places: tuple[Sequence[int], Sequence[int]] | None = None  # where each decoded character begins and ends
-        for _ in range(DEEPEST if decoded and any(sign in original for sign in "%&\\") else 0):
+        for _ in range(DEEPEST if decoded and may_have_escapes(original) else 0):
             shorter, *places = unescaped(original, _ESCAPE, *self._places or ())
             if shorter == original:
                 break
@@ -252,8 +256,9 @@ class Document:
     word in "[PHONE]", so that redacting twice changes nothing.
     """
 
-    def __init__(self, text: str, shadow: Shadow | None = None) -> None:
+    def __init__(self, text: str, shadow: Shadow | None = None, parts: Sequence[tuple[int, Document]] = ()) -> None:
         self._original = text
+        self.parts = parts  # where each begins of texts that were joined, for rules that read it by itself
         self.shadow = Shadow(text) if shadow is None else shadow
         self.readable = self.shadow.text
         self.text = self.readable
@@ -350,14 +355,18 @@ class Rule:
 
 
 def rule(
-    category: str, score: float, summary: str, *, digits: bool = False, capitals: bool = False
+    category: str, score: float, summary: str, *, digits: bool = False, capitals: bool = False, whole: bool = False
 ) -> Callable[[Finder], Rule]:
-    """A decorator: the rule of a finder's name. With `digits` or `capitals` only texts that have some are read."""
+    """A decorator: the rule of a finder's name. With `digits` or `capitals` only texts that have some are read. `whole`: what it
+    finds in one place may depend on any other place of the text."""
 
     def made(finder: Finder) -> Rule:
         def find(document: Document) -> Iterable[tuple[int, int]]:
-            skipped = (digits and not document.has_digits) or (capitals and document.all_lower)
-            return () if skipped else finder(document)
+            if (digits and not document.has_digits) or (capitals and document.all_lower):
+                return ()
+            if not (whole and document.parts):
+                return finder(document)
+            return ((start + place, end + place) for place, part in document.parts for start, end in finder(part))
 
         return Rule(finder.__name__, category, score, summary, find)
 

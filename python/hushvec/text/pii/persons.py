@@ -53,7 +53,7 @@ _POSSESSIONS = re.compile(
     r"boss|job|salary|diagnosis|medical|doctor|death|killers?|family|name|life|book|song|speech|desk|car|passport)\b"
 )
 _I_AM = re.compile(r"(?:^|[^\w])(?:i['’]|i )$")
-_THIS_IS = re.compile(r"(?:^|[.,!?:\n] {0,2}|hello |hi |hey )this $")
+_THIS_IS = re.compile(r"(?:(?:^|[.,!?:\n]) {0,2}|hello |hi |hey )this $")
 _UNLIKE_NAMES = words_in_order("endings_of_adjectives")
 
 _SURNAME_ENDINGS = words_in_order("surname_endings")
@@ -69,7 +69,13 @@ def person_title(document: Document) -> Finds:
     return (name for _, name in document.once(_titles_and_names))
 
 
-@rule("full person name", 0.65, "the last word of a name after a title, wherever else it stands with a capital", capitals=True)
+@rule(
+    "full person name",
+    0.65,
+    "the last word of a name after a title, wherever else it stands with a capital",
+    capitals=True,
+    whole=True,
+)
 def person_again(document: Document) -> Finds:
     text = document.text
     known = {
@@ -301,9 +307,15 @@ _ENDINGS_OF_WORDS = words_in_order("endings_of_common_words")
 _NO_SURNAMES = word_list("second_words_of_other_names")
 
 
-@rule("full person name", 0.5, "two capitalized words that occur in no other way, after by, with, to, for, ask", capitals=True)
+@rule(
+    "full person name",
+    0.5,
+    "two capitalized words that occur in no other way, after by, with, to, for, ask",
+    capitals=True,
+    whole=True,
+)
 def person_pair(document: Document) -> Finds:
-    for *_, end in document.after_words(_BEFORE_PAIR):
+    for *_, end in document.after_words(_BEFORE_PAIR) if next(matches(_PAIR, document.text), None) else ():
         match = _PAIR.match(document.text, end)
         if match and _are_rare(document, match[1].lower(), match[2].lower()):
             yield match.start(1), match.end(2)

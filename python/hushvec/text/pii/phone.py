@@ -113,7 +113,7 @@ def _looks_like_phone(written: str, plan: _Plan, near: str | None) -> bool:
         return plan.is_international(_NOT_DIGITS.sub("", _TRUNK.sub("", written)))
     if digits.startswith("00") and len(digits) >= 11 and plan.is_international(digits[2:]):
         return True
-    if len(digits) > 13 or (len(digits) == 13 and digits.startswith("97")):
+    if len(digits) > 13 or (len(digits) == 13 and digits.startswith(("97", "1"))):  # books, milliseconds
         return False
     if near == "other":
         return False

@@ -72,7 +72,7 @@ def document(document: Document) -> Finds:
     return _values(document, _DOCUMENTS)
 
 
-@rule("medical record number", 0.9, "3-3-4 digits with the NHS check digit, in a text that names the NHS")
+@rule("medical record number", 0.9, "3-3-4 digits with the NHS check digit, in a text that names the NHS", whole=True)
 def nhs_number(document: Document) -> Finds:
     if "nhs" not in document.lower:
         return

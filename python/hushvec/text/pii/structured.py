@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 
+from hushvec.text.pii.fields import before, is_known
 from hushvec.text.pii.redactor import Redaction, Redactor
-from hushvec.text.pii.spans import Span, replaced
+from hushvec.text.pii.spans import Span, replaced, shifted
 
 Find = Callable[[str], Sequence[Span]]
 
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-LONGEST_NAME = 64
 
 
 def redact_json(text: str, find: Find | None = None) -> Redaction:
@@ -41,10 +42,10 @@ def redact_json(text: str, find: Find | None = None) -> Redaction:
 
 
 def redact_csv(text: str, find: Find | None = None, *, columns: Iterable[str] | None = None, delimiter: str = ",") -> Redaction:
-    """Redact fields of CSV; the header, the other columns and everything outside the finds stay.
+    """Redact fields of CSV; the other columns, everything outside the finds, and a header without finds stay.
 
     Args:
-        text: CSV whose first row has the names of the columns.
+        text: CSV; the names of the columns stand in the first row, or below `sep=` and a few lines more (docs/redaction.md).
         find: as for `redact_json`.
         columns: names of those to redact; None: all.
         delimiter: one character between fields.
@@ -65,17 +66,22 @@ def _redaction(text: str, spans: Iterable[Span]) -> Redaction:
     return Redaction(replaced(text, found), found)
 
 
-def _found_beside(name: str | None, value: str, find: Find) -> list[Span]:
-    """Spans of a value, found after `name: ` where that changes nothing else, in the places of the value alone."""
-    if not name or len(name) > LONGEST_NAME:
-        return list(find(value))
-    context = " ".join(_CAMEL.sub(" ", name).replace("_", " ").replace("-", " ").lower().split()) + ": "
-    shift = len(context)
-    found = find(context + value)
-    # A find that reaches into the name is not one of the value.
-    if any(span.start < shift < span.end for span in found):
-        return list(find(value))
-    return [span._replace(start=span.start - shift, end=span.end - shift) for span in found if span.start >= shift]
+def _found_beside(values: Iterable[tuple[str, str]], find: Find) -> list[Sequence[Span]]:
+    """Spans of each (field, value), found after its field where that changes nothing else, in the places of the value alone."""
+    pairs = list(values)
+    many = getattr(getattr(find, "__self__", None), f"{getattr(find, '__name__', '')}_all", None)
+    all_of: Callable[[list[str]], Iterable[Sequence[Span]]] = many or (lambda texts: map(find, texts))
+    found: list[Sequence[Span]] = []
+    crossed = []
+    for place, ((field, _), spans) in enumerate(zip(pairs, all_of([field + value for field, value in pairs]))):
+        shift = len(field)
+        # A find that reaches into the field is not one of the value.
+        if any(span.start < shift < span.end for span in spans):
+            crossed.append(place)
+        found.append(shifted((span for span in spans if span.start >= shift), -shift))
+    for place, spans in zip(crossed, all_of([pairs[place][1] for place in crossed])):
+        found[place] = spans
+    return found
 
 
 # ---- JSON: the strings that are values ----
@@ -92,6 +98,7 @@ def _in_json(text: str, find: Find) -> Iterator[Span]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"text must be JSON: {error}") from None
     names: list[str | None] = [None]
+    strings: list[tuple[int, str, str]] = []  # where each begins, and as it is written, with its field
     for token in _TOKEN.finditer(text):
         written = token.group()
         if written in "{[":
@@ -100,43 +107,75 @@ def _in_json(text: str, find: Find) -> Iterator[Span]:
             names.pop()
         elif _COLON.match(text, token.end())[1]:  # type: ignore[index]
             names[-1] = json.loads(written)
-        elif found := _found_beside(names[-1], json.loads(written), find):
-            places = [piece.start() for piece in _PIECE.finditer(written, 1)]  # of each character, and of the quote at the end
-            for span in found:
-                first, last = places[span.start], places[span.end]
-                shown = json.dumps(span.placeholder, ensure_ascii=written.isascii())[1:-1]
-                start, end = token.start() + first, token.start() + last
-                yield span._replace(start=start, end=end, text=written[first:last], placeholder=shown)
+        else:
+            strings.append((token.start(), written, before(*reversed(names[-2:]))))
+    for (start, written, _), found in zip(strings, _found_beside(((field, json.loads(one)) for _, one, field in strings), find)):
+        # Of each character, and of the quote at the end.
+        places = [start + piece.start() for piece in _PIECE.finditer(written, 1)] if found else []
+        for span in found:
+            first, last = places[span.start], places[span.end]
+            shown = json.dumps(span.placeholder, ensure_ascii=written.isascii())[1:-1]
+            yield span._replace(start=first, end=last, text=text[first:last], placeholder=shown)
 
 
 # ---- CSV: the fields of the chosen columns ----
 
+_TITLE = re.compile(r"[a-z][\w.\-]*")
+_OF_A_VALUE = re.compile(r"[@\d]")
 _CHARACTER = re.compile('""|[^"]|"$')  # of a quoted field behind its first quote
 
 
 def _in_csv(text: str, find: Find, columns: Iterable[str] | None, delimiter: str) -> Iterator[Span]:
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise ValueError(f"delimiter must be one character other than a quote or a line end, got {delimiter!r:.80}")
-    rows = _rows(text, delimiter)
-    header = [_value(text[start:end]) for start, end in next(rows, [])]
     if isinstance(columns, str):
         raise TypeError("columns must be a list of names, got str")
     named = None if columns is None else list(columns)
+    if said := _SEPARATOR.match(text):
+        delimiter = said[1]
+    rows = _rows(text, delimiter, said.end() if said else text.startswith("\ufeff"))
+    first = list(islice(rows, FIRST_ROWS))
+    place = _header(text, first, named)
+    header = [_value(text[start:end]) for start, end in first[place]] if first else []
     for name in named or ():
         if name not in header:
             raise ValueError(f"columns must name columns of the header, got {name!r:.80}")
-    for row in rows:
-        for column, (start, end) in enumerate(row):
-            title = header[column] if column < len(header) else None
-            if named is None or title in named:
-                yield from _in_field(text, start, end, title, find, delimiter)
+    # A file without a header: something is found in the first line. "Guardian Surname" and "user.name" read like a find, too.
+    inside = _found_beside([("", title) for title in header], find)
+    values = [bool(spans) and not (_TITLE.fullmatch(title) or is_known(title)) for title, spans in zip(header, inside)]
+    is_data = any(values) or any(_OF_A_VALUE.search(span.text) for spans in inside for span in spans)
+    titles = ["" if spans and is_data else before(title) for title, spans in zip(header, inside)]
+    numbered = enumerate(chain(first, rows))
+    while block := list(islice(numbered, FIRST_ROWS)):
+        fields: list[tuple[int, int, str]] = []
+        for number, row in block:
+            for column, (start, end) in enumerate(row if number != place or is_data else ()):
+                is_named = column < len(header) and number >= place
+                if start < end and (named is None or number < place or (is_named and header[column] in named)):
+                    fields.append((start, end, titles[column] if is_named and number > place else ""))
+        found = _found_beside(((field, _value(text[start:end])) for start, end, field in fields), find)
+        for (start, end, _), spans in zip(fields, found):
+            yield from _in_field(text, start, end, spans, delimiter)
 
 
-def _rows(text: str, delimiter: str) -> Iterator[list[tuple[int, int]]]:
+_SEPARATOR = re.compile("\ufeff?sep=([^\"\r\n])\r?\n", re.IGNORECASE)  # the first line, which Excel reads
+FIRST_ROWS = 1000
+
+
+def _header(text: str, rows: Sequence[Sequence[tuple[int, int]]], named: Sequence[str] | None) -> int:
+    """Which row is the header: the first one that has all the names, else the first that is about as wide as most rows."""
+    if named is not None:
+        values = (({_value(text[start:end]) for start, end in row}) for row in rows)
+        return next((place for place, found in enumerate(values) if found.issuperset(named)), 0)
+    widths = [max((place for place, (start, end) in enumerate(row, 1) if start < end), default=0) for row in rows]
+    usual = Counter(filter(None, widths)).most_common(1)
+    return next((place for place, width in enumerate(widths) if usual and width >= max(min(usual[0][0], 2), usual[0][0] - 1)), 0)
+
+
+def _rows(text: str, delimiter: str, position: int) -> Iterator[list[tuple[int, int]]]:
     sign = re.escape(delimiter)
     field = re.compile(rf'"(?:[^"]|"")*"(?=[{sign}\r\n]|\Z)|[^"{sign}\r\n][^{sign}\r\n]*|')
     row: list[tuple[int, int]] = []
-    position = 0
     while position < len(text):
         match = field.match(text, position)
         assert match is not None
@@ -164,11 +203,10 @@ def _value(field: str) -> str:
     return field[1:-1].replace('""', '"') if _is_quoted(field) else field
 
 
-def _in_field(text: str, start: int, end: int, name: str | None, find: Find, delimiter: str) -> Iterator[Span]:
-    field = text[start:end]
-    found = _found_beside(name, _value(field), find) if _value(field) else []
+def _in_field(text: str, start: int, end: int, found: Sequence[Span], delimiter: str) -> Iterator[Span]:
     if not found:
         return
+    field = text[start:end]
     quoted = _is_quoted(field)
     if not quoted and any(sign in span.placeholder for span in found for sign in ('"', delimiter, "\n", "\r")):
         # One span for a field that needs quotes for what is written into it.

@@ -1,0 +1,170 @@
+"""A key or a column says what its value is: of a person or a place it is hidden whole, and what only ends in "name" is no person."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from evidence.reference.sizes import scaled
+from hushvec.text import Pseudonymizer, Redactor, redact, redact_csv, redact_json, restore, rules
+from hushvec.text.pii.wordlists import word_list, words_in_order
+
+NAMES = ["Okonkwo", "ana maria souza", "KOFI MENSAH", "van der Berg", "李 小龙", "d'Ávila-Nuñez", "Ng"]
+PLACES = ["Fresno", "new york", "LYON", "'s-Hertogenbosch", "Łódź", "Åre"]
+FIND = Redactor().detect
+PAGE = Path(__file__).parents[2] / "docs" / "redaction.md"
+
+
+def ways_to_write(field):
+    """Of a field of several words, or of one."""
+    words = field.split()
+    return {
+        *(sign.join(words) for sign in ("", "_", "-", " ", ".")),
+        "_".join(words).upper(),
+        words[0] + "".join(map(str.capitalize, words[1:])),
+        "".join(map(str.capitalize, words)),
+        " ".join(map(str.capitalize, words)),
+        "_".join(words) + "_2",
+    }
+
+
+def value_under(key, value, **settings):
+    """What is left in JSON, alone and in a list, and in CSV; they must agree."""
+    find = Redactor(**settings).detect if settings else FIND
+    left = json.loads(redact_json(json.dumps({key: value, "more": {key: [value]}}), find).text)
+    assert left[key] == left["more"][key][0]
+    if not set(value + key).intersection('",'):
+        column = redact_csv(f"id,{key}\n7,{value}\n", find).text.splitlines()[1].partition(",")[2]
+        assert column == left[key]
+    return left[key]
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "shown"), [("fields_of_persons", NAMES, "[PERSON]"), ("fields_of_places", PLACES, "[LOCATION]")]
+)
+def test_a_field_of_a_person_or_a_place_is_hidden_whole(section, values, shown):
+    fields = words_in_order(section)
+    assert len(set(fields)) == len(fields) >= 20
+    for number, field in enumerate(fields):
+        for value in scaled([values[number % len(values)]], values):
+            assert (field, value_under(field, value)) == (field, shown)
+
+
+FULL_KEYS = ["first name", "last name", "full name", "mothers maiden name", "patient first name", "emergency contact name"]
+FULL_KEYS += ["customer name", "doctor name", "guardian surname", "next of kin", "second last name"]
+PLACE_KEYS = ["home city", "billing city", "city of birth", "place of birth", "mailing town", "patient birth place", "city name"]
+
+
+@pytest.mark.parametrize("field", FULL_KEYS + PLACE_KEYS)
+def test_in_every_way_to_write_a_key(field):
+    for key in ways_to_write(field) - {field.replace(" ", "")}:
+        assert (key, value_under(key, "van der Berg")) == (key, "[PERSON]" if field in FULL_KEYS else "[LOCATION]")
+
+
+THINGS = ["table", "drug", "event", "package", "file", "host", "product", "company", "column", "project", "index", "product family"]
+THINGS += ["branch", "metric", "queue", "index", "cluster", "test case", "job", "model", "font", "policy", "color", "course"]
+
+
+@pytest.mark.parametrize("thing", THINGS)
+def test_a_key_that_only_ends_in_name_is_no_person(thing):
+    for key in ways_to_write(f"{thing} name") - {f"{thing} name".replace(" ", sign) for sign in ("", ".")}:
+        assert value_under(key, "orders") == "orders", key
+
+
+@pytest.mark.parametrize("thing", sorted(word_list("things_with_names")))
+def test_a_name_of_a_thing_is_no_person(thing):
+    for text in (json.dumps({thing: {"name": "save"}}), json.dumps({thing: [{"id": 1, "name": "save"}]})):
+        assert redact_json(text).text == text
+    assert redact_csv(f"id,{thing}.name\n7,save\n").text == f"id,{thing}.name\n7,save\n"
+
+
+@pytest.mark.parametrize("key", ["consent_given", "font_family", "familySize", "cityId", "surname_count", "is_parent"])
+def test_a_key_that_only_holds_such_a_word_says_nothing(key):
+    assert value_under(key, "partial") == "partial"
+
+
+@pytest.mark.parametrize("value", ["", " ", "-", "7", "N/A", "unknown", "None.", "yes"])
+def test_a_value_that_names_nobody_stays(value):
+    assert value_under("mother", value) == value
+
+
+def test_the_name_of_nothing_in_particular_is_hidden_if_it_looks_like_one():
+    assert value_under("name", "ana maria souza") == "[PERSON]"
+    assert value_under("name", "v2.get_user") == "v2.get_user"
+    assert redact_json('{"data": {"name": "van der Berg"}}').text == '{"data": {"name": "[PERSON]"}}'
+
+
+def test_a_patient_of_fhir():
+    record = {
+        "resourceType": "Patient",
+        "name": [{"use": "official", "family": "du Marché", "given": ["bénédicte", "X"], "text": "bénédicte du marché"}],
+        "address": [{"use": "home", "city": "PleasantVille", "district": "Rainbow"}],
+        "generalPractitioner": [{"reference": "Practitioner/1", "display": "ana lima"}],
+        "contact": [{"name": {"family": "Chalmers"}}],
+    }
+    assert json.loads(redact_json(json.dumps(record)).text) == {
+        "resourceType": "Patient",
+        "name": [{"use": "official", "family": "[PERSON]", "given": ["[PERSON]", "[PERSON]"], "text": "[PERSON]"}],
+        "address": [{"use": "home", "city": "[LOCATION]", "district": "[LOCATION]"}],
+        "generalPractitioner": [{"reference": "Practitioner/1", "display": "[PERSON]"}],
+        "contact": [{"name": {"family": "[PERSON]"}}],
+    }
+
+
+def test_calls_of_tools_stay():
+    call = {"type": "function", "function": {"name": "save", "arguments": '{"path": "a.txt"}'}}
+    used = {"role": "assistant", "content": [{"type": "tool_use", "name": "search", "input": {"query": "lunch"}}]}
+    text = json.dumps({"tools": [{"name": "save"}], "messages": [{"tool_calls": [call]}, used], "tool_choice": call})
+    assert redact_json(text).text == text
+
+
+def test_fields_of_the_caller():
+    fields = {"sponsor name": "person", "Site": "trial site", "plant.name": "location"}
+    assert value_under("sponsorName", "okonkwo") == "okonkwo"
+    assert value_under("sponsorName", "okonkwo", fields=fields) == "[PERSON]"
+    assert value_under("SITE", "north wing", fields=fields) == "[TRIAL_SITE]"
+    assert redact_json('{"plant": {"name": "north"}}', Redactor(fields=fields).detect).text == '{"plant": {"name": "[LOCATION]"}}'
+    assert value_under("city", "Fresno", fields={"city": "organization"}) == "[ORG]"
+    assert [rule.name for rule in Redactor(patterns=["email"], fields=fields).rules()][1:] == [
+        "field:full person name", "field:location", "field:trial site",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "words"),
+    [
+        (["a"], TypeError, "fields must be a mapping from names of fields to categories, got list"),
+        ({"a": 7}, TypeError, "fields must name categories by strings, got int"),
+        ({"a": ""}, ValueError, "fields: a category must be 1 to 48 letters, digits, spaces, '_' or '-', got ''"),
+        ({"7": "person"}, ValueError, "fields must name fields with letters, got '7'"),
+    ],
+)
+def test_bad_fields(fields, error, words):
+    with pytest.raises(error, match=f"^{re.escape(words)}$"):
+        Redactor(fields=fields)
+
+
+def test_settings_hold_for_fields_too():
+    assert value_under("given", "okonkwo", patterns=["email"]) == "okonkwo"
+    assert value_under("given", "okonkwo", allow_categories=["person"]) == "okonkwo"
+    assert value_under("given", "okonkwo", allow_list=["okonkwo"]) == "okonkwo"
+    assert value_under("given", "okonkwo", replacement="*") == "*"
+    names = Pseudonymizer(bytes(range(32)))
+    hidden = redact_json('{"given": "okonkwo"}', names.spans).text
+    assert "[PERSON_" in hidden and restore(hidden, names.known) == '{"given": "okonkwo"}'
+    assert redact_json('{"given": "[PERSON]"}').text == '{"given": "[PERSON]"}'
+
+
+def test_plain_text_has_no_fields():
+    assert redact("city: everything here stays").text == "city: everything here stays"
+    assert {"person_field", "place_field"} <= {rule.name for rule in rules()}
+
+
+SECTIONS = ["fields_of_persons", "fields_of_places", "owners_of_names", "things_with_names", "words_before_fields"]
+
+
+@pytest.mark.parametrize("section", [*SECTIONS, "values_of_no_one"])
+def test_the_page_has_the_whole_table(section):
+    (listed,) = re.findall(rf"- `{section}`, .*?: ((?:`[^`]+`[,.]?\s*)+)", PAGE.read_text(encoding="utf-8"))
+    assert re.findall("`([^`]+)`", listed) == list(words_in_order(section))
