@@ -260,11 +260,8 @@ _TYPE_NUMBER = re.compile(r"\.? [0-9]{1,4}(?:[\-/][0-9]{1,4})?[a-zA-Z]?\.?(?![\w
 @rule("street address", 0.8, "post boxes, and military addresses of the US", digits=True)
 def post_box(document: Document) -> Finds:
     text = document.text
-    for *_, end in document.after_words(words("p po post postal postbox postfach postboks apartado casilla bp skrytka")):
-        start = end
-        while start > 0 and text[start - 1].isalnum():
-            start -= 1
-        if match := _POST_BOX.match(text, start):
+    for _, start, _ in document.after_words(words("p po post postal postbox postfach postboks apartado casilla bp skrytka")):
+        if not text[max(0, start - 1) : start].isalnum() and (match := _POST_BOX.match(text, start)):
             yield start, _continued(document, match.end())
     for _, start, _ in document.after_words(words("psc unit cmr usns uss usnv uscgc usav")):
         if match := _MILITARY.match(text, start):

@@ -62,9 +62,11 @@ def url(document: Document) -> Finds:
 
 @rule("web address", 0.8, "host names by their endings, with path; not words after a missing space")
 def domain(document: Document) -> Finds:
-    lower, text = document.lower, document.text
+    lower, text, taken = document.lower, document.text, 0
     for match in matches(_HOST, lower) if "." in lower else ():
         start, end = match.span()
+        if start < taken:
+            continue
         host = lower[start:end]
         ending = host.rpartition(".")[2]
         if ending not in _SURE_ENDINGS and ending not in _WORD_ENDINGS and not host.startswith("www."):
@@ -81,7 +83,8 @@ def domain(document: Document) -> Finds:
             continue
         rest = _REST.match(lower, end)
         assert rest is not None
-        yield start, _trimmed(lower, rest.end()) if rest.end() > end else end
+        taken = rest.end()
+        yield start, _trimmed(lower, taken) if taken > end else end
 
 
 # What stands after @ in programs, style sheets and comments.

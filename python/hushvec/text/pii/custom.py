@@ -40,7 +40,8 @@ def _rule(name: object, pattern: object) -> Rule:
             if match.end() > match.start():
                 yield match.span()
 
-    return Rule(f"custom:{canonical(str(name))}", category, SCORE, f"pattern of the caller: {compiled.pattern!r:.60}", find)
+    summary = f"pattern of the caller: {compiled.pattern!r:.60}"
+    return Rule(f"custom:{canonical(str(name))}", category, SCORE, summary, find, apart=False)
 
 
 def _compiled(name: str, pattern: object) -> re.Pattern[str]:

@@ -279,6 +279,22 @@ class Document:
         return self.shadow.from_original(*reading.shadow.in_original(start, end))
 
     @cached_property
+    def separated(self) -> tuple[Document, ...]:
+        """The text as it is, and where it has letters of scripts without capitals, a copy with a blank for each of them.
+
+        Chinese, Japanese and Thai put no spaces between words, and Korean and Arabic write endings and articles beside a number: in the
+        copy, every pattern that asks for the end of a word finds one there.
+        """
+        beyond = () if self.text.isascii() else set(self.text)
+        letters = {ord(one): BLANK for one in beyond if one >= "\u0590" and unicodedata.category(one) in ("Lo", "Lm")}
+        if not letters:
+            return (self,)
+        apart = object.__new__(Document)
+        apart._original, apart.shadow, apart.readable, apart.parts, apart._results = self._original, self.shadow, self.readable, (), {}
+        apart.text = "".join(self.text[at : at + PIECE].translate(letters) for at in range(0, len(self.text), PIECE))
+        return self, apart
+
+    @cached_property
     def placeholders(self) -> list[tuple[int, int]]:
         return [match.span() for match in matches(PLACEHOLDER, self.readable)] if "[" in self.readable else []
 
@@ -344,30 +360,34 @@ class Rule:
     Args:
         score: how sure a find is, 0 to 1; breaks ties between spans of one length.
         summary: what it finds, and what it checks.
-        find: (start, end) of each find; the time must be linear in the length of any text.
+        finder: (start, end) of each find; the time must be linear in the length of any text.
+        digits, capitals: only texts that have some are read.
+        whole: what it finds in one place may depend on any other place of the text.
+        apart: every reading of the text is searched, not only the text as it is.
     """
 
     name: str
     category: str
     score: float
     summary: str
-    find: Finder
+    finder: Finder
+    digits: bool = False
+    capitals: bool = False
+    whole: bool = False
+    apart: bool = True
+
+    def find(self, document: Document) -> Iterator[tuple[int, int]]:
+        """What the finder finds in the readings of the text; a place may come twice."""
+        if (self.digits and not document.has_digits) or (self.capitals and document.all_lower):
+            return
+        for place, part in document.parts if self.whole and document.parts else ((0, document),):
+            for reading in part.separated if self.apart else (part,):
+                for start, end in self.finder(reading):
+                    yield start + place, end + place
 
 
 def rule(
     category: str, score: float, summary: str, *, digits: bool = False, capitals: bool = False, whole: bool = False
 ) -> Callable[[Finder], Rule]:
-    """A decorator: the rule of a finder's name. With `digits` or `capitals` only texts that have some are read. `whole`: what it
-    finds in one place may depend on any other place of the text."""
-
-    def made(finder: Finder) -> Rule:
-        def find(document: Document) -> Iterable[tuple[int, int]]:
-            if (digits and not document.has_digits) or (capitals and document.all_lower):
-                return ()
-            if not (whole and document.parts):
-                return finder(document)
-            return ((start + place, end + place) for place, part in document.parts for start, end in finder(part))
-
-        return Rule(finder.__name__, category, score, summary, find)
-
-    return made
+    """A decorator: the rule of a finder's name."""
+    return lambda finder: Rule(finder.__name__, category, score, summary, finder, digits, capitals, whole)

@@ -70,8 +70,9 @@ def _ranges(characters: list[int]) -> str:
 CAPITALS = _ranges([code for code in range(0x41, 0x0587) if chr(code).isupper()])
 LETTER = r"[^\W\d_]"
 # Starts with a capital and has two letters or more: "Anna", "O'Neill", "Jean-Luc", "McDonald", "LYON".
-# Every character can be read in one way only. Patterns join such words with spaces alone, or would try all ways to split a text.
-WORD = rf"[{CAPITALS}](?:['’]?{LETTER})+(?:-{LETTER}(?:['’]?{LETTER})*)*"
+# Every character can be read in one way only. Patterns join such words with spaces alone, or would try all ways to split a text. The
+# hyphens are bounded: a name may be looked for after each of them.
+WORD = rf"[{CAPITALS}](?:['’]?{LETTER})+(?:-{LETTER}(?:['’]?{LETTER})*){{0,7}}"
 INITIAL = rf"[{CAPITALS}]\.?"
 INITIALS = rf"[{CAPITALS}](?:\.(?:-?[{CAPITALS}]\.){{0,3}})?"  # "K.H.", "C.-H."
 PARTICLE = r"(?:van|von|der|den|de|del|della|di|da|dos|das|du|la|le|el|al|bin|ibn|ben|zu|zur|ter|ten|af|av|y|e)"

@@ -1,0 +1,199 @@
+"""The code beside the patterns takes linear work too: counted, so that no other work on the machine can change a verdict.
+
+Work is the lines of Python that run inside the redaction package, the characters that its patterns read or pass over, and those of
+the slices it takes from a text. Contexts are made of what the rules know: digits, letters, separators, and words of their own lists.
+"""
+
+import importlib
+import json
+import pkgutil
+import random
+import re
+import sys
+from itertools import chain
+
+import pytest
+
+import hushvec.text.pii as rules_of_redaction
+from evidence.reference.sizes import scaled
+from hushvec.text import Redactor, redact_csv, redact_json, redact_mail
+from hushvec.text.pii import document
+from hushvec.text.pii.redactor import own_rules
+
+MODULES = [
+    importlib.import_module(module.name)
+    for module in pkgutil.iter_modules(rules_of_redaction.__path__, f"{rules_of_redaction.__name__}.")
+]
+FOLDER = next(iter(rules_of_redaction.__path__))
+SIZE = 6_000  # characters, beyond every reach that a rule has
+TIMES = 4
+MOST_GROWTH = 6  # of the work on TIMES the length: 4 is linear, 16 quadratic
+FLOOR = 40_000  # less than this for 24,000 characters is no burden
+CONTEXTS = scaled(150, 20_000)
+
+
+class Counted(str):
+    """A text that counts what is sliced from it."""
+
+    read = 0
+
+    def __getitem__(self, place):
+        part = str.__getitem__(self, place)
+        Counted.read += len(part)
+        return part
+
+    def lower(self):
+        return Counted(str.lower(self))
+
+
+class CountedPattern:
+    """A pattern that counts the characters which it takes, or passes over in a search."""
+
+    def __init__(self, pattern):
+        self._pattern = pattern
+
+    def __getattr__(self, name):
+        return getattr(self._pattern, name)
+
+    def _called(self, name, text, *at):
+        found = getattr(self._pattern, name)(text, *at)
+        first = at[0] if at else 0
+        last = min(at[1] if len(at) > 1 else len(text), len(text))
+        if name in ("search", "findall", "sub") and not isinstance(found, re.Match):
+            Counted.read += last - first
+        elif found is not None:
+            Counted.read += found.end() - first
+        return found
+
+    def match(self, text, *at):
+        return self._called("match", text, *at)
+
+    def search(self, text, *at):
+        return self._called("search", text, *at)
+
+    def fullmatch(self, text, *at):
+        return self._called("fullmatch", text, *at)
+
+    def finditer(self, text, *at):
+        Counted.read += 1 + min(at[1] if len(at) > 1 else len(text), len(text)) - (at[0] if at else 0)
+        return self._pattern.finditer(text, *at)
+
+    def sub(self, new, text):
+        Counted.read += len(text)
+        return self._pattern.sub(new, text)
+
+
+@pytest.fixture(scope="module")
+def counted():
+    """Every pattern of the rules counts, and every text that a document holds."""
+    with pytest.MonkeyPatch.context() as patch:
+        proxies = {}
+        for module in MODULES:
+            for name, value in list(vars(module).items()):
+                if isinstance(value, re.Pattern):
+                    patch.setattr(module, name, proxies.setdefault(id(value), CountedPattern(value)))
+                elif isinstance(value, dict) and not name.startswith("__"):
+                    for key, pattern in value.items():
+                        if isinstance(pattern, re.Pattern):
+                            patch.setitem(value, key, proxies.setdefault(id(pattern), CountedPattern(pattern)))
+        made = document.Document.__init__
+
+        def init(self, text):
+            made(self, text)
+            self.text = Counted(self.text)
+
+        patch.setattr(document.Document, "__init__", init)
+        yield
+
+
+class TooMuch(Exception):
+    """Of work: the rest of it is not waited for."""
+
+
+def work(function, text, most=float("inf")):
+    """Lines run inside the package, and characters read, while `function` takes the text; up to `most`."""
+    lines = 0
+
+    def local(frame, event, _):
+        nonlocal lines
+        lines += event == "line"
+        if lines + Counted.read > most:
+            raise TooMuch
+        return local
+
+    def called(frame, *_):
+        return local if frame.f_code.co_filename.startswith(FOLDER) else None
+
+    before, Counted.read = sys.gettrace(), 0
+    sys.settrace(called)
+    try:
+        function(text)
+    except TooMuch:
+        pass
+    finally:
+        sys.settrace(before)
+    return lines + Counted.read
+
+
+def _find(text):
+    found = document.Document(text)
+    for rule in own_rules():
+        for _ in rule.find(found):
+            pass
+
+
+REDACTOR = Redactor()
+ENTRIES = {
+    "rules": _find,
+    "redact": REDACTOR.redact,
+    "json": lambda text: redact_json(json.dumps({"note": text}), REDACTOR.detect),
+    "csv": lambda text: redact_csv('note\n"' + text.replace('"', '""') + '"\n', REDACTOR.detect),
+    "mail": lambda text: redact_mail(f"Subject: x\n\n{text}", REDACTOR.detect),
+    "header": lambda text: redact_mail("From: " + text.replace("\n", " ") + "\n\n", REDACTOR.detect),
+}
+
+
+def _words():
+    """Some of every list of words that a module of the rules has; of a table one word for each different entry."""
+    listed = set()
+    for module in MODULES:
+        for name, value in sorted(vars(module).items()):
+            if isinstance(value, (frozenset, tuple, dict)) and not name.startswith("__"):
+                known = sorted(word for word in value if isinstance(word, str) and 0 < len(word) < 20)
+                if isinstance(value, dict):
+                    known = [*{str(value[word]): word for word in known}.values()]
+                listed |= {*known[:: len(known) // 3 + 1 if not isinstance(value, dict) else len(known) // 20 + 1]}
+    return sorted(listed)
+
+
+SEPARATORS = ["", *" -./:,'_@\n()+#?=&\t", ", ", ". ", "://", " is "]
+PIECES = ["1", "12", "1234", "a", "p", "A", "Aa", "AB", "z9", "1p", "é", "字", "０", "\u0301", "\u200b", "1-1", "Aa-Aa", "ab.com", "[A]"]
+
+
+def contexts(count):
+    """Every word and piece with every separator, then two or three of them; drawn without regard to what passes, the same each time."""
+    chance = random.Random(count)
+    known = [*_words(), *PIECES]
+    written = lambda word: chance.choice((word, word.capitalize(), word.upper()))
+    single = [written(word) + sign for word in known for sign in SEPARATORS]
+    longer = ["".join(written(chance.choice(known)) + chance.choice(SEPARATORS) for _ in range(2 + n % 2)) for n in range(count // 2)]
+    return chance.sample(single, min(len(single), count // 2)) + longer
+
+
+def growth(entry, unit):
+    """Work on TIMES the length over that on the length; counted up to a little more than it may be."""
+    text = lambda size: (unit * (size // len(unit) + 1))[:size]
+    short = work(ENTRIES[entry], text(SIZE))
+    long = work(ENTRIES[entry], text(TIMES * SIZE), 2 * MOST_GROWTH * short + FLOOR)
+    return long / short if long > FLOOR else 0
+
+
+def test_words_of_every_module_are_drawn():
+    assert {"street", "mr", "university", "iban"} & {word.lower() for word in chain(_words())} or len(_words()) > 100
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_work_grows_with_the_length_alone(entry, counted):
+    share = contexts(CONTEXTS) if entry == "rules" else contexts(CONTEXTS)[:: 5]
+    slow = [(unit, grown) for unit in share if (grown := growth(entry, unit)) > MOST_GROWTH]
+    assert slow == []
