@@ -11,6 +11,7 @@ from hushvec.text.pii.wordlists import words, words_in_order
 _TIME = r"(?:[t ]{1,2}[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?(?: ?[ap]\.?m\b\.?|z\b|[+\-][0-9]{2}:?[0-9]{2}\b)?)?"
 _YEAR_FIRST = re.compile(r"[0-9](?<![\w.\-/]\w)[0-9]{3}([\-/.])([0-9]{1,2})\1([0-9]{1,2})(?![0-9\-/])" + _TIME)
 _YEAR_LAST = re.compile(r"[0-9](?<![\w.\-/]\w)[0-9]?([\-/.]) ?([0-9]{1,2})\1 ?([0-9]{4}|[0-9]{2})(?![\w\-/]|[.][0-9])" + _TIME)
+_EAST_ASIAN = re.compile(r"[0-9](?<![0-9.\-/].)[0-9]{3}[年년] ?([0-9]{1,2})[月월] ?([0-9]{1,2})[日일]")
 
 _SECTION = re.compile(r"(?:sections?|clause|version|release|§|\bv) ?$")  # "section 27.10.11"
 
@@ -19,6 +20,9 @@ _MONTH_WORDS = frozenset(_MONTHS)
 _DAY_BEFORE = re.compile(r"(?<![\w.,])([0-9]{1,2})(?:st|nd|rd|th|\.|º|er)?[ \-]{1,2}(?:of |de |di )?$")
 _DAY_AFTER = re.compile(r"\.?[ \-]{1,2}([0-9]{1,2})(?:st|nd|rd|th)?(?![\w:]|[.,][0-9])(?:,? {1,2}((?:1[89]|20)[0-9]{2})(?!\w))?")
 _YEAR_AFTER = re.compile(r"\.?,?[ \-]{1,2}(?:of |de |del )?((?:1[5-9]|20)[0-9]{2})(?!\w)")
+# "03FEB1990", "3/Feb/1990", "03-FEB-90"
+_DAY_JOINED = re.compile(r"(?<![\w.,])([0-9]{1,2})[\-/.]?$")
+_YEAR_JOINED = re.compile(r"[\-/.]?(?:(?:1[5-9]|20)?[0-9]{2})(?![\w\-/])")
 _BIRTH_WORDS = words("born birth")
 _BIRTH_YEAR = re.compile(
     r"(?: year)?(?: ?[:=]|(?: in| around| about| circa| is| was| c\.)?(?: the year)?) {1,2}((?:1[89]|20)[0-9]{2})(?![\w\-/]|[.,][0-9])"
@@ -48,6 +52,9 @@ OLDEST = 120
 @rule("date", 0.85, "days in figures, year first or last, with time; the day must exist", digits=True)
 def date(document: Document) -> Finds:
     lower = document.lower
+    for match in () if lower.isascii() else matches(_EAST_ASIAN, lower):
+        if _is_day(int(match[0][:4]), int(match[1]), int(match[2])):
+            yield match.span()
     for match in matches(_YEAR_FIRST, lower):
         if 1500 <= int(match.group()[:4]) <= 2199 and _is_day(int(match.group()[:4]), int(match[2]), int(match[3])):
             yield match.span()
@@ -76,6 +83,10 @@ def date_in_words(document: Document) -> Finds:
     lower = document.lower
     for word, start, end in document.after_words(_MONTH_WORDS):
         longest = _DAYS[_MONTHS[word] - 1]
+        day, joined = _DAY_JOINED.search(lower, max(0, start - 4), start), _YEAR_JOINED.match(lower, end)
+        if day and joined and 1 <= int(day[1]) <= longest:
+            yield day.start(1), joined.end()
+            continue
         before = _DAY_BEFORE.search(lower, max(0, start - 14), start)
         if before and 1 <= int(before[1]) <= longest:
             year = _YEAR_AFTER.match(lower, end)

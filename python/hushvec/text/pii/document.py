@@ -282,10 +282,10 @@ class Document:
     def separated(self) -> tuple[Document, ...]:
         """The text as it is, and where it has letters of scripts without capitals, a copy with a blank for each of them.
 
-        Chinese, Japanese and Thai put no spaces between words, and Korean and Arabic write endings and articles beside a number: in the
+        Chinese, Japanese and Thai put no spaces between words, Korean and Arabic write endings and articles beside a number: in the
         copy, every pattern that asks for the end of a word finds one there.
         """
-        beyond = () if self.text.isascii() else set(self.text)
+        beyond: Iterable[str] = () if self.text.isascii() else set(self.text)
         letters = {ord(one): BLANK for one in beyond if one >= "\u0590" and unicodedata.category(one) in ("Lo", "Lm")}
         if not letters:
             return (self,)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from importlib import import_module
+from importlib.util import find_spec
 
-from hushvec.text.pii.document import Document, Finds, matches, rule
+from hushvec.text.pii.document import Document, Finds, Rule, matches, rule
 from hushvec.text.pii.wordlists import word_list, words, words_in_order
 
 # (first and last leading digits, lengths of the numbers)
@@ -69,18 +71,25 @@ def nhs_number_holds(digits: str) -> bool:
 
 
 # Patterns begin with a digit and look back from there: text without digits is skipped at the speed of a character search.
+_GAP = r"( ?[\-./_\t] ?| {1,2})"  # between the groups of one number
+_END = r"(?:(?!\w)|(?=[A-Za-z]{3}))"  # of a number with a checksum: the label of the next one may stand right behind it
 _CARD = re.compile(
     r"[0-9](?<![\w]\w)(?:[0-9]{11,18}"
-    r"|[0-9]{3}([ \-])[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
-    r"|[0-9]{3}([ \-])[0-9]{6}\2[0-9]{4,5}"
-    r"|[0-9]{3}([ \-])[0-9]{4}\3[0-9]{5}"
-    r"|[0-9]{3}([ \-])[0-9]{4}\4[0-9]{4}\4[0-9]{1,3})(?!\w)"
+    rf"|[0-9]{{3}}{_GAP}[0-9]{{4}}\1[0-9]{{4}}\1[0-9]{{4}}(?:\1[0-9]{{3}})?"
+    rf"|[0-9]{{3}}{_GAP}[0-9]{{6}}\2[0-9]{{4,5}}"
+    rf"|[0-9]{{3}}{_GAP}[0-9]{{4}}\3[0-9]{{5}}"
+    rf"|[0-9]{{3}}{_GAP}[0-9]{{4}}\4[0-9]{{4}}\4[0-9]{{1,3}}){_END}"
 )
 _SSN = re.compile(r"[0-9](?<![\w\-.]\w)[0-9]{2}([ \-.])[0-9]{2}\1[0-9]{4}(?![\w]|[\-.][0-9])")
 _BARE_SSN = re.compile(
     r"(?:\W{0,3}(?:number|no|nr|num|is|was))?(?:\W{0,3}(?:is|was|of))?\W{0,4}([0-9]{3})([ \-]?)([0-9]{2})\2([0-9]{4})(?!\w)"
 )
-_IBAN = re.compile(r"[0-9]{2}(?<=[a-z]{2}[0-9]{2})(?<![^\W_][a-z]{2}[0-9]{2})(?: ?[a-z0-9]{4}){2,7}(?: ?[a-z0-9]{1,4})?")
+# The rest is read ahead: it may reach into the next number, which a search must not pass over.
+_IBAN = re.compile(
+    r"[0-9]{2}(?<=[a-z]{2}[0-9]{2})(?:(?<![^\W_][a-z]{2}[0-9]{2})|(?<=iban[a-z]{2}[0-9]{2}))"
+    r"(?=((?:[ \-./_\t]?[a-z0-9]{4}){2,7}(?:[ \-./_\t]?[a-z0-9]{1,4})?))"
+)
+_IBAN_END = re.compile(_END)
 
 _CARD_WORDS = words("card cards cc credit debit visa mastercard amex maestro karte kreditkarte carte tarjeta")
 _CARD_ENDING = re.compile(
@@ -129,22 +138,20 @@ def iban(document: Document) -> Finds:
     for match in matches(_IBAN, lower):
         start = match.start() - 2
         length = IBAN_LENGTHS.get(lower[start : start + 2])
-        end = None if length is None else _end_of(lower, start, match.end(), length)
-        if end is not None and iban_holds(lower[start:end].replace(" ", "")):
+        end = None if length is None else _end_of(lower, start, match.end(1), length)
+        if end is not None and iban_holds("".join(filter(str.isalnum, lower[start:end]))):
             yield start, end
 
 
 def _end_of(text: str, start: int, limit: int, length: int) -> int | None:
     end = start
     for position in range(start, limit):
-        if text[position] != " ":
+        if text[position].isalnum():
             length -= 1
             if length == 0:
                 end = position + 1
                 break
-    if length or (end < len(text) and text[end].isalnum()):
-        return None
-    return end
+    return None if length or not _IBAN_END.match(text, end) else end
 
 
 def _grouped(document: Document) -> list[tuple[tuple[int, int], str, str, str]]:
@@ -213,4 +220,37 @@ def bic(document: Document) -> Finds:
         yield start, stop
 
 
-RULES = (card, card_after_words, iban, us_ssn, us_ssn_after_words, us_ein, bic, us_itin)
+# Numbers as they are written, and the modules that check them.
+_SHAPES = {
+    shape.replace("_", " "): modules.split(",")
+    for entry in words_in_order("national_numbers")
+    for shape, _, modules in [entry.partition(":")]
+}
+_WRITTEN = (re.escape(shape).replace("0", "[0-9]").replace("A", "[A-Z]") for shape in sorted(_SHAPES, key=len, reverse=True))
+_NATIONAL = re.compile(rf"(?=[0-9A-Z])(?<![\w\-./])(?:{'|'.join(_WRITTEN)})(?!\w|[\-./]\w)")
+_SIGNS = str.maketrans("123456789BCDEFGHIJKLMNOPQRSTUVWXYZ", "0" * 9 + "A" * 25)
+
+
+def _passes(module: str, written: str) -> bool:
+    try:
+        return bool(import_module(f"stdnum.{module}").is_valid(written))
+    except Exception:  # release 2.2 raises KeyError for places of birth that are not in its table
+        return False
+
+
+def national_number_rule() -> Rule:
+    """With the checks of `python-stdnum` where the package is installed, else without finds; the summary says which."""
+    is_there = find_spec("stdnum") is not None
+
+    def find(document: Document) -> Finds:
+        for match in matches(_NATIONAL, document.text) if is_there else ():
+            modules = _SHAPES[match.group().translate(_SIGNS)]
+            if any(_passes(name, match.group()) for name in modules):
+                yield match.span()
+
+    summary = "national numbers of some 20 countries by shape and check digits"
+    checked = " (checks of the package python-stdnum)" if is_there else ": the package python-stdnum is not installed"
+    return Rule("national_number", "identity document number", 0.9, summary + checked, find, digits=True)
+
+
+RULES = (card, card_after_words, iban, us_ssn, us_ssn_after_words, us_ein, bic, us_itin, national_number_rule())

@@ -3,44 +3,66 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from hushvec.text.pii.document import Document, Finds, matches, rule
 from hushvec.text.pii.numbers import nhs_number_holds
-from hushvec.text.pii.wordlists import names_of_places, word_list, words
+from hushvec.text.pii.wordlists import names_of_places, word_list, words, words_in_order
 
 # "number is", "no.:", "#" and the like between the word and the value
 _LEAD = (
-    r"(?:[ \t]{0,2}(?:number|numbers|no|nr|num|id|code|identifier)\b\.?)?(?:[ \t]{0,2}\([^)\n]{1,20}\))?[ \t]{0,2}"
+    r"\.?(?:[ \t\-]{0,2}(?:number|numbers|no|nr|num|nummer|numer|n[uú]mero|numéro|id|code|identifier)\b\.?)?(?:[ \t]{0,2}\([^)\n]{1,20}\))?[ \t]{0,2}"
     r"(?:[:#=\-?]|is\b|was\b){0,2}[ \t\n]{0,2}[#:]?[ \t]{0,2}"
 )
-_VALUE = re.compile(_LEAD + r"([a-z]{0,4}[\-/]?[0-9][a-z0-9]{0,19}(?:[ \-/.][a-z0-9]{1,12}){0,5})(?![\w])")
+_VALUE = re.compile(_LEAD + r"([a-z]{0,6}[\-/]?[0-9][a-z0-9]{0,19}(?:[ \-/.][a-z0-9]{1,12}){0,5})(?![\w])")
 _ZIP_VALUE = re.compile(_LEAD + r"([a-z]{0,2}[\-]?[0-9][a-z0-9]{0,6}(?:[ \-][0-9a-z]{1,4})?)(?!\w)")
 
-_ACCOUNTS = words("account acct konto kontonummer routing sort policy membership customer iban swift")
-_RECORDS = words("mrn record patient chart medicare medicaid nhs hospital encounter prescription")
-_DOCUMENTS = words("license licence passport visa identity identification permit reisepass führerschein plate vin dni nif cpf curp")
 _ZIPS = words("zip zipcode postcode postal plz postleitzahl cep zips")
 
-_BEFORE_RECORD = re.compile(r"(?:medical|health|patient|hospital|clinical)[ \t]{1,2}$")
+_WORD_BEFORE = re.compile(r"(?<!\w)([^\W\d_]{1,20})\.?[ \t\-]{1,2}$")
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}")
+LONGEST_BEFORE = 24
 
 _UK_POSTCODE = re.compile(r"[A-Z](?<!\w.)[A-Z]?[0-9][A-Z0-9]? [0-9][A-BD-HJLNP-UW-Z]{2}(?!\w)")
 _CANADA_POSTCODE = re.compile(r"[ABCEGHJ-NPRSTVXY](?<!\w.)[0-9][ABCEGHJ-NPRSTV-Z] [0-9][ABCEGHJ-NPRSTV-Z][0-9](?!\w)")
 _ZIP_PLUS_4 = re.compile(r"[0-9](?<![\w\-./+()]\w)[0-9]{4}-[0-9]{4}(?![\w\-]|[./][0-9])")
+# HMRC gives out no number with D, F, I, U or V in front; QQ stands in forms and examples.
+_NINO = re.compile(
+    r"[A-CEGHJ-TW-Z](?<!\w.)[A-CEGHJ-NP-TW-Z](?<!BG|GB|NK|KN|TN|NT|ZZ)( ?)[0-9]{2}\1[0-9]{2}\1[0-9]{2} ?[A-D](?!\w)", re.IGNORECASE
+)
 _NHS = re.compile(r"[0-9](?<![\w\-]\w)[0-9]{2} [0-9]{3} [0-9]{4}(?![\w\-])")
 
 FEWEST_DIGITS = 4
 
 
-def _values(document: Document, words: frozenset[str], accept: Callable[[str, int], bool] = lambda word, end: True) -> Finds:
-    """Values with FEWEST_DIGITS after one of the words, where the word in its place is accepted."""
-    for word, _, end in document.after_words(words):
+def _anchors(section: str) -> dict[str, tuple[frozenset[str], bool]]:
+    """The last word of each phrase of a section -> (words of which one must stand before it, whether it is written in capitals)."""
+    found: dict[str, tuple[frozenset[str], bool]] = {}
+    for phrase in words_in_order(section):
+        before, _, last = phrase.rpartition("_")
+        earlier, _ = found.get(last.lower(), (frozenset(), False))
+        found[last.lower()] = (earlier | ({before} if before else set()), last.isupper())
+    return found
+
+
+_ANCHORS = {section: _anchors(section) for section in ("words_before_accounts", "words_before_records", "words_before_documents")}
+
+
+def _values(document: Document, section: str) -> Finds:
+    """Values with FEWEST_DIGITS after one of the words or phrases of a section.
+
+    A year, and what stands after a word that must be in capitals and is not, needs "number", a colon or the like in between."""
+    anchors = _ANCHORS[section]
+    for word, first, end in document.after_words(frozenset(anchors)):
+        earlier, capital = anchors[word]
+        before = _WORD_BEFORE.search(document.lower, max(0, first - LONGEST_BEFORE), first) if earlier else None
         match = _VALUE.match(document.lower, end)
-        if match is None or not accept(word, end):
+        if match is None or (earlier and (before is None or before[1] not in earlier)):
             continue
         start, stop = match.span(1)
         stop = _without_words(document.lower, start, stop)
-        if _digits(document.lower[start:stop]) >= FEWEST_DIGITS:
+        joined = document.lower[end:start].strip() != ""  # by "number", a colon and the like
+        doubtful = not joined and ((capital and not document.text[first:end].isupper()) or _YEAR.fullmatch(document.lower, start, stop))
+        if not doubtful and _digits(document.lower[start:stop]) >= FEWEST_DIGITS:
             yield start, stop
 
 
@@ -56,20 +78,25 @@ def _without_words(lower: str, start: int, stop: int) -> int:
 
 @rule("account number", 0.8, "four or more digits after account, policy, routing, customer, ...", digits=True)
 def account(document: Document) -> Finds:
-    return _values(document, _ACCOUNTS, lambda word, end: word != "sort" or document.lower.startswith((" code", "\tcode"), end))
+    return _values(document, "words_before_accounts")
 
 
-@rule("medical record number", 0.85, "four or more digits after MRN, medical record, patient, chart, ...", digits=True)
+@rule("medical record number", 0.85, "four or more digits after MRN, medical record, patient, Hosp No, CSN, ...", digits=True)
 def medical_record(document: Document) -> Finds:
-    def accept(word: str, end: int) -> bool:
-        return word != "record" or _BEFORE_RECORD.search(document.lower, max(0, end - 18), end - 6) is not None
-
-    return _values(document, _RECORDS, accept)
+    return _values(document, "words_before_records")
 
 
-@rule("identity document number", 0.85, "four or more digits after license, passport, visa, identity, ...", digits=True)
+@rule(
+    "identity document number",
+    0.85,
+    "four or more digits after license, passport, NPI, DEA, Aadhaar, PESEL, codice fiscale, ...; a British National Insurance number",
+    digits=True,
+)
 def document(document: Document) -> Finds:
-    return _values(document, _DOCUMENTS)
+    yield from _values(document, "words_before_documents")
+    for match in matches(_NINO, document.text):
+        if match.group().isupper() or "insurance" in document.lower:
+            yield match.span()
 
 
 @rule("medical record number", 0.9, "3-3-4 digits with the NHS check digit, in a text that names the NHS", whole=True)
