@@ -221,12 +221,12 @@ def bic(document: Document) -> Finds:
 
 
 # Numbers as they are written, and the modules that check them.
-_SHAPES = {
+SHAPES = {
     shape.replace("_", " "): modules.split(",")
     for entry in words_in_order("national_numbers")
     for shape, _, modules in [entry.partition(":")]
 }
-_WRITTEN = (re.escape(shape).replace("0", "[0-9]").replace("A", "[A-Z]") for shape in sorted(_SHAPES, key=len, reverse=True))
+_WRITTEN = (re.escape(shape).replace("0", "[0-9]").replace("A", "[A-Z]") for shape in sorted(SHAPES, key=len, reverse=True))
 _NATIONAL = re.compile(rf"(?=[0-9A-Z])(?<![\w\-./])(?:{'|'.join(_WRITTEN)})(?!\w|[\-./]\w)")
 _SIGNS = str.maketrans("123456789BCDEFGHIJKLMNOPQRSTUVWXYZ", "0" * 9 + "A" * 25)
 
@@ -244,7 +244,7 @@ def national_number_rule() -> Rule:
 
     def find(document: Document) -> Finds:
         for match in matches(_NATIONAL, document.text) if is_there else ():
-            modules = _SHAPES[match.group().translate(_SIGNS)]
+            modules = SHAPES[match.group().translate(_SIGNS)]
             if any(_passes(name, match.group()) for name in modules):
                 yield match.span()
 
