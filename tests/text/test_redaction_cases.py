@@ -5,6 +5,7 @@ The cases are in redaction_cases.json: kind -> [text, what must not be readable]
 
 import json
 import random
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,11 +48,14 @@ def test_few_random_figures_are_a_national_number():
     )
     for shape in numbers.SHAPES:
         passed = sum(any(find(Document(draw(shape)))) for _ in range(1000)) / 1000
-        assert passed < (0.044 if shape.isdigit() else 0.15), shape
+        if numbers.SHAPES[shape] != [""]:
+            assert passed < (0.044 if shape.isdigit() else 0.15), shape
 
 
 def test_without_the_package_only_the_word_counts(monkeypatch):
+    """None in sys.modules makes an import fail."""
     monkeypatch.setattr(numbers, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "stdnum.it.codicefiscale", None)
     rule = numbers.national_number_rule()
-    assert "not installed" in rule.summary
+    assert "python-stdnum is not installed" in rule.summary
     assert list(rule.find(Document("RSSMRA85T10A562S"))) == []

@@ -41,6 +41,7 @@ FOUND = [
     ("us_ssn_after_words", "My SSN is 457555462", "457555462"),
     ("us_ssn_after_words", "social security number: 666 12 3456", "666 12 3456"),
     ("us_itin", "912-70-1234", "912-70-1234"),
+    ("national_number", "filed for 44051401359 today", "44051401359"),
     ("ipv4", "from 192.168.0.17/24 to", "192.168.0.17/24"),
     ("ipv6", "fe80::1%eth0", "fe80::1%eth0"),
     ("ipv6", "[2001:db8::8a2e:370:7334]:443", "2001:db8::8a2e:370:7334"),
@@ -204,6 +205,7 @@ NOT_FOUND = [
     ("us_ssn", "000-12-3456, 666-12-3456, 912-12-3456, 123-00-4567, 123-45-0000, 2270-66-1551"),
     ("us_ssn_after_words", "security matters in 2024"),
     ("us_itin", "912-66-1234"),
+    ("national_number", "44051401358, 1-44051401359, X1234567A"),
     ("ipv4", "256.1.1.1, 1.2.3, 1.2.3.4.5, version 1.2.3.4"),
     ("ipv6", "12:30:45, std::vector, a::b::c, ::, :::, 1:2:3"),
     ("mac", "00:1B:44:11:3a, 00-1B-44-11-3a-B7-00"),
@@ -272,6 +274,8 @@ def found_by(name, text):
 def test_found(name, text, expected):
     if name == "phone" and "+" not in text:
         pytest.importorskip("phonenumbers")
+    if name == "national_number":
+        pytest.importorskip("stdnum")
     assert expected in found_by(name, text)
 
 

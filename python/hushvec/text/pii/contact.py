@@ -128,7 +128,9 @@ _IPV4 = re.compile(rf"(?=[0-9])(?<![\w.]){_OCTET}(?:\.{_OCTET}){{3}}(?!\w|\.[0-9
 # From the first colon to the end: two colons in a row, or seven, or an IPv4 address at the end.
 _COLONS = re.compile(r":(?:[0-9a-f]{0,4}:)[0-9a-f:.]*")
 _PREFIX = re.compile(r"(?:%[0-9a-z]{1,15})?(?:/[0-9]{1,3}(?!\w))?")
-_MAC = re.compile(r"[0-9a-f](?<!\w\w)(?<!\W[0-9a-f]{2}[:\-]\w)(?<!\A[0-9a-f]{2}[:\-]\w)[0-9a-f]([:\-])(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}(?![\w:\-])")
+_MAC = re.compile(
+    r"[0-9a-f](?<!\w\w)(?<!\W[0-9a-f]{2}[:\-]\w)(?<!\A[0-9a-f]{2}[:\-]\w)[0-9a-f]([:\-])(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}(?![\w:\-])"
+)
 _VERSION = re.compile(r"(?:version|release|firmware|build|\bv)[\s:.]{0,2}$")
 _HEX = frozenset("0123456789abcdef")
 LONGEST_IPV6 = 45

@@ -233,24 +233,22 @@ _SIGNS = str.maketrans("123456789BCDEFGHIJKLMNOPQRSTUVWXYZ", "0" * 9 + "A" * 25)
 
 def _passes(module: str, written: str) -> bool:
     try:
-        return bool(import_module(f"stdnum.{module}").is_valid(written))
-    except Exception:  # release 2.2 raises KeyError for places of birth that are not in its table
+        return not module or bool(import_module(f"stdnum.{module}").is_valid(written))
+    except Exception:  # not installed; or, in release 2.2, a KeyError for places of birth that are not in its table
         return False
 
 
 def national_number_rule() -> Rule:
-    """With the checks of `python-stdnum` where the package is installed, else without finds; the summary says which."""
-    is_there = find_spec("stdnum") is not None
+    """With the checks of `python-stdnum` where the package is installed; the summary says whether it is."""
 
     def find(document: Document) -> Finds:
-        for match in matches(_NATIONAL, document.text) if is_there else ():
-            modules = SHAPES[match.group().translate(_SIGNS)]
-            if any(_passes(name, match.group()) for name in modules):
+        for match in matches(_NATIONAL, document.text):
+            if any(_passes(module, match.group()) for module in SHAPES[match.group().translate(_SIGNS)]):
                 yield match.span()
 
-    summary = "national numbers of some 20 countries by shape and check digits"
-    checked = " (checks of the package python-stdnum)" if is_there else ": the package python-stdnum is not installed"
-    return Rule("national_number", "identity document number", 0.9, summary + checked, find, digits=True)
+    checked = "is not installed" if find_spec("stdnum") is None else "in use"
+    summary = f"AB 12 34 56 C; numbers of some 20 countries by shape and check digits (package python-stdnum {checked})"
+    return Rule("national_number", "identity document number", 0.9, summary, find, digits=True)
 
 
 RULES = (card, card_after_words, iban, us_ssn, us_ssn_after_words, us_ein, bic, us_itin, national_number_rule())

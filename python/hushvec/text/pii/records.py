@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
-from hushvec.text.pii.document import Document, Finds, matches, rule
+from hushvec.text.pii.document import Document, Finds, Rule, matches, rule
 from hushvec.text.pii.numbers import nhs_number_holds
 from hushvec.text.pii.wordlists import names_of_places, word_list, words, words_in_order
 
 # "number is", "no.:", "#" and the like between the word and the value
 _LEAD = (
-    r"\.?(?:[ \t\-]{0,2}(?:number|numbers|no|nr|num|nummer|numer|n[uú]mero|numéro|id|code|identifier)\b\.?)?(?:[ \t]{0,2}\([^)\n]{1,20}\))?[ \t]{0,2}"
-    r"(?:[:#=\-?]|is\b|was\b){0,2}[ \t\n]{0,2}[#:]?[ \t]{0,2}"
+    r"\.?(?:[ \t\-]{0,2}(?:number|numbers|no|nr|num|nummer|numer|n[uú]mero|numéro|id|code|identifier)\b\.?)?"
+    r"(?:[ \t]{0,2}\([^)\n]{1,20}\))?[ \t]{0,2}(?:[:#=\-?]|is\b|was\b){0,2}[ \t\n]{0,2}[#:]?[ \t]{0,2}"
 )
 _VALUE = re.compile(_LEAD + r"([a-z]{0,6}[\-/]?[0-9][a-z0-9]{0,19}(?:[ \-/.][a-z0-9]{1,12}){0,5})(?![\w])")
 _ZIP_VALUE = re.compile(_LEAD + r"([a-z]{0,2}[\-]?[0-9][a-z0-9]{0,6}(?:[ \-][0-9a-z]{1,4})?)(?!\w)")
@@ -25,10 +26,6 @@ LONGEST_BEFORE = 24
 _UK_POSTCODE = re.compile(r"[A-Z](?<!\w.)[A-Z]?[0-9][A-Z0-9]? [0-9][A-BD-HJLNP-UW-Z]{2}(?!\w)")
 _CANADA_POSTCODE = re.compile(r"[ABCEGHJ-NPRSTVXY](?<!\w.)[0-9][ABCEGHJ-NPRSTV-Z] [0-9][ABCEGHJ-NPRSTV-Z][0-9](?!\w)")
 _ZIP_PLUS_4 = re.compile(r"[0-9](?<![\w\-./+()]\w)[0-9]{4}-[0-9]{4}(?![\w\-]|[./][0-9])")
-# HMRC gives out no number with D, F, I, U or V in front; QQ stands in forms and examples.
-_NINO = re.compile(
-    r"[A-CEGHJ-TW-Z](?<!\w.)[A-CEGHJ-NP-TW-Z](?<!BG|GB|NK|KN|TN|NT|ZZ)( ?)[0-9]{2}\1[0-9]{2}\1[0-9]{2} ?[A-D](?!\w)", re.IGNORECASE
-)
 _NHS = re.compile(r"[0-9](?<![\w\-]\w)[0-9]{2} [0-9]{3} [0-9]{4}(?![\w\-])")
 
 FEWEST_DIGITS = 4
@@ -44,14 +41,10 @@ def _anchors(section: str) -> dict[str, tuple[frozenset[str], bool]]:
     return found
 
 
-_ANCHORS = {section: _anchors(section) for section in ("words_before_accounts", "words_before_records", "words_before_documents")}
-
-
-def _values(document: Document, section: str) -> Finds:
-    """Values with FEWEST_DIGITS after one of the words or phrases of a section.
+def _values(document: Document, anchors: dict[str, tuple[frozenset[str], bool]]) -> Finds:
+    """Values with FEWEST_DIGITS after one of the words or phrases.
 
     A year, and what stands after a word that must be in capitals and is not, needs "number", a colon or the like in between."""
-    anchors = _ANCHORS[section]
     for word, first, end in document.after_words(frozenset(anchors)):
         earlier, capital = anchors[word]
         before = _WORD_BEFORE.search(document.lower, max(0, first - LONGEST_BEFORE), first) if earlier else None
@@ -61,8 +54,8 @@ def _values(document: Document, section: str) -> Finds:
         start, stop = match.span(1)
         stop = _without_words(document.lower, start, stop)
         joined = document.lower[end:start].strip() != ""  # by "number", a colon and the like
-        doubtful = not joined and ((capital and not document.text[first:end].isupper()) or _YEAR.fullmatch(document.lower, start, stop))
-        if not doubtful and _digits(document.lower[start:stop]) >= FEWEST_DIGITS:
+        is_other = (capital and not document.text[first:end].isupper()) or _YEAR.fullmatch(document.lower, start, stop)
+        if (joined or not is_other) and _digits(document.lower[start:stop]) >= FEWEST_DIGITS:
             yield start, stop
 
 
@@ -74,29 +67,6 @@ def _without_words(lower: str, start: int, stop: int) -> int:
             break
         end = start + part.end()
     return end
-
-
-@rule("account number", 0.8, "four or more digits after account, policy, routing, customer, ...", digits=True)
-def account(document: Document) -> Finds:
-    return _values(document, "words_before_accounts")
-
-
-@rule("medical record number", 0.85, "four or more digits after MRN, medical record, patient, Hosp No, CSN, ...", digits=True)
-def medical_record(document: Document) -> Finds:
-    return _values(document, "words_before_records")
-
-
-@rule(
-    "identity document number",
-    0.85,
-    "four or more digits after license, passport, NPI, DEA, Aadhaar, PESEL, codice fiscale, ...; a British National Insurance number",
-    digits=True,
-)
-def document(document: Document) -> Finds:
-    yield from _values(document, "words_before_documents")
-    for match in matches(_NINO, document.text):
-        if match.group().isupper() or "insurance" in document.lower:
-            yield match.span()
 
 
 @rule("medical record number", 0.9, "3-3-4 digits with the NHS check digit, in a text that names the NHS", whole=True)
@@ -133,7 +103,18 @@ def postal_code(document: Document) -> Finds:
             yield found.span()
 
 
-RULES = (account, medical_record, nhs_number, document, postal_code, zip_after_city)
+def _after(name: str, category: str, score: float, said: str) -> Rule:
+    find = partial(_values, anchors=_anchors(f"words_before_{name}s"))
+    return Rule(name, category, score, f"four or more digits after {said}, ...", find, digits=True)
+
+
+RULES = (
+    _after("account", "account number", 0.8, "account, policy, routing, customer"),
+    _after("medical_record", "medical record number", 0.85, "MRN, medical record, patient, Hosp No, CSN"),
+    nhs_number,
+    _after("document", "identity document number", 0.85, "license, passport, National Insurance, NPI, Aadhaar, PESEL"),
+    *(postal_code, zip_after_city),
+)
 
 
 _PEOPLE = words("employee student staff personnel customer client member badge payroll subscriber user pupil matriculation payee")
