@@ -363,7 +363,7 @@ class Rule:
         finder: (start, end) of each find; the time must be linear in the length of any text.
         digits, capitals: only texts that have some are read.
         whole: what it finds in one place may depend on any other place of the text.
-        apart: every reading of the text is searched, not only the text as it is.
+        apart: its copy with blanks for letters without capitals is searched, too.
     """
 
     name: str
@@ -377,7 +377,7 @@ class Rule:
     apart: bool = True
 
     def find(self, document: Document) -> Iterator[tuple[int, int]]:
-        """What the finder finds in the readings of the text; a place may come twice."""
+        """What the finder finds; a place may come twice."""
         if (self.digits and not document.has_digits) or (self.capitals and document.all_lower):
             return
         for place, part in document.parts if self.whole and document.parts else ((0, document),):
