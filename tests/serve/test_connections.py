@@ -145,14 +145,71 @@ def test_an_answer_that_nobody_reads_is_let_go(short):
         assert idle_read < 50_000_000 <= read
 
 
-def test_connections_have_a_number(monkeypatch, port):
-    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 5)
+STRANGERS = {
+    "nothing": b"",
+    "a request": HEALTH,
+    "half a head": HEALTH[:-2],
+    "half a body": HEAD + b"Content-Length: 50\r\n\r\n{",
+}
+
+
+@pytest.mark.parametrize("bound", ["MOST_CONNECTIONS", "MOST_OF_ADDRESS"])
+@pytest.mark.parametrize("stranger", STRANGERS.values(), ids=STRANGERS)
+def test_connections_have_a_number(monkeypatch, port, bound, stranger):
+    """A thousand that a stranger kept open shut everybody out."""
+    monkeypatch.setattr(connections, bound, 5)
     with contextlib.ExitStack() as stack:
-        waiting = [stack.enter_context(connected(port)) for _ in range(5)]
-        with connected(port) as one_more:
-            assert everything(one_more) == b""
-        waiting[0].sendall(HEALTH)
-        assert waiting[0].recv(100).startswith(b"HTTP/1.1 200")
+        idle = []
+        for _ in range(12):
+            idle.append(stack.enter_context(connected(port, stranger)))
+            time.sleep(0.03)   # so that one has waited for longer than the next
+        for connection in idle:
+            connection.settimeout(0.1)
+        with connected(port, HEALTH) as one_more:
+            assert one_more.recv(100).startswith(b"HTTP/1.1 200")
+        closed = [is_closed(connection) for connection in idle]
+        assert closed == sorted(closed, reverse=True) and 7 <= sum(closed) <= 8, "the oldest ones are closed"
+
+
+def is_closed(connection):
+    """After everything was read that came."""
+    try:
+        while connection.recv(65_536):
+            pass
+    except TimeoutError:
+        return False
+    except ConnectionResetError:
+        pass
+    return True
+
+
+def test_a_request_at_hand_is_not_dropped(monkeypatch):
+    """It may have been charged: newcomers are refused instead."""
+    gate = threading.Event()
+
+    async def app(scope, receive, send):
+        if scope["type"] == "http":
+            await asyncio.to_thread(gate.wait, 20)
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"done"})
+
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 3)
+    with serving(app) as port, contextlib.ExitStack() as stack:
+        busy = [stack.enter_context(connected(port, HEALTH)) for _ in range(3)]
+        time.sleep(0.2)
+        for _ in range(5):
+            with connected(port, HEALTH) as refused:
+                assert everything(refused) == b""
+        gate.set()
+        for connection in busy:
+            assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+
+
+def test_a_network_is_one_sender():
+    same = {"2001:db8:1:2::1", "2001:db8:1:2:ffff::9", "2001:db8:1:2:3:4:5:6%eth0"}
+    assert {connections.network_of(address) for address in same} == {"2001:db8:1:2::/64"}
+    others = ["2001:db8:1:3::1", "::ffff:192.0.2.1", "::ffff:192.0.2.2", "192.0.2.1", "192.0.2.2", "", "a socket's path"]
+    assert len({connections.network_of(address) for address in others}) == len(others)
 
 
 def test_without_this_class_of_uvicorn_there_is_another(monkeypatch, caplog):

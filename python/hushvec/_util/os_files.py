@@ -112,6 +112,15 @@ def print_utf8() -> None:
         sys.stdout.reconfigure(**({"errors": "backslashreplace"} if sys.stdout.isatty() else {"encoding": "utf-8"}))
 
 
+def allow_open_files(wanted: int) -> None:
+    """Let this process have so many files and connections open, or as many as the system allows. Windows has no such limit."""
+    if sys.platform != "win32":
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with suppress(ValueError, OSError):
+            if soft != resource.RLIM_INFINITY and soft < wanted:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+
+
 def lock_limit() -> int | None:
     """How many bytes a process may lock, RLIMIT_MEMLOCK; None without such a limit. Windows has another one: the working set."""
     soft, infinity = (-1, -1) if sys.platform == "win32" else (resource.getrlimit(resource.RLIMIT_MEMLOCK)[0], resource.RLIM_INFINITY)

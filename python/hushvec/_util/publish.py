@@ -205,6 +205,15 @@ def fault_of_place(path: Path | str) -> str | None:
     return None
 
 
+def plain_bytes(path: Path, most: int) -> bytes:
+    """The content of a plain file; ValueError for a pipe, which would wait for a writer, and for more than `most` bytes."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+        content = file.read(most + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+    if content is None or len(content) > most:
+        raise ValueError(f"{path}: must be a plain file of at most {most:,} bytes")
+    return content
+
+
 def append_bytes(path: Path, content: bytes) -> None:
     """Append to a file that only its owner may read: all of it, on stable storage, or nothing if writing fails.
 

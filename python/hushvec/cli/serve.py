@@ -73,15 +73,16 @@ class Serve(
         from hushvec.serve import server
         from hushvec.serve.reloading import require_usable
 
+        listening = server.Listening(
+            host=self.host, port=self.port, workers=self.workers, certificate=self.certificate, private_key=self.private_key
+        )
+        server.require_tls(listening)
         require_usable(policy, self.host)
         summary = _summary(policy)
         if self.check:
             tenants = {name: len(tenant.keys) for name, tenant in policy.tenants.items()}
             found = {"tenants": tenants, "operators": _operator_keys(policy), "models": sorted(policy.models)}
             return answered(self, found, *map(printable, summary))
-        listening = server.Listening(
-            host=self.host, port=self.port, workers=self.workers, certificate=self.certificate, private_key=self.private_key
-        )
         print("\n".join(summary), file=sys.stderr)
         server.run(policy, self.policy, listening, log_level=self.log_level)
         return 0

@@ -22,6 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hushvec._native._core import __version__
+from hushvec._util.os_files import allow_open_files
 from hushvec.errors import HushvecError
 from hushvec.serve.failures import ServiceError
 from hushvec.serve.metrics import request_span, start_exporting
@@ -44,6 +45,8 @@ KEPT_VARIABLE = "HUSHVEC_SERVE_KEPT"
 _SECONDS_OF_A_THREAD = 0.0001
 
 _SECONDS_BETWEEN_SWEEPS = 600.0
+
+_OPEN_FILES = 16_384  # a thousand connections, and three for each ledger in SQLite
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -124,6 +127,7 @@ def app_of_environment() -> FastAPI:
             raise
         raise SystemExit(f"hushvec serve: {error}") from None
     app.state.owns_process = True
+    allow_open_files(_OPEN_FILES)
     sys.setswitchinterval(_SECONDS_OF_A_THREAD)
     return app
 

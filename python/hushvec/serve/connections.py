@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST_CONNECTIONS = 1000
+MOST_OF_ADDRESS = 500       # or of a network /64 of IPv6, which is one customer's
 MOST_HEAD_BYTES = 65_536
 MOST_HEADERS = 128
 MOST_PIPELINED = 16
@@ -16,19 +19,30 @@ SECONDS_TO_FETCH = 30.0     # without one byte of the answer taken
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's own with bounds: a head that is too long is answered 400; late or too many connections are closed."""
+    """uvicorn's own with bounds: a head that is too long is answered 400; late ones are closed, and of too many the one that
+    has been idle for longest."""
 
     _timer: asyncio.TimerHandle | None = None
     _reader: asyncio.TimerHandle | None = None
     _unread = 0         # bytes since the last part that was complete
     _is_whole = True    # whether the whole of the last request has come
+    _heard = 0.0        # when something came last
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > MOST_CONNECTIONS:
-            transport.abort()
-        else:
-            self._expect_within(SECONDS_FOR_HEAD)
+        self._heard, self._network = self.loop.time(), network_of(self.client[0] if self.client else "")
+        self._expect_within(SECONDS_FOR_HEAD)
+        others: list[Any] = [one for one in self.connections if one is not self and not one.transport.is_closing()]
+        neighbors = [one for one in others if one._network == self._network]
+        crowd = neighbors if len(neighbors) >= MOST_OF_ADDRESS else others if len(others) >= MOST_CONNECTIONS else None
+        if crowd is not None:
+            min((one for one in crowd if one.is_idle), key=lambda one: one._heard, default=self).transport.abort()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing would be lost that may have been charged: no request has come as a whole, and no answer is on its way."""
+        waits = self.cycle is None or self.cycle.response_complete or not self._is_whole
+        return waits and not self.pipeline and not self.transport.get_write_buffer_size()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._expect_within(None)
@@ -38,6 +52,7 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._unread += len(data)
+        self._heard = self.loop.time()
         super().data_received(data)
         if self.transport.is_closing():
             return
@@ -86,3 +101,14 @@ class Connection(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
+
+
+def network_of(address: str) -> str:
+    """What one sender can have many addresses of: the network /64 of an address of IPv6; another address as it is."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.version == 4 or parsed.ipv4_mapped is not None:
+        return str(parsed)
+    return str(ipaddress.ip_network((int(parsed), 64), strict=False))

@@ -12,10 +12,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from hushvec._util.lazy import needs_extra
+from hushvec._util.publish import plain_bytes
 from hushvec.budget.arguments import MEMORY, file_of
 from hushvec.serve.keys import HASH_PATTERN
 
 MEGABYTE = 1_000_000
+MOST_BYTES = 16 * MEGABYTE  # of the file
 
 OPERATOR = "(operator)"
 
@@ -202,7 +204,7 @@ def local_policy(store: str | None = None) -> Policy:
 
 def read_policy(path: str | os.PathLike[str]) -> Policy:
     """The policy of a file. A ValueError names every place that is wrong, and no value. No key may stand twice in a mapping."""
-    return policy_of_text(Path(path).read_bytes(), os.fspath(path))
+    return policy_of_text(plain_bytes(Path(path), MOST_BYTES), os.fspath(path))
 
 
 def policy_of_text(text: bytes, source: str) -> Policy:

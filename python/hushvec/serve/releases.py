@@ -329,6 +329,8 @@ def _planned(*, mechanism: str | Mechanism, codebook: str | None, epsilon: float
 def load_codebook(path: str) -> Any:
     from hushvec.mechanisms import PublicCodebook
 
+    if Path(path).exists() and not Path(path).is_file():
+        raise ValueError(f"{path}: must be a plain file")
     return PublicCodebook.load(path)
 
 

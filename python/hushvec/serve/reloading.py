@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hushvec._util.publish import published_bytes
+from hushvec._util.publish import plain_bytes, published_bytes
 from hushvec.errors import MissingExtraError
 from hushvec.integrations.detectors import detector
-from hushvec.serve.policy import Policy, Redaction, policy_of, policy_of_text, require_keys_beyond_loopback
+from hushvec.serve.policy import MOST_BYTES, Policy, Redaction, policy_of, policy_of_text, require_keys_beyond_loopback
 from hushvec.serve.releases import load_codebook
 from hushvec.text.pii.redactor import Redactor
 
@@ -59,11 +59,13 @@ class PolicyInForce:
 
     def reload(self, *, seconds_until_refused: float = SECONDS_UNTIL_REFUSED) -> bool:
         """Put the file's policy in force; returns whether it is another one. A file that is wrong leaves the policy as it is, but
-        keys whose hashes are gone from it, outside of comments, are refused when `seconds_until_refused` have passed."""
+        keys whose hashes are gone from it, outside of comments, are refused when `seconds_until_refused` have passed: all of them
+        where the file cannot be read."""
         if self._path is None:
             raise ValueError("there is no policy file to read again")
-        text = self._path.read_bytes()
+        text = b""
         try:
+            text = plain_bytes(self._path, MOST_BYTES)
             fresh = policy_of_text(text, str(self._path))
             self._require_successor(fresh)
         except BaseException:
@@ -105,7 +107,7 @@ async def watch(path: Path, reload: Callable[[], bool]) -> None:
     said, again = "", 0.0
     while True:
         await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
-        now = _state_of(path)
+        now = await asyncio.to_thread(_state_of, path)
         if now == seen and time.monotonic() < again:
             continue
         said = said if now == seen else ""
@@ -126,12 +128,12 @@ def reason_of(error: BaseException) -> str:
     return str(error) if is_known else type(error).__name__
 
 
-def _state_of(path: Path) -> tuple[int, int, int] | str:
+def _state_of(path: Path) -> bytes | str:
+    """What the file says, or why it cannot be read: a time or a size may stay while the content or the right to read it changes."""
     try:
-        found = path.stat()
-    except OSError as error:
+        return plain_bytes(path, MOST_BYTES)
+    except (OSError, ValueError) as error:
         return str(error)
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def require_usable(policy: Policy, host: str | None) -> None:

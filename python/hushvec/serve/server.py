@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
-from hushvec._util.publish import private_folder
+from hushvec._util.os_files import mounts
+from hushvec._util.publish import plain_bytes, private_folder
 from hushvec.serve.app import HOST_VARIABLE, KEPT_VARIABLE, POLICY_VARIABLE, STORE_VARIABLE
 from hushvec.serve.metrics import SHARED_FOLDER
-from hushvec.serve.policy import Policy, require_keys_beyond_loopback
+from hushvec.serve.policy import MOST_BYTES, Policy, require_keys_beyond_loopback
 from hushvec.serve.reloading import keep_policy
 from hushvec.serve.service import opened_stores
 
@@ -52,12 +53,14 @@ def run(policy: Policy, path: Path | None, listening: Listening, *, log_level: s
     with needs_extra("serving", "serve"):
         import uvicorn
     require_keys_beyond_loopback(policy, listening.host)
-    _require_tls(listening)
+    require_tls(listening)
     opened_stores(policy).close()  # made before workers could make them at the same time
     # Workers are new processes: they know the environment only.
     os.environ[HOST_VARIABLE] = listening.host
     if path is not None:
-        os.environ[POLICY_VARIABLE] = str(path.resolve())
+        os.environ[POLICY_VARIABLE] = str(path.absolute())  # with its links, which an update of a mounted secret leads elsewhere
+        if is_mount(path):
+            _log.warning("policy: the file is a mount of its own, so one that takes its place is not seen: mount its folder")
     elif policy.store is not None:
         os.environ[STORE_VARIABLE] = policy.store
     with _shared_by_workers(policy, listening.workers):
@@ -73,9 +76,19 @@ def run(policy: Policy, path: Path | None, listening: Listening, *, log_level: s
         )
 
 
-def _require_tls(listening: Listening) -> None:
+def is_mount(path: Path) -> bool:
+    """Whether a file is mounted alone, as far as the system says."""
+    real = str(path.resolve())
+    with contextlib.suppress(OSError):
+        return any(point == real for point, _ in mounts(real))
+    return False
+
+
+def require_tls(listening: Listening) -> None:
     """Say in one sentence what is wrong with a certificate."""
     if listening.certificate is not None:
+        for file in filter(None, (listening.certificate, listening.private_key)):
+            plain_bytes(Path(file), MOST_BYTES)
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(listening.certificate, listening.private_key)
         except OSError as error:  # ssl.SSLError is one
