@@ -48,9 +48,9 @@ def claim_name(tenant: str, key: str) -> str:
     return hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()
 
 
-def fingerprint_of(secret: bytes, path: str, body: bytes | bytearray) -> str:
-    """Tells two requests apart, without letting a reader of the store try out texts, who has no `secret`."""
-    return hmac.new(secret, path.encode() + b"\0" + body, hashlib.sha256).hexdigest()
+def fingerprint_of(secret: bytes, digest: bytes) -> str:
+    """Tells two requests apart by their digests, without letting a reader of the store try out texts, who has no `secret`."""
+    return hmac.new(secret, digest, hashlib.sha256).hexdigest()
 
 
 class AnswerStore:
@@ -78,19 +78,40 @@ class AnswerStore:
             sql.Column("fingerprint", sql.String(64), nullable=False),
             sql.Column("headers", sql.JSON),
             sql.Column("body", sql.LargeBinary),
+            sql.Column("tenant", sql.String(64)),
+            sql.Column("size", sql.Integer),
         ]
         self._table = sql.Table(_TABLE, sql.MetaData(), *columns)
         try:
             try:
-                self._table.metadata.create_all(self._engine)
+                self._make_table()
             except sql.exc.DBAPIError:  # another process may have made it between the look and the making
-                self._table.metadata.create_all(self._engine)
+                self._make_table()
         except sql.exc.SQLAlchemyError as error:
             raise BudgetError(f"answers cannot be kept in {'PostgreSQL' if path is None else path}: {type(error).__name__}") from None
 
-    def claim(self, name: str, period: str, fingerprint: str) -> Claim:
+    def _make_table(self) -> None:
+        """The table; an earlier version made it without the last two columns."""
+        self._table.metadata.create_all(self._engine)
+        there = {column["name"] for column in self._sql.inspect(self._engine).get_columns(_TABLE)}
+        with self._engine.begin() as connection:
+            for column in self._table.columns:
+                if column.name not in there:
+                    kind = column.type.compile(self._engine.dialect)
+                    connection.execute(self._sql.text(f"ALTER TABLE {_TABLE} ADD COLUMN {column.name} {kind}"))
+            connection.execute(self._sql.text(f"CREATE INDEX IF NOT EXISTS {_TABLE}_of_tenant ON {_TABLE} (tenant, size)"))
+
+    def held_for(self, tenant: str) -> tuple[int, int]:
+        """How many claims and bytes of answers a tenant has here."""
+        table, sql = self._table.c, self._sql
+        columns = sql.select(sql.func.count(), sql.func.coalesce(sql.func.sum(table.size), 0))
+        with self._engine.connect() as connection:
+            count, size = connection.execute(columns.where(table.tenant == tenant)).one()
+        return count, int(size)
+
+    def claim(self, name: str, period: str, fingerprint: str, tenant: str = "") -> Claim:
         """The row of a name; the one given here if there was none."""
-        row = {"name": name, "claimed": time.time(), "period": period, "fingerprint": fingerprint}
+        row = {"name": name, "claimed": time.time(), "period": period, "fingerprint": fingerprint, "tenant": tenant, "size": 0}
         insert = self._insert().values(row).on_conflict_do_nothing(index_elements=["name"])
         while (found := self.find(name)) is None:
             with self._engine.begin() as connection:
@@ -108,7 +129,8 @@ class AnswerStore:
 
     def keep(self, name: str, body: bytes, headers: dict[str, str]) -> None:
         with self._engine.begin() as connection:
-            connection.execute(self._table.update().where(self._table.c.name == name).values(body=body, headers=headers))
+            kept = {"body": body, "headers": headers, "size": len(body)}
+            connection.execute(self._table.update().where(self._table.c.name == name).values(kept))
 
     def drop(self, name: str, period: str) -> None:
         """Take back a claim on a period whose ledger has not paid."""

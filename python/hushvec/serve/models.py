@@ -7,10 +7,10 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from hushvec.embedders.sources import SourceModel, as_embedding_model, open_embe
 from hushvec.serve.failures import ServiceError
 from hushvec.serve.metrics import span
 from hushvec.serve.policy import AnyModel, CustomModel, OpenAIModel, SentenceTransformersModel
+
+Made = TypeVar("Made")
 
 _log = logging.getLogger("hushvec.serve")
 
@@ -154,3 +156,26 @@ class Turns:
                     others.popleft().release()
                     if others:
                         self._waiting[next_tenant] = others
+
+
+class Kept(Generic[Made]):
+    """What is made for tenants and kept, `most` of it in all: above that, the tenant that has the most loses its oldest. It is made in
+    the tenants' turns; what is kept is read without waiting."""
+
+    def __init__(self, make: Callable[..., Made], most: int) -> None:
+        self._make, self._most = make, most
+        self._turns = Turns()
+        self._made: dict[tuple[Any, ...], Made] = {}
+
+    def __call__(self, tenant: str, *settings: Any) -> Made:
+        key = (tenant, *settings)
+        if key not in self._made:
+            with self._turns.of(tenant):
+                if key not in self._made:
+                    self._made[key] = self._make(*settings)
+                made = self._made[key]
+                owners = [owner for owner, *_ in self._made]
+                if len(owners) > self._most:
+                    del self._made[list(self._made)[owners.index(max(set(owners), key=owners.count))]]
+                return made
+        return self._made.get(key) or self(*key)  # let go since the look

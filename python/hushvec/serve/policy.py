@@ -98,12 +98,14 @@ class Redaction(_Strict):
 
 
 class Limits(_Strict):
-    """Limits of a request."""
+    """Limits of a request, and of the answers that are kept for requests with an Idempotency-Key."""
 
     body_bytes: Annotated[int, Field(ge=1_000, le=1_000 * MEGABYTE)] = 64 * MEGABYTE
     texts: Annotated[int, Field(ge=1)] = 2048
     characters: Annotated[int, Field(ge=1)] = 100_000
     rows: Annotated[int, Field(ge=1)] = 1_000_000
+    answers: Annotated[int, Field(ge=1)] = 10_000  # kept for a day
+    answer_bytes: Annotated[int, Field(ge=1)] = 64 * MEGABYTE
 
 
 class Tenant(_Strict):

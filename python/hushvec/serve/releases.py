@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import secrets
 import threading
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -27,7 +28,7 @@ from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, f
 from hushvec.serve.bodies import JSON
 from hushvec.serve.failures import ServiceError, invalid, too_large
 from hushvec.serve.metrics import span
-from hushvec.serve.policy import BudgetTerms, Tenant, now_utc
+from hushvec.serve.policy import BudgetTerms, Limits, Tenant, now_utc
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import Mechanism, PublicProjection
@@ -37,6 +38,7 @@ _log = logging.getLogger("hushvec.serve")
 MOST_KEPT_BYTES = 16_000_000  # of a request with an Idempotency-Key: its answer, of about the same size, is kept in a database
 MOST_UNKEPT_BYTES = 64_000_000  # of answers that could not be kept, in this process
 KEY_FILE = "serve.key"
+LEAST_PART = 1e-3  # of the policy's epsilon, which a request may ask for
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class Asked:
 
     tenant: str
     terms: BudgetTerms
-    secret: str  # the client's API key; empty where none is needed
+    limits: Limits
+    secrets: tuple[str, ...]  # hashes of the tenant's keys, that of the key that was sent first; empty where none is needed
     path: str
     body: bytes | bytearray  # empty without a key
     key: str | None  # the Idempotency-Key
@@ -62,6 +65,10 @@ class Asked:
     @property
     def name(self) -> str:
         return claim_name(self.tenant, self.key or "")
+
+    @cached_property
+    def digest(self) -> bytes:
+        return hashlib.sha256(self.path.encode() + b"\0" + self.body).digest()
 
     @property
     def period(self) -> str:
@@ -74,7 +81,7 @@ class Releases:
     def __init__(self, ledgers: Ledgers, answers: AnswerStore) -> None:
         self.ledgers = ledgers
         self.answers = answers
-        self._unkept: dict[str, Payload] = {}
+        self._unkept: dict[str, tuple[str, Payload]] = {}  # by name, with the tenant
         self._unkept_lock = threading.Lock()
 
     def close(self) -> None:
@@ -99,7 +106,7 @@ class Releases:
             raise _no_store(may_be_charged=error.may_be_charged) from None
 
     def find(self, asked: Asked) -> Payload | None:
-        """The kept answer, looked up before any work is done."""
+        """The kept answer, looked up before any work is done. A tenant whose answers take all of their place gets no new ones."""
         if asked.key is None:
             return None
         if not 1 <= len(asked.key) <= LONGEST_KEY or not asked.key.isprintable():
@@ -107,7 +114,14 @@ class Releases:
         if len(asked.body) > MOST_KEPT_BYTES:
             raise too_large(f"the body must have at most {MOST_KEPT_BYTES:,} bytes with an Idempotency-Key", "Idempotency-Key")
         claim = self._stored(lambda: self.answers.find(asked.name))
-        return None if claim is None else self._answer(asked, claim)
+        if claim is not None:
+            return self._answer(asked, claim)
+        count, size = self._stored(lambda: self.answers.held_for(asked.tenant))
+        if count >= asked.limits.answers or size >= asked.limits.answer_bytes:
+            rule = f"at most {asked.limits.answers:,} answers and {asked.limits.answer_bytes:,} bytes of them are kept for a day: "
+            rule += "repeat the request without an Idempotency-Key, or later"
+            raise ServiceError(429, "too_many_answers", rule, param="Idempotency-Key", retry_after=3600)
+        return None
 
     def can_be_kept(self) -> bool:
         """Whether an answer could be stored now; the log says why not."""
@@ -118,8 +132,8 @@ class Releases:
         return True
 
     def _once(self, asked: Asked, make: Callable[[PrivacyBudget | ChargeOnce], Payload]) -> Payload:
-        fingerprint = self._hash_of(asked)
-        claim = self._stored(lambda: self.answers.claim(asked.name, asked.period, fingerprint))
+        fingerprint = next(self._hashes_of(asked))
+        claim = self._stored(lambda: self.answers.claim(asked.name, asked.period, fingerprint, asked.tenant))
         kept = self._answer(asked, claim)
         if kept is not None:
             return kept
@@ -131,16 +145,19 @@ class Releases:
             if kept is None:
                 raise
             return kept
+        except ServiceError:  # about the request, before the charge
+            self._stored(lambda: self.answers.drop(asked.name, claim.period))
+            raise
         except PrivacyBudgetExhaustedError:
             # The ledger of that period has not paid for the key and will not: its total only grows.
             self._stored(lambda: self.answers.drop(asked.name, claim.period))
             if claim.period == asked.period:
                 raise
             return self._once(asked, make)
-        self._keep(asked.name, answer)
+        self._keep(asked.tenant, asked.name, answer)
         return answer
 
-    def _keep(self, name: str, answer: Payload) -> None:
+    def _keep(self, tenant: str, name: str, answer: Payload) -> None:
         """Store an answer. If that fails, it is sent all the same, because it is paid for, and held in memory."""
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -150,14 +167,19 @@ class Releases:
         except SQLAlchemyError as error:
             _log.error("an answer cannot be kept, and is lost when this process ends: %s", type(error).__name__)
             with self._unkept_lock:
-                self._unkept[name] = Payload(whole, answer.media_type, answer.headers)
-                while sum(len(one.body) for one in self._unkept.values()) > MOST_UNKEPT_BYTES:
-                    self._unkept.pop(next(iter(self._unkept)))
+                self._unkept[name] = tenant, Payload(whole, answer.media_type, answer.headers)
+                sizes = Counter[str]()
+                for owner, one in self._unkept.values():
+                    sizes[owner] += len(one.body)
+                while sizes.total() > MOST_UNKEPT_BYTES:  # the oldest of the tenant that has the most is let go
+                    first = next(name for name, (owner, _) in self._unkept.items() if owner == sizes.most_common(1)[0][0])
+                    owner, one = self._unkept.pop(first)
+                    sizes[owner] -= len(one.body)
         else:
             self._unkept.pop(name, None)
 
     def _answer(self, asked: Asked, claim: Claim) -> Payload | None:
-        if claim.fingerprint != self._hash_of(asked):
+        if claim.fingerprint not in self._hashes_of(asked):
             raise ServiceError(422, "idempotency_key_reused", "Idempotency-Key was used for another request", param="Idempotency-Key")
         if claim.body is not None and claim.headers is not None:
             headers = dict(claim.headers)
@@ -166,12 +188,14 @@ class Releases:
             held = self._unkept.get(asked.name)
             if held is None:
                 return None
-            self._keep(asked.name, held)
-            found = held
+            found = held[1]
+            self._keep(asked.tenant, asked.name, found)
         return Payload(found.body, found.media_type, {**found.headers, "Idempotent-Replayed": "true"})
 
-    def _hash_of(self, asked: Asked) -> str:
-        return fingerprint_of(asked.secret.encode() or self._stored(lambda: self._local_secret), asked.path, asked.body)
+    def _hashes_of(self, asked: Asked) -> Iterator[str]:
+        """By each of the tenant's keys: a client may repeat a request with a new one."""
+        secrets = [secret.encode() for secret in asked.secrets] or [self._stored(lambda: self._local_secret)]
+        return (fingerprint_of(secret, asked.digest) for secret in secrets)
 
     @cached_property
     def _local_secret(self) -> bytes:
@@ -180,7 +204,9 @@ class Releases:
         if not path.exists():
             private_folder(path.parent)
             is_first_to_write(path, secrets.token_bytes(32))  # or another process was faster, and its file is whole
-        return path.read_bytes()
+        if not path.is_file() or len(secret := path.read_bytes()) != 32:
+            raise BudgetError(f"{path}: must be the 32 bytes that a service wrote: restore it, or remove it for new ones")
+        return secret
 
     @staticmethod
     def _stored(call: Callable[[], Any]) -> Any:
@@ -189,7 +215,8 @@ class Releases:
         try:
             return call()
         except (SQLAlchemyError, OSError) as error:
-            _log.error("the store of answers cannot be used: %s", type(error).__name__)
+            reason = error.reason if isinstance(error, BudgetError) else type(error).__name__
+            _log.error("the store of answers cannot be used: %s", reason)
             raise _no_store(may_be_charged=True) from None
 
 
@@ -277,11 +304,12 @@ def ledger_key(tenant: str, period: str) -> str:
 
 
 def epsilon_of(tenant: Tenant, asked: float | None) -> float:
-    """The epsilon of a request: the policy's, or a smaller one that it asks for."""
+    """The epsilon of a request: the policy's, or a smaller one that it asks for, down to a part that bounds the rows of a ledger."""
     if asked is None:
         return tenant.epsilon
-    if not 0 < asked <= tenant.epsilon:
-        raise invalid(f"epsilon must be above 0 and at most {tenant.epsilon:g}, the policy's", "epsilon")
+    if not tenant.epsilon * LEAST_PART <= asked <= tenant.epsilon:
+        rule = f"epsilon must be from {tenant.epsilon * LEAST_PART:g} to {tenant.epsilon:g}, the policy's"
+        raise invalid(rule, "epsilon")
     return asked
 
 

@@ -22,7 +22,7 @@ from hushvec.budget import BudgetState, PrivacyBudget
 from hushvec.errors import BudgetError
 from hushvec.serve.answers import AnswerStore
 from hushvec.serve.failures import ServiceError, busy, invalid
-from hushvec.serve.keys import owner_of
+from hushvec.serve.keys import hash_of, owner_of
 from hushvec.serve.metrics import Metrics
 from hushvec.serve.models import NOBODY, ServedModel
 from hushvec.serve.policy import OPERATOR, AnyModel, Policy, Tenant, now_utc
@@ -53,7 +53,10 @@ class Caller(Account):
     def asked(self, request: Request, body: bytearray) -> Asked:
         """The request, for `Releases`, which read the body where there is a key."""
         key = request.headers.get("idempotency-key")
-        return Asked(self.name, self.tenant.budget, self.secret, request.url.path, body if key is not None else b"", key)
+        sent = hash_of(self.secret)
+        keys = (sent, *(known for known in self.tenant.keys if known != sent)) if self.secret else ()
+        body = body if key is not None else bytearray()
+        return Asked(self.name, self.tenant.budget, self.tenant.limits, keys, request.url.path, body, key)
 
     @cached_property
     def redactor(self) -> Redactor | None:

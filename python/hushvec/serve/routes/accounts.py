@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 
 from hushvec.errors import MissingExtraError, ReceiptError
 from hushvec.receipts.verify import verify_receipt
 from hushvec.serve.bodies import JSON, Fields, json_fields, read_body, require_type
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.policy import Limits, now_utc
+from hushvec.serve.releases import json_payload
 from hushvec.serve.routes import documented, identified, reader
 from hushvec.serve.routes.texts import offers
 from hushvec.serve.service import Account, Caller, Operator, Service, readable_ledger, service_of
@@ -38,28 +39,28 @@ async def verify(request: Request) -> dict[str, Any]:
 
 
 @router.get("/v1/budgets")
-async def own_budget(request: Request) -> dict[str, Any]:
+async def own_budget(request: Request) -> Response:
     """The caller's budget in the present period."""
     caller = identified(request)
     return await _run(request, lambda service: _budget(service, caller))
 
 
 @router.get("/v1/budgets/{tenant}")
-async def budget(request: Request, tenant: str) -> dict[str, Any]:
+async def budget(request: Request, tenant: str) -> Response:
     """The same by name. A tenant sees its own budget only; another name answers as one that does not exist. Operators see all."""
     account = _account(reader(request), tenant)
     return await _run(request, lambda service: _budget(service, account))
 
 
 @router.get("/v1/budgets/{tenant}/ledger")
-async def ledger(request: Request, tenant: str) -> dict[str, Any]:
+async def ledger(request: Request, tenant: str) -> Response:
     """Every row of the present period's ledger, and whether the hash chain holds."""
     account = _account(reader(request), tenant)
     return await _run(request, lambda service: _ledger(service, account))
 
 
 @router.get("/v1/tenants")
-async def tenants(request: Request) -> dict[str, Any]:
+async def tenants(request: Request) -> Response:
     """Every tenant's budget, for operators. Without keys, that of the one local tenant."""
     sender = reader(request)
     accounts = sender.accounts if isinstance(sender, Operator) else (sender,)
@@ -68,9 +69,10 @@ async def tenants(request: Request) -> dict[str, Any]:
     return await _run(request, lambda service: {"tenants": [_budget(service, account) for account in accounts]})
 
 
-async def _run(request: Request, call: Callable[[Service], dict[str, Any]]) -> dict[str, Any]:
+async def _run(request: Request, call: Callable[[Service], dict[str, Any]]) -> Response:
+    """The answer, made as a whole in the tenant's thread: a long ledger must not hold up what all tenants share."""
     service = service_of(request)
-    return await service.work.run(lambda: call(service), request.state.tenant)
+    return Response(await service.work.run(lambda: json_payload(call(service)).body, request.state.tenant), media_type=JSON)
 
 
 def _account(sender: Caller | Operator, tenant: str) -> Account:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +19,7 @@ from hushvec.middleware.privacy import NOTE_OWN_TEXT
 from hushvec.retrieval.queries.question import Question, candidates, ranked, unit
 from hushvec.serve.bodies import ARROW, Fields, Rows, Vector, read_vectors, write_vectors
 from hushvec.serve.failures import ServiceError, invalid
+from hushvec.serve.models import Kept
 from hushvec.serve.releases import Payload, epsilon_of, json_payload, receipt_headers, release_rows
 from hushvec.serve.routes import Run, answer, documented
 from hushvec.serve.service import Caller, Service, require_texts
@@ -62,7 +62,7 @@ def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Ru
     name = service.model_name(caller, asked.model)
     model = service.model(name)
     rows = model.embed(caller.clean(texts), caller.name)
-    projection = None if asked.dimensions is None else _projection(rows.shape[1], asked.dimensions)
+    projection = None if asked.dimensions is None else projection_for(caller.name, rows.shape[1], asked.dimensions)
     if projection is not None:
         rows = projection.transform(rows)
     notes = (NOTE_OWN_TEXT,) if caller.tenant.per == "record" else ()
@@ -89,11 +89,13 @@ def _data(rows: NDArray[np.float32], encoding: str) -> list[dict[str, Any]]:
     return [{"object": "embedding", "index": index, "embedding": value} for index, value in enumerate(values)]
 
 
-@lru_cache(maxsize=16)
-def _projection(dimension: int, wanted: int) -> PublicProjection | None:
+def projection_for(tenant: str, dimension: int, wanted: int) -> PublicProjection | None:
     if wanted > dimension:
         raise invalid(f"dimensions must be at most {dimension}, the model's, got {wanted}", "dimensions")
-    return None if wanted == dimension else PublicProjection.johnson_lindenstrauss(dimension, wanted, _PROJECTION_SEED)
+    return None if wanted == dimension else _projections(tenant, dimension, wanted, _PROJECTION_SEED)
+
+
+_projections = Kept(PublicProjection.johnson_lindenstrauss, 16)  # one takes seconds to make
 
 
 class PrivatizeRequest(Fields):

@@ -3,9 +3,10 @@ their costs, and rewriters kept for the next request."""
 
 from __future__ import annotations
 
+import contextlib
+import math
 import threading
 from collections import Counter
-from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from fastapi import APIRouter, Request, Response
@@ -15,6 +16,7 @@ from hushvec.budget import BudgetState
 from hushvec.data import public_sentences
 from hushvec.serve.bodies import Fields
 from hushvec.serve.failures import ServiceError, invalid
+from hushvec.serve.models import NOBODY, Kept, Turns
 from hushvec.serve.policy import Redaction, Tenant
 from hushvec.serve.releases import Payload, epsilon_of, json_payload
 from hushvec.serve.reloading import redactor_of
@@ -38,8 +40,12 @@ _LEVEL = "document"
 TRIAL_RELEASES = 60
 SHARE_TO_WARN_OF = 0.5
 
-# The first rewriter loads a model and embeds the public texts. Requests that come meanwhile wait for it.
-_building = threading.Lock()
+# The first rewriter loads a model and embeds the public texts. Requests that come meanwhile wait for it, and later ones for nothing.
+_loading = threading.Lock()
+_is_loaded = False
+
+# Rewriting takes the processors: tenants take turns, with one text each.
+_turns = Turns()
 
 
 class RedactRequest(Fields):
@@ -99,12 +105,15 @@ def _rewrite(service: Service, caller: Caller, asked: RewriteRequest, run: Run) 
     if delta and not is_offered(caller.tenant, mechanism, state := service.budget_state(caller)):
         rule = f"mechanism {mechanism} costs delta {delta:g}, and the whole budget has delta {state.max_delta or 0.0:g}"
         raise ServiceError(403, "not_in_policy", rule, param="mechanism")
-    rewriter = rewriter_for(epsilon, asked.allow_categories, asked.allow_list, mechanism=mechanism, delta=delta)
-    trial = trial_for(epsilon, mechanism, delta)
+    rewriter = rewriter_for(
+        epsilon, asked.allow_categories, asked.allow_list, mechanism=mechanism, delta=delta, tenant=caller.name
+    )
+    trial = trial_for(epsilon, mechanism, delta, caller.name)
 
     def make(budget: Any) -> Payload:
         try:
-            rewriting = rewriter.rewrite(asked.text, budget=budget)
+            with _turns.of(caller.name):
+                rewriting = rewriter.rewrite(asked.text, budget=budget)
         except ValueError:  # before the charge, as every error about arguments
             raise out_of_range(mechanism) from None
         service.metrics.released(caller.name, rewriting.n_chunks, rewriting.epsilon_total)
@@ -137,15 +146,14 @@ def rewriter_for(
     *,
     mechanism: str = DEFAULT_MECHANISM,
     delta: float = 0.0,
+    tenant: str = NOBODY,
 ) -> Rewriter:
     """A rewriter at this epsilon. Those with an `allow_list` are made anew: its texts are private and must not be kept."""
     categories = tuple(sorted(set(allow_categories or ())))
     try:
-        with _building:
-            if not allow_list:
-                return _kept_rewriter(epsilon, categories, mechanism, delta)
-            redactor = Redactor(allow_categories=categories or None, allow_list=allow_list)
-            return Rewriter(epsilon=epsilon, delta=delta, mechanism=mechanism, level=_LEVEL, redactor=redactor)
+        if not allow_list:
+            return kept_rewriter(tenant, epsilon, categories, mechanism, delta)
+        return _rewriter(epsilon, categories, mechanism, delta, allow_list)
     except ValueError:
         try:
             Redactor(allow_categories=categories or None)
@@ -154,37 +162,51 @@ def rewriter_for(
         raise out_of_range(mechanism) from None
 
 
-def trial_for(epsilon: float, mechanism: str, delta: float) -> dict[str, object]:
-    """Variety of answers, for a response: different public texts, rewritten at the power of sqrt(2) nearest to epsilon.
+def _rewriter(epsilon: float, categories: tuple[str, ...], mechanism: str, delta: float, allow_list: Any = None) -> Rewriter:
+    global _is_loaded
+    with contextlib.nullcontext() if _is_loaded else _loading:
+        redactor = Redactor(allow_categories=categories or None, allow_list=allow_list)
+        made = Rewriter(epsilon=epsilon, delta=delta, mechanism=mechanism, level=_LEVEL, redactor=redactor)
+        _is_loaded = True
+    return made
 
-    Made once: public texts cost no budget. "warning" is None unless one answer came more often than all others together.
+
+kept_rewriter = Kept(_rewriter, 64)
+
+_trials: dict[tuple[float, str, float], dict[str, object]] = {}  # few: their epsilons are powers of sqrt(2) within a policy's range
+_trying: dict[tuple[float, str, float], threading.Lock] = {}
+
+
+def trial_for(epsilon: float, mechanism: str, delta: float, tenant: str = NOBODY) -> dict[str, object]:
+    """Variety of answers, for a response: different public texts, rewritten at the power of sqrt(2) nearest to epsilon that the
+    mechanism takes.
+
+    Made once, in the tenant's turns: public texts cost no budget. "warning" is None unless one answer came more often than all
+    others together.
     """
-    with _building:
-        try:
-            return _trial(on_grid(epsilon), mechanism, delta)
-        except ValueError:  # at the end of the mechanism's range
-            try:
-                return _trial(epsilon, mechanism, delta)
-            except ValueError:
-                raise out_of_range(mechanism) from None
+    for step in (1.0, math.sqrt(2), math.sqrt(0.5)):
+        key = (on_grid(epsilon * step), mechanism, delta)
+        with contextlib.suppress(ValueError):  # beyond the mechanism's range
+            if key not in _trials:
+                with _trying.setdefault(key, threading.Lock()):
+                    if key not in _trials:
+                        _trials[key] = _trial(*key, tenant)
+            return _trials[key]
+    raise out_of_range(mechanism)
 
 
-@lru_cache(maxsize=256)
-def _trial(epsilon: float, mechanism: str, delta: float) -> dict[str, object]:
-    texts = public_sentences()
-    texts = texts[:: len(texts) // TRIAL_RELEASES][:TRIAL_RELEASES]
-    answers = Counter(one.output for one in _kept_rewriter(epsilon, (), mechanism, delta).rewrite_all(texts))
+def _trial(epsilon: float, mechanism: str, delta: float, tenant: str) -> dict[str, object]:
+    texts, answers = public_sentences(), Counter[str]()
+    rewriter = _rewriter(epsilon, (), mechanism, delta)
+    for text in texts[:: len(texts) // TRIAL_RELEASES][:TRIAL_RELEASES]:
+        with _turns.of(tenant):
+            answers[rewriter.rewrite(text).output] += 1
     most, warning = max(answers.values()), None
     if most > SHARE_TO_WARN_OF * TRIAL_RELEASES:
         same = f"{most} of {TRIAL_RELEASES} different public texts got the same answer at epsilon {epsilon:.3g}"
         warning = f"{same}: the answer says little about the text"
     trial = {"epsilon": epsilon, "releases": TRIAL_RELEASES, "different": len(answers), "most_common": most}
     return {"trial": trial, "warning": warning}
-
-
-@lru_cache(maxsize=64)
-def _kept_rewriter(epsilon: float, allow_categories: tuple[str, ...], mechanism: str, delta: float) -> Rewriter:
-    return Rewriter(epsilon=epsilon, delta=delta, mechanism=mechanism, level=_LEVEL, allow_categories=allow_categories or None)
 
 
 def unknown_category() -> ServiceError:
