@@ -43,6 +43,9 @@ def require_plain(key: str) -> str:
     return key
 
 
+# libpq's keywords, or an address with a mistake, as a path: its password would be the name of a file.
+_OTHER_FORM = re.compile(r"(?i)(?:^|\s)(?:host|hostaddr|user|dbname|password)\s*=|^(?:postgres|postgresql|sqlite)(?:\+\w+)?:")
+
 MEMORY = "memory"
 DEFAULT_KEY = "default"
 FILE_NAME = "budget.sqlite"
@@ -79,6 +82,8 @@ def open_store(store: Any, *, create: bool) -> Store:
 def file_of(store: str) -> Path | None:
     """The SQLite file that a path or an address means; None for an address of PostgreSQL."""
     scheme, separator, rest = store.partition("://")
+    if not separator and _OTHER_FORM.search(store):
+        raise ValueError("store must be a path, sqlite:///path or postgresql://..., got another form of an address")
     if not separator:
         path = store
     elif scheme == "sqlite":
@@ -91,7 +96,8 @@ def file_of(store: str) -> Path | None:
     elif scheme in ("postgresql", "postgresql+psycopg"):
         return None
     else:
-        raise ValueError(f"store must be a path, sqlite:///path or postgresql://..., got an address with {scheme!r}")
+        got = repr(scheme) if scheme.isalnum() else "another scheme"  # which may be a mistaken part with a password
+        raise ValueError(f"store must be a path, sqlite:///path or postgresql://..., got an address with {got}")
     if not path or "\0" in path:
         raise ValueError(f"store must be the path of a file, got {path!r}")
     return Path(path)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count
 from typing import Any, TypeVar
 
 from hushvec.budget.amounts import Amounts, Spend
@@ -35,6 +35,9 @@ from hushvec.budget.rows import (
 )
 from hushvec.budget.store import Fields, Forkable, Store, StoreFailure, Transaction, watch
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
+
+ROWS_LOOKED_AT = 1000
+SECONDS_BETWEEN_LOOKS = 1.0
 
 Answer = TypeVar("Answer")
 Wanted = tuple[str, str | None, str]  # a ledger to charge: its key, its identity unless any is right, the field `purpose`
@@ -124,6 +127,7 @@ class _Chain:
         self.name = name  # of the store
         self._key = key
         self._walk = Walk()  # of a ledger that counts by person, as far as it was read for the last charge of people
+        self._look, self._looked = Walk(), float("-inf")  # through all rows, again and again
 
     def _begin(self, first: Fields | None) -> None:
         """Take the terms and the identity from the first row."""
@@ -133,6 +137,7 @@ class _Chain:
             raise StoreFailure(f"{self.name}: row 1 of budget {self._key!r} is gone")
         row = self._trusted(first)
         self.terms, self.ledger = terms_of(row), row.entry_hash
+        self._seen = Head(1, self.ledger)  # the end of the chain as it was found last
 
     def _head(self, transaction: Transaction) -> Row:
         """The end of the chain. Its own hash is checked, so an edited total stops the ledger."""
@@ -195,15 +200,38 @@ class _Chain:
 
     def _walk_to(self, transaction: Transaction, head: Row) -> None:
         """Read the rows that are new since the last time, to know what every person has lost."""
-        if self._walk.count < head.sequence:
-            try:
-                for fields in islice(transaction.rows(self._walk.count), head.sequence - self._walk.count):
-                    self._walk.step(well_formed(fields))
-            except ValueError as error:
-                position, self._walk = self._walk.count + 1, Walk()
-                raise StoreFailure(f"{self.name}: row {position} of budget {self._key!r} is damaged: {error}") from None
+        self._walk = self._walked(self._walk, transaction, head.sequence)
         if self._walk.previous_hash != head.entry_hash:
-            raise StoreFailure(f"{self.name}: the rows of budget {self._key!r} were changed while it was open, open it again")
+            raise self._changed()
+
+    def _walked(self, walk: Walk, transaction: Transaction, until: int) -> Walk:
+        """The walk, which has checked the rows up to the given one."""
+        try:
+            for fields in transaction.rows(walk.count, max(0, until - walk.count)):
+                walk.step(well_formed(fields))
+        except ValueError as error:
+            self._walk, self._look = Walk(), Walk()
+            raise StoreFailure(f"{self.name}: row {walk.count + 1} of budget {self._key!r} is damaged: {error}") from None
+        return walk
+
+    def _look_back(self, transaction: Transaction, head: Row) -> None:
+        """Check the row that this object saw last, if others have added some behind it, and, at most once a second, the next of all
+        rows in turn: a ledger of at most ROWS_LOOKED_AT rows as a whole."""
+        if head.entry_hash != self._seen.entry_hash:
+            found = next(iter(transaction.rows(self._seen.rows - 1, 1)), None)
+            if found is None or self._trusted(found).entry_hash != self._seen.entry_hash:
+                raise self._changed()
+        if time.monotonic() < self._looked + SECONDS_BETWEEN_LOOKS:
+            return
+        self._looked = time.monotonic()
+        self._look = self._walked(self._look, transaction, min(head.sequence, self._look.count + ROWS_LOOKED_AT))
+        if self._look.count == head.sequence:
+            if self._look.previous_hash != head.entry_hash:
+                raise self._changed()
+            self._look = Walk()
+
+    def _changed(self) -> StoreFailure:
+        return StoreFailure(f"{self.name}: the rows of budget {self._key!r} were changed while it was open, open it again")
 
 
 class DurableLedger(_Chain, Forkable):
@@ -364,12 +392,14 @@ class DurableLedger(_Chain, Forkable):
         try:
             with self._store.write(self._key) as (transaction,):
                 head = self._head(transaction)
+                self._look_back(transaction, head)
                 if walks := any(request.people is not None for request in batch):
                     self._walk_to(transaction, head)
                 for request in batch:
                     before, head = head, self._carry_out(transaction, head, request)
                     if walks and head is not before:
                         self._walk.step(head)
+            self._seen = Head(head.sequence, head.entry_hash)
         except StoreFailure as failure:
             self._walk = Walk() if walks else self._walk  # its last rows may not be there
             for request in batch:

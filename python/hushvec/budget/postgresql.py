@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
 from hushvec.budget.rows import FIELDS
-from hushvec.budget.store import COLUMNS, CREATE_KEYS, KEYS, ROWS_AT_ONCE, TABLE, WAIT_SECONDS, Fields, StoreFailure, create_table
+from hushvec.budget.store import (
+    COLUMNS,
+    CREATE_KEYS,
+    KEYS,
+    PROBE,
+    ROWS_AT_ONCE,
+    TABLE,
+    WAIT_SECONDS,
+    Fields,
+    StoreFailure,
+    TakenBack,
+    create_table,
+)
 
 # A server that disappears without closing the connection is detected after about these times. libpq's names; the address may
 # set its own.
 PATIENCE = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "tcp_user_timeout": "30000"}
+MOST_CONNECTIONS = 8  # of a process to one address, whatever the number of its ledgers there; one that needs another waits for it
+PROBE_SECONDS = 5
 SCHEMA_LOCK = 0x6875736876656300  # any number that nobody else locks: "hushvec" in ASCII
 
 _SCHEMA = (
@@ -46,7 +62,7 @@ _STATEMENTS = {
     "first": f"{_OF_KEY} ORDER BY sequence LIMIT 1",
     "last": f"{_OF_KEY} ORDER BY sequence DESC LIMIT 1",
     "find": f"{_OF_KEY} AND period = :period AND charge_id = :charge_id",
-    "behind": f"{_OF_KEY} AND sequence > :behind ORDER BY sequence",
+    "behind": f"{_OF_KEY} AND sequence > :behind ORDER BY sequence LIMIT CAST(:most AS bigint)",
     "secret": f"SELECT key FROM {KEYS} WHERE budget_key = :key",
     "lock schema": "SELECT pg_advisory_xact_lock(:number)",
     "create keys": CREATE_KEYS,
@@ -70,24 +86,15 @@ class PostgreSQLStore:
         self._error: type[Exception] = sqlalchemy.exc.SQLAlchemyError
         self._text: Any = sqlalchemy.text
         self._statements = {name: self._text(statement) for name, statement in _STATEMENTS.items()}
-        try:
-            address: Any = sqlalchemy.make_url(url).set(drivername="postgresql+psycopg")
-        except self._error as error:
-            raise ValueError(f"store must be an address like postgresql://user@host/database: {_first_line(error)}") from None
-        self.name: str = address.render_as_string(hide_password=True).replace("+psycopg", "")
-        # One connection, tested before each use: a server restart in between is not a failure.
-        # READ COMMITTED, whatever the server's default: the statement behind the lock must see what was committed before it.
-        self._engine: Any = sqlalchemy.create_engine(
-            address,
-            pool_size=1,
-            max_overflow=0,
-            pool_pre_ping=True,
-            isolation_level="READ COMMITTED",
-            connect_args={name: value for name, value in PATIENCE.items() if name not in address.query},
-        )
+        self._address = parsed(url)
+        hidden = [name for name in self._address.query if name not in _SHOWN]
+        named = self._address.difference_update_query(hidden).render_as_string(hide_password=True)
+        self.name: str = named.replace("+psycopg", "")
+        texts = [self._address.password, *(self._address.query[name] for name in hidden)]
+        self._hidden = [str(text) for text in texts if text and len(str(text)) >= _SHORTEST_HIDDEN]
+        self._pool: _Pool | None = None
         self._create = create
         self._is_prepared = False
-        self._pid = os.getpid()
         self._in_use = False
 
     @contextlib.contextmanager
@@ -104,35 +111,45 @@ class PostgreSQLStore:
         with self._transaction(commits=False) as connection:
             yield _Transaction(connection, self._statements, key)
 
+    def probe(self) -> None:
+        with contextlib.suppress(TakenBack), self._transaction(commits=False) as connection:
+            connection.execute(self._statements["lock"], {"keys": [""], "wait_ms": str(1000 * PROBE_SECONDS)})
+            connection.execute(self._statements["insert"], dict(zip(FIELDS, PROBE)))
+            raise TakenBack
+
     def close(self) -> None:
         if not self._in_use:
-            with contextlib.suppress(Exception):
-                self._engine.dispose()
+            self._pool = None
 
     @contextlib.contextmanager
     def _transaction(self, *, commits: bool) -> Iterator[Any]:
         if self._in_use:
             raise StoreFailure(f"{self.name}: another call of this process is not finished")
-        self._require_own_connection()
+        if self._pool is None:
+            self._pool = _Pool.of(self._address)
+        engine = self._pool.engine_here(self.name)
         committing = False
         self._in_use = True
         try:
-            self._prepare()
-            with self._engine.connect() as connection:
+            self._prepare(engine)
+            with engine.connect() as connection:
                 yield connection
                 committing = commits
                 connection.commit()
         except self._error as error:
-            raise StoreFailure(f"{self.name}: {_first_line(error)}", unknown=committing) from error
+            reason, tells = _first_line(error), any(text in str(error) for text in self._hidden)
+            for text in self._hidden:
+                reason = reason.replace(text, "***")
+            raise StoreFailure(f"{self.name}: {reason}", unknown=committing) from (None if tells else error)
         finally:
             self._in_use = False
 
-    def _prepare(self) -> None:
+    def _prepare(self, engine: Any) -> None:
         """Creates the table unless another process has."""
         if self._is_prepared:
             return
         if self._create:
-            with self._engine.connect() as connection:
+            with engine.connect() as connection:
                 if not connection.execute(self._text(_IS_THERE)).scalar():
                     connection.execute(self._statements["lock schema"], {"number": SCHEMA_LOCK})
                     there = connection.execute(self._text(_IS_THERE)).scalar()
@@ -141,13 +158,71 @@ class PostgreSQLStore:
                 connection.commit()
         self._is_prepared = True
 
-    def _require_own_connection(self) -> None:
-        if self._pid == os.getpid():
-            return
-        if self._engine.pool.checkedout() > 0:
-            raise StoreFailure(f"{self.name}: the process was forked in the middle of a call, open the budget again")
-        self._engine.dispose(close=False)
-        self._pid = os.getpid()
+
+class _Pool:
+    """Connections of this process to one address, which all stores there share. They are closed when the last store lets go."""
+
+    _shared: weakref.WeakValueDictionary[str, _Pool] = weakref.WeakValueDictionary()
+
+    def __init__(self, address: Any) -> None:
+        import sqlalchemy
+
+        # Connections are tested before each use: a server restart in between is not a failure.
+        # READ COMMITTED, whatever the server's default: the statement behind the lock must see what was committed before it.
+        self._engine = sqlalchemy.create_engine(
+            address,
+            pool_size=MOST_CONNECTIONS,
+            max_overflow=0,
+            pool_timeout=WAIT_SECONDS,
+            pool_pre_ping=True,
+            isolation_level="READ COMMITTED",
+            connect_args={name: value for name, value in PATIENCE.items() if name not in address.query},
+        )
+        self._owner = [os.getpid()]
+        weakref.finalize(self, _closed, self._engine, self._owner)
+
+    @classmethod
+    def of(cls, address: Any) -> _Pool:
+        key = address.render_as_string(hide_password=False)
+        return cls._shared.get(key) or cls._shared.setdefault(key, cls(address))
+
+    def engine_here(self, name: str) -> Any:
+        """The engine. Connections from before a fork belong to the parent."""
+        if self._owner[0] != os.getpid():
+            if self._engine.pool.checkedout() > 0:  # type: ignore[attr-defined]
+                raise StoreFailure(f"{name}: the process was forked in the middle of a call, open the budget again")
+            self._engine.dispose(close=False)
+            self._owner[0] = os.getpid()
+        return self._engine
+
+
+def _closed(engine: Any, owner: list[int]) -> None:
+    with contextlib.suppress(Exception):
+        engine.dispose(close=owner[0] == os.getpid())
+
+
+# Parameters of an address that say where a ledger is. Others may be passwords, and are not repeated.
+_SHOWN = frozenset({"host", "hostaddr", "port", "dbname", "user", "sslmode", "target_session_attrs"})
+_SHORTEST_HIDDEN = 4  # characters of a text that is taken out of errors: shorter ones are part of many words
+
+
+def parsed(url: str) -> Any:
+    """The address as SQLAlchemy takes it. Errors repeat nothing of one that is wrong: a password may be in any part of it."""
+    import psycopg
+    import sqlalchemy
+
+    form = "store must be an address like postgresql://user:password@host:port/database"
+    rest = url.partition("://")[2]
+    if "@" in rest.replace("@", "", 1) or "@" in "".join(re.split("[/?]", rest, maxsplit=1)[1:]):
+        raise ValueError(f"{form}, with %40 for @, %2F for / and so on in a name or a password")
+    try:
+        address = sqlalchemy.make_url(url).set(drivername="postgresql+psycopg")
+    except (sqlalchemy.exc.SQLAlchemyError, ValueError):
+        raise ValueError(f"{form}, got another form") from None
+    known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
+    if not known.issuperset(address.query):
+        raise ValueError(f"{form}, and behind a question mark parameters that libpq knows, got another one")
+    return address
 
 
 class _Transaction:
@@ -174,9 +249,9 @@ class _Transaction:
     def append(self, fields: Fields) -> None:
         self.new.append(fields)
 
-    def rows(self, behind: int = 0) -> Iterator[Fields]:
+    def rows(self, behind: int = 0, most: int | None = None) -> Iterator[Fields]:
         options = {"stream_results": True, "yield_per": ROWS_AT_ONCE}
-        asked = {"key": self._key, "behind": behind}
+        asked = {"key": self._key, "behind": behind, "most": most}
         with self._connection.execute(self._statements["behind"], asked, execution_options=options) as found:
             yield from map(tuple, found)
 

@@ -13,7 +13,19 @@ from urllib.parse import quote
 
 from hushvec._util.os_files import holding, mounts
 from hushvec._util.publish import PRIVATE_FOLDER, fault_of_place, private_file, sync_folder
-from hushvec.budget.store import COLUMNS, CREATE_KEYS, KEYS, ROWS_AT_ONCE, TABLE, WAIT_SECONDS, Fields, StoreFailure, create_table
+from hushvec.budget.store import (
+    COLUMNS,
+    CREATE_KEYS,
+    KEYS,
+    PROBE,
+    ROWS_AT_ONCE,
+    TABLE,
+    WAIT_SECONDS,
+    Fields,
+    StoreFailure,
+    TakenBack,
+    create_table,
+)
 
 # SQLite puts a ledger's log and the index of the log beside the path that it is opened by. They are part of the ledger: a
 # process that opens the file by a path with other logs beside it does not see its charges.
@@ -76,6 +88,11 @@ class SQLiteStore:
     def read(self, key: str) -> Iterator[_Transaction]:
         with self._transaction("BEGIN") as connection:
             yield _Transaction(connection, key)
+
+    def probe(self) -> None:
+        with contextlib.suppress(TakenBack), self._transaction("BEGIN IMMEDIATE") as connection:
+            connection.execute(_INSERT, PROBE)
+            raise TakenBack
 
     def close(self) -> None:
         if self._in_use:
@@ -259,8 +276,9 @@ class _Transaction:
     def append(self, fields: Fields) -> None:
         self._connection.execute(_INSERT, fields)
 
-    def rows(self, behind: int = 0) -> Iterator[Fields]:
-        cursor = self.execute(f"{_OF_KEY} AND sequence > ? ORDER BY sequence", self._key, behind)
+    def rows(self, behind: int = 0, most: int | None = None) -> Iterator[Fields]:
+        limit = -1 if most is None else most
+        cursor = self.execute(f"{_OF_KEY} AND sequence > ? ORDER BY sequence LIMIT ?", self._key, behind, limit)
         while some := cursor.fetchmany(ROWS_AT_ONCE):
             yield from some
 

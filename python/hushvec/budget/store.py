@@ -21,6 +21,8 @@ ROWS_AT_ONCE = 1000
 
 Fields = tuple[Any, ...]
 
+PROBE: Fields = tuple(1 if name in NUMBERS else "" for name in FIELDS)  # a row that no ledger has
+
 
 def create_table(integer: str) -> str:
     """The statement that makes the table; `integer` is the database's type for 64 bits."""
@@ -38,6 +40,10 @@ class StoreFailure(HushvecError):
         self.unknown = unknown
 
 
+class TakenBack(Exception):
+    """Ends a transaction that only tried whether it could write."""
+
+
 class Transaction(Protocol):
     """Reads and writes of one transaction. Nobody else writes the same ledger until it ends."""
 
@@ -53,8 +59,8 @@ class Transaction(Protocol):
     def append(self, fields: Fields) -> None:
         """Add a row."""
 
-    def rows(self, behind: int = 0) -> Iterator[Fields]:
-        """The rows behind this sequence that were there when the transaction began, in order."""
+    def rows(self, behind: int = 0, most: int | None = None) -> Iterator[Fields]:
+        """The rows behind this sequence that were there when the transaction began, in order; the first ones of them if `most`."""
 
     def secret(self) -> str | None:
         """The key of the ledger's people, as `keep_secret` got it, or None. StoreFailure if the store never got any."""
@@ -77,6 +83,9 @@ class Store(Protocol):
 
     def read(self, key: str) -> AbstractContextManager[Transaction]:
         """One ledger's current state, without blocking writers."""
+
+    def probe(self) -> None:
+        """Add a row and take it back, which fails where a charge would."""
 
     def close(self) -> None:
         """Close the connection. The next call opens another one."""

@@ -182,6 +182,9 @@ def rows_and_fields(path: Path, columns: Columns) -> tuple[NDArray[Any], dict[st
 # ---- .npy: memory-mapped for reading, written plainly ----
 
 
+_MOST_HEADER = 10_000  # bytes, as numpy's own limit
+
+
 class NpySource(Source):
     def __init__(self, path: Path, columns: Columns) -> None:
         if columns != Columns():
@@ -193,6 +196,10 @@ class NpySource(Source):
                 version = npy.read_magic(file)
                 if version not in readers:
                     raise ValueError(f"version {version} is unknown")
+                length = int.from_bytes(file.read(2 * version[0]), "little")
+                if length > _MOST_HEADER:  # numpy reads it whole before it refuses it
+                    raise ValueError(f"its header must have at most {_MOST_HEADER} bytes, says {length}")
+                file.seek(npy.MAGIC_LEN)
                 self._shape, self._fortran_order, self._stored = readers[version](file)
             except (ValueError, EOFError) as error:
                 raise FileError(path, f"not a .npy file of numbers: {error}") from None

@@ -26,6 +26,7 @@ from hushvec.errors import BudgetError
 
 KEPT_SECONDS = 24 * 3600
 LONGEST_KEY = 255
+MOST_CONNECTIONS = 4  # of a process to PostgreSQL, beside those of the ledgers
 
 _TABLE = "hushvec_answers"
 _SUFFIX = ".answers"
@@ -65,10 +66,11 @@ class AnswerStore:
         if path is None:
             url = sql.make_url(store).set(drivername="postgresql+psycopg")
             patience: dict[str, Any] = {"connect_timeout": 10, "options": "-c statement_timeout=10000"}
+            pool = {"pool_size": MOST_CONNECTIONS, "max_overflow": 0}
         else:
             url = sql.URL.create("sqlite", database=str(_private_file_beside(path)))
-            patience = {"timeout": 10}
-        self._engine = sql.create_engine(url, pool_pre_ping=True, connect_args=patience)
+            patience, pool = {"timeout": 10}, {}
+        self._engine = sql.create_engine(url, pool_pre_ping=True, connect_args=patience, **pool)
         if path is not None:
             sql.event.listen(self._engine, "connect", _durable)
         columns = [

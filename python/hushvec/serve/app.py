@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import AsyncIterator
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,9 @@ def create_app(
             service.close()
             await asyncio.to_thread(stop_exporting)
 
-    app = FastAPI(title="hushvec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None, telemetry=_NO_TELEMETRY)
+    # A redirect of FastAPI's leads to the host that the client named.
+    pages: Any = {"docs_url": None, "redoc_url": None, "redirect_slashes": False}
+    app = FastAPI(title="hushvec", version=__version__, lifespan=lifespan, telemetry=_NO_TELEMETRY, **pages)
     app.state.service = service
     app.state.owns_process = False
     app.add_middleware(_Around, service=service)
@@ -127,9 +130,18 @@ def app_of_environment() -> FastAPI:
             raise
         raise SystemExit(f"hushvec serve: {error}") from None
     app.state.owns_process = True
+    if (master := parent_process()) is not None:
+        threading.Thread(target=_end_after, args=(master,), daemon=True).start()
     allow_open_files(_OPEN_FILES)
     sys.setswitchinterval(_SECONDS_OF_A_THREAD)
     return app
+
+
+def _end_after(master: Any) -> None:
+    """End a worker whose master is gone: nobody would stop it, or replace it."""
+    master.join()
+    _log.error("the master process is gone: this worker ends")
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _end_within(seconds: float) -> None:

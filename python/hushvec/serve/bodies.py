@@ -219,6 +219,7 @@ def _has_half_of_a_character(body: bytes | bytearray) -> bool:
 
 ARROW = "application/vnd.apache.arrow.stream"
 COLUMN = "vector"
+MOST_BATCHES = 10_000   # each takes a kilobyte, however few rows it has
 EPSILON = b"hushvec.epsilon"   # in the metadata of the schema
 
 _INT = struct.Struct("<i")
@@ -249,8 +250,9 @@ def read_vectors(body: bytes | bytearray, most: int) -> tuple[NDArray[Any], floa
     if not batches:
         raise invalid(f"column {COLUMN} must have at least 1 row, got 0", COLUMN)
     rows, filled = np.empty((sum(map(len, batches)), size), schema.field(COLUMN).type.value_type.to_pandas_dtype()), 0
+    batches.reverse()
     while batches:
-        column = batches.pop(0).column(0)
+        column = batches.pop().column(0)
         if column.null_count or column.flatten().null_count:
             raise invalid(f"column {COLUMN} must have no nulls", COLUMN)
         part = column.flatten().to_numpy(zero_copy_only=True).reshape(-1, size)
@@ -286,7 +288,9 @@ def _list_size(pyarrow: Any, schema: Any) -> int:
 
 def _uncompressed(pyarrow: Any, body: bytes | bytearray) -> Iterator[int]:
     """Bytes that each compressed batch says it takes, read from its buffers; pyarrow allocates them without a limit."""
-    for message in pyarrow.ipc.MessageReader.open_stream(body):
+    for count, message in enumerate(pyarrow.ipc.MessageReader.open_stream(body)):
+        if count > MOST_BATCHES:
+            raise too_large(f"the stream must have at most {MOST_BATCHES:,} batches", COLUMN)
         if message.type == "schema":
             continue
         data = message.metadata

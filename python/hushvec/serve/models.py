@@ -101,6 +101,8 @@ class RemoteModel:
             key = os.environ.get(settings.api_key_env)
             if not key:
                 raise ValueError(f"the environment variable {settings.api_key_env} must hold the key of {settings.base_url}")
+            if not (key.isascii() and key.isprintable()):
+                raise ValueError(f"the environment variable {settings.api_key_env} must hold a key of printable ASCII")
         self._httpx = httpx
         self._client = httpx.Client(
             base_url=settings.base_url.rstrip("/") + "/",

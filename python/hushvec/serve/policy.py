@@ -145,7 +145,7 @@ class Policy(_Strict):
     """The whole file."""
 
     version: Literal[1]
-    store: str | None = Field(default=None, description="where ledgers and answers are kept: a path, sqlite:///... or postgresql://...")
+    store: str | None = Field(default=None, repr=False, description="where ledgers and answers are kept: a path, sqlite:///... or postgresql://...")
     models: Annotated[dict[Name, AnyModel], Field(min_length=1)]
     tenants: Annotated[dict[Name, Tenant], Field(min_length=1)]
     operators: Operators | None = None

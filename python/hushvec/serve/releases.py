@@ -20,7 +20,7 @@ import orjson
 from hushvec._util.publish import is_first_to_write, private_folder
 from hushvec.budget import PrivacyBudget
 from hushvec.budget.arguments import default_file, default_store, open_store
-from hushvec.budget.store import StoreFailure
+from hushvec.budget.store import Store, StoreFailure
 from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaustedError
 from hushvec.release.charging import ChargeOnce
 from hushvec.release.vectors import Release, ReleasePlan, plan_release, release_planned
@@ -124,8 +124,9 @@ class Releases:
         return None
 
     def can_be_kept(self) -> bool:
-        """Whether an answer could be stored now; the log says why not."""
+        """Whether a charge and an answer could be stored now; the log says why not."""
         try:
+            self._stored(self.ledgers.probe)
             self._stored(self.answers.probe)
         except ServiceError:
             return False
@@ -257,19 +258,18 @@ class Ledgers:
 
     def __init__(self, store: str | None) -> None:
         self.store = store if store is not None else default_store()
+        self._probed: Store | None = None
         self._open: dict[str, OrderedDict[str, PrivacyBudget]] = {}
         self._lock = threading.Lock()
 
-    def require_store(self) -> None:
-        """Open the store once, and make it if there is none."""
-        store = open_store(self.store, create=True)
+    def probe(self) -> None:
+        """Write to the store, which is made if there is none, and take it back: BudgetError where a charge would fail."""
+        if self._probed is None:
+            self._probed = open_store(self.store, create=True)
         try:
-            with store.read(""):
-                pass
+            self._probed.probe()
         except StoreFailure as failure:
             raise BudgetError(failure.reason) from None
-        finally:
-            store.close()
 
     def open(self, tenant: str, terms: BudgetTerms, period: str) -> PrivacyBudget:
         """The ledger that pays in a period. One that exists keeps its limits until the next period."""
@@ -294,6 +294,8 @@ class Ledgers:
             for budget in chain.from_iterable(mine.values() for mine in self._open.values()):
                 budget.close()
             self._open.clear()
+            if self._probed is not None:
+                self._probed.close()
 
 
 def ledger_key(tenant: str, period: str) -> str:

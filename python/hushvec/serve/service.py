@@ -199,7 +199,7 @@ class Service:
 def opened_stores(policy: Policy) -> Releases:
     """The policy's stores, made if there are none."""
     ledgers = Ledgers(policy.store)
-    ledgers.require_store()
+    ledgers.probe()
     return Releases(ledgers, AnswerStore(ledgers.store))
 
 

@@ -43,6 +43,10 @@ export function newIdempotencyKey() {
 
 async function call(path, options) {
   const headers = { ...options.headers };
+  if (/[^\x21-\x7e]/.test(apiKey)) {
+    access.dispatchEvent(new Event("needed"));
+    throw new Problem("A key has letters, digits, - and _ only: copy it again.", { status: 401 });
+  }
   if (apiKey) headers.Authorization = `Bearer ${apiKey}`;
   let response;
   try {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
