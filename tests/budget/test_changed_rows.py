@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from hushvec.budget import PrivacyBudget, durable
+from hushvec.budget import durable
 from hushvec.budget.rows import FIELDS, entry_hash
 from hushvec.budget.store import TABLE
 from hushvec.errors import BudgetError
@@ -37,7 +37,8 @@ def owner_of(store):
 
 def changed(run, key, place, **fields):
     """The row with other fields and a hash that fits them."""
-    row = dict(zip(FIELDS, run(f"SELECT {', '.join(FIELDS)} FROM {TABLE} WHERE budget_key = ? AND sequence = ?", key, place).fetchone()))
+    found = run(f"SELECT {', '.join(FIELDS)} FROM {TABLE} WHERE budget_key = ? AND sequence = ?", key, place).fetchone()
+    row = dict(zip(FIELDS, found))
     row.update(fields)
     row["entry_hash"] = entry_hash(tuple(row.values()))
     settings = ", ".join(f"{name} = ?" for name in (*fields, "entry_hash"))
@@ -82,8 +83,7 @@ def test_a_long_ledger_is_looked_through_in_turn(make_durable, monkeypatch, most
     with owner_of(make_durable.store) as run:
         changed(run, make_durable.key, 3, purpose="another")
     with pytest.raises(BudgetError, match="is damaged"):
-        for _ in range(4 * ROWS):
-            budget.consume(1.0)
+        [budget.consume(1.0) for _ in range(4 * ROWS)]
 
 
 def test_rows_of_others_are_no_change(make_durable):

@@ -43,7 +43,7 @@ def asking(client, name, key, number=0, **body):
 
 @pytest.mark.parametrize("limits", [{"answers": 6}, {"answer_bytes": 6000}])
 def test_answers_of_a_tenant_are_bounded(tmp_path, limits):
-    """One of 146 MB in six seconds cost epsilon 0.0001. Those that are kept are repeated, the others are refused before their charge."""
+    """146 MB in six seconds cost epsilon 0.0001. Those that are kept are repeated, the others are refused before their charge."""
     with two_tenants(tmp_path, **limits) as client:
         threads, answers = [], []
         for worker in range(THREADS):
@@ -60,7 +60,7 @@ def test_answers_of_a_tenant_are_bounded(tmp_path, limits):
         assert count == len(paid) <= limits.get("answers", 6000) + THREADS
         assert size == sum(len(answer.content) for answer in paid) <= limits.get("answer_bytes", 10**9) + THREADS * largest
         error = refused[0].json()["error"]
-        assert (error["code"], error["param"]) == ("too_many_answers", "Idempotency-Key") and int(refused[0].headers["retry-after"]) > 0
+        assert (error["code"], error["param"]) == ("too_many_answers", "Idempotency-Key") and "retry-after" in refused[0].headers
         key = {"Authorization": f"Bearer {KEYS['alpha'][0]}"}
         assert client.get("/v1/budgets", headers=key).json()["charges"] == len(paid)
         assert client.post("/v1/embeddings", json=BODY, headers=key).status_code == 200

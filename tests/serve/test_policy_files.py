@@ -50,7 +50,8 @@ class Secret:
     def update(self, text):
         self.remove_what_is_no_file()
         if self._kind == "plain":
-            return self._take_place(self.path, lambda new: new.write_text(text))
+            self._take_place(self.path, lambda new: new.write_text(text))
+            return
         old = self._folder / os.readlink(self._folder / "..data") if (self._folder / "..data").is_symlink() else None
         new = f"..{next(self._numbers)}"
         (self._folder / new).mkdir()
@@ -84,7 +85,8 @@ class PolicyFiles(RuleBasedStateMachine):
         self.now, self.known, self.gone = 1000.0, set(chosen), {}
         self.text = text_of(self.folder, chosen)
         self._real = reloading.asyncio, reloading.time
-        reloading.asyncio, reloading.time = SimpleNamespace(sleep=_Pause, to_thread=_at_once), SimpleNamespace(monotonic=lambda: self.now)
+        reloading.asyncio = SimpleNamespace(sleep=_Pause, to_thread=_at_once)
+        reloading.time = SimpleNamespace(monotonic=lambda: self.now)
         self.in_force = PolicyInForce(read_policy(self.secret.path), self.secret.path)
         self.watch = watch(self.secret.path, self.in_force.reload)
         self.watch.send(None)

@@ -7,29 +7,16 @@ import os
 import re
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from hushvec._util.lazy import needs_extra
 from hushvec.budget.rows import FIELDS
-from hushvec.budget.store import (
-    COLUMNS,
-    CREATE_KEYS,
-    KEYS,
-    PROBE,
-    ROWS_AT_ONCE,
-    TABLE,
-    WAIT_SECONDS,
-    Fields,
-    StoreFailure,
-    TakenBack,
-    create_table,
-)
+from hushvec.budget.store import COLUMNS, CREATE_KEYS, KEYS, ROWS_AT_ONCE, TABLE, WAIT_SECONDS, Fields, StoreFailure, create_table
 
 # A server that disappears without closing the connection is detected after about these times. libpq's names; the address may
 # set its own.
 PATIENCE = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "tcp_user_timeout": "30000"}
 MOST_CONNECTIONS = 8  # of a process to one address, whatever the number of its ledgers there; one that needs another waits for it
-PROBE_SECONDS = 5
 SCHEMA_LOCK = 0x6875736876656300  # any number that nobody else locks: "hushvec" in ASCII
 
 _SCHEMA = (
@@ -88,34 +75,28 @@ class PostgreSQLStore:
         self._statements = {name: self._text(statement) for name, statement in _STATEMENTS.items()}
         self._address = parsed(url)
         hidden = [name for name in self._address.query if name not in _SHOWN]
-        named = self._address.difference_update_query(hidden).render_as_string(hide_password=True)
-        self.name: str = named.replace("+psycopg", "")
-        texts = [self._address.password, *(self._address.query[name] for name in hidden)]
-        self._hidden = [str(text) for text in texts if text and len(str(text)) >= _SHORTEST_HIDDEN]
+        shown = self._address.difference_update_query(hidden)
+        self.name: str = shown.render_as_string(hide_password=True).replace("+psycopg", "")
         self._pool: _Pool | None = None
         self._create = create
         self._is_prepared = False
         self._in_use = False
 
     @contextlib.contextmanager
-    def write(self, *keys: str) -> Iterator[list[_Transaction]]:
-        with self._transaction(commits=True) as connection:
+    def write(self, *keys: str, keep: bool = True) -> Iterator[list[_Transaction]]:
+        with self._transaction(commits=keep) as connection:
             connection.execute(self._statements["lock"], {"keys": list(keys), "wait_ms": str(int(WAIT_SECONDS * 1000))})
             transactions = [_Transaction(connection, self._statements, key) for key in keys]
             yield transactions
             if new := [dict(zip(FIELDS, fields)) for transaction in transactions for fields in transaction.new]:
                 connection.execute(self._statements["insert"], new)
+            if not keep:
+                connection.rollback()
 
     @contextlib.contextmanager
     def read(self, key: str) -> Iterator[_Transaction]:
         with self._transaction(commits=False) as connection:
             yield _Transaction(connection, self._statements, key)
-
-    def probe(self) -> None:
-        with contextlib.suppress(TakenBack), self._transaction(commits=False) as connection:
-            connection.execute(self._statements["lock"], {"keys": [""], "wait_ms": str(1000 * PROBE_SECONDS)})
-            connection.execute(self._statements["insert"], dict(zip(FIELDS, PROBE)))
-            raise TakenBack
 
     def close(self) -> None:
         if not self._in_use:
@@ -137,10 +118,7 @@ class PostgreSQLStore:
                 committing = commits
                 connection.commit()
         except self._error as error:
-            reason, tells = _first_line(error), any(text in str(error) for text in self._hidden)
-            for text in self._hidden:
-                reason = reason.replace(text, "***")
-            raise StoreFailure(f"{self.name}: {reason}", unknown=committing) from (None if tells else error)
+            raise StoreFailure(f"{self.name}: {_first_line(error)}", unknown=committing) from error
         finally:
             self._in_use = False
 
@@ -162,7 +140,7 @@ class PostgreSQLStore:
 class _Pool:
     """Connections of this process to one address, which all stores there share. They are closed when the last store lets go."""
 
-    _shared: weakref.WeakValueDictionary[str, _Pool] = weakref.WeakValueDictionary()
+    _shared: ClassVar[weakref.WeakValueDictionary[str, _Pool]] = weakref.WeakValueDictionary()
 
     def __init__(self, address: Any) -> None:
         import sqlalchemy
@@ -203,7 +181,6 @@ def _closed(engine: Any, owner: list[int]) -> None:
 
 # Parameters of an address that say where a ledger is. Others may be passwords, and are not repeated.
 _SHOWN = frozenset({"host", "hostaddr", "port", "dbname", "user", "sslmode", "target_session_attrs"})
-_SHORTEST_HIDDEN = 4  # characters of a text that is taken out of errors: shorter ones are part of many words
 
 
 def parsed(url: str) -> Any:

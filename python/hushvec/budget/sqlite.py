@@ -13,19 +13,7 @@ from urllib.parse import quote
 
 from hushvec._util.os_files import holding, mounts
 from hushvec._util.publish import PRIVATE_FOLDER, fault_of_place, private_file, sync_folder
-from hushvec.budget.store import (
-    COLUMNS,
-    CREATE_KEYS,
-    KEYS,
-    PROBE,
-    ROWS_AT_ONCE,
-    TABLE,
-    WAIT_SECONDS,
-    Fields,
-    StoreFailure,
-    TakenBack,
-    create_table,
-)
+from hushvec.budget.store import COLUMNS, CREATE_KEYS, KEYS, ROWS_AT_ONCE, TABLE, WAIT_SECONDS, Fields, StoreFailure, create_table
 
 # SQLite puts a ledger's log and the index of the log beside the path that it is opened by. They are part of the ledger: a
 # process that opens the file by a path with other logs beside it does not see its charges.
@@ -80,8 +68,8 @@ class SQLiteStore:
         self._in_use = False
 
     @contextlib.contextmanager
-    def write(self, *keys: str) -> Iterator[list[_Transaction]]:
-        with self._transaction("BEGIN IMMEDIATE") as connection:
+    def write(self, *keys: str, keep: bool = True) -> Iterator[list[_Transaction]]:
+        with self._transaction("BEGIN IMMEDIATE", "COMMIT" if keep else "ROLLBACK") as connection:
             yield [_Transaction(connection, key) for key in keys]
 
     @contextlib.contextmanager
@@ -89,18 +77,13 @@ class SQLiteStore:
         with self._transaction("BEGIN") as connection:
             yield _Transaction(connection, key)
 
-    def probe(self) -> None:
-        with contextlib.suppress(TakenBack), self._transaction("BEGIN IMMEDIATE") as connection:
-            connection.execute(_INSERT, PROBE)
-            raise TakenBack
-
     def close(self) -> None:
         if self._in_use:
             return  # a signal handler forks in the middle of a call: the connection stays with this process
         self._give_up()
 
     @contextlib.contextmanager
-    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, begin: str, end: str = "COMMIT") -> Iterator[sqlite3.Connection]:
         if self._in_use:
             raise StoreFailure(f"{self.name}: another call of this process is not finished")
         committing = False
@@ -110,8 +93,8 @@ class SQLiteStore:
             connection.execute(begin)
             self._require_same_file()
             yield connection
-            committing = begin != "BEGIN"
-            connection.execute("COMMIT")
+            committing = begin != "BEGIN" and end == "COMMIT"
+            connection.execute(end)
         except sqlite3.Error as error:
             self._give_up()
             raise StoreFailure(f"{self.name}: {error}{self._reason()}", unknown=committing) from error

@@ -40,10 +40,6 @@ class StoreFailure(HushvecError):
         self.unknown = unknown
 
 
-class TakenBack(Exception):
-    """Ends a transaction that only tried whether it could write."""
-
-
 class Transaction(Protocol):
     """Reads and writes of one transaction. Nobody else writes the same ledger until it ends."""
 
@@ -78,14 +74,12 @@ class Store(Protocol):
     name: str  # in errors: a path or an address, never a password
     address: str  # that another process opens it with
 
-    def write(self, *keys: str) -> AbstractContextManager[Sequence[Transaction]]:
-        """One transaction on these ledgers. Leaving it normally commits, and returns when the rows are on stable storage."""
+    def write(self, *keys: str, keep: bool = True) -> AbstractContextManager[Sequence[Transaction]]:
+        """One transaction on these ledgers. Leaving it normally commits, and returns when the rows are on stable storage; without
+        `keep`, it takes back what was written."""
 
     def read(self, key: str) -> AbstractContextManager[Transaction]:
         """One ledger's current state, without blocking writers."""
-
-    def probe(self) -> None:
-        """Add a row and take it back, which fails where a charge would."""
 
     def close(self) -> None:
         """Close the connection. The next call opens another one."""

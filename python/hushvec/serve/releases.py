@@ -20,7 +20,7 @@ import orjson
 from hushvec._util.publish import is_first_to_write, private_folder
 from hushvec.budget import PrivacyBudget
 from hushvec.budget.arguments import default_file, default_store, open_store
-from hushvec.budget.store import Store, StoreFailure
+from hushvec.budget.store import PROBE, Store, StoreFailure
 from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaustedError
 from hushvec.release.charging import ChargeOnce
 from hushvec.release.vectors import Release, ReleasePlan, plan_release, release_planned
@@ -264,10 +264,10 @@ class Ledgers:
 
     def probe(self) -> None:
         """Write to the store, which is made if there is none, and take it back: BudgetError where a charge would fail."""
-        if self._probed is None:
-            self._probed = open_store(self.store, create=True)
+        self._probed = self._probed or open_store(self.store, create=True)
         try:
-            self._probed.probe()
+            with self._probed.write("", keep=False) as (transaction,):
+                transaction.append(PROBE)
         except StoreFailure as failure:
             raise BudgetError(failure.reason) from None
 

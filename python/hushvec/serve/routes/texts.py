@@ -40,10 +40,6 @@ _LEVEL = "document"
 TRIAL_RELEASES = 60
 SHARE_TO_WARN_OF = 0.5
 
-# The first rewriter loads a model and embeds the public texts. Requests that come meanwhile wait for it, and later ones for nothing.
-_loading = threading.Lock()
-_is_loaded = False
-
 # Rewriting takes the processors: tenants take turns, with one text each.
 _turns = Turns()
 
@@ -151,9 +147,8 @@ def rewriter_for(
     """A rewriter at this epsilon. Those with an `allow_list` are made anew: its texts are private and must not be kept."""
     categories = tuple(sorted(set(allow_categories or ())))
     try:
-        if not allow_list:
-            return kept_rewriter(tenant, epsilon, categories, mechanism, delta)
-        return _rewriter(epsilon, categories, mechanism, delta, allow_list)
+        kept = kept_rewriter(tenant, epsilon, categories, mechanism, delta)
+        return kept if not allow_list else _rewriter(epsilon, categories, mechanism, delta, allow_list)
     except ValueError:
         try:
             Redactor(allow_categories=categories or None)
@@ -163,15 +158,11 @@ def rewriter_for(
 
 
 def _rewriter(epsilon: float, categories: tuple[str, ...], mechanism: str, delta: float, allow_list: Any = None) -> Rewriter:
-    global _is_loaded
-    with contextlib.nullcontext() if _is_loaded else _loading:
-        redactor = Redactor(allow_categories=categories or None, allow_list=allow_list)
-        made = Rewriter(epsilon=epsilon, delta=delta, mechanism=mechanism, level=_LEVEL, redactor=redactor)
-        _is_loaded = True
-    return made
+    redactor = Redactor(allow_categories=categories or None, allow_list=allow_list)
+    return Rewriter(epsilon=epsilon, delta=delta, mechanism=mechanism, level=_LEVEL, redactor=redactor)
 
 
-kept_rewriter = Kept(_rewriter, 64)
+kept_rewriter = Kept(_rewriter, 64)  # the first one loads a model and embeds the public texts
 
 _trials: dict[tuple[float, str, float], dict[str, object]] = {}  # few: their epsilons are powers of sqrt(2) within a policy's range
 _trying: dict[tuple[float, str, float], threading.Lock] = {}
@@ -197,7 +188,7 @@ def trial_for(epsilon: float, mechanism: str, delta: float, tenant: str = NOBODY
 
 def _trial(epsilon: float, mechanism: str, delta: float, tenant: str) -> dict[str, object]:
     texts, answers = public_sentences(), Counter[str]()
-    rewriter = _rewriter(epsilon, (), mechanism, delta)
+    rewriter = kept_rewriter(tenant, epsilon, (), mechanism, delta)
     for text in texts[:: len(texts) // TRIAL_RELEASES][:TRIAL_RELEASES]:
         with _turns.of(tenant):
             answers[rewriter.rewrite(text).output] += 1
