@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from evidence.reference.sizes import scaled
 from hushvec.budget import PrivacyBudget, budget_keys, postgresql
 from hushvec.budget.arguments import open_store
 from hushvec.budget.store import PROBE, StoreFailure

@@ -76,6 +76,6 @@ def test_rewriters_with_allowed_texts_are_not_kept(monkeypatch):
     made = rewriters.rewriter_for(2.0, ["date"], [CANARY, "Edith Varga"])
     shown = made.settings["redactor"].redact(TEXT).text
     assert "Edith Varga" in shown and "1947" in shown and "example.org" not in shown
-    assert CANARY not in str([one.settings["redactor"].redact(TEXT).text for one in kept._made.values()]) and len(kept._made) == 1
+    assert ["Edith Varga" in one.settings["redactor"].redact(TEXT).text for one in kept._made.values()] == [False]
     assert rewriters.rewriter_for(2.0, ["date", "email"]) is rewriters.rewriter_for(2.0, ["email", "date", "date"])
     assert len(kept._made) == 2

@@ -488,6 +488,11 @@ def test_a_key_is_asked_for_and_not_kept(browser, tmp_path):
     address = f"http://127.0.0.1:{port}/"
     with server(policy, port, log=tmp_path / "log"), opened(browser, address, is_quiet=False) as page:
         field = page.get_by_label("Your key")
+        field.focus()
+        assert texts_under_the_ring(page) == []
+        field.fill("\u043a\u043b\u044e\u0447")  # no header holds it
+        page.get_by_role("button", name="Use this key").click()
+        api.expect(page.locator("#access-problem")).to_contain_text("does not know this key")
         for given, said in (("hv_wrong", "does not know this key"), (key, "")):
             field.fill(given)
             page.get_by_role("button", name="Use this key").click()

@@ -15,9 +15,9 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 def test_the_policy_may_listen_anywhere(capsys):
-    policy = read_policy(DEPLOY / "policy.yaml")
+    policy = read_policy(DEPLOY / "policy" / "policy.yaml")
     require_keys_beyond_loopback(policy, "0.0.0.0")
-    assert main(["serve", "--policy", str(DEPLOY / "policy.yaml"), "--check"]) == 0
+    assert main(["serve", "--policy", str(DEPLOY / "policy" / "policy.yaml"), "--check"]) == 0
     assert "tenant first: privunit, epsilon 8 per request, 100 requests a day" in capsys.readouterr().out
 
 
@@ -44,4 +44,6 @@ def test_manifests_wait_for_what_was_charged():
     assert int(composed["stop_grace_period"].removesuffix("s")) > SECONDS_TO_FINISH
     image = (DEPLOY / "Containerfile").read_text()
     assert f"EXPOSE {DEFAULT_PORT}" in image and "/etc/hushvec/policy.yaml" in image
-    assert (DEPLOY / "compose.yaml").read_text().count("./policy.yaml:/etc/hushvec/policy.yaml") == 1
+    assert composed["volumes"] == ["./policy:/etc/hushvec:ro"], "the folder: see `server.is_mount`"
+    mount = pod["containers"][0]["volumeMounts"][0]
+    assert mount["mountPath"] == "/etc/hushvec" and "subPath" not in mount

@@ -167,7 +167,7 @@ class _Pool:
     def engine_here(self, name: str) -> Any:
         """The engine. Connections from before a fork belong to the parent."""
         if self._owner[0] != os.getpid():
-            if self._engine.pool.checkedout() > 0:  # type: ignore[attr-defined]
+            if self._engine.pool.checkedout() > 0:
                 raise StoreFailure(f"{name}: the process was forked in the middle of a call, open the budget again")
             self._engine.dispose(close=False)
             self._owner[0] = os.getpid()

@@ -83,7 +83,8 @@ class AnswerStore:
             sql.Column("tenant", sql.String(64)),
             sql.Column("size", sql.Integer),
         ]
-        self._table = sql.Table(_TABLE, sql.MetaData(), *columns)
+        self._of_tenant = sql.Index(f"{_TABLE}_of_tenant", "tenant", "size")
+        self._table = sql.Table(_TABLE, sql.MetaData(), *columns, self._of_tenant)
         try:
             try:
                 self._make_table()
@@ -96,12 +97,12 @@ class AnswerStore:
         """The table; an earlier version made it without the last two columns."""
         self._table.metadata.create_all(self._engine)
         there = {column["name"] for column in self._sql.inspect(self._engine).get_columns(_TABLE)}
+        if "size" in there:
+            return
         with self._engine.begin() as connection:
-            for column in self._table.columns:
-                if column.name not in there:
-                    kind = column.type.compile(self._engine.dialect)
-                    connection.execute(self._sql.text(f"ALTER TABLE {_TABLE} ADD COLUMN {column.name} {kind}"))
-            connection.execute(self._sql.text(f"CREATE INDEX IF NOT EXISTS {_TABLE}_of_tenant ON {_TABLE} (tenant, size)"))
+            for kind in ("tenant VARCHAR(64)", "size INTEGER"):
+                connection.execute(self._sql.text(f"ALTER TABLE {_TABLE} ADD COLUMN {kind}"))
+            self._of_tenant.create(connection)
 
     def held_for(self, tenant: str) -> tuple[int, int]:
         """How many claims and bytes of answers a tenant has here."""
