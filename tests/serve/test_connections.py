@@ -207,7 +207,7 @@ def test_a_request_at_hand_is_not_dropped(monkeypatch):
 
 def test_a_network_is_one_sender():
     same = {"2001:db8:1:2::1", "2001:db8:1:2:ffff::9", "2001:db8:1:2:3:4:5:6%eth0"}
-    assert {connections.network_of(address) for address in same} == {"2001:db8:1:2::/64"}
+    assert {connections.network_of(address) for address in same} == {"2001:0db8:0001:0002"}
     others = ["2001:db8:1:3::1", "::ffff:192.0.2.1", "::ffff:192.0.2.2", "192.0.2.1", "192.0.2.2", "", "a socket's path"]
     assert len({connections.network_of(address) for address in others}) == len(others)
 

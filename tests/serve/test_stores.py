@@ -163,6 +163,27 @@ def test_a_store_that_was_replaced_is_not_ready(tmp_path):
         assert client.post("/v1/embeddings", json=BODY).status_code == ready(client) == 503
 
 
+@pytest.mark.parametrize("what", ["no right to add rows", "a lock that is held"])
+def test_a_ledger_that_can_be_read_only_is_not_ready(tmp_path, monkeypatch, caplog, what):
+    """It was read, and every release failed."""
+    monkeypatch.setattr("hushvec.budget.sqlite.WAIT_SECONDS", 0.1)
+    path = tmp_path / "b.sqlite"
+    with client_of(policy_fields(path)) as client:
+        assert client.post("/v1/embeddings", json=BODY).status_code == ready(client) == 200
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            if what == "a lock that is held":
+                other.execute("BEGIN IMMEDIATE")
+            else:
+                rows = "hushvec_budget_rows_v1"
+                other.execute(f"CREATE TRIGGER refused BEFORE INSERT ON {rows} BEGIN SELECT RAISE(ABORT, 'no right'); END")
+            assert client.get("/v1/budgets").status_code == 200
+            assert client.post("/v1/embeddings", json=BODY).status_code == ready(client) == 503
+            assert "the store of ledgers and answers cannot be used" in caplog.text
+            other.execute("ROLLBACK" if what == "a lock that is held" else "DROP TRIGGER refused")
+        assert client.post("/v1/embeddings", json=BODY).status_code == ready(client) == 200
+        assert client.get("/v1/budgets").json()["charges"] == 2
+
+
 @contextlib.contextmanager
 def full_disk(size):
     """No file of this process may grow beyond `size` bytes."""

@@ -106,9 +106,9 @@ class PostgreSQLStore:
     def _transaction(self, *, commits: bool) -> Iterator[Any]:
         if self._in_use:
             raise StoreFailure(f"{self.name}: another call of this process is not finished")
-        if self._pool is None:
+        if self._pool is None or self._pool.pid != os.getpid():
             self._pool = _Pool.of(self._address)
-        engine = self._pool.engine_here(self.name)
+        engine = self._pool.engine
         committing = False
         self._in_use = True
         try:
@@ -140,14 +140,15 @@ class PostgreSQLStore:
 class _Pool:
     """Connections of this process to one address, which all stores there share. They are closed when the last store lets go."""
 
-    _shared: ClassVar[weakref.WeakValueDictionary[str, _Pool]] = weakref.WeakValueDictionary()
+    _shared: ClassVar[weakref.WeakValueDictionary[tuple[int, str], _Pool]] = weakref.WeakValueDictionary()
 
     def __init__(self, address: Any) -> None:
         import sqlalchemy
 
         # Connections are tested before each use: a server restart in between is not a failure.
         # READ COMMITTED, whatever the server's default: the statement behind the lock must see what was committed before it.
-        self._engine = sqlalchemy.create_engine(
+        self.pid = os.getpid()
+        self.engine: Any = sqlalchemy.create_engine(
             address,
             pool_size=MOST_CONNECTIONS,
             max_overflow=0,
@@ -156,27 +157,17 @@ class _Pool:
             isolation_level="READ COMMITTED",
             connect_args={name: value for name, value in PATIENCE.items() if name not in address.query},
         )
-        self._owner = [os.getpid()]
-        weakref.finalize(self, _closed, self._engine, self._owner)
+        weakref.finalize(self, _closed, self.engine, self.pid)
 
     @classmethod
     def of(cls, address: Any) -> _Pool:
-        key = address.render_as_string(hide_password=False)
+        key = os.getpid(), address.render_as_string(hide_password=False)
         return cls._shared.get(key) or cls._shared.setdefault(key, cls(address))
 
-    def engine_here(self, name: str) -> Any:
-        """The engine. Connections from before a fork belong to the parent."""
-        if self._owner[0] != os.getpid():
-            if self._engine.pool.checkedout() > 0:
-                raise StoreFailure(f"{name}: the process was forked in the middle of a call, open the budget again")
-            self._engine.dispose(close=False)
-            self._owner[0] = os.getpid()
-        return self._engine
 
-
-def _closed(engine: Any, owner: list[int]) -> None:
+def _closed(engine: Any, pid: int) -> None:
     with contextlib.suppress(Exception):
-        engine.dispose(close=owner[0] == os.getpid())
+        engine.dispose(close=pid == os.getpid())  # connections from before a fork belong to the parent
 
 
 # Parameters of an address that say where a ledger is. Others may be passwords, and are not repeated.

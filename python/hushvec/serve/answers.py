@@ -112,9 +112,9 @@ class AnswerStore:
             count, size = connection.execute(columns.where(table.tenant == tenant)).one()
         return count, int(size)
 
-    def claim(self, name: str, period: str, fingerprint: str, tenant: str = "") -> Claim:
-        """The row of a name; the one given here if there was none."""
-        row = {"name": name, "claimed": time.time(), "period": period, "fingerprint": fingerprint, "tenant": tenant, "size": 0}
+    def claim(self, name: str, period: str, fingerprint: str, tenant: str = "", size: int = 0) -> Claim:
+        """The row of a name; the one given here, with the size that its answer will have, if there was none."""
+        row = {"name": name, "claimed": time.time(), "period": period, "fingerprint": fingerprint, "tenant": tenant, "size": size}
         insert = self._insert().values(row).on_conflict_do_nothing(index_elements=["name"])
         while (found := self.find(name)) is None:
             with self._engine.begin() as connection:

@@ -105,10 +105,5 @@ class Connection(HttpToolsProtocol):
 
 def network_of(address: str) -> str:
     """What one sender can have many addresses of: the network /64 of an address of IPv6; another address as it is."""
-    try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if parsed.version == 4 or parsed.ipv4_mapped is not None:
-        return str(parsed)
-    return str(ipaddress.ip_network((int(parsed), 64), strict=False))
+    is_v6 = ":" in address and "." not in address  # or else one of IPv4, perhaps mapped, or no address
+    return ipaddress.IPv6Address(address.partition("%")[0]).exploded[:19] if is_v6 else address

@@ -25,7 +25,7 @@ from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaus
 from hushvec.release.charging import ChargeOnce
 from hushvec.release.vectors import Release, ReleasePlan, plan_release, release_planned
 from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, fingerprint_of
-from hushvec.serve.bodies import JSON
+from hushvec.serve.bodies import BYTES_PER_NUMBER, JSON
 from hushvec.serve.failures import ServiceError, invalid, too_large
 from hushvec.serve.metrics import span
 from hushvec.serve.policy import BudgetTerms, Limits, Tenant, now_utc
@@ -82,19 +82,20 @@ class Releases:
         self.ledgers = ledgers
         self.answers = answers
         self._unkept: dict[str, tuple[str, Payload]] = {}  # by name, with the tenant
-        self._unkept_lock = threading.Lock()
+        self._unkept_lock, self._claiming = threading.Lock(), threading.Lock()
 
     def close(self) -> None:
         self.ledgers.close()
         self.answers.close()
 
-    def run(self, asked: Asked, make: Callable[[PrivacyBudget | ChargeOnce], Payload]) -> Payload:
-        """The answer to a request, from `make`, which charges the budget that it gets and releases; or the one that was kept."""
+    def run(self, asked: Asked, make: Callable[[PrivacyBudget | ChargeOnce], Payload], numbers: int = 0) -> Payload:
+        """The answer to a request, from `make`, which charges the budget that it gets and releases; or the one that was kept. It is
+        about so many `numbers` long, for which there must be place."""
         try:
             with span("release"):
                 if asked.key is None:
                     return make(self.ledgers.open(asked.tenant, asked.terms, asked.period))
-                return self._once(asked, make)
+                return self._once(asked, make, numbers * BYTES_PER_NUMBER)
         except PrivacyBudgetExhaustedError as error:
             raise exhausted(error, asked.terms) from None
         except AlreadyChargedError:
@@ -116,12 +117,15 @@ class Releases:
         claim = self._stored(lambda: self.answers.find(asked.name))
         if claim is not None:
             return self._answer(asked, claim)
-        count, size = self._stored(lambda: self.answers.held_for(asked.tenant))
-        if count >= asked.limits.answers or size >= asked.limits.answer_bytes:
+        self._require_place(asked, 1)
+        return None
+
+    def _require_place(self, asked: Asked, size: int) -> None:
+        count, held = self._stored(lambda: self.answers.held_for(asked.tenant))
+        if count >= asked.limits.answers or held + size > asked.limits.answer_bytes:
             rule = f"at most {asked.limits.answers:,} answers and {asked.limits.answer_bytes:,} bytes of them are kept for a day: "
             rule += "repeat the request without an Idempotency-Key, or later"
             raise ServiceError(429, "too_many_answers", rule, param="Idempotency-Key", retry_after=3600)
-        return None
 
     def can_be_kept(self) -> bool:
         """Whether a charge and an answer could be stored now; the log says why not."""
@@ -132,9 +136,11 @@ class Releases:
             return False
         return True
 
-    def _once(self, asked: Asked, make: Callable[[PrivacyBudget | ChargeOnce], Payload]) -> Payload:
+    def _once(self, asked: Asked, make: Callable[[PrivacyBudget | ChargeOnce], Payload], size: int) -> Payload:
         fingerprint = next(self._hashes_of(asked))
-        claim = self._stored(lambda: self.answers.claim(asked.name, asked.period, fingerprint, asked.tenant))
+        with self._claiming:
+            self._require_place(asked, size)
+            claim = self._stored(lambda: self.answers.claim(asked.name, asked.period, fingerprint, asked.tenant, size))
         kept = self._answer(asked, claim)
         if kept is not None:
             return kept
@@ -154,7 +160,7 @@ class Releases:
             self._stored(lambda: self.answers.drop(asked.name, claim.period))
             if claim.period == asked.period:
                 raise
-            return self._once(asked, make)
+            return self._once(asked, make, size)
         self._keep(asked.tenant, asked.name, answer)
         return answer
 
@@ -217,7 +223,7 @@ class Releases:
             return call()
         except (SQLAlchemyError, OSError) as error:
             reason = error.reason if isinstance(error, BudgetError) else type(error).__name__
-            _log.error("the store of answers cannot be used: %s", reason)
+            _log.error("the store of ledgers and answers cannot be used: %s", reason)
             raise _no_store(may_be_charged=True) from None
 
 

@@ -4,6 +4,7 @@ before, the work, the answer."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from fastapi import Request, Response
@@ -15,7 +16,7 @@ from hushvec.serve.policy import OPERATOR
 from hushvec.serve.releases import Payload
 from hushvec.serve.service import Caller, Operator, Service, service_of
 
-Run = Callable[[Callable[[Any], Payload]], Payload]
+Run = Callable[..., Payload]  # of a function that charges and releases, and of how many numbers its answer has
 
 
 async def answer(
@@ -45,7 +46,7 @@ async def answer(
             body = bodies.pop()
             values = arrow(body, most) if arrow and media_type == ARROW else json_fields(body, fields, most)
             del body  # let go before the work begins
-            return work(service, caller, values, lambda release: service.releases.run(asked, release))
+            return work(service, caller, values, partial(service.releases.run, asked))
 
         payload = await service.work.run(make, caller.name)
     return Response(payload.body, media_type=payload.media_type, headers=payload.headers)

@@ -81,7 +81,7 @@ def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Ru
         }
         return json_payload(fields, release.receipt)
 
-    return run(make)
+    return run(make, rows.size)
 
 
 def _data(rows: NDArray[np.float32], encoding: str) -> list[dict[str, Any]]:
@@ -125,7 +125,7 @@ async def privatize(request: Request) -> Response:
 def _release_rows(service: Service, caller: Caller, asked: PrivatizeRequest | _Stream, run: Run) -> Payload:
     rows, limit = [asked.vectors], caller.tenant.limits.rows
     del asked.vectors  # the release takes the rows out of this list, so that they are let go
-    count = len(rows[0])
+    count, size = len(rows[0]), rows[0].size
     if count > limit:
         raise invalid(f"vectors must have at most {limit} rows, got {count}", "vectors")
     epsilon = epsilon_of(caller.tenant, asked.epsilon)
@@ -138,7 +138,7 @@ def _release_rows(service: Service, caller: Caller, asked: PrivatizeRequest | _S
             return Payload(write_vectors(release.values, headers), ARROW, headers)
         return json_payload({"vectors": release.values, "receipt": release.receipt.to_dict()}, release.receipt)
 
-    return run(make)
+    return run(make, size)
 
 
 # ---- private questions ----
