@@ -43,7 +43,6 @@ FORMS = {
     "another secret of the query": "postgresql://u@127.0.0.1:9/db?sslpassword={}&passfile={}",
     "twice in the query": "postgresql://u@127.0.0.1:9/db?password={}&password={}",
     "no host": "postgresql:///db?host=127.0.0.1&port=9&password={}",
-    "as a port": "postgresql://user:127.0.0.1:{}/db",
     "no database": "postgresql://user:{}@127.0.0.1:9",
     "a slash too few": "postgresql:/user:{}@127.0.0.1:9/db",
     "no slash": "postgresql:user:{}@127.0.0.1:9/db",

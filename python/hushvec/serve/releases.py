@@ -106,19 +106,22 @@ class Releases:
             _log.error("ledger of tenant %s cannot be used: %s", asked.tenant, error.reason)
             raise _no_store(may_be_charged=error.may_be_charged) from None
 
-    def find(self, asked: Asked) -> Payload | None:
-        """The kept answer, looked up before any work is done. A tenant whose answers take all of their place gets no new ones."""
-        if asked.key is None:
-            return None
+    def admit(self, asked: Asked) -> None:
+        """Refuse a wrong key, and a new one of a tenant whose answers take all of their place, before the body is read."""
+        assert asked.key is not None
         if not 1 <= len(asked.key) <= LONGEST_KEY or not asked.key.isprintable():
             raise invalid(f"Idempotency-Key must be 1 to {LONGEST_KEY} printable characters", "Idempotency-Key")
+        if self._stored(lambda: self.answers.find(asked.name)) is None:
+            self._require_place(asked, 1)
+
+    def find(self, asked: Asked) -> Payload | None:
+        """The kept answer, looked up before any work is done."""
+        if asked.key is None:
+            return None
         if len(asked.body) > MOST_KEPT_BYTES:
             raise too_large(f"the body must have at most {MOST_KEPT_BYTES:,} bytes with an Idempotency-Key", "Idempotency-Key")
         claim = self._stored(lambda: self.answers.find(asked.name))
-        if claim is not None:
-            return self._answer(asked, claim)
-        self._require_place(asked, 1)
-        return None
+        return None if claim is None else self._answer(asked, claim)
 
     def _require_place(self, asked: Asked, size: int) -> None:
         count, held = self._stored(lambda: self.answers.held_for(asked.tenant))

@@ -35,6 +35,8 @@ async def answer(
     caller = identified(request)
     media_type = require_type(request, JSON, *([ARROW] if arrow else []))
     most = caller.tenant.limits.body_bytes
+    if (early := caller.asked(request, bytearray())).key is not None:
+        await service.work.run(partial(service.releases.admit, early), caller.name)
     with service.work.body(caller.name, most) as take:
         bodies = [await read_body(request, most, take)]
         asked = caller.asked(request, bodies[0])
