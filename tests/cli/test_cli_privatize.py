@@ -273,6 +273,7 @@ BAD_FILES = [
     ("npy", npy_bytes(vectors())[:5000], "the file is cut short: 76928 bytes expected, got 5000"),
     ("npy", npy_bytes(vectors())[:60], "not a .npy file of numbers"),
     ("npy", b"", "not a .npy file of numbers"),
+    ("npy", b"\x93NUMPY\x02\x00\x00\x00\x00\x80{", "its header must have at most 10000 bytes, says 2147483648"),
     ("npy", b"PK\x03\x04 not numpy at all", "not a .npy file of numbers"),
     ("npy", npy_bytes(np.array([{}, None])), "got object"),
     ("npy", npy_bytes(np.ones((3, 4), bool)), "the array must be float32 or float64 or float16, got bool"),
