@@ -14,7 +14,7 @@ import hypothesis.strategies as st
 import pytest
 import yaml
 from hypothesis import settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from starlette.testclient import TestClient
 
 from evidence.reference.sizes import scaled
@@ -186,8 +186,9 @@ async def _at_once(call, *arguments):
     return call(*arguments)
 
 
-TestPolicyFiles = PolicyFiles.TestCase
-TestPolicyFiles.settings = settings(max_examples=scaled(25, 400), stateful_step_count=15, deadline=None)
+def test_a_key_works_exactly_if_the_newest_readable_policy_has_it():
+    terms = settings(max_examples=scaled(25, 400), stateful_step_count=15, deadline=None)
+    run_state_machine_as_test(PolicyFiles, settings=terms)
 
 
 @pytest.mark.parametrize("kind", KINDS)
