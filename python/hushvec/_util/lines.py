@@ -101,15 +101,29 @@ def text_field(fields: dict[str, Any], key: str, where: str) -> str:
     return text
 
 
-def copied_fields(fields: dict[str, Any], keys: Iterable[str], where: str) -> dict[str, Any]:
-    """The fields of an object that are copied to the output."""
-    kept = {key: field(fields, key, where) for key in keys}
+def nested_field(fields: Any, key: str, where: str) -> Any:
+    """The value under a key whose dots go into objects in objects; of a list on the way, the values of all that is in it."""
+    return _inside(fields, key, f"{where}: has no key {key!r}")
+
+
+def _inside(value: Any, key: str, refusal: str) -> Any:
+    if isinstance(value, list):
+        return [_inside(one, key, refusal) for one in value]
+    first, _, rest = key.partition(".")
+    if isinstance(value, dict) and key in value:
+        return value[key]
+    if not (isinstance(value, dict) and rest and first in value):
+        raise ValueError(refusal)
+    return _inside(value[first], rest, refusal)
+
+
+def require_copied(kept: dict[str, Any], where: str) -> None:
+    """Refuse values of fields that JSON cannot hold."""
     for key, value in kept.items():
         try:
             json_line(value)
         except ValueError as reason:
             raise ValueError(f"{where}: {key!r} cannot be copied: {reason}") from None
-    return kept
 
 
 def manifest(folder: Path, file: str, kind: str, version: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +23,16 @@ def print_json(value: Any) -> None:
 
 
 def answered(options: argparse.Namespace, value: Any, *lines: str) -> int:
-    """Print an answer, as JSON with --json, else as lines, which must be `printable`; returns the exit code for success."""
+    """Print an answer, as JSON with --json, else as lines, which must be `printable`; returns the exit code for success.
+
+    What was taken from files goes into the JSON of an object, else to standard error."""
+    taken: Sequence[str] = getattr(options, "taken", ())
     if options.json:
-        print_json(value)
-    else:
-        print("\n".join(lines))
+        print_json({**value, "taken": list(taken)} if taken and isinstance(value, dict) else value)
+        return 0
+    for one in taken:
+        print(f"{options.prog}: took {printable(one)}", file=sys.stderr)
+    print("\n".join(lines))
     return 0
 
 

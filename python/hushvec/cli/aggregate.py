@@ -39,7 +39,7 @@ from hushvec.cli._arguments import (
     opened_budget,
     replaced_release,
 )
-from hushvec.cli._files import Columns, FileError, VectorOptions, embedded, read_utf8, require_output, rows_and_fields
+from hushvec.cli._files import FILES, FileError, VectorOptions, embedded, read_utf8, require_output
 from hushvec.cli._output import answered, facts, receipt_lines, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import paint, printable
@@ -62,10 +62,8 @@ class Aggregate(Command, name="aggregate", metavar="ACTION", examples=(_CLASSIFI
     """What many people's vectors have in common: one release, with one guarantee for each person. At epsilon 1 little is left of
     a single noisy vector, but most of a mean or a classifier of thousands. Whoever runs this is trusted with the rows.
 
-    .npy      rows, mapped into memory
-    .parquet  a column of float lists; .arrow and .feather likewise
-    .jsonl    a list of numbers under --column, or with --text-key a text that is embedded first
-    .csv      a number of the vector in every column that no option names, or with --text-key a text"""
+    Files are those of hushvec privatize: a .npy file is mapped into memory; of a .csv file the columns that another option names are
+    no part of the vector."""
 
 
 class _OfRows(VectorOptions, ForceOption, KeyOptions, BudgetOptions):
@@ -73,7 +71,7 @@ class _OfRows(VectorOptions, ForceOption, KeyOptions, BudgetOptions):
 
     suffix: ClassVar[str] = ".npz"
 
-    input: Path = argument("file of vectors or texts: .npy, .parquet, .arrow, .feather, .jsonl or .csv", "IN")
+    input: Path = argument(f"file of vectors or texts: {FILES}", "IN")
     output: Path = option("file to make; the receipt goes to OUT.receipt.json", metavar="OUT", required=True)
     epsilon: float = option("the guarantee of everything in OUT for each person", required=True)
     delta: float = option("", 1e-5)
@@ -100,7 +98,7 @@ class _OfRows(VectorOptions, ForceOption, KeyOptions, BudgetOptions):
             }
             SumsOfRows(1, **terms)  # refuses wrong terms before texts are embedded
             keys = {"people": self.people_key, **({} if labels is None else {"groups": self.label_key})}
-            rows, beside = _read(self.input, self.column, self.text_key, keys)
+            rows, beside = _read(self, self.input, keys)
             if labels is not None:
                 _require_listed(self.input, beside["groups"], labels)
             made = self.made(rows, **beside, **terms)
@@ -276,12 +274,10 @@ def _lines_of(named: str) -> list[str]:
     return [line.strip() for _, line in numbered_lines(read_utf8(path), path)]
 
 
-def _read(
-    path: Path, vector: str | None, text: str | None, keys: dict[str, str | None]
-) -> tuple[NDArray[Any], dict[str, list[str] | None]]:
+def _read(options: VectorOptions, path: Path, keys: dict[str, str | None]) -> tuple[NDArray[Any], dict[str, list[str] | None]]:
     """All rows, and what is beside each of them: under a key, or on the lines of another file."""
     inside = tuple(dict.fromkeys(key for key in keys.values() if key is not None and not key.startswith(_AT)))
-    rows, fields = rows_and_fields(path, Columns(vector, text, inside))
+    rows, fields = options.rows_and_fields(path, inside)
     beside: dict[str, list[str] | None] = {}
     for what, key in keys.items():
         values = None if key is None else _lines_of(key) if key.startswith(_AT) else _as_texts(path, key, fields[key])

@@ -13,7 +13,20 @@ from hushvec._util.display import Progress
 from hushvec._util.publish import mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import BudgetOptions, ForceOption, ReleaseOptions, comma_separated, make_generator, replaced_release
-from hushvec.cli._files import Columns, FileError, Source, VectorOptions, naming, open_source, rehearse, require_output
+from hushvec.cli._files import (
+    COLUMN_HELP,
+    FILES,
+    TEXT_HELP,
+    Columns,
+    FileError,
+    Source,
+    VectorOptions,
+    naming,
+    open_source,
+    rehearse,
+    require_output,
+    suffix_of,
+)
 from hushvec.cli._output import answered, facts, receipt_lines
 from hushvec.cli._parser import argument, option
 from hushvec.cli._style import printable
@@ -46,14 +59,19 @@ class Privatize(
     """Release the vectors of a file with differential privacy; the receipt goes to OUT.receipt.json.
 
     .npy      floats of 16, 32 or 64 bits, or integers (released as float32), one or two dimensions, any size
-    .parquet  a column of float lists; other columns are dropped unless --keep names them; .arrow and .feather likewise
+    .npz      the array --column, or the only one
+    .parquet  a column of float lists; other columns are dropped unless --keep names them; .arrow and .feather likewise, and a
+              folder of Hugging Face's save_to_disk, released into an .arrow file
     .jsonl    a list of numbers under --column, or with --text-key a text that is embedded first;
-              other keys are dropped unless --keep names them
+              other keys are dropped unless --keep names them; .ndjson likewise, and .json: an object or a list of them.
+              Dots go into nested keys (data.embedding); a key that leads to several vectors makes several rows
+    .csv      a number of the vector in each of the columns --column (d0..d383), by default all that --keep does not name, which
+              must look alike; or a column of lists like "[0.5, 0.25]"; or a text, with --text-key
 
     What --keep names is copied without protection. OUT is written atomically, readable by those who may read IN.
     An existing OUT is refused without --force."""
 
-    input: Path = argument("file of vectors: .npy, .parquet, .arrow, .feather or .jsonl", "IN")
+    input: Path = argument(f"file of vectors: {FILES}", "IN")
     output: Path = option("file of the same kind", metavar="OUT", required=True)
     epsilon: float | None = option("needed by every mechanism but empirical")
     codebook: Path | None = option(
@@ -62,18 +80,18 @@ class Privatize(
     normalize: bool = option("unit rows before the noise (clip norm 1)")
     renormalize: bool = option("unit rows after the noise")
     dtype: str | None = option("whole numbers in [-127, 127]; the receipt's grid is their scale", choices=(INT8,))
-    column: str | None = option("column or key of the vectors (default embedding)")
-    text_key: str | None = option(".jsonl: embed the text under this key with MiniLM")
+    column: str | None = option(COLUMN_HELP)
+    text_key: str | None = option(TEXT_HELP)
     keep: str | None = option("columns or keys to copy unprotected, separated by commas", metavar="NAMES")
 
     def run(self) -> int:
-        require_output(self.output, self.input.suffix, " like the input")
-        replaced = replaced_release(self)
         kept = tuple(comma_separated(self.keep) or ())
         for name in kept:
             if kept.count(name) > 1:
                 raise ValueError(f"--keep must name {name!r} once")
         source = open_source(self.input, Columns(vector=self.column, text=self.text_key, keep=kept))
+        require_output(self.output, suffix_of(self.input), " like the input")
+        replaced = replaced_release(self)
         plan = _plan(self, source)
         embedded = ("vectors are all-MiniLM-L6-v2 embeddings of texts, cut after 256 tokens",) if self.text_key is not None else ()
         copied = (f"copied without protection: {', '.join(kept)}",) if kept else ()
@@ -86,6 +104,7 @@ class Privatize(
             receipt = paid or plan.receipt(rows, notes=notes)
             receipt_file.write(f"{receipt.to_json()}\n".encode())
         output, where = str(self.output), str(receipt_path(self.output))
+        self.taken = (source.taken(rows),)
         value = {"output": output, "receipt_file": where, "receipt": receipt.to_dict()}
         return answered(self, value, printable(output), printable(where), "", receipt_lines(receipt))
 
@@ -162,7 +181,7 @@ class Codebook(
     and no noisy vector.
     It needs public data of the same kind as the private data; --check measures on a public sample whether it fits.
 
-    IN: .npy, .parquet, .arrow, .feather, .jsonl or .csv. Never the rows that are to be released."""
+    IN is a file as for hushvec privatize. Never the rows that are to be released."""
 
     input: Path = argument("file of public rows or texts", "IN")
     output: Path = option("the codebook's file (.npz)", metavar="FILE", required=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hushvec.cli._files import Columns, all_rows
+from hushvec.cli._files import FILES, Columns, open_source, rows_and_fields
 from hushvec.cli._output import answered, table
 from hushvec.cli._parser import Command, option
 from hushvec.cli._style import paint, printable
@@ -50,7 +50,7 @@ class Recommend(
     codebook: Path | None = option("for retrieval: a public codebook (hushvec codebook)", metavar="FILE")
     projection: Path | None = option("a public map, saved by PublicProjection.save", metavar="FILE")
     public_sample: Path | None = option(
-        "other public rows, to check codebook and map on: .npy, .parquet, .arrow, .feather, .jsonl or .csv", metavar="FILE"
+        f"other public rows, to check codebook and map on: {FILES}", metavar="FILE"
     )
 
     def run(self) -> int:
@@ -58,7 +58,9 @@ class Recommend(
             raise ValueError(f"--dimension must be given for --task {self.task}: elements in a vector")
         sample = None
         if self.public_sample is not None:
-            sample = np.asarray(all_rows(self.public_sample, Columns()), np.float32)
+            source = open_source(self.public_sample, Columns())
+            sample = np.asarray(rows_and_fields(source)[0], np.float32)
+            self.taken = (source.taken(len(sample)),)
         found = recommend(
             1 if self.dimension is None else self.dimension,
             unit_rows=not self.any_length,

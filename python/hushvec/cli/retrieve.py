@@ -69,9 +69,8 @@ class Build(
 ):
     """Put vectors into an index, with noise first where --epsilon (or --sigma) asks for it.
 
-    .npy, .parquet, .arrow, .feather, .jsonl   vectors, as for hushvec privatize; .jsonl with --text-key: texts, embedded with MiniLM
-    .csv                                       vectors, a number in each column
-    .txt                                       one text per line, embedded with MiniLM
+    .txt  one text per line, embedded with MiniLM
+    Other files are those of hushvec privatize; with --text-key their texts are embedded with MiniLM.
 
     INDEX is written atomically."""
 
