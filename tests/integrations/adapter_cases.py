@@ -84,7 +84,6 @@ MODEL_FAULTS = {
 
 # name -> (texts, error, words of the middleware, which a host may forestall by its own)
 BAD_TEXTS = {
-    "no texts": ([], ValueError, r"at least 1 string, got 0"),
     "None": (None, TypeError, r"None"),
     "None among texts": (["a", None], TypeError, r"NoneType|None"),
     "a number": ([1], (TypeError, ValueError), r"int|must be a string"),
@@ -99,14 +98,13 @@ class Host:
 
     Args:
         documents, query: rows for texts, a row for a text. adocuments, aquery: the same as coroutine functions, where there are any.
-        answers_no_texts: the host answers an empty list by itself. queries_take_lists: one method for a text and for several.
+        queries_take_lists: one method for a text and for several.
     """
 
     documents: Any
     query: Any
     adocuments: Any = None
     aquery: Any = None
-    answers_no_texts: bool = False
     queries_take_lists: bool = False
 
 
@@ -128,7 +126,6 @@ def llama_index_host(model, middleware, on_receipt=None, noise_on="both"):
         adapter.get_query_embedding,
         adapter.aget_text_embedding_batch,
         adapter.aget_query_embedding,
-        answers_no_texts=True,
     )
 
 
@@ -140,7 +137,7 @@ def haystack_host(model, middleware, on_receipt=None, noise_on="both"):
     of_text = PrivateTextEmbedder(of_documents._source.wrapped, None, on_receipt, noise_on)
 
     def documents_of(texts):
-        return texts and [haystack.Document(content=text) for text in texts]
+        return None if texts is None else [haystack.Document(content=text) for text in texts]
 
     async def adocuments(texts):
         answer = await of_documents.run_async(documents_of(texts))
@@ -209,8 +206,8 @@ def openai_host(model, middleware, on_receipt=None):
 
     def answered(embeddings):
         response = embeddings_response(embeddings)
-        receipt = hv.Receipt.from_dict(response["receipts"][-1])
-        if on_receipt is not None:
+        receipt = hv.Receipt.from_dict(response["receipts"][-1]) if response["receipts"] else None
+        if on_receipt is not None and receipt is not None:
             on_receipt(receipt)
         return [Row(item["embedding"], receipt) for item in response["data"]]
 

@@ -170,8 +170,7 @@ def test_bad_scores_of_an_estimator():
 
 def test_no_rows():
     budget = Counting()
-    with pytest.raises(ValueError, match="inputs must hold at least 1 input, got 0"):
-        wrapped(LogisticRegression().fit(X, Y), budget=budget).predict(np.zeros((0, 3)))
+    assert wrapped(LogisticRegression().fit(X, Y), budget=budget).predict(np.zeros((0, 3))).shape == (0,)
     assert budget.charges == []
 
 

@@ -89,9 +89,9 @@ def test_bad_input_charges_nothing(pipeline):
     ]:
         with pytest.raises(TypeError, match=text):
             private.classify(inputs)
-    for inputs in ([], "good " * 200_000):
-        with pytest.raises(ValueError, match="inputs must h"):
-            private.classify(inputs)
+    assert len(private.classify([])) == 0
+    with pytest.raises(ValueError, match="inputs must have at most"):
+        private.classify("good " * 200_000)
     with pytest.raises(RuntimeError, match="size"):
         private.classify("good " * 100)  # longer than this model's 64 tokens: its own error, in torch's words
     with pytest.raises(ValueError, match="the model's label must be among the 3 labels"):

@@ -70,7 +70,6 @@ SEARCHED = [
     (ROWS[:0], 3, ValueError, "queries must have at least 1 row, got 0"),
     (BAD, 3, ValueError, "queries must be finite, got nan in row 1"),
     (INF, 3, ValueError, "queries must be finite, got inf in row 2"),
-    (ROWS, 21, ValueError, "k must be at most the 20 rows of the index, got 21"),
     (ROWS, 0, ValueError, "k must be >= 1, got 0"),
     (ROWS, -1, ValueError, "k must be >= 1, got -1"),
     (ROWS, 2.0, TypeError, "k must be a whole number, got float"),
@@ -95,6 +94,15 @@ def test_refused_searches_cost_nothing(mechanism, queries, k, error, message):
     assert asked.consumed() == answered.consumed() == 0
     index.search(ROWS[:2], 3)
     assert asked.consumed() == 2 and (answered.consumed() > 0) == (mechanism is not None)
+
+
+@pytest.mark.parametrize("k", (20, 21, 10**9))
+@pytest.mark.parametrize("mechanism", ("laplacian", "gaussian", "gumbel", None))
+def test_a_search_for_more_than_there_is_gives_all(mechanism, k):
+    scores = ScoreNoise(epsilon=1.0, mechanism=mechanism) if mechanism else None
+    found = filled(ROWS, store="flat", scores=scores).search(ROWS[:2], k)
+    assert [sorted(ids) for ids in found.ids.tolist()] == [list(range(20))] * 2
+    assert filled(ROWS[:3], store="flat", scores=scores).search(ROWS[:1]).ids.shape == (1, 3)
 
 
 @pytest.mark.parametrize("mechanism", ("laplacian", "gaussian", "gumbel", None))

@@ -153,8 +153,29 @@ def require_array(name: str, x: Any) -> None:
 
 def _no_array(name: str, x: Any, error: Any) -> TypeError:
     got = _JAX if isinstance(x, getattr(getattr(sys.modules.get("jax"), "core", None), "Tracer", ())) else kind(x)
+    library = type(x).__module__.partition(".")[0]
+    way = next((way for (one, kinds), way in _WAYS.items() if one == library and kind(x).rpartition(".")[2] in kinds.split()), None)
     why = f" (DLPack: {str(error).splitlines()[0]})" if str(error) and got is not _JAX else ""
+    why = why if way is None else f" (pass {way.format(name)})"
     return TypeError(f"{name} must be a numpy array, a torch tensor or a CuPy array, got {got}{why}")
+
+
+_OF_A_TABLE = "the whole table to hushvec.integrations.tables.privatize_column"
+# What to pass in place of an object of another library: (library, its types) -> the expression.
+_WAYS = {
+    ("pandas", "DataFrame"): f"{{0}}.to_numpy(), or for a column of vectors {_OF_A_TABLE}",
+    ("pandas", "Series Index"): f"numpy.stack({{0}}) where each element is a vector, or {_OF_A_TABLE}",
+    ("polars", "DataFrame"): f"{{0}}.to_numpy(), or for a column of vectors {_OF_A_TABLE}",
+    ("polars", "LazyFrame"): f"{{0}}.collect().to_numpy(), or for a column of vectors {_OF_A_TABLE}",
+    ("polars", "Series"): f"numpy.stack({{0}}.to_list()) where each element is a vector, or {_OF_A_TABLE}",
+    ("pyarrow", "ChunkedArray ListArray LargeListArray FixedSizeListArray"): f"numpy.stack({{0}}.to_pylist()), or {_OF_A_TABLE}",
+    ("pyarrow", "Table RecordBatch"): "it to hushvec.integrations.tables.privatize_column",
+    ("datasets", "Dataset"): "it to hushvec.integrations.tables.privatize_column",
+    ("h5py", "Dataset"): "{0}[:]",
+    ("h5py", "File Group"): "one of its data sets, as {0}['embeddings'][:]",
+    ("scipy", "csr_matrix csc_matrix coo_matrix csr_array csc_array coo_array"): "{0}.toarray()",
+    ("flwr", "ArrayRecord"): "one of {0}.to_numpy_ndarrays(); hushvec.integrations.flower makes whole updates private",
+}
 
 
 def _require_ndarray(name: str, x: NDArray[Any]) -> None:

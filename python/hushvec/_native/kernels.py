@@ -6,6 +6,7 @@ six 64-bit words on the device of the arrays (key, next nonce, rounds) whose non
 
 from __future__ import annotations
 
+import copyreg
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,18 @@ from hushvec._util.validate import kind, whole_number
 
 # One object for as long as the process lives: what is kept for a generator on a device is found by it.
 _DEFAULT_GENERATOR = _core.default_generator()
+
+
+def _of_this_process() -> _core.Generator:
+    return _DEFAULT_GENERATOR
+
+
+def _sent(generator: _core.Generator) -> Any:
+    """For pickle: that of one process becomes that of the other, which has a key of its own."""
+    return (_of_this_process, ()) if generator is _DEFAULT_GENERATOR else generator.__reduce__()
+
+
+copyreg.pickle(_core.Generator, _sent)
 
 
 def require_generator(value: Any) -> _core.Generator:

@@ -171,8 +171,11 @@ _CLEARED = "\r\033[K"
 _announcing: list[TextIO] = []  # streams with a line of `announced`
 
 
+_in_progress: list[TextIO] = []
+
+
 class Progress:
-    """`with Progress("embedding", total) as progress: progress.advance(n)`."""
+    """`with Progress("embedding", total) as progress: progress.advance(n)`. Within another one, nothing."""
 
     def __init__(self, label: str, total: int, stream: TextIO | None = None) -> None:
         self._label, self._total = label, total
@@ -185,6 +188,9 @@ class Progress:
         self._next_draw = self._begin + SHOW_AFTER_SECONDS
 
     def __enter__(self) -> Progress:
+        self._visible = self._visible and self._stream not in _in_progress
+        if self._visible:
+            _in_progress.append(self._stream)
         return self
 
     def advance(self, count: int, note: str | None = None) -> None:
@@ -196,6 +202,8 @@ class Progress:
             self._next_draw = time.monotonic() + REDRAW_SECONDS
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._visible:
+            _in_progress.remove(self._stream)
         if self._drawn:
             self._stream.write(_CLEARED)
             self._stream.flush()

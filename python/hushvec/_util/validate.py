@@ -134,13 +134,24 @@ def choice(name: str, value: Any, accepted: Collection[str]) -> str:
     return value
 
 
-def strings(name: str, value: Any) -> None:
-    """A sequence of strings, which one string is not."""
+def column(name: str, value: Any) -> Any:
+    """A column of Arrow, pandas or polars, or an array of strings, as a list; anything else as it is."""
+    if hasattr(value, "asstr"):
+        raise TypeError(f"{name} must be strings, got an HDF5 data set, which holds bytes (pass {name}.asstr()[:])")
+    ways = (getattr(value, way, None) for way in ("to_pylist", "to_list", "tolist"))
+    way = None if isinstance(value, type) or getattr(value, "ndim", 1) != 1 else next(filter(callable, ways), None)
+    return value if way is None else way()
+
+
+def strings(name: str, value: Any) -> list[str]:
+    """The strings of a sequence or column, which one string is not."""
     if isinstance(value, str):
         raise TypeError(f"{name} must be a sequence of strings, got str")
-    for one in value:
+    listed = list(column(name, value))
+    for one in listed:
         if not isinstance(one, str):
             raise TypeError(f"{name} must be a sequence of strings, got {kind(one)} in it")
+    return listed
 
 
 def listed(name: str, value: Any) -> list[Any]:
@@ -164,8 +175,12 @@ def fields(what: str, value: Any, names: Collection[str]) -> None:
 
 
 def kind(value: Any) -> str:
-    """The name of a value's type as an error shows it."""
-    return type(value).__name__
+    """The name of a value's type as an error shows it, with its library where several have a type of that name."""
+    name = type(value).__name__
+    return f"{type(value).__module__.partition('._')[0]}.{name}" if name in _HOMONYMS else name
+
+
+_HOMONYMS = frozenset({"Array", "Dataset", "Embeddings", "Generator", "Table"})
 
 
 def nearest(name: str, choices: Iterable[str]) -> str | None:

@@ -93,7 +93,7 @@ def file_of(store: str) -> Path | None:
         from urllib.parse import unquote
 
         path = unquote(rest[1:])
-    elif scheme in ("postgresql", "postgresql+psycopg"):
+    elif scheme in ("postgresql", "postgres", "postgresql+psycopg"):
         return None
     else:
         got = repr(scheme) if scheme.isalnum() else "another scheme"  # which may be a mistaken part with a password

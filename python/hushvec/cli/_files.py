@@ -803,16 +803,3 @@ def lines_of_source(source: str) -> list[str]:
     if not lines:
         raise ValueError(f"{source_name(source)}: must hold at least one line of text")
     return lines
-
-
-_TEXTS_AT_ONCE = 64  # between two advances of the progress bar
-
-
-def embedded(embedder: MiniLMEmbedder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """`embedder.embed` with progress."""
-    runs = [np.empty((0, embedder.dimension), np.float32)]
-    with Progress("embedding", len(texts)) as progress:
-        for first in range(0, len(texts), _TEXTS_AT_ONCE):
-            runs.append(embedder.embed(texts[first : first + _TEXTS_AT_ONCE]))
-            progress.advance(len(runs[-1]))
-    return np.concatenate(runs)

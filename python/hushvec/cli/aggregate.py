@@ -39,7 +39,7 @@ from hushvec.cli._arguments import (
     opened_budget,
     replaced_release,
 )
-from hushvec.cli._files import FILES, FileError, VectorOptions, embedded, read_utf8, require_output
+from hushvec.cli._files import FILES, FileError, VectorOptions, read_utf8, require_output
 from hushvec.cli._output import answered, facts, receipt_lines, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import paint, printable
@@ -251,7 +251,7 @@ class Predict(VectorOptions, name="aggregate predict", help="the labels of other
             raise ValueError("one of IN and --text must be given")
         classifier = _loaded(self.classifier)
         if self.input is None:
-            rows: NDArray[Any] = embedded(MiniLMEmbedder(), self.text)
+            rows: NDArray[Any] = MiniLMEmbedder().embed(self.text)
         else:
             rows = self.rows(self.input)
         chances = classifier.predict_proba(rows)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hushvec.cli._arguments import ReleaseOptions, make_generator
-from hushvec.cli._files import embedded, lines_of_source
+from hushvec.cli._files import lines_of_source
 from hushvec.cli._output import print_json
 from hushvec.cli._parser import argument, option
 from hushvec.cli._story import Story, headline, said, tell, verdict
@@ -127,7 +127,7 @@ def _shipped(watch: _Stopwatch) -> Stolen:
 def _embedded(texts: list[str], watch: _Stopwatch) -> Stolen:
     embedder = MiniLMEmbedder()
     watch.lap("load model")
-    clean = embedded(embedder, texts)
+    clean = embedder.embed(texts)
     watch.lap("embed texts")
     sentences = public_sentences()
     corpus = PublicCorpus(tuple(sentences), embedder.embed(sentences))

@@ -14,7 +14,7 @@ from hushvec._util.display import announced, plural
 from hushvec._util.lines import field, json_record, numbered_lines
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import BudgetOptions, KeyOptions, make_generator, named_values, opened_budget
-from hushvec.cli._files import VectorOptions, embedded, read_utf8
+from hushvec.cli._files import VectorOptions, read_utf8
 from hushvec.cli._output import answered, receipt_lines, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import printable
@@ -50,7 +50,7 @@ class _OfVectors(VectorOptions):
         if path.suffix.lower() != _TEXT_SUFFIX:
             return super().rows(path)
         lines = [line for _, line in numbered_lines(read_utf8(str(path)), str(path))]
-        return embedded(MiniLMEmbedder(), lines)
+        return MiniLMEmbedder().embed(lines)
 
 
 class Build(
@@ -181,7 +181,7 @@ class Search(
                     raise ValueError(f"--show-text must have a line for every id from 0 on, or JSON with an id: none for {unknown!r}")
                 print(f"{self.prog}: {NOTE_TEXT}", file=sys.stderr)
             if self.queries is None:
-                queries: NDArray[Any] = embedded(MiniLMEmbedder(), self.text)
+                queries: NDArray[Any] = MiniLMEmbedder().embed(self.text)
             else:
                 queries = self.rows(self.queries)
             found = index.search(queries, k=self.k)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec._util.display import announced
+from hushvec._util.display import Progress, announced
 from hushvec._util.lazy import needs_extra
 from hushvec.embedders.checkpoints import (
     CONFIG_FILE,
@@ -101,14 +101,16 @@ class GTREmbedder:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """float32[len(texts), dimension]: the mean of the encoder's output over the first max_length tokens of each text."""
-        validate.strings("texts", texts)
+        texts = validate.strings("texts", texts)
         vectors = np.empty((len(texts), self.dimension), np.float32)
         ids = self._tokens.ids(texts, self.max_length)
         # Texts of about one length together: a batch is as wide as its longest.
         order = sorted(range(len(ids)), key=lambda place: len(ids[place]))
-        for start in range(0, len(order), self.batch_size):
-            places = order[start : start + self.batch_size]
-            vectors[places] = self._pooled([ids[place] for place in places])
+        with Progress("embedding", len(order)) as progress:
+            for start in range(0, len(order), self.batch_size):
+                places = order[start : start + self.batch_size]
+                vectors[places] = self._pooled([ids[place] for place in places])
+                progress.advance(len(places))
         return vectors
 
     def _pooled(self, rows: list[list[int]]) -> NDArray[np.float32]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec._util.display import announced
+from hushvec._util.display import Progress, announced
 from hushvec._util.lazy import needs_extra
 from hushvec.embedders.checkpoints import chosen_device
 
 DIMENSION = 384
+_BATCHES = 64  # between two advances of the progress bar
 
 
 class MiniLMEmbedder:
@@ -37,6 +39,7 @@ class MiniLMEmbedder:
 
     def __init__(self, device: str | None = "cpu", *, batch_size: int = 1) -> None:
         self.batch_size = validate.whole_number("batch_size", batch_size, at_least=1)
+        self._device = device
         with announced("loading all-MiniLM-L6-v2"):
             self._model = _loaded(str(chosen_device(device)))
 
@@ -47,11 +50,18 @@ class MiniLMEmbedder:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """float32[len(texts), 384], rows of unit length up to float32 rounding, for any number of strings."""
-        validate.strings("texts", texts)
-        if not texts:
-            return np.empty((0, DIMENSION), np.float32)
-        vectors = self._model.encode(list(texts), batch_size=self.batch_size, convert_to_numpy=True, show_progress_bar=False)
-        return np.asarray(vectors, np.float32)
+        given = validate.strings("texts", texts)
+        rows = np.empty((len(given), DIMENSION), np.float32)
+        step = _BATCHES * self.batch_size
+        with Progress("embedding", len(given)) as progress:
+            for first in range(0, len(given), step):
+                part = given[first : first + step]
+                rows[first : first + step] = self._model.encode(part, batch_size=self.batch_size, show_progress_bar=False)
+                progress.advance(len(part))
+        return rows
+
+    def __reduce__(self) -> tuple[Any, ...]:  # another process reads the weights itself
+        return partial(MiniLMEmbedder, batch_size=self.batch_size), (self._device,)
 
 
 def _loaded(device: str) -> Any:

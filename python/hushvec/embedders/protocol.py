@@ -123,7 +123,9 @@ def on_host(values: Any) -> Any:
 # ---- answers of a model, brought into one form ----
 
 # The names that models give to their vectors, in the order in which they are looked for.
-_VECTOR_NAMES = ("embeddings", "values", "data", "results")
+_VECTOR_NAMES = ("embeddings", "values", "data", "results", "dense_vecs")  # the last of FlagEmbedding's BGE-M3
+# The kinds of vectors beside each other in an answer of Cohere's version 2, and those of them that are numbers as they were computed.
+_FLOATS, _CODES = ("float_", "float"), ("int8", "uint8", "binary", "ubinary", "base64")
 
 
 def read_answer(answer: Any, texts: int, *, first_row: int = 0) -> EmbeddingResult:
@@ -131,8 +133,9 @@ def read_answer(answer: Any, texts: int, *, first_row: int = 0) -> EmbeddingResu
 
     Args:
         answer: an array or tensor [n, d]; a sequence or an iterator of rows; an EmbeddingResult or Embeddings; a mapping or object
-            with `embeddings`, `values`, `results` or (as OpenAI-style services answer) `data`, and perhaps `usage` and others. The
-            rows of the last two may be objects with an `embedding`, and an `index` that orders them.
+            with `embeddings`, `values`, `results`, `dense_vecs` or (as OpenAI-style services answer) `data`, and perhaps `usage` and
+            others. Rows may be objects with an `embedding` or `values`, and an `index` that orders them; of kinds of vectors beside
+            each other, as Cohere answers, the floats are taken.
         texts: n, how many rows there must be.
         first_row: number of the first row, for errors.
     """
@@ -196,15 +199,20 @@ def _reported_by(answer: Any, vectors: Sequence[str]) -> dict[str, Any]:
 
 
 def _vectors(found: Any) -> Any:
-    """Rows themselves, or the items of `data` and `results`: objects with an `embedding` and the `index` of its text."""
+    """Rows themselves, or objects with an `embedding` or `values` and perhaps the `index` of its text, or the floats among kinds."""
     if _is_array(found):
         return found
+    if floats := [name for name in _FLOATS if _has(found, name) and _get(found, name) is not None]:
+        return _get(found, floats[0])
+    if codes := [name for name in _CODES if _has(found, name)]:
+        raise TypeError(f"model output must have floats among its embeddings, got {', '.join(codes)} (ask for embedding_types=['float'])")
     items = list(found)
-    if not items or not _has(items[0], "embedding"):
+    name = next((name for name in ("embedding", "values") if items and _has(items[0], name)), None)
+    if name is None:
         return items
     if all(_has(item, "index") for item in items):
         items.sort(key=lambda item: _get(item, "index"))
-    return [_get(item, "embedding") for item in items]
+    return [_get(item, name) for item in items]
 
 
 def _as_rows(values: Any) -> Any:

@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import json
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -87,10 +87,20 @@ class SourceModel:
     def embed(self, texts: Sequence[str], kind: Kind = "document") -> Any:
         return self._embed(texts, kind)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: the model, from which the calls are found again."""
+        return _found_again, (self.model, {name: value for name, value in vars(self).items() if not name.startswith("_")})
+
     async def aembed(self, texts: Sequence[str], kind: Kind = "document") -> Any:
         if self._aembed is None:
             return await asyncio.to_thread(self._embed, texts, kind)
         return await self._aembed(texts, kind)
+
+
+def _found_again(model: Any, facts: dict[str, Any]) -> SourceModel:
+    source = as_embedding_model(model)
+    vars(source).update(facts)
+    return source
 
 
 def as_embedding_model(model: Any) -> SourceModel:
@@ -138,12 +148,16 @@ def _own(model: Any) -> SourceModel:
     return SourceModel(model, _with_kind(model.embed), _with_kind(aembed) if inspect.iscoroutinefunction(aembed) else None)
 
 
+def _parameters(function: Callable[..., Any]) -> Collection[str]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return ()
+
+
 def _with_kind(function: Callable[..., Any]) -> Embed:
     """The function, which gets the kind of texts if it takes one."""
-    try:
-        takes_kind = "kind" in inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        takes_kind = False
+    takes_kind = "kind" in _parameters(function)
     return lambda texts, kind: function(list(texts), kind=kind) if takes_kind else function(list(texts))
 
 
@@ -167,9 +181,14 @@ def _in_pairs(documents: str, query: str) -> Callable[[Any], SourceModel]:
 
 
 def _sentence_transformers(model: Any) -> SourceModel:
-    return SourceModel(
-        model, lambda texts, kind: getattr(model, f"encode_{kind}", model.encode)(list(texts), show_progress_bar=False)
-    )
+    """`encode` of sentence-transformers, or of another library that has no argument for a progress bar (FlagEmbedding)."""
+
+    def embed(texts: Sequence[str], kind: Kind) -> Any:
+        encode = getattr(model, f"encode_{kind}", model.encode)
+        quiet = {"show_progress_bar": False} if "show_progress_bar" in _parameters(encode) else {}
+        return encode(list(texts), **quiet)
+
+    return SourceModel(model, embed)
 
 
 def _haystack(model: Any) -> SourceModel:

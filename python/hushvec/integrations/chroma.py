@@ -89,3 +89,16 @@ class PrivateEmbeddingFunction(Adapter, _Remembered):
     def get_config(self) -> dict[str, Any]:
         """The model's name, which a collection remembers too, as a hint for anyone who opens it."""
         return {"model": self._source.wrapped.model_id}
+
+
+# Chroma puts a check around the method, which refuses an answer without rows. No texts have no rows.
+_checked = PrivateEmbeddingFunction.__call__
+
+
+def _call(self: PrivateEmbeddingFunction, input: Documents) -> ReleasedList[Any]:
+    """Rows for documents that are stored."""
+    rows: ReleasedList[Any] = _checked(self, input) if not isinstance(input, list) or input else ReleasedList()
+    return rows
+
+
+PrivateEmbeddingFunction.__call__ = _call

@@ -36,7 +36,9 @@ class NoiseFunction:
             raise TypeError(f"batch must be a dict or a pyarrow Table, as map gives it with batched=True, got {validate.kind(batch)}")
         first = self._first_row(indices)
         found = columns.column_of(batch, self.column) if is_arrow else pyarrow.array(list(batch[self.column]))
-        rows = tables.vectors_of(self.column, found, dtype=self.job.dtype, first_row=first)
+        rows = np.empty((0, self.job.dimension), self.job.dtype)
+        if len(found):
+            rows = tables.vectors_of(self.column, found, dtype=self.job.dtype, first_row=first)
         ids = None
         if self.id_column is not None:
             ids = columns.column_of(batch, self.id_column) if is_arrow else batch[self.id_column]
@@ -46,7 +48,7 @@ class NoiseFunction:
         return {self.column: list(noisy)}
 
     def _first_row(self, indices: Sequence[int] | None) -> int:
-        if self.id_column is not None:
+        if self.id_column is not None or (indices is not None and not len(indices)):
             return 0
         if indices is None:
             raise ValueError("map must have with_indices=True, or the function an id_column: a row needs a name that stays")

@@ -118,7 +118,8 @@ def _kind_of(table: Any) -> _Kind:
         return _Kind(list(table.columns), _polars_column, _polars_with)
     if datasets is not None and isinstance(table, datasets.Dataset):
         return _Kind(list(table.column_names), _dataset_column, _dataset_with)
-    raise TypeError(f"table must be {ACCEPTED}, got {validate.kind(table)}")
+    way = " (call its collect())" if hasattr(table, "collect") else " (hushvec.privatize takes an array of vectors)"
+    raise TypeError(f"table must be {ACCEPTED}, got {validate.kind(table)}{way}")
 
 
 def _pandas_column(frame: Any, column: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
@@ -105,6 +106,13 @@ class PrivacyCallback(TrainerCallback):  # type: ignore[misc]
         planned = self._optimizer.settings.steps
         if planned is not None and self._steps >= planned:
             control.should_training_stop = True
+            if (left := state.max_steps - state.global_step) > 0:
+                warnings.warn(
+                    f"training stops at step {state.global_step} of {state.max_steps}: all {planned} steps of the account are taken, "
+                    f"{left} of them by an earlier process whose weights are lost, and each one counts; a longer run is a new account",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
 
     def on_log(self, args: Any, state: Any, control: Any, *, logs: dict[str, Any] | None = None, **_: Any) -> None:
         if logs is not None and self._optimizer.delta is not None:

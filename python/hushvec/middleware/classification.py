@@ -9,6 +9,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
@@ -259,7 +260,8 @@ class PrivateClassifier:
         """Private answers to inputs, one for each, with the receipt of the release.
 
         Args:
-            inputs: a sequence of inputs, an array of rows, or one str; at least one, none of them None, and either all str or none.
+            inputs: a sequence of inputs, an array of rows, or one str; none of them None, and either all str or none. No inputs have no
+                answers: the model is not asked, and nothing is charged.
 
         Raises:
             TypeError, ValueError: bad inputs; a model that returns not one answer per input, None, a score that is not finite, or a
@@ -350,7 +352,9 @@ class Classifier:
         self._call, self._acall, self._takes, self.predicts = call, acall, takes, predicts
 
     def answers(self, inputs: Any, count: int) -> Answers:
-        """The model's answers to `count` > 0 inputs."""
+        """The model's answers to `count` inputs."""
+        if not count:
+            return read_answers([], 0)
         if self._call is None:
             raise TypeError("model must be synchronous here: it is a coroutine function, use aclassify")
         if self._takes == "batch":
@@ -361,7 +365,7 @@ class Classifier:
 
     async def aanswers(self, inputs: Any, count: int) -> Answers:
         """`answers` for asyncio: in a thread, unless the model itself is asynchronous."""
-        if self._acall is None:
+        if self._acall is None or not count:
             return await asyncio.to_thread(self.answers, inputs, count)
         if self._takes == "one":
             return _joined([await self._acall(one) for one in inputs])
@@ -402,7 +406,7 @@ def classifier_of(model: Any, *, takes: str, with_scores: bool) -> Classifier:
             return Classifier(None, model.classify)
         return Classifier(model.classify, getattr(model, "aclassify", None))
     if callable(getattr(model, "predict", None)):
-        return Classifier(lambda inputs: _predicted(model, inputs, with_scores), predicts=True)
+        return Classifier(partial(_predicted, model, with_scores=with_scores), predicts=True)
     if callable(model):
         is_async = iscoroutinefunction(model) or iscoroutinefunction(type(model).__call__)
         return Classifier(None if is_async else model, model if is_async else None, takes)
@@ -428,8 +432,6 @@ def checked_inputs(inputs: Any, max_characters: int) -> tuple[Any, int]:
         _require_inputs(inputs, max_characters)
     else:
         raise TypeError(f"inputs must be a sequence of inputs or an array of rows, got {validate.kind(inputs)}")
-    if count == 0:
-        raise ValueError("inputs must hold at least 1 input, got 0")
     return inputs, count
 
 
@@ -451,14 +453,15 @@ def _of_pipeline(pipeline: Any) -> Call:
     if task not in _PIPELINE_TASKS:
         raise TypeError(f"model must be a pipeline for one of {', '.join(_PIPELINE_TASKS)}, got one for {task!r}")
 
-    def call(inputs: Any) -> Any:
-        for place, text in enumerate(inputs if task == "text-classification" else ()):
-            if not isinstance(text, str | dict):
-                found = f"{validate.kind(text)} at position {place}"
-                raise TypeError(f"inputs must be str for a text classification pipeline, got {found}")
-        return pipeline(list(inputs))
+    return partial(_asked, pipeline)
 
-    return call
+
+def _asked(pipeline: Any, inputs: Any) -> Any:
+    for place, text in enumerate(inputs if pipeline.task == "text-classification" else ()):
+        if not isinstance(text, str | dict):
+            found = f"{validate.kind(text)} at position {place}"
+            raise TypeError(f"inputs must be str for a text classification pipeline, got {found}")
+    return pipeline(list(inputs))
 
 
 def _predicted(model: Any, inputs: Any, with_scores: bool) -> Answers:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from hushvec._util import validate
 from hushvec._util.keywords import explained
 from hushvec.embedders.protocol import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind, read_answer
@@ -136,9 +138,10 @@ class WrappedEmbeddingModel:
         return WrappedEmbeddingModel(source, self.middleware.without_noise(), self.max_characters)
 
     def embed(self, texts: Sequence[str], kind: Kind = "document", *, people: Any = None) -> Embeddings:
-        """Rows for texts (one or more strings of at most `max_characters`), through the middleware.
+        """Rows for texts (a sequence or column of strings of at most `max_characters`), through the middleware.
 
-        `people`: whom each text is about, as for `hushvec.privatize`, for a step with noise whose budget counts by person.
+        `people`: whom each text is about, as for `hushvec.privatize`, for a step with noise whose budget counts by person. No texts
+        have no rows: neither model nor middleware is asked, nothing is charged, and there is no receipt.
 
         Returns:
             Embeddings [n, d]: a numpy array with `receipts`, `receipt` (the last of them), `usage` and `metadata`.
@@ -152,7 +155,13 @@ class WrappedEmbeddingModel:
     def run(self, texts: Sequence[str], kind: Kind = "document", *, people: Any = None) -> EmbeddingResult:
         """`embed` with values of the model's own kind: a torch tensor stays one, on its device."""
         request = self._request(texts, kind, people)
+        if not request.texts:
+            return self._nothing()
         return self._result(self.model.embed(request.texts, request.kind), len(request.texts), people)
+
+    def _nothing(self) -> EmbeddingResult:
+        """The answer to no texts: no rows, no release, no charge."""
+        return EmbeddingResult(np.empty((0, self.dimension or 0), np.float32))
 
     async def aembed(self, texts: Sequence[str], kind: Kind = "document", *, people: Any = None) -> Embeddings:
         """`embed` as a coroutine. Middleware, which may wait for a disk or a database, works in a thread."""
@@ -163,6 +172,8 @@ class WrappedEmbeddingModel:
         if not self.model.has_coroutine:
             return await asyncio.to_thread(self.run, texts, kind, people=people)
         request = await asyncio.to_thread(self._request, texts, kind, people)
+        if not request.texts:
+            return self._nothing()
         answer = await self.model.aembed(request.texts, request.kind)
         return await asyncio.to_thread(self._result, answer, len(request.texts), people)
 
@@ -182,6 +193,8 @@ class WrappedEmbeddingModel:
         if people is not None and not self.middleware.adds_noise:
             raise ValueError("people must be None for a model none of whose own steps adds noise: nobody is charged")
         request = EmbeddingRequest(_texts(texts, self.max_characters), kind)
+        if not request.texts:
+            return request
         transformed = self.middleware.transform(request)
         if len(transformed.texts) != len(request.texts):
             raise ValueError(f"middleware must keep {len(request.texts)} texts, got {len(transformed.texts)} from transform")
@@ -286,10 +299,9 @@ def compose_embedding_middleware(middleware: Any) -> EmbeddingMiddleware:
 
 
 def _texts(texts: Any, max_characters: int) -> tuple[str, ...]:
+    texts = validate.column("texts", texts)
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
         raise TypeError(f"texts must be a sequence of strings, got {validate.kind(texts)}")
-    if not texts:
-        raise ValueError("texts must hold at least 1 string, got 0")
     for number, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"texts must be strings, got {validate.kind(text)} at position {number}")

@@ -137,7 +137,7 @@ class SecureBuffer:
 
     def torch(self, dtype: torch.dtype | None = None, shape: int | Sequence[int] | None = None, *, offset: int = 0) -> torch.Tensor:
         """A view as a torch CPU tensor, as `numpy` gives one; `dtype` None is torch.uint8."""
-        with needs_extra("a torch view", "secure"):
+        with needs_extra("a torch view", "torch"):
             import torch
         element = torch.uint8 if dtype is None else dtype
         if not isinstance(element, torch.dtype):

@@ -66,7 +66,7 @@ def unsealed(path: Path, key: memoryview, bound_to: bytes, *, strict: bool) -> S
 
 
 def _ciphers() -> SimpleNamespace:
-    with needs_extra("an encrypted cache", "secure"):
+    with needs_extra("an encrypted cache", "encryption"):
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers import Cipher
         from cryptography.hazmat.primitives.ciphers.algorithms import AES

@@ -112,7 +112,9 @@ def per_example_gradients(
                 return torch.func.functional_call(model, replaced, arguments, named, tie_weights=False)
 
         value = loss(predict, *map_tensors(example, lambda part: part[None]))
-        return value, value.detach()
+        if value.numel() != 1:
+            raise ValueError(f"loss must return one number for its one example, got a tensor of shape {tuple(value.shape)}")
+        return value.reshape(()), value.detach().reshape(())
 
     trained = {name: whole.get(name, parameter.detach()) for name, parameter in parameters.items()}
     if vectorize:
@@ -122,6 +124,7 @@ def per_example_gradients(
         except RuntimeError as error:
             if type(error) is not RuntimeError:  # memory
                 raise
+            _one_by_one(of_one, trained, _rows_of(batch)[:1])  # an error of the model itself is raised as it is
             known = "of a GRU or RNN, or one that looks at values"
             raise RuntimeError(f"torch.func.vmap cannot compute this forward pass ({known}): give vectorize=False; {error}") from error
     else:

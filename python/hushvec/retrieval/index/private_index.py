@@ -266,14 +266,14 @@ class PrivateIndex:
 
         Args:
             queries: float array [m, d], or [d] for one query; numpy or torch, or a list, as in `hushvec.privatize`. Not changed.
-            k: how many ids a query gets; at most the number of rows, if neither `where` nor `among` is given.
+            k: how many ids a query gets; all rows that there are, if they are fewer.
             where: only rows whose public metadata this filter matches, `{"year": {"$gte": 2020}, "tag": "a"}`: docs/retrieval.md.
             among: only rows with these ids; both together: rows that are in both.
 
         Returns:
-            A SearchResult: ids [m, k], and scores float32 [m, k], None with noise on scores by "gumbel". If `where` and `among` leave
-            fewer rows than k, the shape is [m, that number], which only ids and metadata determine. If they leave none, nothing is
-            charged.
+            A SearchResult: ids [m, k], and scores float32 [m, k], None with noise on scores by "gumbel". If the index, or
+            `where` and `among`, have fewer rows than k, the shape is [m, that number], which only ids and metadata determine. If they
+            leave none, nothing is charged.
 
         Raises:
             TypeError, ValueError: nothing is charged.
@@ -287,8 +287,7 @@ class PrivateIndex:
         if not len(content):
             raise ValueError("the index is empty: add vectors before searching it")
         places = content.candidates(where, among)
-        if places is None and most > len(content):
-            raise ValueError(f"k must be at most the {len(content)} rows of the index, got {most}")
+        most = min(most, len(content))
         rowwise.require_finite("queries", x)
         prepared = prepare("queries", x, settings.queries, settings, self._generator)
         if places is not None:

@@ -291,7 +291,7 @@ def read_vault(path: str | os.PathLike[str], key: bytes) -> Known:
     if mark not in (MARK, EARLIER):
         raise ValueError(f"{path}: must be a vault of pseudonyms, is another kind of file")
     nonce, sealed = packed[len(MARK) : len(MARK) + NONCE_BYTES], packed[len(MARK) + NONCE_BYTES :]
-    with needs_extra("a vault of pseudonyms", "secure"):
+    with needs_extra("a vault of pseudonyms", "encryption"):
         from cryptography.exceptions import InvalidTag
     try:
         content = json.loads(cipher.decrypt(nonce, sealed, mark))
@@ -330,6 +330,6 @@ def read_key(path: str | os.PathLike[str]) -> bytes:
 
 def _cipher(key: bytes) -> Any:
     derived = derived_key(key, "vault")
-    with needs_extra("a vault of pseudonyms", "secure"):
+    with needs_extra("a vault of pseudonyms", "encryption"):
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     return AESGCM(derived)

@@ -163,6 +163,9 @@ def with_other_names(function: Function) -> Function:
     return call  # type: ignore[return-value]
 
 
+_ARGUMENTS = "patterns replacement replacements custom_patterns allow_categories allow_list gazetteer detectors".split()
+
+
 class Redactor:
     """Rules, gazetteer and detectors, compiled once; safe to use from several threads if the detectors are.
 
@@ -192,6 +195,8 @@ class Redactor:
         detectors: Iterable[Detector] | None = None,
         fields: Mapping[str, str] | None = None,
     ) -> None:
+        given = (patterns, replacement, replacements, custom_patterns, allow_categories, allow_list, gazetteer, detectors)
+        self._arguments = {name: value for name, value in zip(_ARGUMENTS, given) if value is not None}
         custom = () if custom_patterns is None else custom_rules(custom_patterns)
         self._gazetteer: Gazetteer | None = None if gazetteer is None else gazetteer_of(gazetteer)
         self._detectors = _checked_detectors(detectors)
@@ -210,9 +215,12 @@ class Redactor:
         self._replacement = None if replacement is None else _text("replacement", replacement)
         if not (replacements is None or isinstance(replacements, Mapping)):
             raise TypeError(f"replacements must be a mapping from categories to texts, got {type(replacements).__name__}")
-        given = dict(replacements or {})
-        names = known("replacements", list(given))
-        self._replacements = {name: _text(f"replacements[{key!r}]", given[key]) for name, key in zip(names, given)}
+        texts = dict(replacements or {})
+        names = known("replacements", list(texts))
+        self._replacements = {name: _text(f"replacements[{key!r}]", texts[key]) for name, key in zip(names, texts)}
+
+    def __reduce__(self) -> tuple[Any, ...]:  # rules are functions in functions: another process makes its own
+        return functools.partial(type(self), **self._arguments), ()
 
     def redact(self, text: str) -> Redaction:
         """Replace what is found; see `hushvec.text.redact`."""
@@ -220,7 +228,7 @@ class Redactor:
 
     def redact_all(self, texts: Iterable[str]) -> list[Redaction]:
         """`redact` for each text. If one of them is not a string, nothing has been redacted."""
-        return [Redaction(*read) for read in self._read(names_of("texts", texts, "strings"))]
+        return [Redaction(*read) for read in self._read(names_of("texts", validate.column("texts", texts), "strings"))]
 
     def detect(self, text: str) -> tuple[Span, ...]:
         """The spans that `redact` replaces, in the order of the text, without overlaps."""
@@ -228,7 +236,7 @@ class Redactor:
 
     def detect_all(self, texts: Iterable[str]) -> list[tuple[Span, ...]]:
         """`detect` for each text, with the same result. Many short texts take a fraction of the time."""
-        return [spans for _, spans in self._read(names_of("texts", texts, "strings"))]
+        return [spans for _, spans in self._read(names_of("texts", validate.column("texts", texts), "strings"))]
 
     def _read(self, texts: Sequence[str]) -> Iterator[tuple[str, tuple[Span, ...]]]:
         """(redacted text, spans), by passes until nothing more is found. The garbage collector pauses: no find is in a cycle."""
