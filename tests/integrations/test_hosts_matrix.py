@@ -108,7 +108,17 @@ def llama_index(*given):
     pytest.importorskip("llama_index.core")
     from hushvec.integrations.llama_index import PrivateEmbedding
 
-    return PrivateEmbedding(*given).get_text_embedding_batch
+    return Batches(PrivateEmbedding(*given))
+
+
+class Batches:
+    """The method by which LlamaIndex embeds, which its instrumentation makes an object that is not pickled."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def __call__(self, texts):
+        return self.model.get_text_embedding_batch(texts)
 
 
 def haystack(*given):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import secrets
 from typing import Any
 
@@ -65,6 +66,11 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
     def class_name(cls) -> str:
         """The name under which LlamaIndex reports the model."""
         return "HushvecPrivateEmbedding"
+
+    def __getstate__(self) -> dict[str, Any]:
+        pickle.dumps(self._source)  # LlamaIndex leaves out in silence what cannot be pickled
+        state: dict[str, Any] = super().__getstate__()
+        return state
 
     def to_dict(self, **options: Any) -> dict[str, Any]:
         """The model's description, different at every call: by it, an IngestionPipeline looks for earlier results."""
