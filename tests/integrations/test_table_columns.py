@@ -140,6 +140,56 @@ def test_columns_that_are_refused_cost_nothing(kind, values, error, message):
     assert budget.consumed() == 0
 
 
+TABLE = "privatize_column"
+# What people have -> what the error tells them to pass, as an expression of x or the name of the function for whole tables.
+WAYS = {
+    "DataFrame of pandas": (lambda: pandas().DataFrame(ROWS), "x.to_numpy()", TABLE),
+    "Series of pandas": (lambda: pandas().Series([*ROWS]), "numpy.stack(x)", TABLE),
+    "DataFrame of polars": (lambda: polars().DataFrame(ROWS), "x.to_numpy()", TABLE),
+    "LazyFrame": (lambda: polars().DataFrame(ROWS).lazy(), "x.collect().to_numpy()", TABLE),
+    "Series of polars, lists": (lambda: polars().Series(ROWS.tolist()), "numpy.stack(x.to_list())", TABLE),
+    "Series of polars, arrays": (lambda: polars().Series(ROWS), "numpy.stack(x.to_list())", TABLE),
+    "lists of Arrow": (lambda: pa.array(ROWS.tolist()), "numpy.stack(x.to_pylist())", TABLE),
+    "large lists of Arrow": (lambda: pa.array(ROWS.tolist(), pa.large_list(pa.float32())), "numpy.stack(x.to_pylist())", TABLE),
+    "fixed lists of Arrow": (lambda: FIXED, "numpy.stack(x.to_pylist())", TABLE),
+    "column of Arrow": (lambda: pa.table({"v": FIXED})["v"], "numpy.stack(x.to_pylist())", TABLE),
+    "Table": (lambda: pa.table({"v": FIXED}), None, TABLE),
+    "RecordBatch": (lambda: pa.record_batch({"v": FIXED}), None, TABLE),
+    "Dataset of datasets": (lambda: datasets().Dataset.from_dict({"v": ROWS.tolist()}), None, TABLE),
+    "Dataset of h5py": (lambda: hdf5()["v"], "x[:]", None),
+    "File of h5py": (lambda: hdf5(), "x['embeddings'][:]", None),
+    "sparse matrix": (lambda: pytest.importorskip("scipy.sparse").csr_matrix(ROWS), "x.toarray()", None),
+    "sparse array": (lambda: pytest.importorskip("scipy.sparse").csr_array(ROWS), "x.toarray()", None),
+}
+
+
+def hdf5():
+    file = pytest.importorskip("h5py").File("rows", "w", driver="core", backing_store=False)
+    file["v"] = file["embeddings"] = ROWS
+    return file
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_an_object_that_holds_vectors_is_refused_with_what_to_pass(kind):
+    """What the error offers is taken, and released as the rows themselves are."""
+    make, way, function = WAYS[kind]
+    x, budget = make(), hv.PrivacyBudget(10.0)
+    with pytest.raises(TypeError, match=r"^x must be a numpy array, a torch tensor or a CuPy array, got .* \(pass .*\)$") as refused:
+        hv.privatize(x, epsilon=1.0, budget=budget)
+    assert budget.consumed() == 0
+    for offered in filter(None, (way, function)):
+        assert offered in str(refused.value)
+    if way is not None:
+        rows = eval(way, {"x": x, "numpy": np})
+        np.testing.assert_array_equal(np.asarray(rows, np.float32), ROWS)
+        assert hv.privatize(rows, epsilon=1.0, budget=budget).receipt.rows == 6
+    elif function:
+        assert privatize_column(x, "v", epsilon=1.0, budget=budget).receipt.rows == 6
+    if "Frame" not in kind and kind not in ("Table", "RecordBatch", "Dataset of datasets"):
+        with pytest.raises(TypeError, match=r"^table must be .*, got .* \(hushvec.privatize takes an array of vectors\)$"):
+            privatize_column(x, "v", epsilon=1.0)
+
+
 def test_tables_and_arguments_that_are_refused():
     budget = hv.PrivacyBudget(10.0)
     good = TABLES["arrow fixed"]()
@@ -152,7 +202,7 @@ def test_tables_and_arguments_that_are_refused():
         (twice, "embedding", ValueError, "table must have one column 'embedding'"),
         (twice, "the index", ValueError, "table must have one column 'the index'"),
         (mixed, "embedding", TypeError, "embedding must hold lists of floats or arrays of one dimension"),
-        (lazy, "embedding", TypeError, "table must be a pyarrow Table .*, got LazyFrame"),
+        (lazy, "embedding", TypeError, r"table must be a pyarrow Table .*, got LazyFrame \(call its collect\(\)\)"),
         (ROWS, "embedding", TypeError, "table must be a pyarrow Table"),
         ({"embedding": ROWS}, "embedding", TypeError, "table must be a pyarrow Table"),
     ):

@@ -16,6 +16,7 @@ from transformers import (  # noqa: E402
     BertForSequenceClassification,
     DataCollatorWithFlattening,
     Trainer,
+    TrainerCallback,
     TrainingArguments,
 )
 
@@ -191,6 +192,29 @@ def test_a_resumed_run_goes_on_with_its_account(tmp_path):
     third.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-2"))
     assert third.privacy.steps_taken == 4 and third.privacy.guarantee().resumed == 1
     assert third.privacy.epsilon() == first.privacy.epsilon()
+
+
+class StopsAt(TrainerCallback):
+    """A process that ends here."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def on_step_end(self, args, state, control, **_):
+        control.should_training_stop = state.global_step >= self.step
+
+
+@pytest.mark.parametrize("stopped", [3, 4, 5])
+def test_a_resumed_run_that_stops_early_says_why(tmp_path, stopped):
+    """Steps after the checkpoint are in the journal, and count without their weights."""
+    options = {"max_steps": 6, "save_strategy": "steps", "save_steps": 2}
+    private(tmp_path / "run", options=options, journal=tmp_path / "journal", callbacks=[StopsAt(stopped)]).train()
+    again = private(tmp_path / "run", options=options, journal=tmp_path / "journal")
+    lost = stopped - 2
+    said = f"training stops at step {6 - lost} of 6: all 6 steps of the account are taken, {lost} of them by an earlier process"
+    with pytest.warns(RuntimeWarning, match=said):
+        again.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-2"))
+    assert (again.state.global_step, again.privacy.steps_taken) == (6 - lost, 6)
 
 
 REFUSED = {

@@ -53,7 +53,7 @@ def test_ledgers_of_old_periods_are_let_go(tmp_path):
 
 
 SECRET = "hunter2"
-ADDRESSES = [f"mysql://user:{SECRET}@host/db", f"postgres://user:{SECRET}@host/db", f"sqlite://user:{SECRET}@host/db"]
+ADDRESSES = [f"mysql://user:{SECRET}@host/db", f"mongodb://user:{SECRET}@host/db", f"sqlite://user:{SECRET}@host/db"]
 
 
 @pytest.mark.parametrize("address", ADDRESSES)

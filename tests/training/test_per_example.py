@@ -60,6 +60,36 @@ def test_layers_that_vmap_cannot_compute_are_told_what_to_give(kind):
     assert torch.equal(model.weight_ih_l0.grad_sample[0], model.weight_ih_l0.grad_sample[1])
 
 
+@pytest.mark.parametrize("vectorize", [True, False])
+@pytest.mark.parametrize("shape", [(2,), (0,), (2, 2), (4, 1)])
+def test_a_loss_that_is_no_number_is_called_that(shape, vectorize):
+    def losses(predict, *example):
+        return predict(example[0]).sum() * torch.ones(shape)
+
+    with pytest.raises(ValueError, match=r"loss must return one number for its one example, got a tensor of shape \(.*\)$") as refused:
+        per_example_gradients(model_of(), losses, *examples_of(4), vectorize=vectorize)
+    assert str(shape) in str(refused.value)
+
+
+@pytest.mark.parametrize("vectorize", [True, False])
+def test_a_loss_of_one_example_may_have_its_dimension(vectorize):
+    model = torch.nn.Linear(3, 1, bias=False)
+    rows = torch.arange(6.0).reshape(2, 3)
+    found = per_example_gradients(model, lambda predict, row: predict(row)[:, 0], rows, vectorize=vectorize)
+    assert found.shape == (2,) and torch.equal(model.weight.grad_sample[:, 0], rows)
+
+
+def test_errors_of_the_model_itself_are_raised_as_they_are():
+    wrong = {
+        "shapes cannot be multiplied": lambda predict, *example: predict(torch.ones(1, 77)).sum(),
+        "my own": lambda predict, *example: (_ for _ in ()).throw(RuntimeError("my own")),
+    }
+    for words, loss in wrong.items():
+        with pytest.raises(RuntimeError, match=words) as raised:
+            per_example_gradients(model_of(), loss, *examples_of(4))
+        assert "vmap" not in str(raised.value) and "GRU" not in str(raised.value)
+
+
 def test_vectorize_and_chunk_size():
     with pytest.raises(ValueError, match="chunk_size must be None without vectorize, got 2"):
         per_example_gradients(model_of(), loss, *examples_of(4), chunk_size=2, vectorize=False)
