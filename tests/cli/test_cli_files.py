@@ -51,12 +51,14 @@ def parquet(path):
 
 def saved(path):
     datasets = pytest.importorskip("datasets")
-    data = datasets.Dataset.from_dict({"id": IDS, "embedding": LISTS}).cast_column("embedding", datasets.List(datasets.Value("float32")))
+    vectors = datasets.List(datasets.Value("float32"))
+    data = datasets.Dataset.from_dict({"id": IDS, "embedding": LISTS}).cast_column("embedding", vectors)
     data.save_to_disk(str(path), num_shards=3)
 
 
 OPENAI = [
-    {"custom_id": one, "response": {"status_code": 200, "body": {"data": [{"index": 0, "embedding": row}]}}} for one, row in zip(IDS, LISTS)
+    {"custom_id": one, "response": {"status_code": 200, "body": {"data": [{"index": 0, "embedding": row}]}}}
+    for one, row in zip(IDS, LISTS)
 ]
 # An answer to several texts: every one of them is a row.
 ANSWER = {"object": "list", "model": "m", "data": [{"index": row, "id": IDS[row], "embedding": LISTS[row]} for row in range(N)]}
@@ -214,7 +216,10 @@ def test_an_index_without_a_name_is_left_out(tmp_path, header, kind):
     assert f"left out: {header[0]!r}" in source.taken(N)
 
 
-@pytest.mark.parametrize("values", [[[3, 4]] * 9, np.eye(6).tolist(), np.eye(6, dtype=int).tolist(), [[0.5, 1.0], [0.25, 0.0]], [[1.0, 0.0]]])
+WHOLE = ([[3, 4]] * 9, np.eye(6).tolist(), np.eye(6, dtype=int).tolist(), [[0.5, 1.0], [0.25, 0.0]], [[1.0, 0.0]])
+
+
+@pytest.mark.parametrize("values", WHOLE)
 @pytest.mark.parametrize("named", [True, False])
 def test_vectors_with_whole_numbers_are_taken(tmp_path, values, named):
     write_csv(tmp_path / "in.csv", [f"x{n}" for n in range(len(values[0]))] if named else None, values)
@@ -223,15 +228,39 @@ def test_vectors_with_whole_numbers_are_taken(tmp_path, values, named):
 
 # name -> (file, content, arguments, words)
 REFUSED = {
-    "may be names or a row": ("in.csv", "0,1,2\n3,4,5\n", (), "line 1: must have names that are no numbers, or be a row; 0,1,2 may be either"),
-    "a first value that is missing": ("in.csv", ",0.5,0.25\n0.1,0.2,0.3\n", (), "line 1: must have names or numbers alone, got the number 0.5 beside ''"),
-    "an id in front of a row": ("in.csv", "a17,3,-4\na18,1,2\n", (), "line 1: must have names or numbers alone, got the number 3 beside 'a17'"),
+    "may be names or a row": (
+        *("in.csv", "0,1,2\n3,4,5\n", ()),
+        "line 1: must be a row or names, and 0,1,2 may be either",
+    ),
+    "a first value that is missing": (
+        *("in.csv", ",0.5,0.25\n0.1,0.2,0.3\n", ()),
+        "line 1: must have names or numbers alone, got the number 0.5 beside ''",
+    ),
+    "an id in front of a row": (
+        *("in.csv", "a17,3,-4\na18,1,2\n", ()),
+        "line 1: must have names or numbers alone, got the number 3 beside 'a17'",
+    ),
     "no such column": ("in.csv", "a,b\n1.5,2\n", ("--column", "a..c"), "line 2: has no column 'c', got 'a', 'b'"),
-    "numpy's print of a row": ("in.csv", 'embedding\n"[0.5 0.25]"\n', (), "'embedding' must be a list of numbers like [0.5, 0.25]"),
-    "a list among lists": ("in.csv", 'embedding\n"[0.5, 0.25]"\n"[0.5]"\n', (), "'embedding' must have 2 numbers like the first line, got 1"),
-    "kept and protected": ("in.csv", "a,b\n0.5,0.25\n", ("--column", "a..b", "--keep", "a"), "keep must not name 'a': it is what the noise"),
-    "base64": ("in.jsonl", '{"embedding": "AAAA"}\n', (), "'embedding' must be a list of numbers, got a string (encoding_format='float'"),
-    "packed by name": ("in.jsonl", '{"embeddings": {"ubinary": [1, 255]}}\n', ("--column", "embeddings.ubinary"), "looks like packed binary codes"),
+    "numpy's print of a row": (
+        *("in.csv", 'embedding\n"[0.5 0.25]"\n', ()),
+        "'embedding' must be a list of numbers like [0.5, 0.25]",
+    ),
+    "a list among lists": (
+        *("in.csv", 'embedding\n"[0.5, 0.25]"\n"[0.5]"\n', ()),
+        "'embedding' must have 2 numbers like the first line, got 1",
+    ),
+    "kept and protected": (
+        *("in.csv", "a,b\n0.5,0.25\n", ("--column", "a..b", "--keep", "a")),
+        "keep must not name 'a': it is what the noise",
+    ),
+    "base64": (
+        *("in.jsonl", '{"embedding": "AAAA"}\n', ()),
+        "'embedding' must be a list of numbers, got a string (encoding_format='float'",
+    ),
+    "packed by name": (
+        *("in.jsonl", '{"embeddings": {"ubinary": [1, 255]}}\n', ("--column", "embeddings.ubinary")),
+        "looks like packed binary codes",
+    ),
     "a failed line": (
         *("in.jsonl", '{"response": {"data": [{"embedding": [0.5]}]}}\n{"response": null}\n', ("--column", "response.data.embedding")),
         "line 2: has no key 'response.data.embedding'",
@@ -244,12 +273,18 @@ REFUSED = {
         *("in.jsonl", '{"data": {"embedding": [0.5]}}\n', ("--column", "data", "--keep", "data.embedding")),
         "keep must not name 'data.embedding': it is what the noise protects",
     ),
-    "ids of another number": ("in.json", '{"ids": ["a"], "embeddings": [[0.5], [0.25]]}', ("--column", "embeddings", "--keep", "ids"), "'ids' must have 2 values, one for each row, got 1"),
-    "many, then one": ("in.jsonl", '{"v": [[0.5]]}\n{"v": {"a": 1}}\n', ("--column", "v"), "'v' must be a list like that of the first, got dict"),
+    "ids of another number": (
+        *("in.json", '{"ids": ["a"], "embeddings": [[0.5], [0.25]]}', ("--column", "embeddings", "--keep", "ids")),
+        "'ids' must have 2 values, one for each row, got 1",
+    ),
+    "many, then one": (
+        *("in.jsonl", '{"v": [[0.5]]}\n{"v": {"a": 1}}\n', ("--column", "v")),
+        "'v' must be a list like that of the first, got dict",
+    ),
     "a bare array": ("in.json", "[[0.5], [0.25]]", (), "must be an object or a list of objects, got list in it"),
     "cut JSON": ("in.json", '{"a": [1', (), "not JSON"),
-    "no objects": ("in.json", "[]", (), "the file must hold at least one line"),
-    "no rows": ("in.json", '{"data": []}', ("--column", "data.embedding"), "in.json"),
+    "no objects": ("in.json", "[]", (), "the file must hold at least one line, and one row"),
+    "no rows": ("in.json", '{"data": []}', ("--column", "data.embedding"), "the file must hold at least one line, and one row"),
     "no npz": ("in.npz", "hello", (), "not a .npz file"),
     "no suffix": ("vectors", "hello", (), "the name must end in .npy, .npz, .parquet"),
     "a stream without its end": ("in.arrow", "hello", (), "not a .arrow file"),
@@ -314,7 +349,8 @@ def test_folders_that_are_no_data_set(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "several").mkdir()
     (tmp_path / "several" / "dataset_dict.json").write_text('{"splits": ["train"]}')
-    for name, words in {"empty": "the folder must be one that save_to_disk", "several": "the folder must hold one data set: name one"}.items():
+    refused = {"empty": "the folder must be one that save_to_disk", "several": "the folder must hold one data set: name one"}
+    for name, words in refused.items():
         assert_one_line(hushvec_here("aggregate", "mean", name, "-o", "mean.npy", "--epsilon", 1, cwd=tmp_path), f"{name}: {words}")
 
 

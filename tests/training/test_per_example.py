@@ -84,9 +84,9 @@ def test_errors_of_the_model_itself_are_raised_as_they_are():
         "shapes cannot be multiplied": lambda predict, *example: predict(torch.ones(1, 77)).sum(),
         "my own": lambda predict, *example: (_ for _ in ()).throw(RuntimeError("my own")),
     }
-    for words, loss in wrong.items():
+    for words, one in wrong.items():
         with pytest.raises(RuntimeError, match=words) as raised:
-            per_example_gradients(model_of(), loss, *examples_of(4))
+            per_example_gradients(model_of(), one, *examples_of(4))
         assert "vmap" not in str(raised.value) and "GRU" not in str(raised.value)
 
 

@@ -45,10 +45,6 @@ from hushvec.jobs.tables import SUFFIXES as SUFFIXES_OF_TABLES
 
 TEXTS_PER_PART = 256
 DEFAULT_VECTOR = "embedding"
-COLUMN_HELP = (
-    "column or key of the vectors (default embedding): dots go into nested keys, as in data.embedding; of .csv also several, d0..d383"
-)
-TEXT_HELP = ".jsonl, .ndjson, .json and .csv: embed the text under this key with MiniLM"
 FILES = ".npy, .npz, .parquet, .arrow, .feather, .jsonl, .ndjson, .json or .csv, or a folder of save_to_disk"
 SUFFIXES = (".txt", ".md")  # of texts in a folder
 
@@ -75,8 +71,8 @@ class Columns(NamedTuple):
 class VectorOptions(Command):
     """For commands that read all rows of a file."""
 
-    column: str | None = option(COLUMN_HELP)
-    text_key: str | None = option(TEXT_HELP)
+    column: str | None = option("column or key of the vectors (default embedding), nested as in data.embedding; of .csv also d0..d383")
+    text_key: str | None = option(".jsonl, .ndjson, .json and .csv: embed the text under this key with MiniLM")
     taken: ClassVar[tuple[str, ...]] = ()  # what was read, for `answered`
 
     def rows(self, path: Path) -> NDArray[Any]:
@@ -97,7 +93,6 @@ class Source(ABC):
 
     dtype: str
     dimension: int
-
     taken_from: str  # the column, key or array of the vectors, in words
 
     def __init__(self, path: Path, columns: Columns) -> None:
@@ -353,14 +348,7 @@ class NpzSource(NpySource):
 
 
 _Line = tuple[str, dict[str, Any]]  # where an object of the file stands, and the object
-
-
-class _Item(NamedTuple):
-    """A row before it is numbers."""
-
-    where: str
-    given: Any  # the vector or the text
-    kept: dict[str, Any]
+_Item = tuple[str, Any, dict[str, Any]]  # where a row stands, its vector or text, and what is kept
 
 
 class JsonlSource(Source):
@@ -377,28 +365,25 @@ class JsonlSource(Source):
         self._look(next(self._lines(), None))
         first = next(self._items(), None)
         if first is None:
-            raise FileError(self._path, "the file must hold at least one line" if not self._is_many else "there must be at least one row")
-        self.dimension = DIMENSION if self._text else len(self._list_of(first))
+            raise FileError(self._path, "the file must hold at least one line, and one row")
+        self.dimension = DIMENSION if self._text else len(self._list_of(*first[:2]))
 
     def _look(self, first: _Line | None) -> None:
         """Find out from the first object how a row is found in each."""
-        found = [] if first is None else nested_field(first[1], self._protected, first[0])
-        kind = list if self._text is None else str
-        self._is_many = first is not None and isinstance(found, list) and all(isinstance(one, kind) for one in found) and (
-            self._text is not None or bool(found)
-        )
+        found = None if first is None else nested_field(first[1], self._protected, first[0])
+        self._is_many = isinstance(found, list) and all(isinstance(one, str if self._text else list) for one in found)
 
     def count(self) -> int:
-        return sum(1 for _ in self._items()) if self._is_many else self._count_lines()
+        return sum(1 for _ in (self._items() if self._is_many else self._lines_alone()))
 
-    def _count_lines(self) -> int:
-        return sum(1 for _ in lines_of_file(self._path))
+    def _lines_alone(self) -> Iterator[Any]:
+        return lines_of_file(self._path)
 
     def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
         items = self._items()
         size = TEXTS_PER_PART if self._text else rows_per_part(self.dimension)
         while part := list(islice(items, size)):
-            yield Part(self._vectors(part) if self._text is None else self._embedded(part, rehearsal), [item.kept for item in part])
+            yield Part(self._vectors(part) if self._text is None else self._embedded(part, rehearsal), [kept for *_, kept in part])
 
     @contextmanager
     def sink(self, file: Any, dtype: str | None = None) -> Iterator[Sink]:
@@ -426,7 +411,7 @@ class JsonlSource(Source):
             require_copied(kept, where)
             found = self._given(where, fields)
             if not self._is_many:
-                yield _Item(where, found, kept)
+                yield where, found, kept
                 continue
             if not isinstance(found, list):
                 raise ValueError(f"{where}: {self._protected!r} must be a list like that of the first, got {type(found).__name__}")
@@ -434,31 +419,28 @@ class JsonlSource(Source):
                 if isinstance(values, list) and len(values) != len(found):
                     raise ValueError(f"{where}: {name!r} must have {len(found)} values, one for each row, got {len(values)}")
             for row, one in enumerate(found):
-                yield _Item(
-                    f"{where}, row {row}", one, {name: value[row] if isinstance(value, list) else value for name, value in kept.items()}
-                )
+                yield f"{where}, row {row}", one, {name: all_[row] if isinstance(all_, list) else all_ for name, all_ in kept.items()}
 
     def _given(self, where: str, fields: dict[str, Any]) -> Any:
         return nested_field(fields, self._protected, where)
 
     def _embedded(self, part: list[_Item], rehearsal: bool) -> NDArray[np.float32]:
-        for item in part:
-            if not isinstance(item.given, str):
-                raise ValueError(f"{item.where}: {self._text!r} must be a string, got {type(item.given).__name__}")
-        texts = [require_utf8(item.given, item.where) for item in part]
+        for where, text, _ in part:
+            if not isinstance(text, str):
+                raise ValueError(f"{where}: {self._text!r} must be a string, got {type(text).__name__}")
+        texts = [require_utf8(text, where) for where, text, _ in part]
         return np.zeros((len(texts), DIMENSION), np.float32) if rehearsal else self._embedder.embed(texts)
 
-    def _list_of(self, item: _Item) -> list[float]:
-        values = item.given
+    def _list_of(self, where: str, values: Any) -> list[float]:
         if not isinstance(values, list) or not values or not all(type(value) in (float, int) for value in values):
             hint = ", got a string (encoding_format='float' of a service gives numbers)" if isinstance(values, str) else ""
-            raise ValueError(f"{item.where}: {self._vector!r} must be a list of numbers{hint}")
+            raise ValueError(f"{where}: {self._vector!r} must be a list of numbers{hint}")
         return values
 
     def _vectors(self, part: list[_Item]) -> NDArray[np.float32]:
         vectors = np.empty((len(part), self.dimension), np.float32)
-        for row, item in enumerate(part):
-            values, name = self._list_of(item), f"{item.where}: {self._vector!r}"
+        for row, (where, given, _) in enumerate(part):
+            values, name = self._list_of(where, given), f"{where}: {self._vector!r}"
             if len(values) != self.dimension:
                 raise ValueError(f"{name} must have {self.dimension} numbers like the first line, got {len(values)}")
             try:
@@ -494,17 +476,16 @@ class JsonSource(JsonlSource):
                 raise FileError(self._path, f"must be an object or a list of objects, got {type(fields).__name__} in it")
             yield f"{self._path}: object {number}", fields
 
-    def _count_lines(self) -> int:
-        return sum(1 for _ in self._lines())
+    def _lines_alone(self) -> Iterator[Any]:
+        return self._lines()
 
 
 # ---- .csv: a number in each column, a list of numbers in one, or a text in one ----
 
-_AMBIGUOUS = 4  # columns below which 0,1,2 on the first line may well be a row
-_RUN = 3  # rows from which whole numbers that go up by one are places and no coordinates
+_FEW = 3  # columns with which 0,1,2 on the first line may well be a row; fewer rows that count on may do so by chance
 
 
-class CsvSource(JsonlSource):
+class CsvSource(JsonSource):
     """Numbers of the vector are in the columns that --column names; else in all that nothing else names, which must look alike. The
     first line has names, unless it holds numbers alone that are no places of columns. A first column without a name is an index."""
 
@@ -515,26 +496,21 @@ class CsvSource(JsonlSource):
             with naming(path):
                 self._survey()
 
-    def _count_lines(self) -> int:
-        return sum(1 for _ in self._lines())
-
     def _look(self, first: _Line | None) -> None:
         self._is_many = False
         if first is None or self._text is not None:
             return
-        fields = first[1]
+        where, fields = first
         names = list(fields)
-        lists = self._named is None and fields.get(DEFAULT_VECTOR, "").lstrip().startswith("[")
-        if self._named is None and not lists:
+        if self._named is not None or fields.get(DEFAULT_VECTOR, "").lstrip().startswith("["):
+            self._chosen = _columns_named(names, self._named or DEFAULT_VECTOR, where)
+        else:
             index = names[:1] if names[0] in ("", "Unnamed: 0") else []
             self._chosen = [name for name in names if name not in (*self._keep, *index)]
-        else:
-            self._chosen = _columns_named(names, self._named or DEFAULT_VECTOR, first[0])
         if kept := [name for name in self._chosen if name in self._keep]:
             raise FileError(self._path, f"keep must not name {kept[0]!r}: it is what the noise protects")
         self._is_list = len(self._chosen) == 1 and fields[self._chosen[0]].lstrip().startswith("[")
-        if self._is_list:
-            self._vector = self._chosen[0]
+        self._vector = self._chosen[0] if self._is_list else self._vector
         left = [name for name in names if name not in (*self._chosen, *self._keep)]
         out = f"; left out: {_listed(left)}" if left else ""
         self.taken_from = f"{'column' if len(self._chosen) == 1 else 'columns'} {_listed(self._chosen)}{out}"
@@ -551,10 +527,8 @@ class CsvSource(JsonlSource):
             rows = values.tolist()
             writer.writerows([*others.values(), *([json_line(row)] if is_list else row)] for row, others in zip(rows, kept))
 
-        try:
-            yield write
-        finally:
-            text.detach()
+        yield write
+        text.detach()
 
     def _lines(self) -> Iterator[_Line]:
         with self._path.open(encoding="utf-8-sig", newline="") as file, naming(self._path):
@@ -582,9 +556,8 @@ class CsvSource(JsonlSource):
             except ValueError:
                 raise ValueError(f"{where}: {self._vector!r} must be a list of numbers like [0.5, 0.25]") from None
         numbers = [fields[name] for name in self._chosen]
-        wrong = next((name for name, text in zip(self._chosen, numbers) if not _is_number(text)), None)
-        if wrong is not None or not numbers:
-            raise ValueError(f"{where}: must have columns of numbers, got {'none' if wrong is None else repr(wrong)}")
+        if wrong := [repr(name) for name, text in zip(self._chosen, numbers) if not _is_number(text)] or ["none"] * (not numbers):
+            raise ValueError(f"{where}: must have columns of numbers, got {wrong[0]}")
         return list(map(float, numbers))
 
     def _survey(self) -> None:
@@ -604,14 +577,14 @@ class CsvSource(JsonlSource):
             runs = runs and 0 in whole and last in (None, numbers[0] - 1)
             last, rows = numbers[0], rows + 1
         suspects = [self._chosen[place] for place in whole if place in odd] if len(whole) < self.dimension else []
-        if not suspects and runs and rows >= _RUN and self.dimension > 1:
+        if not suspects and runs and rows >= _FEW and self.dimension > 1:
             suspects = self._chosen[:1]
         suspects += _outside_the_series(self._chosen) if self._has_names else []
         if suspects:
             rest = [name for name in self._chosen if name not in suspects] or self._chosen
             raise ValueError(
-                f"column {suspects[0]!r} must be a coordinate, and is unlike the others, as an id or a label is: say which columns are "
-                f"the vector, such as --column {rest[0]}..{rest[-1]}"
+                f"column {suspects[0]!r} must be a coordinate, and is unlike the others, as an id or a label is: say which columns "
+                f"are the vector, such as --column {rest[0]}..{rest[-1]}"
             )
 
 
@@ -637,15 +610,12 @@ def _are_names(first: list[str]) -> bool:
     numbers = [text for text in first if _is_number(text)]
     start = int(numbers[0]) if numbers and numbers[0] in ("0", "1") else None
     counts = start is not None and numbers == list(map(str, range(start, start + len(numbers))))
-    if counts and len(numbers) == len(first) and len(first) < _AMBIGUOUS:
-        raise ValueError(f"line 1: must have names that are no numbers, or be a row; {','.join(first)} may be either: give the columns names")
+    if counts and len(numbers) == len(first) <= _FEW:
+        raise ValueError(f"line 1: must be a row or names, and {','.join(first)} may be either: give the columns names with letters")
     if numbers and len(numbers) < len(first) and not counts:
-        raise ValueError(f"line 1: must have names or numbers alone, got the number {numbers[0]} beside {_other(first, numbers)!r}")
+        other = next(text for text in first if text not in numbers)
+        raise ValueError(f"line 1: must have names or numbers alone, got the number {numbers[0]} beside {other!r}")
     return counts or len(numbers) < len(first)
-
-
-def _other(first: list[str], numbers: list[str]) -> str:
-    return next(text for text in first if text not in numbers)
 
 
 def _outside_the_series(names: list[str]) -> list[str]:

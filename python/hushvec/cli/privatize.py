@@ -14,9 +14,7 @@ from hushvec._util.publish import mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import BudgetOptions, ForceOption, ReleaseOptions, comma_separated, make_generator, replaced_release
 from hushvec.cli._files import (
-    COLUMN_HELP,
     FILES,
-    TEXT_HELP,
     Columns,
     FileError,
     Source,
@@ -40,6 +38,7 @@ ALL = "all"
 
 
 class Privatize(
+    VectorOptions,
     ForceOption,
     ReleaseOptions,
     BudgetOptions,
@@ -80,8 +79,6 @@ class Privatize(
     normalize: bool = option("unit rows before the noise (clip norm 1)")
     renormalize: bool = option("unit rows after the noise")
     dtype: str | None = option("whole numbers in [-127, 127]; the receipt's grid is their scale", choices=(INT8,))
-    column: str | None = option(COLUMN_HELP)
-    text_key: str | None = option(TEXT_HELP)
     keep: str | None = option("columns or keys to copy unprotected, separated by commas", metavar="NAMES")
 
     def run(self) -> int:

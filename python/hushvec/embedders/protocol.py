@@ -205,7 +205,8 @@ def _vectors(found: Any) -> Any:
     if floats := [name for name in _FLOATS if _has(found, name) and _get(found, name) is not None]:
         return _get(found, floats[0])
     if codes := [name for name in _CODES if _has(found, name)]:
-        raise TypeError(f"model output must have floats among its embeddings, got {', '.join(codes)} (ask for embedding_types=['float'])")
+        got = ", ".join(codes)
+        raise TypeError(f"model output must have floats among its embeddings, got {got} (ask for embedding_types=['float'])")
     items = list(found)
     name = next((name for name in ("embedding", "values") if items and _has(items[0], name)), None)
     if name is None:

@@ -1,5 +1,5 @@
-"""Files of an Arrow table, read a part at a time and written: Parquet, and Arrow's own two formats, files (as Feather's second version)
-and streams; and folders of streams, as Hugging Face's `save_to_disk` writes data sets."""
+"""Files of an Arrow table, read a part at a time and written: Parquet, and Arrow's own formats, files (which Feather's second version
+is) and streams; and folders of streams, as Hugging Face's `save_to_disk` writes data sets."""
 
 from __future__ import annotations
 
@@ -115,8 +115,9 @@ SUFFIXES = tuple(_KINDS)
 
 
 def open_table(path: Path) -> TableFile:
-    """Open a file by its suffix, one of SUFFIXES, or a folder; to be closed. OSError if it cannot be read, NotATable if it is something
-    else."""
+    """Open a file by its suffix, one of SUFFIXES, or a folder; to be closed.
+
+    Raises OSError if it cannot be read, NotATable if it is something else."""
     if not path.is_dir():
         path.open("rb").close()
     with needs_extra("reading Parquet and Arrow files", "cli"):

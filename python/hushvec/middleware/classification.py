@@ -260,8 +260,8 @@ class PrivateClassifier:
         """Private answers to inputs, one for each, with the receipt of the release.
 
         Args:
-            inputs: a sequence of inputs, an array of rows, or one str; none of them None, and either all str or none. No inputs have no
-                answers: the model is not asked, and nothing is charged.
+            inputs: a sequence of inputs, an array of rows, or one str; none of them None, and either all str or none.
+                No inputs have no answers: the model is not asked, and nothing is charged.
 
         Raises:
             TypeError, ValueError: bad inputs; a model that returns not one answer per input, None, a score that is not finite, or a

@@ -172,8 +172,8 @@ def dp_embedding_middleware(
         Those of `privatize`, for a text replaced by any other. For per="record" the model must embed each text by itself: that is
         the caller's responsibility, and the receipt notes it. The sensitivity is enforced by clipping, whatever the model does:
         clip_norm if given; half of a given sensitivity; 1 for the model named by model_id, then for the wrapped model's own name,
-        in the table of unit-norm models; else 1, after a check that the rows of the batch are unit vectors, up to the
-        0.8 % by which rounding in 16 bits moves a norm. The receipt's notes
+        in the table of unit-norm models; else 1, after a check that the rows of the batch are unit vectors, up to the 0.8 % by
+        which rounding in 16 bits moves a norm. The receipt's notes
         say which. With an EmpiricalSensitivity the noise is that of (epsilon, delta) at the estimate, while receipt and charge state
         the larger, actual epsilon for rows clipped to the largest norm seen.
 

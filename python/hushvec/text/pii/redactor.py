@@ -163,9 +163,6 @@ def with_other_names(function: Function) -> Function:
     return call  # type: ignore[return-value]
 
 
-_ARGUMENTS = "patterns replacement replacements custom_patterns allow_categories allow_list gazetteer detectors".split()
-
-
 class Redactor:
     """Rules, gazetteer and detectors, compiled once; safe to use from several threads if the detectors are.
 
@@ -195,8 +192,7 @@ class Redactor:
         detectors: Iterable[Detector] | None = None,
         fields: Mapping[str, str] | None = None,
     ) -> None:
-        given = (patterns, replacement, replacements, custom_patterns, allow_categories, allow_list, gazetteer, detectors)
-        self._arguments = {name: value for name, value in zip(_ARGUMENTS, given) if value is not None}
+        self._arguments = {name: value for name, value in locals().items() if name != "self"}
         custom = () if custom_patterns is None else custom_rules(custom_patterns)
         self._gazetteer: Gazetteer | None = None if gazetteer is None else gazetteer_of(gazetteer)
         self._detectors = _checked_detectors(detectors)
