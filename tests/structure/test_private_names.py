@@ -10,6 +10,7 @@ KNOWN = {
     "_native/__init__.py": dict.fromkeys(
         ("_interpreters", "_xxsubinterpreters"), "Python's own; the check of subinterpreters is left out"
     ),
+    "jobs/tables.py": {"_data_files": "a key of the file state.json, which save_to_disk writes"},
     "_util/torch_recording.py": dict.fromkeys(
         ("_C", "_len_torch_dispatch_stack", "_functorch"), "public means find the same, a few microseconds slower"
     ),

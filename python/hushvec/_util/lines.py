@@ -117,13 +117,15 @@ def _inside(value: Any, key: str, refusal: str) -> Any:
     return _inside(value[first], rest, refusal)
 
 
-def require_copied(kept: dict[str, Any], where: str) -> None:
-    """Refuse values of fields that JSON cannot hold."""
+def copied_fields(fields: dict[str, Any], keys: Iterable[str], where: str) -> dict[str, Any]:
+    """The fields of an object that are copied to the output."""
+    kept = {key: nested_field(fields, key, where) for key in keys}
     for key, value in kept.items():
         try:
             json_line(value)
         except ValueError as reason:
             raise ValueError(f"{where}: {key!r} cannot be copied: {reason}") from None
+    return kept
 
 
 def manifest(folder: Path, file: str, kind: str, version: int) -> dict[str, Any]:

@@ -26,13 +26,13 @@ from hushvec._native.arrays import NUMPY_DTYPES
 from hushvec._native.rowwise import as_array, dtype_after, require_finite
 from hushvec._util.display import Progress, plural
 from hushvec._util.lines import (
+    copied_fields,
     decoded,
     json_line,
     json_object,
     lines_of_file,
     nested_field,
     numbered_lines,
-    require_copied,
     require_utf8,
 )
 from hushvec._util.publish import PRIVATE, Discarded, mode_of, published_text
@@ -84,8 +84,11 @@ class VectorOptions(Command):
         """The rows, and for each name of `keep` what is beside them. A .npy file is mapped."""
         source = open_source(path, Columns(self.column, self.text_key, keep))
         rows, fields = rows_and_fields(source)
-        self.taken = (*self.taken, source.taken(len(rows)))  # type: ignore[misc]
+        self.took(source, len(rows))
         return rows, fields
+
+    def took(self, source: Source, rows: int) -> None:
+        self.taken = (*self.taken, source.taken(rows))  # type: ignore[misc]
 
 
 class Source(ABC):
@@ -311,7 +314,7 @@ class NpzSource(NpySource):
                 Source.__init__(self, path, columns)
                 if absent := [name for name in (self._vector, *self._keep) if name not in names]:
                     raise FileError(path, f"must have an array {absent[0]!r}, got {', '.join(map(repr, names)) or 'none'}")
-                self._array = arrays[self._vector]
+                self._array: NDArray[Any] = arrays[self._vector]
                 self._others = {name: arrays[name] for name in self._keep}
         except (zipfile.BadZipFile, AttributeError, EOFError) as error:  # of a .npy file under this name np.load makes an array
             raise FileError(path, f"not a .npz file: {error}") from None
@@ -325,7 +328,8 @@ class NpzSource(NpySource):
         self._refuse_packed()
 
     def _mapped(self) -> NDArray[Any]:
-        return self._array.reshape(-1, self.dimension)
+        rows: NDArray[Any] = self._array.reshape(-1, self.dimension)
+        return rows
 
     def _beside(self, rows: slice) -> Any:
         return {name: array[rows].tolist() for name, array in self._others.items()}
@@ -407,8 +411,7 @@ class JsonlSource(Source):
 
     def _items(self) -> Iterator[_Item]:
         for where, fields in self._lines():
-            kept = {name: nested_field(fields, name, where) for name in self._keep}
-            require_copied(kept, where)
+            kept = copied_fields(fields, self._keep, where)
             found = self._given(where, fields)
             if not self._is_many:
                 yield where, found, kept
@@ -622,7 +625,7 @@ def _outside_the_series(names: list[str]) -> list[str]:
     """Names that do not count on, where most do, as d0, d1, d2 or 0, 1, 2."""
     stems = [re.sub(r"[0-9]+$", "", name) if name[-1:].isdecimal() else None for name in names]
     counted = [stem for stem in stems if stem is not None]
-    most = max(set(counted), key=counted.count, default=None)
+    most = max(set(counted), key=counted.count, default="")
     return [] if counted.count(most) <= max(1, len(names) // 2) else [name for name, stem in zip(names, stems) if stem != most]
 
 

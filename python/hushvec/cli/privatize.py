@@ -101,7 +101,7 @@ class Privatize(
             receipt = paid or plan.receipt(rows, notes=notes)
             receipt_file.write(f"{receipt.to_json()}\n".encode())
         output, where = str(self.output), str(receipt_path(self.output))
-        self.taken = (source.taken(rows),)
+        self.took(source, rows)
         value = {"output": output, "receipt_file": where, "receipt": receipt.to_dict()}
         return answered(self, value, printable(output), printable(where), "", receipt_lines(receipt))
 

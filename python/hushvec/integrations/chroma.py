@@ -101,4 +101,4 @@ def _call(self: PrivateEmbeddingFunction, input: Documents) -> ReleasedList[Any]
     return rows
 
 
-PrivateEmbeddingFunction.__call__ = _call
+PrivateEmbeddingFunction.__call__ = _call  # type: ignore[method-assign]

@@ -192,7 +192,7 @@ class Redactor:
         detectors: Iterable[Detector] | None = None,
         fields: Mapping[str, str] | None = None,
     ) -> None:
-        self._arguments = {name: value for name, value in locals().items() if name != "self"}
+        self._arguments: dict[str, Any] = {name: value for name, value in locals().items() if name != "self"}
         custom = () if custom_patterns is None else custom_rules(custom_patterns)
         self._gazetteer: Gazetteer | None = None if gazetteer is None else gazetteer_of(gazetteer)
         self._detectors = _checked_detectors(detectors)
