@@ -191,7 +191,8 @@ def test_what_is_no_coordinate_never_enters_the_vector(tmp_path, kind, place, na
     rng = np.random.default_rng([place, len(kind), len(named)])
     values, ids = rng.standard_normal((40, 8)).tolist(), NO_COORDINATES[kind](rng)
     rows = [[*row[:place], one, *row[place:]] for row, one in zip(values, ids)]
-    names = {"d0, d1, ...": [f"d{n}" for n in range(8)], "0, 1, ...": list(range(8)), "other names": [*"abcdefgh"], "none": None}[named]
+    counted = {"d0, d1, ...": [f"d{n}" for n in range(8)], "0, 1, ...": list(range(8))}
+    names = {**counted, "other names": [*"abcdefgh"], "none": None}[named]
     header = names and [*names[:place], "key", *names[place:]]
     write_csv(tmp_path / "in.csv", header, rows)
     column = "key" if header else str(place)

@@ -206,7 +206,10 @@ BAD_SETTINGS = {
         ValueError,
         "budget must be None with a seeded generator",
     ),
-    "generator": (dict(generator=np.random.default_rng()), TypeError, "generator must be a hushvec.Generator or None, got numpy.random.Generator"),
+    "generator": (
+        *(dict(generator=np.random.default_rng()), TypeError),
+        "generator must be a hushvec.Generator or None, got numpy.random.Generator",
+    ),
     "projection": (
         dict(projection=np.eye(3)),
         TypeError,

@@ -70,6 +70,14 @@ def test_an_address_of_another_database_is_refused(tmp_path, monkeypatch, capsys
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
+def test_addresses_of_postgresql_have_three_names(tmp_path, scheme):
+    from hushvec.budget.arguments import file_of
+
+    address = f"{scheme}://user@host/db"
+    assert file_of(address) is None and policy_of({**policy_fields(tmp_path), "store": address}, "policy").store == address
+
+
 def test_a_ledger_in_memory_is_refused(tmp_path):
     with pytest.raises(ValueError, match="store must be a file or a database: in memory"):
         policy_of({**policy_fields(tmp_path), "store": "memory"}, "policy")

@@ -115,7 +115,8 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
                 f"model must make vectors of unit norm where neither clip_norm nor sensitivity is given, got norm {norm:.6g} in row "
                 f"{row}; give clip_norm=, which bounds how much one text can change, or normalize=True"
             )
-        return 1.0, "clip_norm is that of unit vectors, as which these rows were found up to rounding in 16 bits; longer ones are clipped"
+        found = "as which these rows were found up to rounding in 16 bits"
+        return 1.0, f"clip_norm is that of unit vectors, {found}; longer ones are clipped"
 
     def _empirical(self, sensitivity: EmpiricalSensitivity) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Noise for an estimated sensitivity; the receipt states its actual epsilon for rows clipped to an enforced norm."""
