@@ -70,12 +70,15 @@ def test_a_gap_in_a_column_is_named(kind):
         model.embed(COLUMNS[kind](["one", None, "three"]))
 
 
-def test_what_is_no_sequence_is_refused_with_the_way(tmp_path):
+def test_what_is_no_sequence_is_refused_with_the_way():
     model = hv.wrap_embedding_model(ToyModel(), faint())
     for texts, words in (({"one"}, "got set"), (iter(TEXTS), "got list_iterator"), ({"one": 1}, "got dict"), ("one", "got str")):
         with pytest.raises(TypeError, match=f"texts must be a sequence of strings, {words}"):
             model.embed(texts)
-    h5py = pytest.importorskip("h5py")
+
+
+def test_texts_of_hdf5_are_refused_with_the_way(tmp_path):
+    model, h5py = hv.wrap_embedding_model(ToyModel(), faint()), pytest.importorskip("h5py")
     with h5py.File(tmp_path / "texts.h5", "w") as file:
         file["texts"] = TEXTS
         with pytest.raises(TypeError, match=r"texts must be strings, got an HDF5 data set, .* \(pass texts.asstr\(\)\[:\]\)"):
