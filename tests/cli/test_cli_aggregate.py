@@ -145,7 +145,8 @@ def test_texts_are_embedded_and_predictions_are_of_texts(tmp_path):
 def test_predictions_as_lines(files):
     aggregated(files, "centroids", "rows.csv", "-o", "made.npz", "--label-key", "what", "--people-key", "who", "--labels", "milk,tea",
                "--epsilon", 1)  # fmt: skip
-    assert aggregated(files, "predict", "made.npz", "rows.npy", "-o", "out.jsonl") == {"output": "out.jsonl", "rows": ROWS}
+    said = aggregated(files, "predict", "made.npz", "rows.npy", "-o", "out.jsonl")
+    assert said == {"output": "out.jsonl", "rows": ROWS, "taken": ["2,000 rows x 8 columns of rows.npy, the array"]}
     lines = [json.loads(line) for line in (files / "out.jsonl").read_text().splitlines()]
     assert lines == aggregated(files, "predict", "made.npz", "rows.npy")
 

@@ -8,7 +8,8 @@ import pytest
 
 import hushvec as hv
 from cli.command import assert_one_line, hushvec_here
-from hushvec.cli._files import Columns, open_source, rows_and_fields
+from hushvec.cli.vectors import open_source, rows_and_fields
+from hushvec.cli.vectors.source import Columns
 
 N, D = 7, 5
 X = np.random.default_rng(5).standard_normal((N, D)).astype(np.float32)

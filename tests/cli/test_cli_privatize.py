@@ -96,7 +96,7 @@ def test_integers_that_float32_lacks_are_not_charged(tmp_path):
 
 def test_many_parts_are_one_release(tmp_path):
     """More elements than one part holds; every part has a nonce of its own."""
-    from hushvec.cli._files import rows_per_part
+    from hushvec.cli.vectors.source import rows_per_part
 
     dimension = 4096
     rows = 2 * rows_per_part(dimension) + 3
@@ -295,14 +295,14 @@ BAD_FILES = [
     ),
     ("jsonl", b'{"embedding": [1, "2"]}\n', "line 1: 'embedding' must be a list of numbers"),
     ("jsonl", b'{"embedding": [true, 2]}\n', "line 1: 'embedding' must be a list of numbers"),
-    ("jsonl", b'{"embedding": []}\n', "line 1: 'embedding' must be a list of numbers"),
+    ("jsonl", b'{"embedding": []}\n', "the file must hold at least one line, and one row"),
     ("jsonl", b'{"embedding": 3}\n', "line 1: 'embedding' must be a list of numbers"),
     ("jsonl", b'{"embedding": [1, NaN]}\n', "got nan in row 0"),
     ("jsonl", b'{"embedding": [1, 2]}\n{"embedding": [1, 1e300]}\n', "got inf in row 1"),
     ("jsonl", b'{"embedding": [1, ' + b"9" * 400 + b"]}\n", "line 1: 'embedding' holds a number beyond float64"),
     ("jsonl", b"\xff\xfe\x00", "must be UTF-8 text, got byte 0xff at 0"),
     ("jsonl", b"[" * 100_000 + b"\n", "line 1: not JSON"),
-    ("txt", b"hello", "the name must end in .npy, .parquet, .arrow, .feather, .jsonl, got '.txt'"),
+    ("txt", b"hello", "the name must end in .npy, .npz, .parquet, .arrow, .feather, .jsonl, .ndjson, .json, .csv, got '.txt'"),
 ]
 
 

@@ -39,10 +39,12 @@ from hushvec.cli._arguments import (
     opened_budget,
     replaced_release,
 )
-from hushvec.cli._files import FILES, FileError, VectorOptions, read_utf8, require_output
 from hushvec.cli._output import answered, facts, receipt_lines, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import paint, printable
+from hushvec.cli._texts import read_utf8
+from hushvec.cli.vectors import FILES, VectorOptions
+from hushvec.cli.vectors.source import FileError, require_output
 from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.receipts.aggregates import AggregateReceipt
 

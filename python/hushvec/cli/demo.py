@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from hushvec.cli._arguments import ReleaseOptions, make_generator
-from hushvec.cli._files import lines_of_source
 from hushvec.cli._output import print_json
 from hushvec.cli._parser import argument, option
 from hushvec.cli._story import Story, headline, said, tell, verdict
+from hushvec.cli._texts import lines_of_source
 from hushvec.cli._thief import (
     AGGREGATE_PEOPLE,
     CHOICE,

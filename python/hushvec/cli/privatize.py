@@ -13,21 +13,12 @@ from hushvec._util.display import Progress
 from hushvec._util.publish import mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import BudgetOptions, ForceOption, ReleaseOptions, comma_separated, make_generator, replaced_release
-from hushvec.cli._files import (
-    FILES,
-    Columns,
-    FileError,
-    Source,
-    VectorOptions,
-    naming,
-    open_source,
-    rehearse,
-    require_output,
-    suffix_of,
-)
 from hushvec.cli._output import answered, facts, receipt_lines
 from hushvec.cli._parser import argument, option
 from hushvec.cli._style import printable
+from hushvec.cli.vectors import FILES, VectorOptions, open_source, rehearse
+from hushvec.cli.vectors.source import Columns, FileError, Source, naming, require_output
+from hushvec.cli.vectors.tables import suffix_of
 from hushvec.mechanisms import CodebookResponse, PublicCodebook
 from hushvec.mechanisms.codebook import AUTO, COSINE, SEARCH
 from hushvec.receipts.labels import RowReceipt, released_rows

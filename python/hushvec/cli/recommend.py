@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from hushvec.cli._files import FILES, Columns, open_source, rows_and_fields
 from hushvec.cli._output import answered, table
 from hushvec.cli._parser import Command, option
 from hushvec.cli._style import paint, printable
+from hushvec.cli.vectors import FILES, open_source, rows_and_fields
+from hushvec.cli.vectors.source import Columns
 from hushvec.mechanisms import MECHANISMS, PublicCodebook, PublicProjection
 from hushvec.mechanisms.recommend import TASKS, Recommendation, recommend
 

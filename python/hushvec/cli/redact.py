@@ -15,10 +15,11 @@ from hushvec._util.display import Progress
 from hushvec._util.lines import json_record, lines_with_ends
 from hushvec._util.publish import published_folder
 from hushvec.cli._arguments import comma_separated, named_values
-from hushvec.cli._files import naming, path_or_stdout, read_utf8, source_name, written
 from hushvec.cli._output import answered, print_json, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import printable
+from hushvec.cli._texts import path_or_stdout, read_utf8, source_name, written
+from hushvec.cli.vectors.source import naming
 from hushvec.integrations.detectors import detector
 from hushvec.text.pii.mail import StandIn, redact_mail
 from hushvec.text.pii.markup import redact_html

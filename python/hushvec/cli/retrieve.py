@@ -14,10 +14,11 @@ from hushvec._util.display import announced, plural
 from hushvec._util.lines import field, json_record, numbered_lines
 from hushvec.budget import PrivacyBudget
 from hushvec.cli._arguments import BudgetOptions, KeyOptions, make_generator, named_values, opened_budget
-from hushvec.cli._files import VectorOptions, read_utf8
 from hushvec.cli._output import answered, receipt_lines, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import printable
+from hushvec.cli._texts import read_utf8
+from hushvec.cli.vectors import VectorOptions
 from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.mechanisms import MECHANISMS, PublicCodebook, PublicProjection
 from hushvec.receipts.base import PER
