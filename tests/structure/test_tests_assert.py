@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = [ROOT / "tests", ROOT / "studies" / "tests"]   # helpers are imported from both
 FILES = sorted(path for folder in FOLDERS for path in folder.rglob("test_*.py"))
 # Calls that fail by themselves: of pytest, torch and hypothesis, a check that is a parameter of the test; and assert_... of numpy.
-CHECKS = {"raises", "warns", "fail", "opcheck", "runTest", "check"}
+CHECKS = {"raises", "warns", "fail", "opcheck", "runTest", "run_state_machine_as_test", "check"}
 
 
 @cache
