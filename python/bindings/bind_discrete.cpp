@@ -98,6 +98,27 @@ void fill_discrete_of(py::array out, bool laplacian, double scale, py::handle so
     throw py::type_error("out must be a C-contiguous array of int64 or int32, got " + dtype_name(out));
 }
 
+template <class Integer>
+Array<Integer> clip_and_add(const Array<Integer>& x, double clip_norm, bool laplacian, double scale, py::handle source) {
+    Array<Integer> out(std::vector<py::ssize_t>(x.shape(), x.shape() + x.ndim()));
+    const auto columns = static_cast<std::size_t>(x.shape(x.ndim() - 1)), rows = x.ndim() == 2 ? static_cast<std::size_t>(x.shape(0)) : 1;
+    const Integer* in = x.data();
+    Integer* result = out.mutable_data();
+    const WipedStream stream = reserve_from(source);
+    const py::gil_scoped_release unlocked;
+    clip_and_add_discrete(stream, in, rows, columns, clip_norm, discrete_law(laplacian), scale, result);
+    return out;
+}
+
+// x is C-contiguous and aligned.
+py::array clip_and_add_discrete_of(const py::array& x, double clip_norm, bool laplacian, double scale, py::handle source) {
+    if (x.ndim() != 1 && x.ndim() != 2) throw py::value_error("x must have 1 or 2 dimensions, got " + std::to_string(x.ndim()));
+    const auto of = [&](const auto& typed) -> py::array { return clip_and_add(typed, clip_norm, laplacian, scale, source); };
+    if (Array<std::int64_t>::check_(x)) return of(py::reinterpret_borrow<Array<std::int64_t>>(x));
+    if (Array<std::int32_t>::check_(x)) return of(py::reinterpret_borrow<Array<std::int32_t>>(x));
+    throw py::type_error("x must be a C-contiguous array of int64 or int32, got " + dtype_name(x));
+}
+
 // ---- Poisson sampling ----
 
 constexpr std::uint64_t kMostIndices = std::uint64_t{1} << 40;
@@ -230,6 +251,8 @@ void bind_discrete(py::module_& module) {
     define(module, "response_law", &response_law_of, py::arg("epsilon"), py::arg("labels"));
     define(module, "randomized_response", &randomized_response_of, py::arg("codes"), py::arg("labels"), py::arg("law"), py::arg("source"));
     define(module, "fill_discrete", &fill_discrete_of, py::arg("out"), py::arg("laplacian"), py::arg("scale"), py::arg("source"));
+    define(module, "clip_and_add_discrete", &clip_and_add_discrete_of, py::arg("x"), py::arg("clip_norm"), py::arg("laplacian"), py::arg("scale"),
+           py::arg("source"));
     define(module, "poisson_sample", &poisson_sample_of, py::arg("count"), py::arg("threshold"), py::arg("source"));
     define(module, "gumbel_top_k", &gumbel_top_k_of, py::arg("scores"), py::arg("picks"), py::arg("epsilon"), py::arg("sensitivity"),
            py::arg("source"), py::arg("bound_factor") = 1.0);

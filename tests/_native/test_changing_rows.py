@@ -83,6 +83,13 @@ def test_clip(threads, dtype, columns):
     assert_of_one_reading(lambda x: hv.clip(x, 1.0, out=np.empty_like(x)), dtype, columns)
 
 
+@pytest.mark.parametrize("columns", (256, 200, 1))
+@pytest.mark.parametrize("dtype", ("int64", "int32"))
+@pytest.mark.parametrize("laplacian", (True, False))
+def test_rows_of_whole_numbers(threads, laplacian, dtype, columns):
+    assert_of_one_reading(lambda x: _core.clip_and_add_discrete(x, 10.0, laplacian, 2.0, seeded()), dtype, columns)
+
+
 def test_rows_that_are_not_contiguous(threads):
     assert_of_one_reading(lambda x: hv.clip_and_noise(x[::-1, ::2], 1.0, 0.25, generator=seeded()), "float32")
 

@@ -1,4 +1,4 @@
-"""Rows of whole numbers: the clip against Python's integers, at every size, and sums beyond the dtype."""
+"""Rows of whole numbers: the clip against Python's integers, at every size, the noise beside the sampler's, and sums beyond the dtype."""
 
 import math
 from fractions import Fraction
@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.noise.integers import clip_and_add, clip_whole, whole_rows
+from evidence.reference.sizes import scaled
+from hushvec.noise.integers import clip_and_add, whole_rows
 
 POWERS = {"l1": 1, "l2": 2}
+LAWS = {"l1": "discrete_laplacian", "l2": "discrete_gaussian"}
+SAMPLERS = {"l1": hv.discrete_laplacian, "l2": hv.discrete_gaussian}
+NO_NOISE = 2.0**-6  # 0 but for one sample in 10^27
 ENDS = (-(2**63), 2**63 - 1)
 
 
@@ -27,8 +31,7 @@ def clipped_exactly(row, clip_norm, norm):
 
 def clipped(rows, clip_norm, norm):
     values = np.array(rows, np.int64)
-    clip_whole(values, clip_norm, norm)
-    return values.tolist()
+    return clip_and_add(values, clip_norm, LAWS[norm], NO_NOISE, hv.Generator.unsafe_seeded(5)).tolist()
 
 
 @pytest.mark.parametrize("norm", POWERS)
@@ -73,7 +76,7 @@ def test_a_clip_in_floats_is_noticed():
 @pytest.mark.parametrize(("dtype", "ends"), [("int64", ENDS), ("int32", (-(2**31), 2**31 - 1))])
 def test_sums_beyond_the_dtype_are_its_ends(dtype, ends):
     x = np.array([ends] * 200, dtype)
-    noisy = clip_and_add(x, 2.0**65, "l2", "discrete_gaussian", 100.0, hv.Generator.unsafe_seeded(5))
+    noisy = clip_and_add(x, 2.0**65, "discrete_gaussian", 100.0, hv.Generator.unsafe_seeded(5))
     for column, end in enumerate(ends):
         share = float((noisy[:, column] == end).mean())
         assert 0.35 < share < 0.65  # half and the share of 0; 4.2 standard deviations of 200 rows, from a fixed seed
@@ -85,9 +88,64 @@ def test_noise_is_that_of_the_sampler():
     x = np.arange(-60_000, 60_000).reshape(400, 300)
     for rows in (x, x.astype(np.int32), np.asfortranarray(x), x[:, ::-1][:, ::-1]):
         before = rows.copy()
-        noisy = clip_and_add(rows, 1e9, "l1", "discrete_laplacian", 7.0, hv.Generator.unsafe_seeded(5))
+        noisy = clip_and_add(rows, 1e9, "discrete_laplacian", 7.0, hv.Generator.unsafe_seeded(5))
         noise = hv.discrete_laplacian(rows.shape, 7.0, generator=hv.Generator.unsafe_seeded(5))
         assert (noisy == x + noise).all() and noisy.dtype == rows.dtype and (rows == before).all()
+
+
+def rows_of_any_kind(rng, dimension, dtype):
+    """Sizes of any number of bits, in five patterns: as drawn, equal, sparse, with the lower end, powers of two."""
+    top = np.iinfo(dtype).bits - 1
+    bits, shape = int(rng.integers(1, top + 1)), (int(rng.integers(1, 6)), dimension)
+    rows = rng.integers(-(2**bits), 2**bits - 1, shape, np.int64, endpoint=True)
+    pattern = rng.integers(5)
+    if pattern == 1:
+        rows[:] = rows[:, :1]
+    elif pattern == 2:
+        rows *= rng.random(shape) < 0.1
+    elif pattern == 3:
+        rows[rng.random(shape) < 0.1] = -(2**top)
+    elif pattern == 4:
+        rows = np.sign(rows) << rng.integers(0, bits, shape)
+    return rows.clip(-(2**top), 2**top - 1).astype(dtype)
+
+
+@pytest.mark.parametrize("norm", POWERS)
+def test_a_release_is_the_exact_clip_and_the_samplers_noise(norm):
+    rng = np.random.default_rng(POWERS[norm])
+    for turn in range(scaled(150, 3000)):
+        x = rows_of_any_kind(rng, int(rng.choice([1, 2, 3, 17, 64, 300])), ("int64", "int32")[turn % 2])
+        sizes = np.abs(x[0].astype(float)) ** POWERS[norm]
+        length = sizes.sum() ** (1 / POWERS[norm])
+        clip_norm = max(1.0, rng.choice([length, math.nextafter(length, 0), length / 2, length // 4, length * rng.random(), 1e300]))
+        scale = rng.choice([NO_NOISE, 1.5, 3.2e5, 2.0**40])
+        noise = SAMPLERS[norm](x.shape, scale, generator=hv.Generator.unsafe_seeded(turn)).tolist()
+        ends = np.iinfo(x.dtype)
+        expected = [
+            [min(max(element + added, int(ends.min)), int(ends.max)) for element, added in zip(clipped_exactly(row, clip_norm, norm), more)]
+            for row, more in zip(x.tolist(), noise)
+        ]
+        for same in (x, np.asfortranarray(x), np.repeat(x, 2, axis=1)[:, ::2], x[::-1][::-1]):
+            noisy = clip_and_add(same, clip_norm, LAWS[norm], scale, hv.Generator.unsafe_seeded(turn))
+            assert noisy.dtype == x.dtype and noisy.tolist() == expected
+
+
+def test_threads_change_nothing(core):
+    rng = np.random.default_rng(3)
+    x = rng.integers(-1000, 1000, (2_100, 301))
+    found = []
+    before = core.get_num_threads()
+    for threads in (1, 2, 3):
+        core.set_num_threads(threads)
+        found.append(clip_and_add(x, 9_000.0, "discrete_gaussian", 3.2e5, hv.Generator.unsafe_seeded(5)))
+    core.set_num_threads(before)
+    assert (found[0] == found[1]).all() and (found[0] == found[2]).all()
+
+
+@pytest.mark.parametrize("clip_norm", [0.5, math.inf, math.nan])
+def test_the_core_refuses_other_clip_norms(clip_norm):
+    with pytest.raises(ValueError, match="^clip_norm must be finite and >= 1, got "):
+        clip_and_add(np.ones((2, 2), np.int64), clip_norm, "discrete_gaussian", 1.0, hv.Generator.unsafe_seeded(5))
 
 
 @pytest.mark.parametrize(

@@ -32,4 +32,11 @@ void check_discrete(DiscreteLaw law, double scale, std::size_t item_bytes, std::
 template <class Integer>
 void fill_discrete(const KeyStream& stream, DiscreteLaw law, double scale, Integer* out, std::size_t count);
 
+// out = the rows of x, of whole numbers, clipped exactly in the norm of the law's sensitivity (L2 for the Gaussian, L1 for the Laplacian), with
+// the samples that fill_discrete makes for int64: docs/proofs/discrete_gaussian.md. Sums beyond the ends of Integer are these ends. Each
+// element of x is read once. Throws std::invalid_argument as check_discrete for int64, and unless clip_norm is finite and >= 1.
+template <class Integer>
+void clip_and_add_discrete(const KeyStream& stream, const Integer* x, std::size_t rows, std::size_t columns, double clip_norm, DiscreteLaw law,
+                           double scale, Integer* out);
+
 }  // namespace hushvec

@@ -7,8 +7,10 @@
 #include <stdexcept>
 #include <string>
 
+#include "array/line_vector.hpp"
 #include "discrete/sample_words.hpp"
 #include "discrete/staircase.hpp"
+#include "discrete/whole_clip.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/discrete_noise.hpp"
 #include "parallel/threads.hpp"
@@ -48,42 +50,35 @@ Integer narrowed(std::int64_t k) {
     return static_cast<Integer>(std::clamp(k, -kMost, kMost));
 }
 
-// Fills what a thread is given, some groups at a time.
+// Samples of some groups at a time.
 template <class Integer>
 class Filler {
 public:
-    Filler(const KeyStream& stream, const Staircase& stairs, Integer* out, std::size_t count)
-        : stream_(stream), stairs_(stairs), out_(out), count_(count), attempts_(stream, domain::kDiscreteAttempts) {}
+    Filler(const KeyStream& stream, const Staircase& stairs) : stream_(stream), stairs_(stairs), attempts_(stream, domain::kDiscreteAttempts) {}
 
-    void operator()(std::size_t begin, std::size_t end) {
-        for (std::size_t group = begin; group < end; group += kGroupsAtOnce) fill(group, std::min(kGroupsAtOnce, end - group));
-    }
-
-private:
-    void fill(std::size_t first_group, std::size_t groups) {
+    // Samples [first_group * kGroupSamples, end), of at most kGroupsAtOnce groups.
+    void fill(std::size_t first_group, std::size_t end, Integer* out) {
+        const std::size_t begin = first_group * kGroupSamples, here = end - begin, groups = (here + kGroupSamples - 1) / kGroupSamples;
         active_kernels().keystream(stream_, domain::kMain, first_group, groups, words_);
         if (stairs_.low_bits > 0) active_kernels().keystream(stream_, domain::kDiscreteLow, first_group, groups, low_);
-        const std::size_t begin = first_group * kGroupSamples;
-        const std::size_t here = std::min(count_ - begin, groups * kGroupSamples);
         look_up(stairs_.guide, words_, groups * kGroupSamples, cells_);
         const std::size_t open = active_kernels().place_words(stairs_.cell_bits, words_, groups * kGroupSamples, cells_, open_);
         if (stairs_.low_bits > 0) {
-            for (std::size_t i = 0; i < here; ++i) out_[begin + i] = static_cast<Integer>(stairs_.integer_of(cells_[i], low_[i]));
+            for (std::size_t i = 0; i < here; ++i) out[i] = static_cast<Integer>(stairs_.integer_of(cells_[i], low_[i]));
         } else {
-            for (std::size_t i = 0; i < here; ++i) out_[begin + i] = static_cast<std::int32_t>(cells_[i]);
+            for (std::size_t i = 0; i < here; ++i) out[i] = static_cast<std::int32_t>(cells_[i]);
         }
         for (std::size_t i = 0; i < open; ++i) {
             const std::size_t at = open_[i];
             if (at >= here) break;
-            out_[begin + at] = narrowed<Integer>(settle_discrete(attempts_, stairs_, begin + at, words_[at], low_[at]));
+            out[at] = narrowed<Integer>(settle_discrete(attempts_, stairs_, begin + at, words_[at], low_[at]));
         }
     }
 
+private:
     static constexpr std::size_t kWords = kGroupsAtOnce * kGroupSamples;
     const KeyStream& stream_;
     const Staircase& stairs_;
-    Integer* out_;
-    std::size_t count_;
     LoneBlocks attempts_;
     alignas(64) std::uint32_t words_[kWords];   // on the stack, which is wiped
     alignas(64) std::uint32_t low_[kWords] = {};
@@ -91,10 +86,72 @@ private:
     std::uint32_t open_[kWords];
 };
 
+constexpr std::size_t kSamplesAtOnce = kGroupsAtOnce * kGroupSamples;
+
 template <class Integer>
 void fill_in_parallel(const KeyStream& stream, const Staircase& stairs, Integer* out, std::size_t count) {
-    parallel_ranges((count + kGroupSamples - 1) / kGroupSamples, kGroupSamples, [&] { return Filler<Integer>(stream, stairs, out, count); });
+    parallel_ranges((count + kGroupSamples - 1) / kGroupSamples, kGroupSamples, [&] {
+        return [&, filler = Filler<Integer>(stream, stairs)](std::size_t begin, std::size_t end) mutable {
+            const std::size_t last = std::min(end * kGroupSamples, count);
+            for (std::size_t first = begin * kGroupSamples; first < last; first += kSamplesAtOnce) {
+                filler.fill(first / kGroupSamples, std::min(first + kSamplesAtOnce, last), out + first);
+            }
+        };
+    });
 }
+
+// Clips rows and adds noise to them, some at a time, in a copy that belongs to the thread at work (clip/staged_rows.hpp says why).
+template <class Integer>
+class NoisyRows {
+public:
+    NoisyRows(const KeyStream& stream, const Staircase& stairs, const WholeClip& clip, const Integer* x, std::size_t columns, Integer* out)
+        : filler_(stream, stairs), clip_(clip), x_(x), columns_(columns), out_(out),
+          rows_(std::max<std::size_t>(1, kSamplesAtOnce / columns) * columns), noise_(kSamplesAtOnce) {}
+
+    void operator()(std::size_t first_row, std::size_t last_row) {
+        const std::size_t end = last_row * columns_;
+        std::size_t at = first_row * columns_, first_here = at, end_here = at;   // samples: the next one, and those of rows_
+        for (std::size_t first = at / kGroupSamples * kGroupSamples; at < end; first += kSamplesAtOnce) {
+            const std::size_t stop = std::min(first + kSamplesAtOnce, end);
+            filler_.fill(first / kGroupSamples, stop, noise_.data());
+            while (at < stop) {
+                if (at == end_here) {
+                    first_here = at;
+                    end_here = std::min(at + rows_.size(), end);
+                    std::copy(x_ + first_here, x_ + end_here, rows_.begin());
+                    clip_.clip(rows_.data(), (end_here - first_here) / columns_);
+                }
+                const std::size_t next = std::min(stop, end_here);
+                add(rows_.data() + (at - first_here), noise_.data() + (at - first), next - at, out_ + at);
+                at = next;
+            }
+        }
+    }
+
+private:
+    static void add(const std::int64_t* row, const std::int64_t* noise, std::size_t count, Integer* out) {
+        bool beyond;
+        if constexpr (sizeof(Integer) == sizeof(std::int64_t)) {
+            beyond = active_kernels().add_whole(row, noise, count, out);
+        } else {
+            beyond = active_kernels().add_whole_to_int32(row, noise, count, out);
+        }
+        for (std::size_t i = 0; beyond && i < count; ++i) {
+            std::int64_t sum;
+            if (__builtin_add_overflow(row[i], noise[i], &sum)) sum = noise[i] < 0 ? Ends<std::int64_t>::min() : Ends<std::int64_t>::max();
+            out[i] = static_cast<Integer>(std::clamp<std::int64_t>(sum, Ends<Integer>::min(), Ends<Integer>::max()));
+        }
+    }
+
+    template <class T>
+    using Ends = std::numeric_limits<T>;
+    Filler<std::int64_t> filler_;
+    WholeClip clip_;
+    const Integer* x_;
+    std::size_t columns_;
+    Integer* out_;
+    LineVector<std::int64_t> rows_, noise_;
+};
 
 }  // namespace
 
@@ -106,5 +163,19 @@ void fill_discrete(const KeyStream& stream, DiscreteLaw law, double scale, Integ
 
 template void fill_discrete<std::int64_t>(const KeyStream&, DiscreteLaw, double, std::int64_t*, std::size_t);
 template void fill_discrete<std::int32_t>(const KeyStream&, DiscreteLaw, double, std::int32_t*, std::size_t);
+
+template <class Integer>
+void clip_and_add_discrete(const KeyStream& stream, const Integer* x, std::size_t rows, std::size_t columns, double clip_norm, DiscreteLaw law,
+                           double scale, Integer* out) {
+    check_discrete(law, scale, sizeof(std::int64_t), rows * columns);
+    if (!(clip_norm >= 1 && std::isfinite(clip_norm))) throw std::invalid_argument("clip_norm must be finite and >= 1, got " + std::to_string(clip_norm));
+    if (rows * columns == 0) return;
+    const Staircase& stairs = staircase_of(law, scale);
+    const WholeClip clip(law == DiscreteLaw::gaussian, clip_norm, columns);
+    parallel_ranges(rows, columns, [&] { return NoisyRows<Integer>(stream, stairs, clip, x, columns, out); });
+}
+
+template void clip_and_add_discrete(const KeyStream&, const std::int64_t*, std::size_t, std::size_t, double, DiscreteLaw, double, std::int64_t*);
+template void clip_and_add_discrete(const KeyStream&, const std::int32_t*, std::size_t, std::size_t, double, DiscreteLaw, double, std::int32_t*);
 
 }  // namespace hushvec

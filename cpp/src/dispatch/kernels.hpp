@@ -73,6 +73,12 @@ struct DirectionProducts;
 template <class Element>
 struct ProductRun;
 
+// Of a row of whole numbers.
+struct WholeSizes {
+    std::uint64_t total;   // the sum of the sizes or of their squares, modulo 2^64
+    std::uint64_t bits;    // those that some size has
+};
+
 struct Kernels {
     const char* name;
     ErrorBound gaussian_bound;
@@ -143,6 +149,12 @@ struct Kernels {
 
     // discrete noise: discrete/place_words.hpp
     std::size_t (*place_words)(int bits_of_cell, const std::uint32_t* words, std::size_t count, std::uint32_t* entries, std::uint32_t* open);
+
+    // rows of whole numbers: discrete/whole_rows.hpp
+    WholeSizes (*whole_sizes)(const std::int64_t* row, std::size_t count, bool squares);
+    bool (*scale_whole)(const std::int64_t* row, std::size_t count, double q, std::int64_t* out);
+    bool (*add_whole)(const std::int64_t* row, const std::int64_t* noise, std::size_t count, std::int64_t* out);
+    bool (*add_whole_to_int32)(const std::int64_t* row, const std::int64_t* noise, std::size_t count, std::int32_t* out);
 
     // counts of ones: collect/bit_rows.hpp
     void (*add_bit_rows)(const std::uint32_t* const* rows, std::size_t chunks, std::size_t bytes_ahead, std::uint32_t* planes);

@@ -5,6 +5,7 @@
 #include "clip/row_kernels.hpp"
 #include "collect/bit_rows.hpp"
 #include "discrete/place_words.hpp"
+#include "discrete/whole_rows.hpp"
 #include "dispatch/kernels.hpp"
 #include "noise/combination_kernels.hpp"
 #include "noise/convert_kernels.hpp"
@@ -80,6 +81,10 @@ constexpr Kernels make_kernels(const char* name, ErrorBound gaussian_bound, Erro
         .inner_products_f64 = inner_products<V, double>,
         .row_keys = row_keys<V>,
         .place_words = place_words<V>,
+        .whole_sizes = whole_sizes<V>,
+        .scale_whole = scale_whole<V>,
+        .add_whole = add_whole<V, std::int64_t>,
+        .add_whole_to_int32 = add_whole<V, std::int32_t>,
         .add_bit_rows = add_bit_rows<V>,
         .widen_float16 = widen_float16<V>,
         .narrow_float16 = narrow_float16<V>,

@@ -40,7 +40,7 @@ class _DiscreteNoise(VectorMechanism):
         self.require_release(x)
         if out is not None:
             require_form(out, x.shape, x.dtype.name)
-        values = clip_and_add(x, self.clip_norm, self.clipped_in, self.law, self.noise_parameter, source)
+        values = clip_and_add(x, self.clip_norm, self.law, self.noise_parameter, source)
         if out is None:
             return values
         out[...] = values

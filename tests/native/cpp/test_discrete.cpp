@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <limits>
 #include <numeric>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "discrete/gumbel_bracket.hpp"
 #include "discrete/response_intervals.hpp"
 #include "discrete/staircase.hpp"
+#include "discrete/whole_rows.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/discrete.hpp"
 #include "hushvec/discrete_noise.hpp"
@@ -316,6 +318,61 @@ void bad_scales_are_refused() {
     check(refuses([&] { fill_discrete(stream, DiscreteLaw::laplacian, 0x1.1p24, &narrow, 1); }), "scale for int32");
 }
 
+// Elements of up to `bits` bits, and the smallest of them.
+std::vector<std::int64_t> whole_row(std::size_t count, int bits, std::uint64_t seed) {
+    std::vector<std::int64_t> row(count);
+    std::mt19937_64 draw(seed);
+    for (std::int64_t& element : row) element = static_cast<std::int64_t>(draw()) >> (63 - bits);
+    row[count / 2] = -(std::int64_t{1} << (bits - 1)) * 2;
+    return row;
+}
+
+void rows_of_whole_numbers_are_the_same_on_every_backend() {
+    for (const std::string& name : available_backends()) {
+        const Kernels& kernels = kernels_by_name(name);
+        for (const std::size_t count : {1, 2, 7, 64, 301}) {
+            for (const int bits : {1, 5, 26, 51, 61, 63}) {
+                const std::vector<std::int64_t> row = whole_row(count, bits, count), other = whole_row(count, bits, count + 1);
+                for (const bool squares : {false, true}) {
+                    std::uint64_t total = 0, any = 0;
+                    for (const std::int64_t element : row) {
+                        const std::uint64_t size = element < 0 ? 0 - static_cast<std::uint64_t>(element) : static_cast<std::uint64_t>(element);
+                        total += squares ? size * size : size;
+                        any |= size;
+                    }
+                    const WholeSizes sizes = kernels.whole_sizes(row.data(), count, squares);
+                    check(sizes.total == total && sizes.bits == any, name + ": sizes");
+                }
+                std::vector<std::int64_t> sums(count);
+                std::vector<std::int32_t> narrow(count);
+                bool overflows = false, loses = false, same = true;
+                const bool beyond = kernels.add_whole(row.data(), other.data(), count, sums.data());
+                const bool beyond_int32 = kernels.add_whole_to_int32(row.data(), other.data(), count, narrow.data());
+                for (std::size_t i = 0; i < count; ++i) {
+                    std::int64_t sum;
+                    overflows |= __builtin_add_overflow(row[i], other[i], &sum);
+                    loses |= sum != static_cast<std::int32_t>(sum);
+                    same &= sums[i] == sum && narrow[i] == static_cast<std::int32_t>(sum);
+                }
+                check(same && beyond == overflows && beyond_int32 == (overflows || loses), name + ": sums");
+                if (bits > kMostScaledBits) continue;
+                std::vector<std::int64_t> scaled(count);
+                check(kernels.scale_whole(row.data(), count, 0.5, scaled.data()), name + ": the half of an even number is open");
+                for (const double q : {0.3, 0x1.8p-40, 0x1.fffffffffffffp-1}) {
+                    const bool open = kernels.scale_whole(row.data(), count, q, scaled.data());
+                    bool right = true, any_open = false;
+                    for (std::size_t i = 0; i < count; ++i) {
+                        const long double exactly = std::trunc(static_cast<long double>(row[i]) * q);
+                        any_open |= scaled[i] == kUndecided;
+                        right &= scaled[i] == kUndecided || (exactly == scaled[i] && std::trunc(static_cast<long double>(row[i]) * q * (1 + 0x1p-51L)) == exactly);
+                    }
+                    check(right && open == any_open, name + ": the integer part");
+                }
+            }
+        }
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -332,5 +389,6 @@ int main() {
     guides_agree_with_the_bounds();
     discrete_noise_does_not_depend_on_type_or_threads();
     bad_scales_are_refused();
+    rows_of_whole_numbers_are_the_same_on_every_backend();
     return hushvec::test::summary();
 }
