@@ -168,7 +168,9 @@ template <class Integer>
 void clip_and_add_discrete(const KeyStream& stream, const Integer* x, std::size_t rows, std::size_t columns, double clip_norm, DiscreteLaw law,
                            double scale, Integer* out) {
     check_discrete(law, scale, sizeof(std::int64_t), rows * columns);
-    if (!(clip_norm >= 1 && std::isfinite(clip_norm))) throw std::invalid_argument("clip_norm must be finite and >= 1, got " + std::to_string(clip_norm));
+    if (!(clip_norm >= 1 && std::isfinite(clip_norm))) {
+        throw std::invalid_argument("clip_norm must be finite and >= 1, got " + std::to_string(clip_norm));
+    }
     if (rows * columns == 0) return;
     const Staircase& stairs = staircase_of(law, scale);
     const WholeClip clip(law == DiscreteLaw::gaussian, clip_norm, columns);

@@ -35,21 +35,24 @@ Natural Natural::times_power_of_two(int exponent) const {
     return product;
 }
 
-bool Natural::operator<=(const Natural& other) const { return !std::lexicographical_compare(other.limbs_.rbegin(), other.limbs_.rend(), limbs_.rbegin(), limbs_.rend()); }
+bool Natural::operator<=(const Natural& other) const {
+    return !std::lexicographical_compare(other.limbs_.rbegin(), other.limbs_.rend(), limbs_.rbegin(), limbs_.rend());
+}
 
 double Natural::to_double() const {
     return static_cast<double>(limbs_[2]) * 0x1p128 + static_cast<double>(limbs_[1]) * 0x1p64 + static_cast<double>(limbs_[0]);
 }
 
 WholeClip::WholeClip(bool squares, double clip_norm, std::size_t columns)
-    : squares_(squares), clip_norm_(std::min(clip_norm, 0x1p104)), columns_(columns), scaled_(columns) {   // no row is longer than 2^103
+    : squares_(squares), clip_norm_(std::min(clip_norm, 0x1p104)), columns_(columns) {   // no row is longer than 2^103
     const int powers = squares ? 2 : 1, exponent = std::ilogb(clip_norm_) - 52;
     const Uint128 digits = static_cast<std::uint64_t>(std::ldexp(clip_norm_, -exponent));
     const Uint128 power = squares ? digits * digits : digits;
     shift_ = std::max(-exponent, 0) * powers;
     bound_ = Natural(power).times_power_of_two(std::max(exponent, 0) * powers);
     constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-    const Uint128 floor = exponent <= 0 ? power >> shift_ : exponent <= 11 ? power << (exponent * powers) : kMost;
+    Uint128 floor = kMost;
+    if (exponent <= 11) floor = exponent <= 0 ? power >> shift_ : power << (exponent * powers);
     limit_ = static_cast<std::uint64_t>(std::min<Uint128>(floor, kMost));
 }
 
@@ -76,16 +79,20 @@ void WholeClip::clip_row(std::int64_t* row) {
     const Natural shifted = total.times_power_of_two(shift_);
     if (!fits && shifted <= bound_) return;
     const double q = clip_norm_ / (squares_ ? std::sqrt(total.to_double()) : total.to_double());
-    bool undecided = true;
-    if (bits <= kMostScaledBits) {
-        undecided = active_kernels().scale_whole(row, columns_, q, scaled_.data());
-    } else {
-        std::fill(scaled_.begin(), scaled_.end(), kUndecided);
+    for (std::size_t first = 0; first < columns_; first += kPiece) {
+        const std::size_t count = std::min(kPiece, columns_ - first);
+        std::int64_t* const piece = row + first;
+        bool undecided = true;
+        if (bits <= kMostScaledBits) {
+            undecided = active_kernels().scale_whole(piece, count, q, scaled_);
+        } else {
+            std::fill_n(scaled_, count, kUndecided);
+        }
+        for (std::size_t i = 0; undecided && i < count; ++i) {
+            if (scaled_[i] == kUndecided) scaled_[i] = exactly(piece[i], q, shifted);
+        }
+        std::copy_n(scaled_, count, piece);
     }
-    for (std::size_t i = 0; undecided && i < columns_; ++i) {
-        if (scaled_[i] == kUndecided) scaled_[i] = exactly(row[i], q, shifted);
-    }
-    std::copy(scaled_.begin(), scaled_.end(), row);
 }
 
 // The largest m with m^p N^p <= |x|^p C^p, from an interval around |x| q.

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "array/line_vector.hpp"
 #include "noise/float64_functions.hpp"
 
 namespace hushvec {
@@ -38,6 +37,8 @@ private:
     Natural power_of(const Natural& factor, std::uint64_t size) const { return squares_ ? factor.times(size).times(size) : factor.times(size); }
     std::int64_t exactly(std::int64_t element, double q, const Natural& total) const;
 
+    static constexpr std::size_t kPiece = 1024;
+
     // With C = c 2^e a row of total N (or N^2) is too long where total 2^shift_ > bound_, c 2^(e + shift) or its square.
     const bool squares_;
     const double clip_norm_;
@@ -45,7 +46,7 @@ private:
     int shift_;
     Natural bound_;
     std::uint64_t limit_;   // bound_ 2^-shift_, rounded down, or 2^64 - 1
-    LineVector<std::int64_t> scaled_;
+    alignas(64) std::int64_t scaled_[kPiece] = {};
 };
 
 }  // namespace hushvec

@@ -27,7 +27,7 @@ def whole_rows(name: str, x: Any) -> CheckedRows:
 def clip_and_add(x: NDArray[Any], clip_norm: float, law: str, scale: float, source: _core.Generator) -> NDArray[Any]:
     """A new array of x's shape and dtype: rows after the exact clip, with discrete noise; sums beyond the dtype are its ends.
 
-    A row of a norm N above clip_norm, L2 for "discrete_gaussian" and L1 for "discrete_laplacian", is brought to it: x becomes the integer
-    part of x clip_norm / N, exactly. The other rows stay as they are.
+    A row of a norm N above clip_norm, L2 for "discrete_gaussian" and L1 for "discrete_laplacian", is brought to it: x becomes the
+    integer part of x clip_norm / N, exactly. The other rows stay as they are.
     """
     return _core.clip_and_add_discrete(np.require(x, requirements="CA"), clip_norm, law == "discrete_laplacian", scale, source)

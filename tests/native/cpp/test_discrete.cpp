@@ -362,9 +362,10 @@ void rows_of_whole_numbers_are_the_same_on_every_backend() {
                     const bool open = kernels.scale_whole(row.data(), count, q, scaled.data());
                     bool right = true, any_open = false;
                     for (std::size_t i = 0; i < count; ++i) {
-                        const long double exactly = std::trunc(static_cast<long double>(row[i]) * q);
-                        any_open |= scaled[i] == kUndecided;
-                        right &= scaled[i] == kUndecided || (exactly == scaled[i] && std::trunc(static_cast<long double>(row[i]) * q * (1 + 0x1p-51L)) == exactly);
+                        const long double quotient = static_cast<long double>(row[i]) * q;
+                        const bool open_here = scaled[i] == kUndecided;
+                        any_open |= open_here;
+                        right &= open_here || (std::trunc(quotient) == scaled[i] && std::trunc(quotient * (1 + 0x1p-51L)) == scaled[i]);
                     }
                     check(right && open == any_open, name + ": the integer part");
                 }
