@@ -30,4 +30,4 @@ def clip_and_add(x: NDArray[Any], clip_norm: float, law: str, scale: float, sour
     A row of a norm N above clip_norm, L2 for "discrete_gaussian" and L1 for "discrete_laplacian", is brought to it: x becomes the
     integer part of x clip_norm / N, exactly. The other rows stay as they are.
     """
-    return _core.clip_and_add_discrete(np.require(x, requirements="CA"), clip_norm, law == "discrete_laplacian", scale, source)
+    return _core.clip_and_add_discrete(np.require(x, requirements=("C", "A")), clip_norm, law == "discrete_laplacian", scale, source)
