@@ -13,6 +13,7 @@
 #include "discrete/whole_clip.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/discrete_noise.hpp"
+#include "hushvec/wipe.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {
@@ -56,6 +57,13 @@ class Filler {
 public:
     Filler(const KeyStream& stream, const Staircase& stairs) : stream_(stream), stairs_(stairs), attempts_(stream, domain::kDiscreteAttempts) {}
 
+    // More than what is wiped of the stack when a call ends.
+    ~Filler() {
+        wipe(words_, sizeof words_);
+        wipe(low_, sizeof low_);
+        wipe(cells_, sizeof cells_);
+    }
+
     // Samples [first_group * kGroupSamples, end), of at most kGroupsAtOnce groups.
     void fill(std::size_t first_group, std::size_t end, Integer* out) {
         const std::size_t begin = first_group * kGroupSamples, here = end - begin, groups = (here + kGroupSamples - 1) / kGroupSamples;
@@ -80,7 +88,7 @@ private:
     const KeyStream& stream_;
     const Staircase& stairs_;
     LoneBlocks attempts_;
-    alignas(64) std::uint32_t words_[kWords];   // on the stack, which is wiped
+    alignas(64) std::uint32_t words_[kWords];
     alignas(64) std::uint32_t low_[kWords] = {};
     alignas(64) std::uint32_t cells_[kWords];
     std::uint32_t open_[kWords];
@@ -107,6 +115,8 @@ public:
     NoisyRows(const KeyStream& stream, const Staircase& stairs, const WholeClip& clip, const Integer* x, std::size_t columns, Integer* out)
         : filler_(stream, stairs), clip_(clip), x_(x), columns_(columns), out_(out),
           rows_(std::max<std::size_t>(1, kSamplesAtOnce / columns) * columns), noise_(kSamplesAtOnce) {}
+
+    ~NoisyRows() { wipe(noise_.data(), noise_.size() * sizeof noise_[0]); }
 
     void operator()(std::size_t first_row, std::size_t last_row) {
         const std::size_t end = last_row * columns_;

@@ -1,19 +1,26 @@
 // Round keys of AES-256: in locked memory while a call draws, and nowhere after it.
 #include <array>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
 #include "dispatch/dispatch.hpp"
+#include "hushvec/clip.hpp"
+#include "hushvec/clipped_sum.hpp"
+#include "hushvec/discrete_noise.hpp"
+#include "hushvec/discrete.hpp"
 #include "hushvec/dispatch.hpp"
 #include "hushvec/generator.hpp"
 #include "hushvec/key_slot.hpp"
 #include "hushvec/keyed_rows.hpp"
 #include "hushvec/locked_memory.hpp"
+#include "hushvec/privunit.hpp"
 #include "hushvec/stack_frames.hpp"
 #include "hushvec/wipe.hpp"
 #include "hushvec/wiped_stream.hpp"
@@ -110,6 +117,49 @@ void nothing_is_left_after_noise() {
     }
 }
 
+// Other draws have frames of their own, of which the deepest decide how much of the stack has to be wiped.
+void nothing_is_left_after_other_draws() {
+    constexpr std::size_t rows = 128, columns = 768, count = rows * columns;
+    static std::vector<double> x(count), y(count);
+    static std::vector<std::int64_t> whole(count, 3);
+    const auto of = [](std::vector<double>& values, DType dtype) {
+        return MatrixView{reinterpret_cast<std::byte*>(values.data()), dtype, rows, columns, static_cast<std::ptrdiff_t>(columns * item_size(dtype)),
+                          static_cast<std::ptrdiff_t>(item_size(dtype))};
+    };
+    std::vector<std::pair<std::string, std::function<void(const KeyStream&)>>> draws;
+    for (const bool half_words : {false, true}) {
+        for (const DType dtype : {DType::float32, DType::float64}) {
+            for (const Law law : {Law::gaussian, Law::laplacian}) {
+                draws.emplace_back("exact noise", [=](const KeyStream& stream) {
+                    WipedKey key(stream, KeyStream{}, stream.nonce, Cipher::aes256, half_words);
+                    key.round_keys = stream.round_keys;
+                    clip_and_noise(key, of(x, dtype), 1.0, 0.7, law, true, of(y, dtype));
+                });
+            }
+        }
+    }
+    for (const DiscreteLaw law : {DiscreteLaw::gaussian, DiscreteLaw::laplacian}) {
+        for (const double scale : {3.0, 0x1p30}) {
+            draws.emplace_back("discrete noise", [=](const KeyStream& stream) { fill_discrete(stream, law, scale, whole.data(), count); });
+            draws.emplace_back("whole rows", [=](const KeyStream& stream) {
+                clip_and_add_discrete(stream, whole.data(), rows, columns, 5.0, law, scale, whole.data());
+            });
+        }
+    }
+    draws.emplace_back("a sample", [](const KeyStream& stream) { poisson_sample(stream, count, std::uint64_t{1} << 62); });
+    draws.emplace_back("privunit", [=](const KeyStream& stream) { privunit(stream, of(x, DType::float32), {0.5, 0.25}, 0.7, of(y, DType::float32)); });
+    draws.emplace_back("whole sums", [](const KeyStream& stream) { release_whole_sums(whole.data(), count, 1.0, 300.0, stream, y.data()); });
+    Generator generator(Cipher::aes256);
+    for (const auto& [name, draw] : draws) {
+        auto stream = std::make_unique<const WipedStream>(generator.reserve_key());
+        const Secrets secrets = secrets_of_segment(*stream, 0);
+        draw(*stream);
+        check(secrets.found() > 0, "the scan finds round keys while the stream lives");
+        stream.reset();
+        check(secrets.found() == 0, "round keys go with the call, after " + name);
+    }
+}
+
 // A segment has 256 blocks here, four groups: 100,000 samples take 98 segments.
 void keys_of_later_segments_go_too() {
     Generator generator(Cipher::aes256, {.aes_segment_bits = 8});
@@ -193,6 +243,7 @@ int main() {
     if (test::kScans) {
         round_keys_lie_in_locked_memory();
         nothing_is_left_after_noise();
+        nothing_is_left_after_other_draws();
         keys_of_later_segments_go_too();
         keys_of_the_rows_of_a_job_go_too();
     }
