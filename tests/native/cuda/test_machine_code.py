@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from native.machine_code import Instruction, loops, spans
+
 ARCHITECTURE = "sm_90"
 
 # The tile of rows of 768: rows_body.hpp, tile_shape.hpp.
@@ -84,11 +86,9 @@ def listed(what):
     return done.stdout
 
 
-class Instruction:
-    def __init__(self, address, opcode, operands):
-        self.address, self.opcode = address, opcode
-        target = re.search(r"0x([0-9a-f]+)", operands) if opcode.startswith("BRA") else None
-        self.target = int(target.group(1), 16) if target else None
+def instruction(address, opcode, operands):
+    target = re.search(r"0x([0-9a-f]+)", operands) if opcode.startswith("BRA") else None
+    return Instruction(address, opcode, operands, int(target.group(1), 16) if target else None)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def kernels():
             name = line.split("Function :")[1].strip()
             found[name] = []
         elif name and (match := re.match(r"\s+/\*([0-9a-f]{4,5})\*/\s+(?:@!?U?P\d+ )?([A-Z][A-Z0-9_.]*)(.*)", line)):
-            found[name].append(Instruction(int(match.group(1), 16), match.group(2), match.group(3)))
+            found[name].append(instruction(int(match.group(1), 16), match.group(2), match.group(3)))
     assert found, "the disassembler listed no kernel"
     return found
 
@@ -109,15 +109,6 @@ def kernels():
 def resources():
     """(registers of a thread, bytes of its stack) of each kernel, by mangled name."""
     return {name: (int(r), int(s)) for name, r, s in re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+)", listed("-res-usage"))}
-
-
-def loops(code):
-    """The bodies of loops: what a backward branch jumps over."""
-    return [
-        [i for i in code if branch.target <= i.address <= branch.address]
-        for branch in code
-        if branch.target is not None and branch.target < branch.address
-    ]
 
 
 def rare(code):
@@ -132,10 +123,6 @@ def rare(code):
         if any(i.opcode.startswith(rare_ones) for i in stretch):
             skipped |= {i.address for i in stretch}
     return skipped
-
-
-def spans(inner, outer):
-    return outer[0].address <= inner[0].address and inner[-1].address <= outer[-1].address and len(inner) < len(outer)
 
 
 def counted(body, prefix):
