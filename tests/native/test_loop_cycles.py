@@ -18,7 +18,7 @@ from native.machine_code import Instruction, functions_of, loops
 
 ROOT = Path(__file__).parents[2]
 COMPILER, LLVM = "GCC 12", "19"
-MORE = 0.03   # a loop that takes this much longer fails
+MORE = 0.015   # a loop that takes this much longer fails: one multiply-add more for 32 samples on AVX-512
 ITERATIONS = 200
 
 # By object: the register of a whole vector, and the processors that the budgets are for. Those with AVX-512 run the first object.
@@ -35,40 +35,40 @@ OBJECTS = {
 # of a double round. Change them with a loop, in the same commit, and say why.
 BUDGETS = {
     "table_avx512": {
-        "half_gaussian_loop<Avx512, float>": ((64, 32), (36.0, 38.1)),
-        "half_gaussian_loop<Avx512, double>": ((64, 32), (51.1, 53.3)),
-        "half_laplace_loop<Avx512, float>": ((32, 64), (39.4, 41.6)),
-        "half_laplace_loop<Avx512, double>": ((32, 64), (64.1, 60.6)),
-        "exact_gaussian_loop<Avx512, float>": ((64, 32), (42.2, 44.1)),
-        "exact_laplace_loop<Avx512, float>": ((16,), (41.1, 42.7)),
-        "add_gaussian_loop<Avx512>": ((64, 32), (34.3, 36.3)),
-        "add_laplace_loop<Avx512>": ((16,), (28.5, 38.5)),
-        "fill_gaussian_loop<Avx512>": ((64, 32), (32.5, 34.3)),
-        "fill_laplace_loop<Avx512>": ((16,), (27.6, 34.6)),
-        "copy_and_square<Avx512, float>": ((32,), (8.1, 8.1)),
-        "sum_of_squares<Avx512, float>": ((32,), (8.1, 8.1)),
-        "scale_row<Avx512>": ((16,), (2.1, 2.3)),
-        "keystream<Avx512, ChaChaLanes<Avx512>>": ((256,), (6.0, 6.0)),
+        "half_gaussian_loop<Avx512, float>": ((64, 32), (36.00, 38.11)),
+        "half_gaussian_loop<Avx512, double>": ((64, 32), (51.07, 53.27)),
+        "half_laplace_loop<Avx512, float>": ((32, 64), (39.39, 41.62)),
+        "half_laplace_loop<Avx512, double>": ((32, 64), (64.06, 60.56)),
+        "exact_gaussian_loop<Avx512, float>": ((64, 32), (42.25, 44.15)),
+        "exact_laplace_loop<Avx512, float>": ((16,), (41.08, 42.68)),
+        "add_gaussian_loop<Avx512>": ((64, 32), (34.32, 36.32)),
+        "add_laplace_loop<Avx512>": ((16,), (28.54, 38.50)),
+        "fill_gaussian_loop<Avx512>": ((64, 32), (32.46, 34.33)),
+        "fill_laplace_loop<Avx512>": ((16,), (27.57, 34.57)),
+        "copy_and_square<Avx512, float>": ((32,), (8.09, 8.10)),
+        "sum_of_squares<Avx512, float>": ((32,), (8.08, 8.06)),
+        "scale_row<Avx512>": ((16,), (2.13, 2.26)),
+        "keystream<Avx512, ChaChaLanes<Avx512>>": ((256,), (6.00, 6.00)),
     },
-    "aes_vaes512": {"aes_keystream<Vaes512>": ((256,), (15.3, 28.0))},
+    "aes_vaes512": {"aes_keystream<Vaes512>": ((256,), (15.26, 28.03))},
     "table_avx2": {
-        "half_gaussian_loop<Avx2, float>": ((32, 32, (32, 16)), (54.4, 81.6)),
-        "half_gaussian_loop<Avx2, double>": ((32, 32, 16), (81.7, 124.8)),
-        "half_laplace_loop<Avx2, float>": ((16, 64), (70.9, 98.2)),
-        "half_laplace_loop<Avx2, double>": ((16, 16, 16), (95.2, 134.7)),
-        "exact_gaussian_loop<Avx2, float>": ((32, 16), (73.6, 96.8)),
-        "exact_laplace_loop<Avx2, float>": ((8,), (101.4, 168.3)),
-        "add_gaussian_loop<Avx2>": ((32, 16), (50.3, 68.4)),
-        "add_laplace_loop<Avx2>": ((8,), (71.3, 117.2)),
-        "fill_gaussian_loop<Avx2>": ((32, 16), (46.7, 64.0)),
-        "fill_laplace_loop<Avx2>": ((8,), (69.2, 95.9)),
-        "copy_and_square<Avx2, float>": ((8, 32), (12.3, 15.3)),
-        "sum_of_squares<Avx2, float>": ((32,), (8.1, 9.1)),
-        "scale_row<Avx2>": ((8,), (4.3, 8.3)),
-        "keystream<Avx2, ChaChaLanes<Avx2>>": ((128,), (15.0, 15.5)),
+        "half_gaussian_loop<Avx2, float>": ((32, 32, (32, 16)), (54.39, 81.56)),
+        "half_gaussian_loop<Avx2, double>": ((32, 32, 16), (81.66, 124.76)),
+        "half_laplace_loop<Avx2, float>": ((16, 64), (70.87, 98.15)),
+        "half_laplace_loop<Avx2, double>": ((16, 16, 16), (95.25, 134.65)),
+        "exact_gaussian_loop<Avx2, float>": ((32, 16), (73.59, 96.81)),
+        "exact_laplace_loop<Avx2, float>": ((8,), (101.42, 168.26)),
+        "add_gaussian_loop<Avx2>": ((32, 16), (50.27, 68.41)),
+        "add_laplace_loop<Avx2>": ((8,), (71.34, 117.18)),
+        "fill_gaussian_loop<Avx2>": ((32, 16), (46.70, 63.97)),
+        "fill_laplace_loop<Avx2>": ((8,), (69.20, 95.90)),
+        "copy_and_square<Avx2, float>": ((8, 32), (12.30, 15.29)),
+        "sum_of_squares<Avx2, float>": ((32,), (8.08, 9.09)),
+        "scale_row<Avx2>": ((8,), (4.26, 8.28)),
+        "keystream<Avx2, ChaChaLanes<Avx2>>": ((128,), (15.01, 15.54)),
     },
-    "aes_vaes256": {"aes_keystream<Vaes256>": ((64,), (28.1, 28.1))},
-    "aes_ni": {"aes_keystream<AesNi>": ((32,), (57.1, 112.1))},
+    "aes_vaes256": {"aes_keystream<Vaes256>": ((64,), (28.05, 28.12))},
+    "aes_ni": {"aes_keystream<AesNi>": ((32,), (57.11, 112.11))},
 }
 CASES = [(name, function) for name, functions in BUDGETS.items() for function in functions]
 
@@ -168,8 +168,8 @@ def test_a_loop_takes_no_more_cycles_than_its_budget(name, function):
 
 
 def slower(body, register):
-    """A loop with every twelfth operation on whole vectors done twice."""
-    wide = [i for i in body if is_wide(i, register)][::12]
+    """A loop with every sixteenth operation on whole vectors done twice."""
+    wide = [i for i in body if is_wide(i, register)][::16]
     return [again for i in body for again in [i] * (1 + (i in wide))]
 
 
