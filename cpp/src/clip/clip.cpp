@@ -1,6 +1,7 @@
 #include "hushvec/clip.hpp"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "array/staging.hpp"
@@ -20,7 +21,7 @@ void scale_row(const double* row, std::size_t count, double scale, double* out) 
 template <class Scale>
 class ClipWork {
 public:
-    static constexpr bool kFetchesNextBlock = false;
+    static constexpr Ahead kAhead = std::is_same_v<Scale, float> ? Ahead::pages : Ahead::lines;
 
     explicit ClipWork(const MatrixView& out)
         : out_(out), direct_(out.dtype == dtype_of<Scale> && out.rows_are_contiguous()), scaled_(direct_ ? 0 : kStageSamples) {}

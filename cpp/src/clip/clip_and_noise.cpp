@@ -46,7 +46,7 @@ template <class Scale>
 class NoiseWork {
 public:
     // The kernel asks for one line a vector: of float32 that is all of them.
-    static constexpr bool kFetchesNextBlock = std::is_same_v<Scale, float>;
+    static constexpr Ahead kAhead = std::is_same_v<Scale, float> ? Ahead::nothing : Ahead::lines;
 
     NoiseWork(const RunKernel& kernel, const MatrixView& out, std::size_t block_samples)
         : kernel_(kernel), out_(out), flat_(out.dtype == DType::float32 && out.is_flat()),
@@ -83,7 +83,7 @@ private:
              std::size_t end) {
         const std::size_t first = group * kGroupSamples;
         float* y = direct ? reinterpret_cast<float*>(out_.data) + first : result_.data();
-        const NoiseRun<Scale> run = {group, groups, rows.at(first), row_scale_.data(), scales, y, kFetchesNextBlock ? rows.bytes_to_next_block() : 0};
+        const NoiseRun<Scale> run = {group, groups, rows.at(first), row_scale_.data(), scales, y, kAhead == Ahead::nothing ? rows.bytes_to_next_block() : 0};
         kernel_(run, open_);
         if (direct) return;
         kernel_.settle(open_);
@@ -101,7 +101,7 @@ private:
 // The float grade of float64 rows: y = x q + sigma Z in float64.
 class Float64NoiseWork {
 public:
-    static constexpr bool kFetchesNextBlock = false;
+    static constexpr Ahead kAhead = Ahead::lines;
 
     Float64NoiseWork(const KeyStream& stream, Law law, double sigma, const MatrixView& out, std::size_t block_samples)
         : stream_(stream), law_(law), sigma_(sigma), out_(out), noise_(stage_samples(block_samples)), row_scale_(stage_samples(block_samples)) {}
@@ -129,7 +129,7 @@ private:
 template <class Scale>
 class L2LaplaceWork {
 public:
-    static constexpr bool kFetchesNextBlock = false;
+    static constexpr Ahead kAhead = Ahead::lines;
 
     L2LaplaceWork(const KeyStream& stream, double scale, const MatrixView& out, std::size_t block_samples)
         : stream_(stream), scale_(scale), out_(out), at_once_(std::max<std::size_t>(1, std::min(kStageSamples, block_samples) / out.columns)),

@@ -112,10 +112,23 @@ void require_finite(const MatrixView& x) {
 double sum_of_squares_on_threads(const float* row, std::size_t count) { return sum_of_halves(row, count); }
 double sum_of_squares_on_threads(const double* row, std::size_t count) { return sum_of_halves(row, count); }
 
+namespace {
+
+// Inlined: GCC drops calls of a function that does nothing but prefetch.
+HUSHVEC_INLINE void fetch_ahead(const void* row, std::size_t bytes, Ahead ahead) {
+    if (ahead == Ahead::pages) {
+        for (std::size_t byte = 0; byte < std::min(bytes, kRowBytesAhead); byte += kPageBytes) prefetch_to_read(row, kRowBytesAhead + byte);
+    } else if (ahead == Ahead::lines) {
+        for (std::size_t byte = 0; byte < bytes; byte += kCacheLine) prefetch_for_later(row, kRowBytesAhead + byte);
+    }
+}
+
+}  // namespace
+
 template <class Scale>
-double stage_row(const MatrixView& x, std::size_t row, Scale* copy, std::size_t bytes_ahead) {
+double stage_row(const MatrixView& x, std::size_t row, Scale* copy, Ahead ahead) {
     if (x.dtype == dtype_of<Scale> && x.rows_are_contiguous()) {
-        if (bytes_ahead != 0) prefetch_run(x.at(row, 0), x.columns * sizeof(Scale), bytes_ahead);
+        fetch_ahead(x.at(row, 0), x.columns * sizeof(Scale), ahead);
         return copy_and_square(reinterpret_cast<const Scale*>(x.at(row, 0)), x.columns, copy);
     }
     gather(x, row * x.columns, x.columns, copy);
@@ -157,8 +170,8 @@ std::size_t row_scales(const Scale* elements, std::size_t rows, std::size_t colu
     return rows;
 }
 
-template double stage_row<float>(const MatrixView&, std::size_t, float*, std::size_t);
-template double stage_row<double>(const MatrixView&, std::size_t, double*, std::size_t);
+template double stage_row<float>(const MatrixView&, std::size_t, float*, Ahead);
+template double stage_row<double>(const MatrixView&, std::size_t, double*, Ahead);
 template std::size_t row_scales<float>(const float*, std::size_t, std::size_t, double, double, float*);
 template std::size_t row_scales<double>(const double*, std::size_t, std::size_t, double, double, double*);
 

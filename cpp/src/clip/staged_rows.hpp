@@ -30,10 +30,10 @@ namespace hushvec {
 template <class Scale>
 class StagedRows {
 public:
-    // `work_fetches`: whether what is done with a block fetches the next one (bytes_to_next_block). Otherwise load() does.
+    // `ahead`: what load() fetches; nothing where what is done with a block fetches the next one (bytes_to_next_block).
     // `place`: memory for the only row that nobody else can see, such as a new output, or x itself where it is that; null: none.
-    StagedRows(const MatrixView& x, double clip_norm, double grid, std::size_t most_rows, bool work_fetches, Scale* place = nullptr)
-        : x_(x), clip_norm_(clip_norm), grid_(grid), most_rows_(most_rows), bytes_ahead_(work_fetches ? 0 : kRowBytesAhead), place_(place),
+    StagedRows(const MatrixView& x, double clip_norm, double grid, std::size_t most_rows, Ahead ahead, Scale* place = nullptr)
+        : x_(x), clip_norm_(clip_norm), grid_(grid), most_rows_(most_rows), ahead_(ahead), place_(place),
           elements_((place == nullptr ? most_rows * x.columns : 0) + 2 * kGroupSamples), scales_(most_rows) {}
 
     // Rows [begin, end), at most most_rows. False where one of them holds NaN or Inf, which bad_row() then names.
@@ -119,7 +119,7 @@ private:
     std::size_t load_row_by_row(Scale* copy) {
         const std::size_t rows = (end_ - first_) / columns();
         for (std::size_t row = 0; row < rows; ++row, copy += columns()) {
-            const double sum = stage_row(x_, begin_ + row, copy, bytes_ahead_);
+            const double sum = stage_row(x_, begin_ + row, copy, ahead_);
             const double scale = row_scale(std::span<const Scale>(copy, columns()), sum, clip_norm_);
             if (std::isnan(scale)) return row;
             scales_[row] = in_grid_units(scale, grid_, Scale{});
@@ -145,7 +145,7 @@ private:
     const double clip_norm_;
     const double grid_;
     const std::size_t most_rows_;
-    const std::size_t bytes_ahead_;
+    const Ahead ahead_;
     Scale* const place_;
     LineVector<Scale> elements_;
     LineVector<Scale> scales_;
@@ -174,13 +174,13 @@ void for_clipped_rows(const MatrixView& x, double clip_norm, double grid, std::s
                       MakeWork make_work) {
     const bool one_block = x.size() <= kLargeBlockSamples;   // read before anything is written
     if (output == Output::in_use && !one_block) require_finite(x);
-    constexpr bool work_fetches = decltype(make_work(std::size_t{}))::kFetchesNextBlock;
+    constexpr Ahead ahead = decltype(make_work(std::size_t{}))::kAhead;
     FirstBadRow bad(x.rows);
     const std::size_t at_once = one_block && output == Output::in_use ? x.rows : std::min(x.rows, rows_of_block(x.columns, grain));
 
     if (x.rows < useful_threads(x.size(), 1)) {   // few long rows: all threads work at each
         const bool in_place = x.rows == 1 && output == Output::fresh && out.dtype == dtype_of<Scale> && out.is_flat();
-        StagedRows<Scale> rows(x, clip_norm, grid, 1, work_fetches, in_place ? reinterpret_cast<Scale*>(out.data) : nullptr);
+        StagedRows<Scale> rows(x, clip_norm, grid, 1, ahead, in_place ? reinterpret_cast<Scale*>(out.data) : nullptr);
         for (std::size_t row = 0; row < x.rows; ++row) {
             if (!rows.load(row, row + 1, true)) {
                 bad.note(row);
@@ -197,7 +197,7 @@ void for_clipped_rows(const MatrixView& x, double clip_norm, double grid, std::s
 
     const std::size_t block_samples = at_once * x.columns;
     parallel_ranges((x.rows + at_once - 1) / at_once, block_samples, [&] {
-        return [&, rows = StagedRows<Scale>(x, clip_norm, grid, at_once, work_fetches),
+        return [&, rows = StagedRows<Scale>(x, clip_norm, grid, at_once, ahead),
                 work = make_work(block_samples)](std::size_t begin, std::size_t end) mutable {
             for (std::size_t block = begin; block < end; ++block) {
                 if (!rows.load(block * at_once, std::min((block + 1) * at_once, x.rows))) return bad.note(rows.bad_row());
