@@ -261,7 +261,7 @@ def test_bad_values(call, text):
         (lambda: hv.clip_and_noise(rows(), 1.0, 1.0, exact=1), "exact must be True or False, got int"),
         (
             lambda: hv.clip_and_noise(rows(), 1.0, 1.0, generator=np.random.default_rng()),
-            "generator must be a hushvec.Generator or None, got Generator",
+            "generator must be a hushvec.Generator or None, got numpy.random.Generator",
         ),
         (lambda: hv.gaussian_noise(3, generator=42), "generator must be a hushvec.Generator or None, got int"),
         (lambda: hv.gaussian_noise(3.0), "shape must be a whole number, got float"),
