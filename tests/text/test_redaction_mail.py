@@ -118,6 +118,18 @@ def test_a_first_name_in_the_text_is_the_person_of_a_header():
             assert redact_mail(hidden.text, Restorer(names.known)).text == body == restore(hidden.text, names.known)
 
 
+@pytest.mark.parametrize("name", ["Wrenko Okafor", '"Okafor, Wrenko"', "=?utf-8?q?Wrenko_Okafor?="])
+@pytest.mark.parametrize("known", ["Wrenko", "Okafor"])
+@pytest.mark.parametrize("said", ["Re: {}, your order", "{} here.", "Okafor, {} <wrenko.okafor@x.com> wrote:", "I think {} can."])
+@pytest.mark.parametrize("place", ["Subject: {}\n\n", "Subject: x\n\n{}\n"])
+def test_people_of_the_headers_are_found_anywhere_by_either_name(name, known, said, place):
+    text = f"From: {name} <wrenko.okafor@x.com>\n" + place.format(said.format(known))
+    shown = redact_mail(text).text
+    assert "Wrenko" not in shown and "Okafor" not in shown
+    names = Pseudonymizer(KEY)
+    assert restore(redact_mail(text, names.spans).text, names.known) == text
+
+
 def test_the_spans_of_a_redactor_or_pseudonymizer_say_what_stands_in_headers():
     names = Pseudonymizer(KEY)
     text = "From: Wren <w@b.com>\n\nHi"

@@ -252,7 +252,7 @@ NOT_FOUND = [
     ("partner", "a husband and a wife, trading partner"),
     ("parting", "broke up the block; break up your text into parts"),
     ("person_introduced", "a program called Ottoline; as a patient, U.S. law; represented by a lawyer"),
-    ("person_again", "Dr Rust wrote Rust, and rust; Captain Blorbo, Blorbo; Mrs Fnord, fnord@x.org; no Dr, Quux"),
+    ("person_again", "Dr Rust wrote Rust, and rust; Captain Blorbo, Blorbo; Mrs Fnord, a fnord; no Dr, Quux"),
     ("organization_kind", "the Ministry of Justice, the District Authority, the Public Prosecutor, the Labour Office"),
     ("street_number_first", "1 of the Rules of Court, in 2004 the Supreme Administrative Court held"),
     ("named_place", "lives in Blorbo.\n\nOn 11 April 1997"),

@@ -219,6 +219,7 @@ Result = TypeVar("Result")
 BLANK = "\0"
 
 _WORD = re.compile(r"[^\W\d_]+")
+_OUTSIDE_ADDRESSES = re.compile(r"(?<![\w@.])[^\W\d_]+(?!\w|@|\.\w)")
 _NUMBER = re.compile(r"\d")
 _ANY = re.compile(r"\w")
 
@@ -328,7 +329,7 @@ class Document:
     @cached_property
     def words_as_written(self) -> frozenset[str]:
         """Every word of the text with its capitals: a word in small letters here is no name that only looks rare."""
-        return frozenset(match.group() for match in matches(_WORD, self.text))
+        return frozenset(match.group() for match in matches(_OUTSIDE_ADDRESSES, self.text))
 
     @cached_property
     def _ends_of_words(self) -> dict[str, list[int]]:

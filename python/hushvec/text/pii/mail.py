@@ -184,7 +184,8 @@ def _knowing(names: list[str], find: Find) -> Find:
     """`find` for texts in which these people may be called by their first or last name alone."""
 
     def found(text: str) -> list[Span]:
-        told = "".join(f"name: {name}\n" for name in names) + "\n"
+        # Behind a title a name is known by its last word wherever else that stands.
+        told = "".join(f"Mr {name}\nMr {name.partition(' ')[0]}\n" for name in names) + "\n"
         told = told.lower() if text.islower() else told
         return [one for one in _moved(find(told + text), -len(told)) if one.start >= 0]
 
