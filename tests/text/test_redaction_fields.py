@@ -52,14 +52,27 @@ def test_a_field_of_a_person_or_a_place_is_hidden_whole(section, values, shown):
 
 
 FULL_KEYS = ["first name", "last name", "full name", "mothers maiden name", "patient first name", "emergency contact name"]
-FULL_KEYS += ["customer name", "doctor name", "guardian surname", "next of kin", "second last name"]
+FULL_KEYS += ["first and last name", "nom et prénom", "nombre y apellidos", "name vorname", "nombre del paciente", "requester name"]
+FULL_KEYS += ["patient's name", "mother’s name", "assigned to", "customer name", "doctor name", "guardian surname", "next of kin", "second last name"]
 PLACE_KEYS = ["home city", "billing city", "city of birth", "place of birth", "mailing town", "patient birth place", "city name"]
+PLACE_KEYS += ["city or town", "business city", "patient's city"]
 
 
 @pytest.mark.parametrize("field", FULL_KEYS + PLACE_KEYS)
 def test_in_every_way_to_write_a_key(field):
     for key in ways_to_write(field) - {field.replace(" ", "")}:
         assert (key, value_under(key, "van der Berg")) == (key, "[PERSON]" if field in FULL_KEYS else "[LOCATION]")
+
+
+@pytest.mark.parametrize("sign", ["/", ", ", " & ", " - ", " (", "."])
+def test_two_fields_in_one_title(sign):
+    assert value_under(f"Name{sign}Vorname", "okonkwo") == value_under(f"First{sign}last name", "okonkwo") == "[PERSON]"
+
+
+@pytest.mark.parametrize("depth", [1, 9, 99])
+def test_the_end_of_a_long_key_is_read(depth):
+    assert value_under("entry.0.resource." * depth + "given", "okonkwo") == "[PERSON]"
+    assert value_under("entry.0.resource." * depth + "status", "okonkwo") == "okonkwo"
 
 
 THINGS = ["table", "drug", "event", "package", "file", "host", "product", "company", "column", "project", "index", "product family"]

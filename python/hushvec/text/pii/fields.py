@@ -13,10 +13,10 @@ from hushvec.text.pii.wordlists import word_list
 
 # Around the field before a value, which is all that follows: `\x1fparent\x1fkey: `, without the parent where the key says enough.
 MARK = "\x1f"
-LONGEST = 64  # of a key
+LONGEST = 64  # characters of a key that are read, up to its end
 KEYS = 1 << 12  # that are remembered
 _PERSON, _PLACE, _LIKELY = "full person name", "location", "the value decides"
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SIGNS = re.compile(rf"[_.:{MARK}\-]")
 _FIELD = re.compile(rf"{MARK}(?:([^{MARK}]{{0,192}}){MARK})?([^{MARK}]{{0,192}}?)(?:: |{MARK})\s*")
@@ -27,10 +27,10 @@ _OF_WHAT_STANDS_ABOVE = frozenset({"name", "names", "text", "display", "value"})
 @lru_cache(maxsize=KEYS)
 def before(key: str | None, parent: str | None = None) -> str:
     """What stands before a value for the rules: its key, and the one above it, which text rules do not read as one with the key."""
-    if not key or len(key) > LONGEST:
+    if not key:
         return ""
-    above, dot, last = key.rpartition(".")
-    above, said = above or (parent if parent and parent != key and len(parent) <= LONGEST else ""), _words(last)
+    above, dot, last = key[-LONGEST:].rpartition(".")
+    above, said = above or (parent[-LONGEST:] if parent and parent != key else ""), _words(last)
     shown = f"{MARK}{_spaced(above)}{MARK}" if dot or (above and said and said[-1] in _OF_WHAT_STANDS_ABOVE) else MARK
     # "table name: orders" would read as the name of a person.
     is_thing = bool(said) and said[-1] in ("name", "names") and _built_in(said, _words(above)) is None
@@ -49,7 +49,8 @@ def _spaced(key: str) -> str:
 
 def _words(key: str) -> list[str]:
     plain = unicodedata.normalize("NFKD", _CAMEL.sub(" ", key)).casefold()
-    return _LETTERS.findall("".join(one for one in plain if unicodedata.category(one) != "Mn"))
+    found = _LETTERS.findall("".join(one for one in plain if unicodedata.category(one) != "Mn"))
+    return [word for word in found if word != "s"]  # of "patient's"
 
 
 @cache
@@ -57,7 +58,8 @@ def _lists() -> tuple[dict[str, str], frozenset[str], frozenset[str], frozenset[
     """The table; whose names are a person's, which are a thing's; and words before a field that change nothing."""
     table = _table({**dict.fromkeys(word_list("fields_of_persons"), _PERSON), **dict.fromkeys(word_list("fields_of_places"), _PLACE)})
     owners = word_list("owners_of_names") | word_list("relatives_and_acquaintances") | word_list("roles_of_persons")
-    return table, owners, word_list("things_with_names"), owners | {f"{owner}s" for owner in owners} | word_list("words_before_fields")
+    allowed = owners | {f"{owner}s" for owner in owners} | word_list("words_before_fields") | table.keys()
+    return table, owners, word_list("things_with_names"), allowed
 
 
 def _table(fields: Mapping[str, str]) -> dict[str, str]:
