@@ -168,8 +168,12 @@ def _header(text: str, rows: Sequence[Sequence[tuple[int, int]]], named: Sequenc
         values = (({_value(text[start:end]) for start, end in row}) for row in rows)
         return next((place for place, found in enumerate(values) if found.issuperset(named)), 0)
     widths = [max((place for place, (start, end) in enumerate(row, 1) if start < end), default=0) for row in rows]
-    usual = Counter(filter(None, widths)).most_common(1)
-    return next((place for place, width in enumerate(widths) if usual and width >= max(min(usual[0][0], 2), usual[0][0] - 1)), 0)
+    usual = max(Counter(filter(None, widths)).most_common(1), default=(0, 0))[0]
+    full = next((place for place, width in enumerate(widths) if width >= usual), 0)
+    # Its last title may be empty, and a line above it may be as wide: of those, the one with most fields that are known.
+    wide = [place for place, width in enumerate(widths[: full + 1]) if width >= max(min(usual, 2), usual - 1)]
+    known = [sum(is_known(_value(text[start:end])) for start, end in rows[place]) for place in wide]
+    return max(zip(known, wide), key=lambda one: (one[0], one[0] and one[1]), default=(0, 0))[1]
 
 
 def _rows(text: str, delimiter: str, position: int) -> Iterator[list[tuple[int, int]]]:
