@@ -8,6 +8,8 @@ import pytest
 
 from evidence.reference.sizes import scaled
 from hushvec.text import Pseudonymizer, Redactor, redact, redact_csv, redact_json, restore, rules
+from hushvec.text.pii.pseudonyms import Restorer
+from hushvec.text.pii.spans import Span
 from hushvec.text.pii.wordlists import word_list, words_in_order
 
 NAMES = ["Okonkwo", "ana maria souza", "KOFI MENSAH", "van der Berg", "李 小龙", "d'Ávila-Nuñez", "Ng"]
@@ -181,3 +183,26 @@ SECTIONS = ["fields_of_persons", "fields_of_places", "owners_of_names", "things_
 def test_the_page_has_the_whole_table(section):
     (listed,) = re.findall(rf"- `{section}`, .*?: ((?:`[^`]+`[,.]?\s*)+)", PAGE.read_text(encoding="utf-8"))
     assert re.findall("`([^`]+)`", listed) == list(words_in_order(section))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_json_in_a_string_says_what_its_values_are(depth):
+    value = '{"firstName": "van \\"der\\" Berg", "city": ["Fresno"], "path": "a.txt", "size": 457555462}'
+    expected = '{"firstName": "[PERSON]", "city": ["[LOCATION]"], "path": "a.txt", "size": 457555462}'
+    row = f'id,data\n7,"{value.replace(chr(34), chr(34) * 2)}"\n'
+    assert redact_csv(row).text == f'id,data\n7,"{expected.replace(chr(34), chr(34) * 2)}"\n'
+    for _ in range(depth):
+        value, expected = json.dumps({"arguments": value}), json.dumps({"arguments": expected})
+    names = Pseudonymizer(bytes(range(32)))
+    hidden = redact_json(value, names.spans).text
+    assert redact_json(value).text == expected
+    assert "Berg" not in hidden and redact_json(hidden, Restorer(names.known)).text == value
+
+
+def test_json_in_a_string_is_read_as_a_text_as_well():
+    assert redact_json(json.dumps({"a": '{"ssn": 457555462}'})).text == json.dumps({"a": '{"ssn": [SSN]}'})
+
+
+def test_a_find_that_goes_beyond_a_field_of_json_in_a_string_stays_whole():
+    find = lambda text: [Span(at, at + 4, "c\"} ", "x", "[X]", "r", 1.0)] if (at := text.find('c"} ')) >= 0 else FIND(text)
+    assert redact_json(json.dumps({"a": '{"city": "abc"} '}), find).text == json.dumps({"a": '{"city": "ab[X]'})

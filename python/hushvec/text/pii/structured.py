@@ -14,7 +14,7 @@ from itertools import chain, islice
 
 from hushvec.text.pii.fields import before, is_known
 from hushvec.text.pii.redactor import Redaction, Redactor
-from hushvec.text.pii.spans import Span, replaced, shifted
+from hushvec.text.pii.spans import Span, merged, replaced, shifted
 
 Find = Callable[[str], Sequence[Span]]
 
@@ -81,7 +81,23 @@ def _found_beside(values: Iterable[tuple[str, str]], find: Find) -> list[Sequenc
         found.append(shifted((span for span in spans if span.start >= shift), -shift))
     for place, spans in zip(crossed, all_of([pairs[place][1] for place in crossed])):
         found[place] = spans
-    return found
+    return [_with_json(value, spans, find) for (_, value), spans in zip(pairs, found)]
+
+
+def _with_json(value: str, spans: Sequence[Span], find: Find) -> Sequence[Span]:
+    """The spans of a value, and if it is JSON in a string, those that the fields in it say."""
+    if not value.startswith(("{", "[")):
+        return spans
+    try:
+        inside = tuple(_in_json(value, find))
+    except ValueError:
+        return spans
+    taken = bytearray(len(value))
+    for span in inside:
+        taken[span.start : span.end] = b"\1" * (span.end - span.start)
+    # A find of the whole text that goes beyond one of a field is kept whole.
+    beyond = [one for one in spans if taken.find(1, one.start, one.end) >= 0 <= taken.find(0, one.start, one.end)]
+    return merged(value, beyond, merged(value, inside, spans))
 
 
 # ---- JSON: the strings that are values ----
