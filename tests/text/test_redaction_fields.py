@@ -8,6 +8,7 @@ import pytest
 
 from evidence.reference.sizes import scaled
 from hushvec.text import Pseudonymizer, Redactor, redact, redact_csv, redact_json, restore, rules
+from hushvec.text.pii.fields import is_known
 from hushvec.text.pii.pseudonyms import Restorer
 from hushvec.text.pii.spans import Span
 from hushvec.text.pii.wordlists import word_list, words_in_order
@@ -76,6 +77,7 @@ def test_two_fields_in_one_title(sign):
 def test_the_end_of_a_long_key_is_read(depth):
     assert value_under("entry.0.resource." * depth + "given", "okonkwo") == "[PERSON]"
     assert value_under("entry.0.resource." * depth + "status", "okonkwo") == "okonkwo"
+    assert is_known("x " * 40 + "village " * 20) and not is_known("x " * 4 + "city")
 
 
 THINGS = ["table", "drug", "event", "package", "file", "host", "product", "company", "column", "project", "index", "product family"]

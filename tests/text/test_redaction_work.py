@@ -88,8 +88,8 @@ def counted():
                             patch.setitem(value, key, proxies.setdefault(id(pattern), CountedPattern(pattern)))
         made = document.Document.__init__
 
-        def init(self, *given):
-            made(self, *given)
+        def init(self, *given, **more):
+            made(self, *given, **more)
             self.text = Counted(self.text)
 
         patch.setattr(document.Document, "__init__", init)
@@ -138,6 +138,7 @@ ENTRIES = {
     "redact": REDACTOR.redact,
     "json": lambda text: redact_json(json.dumps({"note": text}), REDACTOR.detect),
     "csv": lambda text: redact_csv('note\n"' + text.replace('"', '""') + '"\n', REDACTOR.detect),
+    "title": lambda text: redact_csv(text.replace("\n", " ") + ",given\n1,x\n", REDACTOR.detect),
     "mail": lambda text: redact_mail(f"Subject: x\n\n{text}", REDACTOR.detect),
     "header": lambda text: redact_mail("From: " + text.replace("\n", " ") + "\n\n", REDACTOR.detect),
 }

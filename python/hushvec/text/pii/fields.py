@@ -39,7 +39,7 @@ def before(key: str | None, parent: str | None = None) -> str:
 
 def is_known(key: str) -> bool:
     """Whether the table has a category for the key, or it ends in "name" and the like."""
-    words = _words(key)
+    words = _words(key[-LONGEST:])
     return words[-1:] != [] and (words[-1] in _OF_WHAT_STANDS_ABOVE or _built_in(words, []) is not None)
 
 
