@@ -57,3 +57,27 @@ def test_digits_of_the_length_of_keys_are_a_credential_without_any_word():
 @pytest.mark.parametrize("text", ["BP 123, 75008 Paris", "BP 4512 Dakar", "bp 12 69001 lyon", "P.O. Box 120", "Postfach 120"])
 def test_a_post_box_is_still_an_address(text):
     assert redact(text).text.startswith("[ADDRESS]")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("self.name = name; this.id", "user.name", '{"user.name": 7}', "order.items.name", "req.params.id", 'logger.info("x")'),
+        *("foo.app(1)", "self.data.store", 'version = "1.2.3.4"', '"version": "1.2.3.4"', '@pytest.mark.skip("x")'),
+        *('@app.get("/")', "@functools.lru_cache(maxsize=1)"),
+    ],
+)
+def test_a_line_of_a_program_stays(line):
+    assert redact(line).text == line
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("visit example.info, tokopedia.co.id, www.wren.name or kompas.id/x", "visit [URL], [URL], [URL] or [URL]"),
+        ("mail.example.com(10.2.3.4)", "[URL]([IP])"),
+        ("Seen: @maple.rivers. (A) and @wren.", "Seen: [HANDLE]. (A) and [HANDLE]."),
+    ],
+)
+def test_what_only_looks_like_a_program_is_found(text, shown):
+    assert redact(text).text == shown

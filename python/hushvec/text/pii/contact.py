@@ -26,6 +26,9 @@ _SURE_ENDINGS = word_list("top_level_domains")
 # Endings that are also words: they count after www, or with two dots.
 _WORD_ENDINGS = words("am as at be do gs in is it la me my no so to us")
 # File extensions that look like country codes.
+# Members of objects in programs: "user.name", "req.params.id", "logger.info(".
+_MEMBERS, _SURE_MEMBERS = words("id name info app store email"), words("id name")
+_OBJECTS = words("self this obj req res ctx cfg config logger console")
 _FILE_ENDINGS = words("py rs pl sh md cc ps so ml mk st ms tf ts js vb pm cs")
 
 
@@ -60,7 +63,7 @@ def url(document: Document) -> Finds:
         yield scheme.start(), _trimmed(lower, match.end())
 
 
-@rule("web address", 0.8, "host names by their endings, with path; not words after a missing space")
+@rule("web address", 0.8, "host names by their endings, with path; not words after a missing space, not user.name of programs")
 def domain(document: Document) -> Finds:
     lower, text, taken = document.lower, document.text, 0
     for match in matches(_HOST, lower) if "." in lower else ():
@@ -78,6 +81,9 @@ def domain(document: Document) -> Finds:
             continue
         if len(labels) == 2 and (ending in _WORD_ENDINGS or ending in _FILE_ENDINGS or len(labels[0]) < 2):
             continue
+        is_member = ending in _SURE_MEMBERS and lower[end : end + 1] != "/" and not (len(labels) > 2 and len(labels[-2]) < 4)
+        if ending in _MEMBERS and labels[0] != "www" and (is_member or labels[0] in _OBJECTS or lower.startswith("(", end)):
+            continue
         # "the end.De ..." is a missing space; "EXAMPLE.COM" is not.
         if text[end - len(ending)].isupper() and not text[start:end].isupper():
             continue
@@ -93,7 +99,7 @@ _NOT_HANDLES = word_list("words_after_at_signs")
 LONGEST_INITIALS = 3  # "@NYI" is a team that plays at home
 _HANDLE = re.compile(
     r"@(?<![^\s,;:(\[{\"'“‘*<>|]@)([a-z0-9_](?:[a-z0-9_.]{0,30}[a-z0-9_])?)"
-    r"(@[a-z0-9][a-z0-9.\-]{0,62}[a-z0-9])?(?=[\s,.;:!?)\]}\"'’”*>|]|\Z)"
+    r"(@[a-z0-9][a-z0-9.\-]{0,62}[a-z0-9])?(?=[\s,.;:!?)\]}\"'’”*>|]|\Z)(?!\.\w[\w.]{0,60}\()"  # not "@app.get(", a decorator
 )
 
 
@@ -131,7 +137,7 @@ _PREFIX = re.compile(r"(?:%[0-9a-z]{1,15})?(?:/[0-9]{1,3}(?!\w))?")
 _MAC = re.compile(
     r"[0-9a-f](?<!\w\w)(?<!\W[0-9a-f]{2}[:\-]\w)(?<!\A[0-9a-f]{2}[:\-]\w)[0-9a-f]([:\-])(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}(?![\w:\-])"
 )
-_VERSION = re.compile(r"(?:version|release|firmware|build|\bv)[\s:.]{0,2}$")
+_VERSION = re.compile(r"(?:version|release|firmware|build|\bv)[\s:.=\"']{0,4}$")
 _HEX = frozenset("0123456789abcdef")
 LONGEST_IPV6 = 45
 FEWEST_SIGNS = 5  # in a hardware address
