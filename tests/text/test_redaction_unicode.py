@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushvec.text import Redactor, redact
+from hushvec.text import Redactor, detect, redact
 from hushvec.text.pii.document import Shadow
 
 ARABIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
@@ -137,3 +137,16 @@ def test_ascii_takes_no_time():
         return min(times)
 
     assert best(lambda: Shadow(text)) < 0.1 * best(lambda: redactor.redact(text[: len(text) // 50]))
+
+
+@pytest.mark.parametrize(
+    ("before", "address", "after"),
+    [
+        *(("我的邮箱是", "jane@example.com", "请尽快回复"), ("メールは", "jane.doe+x@b.co.jp", "まで")),
+        ("이메일", "j_d@b.com", "입니다"),
+        *(("मेल ", "jane@b.com", "पर"), ("", "用户@例子.公司", ""), ("", "jane@例子.公司", ""), ("писать на ", "иван@почта.рф", "")),
+        *(("บัตร", "a" * 64 + "@b.com", "ค่ะ"), ("", "Müller@bücher.de", "")),
+    ],
+)
+def test_an_address_ends_where_letters_without_capitals_begin(before, address, after):
+    assert [span.text for span in detect(before + address + after)] == [address]

@@ -50,8 +50,24 @@ def email(document: Document) -> Finds:
         while not (lower[start].isalnum() or lower[start] in "_+@"):
             start += 1
         if start < at:
-            yield start, end
+            yield _in_ascii(document.text, start, at, end)
             position = end
+
+
+_ASCII_BEFORE, _ASCII_DOMAIN = re.compile(r"[!-~]{1,64}\Z"), re.compile(r"@[A-Za-z0-9.\-]{1,253}\.[A-Za-z]{2,63}(?=[^\W\d_])")
+
+
+def _in_ascii(text: str, start: int, at: int, end: int) -> tuple[int, int]:
+    """An address in ASCII without the letters around it of a script that puts no spaces between words."""
+    local = _ASCII_BEFORE.search(text, max(start, at - 64), at)
+    domain = _ASCII_DOMAIN.match(text, at, end)
+    if local and local.start() > start and _has_no_capitals(text[local.start() - 1]):
+        start = local.start()
+    return start, domain.end() if domain and _has_no_capitals(text[domain.end() : domain.end() + 1]) else end
+
+
+def _has_no_capitals(letter: str) -> bool:
+    return letter >= "\u0590" and letter.lower() == letter.upper()
 
 
 @rule("web address", 0.95, "http, https, ftp, sftp, ssh, wss addresses, with path and query")
