@@ -44,7 +44,11 @@ def value_under(key, value, **settings):
 
 
 @pytest.mark.parametrize(
-    ("section", "values", "shown"), [("fields_of_persons", NAMES, "[PERSON]"), ("fields_of_places", PLACES, "[LOCATION]")]
+    ("section", "values", "shown"),
+    [
+        *(("fields_of_persons", NAMES, "[PERSON]"), ("fields_of_places", PLACES, "[LOCATION]")),
+        ("fields_of_secrets", ["correct horse battery", "a b c", "hunter2"], "[CREDENTIAL]"),
+    ],
 )
 def test_a_field_of_a_person_or_a_place_is_hidden_whole(section, values, shown):
     fields = words_in_order(section)
@@ -174,12 +178,18 @@ def test_settings_hold_for_fields_too():
     assert redact_json('{"given": "[PERSON]"}').text == '{"given": "[PERSON]"}'
 
 
+@pytest.mark.parametrize("key", ["user_password", "dbPassword", "New Password", "API Key", "Mot de passe", "Contraseña"])
+def test_a_password_of_several_words_is_hidden_whole(key):
+    assert value_under(key, "correct horse battery") == "[CREDENTIAL]"
+
+
 def test_plain_text_has_no_fields():
     assert redact("city: everything here stays").text == "city: everything here stays"
     assert {"person_field", "place_field"} <= {rule.name for rule in rules()}
 
 
-SECTIONS = ["fields_of_persons", "fields_of_places", "owners_of_names", "things_with_names", "words_before_fields"]
+SECTIONS = ["fields_of_persons", "fields_of_places", "fields_of_secrets"]
+SECTIONS += ["owners_of_names", "things_with_names", "words_before_fields"]
 
 
 @pytest.mark.parametrize("section", [*SECTIONS, "values_of_no_one"])

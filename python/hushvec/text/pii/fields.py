@@ -15,7 +15,8 @@ from hushvec.text.pii.wordlists import word_list
 MARK = "\x1f"
 LONGEST = 64  # characters of a key that are read, up to its end
 KEYS = 1 << 12  # that are remembered
-_PERSON, _PLACE, _LIKELY = "full person name", "location", "the value decides"
+_PERSON, _PLACE, _SECRET, _LIKELY = "full person name", "location", "credential", "the value decides"
+_BUILT_IN = {"fields_of_persons": _PERSON, "fields_of_places": _PLACE, "fields_of_secrets": _SECRET}
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SIGNS = re.compile(rf"[_.:{MARK}\-]")
@@ -56,7 +57,7 @@ def _words(key: str) -> list[str]:
 @cache
 def _lists() -> tuple[dict[str, str], frozenset[str], frozenset[str], frozenset[str]]:
     """The table; whose names are a person's, which are a thing's; and words before a field that change nothing."""
-    table = _table({**dict.fromkeys(word_list("fields_of_persons"), _PERSON), **dict.fromkeys(word_list("fields_of_places"), _PLACE)})
+    table = _table({field: category for section, category in _BUILT_IN.items() for field in word_list(section)})
     owners = word_list("owners_of_names") | word_list("relatives_and_acquaintances") | word_list("roles_of_persons")
     allowed = owners | {f"{owner}s" for owner in owners} | word_list("words_before_fields") | table.keys()
     return table, owners, word_list("things_with_names"), allowed
@@ -120,4 +121,5 @@ def field_rules(fields: Mapping[str, str]) -> tuple[Rule, ...]:
 RULES = (
     _rule("person_field", _PERSON, 0.95, "all of a JSON or CSV value under given, Vorname, mother, ...", _built_in),
     _rule("place_field", _PLACE, 0.95, "all of a JSON or CSV value under city, Ort, ville, ...", _built_in),
+    _rule("secret_field", _SECRET, 0.95, "all of a JSON or CSV value under password, Kennwort, API key, ...", _built_in),
 )
