@@ -62,6 +62,7 @@ FOUND = [
     ("person_field", "\x1fVorname: ana maria souza ", "ana maria souza"),
     ("person_field", "\x1fname\x1ftext: ana maria souza", "ana maria souza"),
     ("place_field", "\x1fbilling city: new york", "new york"),
+    ("secret_field", "\x1fdb password: correct horse", "correct horse"),
     ("date", "born 1985-11-18 22:50:23,", "1985-11-18 22:50:23"),
     ("date", "on 29/02/2020.", "29/02/2020"),
     ("date", "am 3.10.1990", "3.10.1990"),

@@ -101,6 +101,7 @@ AGAINST = {
     "person_pair": ("by Aa Bb ", "by ", "with Aaaa Bbbb, "),
     "person_field": ("\x1fgiven: ", "\x1f", "\x1fa"),
     "place_field": ("\x1fcity: ", "\x1fa: a "),
+    "secret_field": ("\x1fpassword: ", "\x1fa: a "),
     "city": ("in Paris ", "Paris ", "San Francisco 94110 "),
 }
 # For the normalization of what is not ASCII.
