@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 import struct
 import sys
-import time
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any, TypeVar
 
 import anyio
@@ -31,12 +31,12 @@ BYTES_PER_NUMBER = 16
 _BYTES_PER_LIST = 112
 _BYTES_PER_OBJECT = 240
 _BYTES_PER_ENTRY = 64
-_PART = 16_384   # bytes that are parsed at once
-_REST = 0.0002   # seconds between parts, in which threads of other requests run
+_PART = 4096   # bytes that are parsed at once
 JSON = "application/json"
 _NUMBERS = {"vector": 1, "vectors": 2}   # fields of numbers, and how deep their lists are
 
 Model = TypeVar("Model", bound=BaseModel)
+Part = Callable[[], AbstractContextManager[None]]   # in which a part of long work is done: see `Work.part`
 
 
 class Fields(BaseModel):
@@ -78,9 +78,9 @@ def require_type(request: Request, *allowed: str) -> str:
     return given
 
 
-def json_fields(body: bytes | bytearray, model: type[Model], most: int) -> Model:
+def json_fields(body: bytes | bytearray, model: type[Model], most: int, part: Part = nullcontext) -> Model:
     """The fields of a JSON object whose values may take `most` bytes of memory; errors name fields, and not what they hold."""
-    fields = _parsed(body, most)
+    fields = _parsed(body, most, part if len(body) > _PART else nullcontext)
     try:
         return model.model_validate(fields)
     except ValidationError as error:
@@ -116,7 +116,7 @@ Vector = Annotated[Any, PlainValidator(_vector), WithJsonSchema(_LIST_OF_NUMBERS
 Rows = Annotated[Any, PlainValidator(_rows), WithJsonSchema({"type": "array", "items": _LIST_OF_NUMBERS})]   # float32 [n, d]
 
 
-def _parsed(body: bytes | bytearray, most: int) -> Any:
+def _parsed(body: bytes | bytearray, most: int, part: Part) -> Any:
     if _has_half_of_a_character(body):
         raise invalid("the body must be valid Unicode, got half of a character")
     tree, events = _Tree(most), ijson.sendable_list()
@@ -124,14 +124,13 @@ def _parsed(body: bytes | bytearray, most: int) -> Any:
     silent, view = 0, memoryview(body)
     try:
         for start in range(0, len(body), _PART):
-            parser.send(view[start : start + _PART])
-            silent = 0 if events else silent + _PART
-            if silent > max(LONGEST_TEXT, most // 8):  # the parser gathers a text before it gives it
-                raise too_large(f"a text in the body must have at most {max(LONGEST_TEXT, most // 8):,} bytes")
-            tree.add(events)
-            events.clear()
-            if len(body) > _PART:
-                time.sleep(_REST)
+            with part():
+                parser.send(view[start : start + _PART])
+                silent = 0 if events else silent + _PART
+                if silent > max(LONGEST_TEXT, most // 8):  # the parser gathers a text before it gives it
+                    raise too_large(f"a text in the body must have at most {max(LONGEST_TEXT, most // 8):,} bytes")
+                tree.add(events)
+                events.clear()
         parser.close()
         tree.add(events)
     except (ijson.JSONError, ValueError):

@@ -9,12 +9,14 @@ import secrets
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import orjson
 
 from hushvec._util.publish import is_first_to_write, private_folder
@@ -25,7 +27,7 @@ from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaus
 from hushvec.release.charging import ChargeOnce
 from hushvec.release.vectors import Release, ReleasePlan, plan_release, release_planned
 from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, fingerprint_of
-from hushvec.serve.bodies import BYTES_PER_NUMBER, JSON
+from hushvec.serve.bodies import BYTES_PER_NUMBER, JSON, Part
 from hushvec.serve.failures import ServiceError, invalid, too_large
 from hushvec.serve.metrics import span
 from hushvec.serve.policy import BudgetTerms, Limits, Tenant, now_utc
@@ -377,6 +379,7 @@ def load_codebook(path: str) -> Any:
 
 
 HEADER = "Hushvec-Receipt"
+_NUMBERS_AT_ONCE, _ITEMS_AT_ONCE = 8192, 16
 
 
 def receipt_headers(receipt: Any) -> dict[str, str]:
@@ -384,6 +387,20 @@ def receipt_headers(receipt: Any) -> dict[str, str]:
     return {} if receipt is None else {HEADER: json.dumps(receipt.to_dict(), separators=(",", ":"), ensure_ascii=True)}
 
 
-def json_payload(fields: dict[str, Any], receipt: Any = None) -> Payload:
-    """The fields, which may hold arrays, and the receipt as a header."""
-    return Payload(orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY), JSON, receipt_headers(receipt))
+def json_payload(fields: dict[str, Any], receipt: Any = None, part: Part = nullcontext) -> Payload:
+    """The fields, which may hold arrays, and the receipt as a header. Lists and matrices are encoded by the part."""
+    encoded, body = partial(orjson.dumps, option=orjson.OPT_SERIALIZE_NUMPY), bytearray()
+    for name, value in fields.items():
+        body += b"," + encoded(name) + b":"
+        is_matrix = isinstance(value, np.ndarray) and value.ndim == 2
+        step = 1 + (_NUMBERS_AT_ONCE // value.shape[1] if is_matrix else _ITEMS_AT_ONCE)
+        if not (is_matrix or isinstance(value, list)) or len(value) <= step:
+            body += encoded(value)
+            continue
+        for start in range(0, len(value), step):
+            with part():
+                body += (b"," if start else b"[") + encoded(value[start : start + step])[1:-1]
+        body += b"]"
+    body[:1] = b"{"
+    body += b"}"
+    return Payload(memoryview(body), JSON, receipt_headers(receipt))

@@ -24,7 +24,7 @@ from hushvec.serve.answers import AnswerStore
 from hushvec.serve.failures import ServiceError, busy, invalid
 from hushvec.serve.keys import hash_of, owner_of
 from hushvec.serve.metrics import Metrics
-from hushvec.serve.models import NOBODY, ServedModel
+from hushvec.serve.models import NOBODY, ServedModel, Turns
 from hushvec.serve.policy import OPERATOR, AnyModel, Policy, Tenant, now_utc
 from hushvec.serve.releases import Asked, Ledgers, Releases, load_codebook
 from hushvec.serve.reloading import PolicyInForce, redactor_of
@@ -243,6 +243,7 @@ Answer = TypeVar("Answer")
 
 THREADS = 8          # of a tenant
 MOST_WAITING = 64    # of its requests, for a thread
+REST = 0.0002       # seconds, at least, between parts of long work
 BODIES = 4           # how many times the limit of one body all bodies of a tenant may have
 
 
@@ -259,6 +260,7 @@ class Work:
     def __init__(self, gauge: Gauge, threads: int = THREADS, most_waiting: int = MOST_WAITING) -> None:
         self._gauge = gauge
         self._most = threads + most_waiting
+        self._turns = Turns()
         self._shares: dict[str, _Share] = defaultdict(lambda: _Share(anyio.CapacityLimiter(threads)))
 
     async def run(self, call: Callable[[], Answer], tenant: str = NOBODY) -> Answer:
@@ -274,6 +276,16 @@ class Work:
         finally:
             share.inside -= 1
             self._gauge.dec()
+
+    @contextlib.contextmanager
+    def part(self, tenant: str) -> Iterator[None]:
+        """A part of long work in Python, which keeps the interpreter's lock: one at a time, by turns, and with a rest, as long as
+        the part where other tenants' requests are at hand."""
+        with self._turns.of(tenant):
+            began = time.thread_time()
+            yield
+            others = any(share.inside for name, share in list(self._shares.items()) if name != tenant)
+            time.sleep(max(REST, others * (time.thread_time() - began)))
 
     @contextlib.contextmanager
     def body(self, tenant: str, most: int) -> Iterator[Callable[[int], None]]:

@@ -39,14 +39,14 @@ async def answer(
         await service.work.run(partial(service.releases.admit, early), caller.name)
     with service.work.body(caller.name, most) as take:
         bodies = [await read_body(request, most, take)]
-        asked = caller.asked(request, bodies[0])
+        asked, part = caller.asked(request, bodies[0]), partial(service.work.part, caller.name)
 
         def make() -> Payload:
             kept = service.releases.find(asked)
             if kept is not None:
                 return kept
             body = bodies.pop()
-            values = arrow(body, most) if arrow and media_type == ARROW else json_fields(body, fields, most)
+            values = arrow(body, most) if arrow and media_type == ARROW else json_fields(body, fields, most, part)
             del body  # let go before the work begins
             return work(service, caller, values, partial(service.releases.run, asked))
 

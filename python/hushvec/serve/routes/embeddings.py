@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -79,7 +80,7 @@ def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Ru
             "usage": {"prompt_tokens": 0, "total_tokens": 0},
             "hushvec": {"receipt": release.receipt.to_dict()},
         }
-        return json_payload(fields, release.receipt)
+        return json_payload(fields, release.receipt, partial(service.work.part, caller.name))
 
     return run(make, rows.size)
 
@@ -136,7 +137,8 @@ def _release_rows(service: Service, caller: Caller, asked: PrivatizeRequest | _S
         if isinstance(asked, _Stream):
             headers = receipt_headers(release.receipt)
             return Payload(write_vectors(release.values, headers), ARROW, headers)
-        return json_payload({"vectors": release.values, "receipt": release.receipt.to_dict()}, release.receipt)
+        fields = {"vectors": release.values, "receipt": release.receipt.to_dict()}
+        return json_payload(fields, release.receipt, partial(service.work.part, caller.name))
 
     return run(make, size)
 
