@@ -285,7 +285,7 @@ async def test_calls_and_bodies_of_a_tenant_have_bounds():
 
 
 def test_tenants_take_turns():
-    """However many threads of one tenant wait for a model, another tenant is next but one."""
+    """However many threads of one tenant wait for a model, another tenant is next: it waited for one more."""
     turns, order, threads = Turns(), [], []
 
     def work(tenant):
@@ -293,14 +293,14 @@ def test_tenants_take_turns():
             order.append(tenant)
 
     with turns.of("a"):
-        for tenant in "aaaabb":
+        for tenant in "aaaabbc":
             threads.append(threading.Thread(target=work, args=tenant))
             threads[-1].start()
             while sum(map(len, turns._waiting.values())) < len(threads):
                 time.sleep(0.001)
     for thread in threads:
         thread.join()
-    assert order == list("ababaa")
+    assert order == list("bcabaaa")
 
 
 # ---- the end ----

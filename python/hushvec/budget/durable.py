@@ -36,7 +36,7 @@ from hushvec.budget.rows import (
 from hushvec.budget.store import Fields, Forkable, Store, StoreFailure, Transaction, watch
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 
-ROWS_LOOKED_AT = 1000
+ROWS_LOOKED_AT = 200
 SECONDS_BETWEEN_LOOKS = 1.0
 
 Answer = TypeVar("Answer")
@@ -137,7 +137,7 @@ class _Chain:
             raise StoreFailure(f"{self.name}: row 1 of budget {self._key!r} is gone")
         row = self._trusted(first)
         self.terms, self.ledger = terms_of(row), row.entry_hash
-        self._seen = Head(1, self.ledger)  # the end of the chain as it was found last
+        self._seen = row  # the end of the chain as it was found last
 
     def _head(self, transaction: Transaction) -> Row:
         """The end of the chain. Its own hash is checked, so an edited total stops the ledger."""
@@ -218,7 +218,7 @@ class _Chain:
         """Check the row that this object saw last, if others have added some behind it, and, at most once a second, the next of all
         rows in turn: a ledger of at most ROWS_LOOKED_AT rows as a whole."""
         if head.entry_hash != self._seen.entry_hash:
-            found = next(iter(transaction.rows(self._seen.rows - 1, 1)), None)
+            found = next(iter(transaction.rows(self._seen.sequence - 1, 1)), None)
             if found is None or self._trusted(found).entry_hash != self._seen.entry_hash:
                 raise self._changed()
         if time.monotonic() < self._looked + SECONDS_BETWEEN_LOOKS:
@@ -399,7 +399,7 @@ class DurableLedger(_Chain, Forkable):
                     before, head = head, self._carry_out(transaction, head, request)
                     if walks and head is not before:
                         self._walk.step(head)
-            self._seen = Head(head.sequence, head.entry_hash)
+            self._seen = head
         except StoreFailure as failure:
             self._walk = Walk() if walks else self._walk  # its last rows may not be there
             for request in batch:

@@ -130,7 +130,7 @@ class AnswerStore:
             row = connection.execute(columns.where(table.name == name)).first()
         return None if row is None else Claim(*row)
 
-    def keep(self, name: str, body: bytes, headers: dict[str, str]) -> None:
+    def keep(self, name: str, body: bytes | memoryview, headers: dict[str, str]) -> None:
         with self._engine.begin() as connection:
             kept = {"body": body, "headers": headers, "size": len(body)}
             connection.execute(self._table.update().where(self._table.c.name == name).values(kept))

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -132,12 +133,13 @@ def _failed(name: str) -> ServiceError:
 
 
 class Turns:
-    """A lock that tenants get by turns, whatever the number of threads that wait for each."""
+    """A lock whose next holder is the tenant that has not had it for longest, whatever the number of threads that wait for each."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._taken = False
-        self._waiting: dict[str, deque[threading.Lock]] = {}   # who is next comes first
+        self._waiting: dict[str, deque[threading.Lock]] = {}
+        self._left: dict[str, float] = {}   # when each tenant had it last
 
     @contextlib.contextmanager
     def of(self, tenant: str) -> Iterator[None]:
@@ -152,12 +154,12 @@ class Turns:
             yield
         finally:
             with self._guard:
-                self._taken = bool(self._waiting)
-                for next_tenant in list(self._waiting)[:1]:
-                    others = self._waiting.pop(next_tenant)
-                    others.popleft().release()
-                    if others:
-                        self._waiting[next_tenant] = others
+                self._left[tenant], self._taken = time.monotonic(), bool(self._waiting)
+                if self._waiting:
+                    following = min(self._waiting, key=lambda one: self._left.get(one, 0.0))
+                    self._waiting[following].popleft().release()
+                    if not self._waiting[following]:
+                        del self._waiting[following]
 
 
 class Kept(Generic[Made]):

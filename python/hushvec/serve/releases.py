@@ -70,7 +70,9 @@ class Asked:
 
     @cached_property
     def digest(self) -> bytes:
-        return hashlib.sha256(self.path.encode() + b"\0" + self.body).digest()
+        digest = hashlib.sha256(self.path.encode() + b"\0")
+        digest.update(self.body)
+        return digest.digest()
 
     @property
     def period(self) -> str:
@@ -173,13 +175,12 @@ class Releases:
         """Store an answer. If that fails, it is sent all the same, because it is paid for, and held in memory."""
         from sqlalchemy.exc import SQLAlchemyError
 
-        whole = bytes(answer.body)
         try:
-            self.answers.keep(name, whole, {**answer.headers, "content-type": answer.media_type})
+            self.answers.keep(name, answer.body, {**answer.headers, "content-type": answer.media_type})
         except SQLAlchemyError as error:
             _log.error("an answer cannot be kept, and is lost when this process ends: %s", type(error).__name__)
             with self._unkept_lock:
-                self._unkept[name] = tenant, Payload(whole, answer.media_type, answer.headers)
+                self._unkept[name] = tenant, answer
                 sizes = Counter[str]()
                 for owner, one in self._unkept.values():
                     sizes[owner] += len(one.body)
