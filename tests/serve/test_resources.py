@@ -11,19 +11,23 @@ import threading
 import time
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import anyio
 import httpx
 import numpy as np
+import orjson
 import pyarrow as pa
 import pytest
 
 from hushvec.serve import bodies as arrow
+from hushvec.serve import service
 from hushvec.serve.bodies import json_fields
 from hushvec.serve.failures import ServiceError
 from hushvec.serve.keys import hash_of, new_key
 from hushvec.serve.metrics import Metrics
 from hushvec.serve.models import Turns
+from hushvec.serve.releases import json_payload
 from hushvec.serve.routes.accounts import VerifyRequest
 from hushvec.serve.routes.embeddings import EmbeddingsRequest, PrivatizeRequest, RankRequest
 from hushvec.serve.service import BODIES, THREADS, Work
@@ -301,6 +305,63 @@ def test_tenants_take_turns():
     for thread in threads:
         thread.join()
     assert order == list("bcabaaa")
+
+
+async def test_long_work_rests_while_others_are_at_hand(monkeypatch):
+    """A thread that parsed 6 MB took the interpreter's lock back at once, and a hundred locks of another request waited for it."""
+    work, rests, opened = Work(Metrics().waiting), [], threading.Event()
+    used = iter(range(100))
+    monkeypatch.setattr(service, "time", SimpleNamespace(sleep=rests.append, thread_time=lambda: float(next(used))))
+    with work.part("a"):
+        pass
+    async with anyio.create_task_group() as group:
+        for tenant in "ab":
+            group.start_soon(work.run, opened.wait, tenant)
+            await anyio.sleep(0)
+            with work.part("a"):
+                pass
+        opened.set()
+    assert rests == [service.REST, service.REST, 1.0]
+
+
+def counted_parts():
+    """How often a part of work was begun, and what counts it."""
+    begun = []
+
+    @contextlib.contextmanager
+    def part():
+        begun.append(1)
+        yield
+
+    return begun, part
+
+
+def test_a_long_body_is_parsed_in_parts():
+    body = json.dumps({"vectors": [[0.12] * 384] * 300}).encode()
+    begun, part = counted_parts()
+    assert json_fields(body, PrivatizeRequest, 16 * len(body), part).vectors.shape == (300, 384)
+    assert len(begun) >= len(body) / 4096
+    begun, part = counted_parts()
+    json_fields(b'{"vectors": [[1]]}', PrivatizeRequest, 1000, part)
+    assert not begun
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_answer_in_parts_is_the_answer_as_a_whole(seed):
+    random = np.random.default_rng(seed)
+    shape = (random.integers(1, 3000), random.integers(1, 30))
+    values = {
+        "matrix": random.normal(size=shape).astype(random.choice(["f4", "f8"])),
+        "list": [{"row": row, "at": place} for place, row in enumerate(random.normal(size=(random.integers(0, 60), 3)))],
+        "vector": random.normal(size=random.integers(0, 9)),
+        "empty": [],
+        "fields": {"a": [1, 2], "b": None, "c": "a" * 100},
+    }
+    fields = {name: values[name] for name in random.permutation(list(values)).tolist()[: random.integers(len(values) + 1)]}
+    begun, part = counted_parts()
+    body = json_payload(fields, part=part).body
+    assert body == orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY)
+    assert len(begun) >= fields.get("matrix", np.empty(0)).size // 16_384
 
 
 # ---- the end ----
