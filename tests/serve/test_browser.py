@@ -26,7 +26,7 @@ if CHROMIUM is None:
 AXE = os.environ.get("AXE")
 NOTE = "Mrs. Edith Varga (born 3 March 1947) checks her blood sugar; write to ines.varga@example.org about Edith Varga."
 MILLISECONDS = 30_000
-FIRST_REWRITING = 240_000   # loads a model
+FIRST_REWRITING = 0   # loads a model, for as long as a busy machine takes: the limit is that of the test
 api.expect.set_options(timeout=MILLISECONDS)
 
 

@@ -217,10 +217,8 @@ class _Chain:
     def _look_back(self, transaction: Transaction, head: Row) -> None:
         """Check the row that this object saw last, if others have added some behind it, and, at most once a second, the next of all
         rows in turn: a ledger of at most ROWS_LOOKED_AT rows as a whole."""
-        if head.entry_hash != self._seen.entry_hash:
-            found = next(iter(transaction.rows(self._seen.sequence - 1, 1)), None)
-            if found is None or self._trusted(found).entry_hash != self._seen.entry_hash:
-                raise self._changed()
+        if head != self._seen and [self._seen] != list(map(self._trusted, transaction.rows(self._seen.sequence - 1, 1))):
+            raise self._changed()
         if time.monotonic() < self._looked + SECONDS_BETWEEN_LOOKS:
             return
         self._looked = time.monotonic()

@@ -157,17 +157,13 @@ class _Pool:
             isolation_level="READ COMMITTED",
             connect_args={name: value for name, value in PATIENCE.items() if name not in address.query},
         )
-        weakref.finalize(self, _closed, self.engine, self.pid)
+        # Connections from before a fork belong to the parent.
+        weakref.finalize(self, lambda engine, pid: engine.dispose(close=pid == os.getpid()), self.engine, self.pid)
 
     @classmethod
     def of(cls, address: Any) -> _Pool:
         key = os.getpid(), address.render_as_string(hide_password=False)
         return cls._shared.get(key) or cls._shared.setdefault(key, cls(address))
-
-
-def _closed(engine: Any, pid: int) -> None:
-    with contextlib.suppress(Exception):
-        engine.dispose(close=pid == os.getpid())  # connections from before a fork belong to the parent
 
 
 # Parameters of an address that say where a ledger is. Others may be passwords, and are not repeated.
