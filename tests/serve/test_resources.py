@@ -321,7 +321,7 @@ async def test_long_work_rests_while_others_are_at_hand(monkeypatch):
             with work.part("a"):
                 pass
         opened.set()
-    assert rests == [service.REST, service.REST, 1.0]
+    assert rests == [service.REST, service.REST, 2.0]
 
 
 def counted_parts():
