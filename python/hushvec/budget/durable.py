@@ -36,8 +36,8 @@ from hushvec.budget.rows import (
 from hushvec.budget.store import Fields, Forkable, Store, StoreFailure, Transaction, watch
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 
-ROWS_LOOKED_AT = 200
-SECONDS_BETWEEN_LOOKS = 1.0
+ROWS_LOOKED_AT = 20
+SECONDS_BETWEEN_LOOKS = 0.1
 
 Answer = TypeVar("Answer")
 Wanted = tuple[str, str | None, str]  # a ledger to charge: its key, its identity unless any is right, the field `purpose`
@@ -137,7 +137,7 @@ class _Chain:
             raise StoreFailure(f"{self.name}: row 1 of budget {self._key!r} is gone")
         row = self._trusted(first)
         self.terms, self.ledger = terms_of(row), row.entry_hash
-        self._seen = row  # the end of the chain as it was found last
+        self._seen = 1, self.ledger  # the end of the chain as it was found last
 
     def _head(self, transaction: Transaction) -> Row:
         """The end of the chain. Its own hash is checked, so an edited total stops the ledger."""
@@ -215,13 +215,14 @@ class _Chain:
         return walk
 
     def _look_back(self, transaction: Transaction, head: Row) -> None:
-        """Check the row that this object saw last, if others have added some behind it, and, at most once a second, the next of all
+        """Check the row that this object saw last, if others have added some behind it, and, now and then, the next of all
         rows in turn: a ledger of at most ROWS_LOOKED_AT rows as a whole."""
-        if head != self._seen and [self._seen] != list(map(self._trusted, transaction.rows(self._seen.sequence - 1, 1))):
+        last, seen = self._seen
+        if head.entry_hash != seen and [seen] != [self._trusted(row).entry_hash for row in transaction.rows(last - 1, 1)]:
             raise self._changed()
-        if time.monotonic() < self._looked + SECONDS_BETWEEN_LOOKS:
+        if (now := time.monotonic()) < self._looked + SECONDS_BETWEEN_LOOKS:
             return
-        self._looked = time.monotonic()
+        self._looked = now
         self._look = self._walked(self._look, transaction, min(head.sequence, self._look.count + ROWS_LOOKED_AT))
         if self._look.count == head.sequence:
             if self._look.previous_hash != head.entry_hash:
@@ -397,7 +398,7 @@ class DurableLedger(_Chain, Forkable):
                     before, head = head, self._carry_out(transaction, head, request)
                     if walks and head is not before:
                         self._walk.step(head)
-            self._seen = head
+            self._seen = head.sequence, head.entry_hash
         except StoreFailure as failure:
             self._walk = Walk() if walks else self._walk  # its last rows may not be there
             for request in batch:
