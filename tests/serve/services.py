@@ -49,7 +49,9 @@ def server(policy_file, port, *, log, workers=1):
 
 
 def start(policy_file, port, *, log, workers=1):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
+    # Threads of a model that wait for each other by turning round take minutes where others compute.
+    own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
+    environment = {**os.environ, **own}
     command = [sys.executable, "-m", "hushvec", "serve", "--policy", str(policy_file), "--port", str(port), "--workers", str(workers)]
     with open(log, "ab") as file:
         return subprocess.Popen(command, env=environment, stdout=file, stderr=file)

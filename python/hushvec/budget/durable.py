@@ -137,14 +137,14 @@ class _Chain:
             raise StoreFailure(f"{self.name}: row 1 of budget {self._key!r} is gone")
         row = self._trusted(first)
         self.terms, self.ledger = terms_of(row), row.entry_hash
-        self._seen = 1, self.ledger  # the end of the chain as it was found last
+        self._seen = row  # the end of the chain as it was found last
 
     def _head(self, transaction: Transaction) -> Row:
-        """The end of the chain. Its own hash is checked, so an edited total stops the ledger."""
+        """The end of the chain. Unless it is known, its own hash is checked, so an edited total stops the ledger."""
         found = transaction.last()
         if found is None:
             raise StoreFailure(f"{self.name}: the rows of budget {self._key!r} are gone")
-        return self._trusted(found)
+        return self._seen if found == self._seen else self._trusted(found)
 
     def _trusted(self, fields: Fields) -> Row:
         try:
@@ -217,8 +217,7 @@ class _Chain:
     def _look_back(self, transaction: Transaction, head: Row) -> None:
         """Check the row that this object saw last, if others have added some behind it, and, now and then, the next of all
         rows in turn: a ledger of at most ROWS_LOOKED_AT rows as a whole."""
-        last, seen = self._seen
-        if head.entry_hash != seen and [seen] != [self._trusted(row).entry_hash for row in transaction.rows(last - 1, 1)]:
+        if head is not self._seen and [self._seen] != list(map(self._trusted, transaction.rows(self._seen.sequence - 1, 1))):
             raise self._changed()
         if (now := time.monotonic()) < self._looked + SECONDS_BETWEEN_LOOKS:
             return
@@ -398,7 +397,7 @@ class DurableLedger(_Chain, Forkable):
                     before, head = head, self._carry_out(transaction, head, request)
                     if walks and head is not before:
                         self._walk.step(head)
-            self._seen = head.sequence, head.entry_hash
+            self._seen = head
         except StoreFailure as failure:
             self._walk = Walk() if walks else self._walk  # its last rows may not be there
             for request in batch:
