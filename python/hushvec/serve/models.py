@@ -30,7 +30,7 @@ _log = logging.getLogger("hushvec.serve")
 NOBODY = ""   # for what no tenant asked: whether the service is ready
 
 _MOST_TOKENS = 512
-_TEXTS_PER_TURN = 64   # what MiniLM embeds at once
+_TEXTS_PER_TURN = 8   # long ones take MiniLM about a second
 
 
 class ServedModel:
