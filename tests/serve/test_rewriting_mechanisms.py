@@ -95,12 +95,13 @@ def test_delta_can_be_used_up(tmp_path):
 
 
 @pytest.mark.parametrize("mechanism, epsilon", [("privunit", 1e-12), ("randomized_response", 1e-300)])
-def test_an_epsilon_without_noise_for_it_is_refused(client, mechanism, epsilon):
-    answer = rewritten(client, mechanism=mechanism, epsilon=epsilon)
-    error = answer.json()["error"]
-    assert (answer.status_code, error["param"]) == (400, "epsilon")
-    assert error["message"] == f"epsilon must be in the range of mechanism {mechanism}"
-    assert client.get("/v1/budgets").json()["charges"] == 0
+def test_an_epsilon_without_noise_for_it_is_refused(tmp_path, mechanism, epsilon):
+    with client_of(policy_fields(tmp_path / "budget.sqlite", epsilon=epsilon, limit=100.0)) as client:
+        answer = rewritten(client, mechanism=mechanism)
+        error = answer.json()["error"]
+        assert (answer.status_code, error["param"]) == (400, "epsilon")
+        assert error["message"] == f"epsilon must be in the range of mechanism {mechanism}"
+        assert client.get("/v1/budgets").json()["charges"] == 0
 
 
 # Of 80 texts: fewest and most that keep their subject, so that a test fails by chance once in 10,000 runs. They are around what the
