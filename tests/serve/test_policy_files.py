@@ -58,7 +58,7 @@ class Secret:
         (self._folder / new / "policy.yaml").write_text(text)
         self._take_place(self._folder / "..data", lambda link: link.symlink_to(new))
         behind = "..data/policy.yaml" if self._kind == "mounted secret" else f"{new}/policy.yaml"
-        if not self.path.is_symlink() or self._kind == "link":
+        if not self.path.is_symlink() or os.readlink(self.path) != behind:
             self._take_place(self.path, lambda link: link.symlink_to(behind))
         if old is not None:
             shutil.rmtree(old)
