@@ -94,7 +94,7 @@ _SIMPLE = re.compile(
 _NOT_STREET_NAMES = word_list("not_street_names")
 
 
-@rule("street address", 0.75, "a number and a street, in front of it, behind it or on both sides", digits=True)
+@rule
 def street_number_first(document: Document) -> Finds:
     """`12 Baker Street`, `12b rue de la Paix`, `6750 Long Road 25`."""
     taken = read = 0
@@ -125,7 +125,7 @@ def _may_be_street(document: Document, position: int) -> bool:
     return not document.all_lower and (not first[0].islower() or first[1:2] in "'’" or first.rstrip(".") in _LINKS)
 
 
-@rule("street address", 0.75, "a compound such as Marktweg, Storgatan, and a number", digits=True)
+@rule
 def street_compound(document: Document) -> Finds:
     """`Marktweg 8`, `Lange-gatan 5`: a word grown together with one for street, and a number."""
     text = document.text
@@ -224,7 +224,7 @@ def _with_number(text: str, end: int) -> int:
     return number.end() if number else end
 
 
-@rule("street address", 0.75, "rue, via, calle, ul. and the like, a name and a number")
+@rule
 def street_word_first(document: Document) -> Finds:
     """`Rue Haute 371`, `ul. Zielona 33`, `Via Roma 12`: the word for street first, the number last."""
     text = document.text
@@ -239,7 +239,7 @@ def street_word_first(document: Document) -> Finds:
 _PREFIXED = re.compile(rf"\.?[ ](?:{_LINK}[ ']){{0,2}}{_NAME}(?:,? (?:[Nn]\.?[or°º]?\.? ?)?[0-9]{{1,5}}[A-Za-z]?)(?!\w)")
 
 
-@rule("street address", 0.75, "a name, utca, gasse, street and the like, and a number")
+@rule
 def street_word_last(document: Document) -> Finds:
     """`Andrássy út 12`, `Lange Gasse 5`, `Király u. 15`: the word for street, then the number."""
     text = document.text
@@ -257,7 +257,7 @@ _FOREIGN_TYPES = word_list("types_before_numbers")
 _TYPE_NUMBER = re.compile(r"\.? [0-9]{1,4}(?:[\-/][0-9]{1,4})?[a-zA-Z]?\.?(?![\w%])")
 
 
-@rule("street address", 0.8, "post boxes, and military addresses of the US", digits=True)
+@rule
 def post_box(document: Document) -> Finds:
     text = document.text
     for _, start, _ in document.after_words(words("p po post postal postbox postfach postboks apartado casilla bp skrytka")):
@@ -268,7 +268,7 @@ def post_box(document: Document) -> Finds:
             yield match.span()
 
 
-@rule("street address", 0.7, "the corner or junction of one and another")
+@rule
 def corner(document: Document) -> Finds:
     text, lower = document.text, document.lower
     for _, start, end in document.after_words(_CORNER_WORDS):
@@ -282,7 +282,7 @@ def corner(document: Document) -> Finds:
         yield start - 4 if the else start, match.end()
 
 
-@rule("street address", 0.6, "Apt., Suite, Flat with a number", digits=True)
+@rule
 def flat(document: Document) -> Finds:
     """A flat alone: `Apt. 12`, `Suite 380`."""
     for _, start, _ in document.after_words(words("apt apartment suite ste flat")):
@@ -291,7 +291,7 @@ def flat(document: Document) -> Finds:
             yield match.span()
 
 
-@rule("street address", 0.6, "a name and a number after address, lives on, located at, ...", digits=True)
+@rule
 def named_place(document: Document) -> Finds:
     """A capitalized name and a number after words such as "address" and "lives on": `lives on Long Meadow 2906`."""
     text = document.text
@@ -346,7 +346,7 @@ _ON = re.compile(r"\b(?:on|near|off|along|down|up|at|around|from|to|opposite|beh
 _NOT_STREETS = word_list("words_before_other_streets")
 
 
-@rule("street address", 0.55, "a name and Street, Road, Avenue, ... without a number; near Elm Drive", capitals=True)
+@rule
 def street_alone(document: Document) -> Finds:
     """`Oxford Street`, `near Elm Drive`: a street without a number."""
     text, lower = document.text, document.lower
@@ -366,9 +366,3 @@ def street_alone(document: Document) -> Finds:
 _LONGER = re.compile(rf"[ ]{WORD}|['’]s|[\-_@]\w")
 # Streets are called after them, and they do not belong to the sentence.
 _STREET_NAMES = words("north south east west great upper lower new old second third first main market church hotel office mail")
-
-
-RULES = (
-    *(street_number_first, street_compound, street_word_first, street_word_last, post_box, corner, flat, named_place),
-    street_alone,
-)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
+
+from hushvec.text.pii.wordlists import rows
 
 
-@dataclass(frozen=True)
-class Category:
+class Category(NamedTuple):
     """A kind of personal data: its placeholder, and other names for it."""
 
     name: str
@@ -15,37 +16,8 @@ class Category:
     short_names: tuple[str, ...]
 
 
-CATEGORIES = (
-    Category("email address", "[EMAIL]", ("email", "email_address", "mail")),
-    Category("phone number", "[PHONE]", ("phone", "phone_number", "telephone")),
-    Category("social security number", "[SSN]", ("ssn", "us_ssn")),
-    Category("tax number", "[TAX_ID]", ("tax_id", "itin", "us_itin", "ein", "us_ein")),
-    Category("card number", "[CARD]", ("card", "credit_card", "credit card")),
-    Category("bank account number", "[IBAN]", ("iban", "iban_code")),
-    Category("bank code", "[BIC]", ("bic", "swift", "swift_bic")),
-    Category("account number", "[ACCOUNT]", ("account",)),
-    Category("wallet address", "[WALLET]", ("wallet", "crypto", "crypto_wallet")),
-    Category("reference number", "[REFERENCE]", ("reference", "order_number", "employee_id", "student_id", "case_number")),
-    Category("medical record number", "[MRN]", ("mrn", "medical_record")),
-    Category("identity document number", "[ID]", ("id", "passport", "driver_license", "us_driver_license", "us_passport")),
-    Category("credential", "[CREDENTIAL]", ("credentials", "secret", "password", "api_key")),
-    Category("social handle", "[HANDLE]", ("handle", "social_handle", "username")),
-    Category("web address", "[URL]", ("url", "domain", "domain_name")),
-    Category("ip address", "[IP]", ("ip", "ip_address")),
-    Category("hardware address", "[MAC]", ("mac", "mac_address")),
-    Category("full person name", "[PERSON]", ("person", "name", "per")),
-    Category("title", "[TITLE]", ()),
-    Category("relationship", "[RELATIONSHIP]", ("relationship_detail", "marital_status")),
-    Category("organization", "[ORG]", ("org", "organisation")),
-    Category("street address", "[ADDRESS]", ("address", "street_address")),
-    Category("postal code", "[ZIP]", ("zip", "zip_code", "postcode")),
-    Category("location", "[LOCATION]", ("place", "gpe", "loc")),
-    Category("date", "[DATE]", ("date_time", "dob")),
-    Category("age", "[AGE]", ()),
-    Category("nationality", "[NATIONALITY]", ("nrp",)),
-    Category("amount of money", "[AMOUNT]", ("amount", "money")),
-)
-
+_ROWS = rows("categories").items()
+CATEGORIES = tuple(Category(name, shown, tuple(filter(None, others.split(", ")))) for name, (shown, others) in _ROWS)
 _BY_NAME = {name: category for category in CATEGORIES for name in (category.name, *category.short_names)}
 
 PLACEHOLDER = re.compile(r"\[[A-Z][A-Z0-9_]{0,62}\]")

@@ -32,12 +32,12 @@ _OBJECTS = words("self this obj req res ctx cfg config logger console")
 _FILE_ENDINGS = words("py rs pl sh md cc ps so ml mk st ms tf ts js vb pm cs")
 
 
-@rule("email address", 0.95, "local part, @ and a domain with an ending of letters")
+@rule
 def email(document: Document) -> Finds:
     """Around each @: no part of the text is read for two of them, since neither side may hold one."""
     lower = document.lower
     position = 0
-    for match in matches(_DOMAIN, lower):
+    for match in matches(_DOMAIN, lower) if "@" in lower else ():
         at, end = match.span()
         labels = lower[at + 1 : end].split(".")
         if len(labels) < 2 or "" in labels or not labels[-1][0].isalpha() or len(labels[-1]) < 2:
@@ -70,7 +70,7 @@ def _has_no_capitals(letter: str) -> bool:
     return letter >= "\u0590" and letter.lower() == letter.upper()
 
 
-@rule("web address", 0.95, "http, https, ftp, sftp, ssh, wss addresses, with path and query")
+@rule
 def url(document: Document) -> Finds:
     lower = document.lower
     for match in matches(_SCHEME, lower) if "://" in lower else ():
@@ -79,7 +79,7 @@ def url(document: Document) -> Finds:
         yield scheme.start(), _trimmed(lower, match.end())
 
 
-@rule("web address", 0.8, "host names by their endings, with path; not words after a missing space, not user.name of programs")
+@rule
 def domain(document: Document) -> Finds:
     lower, text, taken = document.lower, document.text, 0
     for match in matches(_HOST, lower) if "." in lower else ():
@@ -119,7 +119,7 @@ _HANDLE = re.compile(
 )
 
 
-@rule("social handle", 0.75, "@ and a name of 2 to 32 letters, digits, _; not domains, not words of programs")
+@rule
 def handle(document: Document) -> Finds:
     """`@maple_rivers`, `@maple@example.social`; not the domain of an address that is cut off, and not a word of a program."""
     lower = document.lower
@@ -141,9 +141,6 @@ def _trimmed(text: str, end: int) -> int:
     return end
 
 
-RULES = (email, url, domain, handle)
-
-
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 # The first digit is read before what stands left of it is looked at: this skips other characters fast.
 _IPV4 = re.compile(rf"(?=[0-9])(?<![\w.]){_OCTET}(?:\.{_OCTET}){{3}}(?!\w|\.[0-9])(?:/[0-9]{{1,2}}(?!\w))?")
@@ -159,14 +156,14 @@ LONGEST_IPV6 = 45
 FEWEST_SIGNS = 5  # in a hardware address
 
 
-@rule("ip address", 0.95, "four numbers up to 255, with /prefix; not after the word version", digits=True)
+@rule
 def ipv4(document: Document) -> Finds:
     for match in matches(_IPV4, document.text):
         if not _VERSION.search(document.lower, max(0, match.start() - 12), match.start()):
             yield match.span()
 
 
-@rule("ip address", 0.95, "parsed by the standard library, with %zone and /prefix; not the unspecified address")
+@rule
 def ipv6(document: Document) -> Finds:
     lower = document.lower
     for match in matches(_COLONS, lower):
@@ -194,10 +191,7 @@ def ipv6(document: Document) -> Finds:
             yield first, rest.end()
 
 
-@rule("hardware address", 0.9, "six pairs of hexadecimal digits between colons or hyphens")
+@rule
 def mac(document: Document) -> Finds:
     if max(document.lower.count(":"), document.lower.count("-")) >= FEWEST_SIGNS:
         yield from (match.span() for match in matches(_MAC, document.lower))
-
-
-NETWORK_RULES = (ipv4, ipv6, mac)

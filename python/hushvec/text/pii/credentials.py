@@ -8,23 +8,15 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-from hushvec.text.pii.document import Document, Finds, matches, rule
+from hushvec.text.pii.document import WALL, Document, Finds, matches, rule
 from hushvec.text.pii.wordlists import word_list, words, words_in_order
 
 _KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_END = re.compile(rf"-----END [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----|(?={WALL})")
 
 # A word of the alphabets that keys are written in; each is read once, from its beginning.
 _TOKEN = re.compile(r"[A-Za-z0-9_](?<![A-Za-z0-9_+/=.\-].)[A-Za-z0-9_+/=.\-]{17,}")
-_KNOWN = re.compile(
-    r"\A(?:(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}$"
-    r"|gh[pousr]_[A-Za-z0-9]{36,}$|github_pat_[A-Za-z0-9_]{22,}$|glpat-[A-Za-z0-9_\-]{20,}$"
-    r"|sk-[A-Za-z0-9_\-]{20,}$|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}$|pk_(?:live|test)_[A-Za-z0-9]{16,}$"
-    r"|xox[abeoprs]-[A-Za-z0-9\-]{10,}$|AIza[A-Za-z0-9_\-]{35}$|ya29\.[A-Za-z0-9_\-]{20,}$"
-    r"|npm_[A-Za-z0-9]{36}$|pypi-[A-Za-z0-9_\-]{16,}$|hf_[A-Za-z0-9]{30,}$|SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}$"
-    r"|dop_v1_[a-f0-9]{64}$|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}$|key-[a-f0-9]{32}$"
-    r"|eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*$)"
-)
+_KNOWN = re.compile(rf"\A(?:{'|'.join(words_in_order('known_tokens'))})$")
 
 _WORDS = word_list("words_before_credentials")
 # Only after a sign of assignment, or "is" and the like: "the key point" is not a key.
@@ -50,7 +42,7 @@ _HASH_OR_KEY = re.compile(
 )
 
 
-@rule("credential", 1.0, "PEM and OpenPGP private key blocks, to their end", whole=True)
+@rule
 def private_key(document: Document) -> Finds:
     """To the end of the block, or of the text if the block does not end."""
     text, position = document.text, 0
@@ -60,14 +52,14 @@ def private_key(document: Document) -> Finds:
         yield begin.start(), position
 
 
-@rule("credential", 1.0, "keys by the known beginnings of their issuers, JSON web tokens")
+@rule
 def known_token(document: Document) -> Finds:
     for start, token in document.once(long_tokens):
         if _KNOWN.match(token):
             yield start, start + len(token)
 
 
-@rule("credential", 0.6, "24 or more mixed letters and digits without pattern; 32 or more hex digits; no hashes (docs/redaction.md)")
+@rule
 def random_token(document: Document) -> Finds:
     for start, token in document.once(long_tokens):
         name = token.rstrip("=").rfind("=") + 1  # of a variable, and the sign behind it
@@ -114,7 +106,7 @@ def _looks_random(token: str) -> bool:
     return bits >= RANDOM_BITS
 
 
-@rule("credential", 0.85, "the value after password =, api key:, Bearer, PIN is")
+@rule
 def assigned_secret(document: Document) -> Finds:
     text, lower = document.text, document.lower
     for word, _, end in document.after_words(_WORDS):
@@ -144,12 +136,9 @@ def _is_value(word: str, lower: str, end: int, assignment: str, start: int, stop
     return len(value) >= needed and any(character.isdigit() for character in value)
 
 
-@rule("credential", 0.9, "the password in scheme://user:password@host")
+@rule
 def url_password(document: Document) -> Finds:
     return (match.span(1) for match in (matches(_USER_INFO, document.text) if "://" in document.text else ()))
-
-
-RULES = (private_key, known_token, assigned_secret, url_password, random_token)
 
 
 _BASE58_LETTERS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -165,7 +154,7 @@ _BECH32_LEFT = frozenset({1, 0x2BC830A3})
 _BECH32_GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 
 
-@rule("wallet address", 1.0, "Bitcoin and Litecoin by the checksums of their addresses, 0x and 40 hex digits", digits=True)
+@rule
 def wallet(document: Document) -> Finds:
     for start, token in document.once(long_tokens):
         if _BASE58.fullmatch(token) and base58_holds(token):
@@ -202,6 +191,3 @@ def bech32_holds(network: str, letters: str) -> bool:
             if top >> bit & 1:
                 left ^= generator
     return left in _BECH32_LEFT
-
-
-WALLET_RULES = (wallet,)

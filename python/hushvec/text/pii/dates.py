@@ -49,7 +49,7 @@ YOUNGEST_ALONE = 3
 OLDEST = 120
 
 
-@rule("date", 0.85, "days in figures, year first or last, with time; the day must exist", digits=True)
+@rule
 def date(document: Document) -> Finds:
     lower = document.lower
     for match in () if lower.isascii() else matches(_EAST_ASIAN, lower):
@@ -78,7 +78,7 @@ def _is_day(year: int, month: int, day: int) -> bool:
     return True
 
 
-@rule("date", 0.85, "12 March 2021, March 12th, June 2001, with month names of six languages; born in 1957", digits=True)
+@rule
 def date_in_words(document: Document) -> Finds:
     lower = document.lower
     for word, start, end in document.after_words(_MONTH_WORDS):
@@ -105,7 +105,7 @@ def date_in_words(document: Document) -> Finds:
             yield birth.span(1)
 
 
-@rule("age", 0.7, "31 years old, 31 y/o, aged 31, turned 31, I'm 31; up to 120", digits=True)
+@rule
 def age(document: Document) -> Finds:
     lower = document.lower
     for match in matches(_AGE_BEFORE, lower):
@@ -120,6 +120,3 @@ def age(document: Document) -> Finds:
         found = _AGE_STANDS_ALONE.match(lower, end)
         if found and YOUNGEST_ALONE <= int(found[1]) <= OLDEST and _I_AM.search(lower, max(0, end - 6), end):
             yield found.span(1)
-
-
-RULES = (date, date_in_words, age)

@@ -15,9 +15,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import accumulate, chain
+from operator import methodcaller
 from typing import TypeVar
 
 from hushvec.text.pii.categories import PLACEHOLDER
+from hushvec.text.pii.wordlists import rows
 
 # U+2010 to U+2012, minus, and small and wide hyphens. En and em dashes stay: they are punctuation, except between digits.
 _HYPHENS = dict.fromkeys("\u2010\u2011\u2012\u2212\ufe58\ufe63\uff0d", "-")
@@ -30,7 +33,6 @@ _SELECTOR = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _RUN = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+")
 # An empty string for a mark that is joined with the letter before it, None for what is left out altogether.
 _JOINED = ""
-PIECE = 1 << 16
 _H = "[0-9a-fA-F]"
 _CONTINUED = "%[89abAB]" + _H
 ENTITY = re.compile(rf"&(?:#0*[0-9]{{1,7}};?|#[xX]0*{_H}{{1,6}};?|[a-zA-Z][a-zA-Z0-9]{{1,31}};)")
@@ -43,11 +45,12 @@ _ESCAPE = re.compile(
 _CODE = re.compile(_H + "{1,8}")
 _SPACES = {"n": "\n", "r": "\r", "t": "\t"}
 DEEPEST = 4  # escapes of escapes, as in %2540
+FEW = 24  # different characters that are replaced one after the other
 MOST_LETTERS = 4  # that one character may stand for, as a ligature does
 
 
-def may_have_escapes(text: str) -> bool:
-    return "%" in text or "&" in text or "\\" in text
+def has_escapes(text: str) -> bool:
+    return ("%" in text or "&" in text or "\\" in text) and _ESCAPE.search(text) is not None
 
 
 class Shadow:
@@ -61,8 +64,8 @@ class Shadow:
 
     def __init__(self, original: str, *, decoded: bool = False) -> None:
         self._places: tuple[Sequence[int], Sequence[int]] | None = None  # where each decoded character begins and ends
-        for _ in range(DEEPEST if decoded and may_have_escapes(original) else 0):
-            shorter, *places = unescaped(original, _ESCAPE, *self._places or ())
+        for _ in range(DEEPEST if decoded else 0):
+            shorter, *places = unescaped(original, _ESCAPE, *self._places or ()) if has_escapes(original) else (original,)
             if shorter == original:
                 break
             original, self._places = shorter, (places[0], places[1])
@@ -75,9 +78,13 @@ class Shadow:
         characters = set(original)
         # Lone characters that become one other character keep their places.
         if all(len(_plain(one) or "") == 1 and not _is_mark(one) for one in characters):
-            table = {ord(one): _plain(one) for one in characters if _plain(one) != one}
-            # In pieces, so that other threads run in between.
-            self.text = "".join(original[at : at + PIECE].translate(table) for at in range(0, len(original), PIECE))
+            table = {one: plain for one in characters if (plain := _plain(one)) and plain != one}
+            self.text = original
+            if len(table) <= FEW and table.keys().isdisjoint(table.values()):  # faster
+                for one, plain in table.items():
+                    self.text = self.text.replace(one, plain)
+            else:
+                self.text = "".join(pieces(original, methodcaller("translate", str.maketrans(table))))
         else:
             self._has_marks = True
             self.text, self._starts = _normalized(original)
@@ -133,10 +140,13 @@ def unescaped(
         start, end = escape.span()
         meant = _meant(escape[0])
         parts += (text[position:start], meant)
-        firsts += (*starts[position:start], *[starts[start]] * len(meant))
-        lasts += (*ends[position:start], *[ends[end - 1]] * len(meant))
+        for places, own, of_escape in ((firsts, starts, starts[start]), (lasts, ends, ends[end - 1])):
+            places += own[position:start]
+            places += [of_escape] * len(meant)
         position = end
-    return "".join((*parts, text[position:])), [*firsts, *starts[position:]], [*lasts, *ends[position:]]
+    firsts += starts[position:]
+    lasts += ends[position:]
+    return "".join((*parts, text[position:])), firsts, lasts
 
 
 @lru_cache(maxsize=1 << 12)
@@ -217,15 +227,22 @@ Result = TypeVar("Result")
 
 # Neither a letter nor a space, and nothing that a pattern looks for.
 BLANK = "\0"
+# Between texts that are read together: no pattern reaches over it. Line ends on both sides, as around a text by itself.
+WALL = f"\n\n\n{BLANK}\n"
 
-_WORD = re.compile(r"[^\W\d_]+")
 _OUTSIDE_ADDRESSES = re.compile(r"(?<![\w@.])[^\W\d_]+(?!\w|@|\.\w)")
+_WORD = re.compile(r"([^\W\d_]+)")
+_SPACE = re.compile(r"\s")
+_SIGN = "\1"  # for a letter without capitals
+_SIGNS = re.compile(f"{_SIGN}+")
 _NUMBER = re.compile(r"\d")
 _ANY = re.compile(r"\w")
 
 # A search holds the interpreter's lock until it finds something, so a long text is searched in windows: other threads run in between.
 WINDOW = 1 << 16
 BEYOND = 1 << 12  # how far a search may look past its window
+# Characters beside what is different in another reading of the text: a find so near is new, and its rule sees so many.
+NEAR, SEEN = 128, 512
 
 
 def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
@@ -250,6 +267,15 @@ def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     yield from pattern.finditer(text, position)
 
 
+def pieces(text: str, function: Callable[[str], Result]) -> Iterator[Result]:
+    """The results of a function on the parts of a text that end before a space, so that other threads run in between."""
+    position = 0
+    while position < len(text):
+        space = _SPACE.search(text, min(position + WINDOW, len(text)))
+        first, position = position, space.start() if space else len(text)
+        yield function(text[first:position])
+
+
 class Document:
     """A text as rules read it: its shadow, and a lower-case copy of the same length, so that offsets agree.
 
@@ -257,43 +283,82 @@ class Document:
     word in "[PHONE]", so that redacting twice changes nothing.
     """
 
-    def __init__(self, text: str, shadow: Shadow | None = None, parts: Sequence[tuple[int, Document]] = ()) -> None:
+    def __init__(self, text: str, shadow: Shadow | None = None, parts: Sequence[tuple[int, int]] = ()) -> None:
         self._original = text
-        self.parts = parts  # where each begins of texts that were joined, for rules that read it by itself
         self.shadow = Shadow(text) if shadow is None else shadow
         self.readable = self.shadow.text
+        # Where each begins and ends of texts that were joined; what stands in one must not change what is found in another.
+        self.parts = parts or ((0, len(self.readable)),)
         self.text = self.readable
         if "[" in self.readable:
             self.text = PLACEHOLDER.sub(lambda found: f"[{BLANK * (len(found[0]) - 2)}]", self.readable)
+        self.all_lower = self.readable.islower()  # placeholders included: names cannot be recognized by capitals
+        self.around: tuple[Document, ...] = (self,)  # with the text as it is, for rules that look for a word anywhere
+        # Of a reading, which shows parts of the text: where they begin in it and in the text, and what is different in the text.
+        self._shown, self._places, self._changed = [0], [0], [(0, len(self.readable))]
         self._results: dict[object, object] = {}
 
     @cached_property
-    def readings(self) -> tuple[Document, ...]:
-        """This document, and the same text decoded if it has escapes."""
-        shadow = Shadow(self._original, decoded=True)
-        return (self, Document(self._original, shadow)) if shadow.is_decoded else (self,)
-
-    def place(self, reading: Document, start: int, end: int) -> tuple[int, int]:
-        """The place in this document of a find in one of its readings."""
-        if reading is self or start >= end:
-            return start, end
-        return self.shadow.from_original(*reading.shadow.in_original(start, end))
+    def decoded(self) -> Document | None:
+        """The same text decoded; None if it has no escapes."""
+        shadow = Shadow(self._original, decoded=True) if has_escapes(self._original) else self.shadow
+        return Document(self._original, shadow) if shadow.is_decoded else None
 
     @cached_property
-    def separated(self) -> tuple[Document, ...]:
-        """The text as it is, and where it has letters of scripts without capitals, a copy with a blank for each of them.
+    def readings(self) -> tuple[Document, ...]:
+        """This document; where it has letters of scripts without capitals, a copy with a blank for each of them; and both decoded.
 
         Chinese, Japanese and Thai put no spaces between words, Korean and Arabic write endings and articles beside a number: in the
-        copy, every pattern that asks for the end of a word finds one there.
+        copy, every pattern that asks for the end of a word finds one there. All but the first show what is near a difference alone.
         """
-        beyond: Iterable[str] = () if self.text.isascii() else set(self.text)
-        letters = {ord(one): BLANK for one in beyond if one >= "\u0590" and unicodedata.category(one) in ("Lo", "Lm")}
-        if not letters:
-            return (self,)
-        apart = object.__new__(Document)
-        apart._original, apart.shadow, apart.readable, apart.parts, apart._results = self._original, self.shadow, self.readable, (), {}
-        apart.text = "".join(self.text[at : at + PIECE].translate(letters) for at in range(0, len(self.text), PIECE))
-        return self, apart
+        found = [self]
+        if self.decoded:
+            escapes = [self.decoded.shadow.from_original(*escape.span()) for escape in matches(_ESCAPE, self._original)]
+            found.append(self._reading(self.decoded, escapes))
+        for whole in (self, self.decoded) if self.decoded else (self,):
+            shown = found[-1] if whole is self.decoded else whole
+            beyond = () if shown.text.isascii() else set(shown.text)
+            letters = [ord(one) for one in beyond if one >= "\u0590" and unicodedata.category(one) in ("Lo", "Lm")]
+            if letters:
+                signs = dict.fromkeys(letters, _SIGN)
+                marked = "".join(pieces(whole.text, methodcaller("translate", signs)))
+                found.append(self._reading(whole, [run.span() for run in matches(_SIGNS, marked)]))
+                found[-1].text = found[-1].text.translate(dict.fromkeys(letters, BLANK))
+        return tuple(found)
+
+    def _reading(self, whole: Document, changed: list[tuple[int, int]]) -> Document:
+        """The words of `whole` near these places, with walls between what is far from each other."""
+        shown, position = list[tuple[int, int]](), 0
+        for start, end in changed:
+            if end + SEEN > position:
+                first = max(position, start - SEEN)
+                first = max(whole.text.rfind(" ", position, first), whole.text.rfind("\n", position, first)) + 1 or position
+                space = _SPACE.search(whole.text, min(end + SEEN, len(whole.text)))
+                joins = shown.pop()[0] if shown and first == position else first
+                shown.append((joins, position := space.start() if space else len(whole.text)))
+        copy = Document(WALL.join(whole.text[first:last] for first, last in shown), parts=whole.parts)
+        copy.shadow, copy.all_lower, copy.around = whole.shadow, whole.all_lower, (copy, self)
+        copy._shown = list(accumulate((last - first + len(WALL) for first, last in shown[:-1]), initial=0))
+        copy._places, copy._changed = [first for first, _ in shown], changed
+        return copy
+
+    def _in_whole(self, position: int) -> int:
+        place = bisect_right(self._shown, position) - 1
+        return self._places[place] + position - self._shown[place]
+
+    def part(self, position: int) -> tuple[int, int]:
+        """Where the one of the joined texts begins and ends in which this place is."""
+        return self.parts[bisect_right(self.parts, (self._in_whole(position), len(self.readable))) - 1]
+
+    def place(self, reading: Document, start: int, end: int) -> tuple[int, int]:
+        """The place in this document of a find in one of its readings; empty if it is far from everything that is different there."""
+        if reading is self or start >= end:
+            return start, end
+        start, end = reading._in_whole(start), reading._in_whole(end - 1) + 1
+        near = bisect_right(reading._changed, (end + NEAR, end + NEAR)) - 1
+        if near < 0 or reading._changed[near][1] < start - NEAR:
+            return start, start
+        return (start, end) if reading.shadow is self.shadow else self.shadow.from_original(*reading.shadow.in_original(start, end))
 
     @cached_property
     def placeholders(self) -> list[tuple[int, int]]:
@@ -321,21 +386,24 @@ class Document:
     def has_digits(self) -> bool:
         return _NUMBER.search(self.text) is not None
 
-    @cached_property
-    def all_lower(self) -> bool:
-        """Whether the text, placeholders included, has no capitals, so that names cannot be recognized by them."""
-        return self.readable.islower()
-
-    @cached_property
-    def words_as_written(self) -> frozenset[str]:
-        """Every word of the text with its capitals: a word in small letters here is no name that only looks rare."""
-        return frozenset(match.group() for match in matches(_OUTSIDE_ADDRESSES, self.text))
+    def in_small_letters(self, words: frozenset[str]) -> set[tuple[tuple[int, int], str]]:
+        """(part, word) of words that are written so: no names that only look rare."""
+        return {
+            (one.part(start), word)
+            for one in self.around
+            for word, start, _ in one.after_words(words)
+            if one.text.startswith(word, start) and _OUTSIDE_ADDRESSES.match(one.text, start)
+        }
 
     @cached_property
     def _ends_of_words(self) -> dict[str, list[int]]:
         positions: defaultdict[str, list[int]] = defaultdict(list)
-        for match in matches(_WORD, self.lower):
-            positions[match.group()].append(match.end())
+        end = 0
+        for piece in pieces(self.lower, _WORD.split):
+            for between, word in zip(piece[::2], piece[1::2]):
+                end += len(between) + len(word)
+                positions[word].append(end)
+            end += len(piece[-1])
         return positions
 
     def after_words(self, words: frozenset[str]) -> Iterator[tuple[str, int, int]]:
@@ -363,8 +431,7 @@ class Rule:
         summary: what it finds, and what it checks.
         finder: (start, end) of each find; the time must be linear in the length of any text.
         digits, capitals: only texts that have some are read.
-        whole: what it finds in one place may depend on any other place of the text.
-        apart: its copy with blanks for letters without capitals is searched, too.
+        apart: reads what is beside letters without capitals, too; otherwise all of the text as it is, and decoded.
     """
 
     name: str
@@ -374,21 +441,26 @@ class Rule:
     finder: Finder
     digits: bool = False
     capitals: bool = False
-    whole: bool = False
     apart: bool = True
 
-    def find(self, document: Document) -> Iterator[tuple[int, int]]:
-        """What the finder finds; a place may come twice."""
-        if (self.digits and not document.has_digits) or (self.capitals and document.all_lower):
-            return
-        for place, part in document.parts if self.whole and document.parts else ((0, document),):
-            for reading in part.separated if self.apart else (part,):
-                for start, end in self.finder(reading):
-                    yield start + place, end + place
+    def find(self, document: Document) -> Iterable[tuple[int, int]]:
+        """What the finder finds in every reading; a place may come twice."""
+        readings = document.readings if self.apart else (document, *filter(None, (document.decoded,)))
+        found = self._finds(document)
+        if len(readings) == 1:
+            return found
+        return chain(found, (document.place(reading, *one) for reading in readings[1:] for one in self._finds(reading)))
+
+    def _finds(self, reading: Document) -> Iterable[tuple[int, int]]:
+        is_skipped = (self.digits and not reading.has_digits) or (self.capitals and reading.all_lower)
+        return () if is_skipped else self.finder(reading)
 
 
-def rule(
-    category: str, score: float, summary: str, *, digits: bool = False, capitals: bool = False, whole: bool = False
-) -> Callable[[Finder], Rule]:
-    """A decorator: the rule of a finder's name."""
-    return lambda finder: Rule(finder.__name__, category, score, summary, finder, digits, capitals, whole)
+def rule(finder: Finder) -> Rule:
+    """A decorator: the rule of a finder's name, of which the table `rules` of data/words.txt says the rest."""
+    return listed_rule(finder.__name__, finder)
+
+
+def listed_rule(name: str, finder: Finder) -> Rule:
+    category, score, needed, summary = rows("rules")[name]
+    return Rule(name, category, float(score), summary, finder, digits="digits" in needed, capitals="capitals" in needed)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 
 from hushvec.text.pii.categories import require_category_name
-from hushvec.text.pii.document import Document, Finds, Rule, rule
+from hushvec.text.pii.document import BLANK, WALL, Document, Finder, Finds, Rule, listed_rule, matches
 from hushvec.text.pii.wordlists import word_list
 
 # Around the field before a value, which is all that follows: `\x1fparent\x1fkey: `, without the parent where the key says enough.
@@ -20,7 +20,11 @@ _BUILT_IN = {"fields_of_persons": _PERSON, "fields_of_places": _PLACE, "fields_o
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SIGNS = re.compile(rf"[_.:{MARK}\-]")
-_FIELD = re.compile(rf"{MARK}(?:([^{MARK}]{{0,192}}){MARK})?([^{MARK}]{{0,192}}?)(?:: |{MARK})\s*")
+_FIELD = re.compile(
+    rf"{MARK}(?:(?<=\A.)|(?<={WALL}.))(?:([^{MARK}{BLANK}]{{0,192}}){MARK})?([^{MARK}{BLANK}]{{0,192}}?)(?:: |{MARK})"
+    rf"(.*?)(?={WALL}|\Z)",
+    re.DOTALL,
+)
 _LIKE_A_NAME = re.compile(r"[^\W\d_]+(?:[ ,.'’\-]{1,2}[^\W\d_]+){0,5}\.?")
 _OF_WHAT_STANDS_ABOVE = frozenset({"name", "names", "text", "display", "value"})
 
@@ -88,22 +92,19 @@ def _built_in(key: list[str], parent: list[str]) -> str | None:
     return None if key[:-1] or things.intersection(above[-1:]) else _LIKELY
 
 
-def _rule(name: str, category: str, score: float, summary: str, of: Callable[[list[str], list[str]], str | None]) -> Rule:
-    """The rule for one category of those that `of` gives for the words of a key and of its parent."""
+def _finder(category: str, of: Callable[[list[str], list[str]], str | None]) -> Finder:
+    """What finds the values of one category of those that `of` gives for the words of a key and of its parent."""
     known = lru_cache(maxsize=KEYS)(lambda key, parent: of(_words(key), _words(parent)))
 
     def find(document: Document) -> Finds:
-        text = document.readable
-        field = _FIELD.match(text) if text.startswith(MARK) else None
-        value = text[field.end() :].rstrip() if field else ""
-        if field is None or (found := known(field[2], field[1] or "")) is None:
-            return
-        holds = found == category or (found == _LIKELY and category == _PERSON and _LIKE_A_NAME.fullmatch(value))
-        if holds and _LETTERS.search(value) and value.lower().strip(".") not in word_list("values_of_no_one"):
-            yield field.end(), field.end() + len(value)
+        for field in matches(_FIELD, document.text) if MARK in document.text else ():
+            found, value = known(field[2], field[1] or ""), field[3].strip()
+            holds = found == category or (found == _LIKELY and category == _PERSON and _LIKE_A_NAME.fullmatch(value))
+            if holds and _LETTERS.search(value) and value.lower().strip(".") not in word_list("values_of_no_one"):
+                first = field.end() - len(field[3].lstrip())
+                yield first, first + len(value)
 
-    find.__name__ = name
-    return rule(category, score, summary, whole=True)(find)
+    return find
 
 
 def field_rules(fields: Mapping[str, str]) -> tuple[Rule, ...]:
@@ -115,11 +116,10 @@ def field_rules(fields: Mapping[str, str]) -> tuple[Rule, ...]:
             raise ValueError(f"fields must name fields with letters, got {name!r:.80}")
     table = _table({name: require_category_name("fields", category) for name, category in fields.items()})
     of = lambda key, parent: _listed(table, key, parent)
-    return tuple(_rule(f"field:{category}", category, 0.99, "fields of the caller", of) for category in sorted(set(table.values())))
+    categories = sorted(set(table.values()))
+    return tuple(Rule(f"field:{name}", name, 0.99, "fields of the caller", _finder(name, of)) for name in categories)
 
 
-RULES = (
-    _rule("person_field", _PERSON, 0.95, "all of a JSON or CSV value under given, Vorname, mother, ...", _built_in),
-    _rule("place_field", _PLACE, 0.95, "all of a JSON or CSV value under city, Ort, ville, ...", _built_in),
-    _rule("secret_field", _SECRET, 0.95, "all of a JSON or CSV value under password, Kennwort, API key, ...", _built_in),
-)
+person_field = listed_rule("person_field", _finder(_PERSON, _built_in))
+place_field = listed_rule("place_field", _finder(_PLACE, _built_in))
+secret_field = listed_rule("secret_field", _finder(_SECRET, _built_in))

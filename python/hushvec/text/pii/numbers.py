@@ -101,19 +101,14 @@ FEWEST_CARD_DIGITS = 13
 _SSN_WORDS = words("ssn security itin tin taxpayer")
 
 
-@rule("card number", 1.0, "12 to 19 digits: issuer, length and Luhn check digit")
+@rule
 def card(document: Document) -> Finds:
     for match in matches(_CARD, document.text):
         if is_card(_digits(match.group())):
             yield match.span()
 
 
-@rule(
-    "card number",
-    0.95,
-    "13 to 19 digits with the Luhn check digit after card, credit, Visa, ...; the last four after Visa ending in",
-    digits=True,
-)
+@rule
 def card_after_words(document: Document) -> Finds:
     """Numbers whose issuer is not in the table, soon after a word such as card."""
     ends = sorted(end for *_, end in document.after_words(_CARD_WORDS))
@@ -132,7 +127,7 @@ def _digits(written: str) -> str:
     return "".join(filter(str.isdigit, written))
 
 
-@rule("bank account number", 1.0, "length of the country and mod 97 check")
+@rule
 def iban(document: Document) -> Finds:
     lower = document.lower
     for match in matches(_IBAN, lower):
@@ -159,17 +154,17 @@ def _grouped(document: Document) -> list[tuple[tuple[int, int], str, str, str]]:
     return [(match.span(), match[0][:3], match[0][4:6], match[0][7:]) for match in matches(_SSN, document.text)]
 
 
-@rule("social security number", 0.9, "3-2-4 digits; not areas 000, 666, 9xx, group 00, serial 0000")
+@rule
 def us_ssn(document: Document) -> Finds:
     return (span for span, area, group, serial in document.once(_grouped) if is_ssn(area, group, serial))
 
 
-@rule("tax number", 0.9, "3-2-4 digits beginning with 9, groups 50-65, 70-88, 90-92, 94-99")
+@rule
 def us_itin(document: Document) -> Finds:
     return (span for span, area, group, _ in document.once(_grouped) if is_itin(area, group))
 
 
-@rule("social security number", 0.95, "nine digits after SSN, social security, TIN", digits=True)
+@rule
 def us_ssn_after_words(document: Document) -> Finds:
     """Nine digits after the word: including ranges that are never issued, which may be misprints or stand-ins."""
     for *_, end in document.after_words(_SSN_WORDS):
@@ -185,7 +180,7 @@ _BARE_EIN = re.compile(
 )
 
 
-@rule("tax number", 0.8, "2-7 digits with first digits that are in use; nine digits after EIN, employer", digits=True)
+@rule
 def us_ein(document: Document) -> Finds:
     if "-" in document.text:
         for match in matches(_EIN, document.text):
@@ -203,7 +198,7 @@ _BIC = re.compile(
 )
 
 
-@rule("bank code", 0.85, "8 or 11 capitals and digits with a country code, after SWIFT, BIC, bank code")
+@rule
 def bic(document: Document) -> Finds:
     for word, _, end in document.after_words(_BIC_WORDS):
         match = _BIC.match(document.lower, end)
@@ -226,8 +221,11 @@ SHAPES = {
     for entry in words_in_order("national_numbers")
     for shape, _, modules in [entry.partition(":")]
 }
-_WRITTEN = (re.escape(shape).replace("0", "[0-9]").replace("A", "[A-Z]") for shape in sorted(SHAPES, key=len, reverse=True))
-_NATIONAL = re.compile(rf"(?=[0-9A-Z])(?<![\w\-./])(?:{'|'.join(_WRITTEN)})(?!\w|[\-./]\w)")
+_CLASSES = {"0": "[0-9]", "A": "[A-Z]"}
+_WRITTEN = ["".join(_CLASSES.get(sign, re.escape(sign)) for sign in shape) for shape in sorted(SHAPES, key=len, reverse=True)]
+# Those that begin with a digit, and with a capital: a search for one kind of character is fast.
+_RESTS = {kind: "|".join(one[len(kind) :] for one in _WRITTEN if one.startswith(kind)) for kind in _CLASSES.values()}
+_NATIONAL = {kind: re.compile(rf"{kind}(?=[0-9A-Z \-])(?<![\w\-./].)(?:{rests})(?!\w|[\-./]\w)") for kind, rests in _RESTS.items()}
 _SIGNS = str.maketrans("123456789BCDEFGHIJKLMNOPQRSTUVWXYZ", "0" * 9 + "A" * 25)
 
 
@@ -242,13 +240,10 @@ def national_number_rule() -> Rule:
     """With the checks of `python-stdnum` where the package is installed; the summary says whether it is."""
 
     def find(document: Document) -> Finds:
-        for match in matches(_NATIONAL, document.text):
+        for match in (match for pattern in _NATIONAL.values() for match in matches(pattern, document.text)):
             if any(_passes(module, match.group()) for module in SHAPES[match.group().translate(_SIGNS)]):
                 yield match.span()
 
     checked = "is not installed" if find_spec("stdnum") is None else "in use"
     summary = f"AB 12 34 56 C; numbers of some 20 countries by shape and check digits (package python-stdnum {checked})"
     return Rule("national_number", "identity document number", 0.9, summary, find, digits=True)
-
-
-RULES = (card, card_after_words, iban, us_ssn, us_ssn_after_words, us_ein, bic, us_itin, national_number_rule())

@@ -6,7 +6,17 @@ import re
 
 from hushvec.text.pii.document import Document, Finds, rule
 from hushvec.text.pii.persons import looks_like_surname
-from hushvec.text.pii.wordlists import CAPITALS, LETTER, NOT_NAMES, WORD, given_names, start_of_name, word_list, words
+from hushvec.text.pii.wordlists import (
+    CAPITALS,
+    LETTER,
+    NOT_NAMES,
+    WORD,
+    given_names,
+    start_of_name,
+    word_list,
+    words,
+    words_in_order,
+)
 
 _NAME_WORD = rf"(?:{WORD}|[{CAPITALS}0-9](?:[{CAPITALS}0-9&.]){{0,8}}|{WORD}\.(?:com|io|ai|org|net))"
 _NAMES = re.compile(
@@ -22,22 +32,17 @@ _KINDS = word_list("kinds_of_organizations")
 _OF = re.compile(rf" (?:of|for) (?:the )?({WORD}(?: (?:{WORD}|and|of|&)){{0,3}})")
 _OF_KINDS = word_list("kinds_before_of")
 
-_WORK = re.compile(
-    r"(?:work|works|worked|working|job|position|intern|interned|employed|employee|engineer|manager|director|consultant|analyst|"
-    r"career|year|years|month|months|ceo|cto|cfo|founder|president|head|staff)(?: [a-z]{1,12}){0,3} $"
-)
+_WORK = re.compile(rf"(?:{'|'.join(words_in_order('words_of_work'))})(?: [a-z]{{1,12}}){{0,3}} $")
 _WORK_WORDS = frozenset({"at", "for", "of", "by", "with"})
 _JOINED = words("joined joining founded acquired employer company firm startup organization organisation leaving")
 _JOINED_GAP = re.compile(r"(?:[ ]?:|[ ](?:is|called|named|like|such as))?[ ]{1,2}")
-_IS_COMPANY = re.compile(
-    r" (?:a|an|the|our|one of the)(?: [a-z\-]{1,20}){0,4} (?:company|agency|firm|startup|start-up|corporation|brainchild|provider|"
-    r"manufacturer|retailer|bank|insurer|supplier|business|organization|organisation|charity|nonprofit|subsidiary|employer|distributor|studio)\b"
-)
+_COMPANIES = "|".join(words_in_order("words_for_companies"))
+_IS_COMPANY = re.compile(rf" (?:a|an|the|our|one of the)(?: [a-z\-]{{1,20}}){{0,4}} (?:{_COMPANIES})\b")
 _OFFICES = word_list("words_after_organizations")
 _AGENT = frozenset({"is", "was"})
 
 
-@rule("organization", 0.85, "capitalized words before Inc, LLC, Ltd, GmbH, S.r.l., Oy, ...")
+@rule
 def organization_form(document: Document) -> Finds:
     """`Nord Pumpen GmbH`, `Ash, Bole and Co.`: the form of the company at the end."""
     text = document.text
@@ -92,7 +97,7 @@ def _after_stop_words(text: str, start: int, end: int) -> int:
 _LEADING = words("the a an and of for at our my your his her their this that i we when if while however head dean director")
 
 
-@rule("organization", 0.7, "University, Bank, Hospital, Group, Technologies, ... and the words that belong to it", capitals=True)
+@rule
 def organization_kind(document: Document) -> Finds:
     """`Lund University`, `Bank of Somewhere`, `Wexford Technologies`."""
     text = document.text
@@ -135,7 +140,7 @@ def _is_named(word: str, before: str, behind: str) -> bool:
 _POSSESSIVE = re.compile(r"['’](?:s(?!\w))?")
 
 
-@rule("organization", 0.65, "the name after works at, employed by, CEO of, joined, company:, ...", capitals=True)
+@rule
 def organization_work(document: Document) -> Finds:
     text, lower = document.text, document.lower
     for _, start, end in document.after_words(_WORK_WORDS):
@@ -157,7 +162,7 @@ def _name_at(text: str, position: int) -> Finds:
         yield match.span()
 
 
-@rule("organization", 0.6, "X is a design agency; the X office", capitals=True)
+@rule
 def organization_described(document: Document) -> Finds:
     text, lower = document.text, document.lower
     for _, start, end in document.after_words(_AGENT):
@@ -179,6 +184,3 @@ def _name_ending_at(text: str, end: int) -> tuple[int, int] | None:
     start = start_of_name(text, end, MOST_WORDS, links=_INSIDE, commas=True)
     first = _after_stop_words(text, start, end)
     return (first, end) if end - first > 1 else None
-
-
-RULES = (organization_form, organization_kind, organization_work, organization_described)

@@ -48,10 +48,7 @@ for _listed, _between in zip(words_in_order("before_names")[::2], words_in_order
 
 _AFTER_NAME = word_list("words_after_names")
 _ONLY_TWO = words("has had just was is moved left added played plays arrived works worked thought claims explains points")
-_POSSESSIONS = re.compile(
-    r"[ ](?:address|phone|number|email|account|wife|husband|mother|father|brother|sister|son|daughter|friend|house|apartment|birthday|"
-    r"boss|job|salary|diagnosis|medical|doctor|death|killers?|family|name|life|book|song|speech|desk|car|passport)\b"
-)
+_POSSESSIONS = re.compile(rf"[ ](?:{'|'.join(words_in_order('possessions'))})\b")
 _I_AM = re.compile(r"(?:^|[^\w])(?:i['’]|i )$")
 _THIS_IS = re.compile(r"(?:(?:^|[.,!?:\n]) {0,2}|hello |hi |hey )this $")
 _UNLIKE_NAMES = words_in_order("endings_of_adjectives")
@@ -64,32 +61,30 @@ _WORD_AFTER = re.compile(rf"{WORD}(?:[ ]{WORD})?(?![\w@])")
 _LETTERED = word_list("words_before_letters")
 
 
-@rule("full person name", 0.85, "the name after Mr, Ms, Dr, Prof, Herr, Mme, Judge, ...")
+@rule
 def person_title(document: Document) -> Finds:
     return (name for _, name in document.once(_titles_and_names))
 
 
-@rule(
-    "full person name",
-    0.65,
-    "the last word of a name after a title, wherever else it stands with a capital",
-    capitals=True,
-    whole=True,
-)
+@rule
 def person_again(document: Document) -> Finds:
     text = document.text
     known = {
-        text[slice(*name)].rpartition(" ")[2]
-        for title, name in document.once(_titles_and_names)
-        if text[slice(*title)].lower().rstrip(".") in _HONORIFICS
+        (one.part(name[0]), one.text[slice(*name)].rpartition(" ")[2])
+        for one in document.around
+        for title, name in one.once(_titles_and_names)
+        if one.text[slice(*title)].lower().rstrip(".") in _HONORIFICS
     }
-    for word, start, end in document.after_words(frozenset(map(str.lower, known))):
-        is_name = len(word) >= SHORTEST_SURNAME and not (_is_no_name(word) or word in document.words_as_written)
-        if is_name and text[start:end] in known and not _goes_on(text, end, "@_") and (name := _name_ending_at(text, end)):
+    words = frozenset(name.lower() for _, name in known if len(name) >= SHORTEST_SURNAME and not _is_no_name(name))
+    small = document.in_small_letters(words)
+    for word, start, end in document.after_words(words):
+        part = document.part(start)
+        is_name = (part, text[start:end]) in known and (part, word) not in small and not _goes_on(text, end, "@_")
+        if is_name and (name := _name_ending_at(text, end)):
             yield name
 
 
-@rule("title", 0.6, "Mr, Ms, Dr, Prof, ... before a name")
+@rule
 def title(document: Document) -> Finds:
     return (title for title, _ in document.once(_titles_and_names))
 
@@ -105,7 +100,7 @@ def _titles_and_names(document: Document) -> list[tuple[tuple[int, int], tuple[i
     return found
 
 
-@rule("full person name", 0.75, "the name after my name is, Dear, patient, husband, Regards, told, met, ...")
+@rule
 def person_introduced(document: Document) -> Finds:
     for word, _, end in document.after_words(_INTRODUCERS):
         between = _BEFORE_NAME[word].match(document.text, end)
@@ -120,16 +115,14 @@ def person_introduced(document: Document) -> Finds:
             yield name
 
 
-_CALLED_PERSON = re.compile(
-    r"\b(?:girl|boy|man|woman|guy|lady|kid|child|baby|friend|son|daughter|person|someone|somebody|student|teacher|doctor) called$"
-)
+_CALLED_PERSON = re.compile(rf"\b(?:{'|'.join(words_in_order('who_is_called'))}) called$")
 _INTRODUCERS = frozenset(_BEFORE_NAME)
 _PLURALS = frozenset(word for word in _INTRODUCERS if word.endswith("s") and word[:-1] in _INTRODUCERS) | words("children")
 _NEXT_NAME = re.compile("(?:,| and|, and) ")
 MOST_LISTED = 8
 
 
-@rule("full person name", 0.7, "I am, I'm or this is, and a name")
+@rule
 def person_self(document: Document) -> Finds:
     """`I am X`, `I'm X`, `this is X`: unless X is a nation or a trade."""
     lower = document.lower
@@ -178,7 +171,7 @@ def _is_no_name(word: str) -> bool:
     return word.lower().rstrip(".") in NOT_NAMES and len(word) > 1 and word[1:] != "."
 
 
-@rule("full person name", 0.6, "a name before said, lives, wrote, ... or before 's address and the like", capitals=True)
+@rule
 def person_subject(document: Document) -> Finds:
     text = document.text
     for word, start, _ in document.after_words(_AFTER_NAME):
@@ -211,7 +204,7 @@ def _could_be_full(name: str) -> bool:
     return len(parts) > 1 and (is_given or parts[-1].endswith(_SURNAME_ENDINGS + _SURNAMES_AFTER_GIVEN))
 
 
-@rule("full person name", 0.65, "a common given name, with the capitalized words after it")
+@rule
 def person_given(document: Document) -> Finds:
     text, lower = document.text, document.lower
     sure, words_too = given_names()
@@ -267,7 +260,7 @@ _BEGINS_PLACE = re.compile(r"(?<!\w)(?:San|Santa|São|Sao|Saint|St\.?|Port|Fort|
 _COMMON_SURNAMES = word_list("common_surnames")
 
 
-@rule("full person name", 0.6, "a surname by its ending, with the capitalized words before it")
+@rule
 def person_surname(document: Document) -> Finds:
     text = document.text
     for word, start, end in document.words_ending(_SURNAME_ENDINGS):
@@ -283,7 +276,7 @@ def person_surname(document: Document) -> Finds:
 _CERTAIN_ENDINGS = words_in_order("certain_surname_endings")
 
 
-@rule("full person name", 0.7, "a capitalized word, an initial, a capitalized word")
+@rule
 def person_initial(document: Document) -> Finds:
     """`Anna M. Lind`: a capitalized word, an initial, a capitalized word."""
     text = document.text
@@ -307,32 +300,15 @@ _ENDINGS_OF_WORDS = words_in_order("endings_of_common_words")
 _NO_SURNAMES = word_list("second_words_of_other_names")
 
 
-@rule(
-    "full person name",
-    0.5,
-    "two capitalized words that occur in no other way, after by, with, to, for, ask",
-    capitals=True,
-    whole=True,
-)
+@rule
 def person_pair(document: Document) -> Finds:
-    for *_, end in document.after_words(_BEFORE_PAIR) if next(matches(_PAIR, document.text), None) else ():
-        match = _PAIR.match(document.text, end)
-        if match and _are_rare(document, match[1].lower(), match[2].lower()):
+    pairs = [match for *_, end in document.after_words(_BEFORE_PAIR) if (match := _PAIR.match(document.text, end))]
+    small = document.in_small_letters(frozenset(word.lower() for match in pairs for word in match.groups()))
+    for match in pairs:
+        names, part = [word.lower() for word in match.groups()], document.part(match.start())
+        is_word = any(name in NOT_NAMES or name.endswith(_ENDINGS_OF_WORDS) or (part, name) in small for name in names)
+        if not (is_word or names[1] in _NO_SURNAMES):
             yield match.start(1), match.end(2)
-
-
-def _are_rare(document: Document, first: str, second: str) -> bool:
-    if second in _NO_SURNAMES or not NOT_NAMES.isdisjoint((first, second)):
-        return False
-    like_words = first.endswith(_ENDINGS_OF_WORDS) or second.endswith(_ENDINGS_OF_WORDS)
-    return not like_words and document.words_as_written.isdisjoint((first, second))
-
-
-RULES = (
-    *(person_title, person_introduced, person_self, person_subject, person_given, person_surname, person_initial, person_pair),
-    person_again,
-    title,
-)
 
 
 _STATUS = words("single divorced separated widowed unmarried engaged")
@@ -356,7 +332,7 @@ _OF_TWO = re.compile(r"\b(?:my|his|her|our|their|your|we|they|i|just|the|a)(?: j
 REACH = 40
 
 
-@rule("relationship", 0.6, "single, divorced, widowed, ... said of a person")
+@rule
 def marital_status(document: Document) -> Finds:
     lower = document.lower
     for _, start, end in document.after_words(_STATUS):
@@ -364,7 +340,7 @@ def marital_status(document: Document) -> Finds:
             yield start, end
 
 
-@rule("relationship", 0.5, "my girlfriend, his late wife, her ex-husband: the word, not the name")
+@rule
 def partner(document: Document) -> Finds:
     lower = document.lower
     for _, start, end in document.after_words(_PARTNERS):
@@ -373,7 +349,7 @@ def partner(document: Document) -> Finds:
             yield ex.start() if ex else start, end
 
 
-@rule("relationship", 0.5, "we broke up, broke up with her, our break-up")
+@rule
 def parting(document: Document) -> Finds:
     lower = document.lower
     for word, start, end in document.after_words(_PARTINGS):
@@ -383,6 +359,3 @@ def parting(document: Document) -> Finds:
             continue
         if word in ("breakup", "break") or _WITH_A_PERSON.match(lower, last):
             yield start, last
-
-
-RELATIONSHIP_RULES = (marital_status, partner, parting)

@@ -6,24 +6,15 @@ import re
 from functools import cache
 
 from hushvec.text.pii.document import Document, Finds, matches, rule
-from hushvec.text.pii.wordlists import NOT_NAMES, WORD, names_of_places, start_of_name, words
+from hushvec.text.pii.wordlists import NOT_NAMES, WORD, names_of_places, start_of_name, words, words_in_order
 
-_STATES = (
-    "AL|AK|AZ|AR|CA|CO|CT|DE|FL|GA|HI|ID|IL|IN|IA|KS|KY|LA|ME|MD|MA|MI|MN|MS|MO|MT|NE|NV|NH|NJ|NM|NY|NC|ND|OH|OK|OR|PA|RI|SC|SD|TN|TX|"
-    "UT|VT|VA|WA|WV|WI|WY|DC|AB|BC|MB|NB|NL|NS|ON|PE|QC|SK|NSW|VIC|QLD|TAS|ACT"
-)
-_STATE = re.compile(rf", (?:{_STATES})(?![\w.])(?: [0-9]{{5}}(?:-[0-9]{{4}})?(?!\w))?")
+_STATE = re.compile(rf", (?:{'|'.join(words_in_order('states'))})(?![\w.])(?: [0-9]{{5}}(?:-[0-9]{{4}})?(?!\w))?")
 _PLACE = re.compile(
     rf"(?:(?:Mount|Saint|St\.|Lake|North|South|East|West|New|San|Santa|Los|Las|La|Le|El)[ ])?{WORD}"
     rf"(?:[ ](?:(?:de|la|del|upon|am|an der|do)[ ])?{WORD}){{0,2}}"
 )
-_VERBS = re.compile(
-    r"(?:live|lives|lived|living|reside|resides|residing|born|raised|based|located|move|moves|moved|moving|travel|travels|traveled|travelled|"
-    r"traveling|travelling|fly|flying|flew|returned|return|arrived|arrive|arriving|relocated|relocating|stay|staying|stayed|hometown|is|"
-    r"originally|am|i'm|studied|grew up|trip|vacation|holiday|headquartered|currently|here|"
-    r"practising|practicing|detained|imprisoned|serving|arrested|domiciled|residence)"
-    r"(?: (?:here|back|up|down|now|currently|and raised)){0,2} $"
-)
+_LIVES = "|".join(words_in_order("words_before_places")).replace("_", " ")
+_VERBS = re.compile(rf"(?:{_LIVES})(?: (?:here|back|up|down|now|currently|and raised)){{0,2}} $")
 _PREPOSITIONS = words("in from to at near of")
 _KIND_OF_PLACE = re.compile(r"\b(?:village|town|city|hamlet|suburb|district|municipality|parish|county|province|township) $")
 _FROM_ONLY = re.compile(r"(?:\bis|\bam|i'm|originally|currently|here) $")
@@ -39,7 +30,7 @@ def _by_first_word(kind: str) -> tuple[dict[str, list[str]], frozenset[str]]:
     return found, frozenset(found)
 
 
-@rule("location", 0.6, "names of countries, in English and their own language")
+@rule
 def country(document: Document) -> Finds:
     for start, end in _listed(document, "countries"):
         form = _FORM_OF_STATE.search(document.text, max(0, start - 32), start)
@@ -61,7 +52,7 @@ def _listed(document: Document, kind: str) -> Finds:
                 break
 
 
-@rule("location", 0.55, "a large city of a list after in, near, from, ..., or before a postal code")
+@rule
 def city(document: Document) -> Finds:
     text, lower = document.text, document.lower
     for start, end in _listed(document, "cities"):
@@ -75,7 +66,7 @@ def city(document: Document) -> Finds:
 _LONGER_NAME = re.compile(rf"[ ]{WORD}|['’]s?(?=\w)|[\-@_]\w")
 
 
-@rule("location", 0.55, "the name after lives in, born in, moved to, the village of, ...")
+@rule
 def place_after_words(document: Document) -> Finds:
     text, lower = document.text, document.lower
     for word, start, end in document.after_words(_PREPOSITIONS):
@@ -90,7 +81,7 @@ def place_after_words(document: Document) -> Finds:
             yield match.span()
 
 
-@rule("location", 0.7, "a name, a comma and a state of the US, Canada or Australia, with postal code")
+@rule
 def city_and_state(document: Document) -> Finds:
     """`Portland, OR 97201`."""
     text = document.text
@@ -98,6 +89,3 @@ def city_and_state(document: Document) -> Finds:
         start = start_of_name(text, match.start(), 3)
         if start < match.start() and text[start : match.start()].lower() not in NOT_NAMES:
             yield start, match.end()
-
-
-RULES = (city, country, place_after_words, city_and_state)

@@ -20,13 +20,13 @@ REACH = 80
 NEXT = 32  # an amount this near behind another one is the same in another currency, or one more
 
 
-@rule("amount of money", 0.7, "EUR 4,000, 4,000 Polish zlotys, $4,000 after salary, paid, fine, debt, sum of, ...", digits=True)
+@rule
 def amount(document: Document) -> Finds:
     text, lower, last = document.text, document.lower, -NEXT
     found = [match.span() for match in matches(_SIGNED, text)] if any(sign in text for sign in _SIGNS) else []
     for word, start, end in document.after_words(_CURRENCIES):
         if len(word) > 3 or text[start:end].isupper():
-            if before := _BEFORE_CURRENCY.search(text, max(0, start - 48), start):
+            if text[start - 1 : start] == " " and (before := _BEFORE_CURRENCY.search(text, max(0, start - 48), start)):
                 found.append((before.start(), _AFTER_CURRENCY.match(text, end).end()))  # type: ignore[union-attr]
             elif len(word) == 3 and (after := _AFTER_CODE.match(text, end)):
                 found.append((start, after.end()))
@@ -41,7 +41,7 @@ _NATION = re.compile(rf"(?<!\w)([{CAPITALS}]{LETTER}{{3,18}}) $")
 _NATIONS = words_in_order("endings_of_nationalities")
 
 
-@rule("nationality", 0.6, "Dutch, Ghanaian, ... before national, citizen, nationality", capitals=True)
+@rule
 def nationality(document: Document) -> Finds:
     for _, start, _ in document.after_words(_CITIZENS):
         nation = _NATION.search(document.text, max(0, start - 24), start)
@@ -62,11 +62,12 @@ _IN_PRISON = words("imprisonment prison jail custody detention")
 _SOMEBODY = re.compile(rf"\b(?:{'|'.join(words_in_order('somebody'))})\b")
 
 
-@rule("date", 0.8, "1 and 2 July, 18 May and 3 June 2001; from 1960 to 1979; in 1998 beside he, she, I, ...; terms in prison")
+@rule
 def dates_listed(document: Document) -> Finds:
     lower = document.lower
     for _, start, end in document.after_words(_MONTHS):
-        days, month = _DAYS.search(lower, max(0, start - 32), start), _NEXT_MONTH.match(lower, end)
+        days = _DAYS.search(lower, max(0, start - 32), start) if lower[start - 2 : start - 1].isdigit() else None
+        month = _NEXT_MONTH.match(lower, end)
         if month and month[1] in _MONTHS:
             yield days.start() if days else start, end
         elif days and days[1]:
@@ -79,6 +80,3 @@ def dates_listed(document: Document) -> Finds:
     for _, start, _ in document.after_words(_IN_PRISON):
         if term := _TERM.search(lower, max(0, start - 48), start):
             yield term.span(1)
-
-
-RULES = (amount, nationality, dates_listed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from hushvec.text.pii.document import Document, Finds, Rule, matches, rule
+from hushvec.text.pii.document import Document, Finds, listed_rule, matches, rule
 from hushvec.text.pii.numbers import nhs_number_holds
 from hushvec.text.pii.wordlists import names_of_places, word_list, words, words_in_order
 
@@ -47,8 +47,8 @@ def _values(document: Document, anchors: dict[str, tuple[frozenset[str], bool]])
     A year, and what stands after a word that must be in capitals and is not, needs "number", a colon or the like in between."""
     for word, first, end in document.after_words(frozenset(anchors)):
         earlier, capital = anchors[word]
-        before = _WORD_BEFORE.search(document.lower, max(0, first - LONGEST_BEFORE), first) if earlier else None
         match = _VALUE.match(document.lower, end)
+        before = _WORD_BEFORE.search(document.lower, max(0, first - LONGEST_BEFORE), first) if match and earlier else None
         if match is None or (earlier and (before is None or before[1] not in earlier)):
             continue
         start, stop = match.span(1)
@@ -69,20 +69,22 @@ def _without_words(lower: str, start: int, stop: int) -> int:
     return end
 
 
-@rule("medical record number", 0.9, "3-3-4 digits with the NHS check digit, in a text that names the NHS", whole=True)
+@rule
 def nhs_number(document: Document) -> Finds:
-    if "nhs" not in document.lower:
-        return
-    for match in matches(_NHS, document.text):
-        if nhs_number_holds(match.group().replace(" ", "")):
+    named = {one.part(name.start()) for one in document.around for name in matches(_NHS_NAMED, one.lower)}
+    for match in matches(_NHS, document.text) if named else ():
+        if document.part(match.start()) in named and nhs_number_holds(match.group().replace(" ", "")):
             yield match.span()
+
+
+_NHS_NAMED = re.compile("nhs")
 
 
 _BEFORE_ZIP = re.compile(r"[ ]((?:[A-Z]{2}[ ])?[0-9]{5})(?![\w\-]|[.,/:][0-9])")
 _LAST_WORDS_OF_CITIES = frozenset(name.rpartition(" ")[2].lower() for name in names_of_places("cities"))
 
 
-@rule("postal code", 0.7, "five digits behind a large city of a list", digits=True)
+@rule
 def zip_after_city(document: Document) -> Finds:
     """`San Francisco 94110`, `Portland OR 97201`: five digits behind a city of the list."""
     for _, start, end in document.after_words(_LAST_WORDS_OF_CITIES):
@@ -91,7 +93,7 @@ def zip_after_city(document: Document) -> Finds:
             yield match.end(1) - 5, match.end(1)
 
 
-@rule("postal code", 0.7, "after zip, postcode, postal code; ZIP+4, British and Canadian codes by their shape", digits=True)
+@rule
 def postal_code(document: Document) -> Finds:
     lower = document.lower
     for *_, end in document.after_words(_ZIPS):
@@ -103,17 +105,9 @@ def postal_code(document: Document) -> Finds:
             yield found.span()
 
 
-def _after(name: str, category: str, score: float, said: str) -> Rule:
-    find = partial(_values, anchors=_anchors(f"words_before_{name}s"))
-    return Rule(name, category, score, f"four or more digits after {said}, ...", find, digits=True)
-
-
-RULES = (
-    _after("account", "account number", 0.8, "account, policy, routing, customer"),
-    _after("medical_record", "medical record number", 0.85, "MRN, medical record, patient, Hosp No, CSN"),
-    nhs_number,
-    _after("document", "identity document number", 0.85, "license, passport, National Insurance, NPI, Aadhaar, PESEL"),
-    *(postal_code, zip_after_city),
+account, medical_record, document = (
+    listed_rule(name, partial(_values, anchors=_anchors(f"words_before_{name}s")))
+    for name in ("account", "medical_record", "document")
 )
 
 
@@ -144,7 +138,7 @@ _US_KINDS = ("-cv-", "-cr-", "-mj-", "-bk-", "-md-")
 _US_DOCKET = re.compile(r"[0-9]:(?<![\w:]..)[0-9]{2}-(?:cv|cr|mj|bk|md)-[0-9]{3,6}(?:-[a-z]{2,4}){0,3}(?!\w)")
 
 
-@rule("reference number", 0.8, "three or more digits after employee id, student number, customer no., badge #, ...", digits=True)
+@rule
 def person_number(document: Document) -> Finds:
     """`employee ID 48213`, `student number S-20931`, `badge #3391`."""
     for *_, end in document.after_words(_PEOPLE):
@@ -153,12 +147,7 @@ def person_number(document: Document) -> Finds:
             yield match.span(1)
 
 
-@rule(
-    "reference number",
-    0.75,
-    "after order number, ticket no., case #, ...; five digits or a code such as ABC-123 right after order, ticket, ...",
-    digits=True,
-)
+@rule
 def order_number(document: Document) -> Finds:
     """`order number 12345678`, `order 12345678`, `ticket ABC-123`."""
     for word, _, end in document.after_words(_BUSINESS):
@@ -175,7 +164,7 @@ def _digits(written: str) -> int:
     return sum(map(str.isdigit, written))
 
 
-@rule("reference number", 0.8, "number/year after application no., case nos., ...; 1:21-cv-04321", digits=True)
+@rule
 def docket_number(document: Document) -> Finds:
     """`application no. 18403/91`, `nos. 1/99, 2/99 and 3/99`, `1:21-cv-04321`."""
     lower = document.lower
@@ -193,6 +182,3 @@ def docket_number(document: Document) -> Finds:
     if any(kind in lower for kind in _US_KINDS):  # a search that costs nothing, before one at every digit
         for match in matches(_US_DOCKET, lower):
             yield match.span()
-
-
-REFERENCE_RULES = (person_number, order_number, docket_number)

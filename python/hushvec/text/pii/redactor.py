@@ -18,7 +18,7 @@ from hushvec.text.pii import addresses, contact, credentials, dates, numbers, or
 from hushvec.text.pii import fields as fields_of_values
 from hushvec.text.pii.categories import canonical, default_placeholder, is_known, require_category_name, short_names
 from hushvec.text.pii.custom import Gazetteer, Names, custom_rules, gazetteer_of
-from hushvec.text.pii.document import BLANK, Document, Rule, may_have_escapes
+from hushvec.text.pii.document import WALL, Document, Rule, has_escapes
 from hushvec.text.pii.phone import phone_rule
 from hushvec.text.pii.spans import (
     SURE,
@@ -33,6 +33,7 @@ from hushvec.text.pii.spans import (
     settled,
     shifted,
 )
+from hushvec.text.pii.wordlists import rows
 
 
 class RuleInfo(NamedTuple):
@@ -46,26 +47,15 @@ class RuleInfo(NamedTuple):
         return self._asdict()
 
 
+_MODULES = (contact, numbers, credentials, dates, records, addresses, persons, organisations, quantities, places, fields_of_values)
+
+
 @cache
 def own_rules() -> tuple[Rule, ...]:
-    return (
-        *contact.RULES,
-        *numbers.RULES,
-        *credentials.WALLET_RULES,
-        *contact.NETWORK_RULES,
-        *credentials.RULES,
-        *dates.RULES,
-        *records.RULES,
-        *records.REFERENCE_RULES,
-        phone_rule(),
-        *addresses.RULES,
-        *persons.RULES,
-        *persons.RELATIONSHIP_RULES,
-        *organisations.RULES,
-        *quantities.RULES,
-        *places.RULES,
-        *fields_of_values.RULES,
-    )
+    """Those of the modules, in the order of the table `rules` in data/words.txt."""
+    listed = [value for module in _MODULES for value in vars(module).values() if isinstance(value, Rule)]
+    found = {one.name: one for one in (*listed, phone_rule(), numbers.national_number_rule())}
+    return tuple(found[name] for name in rows("rules"))
 
 
 def describe(rules: Iterable[Rule]) -> list[RuleInfo]:
@@ -114,8 +104,6 @@ GAZETTEER_SCORE = 0.98
 # A redacted text is scanned again until nothing more is found: placeholders may expose further finds.
 MOST_PASSES = 8
 
-# Between texts that are read together: no pattern reaches over it. Line ends on both sides, as around a text by itself.
-WALL = f"\n\n\n{BLANK}\n"
 MOST_JOINED = 1 << 12
 LONGEST_JOINED = 1 << 12  # characters
 
@@ -242,7 +230,8 @@ class Redactor:
         if pauses:
             gc.disable()
         try:
-            for _ in range(MOST_PASSES):
+            passes = 0
+            while waiting and (passes := passes + 1) <= MOST_PASSES:
                 found = list(zip(waiting, self._pass([read[text][0] for text in waiting])))
                 waiting = []
                 for text, spans in found:
@@ -272,7 +261,7 @@ class Redactor:
             for place, (text, document) in enumerate(block):
                 if not document.has_words:
                     continue
-                alone = self._reads_alone or len(text) > LONGEST_JOINED or may_have_escapes(text)
+                alone = self._reads_alone or len(text) > LONGEST_JOINED or has_escapes(text)
                 alone = alone or not (text.isascii() or len(document.lower) == len(text.lower()))
                 groups.setdefault(~place if alone else document.all_lower, []).append((text, document))
             found = {text: spans for group in groups.values() for (text, _), spans in zip(group, self._joined(group))}
@@ -283,7 +272,7 @@ class Redactor:
         if len(group) > 1:
             starts = accumulate((len(part.readable) + len(WALL) for _, part in group), initial=0)
             text = WALL.join(part for part, _ in group)
-            document = Document(text, parts=[(start, part) for start, (_, part) in zip(starts, group)])
+            document = Document(text, None, [(start, start + len(part.readable)) for start, (_, part) in zip(starts, group)])
         spans = self._found(document, text)
         start = index = 0
         for part, _ in group:
@@ -295,12 +284,10 @@ class Redactor:
 
     def _found(self, document: Document, text: str) -> tuple[Span, ...]:
         found: list[Found] = []
-        sources: list[tuple[str, str, float]] = []  # category, rule, score of each source
-        for rule in self._rules:
-            score, source = rule.score, len(sources)
-            sources.append((rule.category, rule.name, score))
-            unsure, minus = score < SURE, -score
-            for start, end in _finds(rule, document):
+        sources = [(rule.category, rule.name, rule.score) for rule in self._rules]
+        for source, rule in enumerate(self._rules):
+            unsure, minus = rule.score < SURE, -rule.score
+            for start, end in rule.find(document):
                 if start < end:
                     found.append((start, end, unsure, minus, source))
         for start, end, category, name, score in self._beyond_rules(document, text):
@@ -311,8 +298,10 @@ class Redactor:
             found = self._without_allowed(document, text, found)
         if not found:
             return ()
-        shown = {category: self._placeholder(category) for category, _, _ in sources}
-        ready = [(category, shown[category], rule, score) for category, rule, score in sources]
+        ready = {}
+        for source in {one[-1] for one in found}:
+            category, name, score = sources[source]
+            ready[source] = category, self._placeholder(category), name, score
         new = tuple.__new__  # twice as fast as Span(...), for texts with hundreds of thousands of finds
         runs: Iterable[tuple[int, int, int]] = settled(document.readable, found, document.placeholders)
         if not document.shadow.is_original:
@@ -322,7 +311,7 @@ class Redactor:
     def _without_allowed(self, document: Document, text: str, found: list[Found]) -> list[Found]:
         """Without finds on the allow list and their parts, and without uncertain finds within allowed categories."""
         listed = [one[:2] for one in found if text[slice(*document.shadow.in_original(one[0], one[1]))] in self._keep]
-        allowed = [place for rule in self._allowed for place in _finds(rule, document)]
+        allowed = [place for rule in self._allowed for place in rule.find(document)]
         stays, categories = bytearray(len(document.text)), bytearray(len(document.text))
         for runs, marked in ((listed, stays), (allowed, categories)):
             for start, end in runs:
@@ -335,7 +324,7 @@ class Redactor:
 
     def _beyond_rules(self, document: Document, text: str) -> Iterator[tuple[int, int, str, str, float]]:
         """(start, end, category, rule, score) of what the gazetteer and the detectors find."""
-        for reading in document.readings:
+        for reading in filter(None, (document, document.decoded)):
             if self._gazetteer is not None:
                 for start, end, category in self._gazetteer.find(reading):
                     yield *document.place(reading, start, end), category, GAZETTEER_RULE, GAZETTEER_SCORE
@@ -428,12 +417,6 @@ def rules() -> list[RuleInfo]:
         ('email', 'email address', '[EMAIL]')
     """
     return describe(own_rules())
-
-
-def _finds(rule: Rule, document: Document) -> Iterator[tuple[int, int]]:
-    """What a rule finds in every reading of a document."""
-    for reading in document.readings:
-        yield from rule.find(document) if reading is document else (document.place(reading, *one) for one in rule.find(reading))
 
 
 def _redactor(**options: Any) -> Redactor:

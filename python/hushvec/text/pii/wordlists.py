@@ -8,22 +8,25 @@ from itertools import groupby
 
 
 @cache
-def _sections() -> dict[str, tuple[str, ...]]:
-    sections: dict[str, list[str]] = {}
-    found: list[str] = []
-    for line in _lines(_read("words.txt")):
-        if line.startswith("["):
-            found = sections.setdefault(line.strip("[]"), [])
-        else:
-            found += line.split()
-    return {name: tuple(words) for name, words in sections.items()}
+def _sections() -> dict[str, list[str]]:
+    headed = (section.partition("]\n") for section in "\n".join(_lines(_read("words.txt"))).removeprefix("[").split("\n["))
+    return {name: [line for line in content.split("\n") if line] for name, _, content in headed}
 
 
+@cache
 def words_in_order(name: str) -> tuple[str, ...]:
     """A section of data/words.txt."""
-    return _sections()[name]
+    return tuple(word for line in _sections()[name] for word in line.split())
 
 
+@cache
+def rows(name: str) -> dict[str, tuple[str, ...]]:
+    """A section that is a table: first cell -> the others."""
+    cells = ([cell.strip() for cell in line.split("|")] for line in _sections()[name])
+    return {first: tuple(others) for first, *others in cells}
+
+
+@cache
 def word_list(name: str) -> frozenset[str]:
     return frozenset(words_in_order(name))
 
