@@ -94,6 +94,9 @@ JOBS = {
     "assert pq.read_table('out.parquet').num_rows == 2",
     "training": program("private_training.py") + examples("training.opacus_engine"),
     "peft": program("private_adapter.py") + block("training.md", "PrivateTrainer("),
+    "encryption": "from hushvec.text.pii.pseudonyms import Known, new_key, read_vault, write_vault\n"
+    "key = new_key('k.key'); write_vault('v.vault', Known({'[PERSON_A]': 'Wren'}, {}), key)\n"
+    "assert read_vault('v.vault', key) == {'[PERSON_A]': 'Wren'}",
     "secure": examples("secure_memory.transformers_cache"),
     "accounting": "from hushvec.accounting import PoissonSampledGaussianDP, compose\n"
     "loss = PoissonSampledGaussianDP(noise_multiplier=1.0, sampling_probability=0.01)\n"

@@ -140,7 +140,7 @@ def test_texts_that_cannot_be_used(tmp_path):
     assert_one_line(finished, "nowhere.jsonl")
     # nothing was done in the folder, so another study may begin there
     finished = study(tmp_path, "run", overrides=["data.split=train", "retrieval.k=[200]"])
-    assert_one_line(finished, "run 'no noise': k must be at most the 56 rows of the index, got 200")
+    assert_one_line(finished, "run 'no noise': k must be at most 56, the columns of ids, got 200")
 
 
 def test_a_study_without_a_run_has_no_report(tmp_path):
