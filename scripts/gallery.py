@@ -108,7 +108,8 @@ def page() -> str:
             parts.append(f"{summary(name)} [Source](../examples/{name}.py)\n")
             parts.append(f"![what {name}.py prints](pictures/{picture_of(name).name})\n")
     parts.append("## From C++\n")
-    parts.append("`examples/cpp` links the library and releases a batch: [source](../examples/cpp/release_embeddings.cpp), [how to build it without Python](../examples/cpp/CMakeLists.txt).\n")
+    places = "[source](../examples/cpp/release_embeddings.cpp), [how to build it without Python](../examples/cpp/CMakeLists.txt)"
+    parts.append(f"`examples/cpp` links the library and releases a batch: {places}.\n")
     return "\n".join(parts)
 
 
