@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -57,41 +58,39 @@ class Filler {
 public:
     Filler(const KeyStream& stream, const Staircase& stairs) : stream_(stream), stairs_(stairs), attempts_(stream, domain::kDiscreteAttempts) {}
 
-    // More than what is wiped of the stack when a call ends.
-    ~Filler() {
-        wipe(words_, sizeof words_);
-        wipe(low_, sizeof low_);
-        wipe(cells_, sizeof cells_);
-    }
-
     // Samples [first_group * kGroupSamples, end), of at most kGroupsAtOnce groups.
     void fill(std::size_t first_group, std::size_t end, Integer* out) {
         const std::size_t begin = first_group * kGroupSamples, here = end - begin, groups = (here + kGroupSamples - 1) / kGroupSamples;
-        active_kernels().keystream(stream_, domain::kMain, first_group, groups, words_);
-        if (stairs_.low_bits > 0) active_kernels().keystream(stream_, domain::kDiscreteLow, first_group, groups, low_);
-        look_up(stairs_.guide, words_, groups * kGroupSamples, cells_);
-        const std::size_t open = active_kernels().place_words(stairs_.cell_bits, words_, groups * kGroupSamples, cells_, open_);
+        auto& [words, low, cells, open_places] = *at_hand_;
+        active_kernels().keystream(stream_, domain::kMain, first_group, groups, words);
+        if (stairs_.low_bits > 0) active_kernels().keystream(stream_, domain::kDiscreteLow, first_group, groups, low);
+        look_up(stairs_.guide, words, groups * kGroupSamples, cells);
+        const std::size_t open = active_kernels().place_words(stairs_.cell_bits, words, groups * kGroupSamples, cells, open_places);
         if (stairs_.low_bits > 0) {
-            for (std::size_t i = 0; i < here; ++i) out[i] = static_cast<Integer>(stairs_.integer_of(cells_[i], low_[i]));
+            for (std::size_t i = 0; i < here; ++i) out[i] = static_cast<Integer>(stairs_.integer_of(cells[i], low[i]));
         } else {
-            for (std::size_t i = 0; i < here; ++i) out[i] = static_cast<std::int32_t>(cells_[i]);
+            for (std::size_t i = 0; i < here; ++i) out[i] = static_cast<std::int32_t>(cells[i]);
         }
         for (std::size_t i = 0; i < open; ++i) {
-            const std::size_t at = open_[i];
+            const std::size_t at = open_places[i];
             if (at >= here) break;
-            out[at] = narrowed<Integer>(settle_discrete(attempts_, stairs_, begin + at, words_[at], low_[at]));
+            out[at] = narrowed<Integer>(settle_discrete(attempts_, stairs_, begin + at, words[at], low[at]));
         }
     }
 
 private:
     static constexpr std::size_t kWords = kGroupsAtOnce * kGroupSamples;
+
+    // Not on the stack, where they would bring the frames of the cipher below what is wiped when a call ends.
+    struct Words {
+        alignas(64) std::uint32_t words[kWords], low[kWords], cells[kWords], open[kWords];
+        ~Words() { wipe(this, sizeof *this); }
+    };
+
     const KeyStream& stream_;
     const Staircase& stairs_;
     LoneBlocks attempts_;
-    alignas(64) std::uint32_t words_[kWords];
-    alignas(64) std::uint32_t low_[kWords] = {};
-    alignas(64) std::uint32_t cells_[kWords];
-    std::uint32_t open_[kWords];
+    std::unique_ptr<Words> at_hand_ = std::make_unique<Words>();
 };
 
 constexpr std::size_t kSamplesAtOnce = kGroupsAtOnce * kGroupSamples;
