@@ -6,11 +6,12 @@ import stat
 import pytest
 
 from hushvec.errors import SecureMemoryError
-from hushvec.secure_memory import SecureBuffer, SecureCache, status
+from hushvec.secure_memory import SecureBuffer, SecureCache
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("cryptography")
+from secure_memory.memory_counts import counts  # noqa: E402
 from secure_memory.small_model import TOKENS, make_model  # noqa: E402
 
 KEY = bytes(range(32))
@@ -103,7 +104,7 @@ def test_the_layout_is_what_the_documentation_says(model, saved):
 def test_what_is_not_right_has_one_error_and_changes_nothing(model, saved):
     """Every byte changed, every length, another key, other weights, other tokens."""
     body, cache = saved.read_bytes(), filled(model, TOKENS)
-    before, locked = contents(cache), status()["buffer_bytes"]
+    before, locked = contents(cache), counts()["buffer_bytes"]
     text = "cannot be opened: it was cut or changed, or saved under another key, for other weights or other tokens"
 
     def refused(key=KEY, tokens=PREFIX, cache=cache):
@@ -130,7 +131,7 @@ def test_what_is_not_right_has_one_error_and_changes_nothing(model, saved):
     other = make_model()
     other.config.scale_attn_weights = False
     refused(cache=SecureCache.for_model(other))
-    assert same(contents(cache), before) and status()["buffer_bytes"] == locked
+    assert same(contents(cache), before) and counts()["buffer_bytes"] == locked
     cache.load(saved, KEY, tokens=PREFIX)
 
 

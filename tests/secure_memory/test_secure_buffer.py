@@ -12,7 +12,8 @@ import textwrap
 import numpy as np
 import pytest
 
-from hushvec.secure_memory import SecureBuffer, SecureMemoryError, overwrite_freed_memory, status
+from hushvec.secure_memory import SecureBuffer, SecureMemoryError, overwrite_freed_memory
+from secure_memory.memory_counts import counts
 
 NO_COPIES = "a SecureBuffer cannot be copied or pickled: the copy would be ordinary memory"
 
@@ -45,8 +46,7 @@ def test_torch_views_are_the_buffer():
 
 def test_views_outlive_the_buffer_and_read_zeros():
     torch = pytest.importorskip("torch")
-    gc.collect()   # buffers of other tests
-    before = status()["buffer_bytes"]
+    before = counts()["buffer_bytes"]
     buffer = SecureBuffer(4096)
     array, tensor = buffer.numpy("int32"), buffer.torch(torch.int32)
     array[:] = 7
@@ -56,11 +56,11 @@ def test_views_outlive_the_buffer_and_read_zeros():
     assert int(tensor.sum()) == 8 * 1024
     del buffer, array
     gc.collect()
-    assert status()["buffer_bytes"] == before + 4096
+    assert counts()["buffer_bytes"] == before + 4096
     assert int(tensor[-1]) == 8
     del tensor
     gc.collect()
-    assert status()["buffer_bytes"] == before
+    assert counts()["buffer_bytes"] == before
 
 
 def test_scrub_keeps_the_buffer_in_use():
@@ -143,13 +143,13 @@ def test_more_memory_than_there_is():
 def test_status_counts_pages_and_keys():
     import hushvec as hv
 
-    before = status()
+    before = counts()
     buffer, generator = SecureBuffer(5000), hv.Generator()
-    now = status()
+    now = counts()
     assert now["buffer_bytes"] - before["buffer_bytes"] == 2 * os.sysconf("SC_PAGESIZE") or os.sysconf("SC_PAGESIZE") > 4096
     assert now["keys"] == before["keys"] + 1 and now["key_bytes"] > 0
     del generator
-    assert status()["keys"] == before["keys"]
+    assert counts()["keys"] == before["keys"]
     buffer.release()
 
 

@@ -21,7 +21,8 @@ from transformers import (  # noqa: E402
     MistralForCausalLM,
 )
 
-from hushvec.secure_memory import SecureBuffer, SecureCache, SecureMemoryError, status  # noqa: E402
+from hushvec.secure_memory import SecureBuffer, SecureCache, SecureMemoryError  # noqa: E402
+from secure_memory.memory_counts import counts  # noqa: E402
 from secure_memory.memory_scan import SECRET_BYTES, Scanner, write_secret  # noqa: E402
 from secure_memory.no_locking import forbid_locking  # noqa: E402
 
@@ -135,7 +136,7 @@ def test_a_deep_copy_is_another_cache(gpt2):
 
 
 def test_scrub_and_reset_empty_it_and_release_gives_it_back(gpt2):
-    before = status()["buffer_bytes"]
+    before = counts()["buffer_bytes"]
     cache = SecureCache(gpt2.config, capacity=16)
     for empty in (cache.scrub, cache.reset, cache.release):
         with torch.no_grad():
@@ -145,7 +146,7 @@ def test_scrub_and_reset_empty_it_and_release_gives_it_back(gpt2):
         empty()
         assert not seen.any() and cache.get_seq_length() == 0
     del seen
-    assert status()["buffer_bytes"] == before
+    assert counts()["buffer_bytes"] == before
     cache.update(*states(batch=5), 0)       # another batch, once it is empty
     cache.scrub()
     cache.update(*states(batch=2), 0)
