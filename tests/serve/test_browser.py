@@ -441,6 +441,7 @@ def test_the_explorer_draws_and_is_read_by_keyboard(browser, address):
         assert page.locator("#plot .right, #plot .wrong").count() == 60 and page.locator("#plot .note").count() == 1
         api.expect(page.locator("#attack")).to_contain_text("97.5\u00a0%")
         assert page.locator("#plot [tabindex='0']").count() == 1
+        page.wait_for_load_state("networkidle")  # before that the picture may be drawn once more
         page.locator("#plot [tabindex='0']").focus()
         api.expect(page.locator("#plot .tip")).to_contain_text("The note: Mr. Oduya")
         page.keyboard.press("ArrowDown")
