@@ -100,8 +100,8 @@ def test_ids_of_a_file(rows, ids):
 def test_documents_and_scores_are_charged(rows, ledger):
     run("build", rows / "rows.npy", "-o", rows / "index", "--epsilon", 8, "--score-epsilon", 1, *ledger)
     assert consumed(ledger) == 8.0
-    finished = hushvec_here("retrieve", "search", rows / "index", rows / "queries.npy", "-k", 31, *ledger)
-    assert_one_line(finished, "k must be at most the 30")
+    finished = hushvec_here("retrieve", "search", rows / "index", rows / "queries.npy", "-k", 0, *ledger)
+    assert_one_line(finished, "k must be")
     assert consumed(ledger) == 8.0
     run("search", rows / "index", rows / "queries.npy", "-k", 3, *ledger)
     assert consumed(ledger) == 11.0
