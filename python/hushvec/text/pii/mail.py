@@ -6,7 +6,7 @@ import base64
 import codecs
 import quopri
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from email import message_from_string
 from email.header import Header
 from email.message import Message
@@ -15,7 +15,7 @@ from hushvec.text.pii.categories import CATEGORIES, default_placeholder
 from hushvec.text.pii.markup import in_html
 from hushvec.text.pii.pseudonyms import mail_words, name_in_header
 from hushvec.text.pii.redactor import Redaction, Redactor
-from hushvec.text.pii.spans import Span, replaced
+from hushvec.text.pii.spans import Span, replaced, shifted
 from hushvec.text.pii.structured import Find
 from hushvec.text.pii.wordlists import word_list
 
@@ -115,10 +115,10 @@ def _in_part(
         marks = list(line.finditer(text, position, end)) if head.get_boundary() else []
         if not marks:
             raise _unreadable(kind, "its boundary is missing")
-        yield from _moved(find(text[position : marks[0].start()]), position)
+        yield from shifted(find(text[position : marks[0].start()]), position)
         for mark, last in zip(marks, [*(mark.start() for mark in marks[1:]), end]):
             if mark[1]:
-                yield from _moved(find(text[mark.end() : last]), mark.end())
+                yield from shifted(find(text[mark.end() : last]), mark.end())
             else:
                 default = "message/rfc822" if kind == "multipart/digest" else "text/plain"
                 yield from _in_part(text, mark.end(), last, find, stand_in, depth + 1, default)
@@ -134,7 +134,7 @@ def _in_text(text: str, start: int, end: int, head: Message, coding: str, find: 
     try:
         content = _content(raw, coding, charset)
         if content == raw and coding in _AS_WRITTEN:
-            yield from _moved(find(content), start)
+            yield from shifted(find(content), start)
         elif _ARMOR in content:
             raise ValueError("it is encrypted")
         elif found := find(content):
@@ -176,10 +176,6 @@ def _unreadable(kind: str, reason: str) -> ValueError:
     return ValueError(f"text must be mail that can be read, got a part {kind!r:.60}: {reason}")
 
 
-def _moved(found: Iterable[Span], by: int) -> Iterator[Span]:
-    return (span._replace(start=span.start + by, end=span.end + by) for span in found)
-
-
 def _knowing(names: list[str], find: Find) -> Find:
     """`find` for texts in which these people may be called by their first or last name alone."""
 
@@ -187,7 +183,7 @@ def _knowing(names: list[str], find: Find) -> Find:
         # Behind a title a name is known by its last word wherever else that stands.
         told = "".join(f"Mr {name}\nMr {name.partition(' ')[0]}\n" for name in names) + "\n"
         told = told.lower() if text.islower() else told
-        return [one for one in _moved(find(told + text), -len(told)) if one.start >= 0]
+        return [one for one in shifted(find(told + text), -len(told)) if one.start >= 0]
 
     return found if names else find
 
@@ -203,7 +199,7 @@ def _in_header(text: str, header: re.Match[str], find: Find) -> Iterator[Span]:
         yield from _in_words(text, start, end, find)
     else:
         begin = header.start(1)
-        yield from (span for span in _moved(find(text[begin:end]), begin) if span.start >= start)
+        yield from (span for span in shifted(find(text[begin:end]), begin) if span.start >= start)
 
 
 def _in_words(text: str, start: int, end: int, find: Find) -> Iterator[Span]:
