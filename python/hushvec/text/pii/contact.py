@@ -25,10 +25,10 @@ _REST = re.compile(r"(?::\d{1,5})?(?:[/?#][^\s<>\"`{}|\\^]*)?")
 _SURE_ENDINGS = word_list("top_level_domains")
 # Endings that are also words: they count after www, or with two dots.
 _WORD_ENDINGS = words("am as at be do gs in is it la me my no so to us")
-# File extensions that look like country codes.
 # Members of objects in programs: "user.name", "req.params.id", "logger.info(".
 _MEMBERS, _SURE_MEMBERS = words("id name info app store email"), words("id name")
 _OBJECTS = words("self this obj req res ctx cfg config logger console")
+# File extensions that look like country codes.
 _FILE_ENDINGS = words("py rs pl sh md cc ps so ml mk st ms tf ts js vb pm cs")
 
 
