@@ -311,7 +311,7 @@ def test_a_trainer_of_ones_own_is_kept_to_the_account(tmp_path):
     model = classifier()
     optimizer = optimizer_of(model, steps=2)
     trainer = stepping(OwnTrainer, model, optimizer, arguments(tmp_path, max_steps=5))
-    with pytest.warns(RuntimeWarning, match="training stops at step 2 of 5: all 2 steps of the account are taken"):
+    with pytest.warns(RuntimeWarning, match="training stops at step 2 of 5: all 2 steps of the account are taken; a longer run"):
         trainer.train()
     assert trainer.state.global_step == optimizer.steps_taken == 2, "it stops when the planned steps are spent"
     model = classifier()

@@ -106,10 +106,12 @@ class PrivacyCallback(TrainerCallback):  # type: ignore[misc]
         planned = self._optimizer.settings.steps
         if planned is not None and self._steps >= planned:
             control.should_training_stop = True
-            if (left := state.max_steps - state.global_step) > 0:
+            if state.max_steps > state.global_step:
+                lost = planned - state.global_step
+                by = f", {lost} of them by an earlier process whose weights are lost, and each one counts" if lost > 0 else ""
                 warnings.warn(
-                    f"training stops at step {state.global_step} of {state.max_steps}: all {planned} steps of the account are taken, "
-                    f"{left} of them by an earlier process whose weights are lost, and each one counts; a longer run is a new account",
+                    f"training stops at step {state.global_step} of {state.max_steps}: all {planned} steps of the account are taken"
+                    f"{by}; a longer run is a new account",
                     RuntimeWarning,
                     stacklevel=2,
                 )
