@@ -64,7 +64,9 @@ class AnswerStore:
         self._sql = sql
         path = file_of(store)
         if path is None:
-            url = sql.make_url(store).set(drivername="postgresql+psycopg")
+            from hushvec.budget.postgresql import parsed
+
+            url = parsed(store)
             patience: dict[str, Any] = {"connect_timeout": 10, "options": "-c statement_timeout=10000"}
             pool = {"pool_size": MOST_CONNECTIONS, "max_overflow": 0}
         else:
