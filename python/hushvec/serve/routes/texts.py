@@ -147,7 +147,7 @@ def rewriter_for(
     """A rewriter at this epsilon. Those with an `allow_list` are made anew: its texts are private and must not be kept."""
     categories = tuple(sorted(set(allow_categories or ())))
     try:
-        kept = kept_rewriter(tenant, epsilon, categories, mechanism, delta)
+        kept = kept_rewriter(tenant, epsilon, categories, mechanism, delta)  # first: it embeds the public texts by turns
         return kept if not allow_list else _rewriter(epsilon, categories, mechanism, delta, allow_list)
     except ValueError:
         try:
