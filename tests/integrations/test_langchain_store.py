@@ -12,6 +12,7 @@ pytest.importorskip("langchain_tests")
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores.utils import maximal_marginal_relevance
 from langchain_tests.integration_tests.vectorstores import EMBEDDING_SIZE, VectorStoreIntegrationTests
 
 from hushvec.integrations.langchain import PrivateEmbeddings
@@ -187,6 +188,24 @@ def test_filters_scores_and_retrievers():
     assert store.similarity_search("a", filter={"year": 9}) == []
     with pytest.raises(TypeError, match="where"):
         store.similarity_search("a", where={"year": 1})  # a misspelled argument is no search without a filter
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("k", [1, 4, 9])
+def test_diverse_answers_are_those_that_langchain_chooses(share, k):
+    store, texts = store_of(), [f"text {place}" for place in range(12)]
+    store.add_texts(texts)
+    found = [each.page_content for each in store.similarity_search("a", k=8)]
+    rows = [unit_row(text).tolist() for text in found]
+    expected = [found[place] for place in maximal_marginal_relevance(unit_row("a"), rows, share, k)]
+    assert [each.page_content for each in store.max_marginal_relevance_search("a", k, 8, share)] == expected
+
+
+def test_diverse_answers_for_the_question_alone_are_those_of_a_search():
+    for _ in range(40):  # noisy rows differ in norm: cosines would rank them differently
+        store = store_of(noisy_index()[0])
+        store.add_texts(list("abcdef"))
+        assert store.max_marginal_relevance_search("a", 4, 6, 1.0) == store.similarity_search("a", k=4)
 
 
 def test_stores_made_of_texts():

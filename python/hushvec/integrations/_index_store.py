@@ -225,3 +225,12 @@ def as_array(name: str, rows: Any, dimensions: int) -> NDArray[Any]:
     if array.ndim != dimensions:
         raise ValueError(f"{name} must have {dimensions} dimensions, got {array.ndim}")
     return np.asarray(array)
+
+
+def unit_row(row: Any) -> NDArray[Any]:
+    """Return the row at norm 1, for diverse search by inner products: they are then comparable with those among stored rows.
+
+    The index ranks by inner products; noisy rows differ in norm, and cosines would rank them differently.
+    """
+    values = np.asarray(row, np.float64)
+    return values / (np.linalg.norm(values) or 1.0)

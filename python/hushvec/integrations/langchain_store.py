@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations._index_store import Found, IndexStore, as_array
+from hushvec.integrations._index_store import Found, IndexStore, as_array, unit_row
 from hushvec.integrations._source import OnReceipt
 from hushvec.retrieval.index.content import StoredDocument
 from hushvec.retrieval.index.private_index import PrivateIndex
@@ -19,7 +19,6 @@ with needs_extra("hushvec.integrations.langchain_store", "langchain"):
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
     from langchain_core.vectorstores import VectorStore
-    from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
 Filter = Mapping[str, Any]
 Metadatas = Sequence[Mapping[str, Any]] | None
@@ -175,8 +174,8 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
             rows = self.index.vectors([document.id for document in found])
         if not found:
             return []
-        chosen = maximal_marginal_relevance(as_array("query", embedding, 1).astype(np.float32), list(rows), lambda_mult, k)
-        return [_document(found[place]) for place in chosen]
+        question = unit_row(as_array("query", embedding, 1))
+        return [_document(found[place]) for place in _most_marginal(question, np.asarray(rows, np.float64), k, lambda_mult)]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         settings = self.index.settings
@@ -192,6 +191,17 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         noise = self.index.settings.scores
         if noise is not None and noise.mechanism == "gumbel":
             raise ValueError("scores must be released to be returned: noise on scores with mechanism 'gumbel' names the order alone")
+
+
+def _most_marginal(question: NDArray[Any], rows: NDArray[Any], k: int, share: float) -> list[int]:
+    """Places of up to k rows: as `maximal_marginal_relevance` of LangChain chooses, by inner products in place of cosines."""
+    relevance, overlaps = rows @ question, rows @ rows.T
+    chosen = [int(np.argmax(relevance))]
+    while len(chosen) < min(k, len(rows)):
+        gain = share * relevance - (1 - share) * overlaps[chosen].max(axis=0)
+        gain[chosen] = -np.inf
+        chosen.append(int(np.argmax(gain)))
+    return chosen[: max(k, 0)]
 
 
 def _document(stored: StoredDocument) -> Document:

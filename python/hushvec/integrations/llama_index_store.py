@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations._index_store import Found, IndexStore
+from hushvec.integrations._index_store import Found, IndexStore, unit_row
 from hushvec.integrations._source import OnReceipt, in_thread
 from hushvec.retrieval.index.content import StoredDocument
 from hushvec.retrieval.index.private_index import PrivateIndex
@@ -154,7 +156,7 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         with self._store.lock:
             found = self._store.search(row, max(1, len(self.index)), among=among)
             rows: Any = self.index.vectors([each.document.id for each in found]) if found else []
-        scores, places = get_top_k_mmr_embeddings(row, list(rows), similarity_top_k=most, mmr_threshold=share)
+        scores, places = get_top_k_mmr_embeddings(unit_row(row), list(rows), np.dot, most, mmr_threshold=share)
         return [Found(found[place].document, float(score)) for score, place in zip(scores, places)]
 
     def _fields(self, node: BaseNode) -> dict[str, Any]:
