@@ -5,9 +5,9 @@ A pool of documents, three queries about each. One index puts PrivUnitG noise on
 
 import numpy as np
 
-from hushvec.audit.indexes.membership import judge
-from hushvec.audit.indexes.shadows import play
 from hushvec.retrieval import PrivateIndex, VectorNoise
+from hushvec.retrieval.attacks.membership import judge
+from hushvec.retrieval.attacks.shadows import play
 
 DIMENSION = 32
 random = np.random.default_rng(2025)

@@ -61,7 +61,7 @@ def test_the_table_of_epsilons_is_what_hushvec_computes():
 
 def test_a_list_of_candidates_bounds_everyone():
     """The columns are those of randomized response over the list, which reaches the bound of membership_bound.md, claim 5."""
-    from hushvec.audit.indexes.bounds import identification_bound
+    from hushvec.retrieval.attacks.bounds import identification_bound
 
     for epsilon in EPSILONS:
         for length in LENGTHS:

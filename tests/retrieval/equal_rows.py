@@ -6,13 +6,13 @@ Run in a process of its own for each setting of OPENBLAS_CORETYPE: the BLAS choo
 import numpy as np
 
 import hushvec as hv
-from hushvec.audit.indexes.features import Returned, features_of
-from hushvec.audit.indexes.inversion import embedding_inversion
-from hushvec.audit.indexes.row_laws import log_densities
-from hushvec.audit.indexes.statistics import Logistic
 from hushvec.cli._thief import nearest
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
 from hushvec.retrieval import PrivateIndex
+from hushvec.retrieval.attacks.features import Returned, features_of
+from hushvec.retrieval.attacks.inversion import embedding_inversion
+from hushvec.retrieval.attacks.row_laws import log_densities
+from hushvec.retrieval.attacks.statistics import Logistic
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.decoding import NearestRows, chosen_parts
 from hushvec.text.inverters.posterior import CandidateLaw

@@ -1,6 +1,6 @@
 """Retrieval by private vectors: an index with noise on documents, queries or scores, and its utility.
 
-docs/retrieval.md says which side protects whom. Stores other than "numpy" need extras. Attacks are in hushvec.audit.indexes.
+docs/retrieval.md says which side protects whom. Stores other than "numpy" need extras. Attacks are in hushvec.retrieval.attacks.
 """
 
 from typing import TYPE_CHECKING
@@ -9,10 +9,10 @@ from hushvec._util.lazy import at_first_use
 
 if TYPE_CHECKING:
     from hushvec._util.statistics import Estimate
-    from hushvec.audit.indexes.bounds import membership_auc_bound, membership_bound
-    from hushvec.audit.indexes.inversion import InversionResult, embedding_inversion
-    from hushvec.audit.indexes.membership import MembershipResult, TunedEpsilon, judge, membership_inference, tune_epsilon
-    from hushvec.audit.indexes.shadows import play
+    from hushvec.retrieval.attacks.bounds import membership_auc_bound, membership_bound
+    from hushvec.retrieval.attacks.inversion import InversionResult, embedding_inversion
+    from hushvec.retrieval.attacks.membership import MembershipResult, TunedEpsilon, judge, membership_inference, tune_epsilon
+    from hushvec.retrieval.attacks.shadows import play
     from hushvec.retrieval.evaluation import Evaluation, evaluate
     from hushvec.retrieval.index.content import StoredDocument
     from hushvec.retrieval.index.private_index import PrivateIndex
@@ -50,10 +50,10 @@ __getattr__, __dir__ = at_first_use(
     {
         "evaluation": "Evaluation evaluate",
         "hushvec._util.statistics": "Estimate",
-        "hushvec.audit.indexes.bounds": "membership_auc_bound membership_bound",
-        "hushvec.audit.indexes.inversion": "InversionResult embedding_inversion",
-        "hushvec.audit.indexes.membership": "MembershipResult TunedEpsilon judge membership_inference tune_epsilon",
-        "hushvec.audit.indexes.shadows": "play",
+        "attacks.bounds": "membership_auc_bound membership_bound",
+        "attacks.inversion": "InversionResult embedding_inversion",
+        "attacks.membership": "MembershipResult TunedEpsilon judge membership_inference tune_epsilon",
+        "attacks.shadows": "play",
         "index.content": "StoredDocument",
         "index.private_index": "PrivateIndex",
         "index.searching": "SearchResult",

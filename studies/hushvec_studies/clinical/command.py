@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec.audit.indexes.bounds import identification_bound
+from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec_studies.clinical.agreement import agreements, measure_agreement
 from hushvec_studies.clinical.cell import measure
 from hushvec_studies.clinical.cohort import Recorded

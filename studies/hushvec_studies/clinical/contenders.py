@@ -1,6 +1,6 @@
 """The mechanisms that are compared, by the name they have in tables; the public maps before them; and what theory says of top-1.
 
-What no mechanism exceeds is `hushvec.audit.indexes.bounds.identification_bound`.
+What no mechanism exceeds is `hushvec.retrieval.attacks.bounds.identification_bound`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hushvec.audit.indexes.bounds import identification_bound
+from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, PRIVUNIT, PRIVUNIT_CORPUS
 from hushvec_studies.clinical.plan import STRICT_EPSILON
 from hushvec_studies.harness.tables import interval_text

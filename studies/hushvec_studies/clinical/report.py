@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hushvec.audit.indexes.bounds import identification_bound
+from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, MAPS
 from hushvec_studies.clinical.findings import bought, classical, share
 from hushvec_studies.harness.charts import INK, Figure, Panel, Series, svg_of

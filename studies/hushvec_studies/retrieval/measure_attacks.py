@@ -11,9 +11,9 @@ import sys
 
 import numpy as np
 
-from hushvec.audit.indexes.membership import ATTACKS, judge
-from hushvec.audit.indexes.shadows import play
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
+from hushvec.retrieval.attacks.membership import ATTACKS, judge
+from hushvec.retrieval.attacks.shadows import play
 
 SETTINGS = {
     "no noise": {},

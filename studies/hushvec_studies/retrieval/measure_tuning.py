@@ -10,8 +10,8 @@ import sys
 
 import numpy as np
 
-from hushvec.audit.indexes.membership import TunedEpsilon
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise, tune_epsilon
+from hushvec.retrieval.attacks.membership import TunedEpsilon
 
 SIDES = {
     "documents, PrivUnitG": lambda epsilon: {"documents": VectorNoise(epsilon=epsilon)},

@@ -23,9 +23,9 @@ import numpy as np
 
 import hushvec
 from hushvec._util.publish import private_folder, published_folder, published_text
-from hushvec.audit.indexes.shadows import Game, Model
 from hushvec.audit.targets import Logistic
 from hushvec.retrieval import PrivateIndex
+from hushvec.retrieval.attacks.shadows import Game, Model
 from hushvec_studies.harness.measurements import digest_of
 from hushvec_studies.retrieval.plan import Run, dotted
 

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 import hushvec
 from hushvec._util import validate
 from hushvec.audit.bootstrap import bootstrap
-from hushvec.audit.indexes.membership import MembershipResult, judge
-from hushvec.audit.indexes.shadows import Game, play
-from hushvec.audit.indexes.statistics import observe
 from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.retrieval import Estimate, PrivateIndex, ScoreNoise, VectorNoise
+from hushvec.retrieval.attacks.membership import MembershipResult, judge
+from hushvec.retrieval.attacks.shadows import Game, play
+from hushvec.retrieval.attacks.statistics import observe
 from hushvec.retrieval.evaluation import Evaluation, evaluate
 from hushvec_studies.harness.embeddings import embedder
 from hushvec_studies.harness.logs import stage

@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from evidence.reference.sizes import SCALE
-from hushvec.audit.indexes.bounds import identification_bound
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 from hushvec.mechanisms.privunit import top_1_probability
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
+from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec_studies.clinical.agreement import Agreement, agreements, measure_agreement
 from hushvec_studies.clinical.cell import Cell, measure, prepared, ranks_of
 from hushvec_studies.clinical.cohort import COHORTS, Population, Recorded, Strengths

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hushvec.audit.indexes.bounds import identification_bound
 from hushvec.mechanisms import EmpiricalGaussian, PrivUnit
 from hushvec.noise.calibration import gaussian_sigma
+from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, PRIVUNIT, PRIVUNIT_CORPUS, expected_top_1
 from hushvec_studies.clinical.findings import bought, classical, disagreements, sentences
 from hushvec_studies.clinical.plan import MAIN_EPSILON

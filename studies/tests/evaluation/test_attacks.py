@@ -5,8 +5,8 @@ import pytest
 from evaluation.invented import class_rows
 
 import hushvec as hv
-from hushvec.audit.indexes.bounds import identification_bound, membership_bound
-from hushvec.audit.indexes.row_laws import log_densities
+from hushvec.retrieval.attacks.bounds import identification_bound, membership_bound
+from hushvec.retrieval.attacks.row_laws import log_densities
 from hushvec_studies.evaluation.attacks import decoders, rows
 from hushvec_studies.evaluation.attacks.decoders import named_by_stranger, stranger, trained
 from hushvec_studies.evaluation.attacks.measure import FAILS, OPEN, SUCCEEDS, exceeds, outcome

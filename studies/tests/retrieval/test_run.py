@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import study_stand_ins as stand_ins
 
-from hushvec.audit.indexes.bounds import membership_auc_bound, membership_bound
 from hushvec.retrieval import PrivateIndex
+from hushvec.retrieval.attacks.bounds import membership_auc_bound, membership_bound
 from hushvec_studies.retrieval.columns import COLUMNS, NAMES
 from hushvec_studies.retrieval.inputs import InputFolder, load_inputs, public_split
 from hushvec_studies.retrieval.plan import planned

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hushvec._util.statistics import Estimate
 from hushvec.audit.bootstrap import bootstrap
-from hushvec.audit.indexes.bounds import identification_bound, membership_bound
+from hushvec.retrieval.attacks.bounds import identification_bound, membership_bound
 from hushvec_studies.evaluation.attacks.measure import AttackFigure, Sought, row_of
 from hushvec_studies.evaluation.attacks.rows import attack_interval
 from hushvec_studies.evaluation.cells import Cell

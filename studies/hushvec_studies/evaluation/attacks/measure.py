@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import hushvec
 from hushvec._util.statistics import Estimate
-from hushvec.audit.indexes.bounds import identification_bound, membership_auc_bound, membership_bound
-from hushvec.audit.indexes.curves import RocCurve, bootstrap
+from hushvec.retrieval.attacks.bounds import identification_bound, membership_auc_bound, membership_bound
+from hushvec.retrieval.attacks.curves import RocCurve, bootstrap
 from hushvec_studies.evaluation.attacks import decoders, rows
 from hushvec_studies.evaluation.cells import Cell
 from hushvec_studies.evaluation.contenders import Contender, generators

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from hushvec._util.statistics import Estimate, clopper_pearson
-from hushvec.audit.indexes.bounds import identification_bound
 from hushvec.mechanisms import Laplacian, top_1_bound
 from hushvec.mechanisms.codebook import CodebookResponse
 from hushvec.mechanisms.public_arrays import nearest_codes
+from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec.text.inverters.posterior import CandidateLaw
 from hushvec_studies.evaluation.contenders import Contender
 from hushvec_studies.overview.measure import recognized

@@ -2,10 +2,10 @@
 
 import pytest
 
-from audit.indexes.small_indexes import directions, near
-from hushvec.audit.indexes.membership import judge
-from hushvec.audit.indexes.shadows import play
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise, membership_inference
+from hushvec.retrieval.attacks.membership import judge
+from hushvec.retrieval.attacks.shadows import play
+from retrieval.attacks.small_indexes import directions, near
 
 POOL = directions(400, 16)
 PHRASES = near(POOL, 2, 0.8)

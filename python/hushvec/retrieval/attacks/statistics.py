@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.statistics import clopper_pearson_lower, clopper_pearson_upper, wilson_upper
-from hushvec.audit.indexes.curves import RocCurve
-from hushvec.audit.indexes.features import Returned, Vectors, features_of, own_scores, top_score
-from hushvec.audit.indexes.row_laws import Law, law_of, log_densities, log_ratios
-from hushvec.audit.indexes.shadows import KEPT_SHADOWS, Game, Model
 from hushvec.audit.one_run import bounds_of_guesses
 from hushvec.audit.targets import Logistic, fit_logistic
 from hushvec.receipts.labels import RowReceipt
+from hushvec.retrieval.attacks.curves import RocCurve
+from hushvec.retrieval.attacks.features import Returned, Vectors, features_of, own_scores, top_score
+from hushvec.retrieval.attacks.row_laws import Law, law_of, log_densities, log_ratios
+from hushvec.retrieval.attacks.shadows import KEPT_SHADOWS, Game, Model
 
 Rows = NDArray[np.float64]
 Flags = NDArray[np.bool_]

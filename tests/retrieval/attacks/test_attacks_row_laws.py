@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
-from audit.indexes.small_indexes import directions
-from hushvec.audit.indexes import row_laws
-from hushvec.audit.indexes.row_laws import log_densities, log_ratios
+from hushvec.retrieval.attacks import row_laws
+from hushvec.retrieval.attacks.row_laws import log_densities, log_ratios
+from retrieval.attacks.small_indexes import directions
 
 MECHANISMS = ["gaussian", "empirical", "laplacian", "l2_laplace", "privunit"]
 

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from hushvec.audit import one_run_epsilon
-from hushvec.audit.indexes.bounds import membership_auc_bound, membership_bound
-from hushvec.audit.indexes.statistics import _quick_bound, bound_of_guesses, epsilon_from_rates
+from hushvec.retrieval.attacks.bounds import membership_auc_bound, membership_bound
+from hushvec.retrieval.attacks.statistics import _quick_bound, bound_of_guesses, epsilon_from_rates
 
 # A pool of 4 documents with one bit each; an index of 2 rows; each row's bit goes through randomized response.
 BITS = (1, 0, 0, 1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hushvec.audit.indexes.statistics import fit_logistic
+from hushvec.retrieval.attacks.statistics import fit_logistic
 
 RANDOM = np.random.default_rng(8)
 

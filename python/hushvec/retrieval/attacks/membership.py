@@ -14,10 +14,11 @@ from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.display import Sheet, at_least, at_most, confidence_of, number, plural, shown
 from hushvec._util.statistics import Estimate, clopper_pearson_upper
-from hushvec.audit.indexes.bounds import epsilon_for, membership_auc_bound, membership_bound
-from hushvec.audit.indexes.curves import FixedThreshold, RocCurve, at_threshold, bootstrap
-from hushvec.audit.indexes.shadows import RESAMPLES, Game, play, random_of
-from hushvec.audit.indexes.statistics import (
+from hushvec.audit.results import THIS_ATTACK, as_json, bound_facts
+from hushvec.retrieval.attacks.bounds import epsilon_for, membership_auc_bound, membership_bound
+from hushvec.retrieval.attacks.curves import FixedThreshold, RocCurve, at_threshold, bootstrap
+from hushvec.retrieval.attacks.shadows import RESAMPLES, Game, play, random_of
+from hushvec.retrieval.attacks.statistics import (
     EpsilonBound,
     audited_epsilon,
     epsilon_from_rates,
@@ -31,7 +32,6 @@ from hushvec.audit.indexes.statistics import (
     released_statistic,
     strongest,
 )
-from hushvec.audit.results import THIS_ATTACK, as_json, bound_facts
 
 FEWEST_SHADOWS = {"logistic": 2, "likelihood": 4, "released": 2}
 ATTACKS = tuple(FEWEST_SHADOWS)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hushvec.audit.indexes.features import FEATURES, Returned, features_of, own_scores, top_score
+from hushvec.retrieval.attacks.features import FEATURES, Returned, features_of, own_scores, top_score
 
 RANDOM = np.random.default_rng(4)
 SHAPES = [(1, 1, 1), (7, 1, 10), (20, 3, 1), (20, 3, 5), (5, 8, 4)]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hushvec.audit.indexes.curves import RocCurve
-from hushvec.audit.indexes.statistics import LikelihoodRatio
+from hushvec.retrieval.attacks.curves import RocCurve
+from hushvec.retrieval.attacks.statistics import LikelihoodRatio
 
 
 def couples(shadows, candidates, random):

@@ -11,7 +11,9 @@ from functools import partial
 import pytest
 from scipy import stats
 
-from audit.indexes.small_indexes import (
+from hushvec.retrieval.attacks.membership import judge
+from hushvec.retrieval.attacks.shadows import play
+from retrieval.attacks.small_indexes import (
     OneNoiseForAllQueries,
     OnScores,
     SameStreamForEverySearch,
@@ -20,8 +22,6 @@ from audit.indexes.small_indexes import (
     near,
     signs,
 )
-from hushvec.audit.indexes.membership import judge
-from hushvec.audit.indexes.shadows import play
 
 FULL = os.environ.get("HUSHVEC_TEST_SCALE") == "full"
 POOL = directions(600, 16)

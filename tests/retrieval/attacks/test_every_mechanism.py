@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
-from audit.indexes.small_indexes import OnDocuments, directions
-from hushvec.audit.indexes.row_laws import law_of, log_densities, log_ratios
 from hushvec.jobs import NoiseJob, noise_batch
 from hushvec.mechanisms import INTEGER_MECHANISMS, MECHANISMS, PublicCodebook
 from hushvec.retrieval import PrivateIndex, VectorNoise, embedding_inversion, evaluate, membership_inference, tune_epsilon
+from hushvec.retrieval.attacks.row_laws import law_of, log_densities, log_ratios
 from hushvec.retrieval.measures import theoretical_cosine
+from retrieval.attacks.small_indexes import OnDocuments, directions
 
 DIMENSION, ROWS, EPSILON = 16, 60, 8.0
 CLEAN = directions(ROWS, DIMENSION, seed=1)

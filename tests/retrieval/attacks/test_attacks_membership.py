@@ -9,10 +9,10 @@ import os
 import numpy as np
 import pytest
 
-from audit.indexes.small_indexes import OnDocuments, OnQueries, OnScores, Plain, directions, near, signs
-from hushvec.audit.indexes.bounds import membership_bound
-from hushvec.audit.indexes.membership import ATTACKS, judge, membership_inference
-from hushvec.audit.indexes.shadows import play
+from hushvec.retrieval.attacks.bounds import membership_bound
+from hushvec.retrieval.attacks.membership import ATTACKS, judge, membership_inference
+from hushvec.retrieval.attacks.shadows import play
+from retrieval.attacks.small_indexes import OnDocuments, OnQueries, OnScores, Plain, directions, near, signs
 
 pytestmark = pytest.mark.ranks
 
@@ -225,3 +225,11 @@ def test_rows_of_another_length():
 
     with pytest.raises(ValueError, match=r"vectors\(\) of the index must have 16 columns, got shape \(300, 17\)"):
         membership_inference(Wider, POOL, attack="released", shadow_models=2)
+
+
+def test_the_earlier_path_leads_to_the_same_objects():
+    from hushvec.audit.indexes.bounds import membership_bound as bound_of_the_earlier_path
+    from hushvec.audit.indexes.membership import judge as judge_of_the_earlier_path
+
+    assert judge_of_the_earlier_path is judge
+    assert bound_of_the_earlier_path is membership_bound

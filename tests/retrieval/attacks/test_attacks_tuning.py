@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from audit.indexes.small_indexes import OnDocuments, Plain, directions
-from hushvec.audit.indexes.bounds import membership_bound
-from hushvec.audit.indexes.membership import tune_epsilon
+from hushvec.retrieval.attacks.bounds import membership_bound
+from hushvec.retrieval.attacks.membership import tune_epsilon
+from retrieval.attacks.small_indexes import OnDocuments, Plain, directions
 
 POOL = directions(1000, 8)
 QUICK = dict(attack="released", k=1, shadow_models=2, resamples=100, fpr=0.01)

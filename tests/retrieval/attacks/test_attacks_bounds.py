@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize
 
-from hushvec.audit.indexes.bounds import epsilon_for, membership_auc_bound, membership_bound
-from hushvec.audit.indexes.inversion import identification_bound
+from hushvec.retrieval.attacks.bounds import epsilon_for, membership_auc_bound, membership_bound
+from hushvec.retrieval.attacks.inversion import identification_bound
 
 EPSILONS = [0.0, 0.1, 0.5, 1.0, 2.5, 10.0, 40.0]
 DELTAS = [0.0, 1e-5, 1e-2, 0.3]

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
 from hushvec._util import validate
-from hushvec.audit.indexes.features import unit
 from hushvec.mechanisms import MECHANISMS, CodebookResponse, PublicCodebook, element_variance
 from hushvec.receipts.base import WORDS, rows_per_person
 from hushvec.receipts.labels import LabelReceipt
 from hushvec.receipts.vectors import Receipt
+from hushvec.retrieval.attacks.features import unit
 
 Rows = NDArray[np.float32]
 Table = NDArray[np.float64]

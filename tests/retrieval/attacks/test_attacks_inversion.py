@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from audit.indexes.small_indexes import directions, unit
-from hushvec.audit.indexes.inversion import embedding_inversion, identification_bound
+from hushvec.retrieval.attacks.inversion import embedding_inversion, identification_bound
+from retrieval.attacks.small_indexes import directions, unit
 
 pytestmark = pytest.mark.ranks
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from audit.indexes.small_indexes import OnDocuments, Plain, directions, near
-from hushvec.audit.indexes.features import own_scores
-from hushvec.audit.indexes.membership import judge
-from hushvec.audit.indexes.shadows import play
 from hushvec.mechanisms import PublicProjection
+from hushvec.retrieval.attacks.features import own_scores
+from hushvec.retrieval.attacks.membership import judge
+from hushvec.retrieval.attacks.shadows import play
+from retrieval.attacks.small_indexes import OnDocuments, Plain, directions, near
 
 POOL = directions(60, 8)
 

@@ -14,13 +14,13 @@ from hushvec._native.products import inner_products, product
 from hushvec._util.display import Sheet, at_least, confidence_of, shown
 from hushvec._util.statistics import Estimate
 from hushvec.audit.bootstrap import bootstrap
-from hushvec.audit.indexes.bounds import identification_bound
-from hushvec.audit.indexes.features import require_vectors, unit
-from hushvec.audit.indexes.row_laws import Law, law_of, log_densities
 from hushvec.audit.results import THIS_ATTACK, as_json
 from hushvec.mechanisms import PublicCodebook
 from hushvec.receipts.labels import RowReceipt
 from hushvec.receipts.vectors import Receipt
+from hushvec.retrieval.attacks.bounds import identification_bound
+from hushvec.retrieval.attacks.features import require_vectors, unit
+from hushvec.retrieval.attacks.row_laws import Law, law_of, log_densities
 
 Rows = NDArray[np.float32]
 Columns = dict[str, NDArray[np.float64]]

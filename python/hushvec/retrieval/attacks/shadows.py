@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.audit.indexes.features import Ids, Scores, Vectors, require_vectors, unit
+from hushvec.retrieval.attacks.features import Ids, Scores, Vectors, require_vectors, unit
 
 # Queries of one call of search: the scores of a whole index for so many are some hundred MB at 10,000 documents.
 QUERIES_AT_ONCE = 4096

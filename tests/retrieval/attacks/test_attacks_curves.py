@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from hushvec._util.statistics import clopper_pearson
-from hushvec.audit.indexes.curves import RocCurve, at_threshold, bootstrap
+from hushvec.retrieval.attacks.curves import RocCurve, at_threshold, bootstrap
 
 RANDOM = np.random.default_rng(3)
 CASES = {
