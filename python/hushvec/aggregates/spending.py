@@ -123,21 +123,29 @@ class Spending:
         if counts:
             one = Fraction(2 if self.replaces else 1) * self.rows_per_person
             count_sigma = _deviation(one**2 / (spent * (of_counts or 1)))
-        self._add("sums", purpose, groups, dimension, clip_norm, sigma, count_sigma)
+        self._add(
+            statistic="sums",
+            purpose=purpose,
+            groups=groups,
+            dimension=dimension,
+            clip_norm=clip_norm,
+            sigma=sigma,
+            count_sigma=count_sigma,
+        )
         return Noise(sigma, count_sigma)
 
     def counts(self, purpose: str, groups: int, share: float | None, *, repeats: int = 1) -> float:
         """Deviation of the noise of counts of rows by group; of many such counts, in at most `repeats` of which a row takes part."""
         square = Fraction(2 if self.replaces else 1) * self.rows_per_person**2 * repeats
         sigma = _deviation(square / self._part(share))
-        self._add("counts", purpose, groups, 0, None, None, sigma, repeats)
+        self._add(statistic="counts", purpose=purpose, groups=groups, dimension=0, count_sigma=sigma, repeats=repeats)
         return sigma
 
     def moments(self, purpose: str, dimension: int, clip_norm: float, share: float | None) -> float:
         """Deviation of the noise of the diagonal of the sum of x x^T; that of every other element is smaller by sqrt(2)."""
         square = Fraction(2 if self.replaces else 1) * self.rows_per_person**2 * Fraction(clip_norm) ** 4
         sigma = _deviation(square / self._part(share))
-        self._add("moments", purpose, 1, dimension, clip_norm, sigma, None)
+        self._add(statistic="moments", purpose=purpose, groups=1, dimension=dimension, clip_norm=clip_norm, sigma=sigma)
         return sigma
 
     def noisy(self, sums: _Integers, unit: float, sigma: float) -> _Values:
@@ -177,8 +185,8 @@ class Spending:
             raise ValueError(f"shares of epsilon must be > 0 and at most 1 together, got {float(part / self._whole)!r} more")
         return part
 
-    def _add(self, *fields: Any) -> None:
-        statistic = AggregateStatistic(*fields)
+    def _add(self, **fields: Any) -> None:
+        statistic = AggregateStatistic(**fields)
         self._left -= squared_mu([statistic], self.adjacency, self.rows_per_person)
         assert self._left >= 0
         self._statistics.append(statistic)
