@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hushvec.retrieval.measures import cutoffs, judge, per_query
+from hushvec.retrieval.measures import cutoffs, judgements, per_query
 
 QUERIES, DOCUMENTS, DEPTH = 300, 40, 10
 
@@ -60,7 +60,7 @@ def test_measures_are_their_definitions(kind, as_strings):
     grades = [{name(one): grade for one, grade in entry.items()} for entry in grades]
     answers = [[name(one) for one in answer[:DEPTH]] for answer in ids.tolist()]
     returned = np.array(answers, dtype=object) if as_strings else np.array(answers)
-    measured = per_query(judge(returned, [given(entry) for entry in grades]), (1, 5, 10))
+    measured = per_query(judgements(returned, [given(entry) for entry in grades]), (1, 5, 10))
     for k in (1, 5, 10):
         assert measured[f"recall_at_{k}"] == pytest.approx([recall(a, g, k) for a, g in zip(answers, grades)])
         assert measured[f"ndcg_at_{k}"] == pytest.approx([ndcg(a, g, k) for a, g in zip(answers, grades)])
@@ -71,7 +71,7 @@ def test_measures_are_their_definitions(kind, as_strings):
 def test_an_array_of_single_ids_is_a_list_of_them():
     _, ids = searches()
     right = np.arange(QUERIES) % DOCUMENTS
-    one, other = (per_query(judge(ids[:, :DEPTH], given), (1, 10)) for given in (right, [{int(x)} for x in right]))
+    one, other = (per_query(judgements(ids[:, :DEPTH], given), (1, 10)) for given in (right, [{int(x)} for x in right]))
     assert all(np.array_equal(one[name], other[name]) for name in one)
 
 
@@ -84,14 +84,14 @@ def test_ndcg_is_that_of_scikit_learn(k):
     for row, entry in zip(truth, grades):
         row[list(entry)] = list(entry.values())
     ours = (
-        per_query(judge(ids[:, :DEPTH], grades), (k, 10))[f"ndcg_at_{k}"]
+        per_query(judgements(ids[:, :DEPTH], grades), (k, 10))[f"ndcg_at_{k}"]
         if k < 10
-        else per_query(judge(ids, grades), (k,))[f"ndcg_at_{k}"]
+        else per_query(judgements(ids, grades), (k,))[f"ndcg_at_{k}"]
     )
     assert ours.mean() == pytest.approx(metrics.ndcg_score(truth, scores, k=k), abs=1e-12)
     for variant in ({"base": 2}, {"gain": lambda grade: 2**grade - 1}):
         other = np.mean([ndcg(answer, entry, 10, **variant) for answer, entry in zip(ids.tolist(), grades)])
-        assert abs(other - per_query(judge(ids, grades), (10,))["ndcg_at_10"].mean()) > 1e-4
+        assert abs(other - per_query(judgements(ids, grades), (10,))["ndcg_at_10"].mean()) > 1e-4
 
 
 def test_recall_at_k_is_that_of_scikit_learn_for_one_relevant_document():
@@ -100,7 +100,7 @@ def test_recall_at_k_is_that_of_scikit_learn_for_one_relevant_document():
     right = np.random.default_rng(8).integers(0, DOCUMENTS, QUERIES)
     for k in (1, 5, 10):
         expected = metrics.top_k_accuracy_score(right, scores, k=k, labels=np.arange(DOCUMENTS))
-        assert per_query(judge(ids[:, :DEPTH], right), (k,))[f"recall_at_{k}"].mean() == pytest.approx(expected)
+        assert per_query(judgements(ids[:, :DEPTH], right), (k,))[f"recall_at_{k}"].mean() == pytest.approx(expected)
 
 
 def test_measures_are_those_of_trec_eval():
@@ -108,7 +108,7 @@ def test_measures_are_those_of_trec_eval():
     ir_measures = pytest.importorskip("ir_measures", exc_type=ImportError)
     scores, ids = searches(9)
     grades = [{one: float(int(grade)) for one, grade in entry.items()} for entry in graded(10)]
-    ours = per_query(judge(ids, grades), (5, 10))
+    ours = per_query(judgements(ids, grades), (5, 10))
     judged = {str(query): {str(one): int(grade) for one, grade in entry.items()} for query, entry in enumerate(grades)}
     run = {str(query): {str(one): float(score) for one, score in enumerate(row)} for query, row in enumerate(scores)}
     named = {"nDCG@5": "ndcg_at_5", "nDCG@10": "ndcg_at_10", "RR": "mrr"}
@@ -121,12 +121,12 @@ def test_measures_are_those_of_trec_eval():
 
 def test_more_relevant_documents_than_places():
     """Recall is 1 when the places are full: three relevant ones in two places."""
-    measured = per_query(judge([[1, 2]], [{1, 2, 3}]), (1, 2))
+    measured = per_query(judgements([[1, 2]], [{1, 2, 3}]), (1, 2))
     assert measured["recall_at_1"] == measured["recall_at_2"] == [1.0]
 
 
 def test_places_left_empty_are_nobodys():
-    measured = per_query(judge(np.array([[4, -1, -1], [-1, -1, -1]]), [4, 4]), (3,))
+    measured = per_query(judgements(np.array([[4, -1, -1], [-1, -1, -1]]), [4, 4]), (3,))
     assert measured["recall_at_3"].tolist() == [1.0, 0.0]
 
 
@@ -157,7 +157,7 @@ def test_places_left_empty_are_nobodys():
 )
 def test_bad_input(ids, relevant, error, text):
     with pytest.raises(error) as raised:
-        judge(ids, relevant)
+        judgements(ids, relevant)
     assert text in str(raised.value)
 
 

@@ -21,7 +21,7 @@ from hushvec.retrieval.measures import (
     MEAN_COSINE,
     cosines,
     cutoffs,
-    judge,
+    judgements,
     per_query,
     right_documents,
     theoretical_cosine,
@@ -189,7 +189,7 @@ def evaluate_results(
     answers = np.asarray(ids)
     if answers.ndim == 2 and answers.shape[1] < depths[-1]:
         raise ValueError(f"k must be at most {answers.shape[1]}, the columns of ids, got {depths[-1]}")
-    values = per_query(judge(answers[:, : depths[-1]] if answers.ndim == 2 else answers, relevant), depths)
+    values = per_query(judgements(answers[:, : depths[-1]] if answers.ndim == 2 else answers, relevant), depths)
     settings: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
     metrics = bootstrap(values, groups=groups, limits=_SHARES, **settings)
     if row_cosines is not None:

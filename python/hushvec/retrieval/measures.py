@@ -40,28 +40,28 @@ def cutoffs(k: Any) -> tuple[int, ...]:
     return checked
 
 
-def per_query(judgements: Judgements, k: tuple[int, ...]) -> dict[str, NDArray[np.float64]]:
+def per_query(judged: Judgements, k: tuple[int, ...]) -> dict[str, NDArray[np.float64]]:
     """Each measure of each query: recall_at_k and ndcg_at_k for each k, and mrr, float64 [m] in [0, 1].
 
     recall_at_k = (relevant documents among the first k) / min(k, relevant documents), which is 1 if the first k could not hold more.
     ndcg_at_k = sum over the first k of grade / log2(1 + rank), over the same sum of the best order. mrr = 1 / rank of the first
-    relevant document, 0 where none was returned. `judgements` are of at least max(k) documents for each query.
+    relevant document, 0 where none was returned. `judged` are of at least max(k) documents for each query.
 
     Reference:
         Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques" (2002), with linear gain and log2(1 + rank).
     """
-    gains, ideal = judgements.gains, judgements.ideal
+    gains, ideal = judged.gains, judged.ideal
     ranks = np.arange(1, gains.shape[1] + 1)
     found = (gains > 0).cumsum(axis=1)
     reached, possible = ((grades / np.log2(ranks + 1)).cumsum(axis=1) for grades in (gains, ideal))
-    recall = {f"recall_at_{one}": found[:, one - 1] / np.minimum(one, judgements.relevant) for one in k}
+    recall = {f"recall_at_{one}": found[:, one - 1] / np.minimum(one, judged.relevant) for one in k}
     # min: the two sums of a perfect order are added up alike, but not those of grades that differ in their last bits
     gain = {f"ndcg_at_{one}": np.minimum(reached[:, one - 1] / possible[:, one - 1], 1.0) for one in k}
     reciprocal = np.where(found[:, -1] > 0, 1.0 / (1 + (gains > 0).argmax(axis=1)), 0.0)
     return {**recall, "mrr": reciprocal, **gain}
 
 
-def judge(ids: Any, relevant: Any) -> Judgements:
+def judgements(ids: Any, relevant: Any) -> Judgements:
     """Grades of returned documents, for ids [m, depth], the best first, -1 for a place left empty, and `relevant` as in `evaluate`.
 
     An id twice in one answer is refused, and a query without a relevant document.

@@ -28,7 +28,7 @@ from hushvec.audit.bootstrap import bootstrap
 from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
 from hushvec.mechanisms.codebook import found_share
 from hushvec.retrieval import PrivateIndex, PrivateQuery
-from hushvec.retrieval.measures import judge, per_query
+from hushvec.retrieval.measures import judgements, per_query
 from hushvec_studies.harness.outputs import write_json
 from hushvec_studies.harness.rows import index_of, others_of, unit
 from hushvec_studies.harness.tables import markdown_table
@@ -57,7 +57,7 @@ def searched(index: PrivateIndex, rows: Any) -> Any:
 
 def measures(ids: Any, relevant: Any) -> dict[str, Any]:
     """Of one run: [m] for each measure."""
-    return per_query(judge(ids, relevant), (K,))
+    return per_query(judgements(ids, relevant), (K,))
 
 
 class Results:
