@@ -1,4 +1,4 @@
-"""Percentile bootstrap of means, over queries or over groups of queries.
+"""Percentile bootstrap of means, over queries or over groups of queries; its parts also serve `RocCurve.intervals`.
 
 A unit is a query, or all queries of one group. A resample's mean is sum w_u s_u / sum w_u c_u, with s_u the sums of unit u, c_u
 its queries and w multinomial over the units. Units with equal sums are drawn together, by the same law.
@@ -59,23 +59,27 @@ def bootstrap(
         1.000 [0.964, 1.000]
     """
     level, count = require_settings(confidence=confidence, resamples=resamples, seed=seed)
-    rng = np.random.default_rng(seed)
     names, values = list(columns), matrix_of(columns)
     sums, sizes = unit_sums(values, group_numbers(groups, len(values)))
     means = sums.sum(axis=0) / sizes.sum()
-    drawn = resampled_means(sums, sizes, count, rng)
-    tails = ((1 - level) / 2, (1 + level) / 2)
-    low, high = np.quantile(drawn, tails, axis=0)
-    estimates = {}
-    for number, name in enumerate(names):
+    estimates = percentiles(means, resampled_means(sums, sizes, count, np.random.default_rng(seed)), level)
+    for number, found in enumerate(estimates):
         if limits is not None and len(np.unique(sums[:, number] / sizes)) == 1:
-            value, units = float(means[number]), len(sums)
-            share = clopper_pearson_lower(units, units, (1 - level) / 2)
-            bottom, top = (value * share + limit * (1 - share) for limit in limits)
-            estimates[name] = Estimate(value, min(bottom, value), max(top, value), level)
-        else:
-            estimates[name] = Estimate(float(means[number]), float(low[number]), float(high[number]), level)
-    return estimates
+            estimates[number] = all_alike(found.value, len(sums), level, limits)
+    return dict(zip(names, estimates))
+
+
+def percentiles(values: NDArray[np.float64], drawn: NDArray[np.float64], confidence: float) -> list[Estimate]:
+    """The percentile interval of each value [c] from its resamples [resamples, c]."""
+    ends = np.quantile(drawn, ((1 - confidence) / 2, (1 + confidence) / 2), axis=0)
+    return [Estimate(value, low, high, confidence) for value, low, high in zip(values.tolist(), *ends.tolist())]
+
+
+def all_alike(value: float, units: int, confidence: float, limits: tuple[float, float]) -> Estimate:
+    """The interval where all units have one value, which leaves the bootstrap without width: see `bootstrap`, edge cases."""
+    share = clopper_pearson_lower(units, units, (1 - confidence) / 2)
+    bottom, top = (value * share + limit * (1 - share) for limit in limits)
+    return Estimate(value, min(bottom, value), max(top, value), confidence)
 
 
 def resampled_means(
@@ -97,9 +101,14 @@ def resampled_counts(units: int, resamples: int, rng: np.random.Generator) -> It
     at_once = max(1, _DRAWN_AT_ONCE // units)
     for first in range(0, resamples, at_once):
         rows = min(at_once, resamples - first)
-        drawn = rng.integers(0, units, size=(rows, units), dtype=np.uint32).astype(np.intp)
-        drawn += (np.arange(rows) * units)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units).astype(np.float64)
+        yield counted(rng.integers(0, units, size=(rows, units), dtype=np.uint32).astype(np.intp), units).astype(np.float64)
+
+
+def counted(drawn: NDArray[np.intp], kinds: int) -> NDArray[np.int64]:
+    """How often each of so many kinds is in each row of numbers below that."""
+    rows = len(drawn)
+    apart = drawn + (np.arange(rows) * kinds)[:, None]
+    return np.bincount(apart.ravel(), minlength=rows * kinds).reshape(rows, kinds)
 
 
 def unit_sums(values: NDArray[np.float64], groups: NDArray[np.intp] | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

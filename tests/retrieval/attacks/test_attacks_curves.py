@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from hushvec._util.statistics import clopper_pearson
-from hushvec.retrieval.attacks.curves import RocCurve, at_threshold, bootstrap
+from hushvec.retrieval.attacks.curves import RocCurve, at_threshold
 
 RANDOM = np.random.default_rng(3)
 CASES = {
@@ -66,7 +66,7 @@ def test_intervals_cover_the_truth():
     half = 0
     for _ in range(400):
         curve = RocCurve.of(random.normal(1, 1, 150), random.normal(0, 1, 150))
-        auc, rates = bootstrap(curve, (0.1,), confidence=0.95, resamples=150, random=random)
+        auc, rates = curve.intervals((0.1,), confidence=0.95, resamples=150, random=random)
         hits += [auc.low <= area <= auc.high, rates[0.1].low <= rate <= rates[0.1].high]
         half += abs(auc.value - area) <= (auc.high - auc.low) / 4
     assert (hits / 400 > 0.88).all() and (hits < 400).all()
@@ -77,13 +77,13 @@ def test_width_of_the_area_is_that_of_mann_and_whitney():
     """Without ties and without signal the deviation of the area is sqrt((n + m + 1) / (12 n m))."""
     random = np.random.default_rng(6)
     curve = RocCurve.of(random.random(500), random.random(700))
-    auc, _ = bootstrap(curve, (0.1,), confidence=0.95, resamples=2000, random=random)
+    auc, _ = curve.intervals((0.1,), confidence=0.95, resamples=2000, random=random)
     assert auc.high - auc.low == pytest.approx(2 * 1.96 * np.sqrt(1201 / (12 * 500 * 700)), rel=0.1)
 
 
 def test_a_perfect_attack_has_an_interval():
     curve = RocCurve.of(np.ones(50), np.zeros(40))
-    auc, rates = bootstrap(curve, (0.01,), confidence=0.95, resamples=50, random=np.random.default_rng(1))
+    auc, rates = curve.intervals((0.01,), confidence=0.95, resamples=50, random=np.random.default_rng(1))
     assert (auc.value, auc.high) == (1.0, 1.0) and auc.low == pytest.approx(0.025 ** (1 / 40))
     assert (rates[0.01].value, rates[0.01].high) == (1.0, 1.0) and rates[0.01].low == pytest.approx(0.025 ** (1 / 50))
 

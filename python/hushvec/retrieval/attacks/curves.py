@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.statistics import Estimate, clopper_pearson
+from hushvec.audit.bootstrap import all_alike, counted, percentiles
 
 Scores = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -63,6 +64,38 @@ class RocCurve:
         kept = int(_prefixes(self.others[None], fpr)[0])
         return float(self.thresholds[kept - 1]) if kept else float("inf")
 
+    def intervals(
+        self, fprs: Sequence[float], *, confidence: float, resamples: int, random: np.random.Generator
+    ) -> tuple[Estimate, dict[float, Estimate]]:
+        """(area, {fpr: rate of true positives}) with percentile intervals over members and others drawn anew, each with its threshold.
+
+        Where all resamples are 0 or 1, Clopper and Pearson's interval for as many scores alike.
+        """
+        drawn = np.concatenate(
+            [
+                np.column_stack([_areas(members, others), *(_rates_at(members, others, fpr) for fpr in fprs)])
+                for members, others in self._resampled(resamples, random)
+            ]
+        )
+        found = percentiles(np.array([self.auc, *map(self.tpr_at, fprs)]), drawn, confidence)
+        members, others = int(self.members.sum()), int(self.others.sum())
+        for place, one in enumerate(found):
+            if one.low == one.high and one.value in (0.0, 1.0):
+                alike = members if place else min(members, others)
+                found[place] = all_alike(one.value, alike, confidence, (0.0, 1.0))
+        area, *rates = found
+        return area, dict(zip(fprs, rates))
+
+    def _resampled(self, resamples: int, random: np.random.Generator) -> Iterator[tuple[Counts, Counts]]:
+        """Blocks [b, thresholds] of both counts."""
+        width = len(self.thresholds)
+        places = [np.repeat(np.arange(width), counts) for counts in (self.members, self.others)]
+        largest = max(1, _BLOCK_COUNTS // max(width, *map(len, places)))
+        for first in range(0, resamples, largest):
+            rows = min(largest, resamples - first)
+            members, others = (counted(side[random.integers(0, len(side), (rows, len(side)))], width) for side in places)
+            yield members, others
+
 
 @dataclass(frozen=True, kw_only=True)
 class FixedThreshold:
@@ -73,20 +106,6 @@ class FixedThreshold:
     fpr: Estimate  # share of others there
 
 
-def bootstrap(
-    curve: RocCurve, fprs: Sequence[float], *, confidence: float, resamples: int, random: np.random.Generator
-) -> tuple[Estimate, dict[float, Estimate]]:
-    """(area, {fpr: rate of true positives}), with percentile intervals over members and others drawn anew, each with its threshold."""
-    blocks = [
-        (_areas(members, others), [_rates_at(members, others, fpr) for fpr in fprs])
-        for members, others in _resampled(curve, resamples, random)
-    ]
-    members, others = int(curve.members.sum()), int(curve.others.sum())
-    area = _interval(curve.auc, np.concatenate([areas for areas, _ in blocks]), min(members, others), confidence)
-    rates = np.concatenate([np.array(columns).reshape(len(fprs), -1) for _, columns in blocks], axis=1)
-    return area, {fpr: _interval(curve.tpr_at(fpr), drawn, members, confidence) for fpr, drawn in zip(fprs, rates)}
-
-
 def at_threshold(members: Scores, others: Scores, threshold: float, confidence: float) -> FixedThreshold:
     """The rates at a given threshold; the intervals take scores to be independent of each other."""
     return FixedThreshold(
@@ -94,18 +113,6 @@ def at_threshold(members: Scores, others: Scores, threshold: float, confidence: 
         tpr=clopper_pearson(int((members >= threshold).sum()), len(members), confidence),
         fpr=clopper_pearson(int((others >= threshold).sum()), len(others), confidence),
     )
-
-
-def _resampled(curve: RocCurve, resamples: int, random: np.random.Generator) -> Iterator[tuple[Counts, Counts]]:
-    places = [np.repeat(np.arange(len(curve.thresholds)), counts) for counts in (curve.members, curve.others)]
-    width = len(curve.thresholds)
-    largest = max(1, _BLOCK_COUNTS // max(width, *map(len, places)))
-    for first in range(0, resamples, largest):
-        rows = min(largest, resamples - first)
-        drawn = (side[random.integers(0, len(side), (rows, len(side)))] for side in places)
-        cells = ((one + np.arange(rows)[:, None] * width).ravel() for one in drawn)
-        members, others = (np.bincount(one, minlength=rows * width).reshape(rows, width) for one in cells)
-        yield members, others
 
 
 def _shares(counts: Counts) -> Scores:
@@ -131,11 +138,3 @@ def _rates_at(members: Counts, others: Counts, fpr: float) -> Scores:
     found = np.concatenate([np.zeros((len(members), 1), np.int64), np.cumsum(members, axis=1)], axis=1)
     rates: Scores = found[np.arange(len(found)), _prefixes(others, fpr)] / found[:, -1]
     return rates
-
-
-def _interval(value: float, drawn: Scores, trials: int, confidence: float) -> Estimate:
-    """Percentiles; where all resamples are 0 or 1, Clopper and Pearson's interval for `trials` alike."""
-    low, high = (float(end) for end in np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2]))
-    if low == high and value in (0.0, 1.0):
-        return clopper_pearson(trials * int(value), trials, confidence)
-    return Estimate(value, low, high, confidence)

@@ -16,7 +16,7 @@ from hushvec._util.display import Sheet, at_least, at_most, confidence_of, numbe
 from hushvec._util.statistics import Estimate, clopper_pearson_upper
 from hushvec.audit.results import THIS_ATTACK, as_json, bound_facts
 from hushvec.retrieval.attacks.bounds import epsilon_for, membership_auc_bound, membership_bound
-from hushvec.retrieval.attacks.curves import FixedThreshold, RocCurve, at_threshold, bootstrap
+from hushvec.retrieval.attacks.curves import FixedThreshold, RocCurve, at_threshold
 from hushvec.retrieval.attacks.shadows import RESAMPLES, Game, play, random_of
 from hushvec.retrieval.attacks.statistics import (
     EpsilonBound,
@@ -227,8 +227,8 @@ def judge(
     curve = RocCurve.of(chosen.targets[inside], chosen.targets[~inside])
     shadow_curve = RocCurve.of(chosen.shadows[learned], chosen.shadows[~learned])
     thresholds = {fpr: shadow_curve.threshold_at(fpr) for fpr in rates_of_false}
-    area, rates = bootstrap(
-        curve, rates_of_false, confidence=confidence, resamples=resamples, random=random_of(game.root, RESAMPLES)
+    area, rates = curve.intervals(
+        rates_of_false, confidence=confidence, resamples=resamples, random=random_of(game.root, RESAMPLES)
     )
     lower = audited_epsilon(
         game,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import hushvec
 from hushvec._util.statistics import Estimate
 from hushvec.retrieval.attacks.bounds import identification_bound, membership_auc_bound, membership_bound
-from hushvec.retrieval.attacks.curves import RocCurve, bootstrap
+from hushvec.retrieval.attacks.curves import RocCurve
 from hushvec_studies.evaluation.attacks import decoders, rows
 from hushvec_studies.evaluation.cells import Cell
 from hushvec_studies.evaluation.contenders import Contender, generators
@@ -198,7 +198,7 @@ def _figures(cell: Cell, data: Target, draws: list[_Draw]) -> Iterator[tuple[str
     for attack, scores in ((PAIR, [one.pair_scores for one in draws]), ("membership", [one.scores for one in draws])):
         curve = RocCurve.of(*(np.concatenate(side) for side in zip(*scores, strict=True)))
         others = int(curve.others.sum())
-        area, rates = bootstrap(curve, FPRS, confidence=cell.confidence, resamples=cell.resamples, random=random)
+        area, rates = curve.intervals(FPRS, confidence=cell.confidence, resamples=cell.resamples, random=random)
         if attack != PAIR:
             yield AREA, AttackFigure(area, 0.5, area_bound)
         for fpr, rate in rates.items():
