@@ -128,39 +128,26 @@ def membership_inference(
     queries: Any = None,
     *,
     attack: str = "logistic",
-    k: int = 10,
     shadow_models: int = 16,
-    target_models: int = 1,
-    candidates: int | None = None,
     fprs: Sequence[float] = (0.001, 0.01),
     claim: str | Claim | Callable[[int], Claim | None] | None = "index",
     confidence: float = 0.95,
     resamples: int = 1000,
-    seed: int | None = 2025,
-    progress: Callable[[int], None] | None = None,
+    **game: Any,
 ) -> MembershipResult:
     """Attack an index: which documents of a pool are in it?
 
-    Random halves of the pool go into the target index and the shadow indexes, whose members the attack knows and learns from.
-
     Args:
-        make_index: takes a hushvec.Generator and returns an empty index: something with add(vectors, ids) and search(queries, k),
-            whose answer has `ids` and `scores` (None if there are none). `PrivateIndex.fresh` is one.
-        documents: float array [n, d], the pool; n >= 4.
-        queries: float array [n, q, d], what the adversary asks about each candidate; None: the candidate's own vector.
+        make_index, documents, queries, and in `game` k, target_models, candidates, seed, progress: as for `play`.
         attack: "logistic": regression on seven features. "likelihood": likelihood ratios (LiRA) of several statistics, the
             strongest on the shadows. "released": exact likelihoods of the rows of `vectors()`; needs no queries and 2 shadows, and
             an attribute `codebook` of an index of your own that answers with codes.
-        k: depth of the answers, from 1 to n // 2.
         shadow_models: even; at least 2, for "likelihood" 4. Each costs one search of all n q queries.
-        target_models: indexes that the attack is judged on; more make intervals narrower and epsilon_lower larger.
-        candidates: an even number of documents of the pool that are asked about, drawn at random; None: all.
         fprs: rates of false positives in (0, 1) at which rates of true positives are reported.
         claim: "index": what its `document_guarantee(queries=q)`, or for "released" its receipts, say, if anything. (epsilon,
             delta) of all that is asked about one candidate, or a function of the number of queries. None: no claim.
         confidence: of each interval and of epsilon_lower.
-        resamples, seed: of the bootstrap; of members, key streams and resampling, None: from the operating system.
-        progress: called with 1 after each of the models.
+        resamples: of the bootstrap.
 
     Guarantees:
         `bound` holds for expected rates of any attack if the claim does (replace-one adjacency; docs/proofs/membership_bound.md).
@@ -168,7 +155,7 @@ def membership_inference(
         queries (noise on scores), candidates are taken to be independent of each other. An attack that exposes nothing proves nothing.
 
     Edge cases:
-        An odd pool: one document is left out. Noise on queries does not protect documents: the asker is the adversary.
+        Noise on queries does not protect documents: the asker is the adversary.
 
     Reference:
         Shokri, Stronati, Song, Shmatikov (2017), shadow models; Carlini et al. (2022), likelihood ratios; Steinke, Nasr, Jagielski
@@ -186,18 +173,8 @@ def membership_inference(
     if validate.whole_number("shadow_models", shadow_models, at_least=0) < FEWEST_SHADOWS[attack]:
         raise ValueError(f"shadow_models must be >= {FEWEST_SHADOWS[attack]} for {attack!r}, got {shadow_models}")
     _require_claim(claim)
-    game = play(
-        make_index,
-        documents,
-        queries,
-        k=k,
-        shadow_models=shadow_models,
-        target_models=target_models,
-        candidates=candidates,
-        seed=seed,
-        progress=progress,
-    )
-    return judge(game, attack=attack, fprs=fprs, claim=claim, confidence=confidence, resamples=resamples)
+    played = play(make_index, documents, queries, shadow_models=shadow_models, **game)
+    return judge(played, attack=attack, fprs=fprs, claim=claim, confidence=confidence, resamples=resamples)
 
 
 def judge(
@@ -393,16 +370,9 @@ def tune_epsilon(
     low: float = 0.1,
     high: float = 64.0,
     steps: int = 8,
-    attack: str = "likelihood",
     utility: Callable[[float], float] | None = None,
-    k: int = 10,
-    shadow_models: int = 16,
-    target_models: int = 1,
-    candidates: int | None = None,
     confidence: float = 0.95,
-    resamples: int = 1000,
-    seed: int | None = 2025,
-    progress: Callable[[int], None] | None = None,
+    **attacked: Any,
 ) -> TunedEpsilon:
     """Bisect for the largest epsilon at which an attack's rate of true positives stays below a limit.
 
@@ -410,14 +380,14 @@ def tune_epsilon(
         make_index: takes epsilon and a hushvec.Generator, returns an empty index as for `membership_inference`.
         documents: private ones, as for `membership_inference`. The answer is then private too: do not publish it.
         public_documents: the same of other people, who are not in the index that is built in the end; instead of `documents`.
-        queries, attack, k, shadow_models, target_models, candidates, resamples, seed: as for `membership_inference`.
+        queries, and in `attacked` attack ("likelihood" if left out), shadow_models, resamples, k, target_models, candidates, seed,
+            progress: as for `membership_inference`; progress is called after each model of each trial.
         target_tpr: the limit, in (fpr, 1).
         fpr: rate of false positives that it goes with, in (0, 1).
         low, high: ends of the search, 0 < low < high.
         steps: epsilons that are tried, both ends included, at least 2; the logarithm of the interval is halved each time.
         utility: takes an epsilon, returns a number that is large where retrieval is good, on data as public as the documents.
         confidence: of all that is tried together: each of `steps` intervals gets its share of the rest.
-        progress: called with 1 after each model of each trial.
 
     Guarantees:
         None for documents: a release at that epsilon is not epsilon-DP, whatever its receipt says. The next attack may succeed;
@@ -444,8 +414,8 @@ def tune_epsilon(
     if (documents is None) == (public_documents is None):
         given = "neither" if documents is None else "both"
         raise TypeError(f"one of documents (private) and public_documents must be given, got {given}")
-    attacked = documents if public_documents is None else public_documents
-    validate.choice("attack", attack, ATTACKS)
+    rows = documents if public_documents is None else public_documents
+    validate.choice("attack", attacked.setdefault("attack", "likelihood"), ATTACKS)
     rate, limit = validate.probability("fpr", fpr), validate.number("target_tpr", target_tpr)
     if not rate < limit < 1:
         raise ValueError(f"target_tpr must be > fpr = {rate!r} and < 1, got {limit!r}: guessing reaches fpr")
@@ -453,8 +423,9 @@ def tune_epsilon(
     if inside >= outside:
         raise ValueError(f"low must be < high = {outside!r}, got {inside!r}")
     each = 1 - (1 - validate.probability("confidence", confidence)) / validate.whole_number("steps", steps, at_least=2)
-    pool = len(attacked) // 2 * 2 if candidates is None else validate.whole_number("candidates", candidates, at_least=4)
-    members = pool // 2 * validate.whole_number("target_models", target_models, at_least=1)
+    asked_about = attacked.get("candidates")
+    pool = len(rows) // 2 * 2 if asked_about is None else validate.whole_number("candidates", asked_about, at_least=4)
+    members = pool // 2 * validate.whole_number("target_models", attacked.get("target_models", 1), at_least=1)
     least = clopper_pearson_upper(0, max(1, members), (1 - each) / 2)
     if least > limit:  # it could not be seen to be met
         raise ValueError(
@@ -464,21 +435,8 @@ def tune_epsilon(
     trials: dict[float, Trial] = {}
 
     def meets(epsilon: float) -> bool:
-        result = membership_inference(
-            lambda generator: make_index(epsilon, generator),
-            attacked,
-            queries,
-            attack=attack,
-            k=k,
-            shadow_models=shadow_models,
-            target_models=target_models,
-            candidates=candidates,
-            fprs=(rate,),
-            confidence=each,
-            resamples=resamples,
-            seed=seed,
-            progress=progress,
-        )
+        of_epsilon = lambda generator: make_index(epsilon, generator)
+        result = membership_inference(of_epsilon, rows, queries, fprs=(rate,), confidence=each, **attacked)
         found = result.tpr[rate]
         met = found.high <= limit
         value = float(utility(epsilon)) if utility is not None and met else None

@@ -93,8 +93,20 @@ def play(
 ) -> Game:
     """Build the target and shadow indexes of a membership game and ask each about every candidate.
 
-    Several attacks, depths and claims can share it: `judge(game, attack=...)`, `game.at(k)`. Arguments are those of
-    `membership_inference`; shadow_models may be 0.
+    Random halves of the pool go into them; attacks know the members of the shadow indexes and learn from these. Several attacks,
+    depths and claims can share a game: `judge(game, attack=...)`, `game.at(k)`.
+
+    Args:
+        make_index: takes a hushvec.Generator and returns an empty index: something with add(vectors, ids) and search(queries, k),
+            whose answer has `ids` and `scores` (None if there are none). `PrivateIndex.fresh` is one.
+        documents: float array [n, d], the pool; n >= 4. Of an odd pool one document is left out.
+        queries: float array [n, q, d], what the adversary asks about each candidate; None: the candidate's own vector.
+        k: depth of the answers, from 1 to n // 2.
+        shadow_models: even, or 0; each costs one search of all n q queries.
+        target_models: indexes that attacks are judged on; more make intervals narrower and epsilon_lower larger.
+        candidates: an even number of documents of the pool that are asked about, drawn at random; None: all.
+        seed: of members, key streams and later resampling; None: from the operating system.
+        progress: called with 1 after each of the models.
     """
     if not callable(make_index):
         raise TypeError(f"make_index must be a function of a generator, got {validate.kind(make_index)}")
