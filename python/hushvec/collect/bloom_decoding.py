@@ -9,12 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.collect.bloom_parameters import BloomParameters
 from hushvec.collect.estimate import WordFrequencies, normal_p_values
+from hushvec.collect.oracles import binary_variance
+
+if TYPE_CHECKING:
+    from hushvec.collect.bloom import BloomFilter
 
 _MOST_LASSO = 4096
 _SWEEPS = 200
@@ -44,10 +48,6 @@ class _Cohort:
             if bit < len(self.shares) - 1:
                 yield bit, candidates
 
-    def over_bits(self, values: _Floats) -> _Floats:
-        """For each candidate, the sum of a value over its bits."""
-        return _summed(values, self.bits_of)
-
     def of_candidates(self, values: _Floats) -> _Floats:
         total: _Floats = np.bincount(self.bits_of.ravel(), np.repeat(values, self.bits_of.shape[1]), len(self.shares)).astype(float)
         total[-1] = 0.0
@@ -58,7 +58,7 @@ class _Cohort:
 class _Equations:
     """The equations of a sketch for candidates, cohort by cohort: all of them together may not fit into memory."""
 
-    filter: BloomParameters
+    filter: BloomFilter
     reports: NDArray[np.int64]     # of each cohort
     ones: NDArray[np.int64]        # [cohorts, bits]
     positions: NDArray[np.int64]   # [candidates, cohorts, hashes]
@@ -73,22 +73,21 @@ class _Equations:
     def columns(self) -> int:
         return self.words + self.unknown
 
-    def __iter__(self) -> Iterator[_Cohort]:
-        for j in self.cohorts:
-            yield self._cohort(j)
-
     def of(self, candidates: NDArray[np.intp], cohorts: tuple[int, ...]) -> _Equations:
         return replace(self, positions=self.positions[candidates], cohorts=cohorts)
 
-    def _cohort(self, j: int) -> _Cohort:
-        reports = int(self.reports[j])
-        q, p = _reported(self.filter)
-        shares = (self.ones[j] / reports - p) / (q - p)
-        truth = shares.clip(0, 1)
-        noise = (truth * q * (1 - q) + (1 - truth) * p * (1 - p)) / (q - p) ** 2
-        bits_of = np.sort(self.positions[:, j], axis=1)
-        bits_of[:, 1:][bits_of[:, 1:] == bits_of[:, :-1]] = self.filter.bits
-        return _Cohort(bits_of, np.append(shares, 0.0), np.append(noise, 0.0), reports)
+    def __iter__(self) -> Iterator[_Cohort]:
+        flipped = self.filter.f / 2
+        # q* and p*: that a bit of the word, and any other, is reported as 1
+        q = (1 - flipped) * self.filter.q + flipped * self.filter.p
+        p = (1 - flipped) * self.filter.p + flipped * self.filter.q
+        for j in self.cohorts:
+            reports = int(self.reports[j])
+            shares = (self.ones[j] / reports - p) / (q - p)
+            noise = binary_variance(shares.clip(0, 1), q, p, q - p)
+            bits_of = np.sort(self.positions[:, j], axis=1)
+            bits_of[:, 1:][bits_of[:, 1:] == bits_of[:, :-1]] = self.filter.bits
+            yield _Cohort(bits_of, np.append(shares, 0.0), np.append(noise, 0.0), reports)
 
     def normal_equations(self) -> tuple[_Floats, _Floats, _Floats]:
         """X^T W X, X^T W y, and the variance of the latter's elements by noise alone."""
@@ -97,11 +96,11 @@ class _Equations:
         for cohort in self:
             for _, candidates in cohort.setters():
                 gram[candidates[:, None], candidates] += cohort.reports
-            moments[: self.words] += cohort.reports * cohort.over_bits(cohort.shares)
-            variances[: self.words] += cohort.reports * cohort.over_bits(cohort.noise)
+            moments[: self.words] += cohort.reports * _summed(cohort.shares, cohort.bits_of)
+            variances[: self.words] += cohort.reports * _summed(cohort.noise, cohort.bits_of)
             if self.unknown:
                 everywhere = np.append(np.ones(self.filter.bits), 0.0)
-                gram[-1, :-1] += cohort.reports * cohort.over_bits(everywhere)
+                gram[-1, :-1] += cohort.reports * _summed(everywhere, cohort.bits_of)
                 gram[-1, -1] += cohort.reports * self.filter.bits
                 moments[-1] += cohort.reports * cohort.shares.sum()
                 variances[-1] += cohort.reports * cohort.noise.sum()
@@ -111,7 +110,7 @@ class _Equations:
 
 
 def decoded(
-    filter_: BloomParameters,
+    filter_: BloomFilter,
     reports: NDArray[np.int64],
     ones: NDArray[np.int64],
     candidates: Sequence[str],
@@ -133,12 +132,6 @@ def decoded(
     return _least_squares(equations.of(chosen, used[1::2]), [candidates[i] for i in chosen])
 
 
-def _reported(filter_: BloomParameters) -> tuple[float, float]:
-    """q* and p*: that a bit of the word, and any other, is reported as 1."""
-    f, p, q = filter_.f, filter_.p, filter_.q
-    return (1 - f / 2) * q + f / 2 * p, (1 - f / 2) * p + f / 2 * q
-
-
 def _least_squares(equations: _Equations, words: Sequence[str]) -> WordFrequencies:
     rows = len(equations.cohorts) * equations.filter.bits
     if equations.columns > rows:
@@ -149,22 +142,18 @@ def _least_squares(equations: _Equations, words: Sequence[str]) -> WordFrequenci
     inverse = _inverse(gram)
     solution = inverse @ moments
     variances = _variances(equations, inverse, solution)
-    frequencies = solution[: len(words)]
-    errors = np.sqrt(variances[: len(words)])
+    frequencies, errors = solution[: len(words)], np.sqrt(variances[: len(words)])
+    bits, hashes = equations.filter.bits, equations.filter.hashes
+    # a word outside the list sets each bit with 1 - (1 - 1/bits)^hashes, on average over hash functions
+    unknown = float(solution[-1]) / -math.expm1(hashes * math.log1p(-1 / bits)) if equations.unknown else None
     return WordFrequencies(
         words=tuple(words),
         frequencies=frequencies,
         standard_errors=errors,
         reports=int(equations.reports.sum()),
-        unknown=_unknown_share(equations, float(solution[-1])) if equations.unknown else None,
+        unknown=unknown,
         p_values_of=lambda: normal_p_values(frequencies / errors),
     )
-
-
-def _unknown_share(equations: _Equations, constant: float) -> float:
-    """A word outside the list sets each bit with 1 - (1 - 1/bits)^hashes, on average over hash functions."""
-    bits, hashes = equations.filter.bits, equations.filter.hashes
-    return constant / -math.expm1(hashes * math.log1p(-1 / bits))
 
 
 def _inverse(gram: _Floats) -> _Floats:
@@ -180,8 +169,7 @@ def _inverse(gram: _Floats) -> _Floats:
     # No eigenvalue is below one over the inverse's norm. Where that does not settle it, which is rare, they are computed.
     if not np.linalg.norm(inverse) * _DISTINGUISHABLE < 1 and np.linalg.eigvalsh(scaled)[0] < _DISTINGUISHABLE:
         raise ValueError(_NOT_TOLD_APART)
-    symmetric: _Floats = (inverse + inverse.T) / 2 * scale[:, None] * scale
-    return symmetric
+    return np.asarray((inverse + inverse.T) / 2 * scale[:, None] * scale)
 
 
 def _variances(equations: _Equations, inverse: _Floats, solution: _Floats) -> _Floats:
@@ -211,6 +199,7 @@ def _weights(equations: _Equations, cohort: _Cohort, inverse: _Floats) -> _Float
 
 
 def _summed(values: _Floats, bits_of: NDArray[np.int64]) -> _Floats:
+    """For each candidate, the sum of a value over its bits."""
     total: _Floats = values[bits_of[:, 0]]
     for column in bits_of.T[1:]:
         total += values[column]

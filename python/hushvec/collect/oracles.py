@@ -112,7 +112,10 @@ class CodeReports(Oracle):
         return int(self._dtype.itemsize)
 
     def add(self, reports: Any, tallies: NDArray[np.int64]) -> int:
-        codes = codes_in_order(reports)
+        array = np.asarray(reports)
+        if array.dtype.kind not in "iu":
+            raise TypeError(f"reports must be an array of whole numbers, got {array.dtype}")
+        codes = np.ascontiguousarray(array.ravel(), dtype=array.dtype.newbyteorder("="))  # as the core reads them
         _core.count_codes(codes, tallies)
         return len(codes)
 
@@ -138,9 +141,6 @@ class BinomialTallies(Oracle):
         """p - q, from the whole numbers: they may agree in most of their digits."""
         return (self._truth_values - self.law[1]) * UNIT
 
-    def _variance(self, frequency: Any) -> Any:
-        return binary_variance(frequency, self._truth_values * UNIT, self._q, self._gap)
-
     @property
     def tallies(self) -> int:
         return self.words
@@ -149,27 +149,18 @@ class BinomialTallies(Oracle):
         return np.asarray((tallies / reports - self._q) / self._gap)
 
     def variances(self, frequencies: NDArray[np.float64], tallies: NDArray[np.int64], reports: int) -> NDArray[np.float64]:
-        return np.asarray(self._variance(frequencies) / reports)
+        return np.asarray(binary_variance(frequencies, self._truth_values * UNIT, self._q, self._gap) / reports)
 
     def variance_at(self, frequency: float, reports: int) -> float:
-        return float(self._variance(frequency)) / reports
+        return float(binary_variance(frequency, self._truth_values * UNIT, self._q, self._gap)) / reports
 
     def null_counts(self, tallies: NDArray[np.int64], reports: int) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
         return tallies, np.full(self.words, reports, np.int64), self._q
 
 
 def binary_variance(frequency: Any, p: float, q: float, gap: float) -> Any:
-    """Variance of one report's contribution, for a word reported with p where it is the truth and with q elsewhere; gap is p - q.
-    """
+    """Variance of one report's contribution, for a word reported with p where it is the truth and with q elsewhere; gap is p - q."""
     return (frequency * p * (1 - p) + (1 - frequency) * q * (1 - q)) / gap**2
-
-
-def codes_in_order(reports: Any) -> NDArray[Any]:
-    """Reports that are codes, as the core reads them: C-contiguous, one dimension, native bytes."""
-    array = np.asarray(reports)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"reports must be an array of whole numbers, got {array.dtype}")
-    return np.ascontiguousarray(array.ravel(), dtype=array.dtype.newbyteorder("="))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._native.kernels import require_generator
@@ -29,6 +30,12 @@ def sequence_of(words: Any) -> Sequence[Any]:
     if not isinstance(words, Sequence) or isinstance(words, bytes | bytearray):
         raise TypeError(f"words must be a str or a sequence of str, got {validate.kind(words)}")
     return words
+
+
+def numbered(words: list[str]) -> tuple[list[str], NDArray[np.int64]]:
+    """The different words in their order, and for each word its number among them."""
+    number_of = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    return list(number_of), np.fromiter(map(number_of.__getitem__, words), np.int64, len(words))
 
 
 def require_words(name: str, words: Sequence[Any]) -> None:
@@ -87,8 +94,8 @@ class Collection(ABC):
     def report_epsilon(self) -> float:
         """Epsilon of one report that is not memoized."""
 
-    def _require_memo_allowed(self) -> None:
-        return
+    def _require_memo_allowed(self) -> None:  # noqa: B027
+        """ValueError where reports have no part that a memo could keep."""
 
     def _known(self, words: Sequence[str]) -> list[str]:
         """Words as they will be reported."""

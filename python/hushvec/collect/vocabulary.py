@@ -20,7 +20,7 @@ from hushvec._util.rounding import fraction_up, log_ratio_up, quotient_down
 from hushvec.collect.estimate import WordFrequencies, binomial_p_values
 from hushvec.collect.memo import Memo
 from hushvec.collect.oracles import MOST_WORDS, Oracle, oracle_for
-from hushvec.collect.release import Collection, require_words
+from hushvec.collect.release import Collection, numbered, require_words
 from hushvec.collect.sketch_bytes import VOCABULARY, Contents, ReportSketch
 
 OTHER = "<other>"
@@ -111,7 +111,7 @@ class Vocabulary(Collection):
 
     def describe(self) -> tuple[str, ...]:
         """Lines that say what a report costs, how long it is and how good many of them are."""
-        persons = "1 word per person" if self.words_per_person == 1 else f"{self.words_per_person} words per person"
+        persons = f"{plural(self.words_per_person, 'word')} per person"
         return (
             f"{self.mechanism} over {len(self.words):,} words, epsilon = {self.epsilon:g} for {persons} "
             f"(at most {self.true_epsilon:.9g} as sampled)",
@@ -157,9 +157,9 @@ class Vocabulary(Collection):
     def _drawn_from_memo(self, words: list[str], memo: Memo, generator: _core.Generator | None) -> NDArray[Any]:
         if not words:
             return self._drawn(words, require_generator(generator))
-        place_of = {word: place for place, word in enumerate(dict.fromkeys(words))}
-        drawn = [self.oracle.draw(self._codes([word]), memo.source(self.digest, word)) for word in place_of]
-        return np.concatenate(drawn)[[place_of[word] for word in words]]
+        different, numbers = numbered(words)
+        drawn = [self.oracle.draw(self._codes([word]), memo.source(self.digest, word)) for word in different]
+        return np.concatenate(drawn)[numbers]
 
     @property
     def _receipt_law(self) -> dict[str, Any]:
