@@ -16,7 +16,7 @@ from hushvec.errors import StoreError
 from hushvec.receipts.labels import RowReceipt
 from hushvec.retrieval.index.filters import matcher
 from hushvec.retrieval.index.settings import IndexSettings
-from hushvec.retrieval.stores import StoreBase
+from hushvec.retrieval.stores import Store
 
 _LARGEST = 2**63 - 1
 NOTE_BESIDE = "texts or metadata are stored beside the rows as they are: this receipt says nothing about them"
@@ -261,7 +261,7 @@ class Content:
     """All state of an index except its generator."""
 
     settings: IndexSettings
-    store: StoreBase
+    store: Store
     ids: RowIds = field(default_factory=RowIds)
     receipts: list[RowReceipt] = field(default_factory=list)
     documents: Documents = field(default_factory=Documents)

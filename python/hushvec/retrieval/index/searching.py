@@ -19,7 +19,7 @@ from hushvec.receipts.vectors import Receipt
 from hushvec.release.charging import entry_of_charge
 from hushvec.release.vectors import ReleasePlan, charge
 from hushvec.retrieval.noise import ScoreNoise
-from hushvec.retrieval.stores import StoreBase
+from hushvec.retrieval.stores import Store
 from hushvec.retrieval.stores.numpy_flat import NumpyStore, Rows, Scores, best_of_matrix, score_blocks
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Chosen:
         return self._matrix[self._places[part]]
 
 
-def best_of_some(store: StoreBase, queries: Scores, k: int, places: Places) -> tuple[Places, Scores]:
+def best_of_some(store: Store, queries: Scores, k: int, places: Places) -> tuple[Places, Scores]:
     """Places and scores [m, k], best first, among the rows at ascending, distinct places.
 
     An approximate store is asked for more rows than k; where few rows belong to the subset, they are scored one by one.

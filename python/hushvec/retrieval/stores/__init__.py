@@ -23,6 +23,7 @@ __all__ = [
     "STORES",
     "WITH_A_MATRIX",
     "DiskStore",
+    "KeyedStore",
     "RowStore",
     "Store",
     "open_store",
@@ -80,12 +81,19 @@ def when_gone(store: object, close: Callable[[], Any]) -> None:
     weakref.finalize(store, closed)
 
 
+@runtime_checkable
 class Store(Protocol):
     """Rows in the order in which they came. A place is a row's number in that order, among the rows that are there."""
 
-    suffix: str  # of the file that `write` makes
+    suffix: str = ".npy"  # of the file that `write` makes
+    folder: Path | None = None  # where rows on disk lie
 
     def __len__(self) -> int: ...
+
+    @property
+    def outlives(self) -> bool:
+        """Whether the rows are still there when the store is opened again."""
+        return self.folder is not None
 
     def add(self, rows: NDArray[np.float32]) -> None:
         """Append rows, float32 [n, columns] in C order, finite."""
@@ -99,51 +107,19 @@ class Store(Protocol):
     def vectors(self) -> NDArray[np.float32]:
         """All rows in order, a new array."""
 
-    def write(self, path: Path) -> None:
-        """All rows into a new file."""
-
-    def read(self, path: Path) -> None:
-        """The rows that `write` wrote, into a store without rows."""
-
-
-@runtime_checkable
-class RowStore(Protocol):
-    """A store that can read some of its rows without the others."""
-
     def rows(self, places: NDArray[np.int64]) -> NDArray[np.float32]:
         """The rows at these places, in their order, a new array; a place may come several times."""
 
-
-@runtime_checkable
-class DiskStore(Protocol):
-    """A store whose rows may lie in a folder or a database and outlive it."""
-
-    folder: Path | None
-    keys: Keys
-
-    @property
-    def outlives(self) -> bool:
-        """Whether the rows are still there when the store is opened again."""
-
-
-class StoreBase(Store, RowStore):
-    """Shared base of the stores here. Its file is the array of the rows."""
-
-    suffix = ".npy"
-    folder: Path | None = None
-
-    @property
-    def outlives(self) -> bool:
-        return self.folder is not None
-
     def write(self, path: Path) -> None:
+        """All rows into a new file, here as an array."""
         np.save(path, self.vectors())
 
     def read(self, path: Path) -> None:
+        """The rows that `write` wrote, into a store without rows."""
         self.add(np.load(path, allow_pickle=False))
 
 
-class KeyedStore(StoreBase):
+class KeyedStore(Store):
     """The part of a store whose rows have keys that does not depend on what holds the rows."""
 
     keys: Keys
@@ -176,6 +152,12 @@ class KeyedStore(StoreBase):
         """The rows [n, columns] of keys that are there, ascending and distinct."""
 
 
+# Earlier names of the two.
+RowStore = Store
+StoreBase = Store
+DiskStore = KeyedStore
+
+
 class _Kind(NamedTuple):
     """How a store is opened."""
 
@@ -202,7 +184,7 @@ BEHIND_AN_ADDRESS = tuple(name for name, kind in _KINDS.items() if kind.place ==
 
 def open_store(
     name: str, columns: int, *, options: Mapping[str, Any] | None = None, path: str | os.PathLike[str] | None = None
-) -> StoreBase:
+) -> Store:
     """The store of that name for rows of so many elements, empty, or with what lies at `path`.
 
     `options` are of that store: docs/retrieval.md lists them. `path` is the folder of a store on disk, None keeps it in memory; or the

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
-from hushvec.retrieval.stores import StoreBase
+from hushvec.retrieval.stores import Store
 
 # Of that many scores only the largest is looked at first. 16 to 64 take the same time.
 _GROUP = 32
@@ -111,7 +111,7 @@ def score_blocks(rows: Rows, queries: Scores) -> Iterator[tuple[int, Scores]]:
         yield first, inner_products(rows[first : first + step], queries)
 
 
-class NumpyStore(StoreBase):
+class NumpyStore(Store):
     """All rows in one array, which noise on scores needs: every row is compared with every query. Exact."""
 
     def __init__(self, columns: int) -> None:
