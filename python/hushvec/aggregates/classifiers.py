@@ -64,13 +64,9 @@ class LinearClassifier(LinearModel):
             raise ValueError(f"coef must have shape {(len(self.classes_), len(self.mean_))}, got {self.coef_.shape}")
 
     def decision_function(self, rows: Any) -> NDArray[np.float32]:
-        """Scores of every label, float32 [n, k], in [-1, 1]: cosines of the row's direction around the mean with the label's.
+        """Return scores of every label, float32 [n, k], in [-1, 1]: cosines of the row's direction around the mean with the label's.
 
-        Args:
-            rows: float array [n, d] or one row [d].
-
-        Raises:
-            ValueError: NaN or Inf in rows, or another number of columns.
+        ValueError for NaN or Inf in the rows, [n, d] or one row [d], and for another number of columns.
         """
         mean = self.mean_.astype(np.float64)
         scores = [inner_products(directions(unit(block), mean), self.coef_) for block in blocks(self._given(rows), len(self.classes_))]
@@ -78,8 +74,7 @@ class LinearClassifier(LinearModel):
 
     def predict(self, rows: Any) -> NDArray[Any]:
         """The most likely label of each row, [n] of the dtype of `classes_`."""
-        labels: NDArray[Any] = self.classes_[self.decision_function(rows).argmax(axis=1)]
-        return labels
+        return np.asarray(self.classes_[self.decision_function(rows).argmax(axis=1)])
 
     def predict_proba(self, rows: Any) -> _Values:
         """Probabilities of the labels, float64 [n, k]: softmax(heat * scores). They rank well; they are not calibrated."""
@@ -118,9 +113,6 @@ def class_centroids(rows: Any, groups: Any, *, labels: Any, epsilon: float, delt
         labels: the public list of all labels, or k for 0 ... k - 1.
         epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
 
-    Returns:
-        A CentroidClassifier with the receipt of both releases.
-
     Raises:
         ValueError: NaN or Inf in rows, a label that is not in labels, an argument out of range; nothing is charged.
         PrivacyBudgetExhaustedError: not enough of the budget is left; nothing was charged or released.
@@ -156,9 +148,6 @@ def private_classifier(
     Args:
         steps: how many, >= 0. The default was chosen on public data and is good from epsilon 1/4 to 8.
         rows, groups, labels, epsilon, delta and terms: as in `class_centroids`.
-
-    Returns:
-        A LinearClassifier with the receipt of all its releases.
 
     Raises:
         ValueError: as `class_centroids`; more than 62 steps.
@@ -255,8 +244,7 @@ def _array(labels: Sequence[Hashable]) -> NDArray[Any]:
 
 def _softmax(scores: _Values) -> _Values:
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    chances: _Values = powers / powers.sum(axis=1, keepdims=True)
-    return chances
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
 def _heat(dimension: int, classes: int) -> float:

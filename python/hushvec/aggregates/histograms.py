@@ -59,9 +59,6 @@ def private_histogram(values: Any, labels: Any, *, epsilon: float, delta: float,
         labels: the public list of all labels, or k for 0 ... k - 1.
         epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
 
-    Returns:
-        PrivateHistogram(counts, labels, sigma, receipt).
-
     Raises:
         ValueError: a value that is not in labels, an argument out of range; nothing is charged.
 
@@ -121,9 +118,6 @@ def private_norm_quantiles(
         probabilities: shares of the rows, > 0 and < 1.
         epsilon, delta and terms: as in `private_histogram`.
 
-    Returns:
-        PrivateNormQuantiles(probabilities, norms, receipt).
-
     Raises:
         ValueError: NaN or Inf in rows, an argument out of range; nothing is charged.
 
@@ -176,5 +170,4 @@ def _norms(block: Any) -> _Values:
 def _places(counts: _Values, shares: _Values) -> NDArray[np.intp]:
     """For each share the first bin up to which at least that share of the counts lies; none of the counts but the largest is < 0."""
     below = np.cumsum(counts)
-    places: NDArray[np.intp] = (below >= shares[:, None] * below[-1]).argmax(axis=1)
-    return places
+    return np.asarray((below >= shares[:, None] * below[-1]).argmax(axis=1))

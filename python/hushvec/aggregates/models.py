@@ -31,11 +31,7 @@ class LinearModel:
         raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to one file, atomically; `load` reads it.
-
-        Raises:
-            TypeError: labels of a classifier that are neither str nor int.
-        """
+        """Write it to one file, atomically; `load` reads it. TypeError for labels of a classifier that are neither str nor int."""
         facts, arrays = self._parts()
         about = {"format": FORMAT, "kind": type(self).__name__, **facts, "receipt": self.receipt.to_dict()}
         with published_bytes(Path(path), mode=SHARED) as file:
@@ -43,10 +39,9 @@ class LinearModel:
 
     @classmethod
     def load(cls: type[_Model], path: str | os.PathLike[str]) -> _Model:
-        """What `save` wrote. Nothing is unpickled; the receipt is read, and whether it holds is for `hushvec.verify_receipt`.
+        """Return what `save` wrote; ValueError for another file, or a model of another kind.
 
-        Raises:
-            ValueError: it is not such a file, or holds a model of another kind.
+        Nothing is unpickled; the receipt is read, and whether it holds is for `hushvec.verify_receipt`.
         """
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:

@@ -137,8 +137,7 @@ def directions(block: Any, mean: _Values) -> NDArray[np.float32]:
     """(x - mean) / |x - mean| of rows [n, d], float32 on the CPU, each a function of its row; a row equal to the mean is 0."""
     rows = _of_32_bits(block)
     moved = rows - mean.astype(rows.dtype)
-    turned: NDArray[np.float32] = unit_rows(moved, moved).astype(np.float32, copy=False)
-    return turned
+    return np.asarray(unit_rows(moved, moved).astype(np.float32, copy=False))
 
 
 def private_covariance(rows: Any, *, epsilon: float, delta: float, clip_norm: float = 1.0, **terms: Any) -> PrivateCovariance:
@@ -148,9 +147,6 @@ def private_covariance(rows: Any, *, epsilon: float, delta: float, clip_norm: fl
         rows: float array [n, d], as in `private_sums`.
         clip_norm: C, the L2 norm that rows are clipped to; public.
         epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
-
-    Returns:
-        PrivateCovariance(covariance, mean, count, standard_error, receipt).
 
     Raises:
         ValueError: NaN or Inf in rows, more than 2^26 rows, an argument out of range; nothing is charged.
@@ -198,9 +194,6 @@ def private_pca(
         clip_norm: the L2 norm that rows are clipped to for the mean; public.
         whiten: also divide each component by its spread.
         epsilon, delta and terms: as in `private_covariance`.
-
-    Returns:
-        PrivatePCA(projection, variances, receipt).
 
     Raises:
         ValueError: as `private_covariance`; more components than columns.

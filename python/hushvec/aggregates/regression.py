@@ -89,9 +89,6 @@ def private_regression(
         clip_norm: C, the L2 norm that rows are clipped to for the mean; public.
         epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
 
-    Returns:
-        A LinearRegressor with the receipt of all its releases.
-
     Raises:
         ValueError: as `private_sums`; more than 2^26 rows.
 

@@ -52,11 +52,7 @@ class PrivateSums:
     receipt: AggregateReceipt
 
     def means(self) -> _Values:
-        """sums / counts, float64 [k, d], with counts of at least 1. Post-processing, hence free.
-
-        Raises:
-            ValueError: there are no counts.
-        """
+        """sums / counts, float64 [k, d], with counts of at least 1. Post-processing, hence free. ValueError without counts."""
         if self.counts is None:
             raise ValueError("counts must have been released for means, got counts=False")
         return self.sums / np.maximum(self.counts, 1.0)[:, None]
@@ -69,8 +65,7 @@ class PrivateSums:
         """
         means, counts = self.means(), np.maximum(np.asarray(self.counts), 1.0)
         of_counts = (self.noise.count_sigma or 0.0) * np.sqrt((means**2).mean(axis=1))
-        errors: _Values = np.hypot(self.noise.sigma, of_counts) / counts
-        return errors
+        return np.asarray(np.hypot(self.noise.sigma, of_counts) / counts)
 
     def __repr__(self) -> str:
         return f"PrivateSums({self.sums.shape[0]} x {self.sums.shape[1]}, is_dp_claim={self.receipt.is_dp_claim})"
@@ -109,20 +104,19 @@ class SumsOfRows(NotCopied):
         budget: Budget | None = None,
         generator: _core.Generator | None = None,
     ) -> None:
-        self._labels, self._lock = labels, Lock()
+        self._labels, self._lock, self._released = labels, Lock(), False
         self._id = secrets.token_hex(16)
-        names = (0,) if labels is None else group_codes((), labels, 0)[1]
-        if isinstance(budget, PrivacyBudget):
-            budget = ChargeOnce(budget, f"sums/{self._id}")
-        terms = Terms(epsilon, delta, adjacency, () if with_people else None, rows_per_person, budget, generator)
-        self._spending = Spending(terms, f"sums of {plural(len(names), 'group')}")
-        self._names = names
+        self._names = (0,) if labels is None else group_codes((), labels, 0)[1]
+        groups = len(self._names)
+        terms = Terms(epsilon, delta, adjacency, () if with_people else None, rows_per_person, self._charged_once(budget), generator)
+        self._spending = Spending(terms, f"sums of {plural(groups, 'group')}")
         self._people = People(self._spending.rows_per_person) if with_people else None
         self._counts = validate.flag("counts", counts)
-        columns = validate.whole_number("dimension", dimension, at_least=1)
-        self._totals = GroupTotals(len(names), columns, validate.clip_norm(clip_norm))
-        self._noise = self._planned()
-        self._released = False
+        columns, norm = validate.whole_number("dimension", dimension, at_least=1), validate.clip_norm(clip_norm)
+        self._totals = GroupTotals(groups, columns, norm)
+        noisy_counts = self._counts and not (groups == 1 and self._spending.counts_are_public)  # public ones need no noise
+        purpose = "sums" if labels is None else "sums by group"
+        self._noise = self._spending.sums(purpose, groups, columns, norm, None, counts=noisy_counts)
 
     def add(self, rows: Any, groups: Any = None, people: Any = None) -> None:
         """Add rows [n, d], or one row [d]: float array of numpy, torch or CuPy. Nothing changes if this raises."""
@@ -183,17 +177,13 @@ class SumsOfRows(NotCopied):
         if paid and budget is None:
             raise ValueError(f"budget must be given for {os.fspath(path)}, whose sums were begun with one, got None")
         loaded._id = saved_id
-        loaded._spending.pay_with(ChargeOnce(budget, f"sums/{saved_id}") if isinstance(budget, PrivacyBudget) else budget)
+        loaded._spending.pay_with(loaded._charged_once(budget))
         if loaded._people is not None:
             loaded._people.seen = dict(map(tuple, people))
         return loaded
 
-    def _planned(self) -> Noise:
-        """The count of all rows is public under replace-one, and needs no noise."""
-        groups, totals = len(self._names), self._totals
-        noisy_counts = self._counts and not (groups == 1 and self._spending.counts_are_public)
-        purpose = "sums" if self._labels is None else "sums by group"
-        return self._spending.sums(purpose, groups, totals.dimension, totals.clip_norm, None, counts=noisy_counts)
+    def _charged_once(self, budget: Budget | None) -> Budget | None:
+        return ChargeOnce(budget, f"sums/{self._id}") if isinstance(budget, PrivacyBudget) else budget
 
     def _checked(self, rows: Any, groups: Any) -> tuple[Any, NDArray[np.uint32] | None]:
         matrix = as_matrix(given_rows("rows", rows, finite=False).values)
@@ -241,9 +231,6 @@ def private_sums(
             private itself.
         counts: whether the rows of each group are counted too, for means.
         epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
-
-    Returns:
-        PrivateSums(sums, counts, labels, noise, receipt).
 
     Raises:
         ValueError: NaN or Inf in rows (the row is named), a group that is not in labels, an argument out of range; nothing is charged.
@@ -307,9 +294,6 @@ def private_mean(rows: Any, *, epsilon: float, delta: float, clip_norm: float = 
         rows: float array [n, d], as in `private_sums`.
         clip_norm: C, the L2 norm that rows are clipped to; public.
         epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
-
-    Returns:
-        PrivateMean(mean, count, standard_error, receipt).
 
     Guarantees:
         As `private_sums`, of which this is the quotient. Rows longer than clip_norm are clipped, which moves the mean; the standard

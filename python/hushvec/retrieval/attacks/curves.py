@@ -116,25 +116,21 @@ def at_threshold(members: Scores, others: Scores, threshold: float, confidence: 
 
 
 def _shares(counts: Counts) -> Scores:
-    shares: Scores = np.concatenate(([0], np.cumsum(counts))) / counts.sum()
-    return shares
+    return np.asarray(np.concatenate(([0], np.cumsum(counts))) / counts.sum())
 
 
 def _areas(members: Counts, others: Counts) -> Scores:
     above = np.cumsum(members, axis=1)
     halves = (others * (2 * above - members)).sum(axis=1)
-    areas: Scores = halves / (2.0 * members.sum(axis=1) * others.sum(axis=1))
-    return areas
+    return np.asarray(halves / (2.0 * members.sum(axis=1) * others.sum(axis=1)))
 
 
 def _prefixes(others: Counts, fpr: float) -> Counts:
     """For each row, how many thresholds from the top keep the rate of false positives."""
     allowed = np.floor(fpr * others.sum(axis=1) * (1 + _SLACK))
-    kept: Counts = (np.cumsum(others, axis=1) <= allowed[:, None]).sum(axis=1)
-    return kept
+    return np.asarray((np.cumsum(others, axis=1) <= allowed[:, None]).sum(axis=1))
 
 
 def _rates_at(members: Counts, others: Counts, fpr: float) -> Scores:
     found = np.concatenate([np.zeros((len(members), 1), np.int64), np.cumsum(members, axis=1)], axis=1)
-    rates: Scores = found[np.arange(len(found)), _prefixes(others, fpr)] / found[:, -1]
-    return rates
+    return np.asarray(found[np.arange(len(found)), _prefixes(others, fpr)] / found[:, -1])

@@ -37,8 +37,7 @@ def require_vectors(name: str, value: Any, dimensions: int) -> Vectors:
 def unit(vectors: Vectors) -> Vectors:
     """Rows at unit length; zero rows stay."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    rows: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return rows
+    return np.asarray(np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0))
 
 
 Ids = NDArray[np.int64]
@@ -116,8 +115,7 @@ class Returned:
         return np.where(known, found, found[known].min() if known.any() else 0.0)
 
     def _best(self, values: Rows) -> Rows:
-        best: Rows = np.where(self.there.any(axis=2), values, -np.inf).max(axis=1)
-        return best
+        return np.asarray(np.where(self.there.any(axis=2), values, -np.inf).max(axis=1))
 
 
 def features_of(returned: Returned, scores: Scores | None) -> Rows:
@@ -133,16 +131,14 @@ def features_of(returned: Returned, scores: Scores | None) -> Rows:
 
 def top_score(scores: Scores) -> Rows:
     """[n]: mean over a candidate's queries of the best score."""
-    best: Rows = scores.max(axis=2).mean(axis=1, dtype=np.float64)
-    return best
+    return np.asarray(scores.max(axis=2).mean(axis=1, dtype=np.float64))
 
 
 def own_scores(ids: Ids, scores: Scores | None, own: Ids) -> Rows:
     """[n, q]: the score of one given id in each query (without scores the negative rank), -inf where it was not returned."""
     hit = ids == own[:, None, None]
     values = -np.arange(1.0, ids.shape[2] + 1) if scores is None else scores.astype(np.float64)
-    seen: Rows = np.where(hit, values, -np.inf).max(axis=2)
-    return seen
+    return np.asarray(np.where(hit, values, -np.inf).max(axis=2))
 
 
 def _places(ids: Ids) -> NDArray[np.intp]:
@@ -161,5 +157,4 @@ def _gini(values: Rows) -> Rows:
     weights = 2.0 * np.arange(1, count + 1) - count - 1
     difference = product(np.sort(values, axis=1), weights)
     size = np.abs(values).sum(axis=1) * count
-    gini: Rows = np.divide(difference, size, out=np.zeros(len(values)), where=size > 0)
-    return gini
+    return np.asarray(np.divide(difference, size, out=np.zeros(len(values)), where=size > 0))

@@ -173,10 +173,8 @@ def _linear(rows: Rows, listed: Rows) -> Rows:
     excess = float(np.square(rows, dtype=np.float64).sum(axis=1).mean() - np.square(listed, dtype=np.float64).sum(axis=1).mean())
     noise = max(excess / rows.shape[1], 1e-12)
     shrunk = inner_products(product(rows - center, axes) * (values / (values + noise)), axes)
-    estimate: Rows = (center + shrunk).astype(np.float32)
-    return estimate
+    return np.asarray((center + shrunk).astype(np.float32))
 
 
 def _cosines(rows: Rows, truth: Rows) -> NDArray[np.float64]:
-    cosines: NDArray[np.float64] = np.einsum("nd,nd->n", unit(rows), truth, dtype=np.float64)
-    return cosines
+    return np.asarray(np.einsum("nd,nd->n", unit(rows), truth, dtype=np.float64))

@@ -63,8 +63,7 @@ class Game:
     @property
     def expected(self) -> Scores:
         """[n, q]: cosine of each candidate's clean vector and its queries, which anyone who has the document can compute."""
-        cosines: Scores = np.einsum("nd,nqd->nq", self.documents, self.queries)
-        return cosines
+        return np.asarray(np.einsum("nd,nqd->nq", self.documents, self.queries))
 
     def at(self, k: int) -> Game:
         """The same game with answers cut to the best k, as if only so many had been asked for."""

@@ -77,8 +77,7 @@ class Simulation:
         """For each question, the share of its wanted documents' gain that its list contains."""
         fetched = np.zeros((len(lists), len(self.documents)), bool)
         np.put_along_axis(fetched, lists, True, axis=1)
-        gain: NDArray[np.float64] = (fetched[own[:, None], self._wanted] * self._gains).sum(axis=1)
-        return gain
+        return np.asarray((fetched[own[:, None], self._wanted] * self._gains).sum(axis=1))
 
 
 def best_of(
