@@ -108,14 +108,11 @@ def class_centroids(rows: Any, groups: Any, *, labels: Any, epsilon: float, delt
     class of the rows' directions around it. No clipping norm has to be chosen. `private_classifier` is more accurate, and slower.
 
     Args:
-        rows: float array [n, d], as in `private_sums`.
         groups: n labels.
-        labels: the public list of all labels, or k for 0 ... k - 1.
-        epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
+        rows, labels, epsilon, delta and terms: as in `private_sums`.
 
     Raises:
-        ValueError: NaN or Inf in rows, a label that is not in labels, an argument out of range; nothing is charged.
-        PrivacyBudgetExhaustedError: not enough of the budget is left; nothing was charged or released.
+        ValueError, PrivacyBudgetExhaustedError: as `private_sums`; nothing is charged.
 
     Guarantees:
         (epsilon, delta)-DP for one person with all their rows, their labels included, exact as sampled.

@@ -59,12 +59,9 @@ def private_histogram(values: Any, labels: Any, *, epsilon: float, delta: float,
         labels: the public list of all labels, or k for 0 ... k - 1.
         epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
 
-    Raises:
-        ValueError: a value that is not in labels, an argument out of range; nothing is charged.
-
     Guarantees:
         (epsilon, delta)-DP for one person, exact as sampled: a person with r values moves the counts by at most r in L2, sqrt(2) r
-        under "replace-one".
+        under "replace-one". ValueError for a value that is not in labels; nothing is charged.
 
     Reference:
         Dwork and Roth (2014), section 3.3; docs/proofs/aggregates.md.
@@ -114,15 +111,12 @@ def private_norm_quantiles(
     """Quantiles of the L2 norms of many people's rows, so that nobody has to guess a `clip_norm`.
 
     Args:
-        rows: float array [n, d], as in `private_sums`.
         probabilities: shares of the rows, > 0 and < 1.
-        epsilon, delta and terms: as in `private_histogram`.
-
-    Raises:
-        ValueError: NaN or Inf in rows, an argument out of range; nothing is charged.
+        rows, epsilon, delta and terms: as in `private_sums`.
 
     Guarantees:
-        As `private_histogram` of the rows' bins, of which this is post-processing.
+        As `private_histogram` of the rows' bins, of which this is post-processing. ValueError for NaN or Inf in rows; nothing is
+        charged.
 
     Edge cases:
         Norms are looked for in [2^-16, 2^16]; shorter and longer ones count as these. Lengths that fewer than 4 deviations of the
@@ -150,7 +144,9 @@ def private_norm_quantiles(
     spending.charge()
     counts = spending.noisy_counts(np.bincount(bins, minlength=len(_EDGES)), sigma)
     counts[counts < min(_SURE * sigma, counts.max())] = 0
-    return PrivateNormQuantiles(shares, _EDGES[_places(counts, shares)], spending.receipt(len(bins)))
+    below = np.cumsum(counts)  # of each share, the first bin up to which at least that share of the counts lies:
+    places = (below >= shares[:, None] * below[-1]).argmax(axis=1)
+    return PrivateNormQuantiles(shares, _EDGES[places], spending.receipt(len(bins)))
 
 
 def _kept(terms: Terms, spending: Spending, rows: int) -> Any:
@@ -159,15 +155,7 @@ def _kept(terms: Terms, spending: Spending, rows: int) -> Any:
 
 
 def _norms(block: Any) -> _Values:
-    """Each depends on its row alone: in another order of memory, numpy would add the squares of one row in another order than those
-    of two.
-    """
+    # in C order, so that each is a function of its row alone: in another order numpy adds the squares of one row unlike those of two
     with np.errstate(over="ignore"):
         lengths: _Values = np.linalg.norm(np.asarray(on_host(block), np.float64, order="C"), axis=1)
     return lengths
-
-
-def _places(counts: _Values, shares: _Values) -> NDArray[np.intp]:
-    """For each share the first bin up to which at least that share of the counts lies; none of the counts but the largest is < 0."""
-    below = np.cumsum(counts)
-    return np.asarray((below >= shares[:, None] * below[-1]).argmax(axis=1))

@@ -144,12 +144,10 @@ def private_covariance(rows: Any, *, epsilon: float, delta: float, clip_norm: fl
     """Mean and covariance of many people's clipped rows, from one release.
 
     Args:
-        rows: float array [n, d], as in `private_sums`.
-        clip_norm: C, the L2 norm that rows are clipped to; public.
-        epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
+        rows, clip_norm, epsilon, delta and terms: as in `private_sums`.
 
     Raises:
-        ValueError: NaN or Inf in rows, more than 2^26 rows, an argument out of range; nothing is charged.
+        ValueError: as `private_sums`; more than 2^26 rows; nothing is charged.
 
     Guarantees:
         (epsilon, delta)-DP for one person, exact as sampled. A person with r rows moves the sum of x x^T by at most r C^2 in
@@ -189,11 +187,9 @@ def private_pca(
     The mean is released first; the components are those of the directions of the rows around it, which need no clipping norm.
 
     Args:
-        rows: float array [n, d], as in `private_sums`.
         components: m, how many are kept, 1 <= m <= d.
-        clip_norm: the L2 norm that rows are clipped to for the mean; public.
         whiten: also divide each component by its spread.
-        epsilon, delta and terms: as in `private_covariance`.
+        rows, epsilon, delta, terms, and clip_norm for the mean: as in `private_sums`.
 
     Raises:
         ValueError: as `private_covariance`; more components than columns.

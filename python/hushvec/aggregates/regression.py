@@ -83,11 +83,9 @@ def private_regression(
     turn into steps. Last, the targets are fitted on the predictions of two of the steps.
 
     Args:
-        rows: float array [n, d], as in `private_sums`.
         targets: n numbers.
         low, high: the public range of targets, in [-2^100, 2^100]; they are clipped to it. A far wider one costs accuracy.
-        clip_norm: C, the L2 norm that rows are clipped to for the mean; public.
-        epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
+        rows, epsilon, delta, terms, and clip_norm for the mean: as in `private_sums`.
 
     Raises:
         ValueError: as `private_sums`; more than 2^26 rows.

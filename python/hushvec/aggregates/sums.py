@@ -291,9 +291,7 @@ def private_mean(rows: Any, *, epsilon: float, delta: float, clip_norm: float = 
     """The mean of many people's clipped rows, with the standard error of its noise.
 
     Args:
-        rows: float array [n, d], as in `private_sums`.
-        clip_norm: C, the L2 norm that rows are clipped to; public.
-        epsilon, delta, and in `terms` adjacency, people, rows_per_person, budget, generator: `hushvec.aggregates.Terms`.
+        rows, clip_norm, epsilon, delta and terms: as in `private_sums`.
 
     Guarantees:
         As `private_sums`, of which this is the quotient. Rows longer than clip_norm are clipped, which moves the mean; the standard

@@ -132,11 +132,10 @@ class PrivateVotes(NotCopied):
         return self.noise * (math.sqrt(2 * math.log(len(self.labels))) + _SURE)
 
     def ask(self, question: Any) -> Any:
-        """The label of one question [d], or None. Documents near it have voted once more, whatever the answer.
+        """Return the label of one question [d], or None. Documents near it have voted once more, whatever the answer.
 
-        Raises:
-            ValueError: NaN or Inf in it, or another number of columns; nobody has voted then.
-            RuntimeError: in a child process of the one that made it, which would count votes twice.
+        ValueError for NaN or Inf or another number of columns: nobody has voted then. RuntimeError in a child process, which would
+        count votes twice.
         """
         return self.ask_all(np.asarray(question)[None] if getattr(question, "ndim", 1) == 1 else question)[0]
 

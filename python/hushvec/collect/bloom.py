@@ -250,13 +250,10 @@ class BloomFilter(Collection):
 
     def _drawn(self, words: list[str], generator: _core.Generator) -> BloomReports:
         cohorts = self._any_cohorts(len(words), generator)
-        return BloomReports(cohorts, self._instantaneous(self._permanent(self._filters(words, cohorts), generator), generator))
-
-    def _permanent(self, filters: NDArray[np.uint32], generator: _core.Generator) -> NDArray[np.uint32]:
-        """The filters after their permanent response: themselves for f = 0, which must not leave without the instantaneous one."""
-        if self.is_instantaneous:
-            return filters
-        return _core.perturb_bits(filters, self.bits, self.permanent_law, generator)
+        rows = self._filters(words, cohorts)
+        if not self.is_instantaneous:
+            rows = _core.perturb_bits(rows, self.bits, self.permanent_law, generator)
+        return BloomReports(cohorts, self._instantaneous(rows, generator))
 
     def _any_cohorts(self, count: int, generator: _core.Generator) -> NDArray[np.uint32]:
         """Uniform up to 2^-64: randomized response without a preferred answer."""
@@ -407,9 +404,8 @@ class BloomSketch(ReportSketch):
             unknown: estimate a constant too, for words outside the list; without it every report must be of a candidate.
 
         Returns:
-            Estimates that are unbiased where the list is complete or the other words' bits are spread evenly, with standard
-            errors of the mechanism's noise and of the random cohorts. p-values are normal approximations: for thousands of
-            reports.
+            Estimates that are unbiased where the list is complete or the other words' bits are spread evenly, with standard errors of
+            the mechanism's noise and of the random cohorts. p-values are normal approximations: for thousands of reports.
 
         Reference:
             Erlingsson, Pihur, Korolova (2014), section 4; docs/proofs/rappor.md.

@@ -201,12 +201,8 @@ class UnaryEncoding(BinomialTallies):
         return _HALF
 
     @property
-    def _report_words(self) -> int:
-        return -(-self.words // _WORD_BITS)
-
-    @property
     def report_bytes(self) -> int:
-        return 4 * self._report_words
+        return 4 * -(-self.words // _WORD_BITS)
 
     def draw(self, codes: NDArray[np.int64], source: Any) -> NDArray[Any]:
         return _core.bit_reports(codes, self.words, (_HALF, self.law[1]), source)

@@ -115,13 +115,10 @@ def evaluate(
             mean_cosine. They go through the index's public map, if it has one.
         groups: [m] labels: queries with one label (about one document or person) are resampled together. None: each for itself.
 
-    Raises:
-        PrivacyBudgetExhaustedError: the search does not fit into the index's budget.
-
     Guarantees:
-        Each query is asked exactly once, and budgets of the index are charged for one search. Bad input is refused before that. The
-        figures depend on `relevant` and `clean`, which are not protected: publishing them is not a private release, even if the
-        index is private.
+        Each query is asked exactly once, and budgets of the index are charged for one search (PrivacyBudgetExhaustedError if it does
+        not fit into them). Bad input is refused before that. The figures depend on `relevant` and `clean`, which are not protected:
+        publishing them is not a private release, even if the index is private.
 
     Edge cases:
         An id in `relevant` that the index does not have is never found.

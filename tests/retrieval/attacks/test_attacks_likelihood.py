@@ -30,7 +30,7 @@ def scene(shadows, candidates, *, between, signal, seed=1):
 def test_candidates_that_differ_are_told_apart_by_their_own_laws(shadows):
     """n = 4000; the values alone have an area of 0.53, the true ratio 0.760; 64 shadows come within 0.02 of it."""
     values, members, target, inside = scene(shadows, 4000, between=9.0, signal=1.0)
-    fitted = LikelihoodRatio.fit(values, members)
+    fitted = LikelihoodRatio(values, members)
     alone, found = area(target, inside), area(fitted.ratios(target), inside)
     assert alone < 0.56
     assert found > {4: 0.66, 16: 0.72, 64: 0.74}[shadows]
@@ -40,7 +40,7 @@ def test_candidates_that_differ_are_told_apart_by_their_own_laws(shadows):
 def test_candidates_that_are_alike_share_what_is_known():
     """Means are drawn together: with 4 shadows as good as with the one true law, 0.760 (n = 4000, deviation 0.008)."""
     values, members, target, inside = scene(4, 4000, between=0.0, signal=1.0)
-    assert area(LikelihoodRatio.fit(values, members).ratios(target), inside) > 0.72
+    assert area(LikelihoodRatio(values, members).ratios(target), inside) > 0.72
 
 
 def test_with_many_shadows_the_ratio_is_that_of_two_normal_laws():
@@ -48,7 +48,7 @@ def test_with_many_shadows_the_ratio_is_that_of_two_normal_laws():
     members = couples(2000, 5, random)
     spread = np.array([0.5, 1.0, 2.0, 1.0, 1.0])
     values = np.arange(5) + members * np.array([1.0, 1.0, 1.0, 0.0, 3.0]) + spread * random.standard_normal(members.shape)
-    fitted = LikelihoodRatio.fit(values, members)
+    fitted = LikelihoodRatio(values, members)
     points = np.arange(5) + 0.7
     law = lambda values: stats.norm(values.mean(), values.std())
     own = [
@@ -63,19 +63,19 @@ def test_with_many_shadows_the_ratio_is_that_of_two_normal_laws():
 def test_shadows_left_out_are_judged_as_targets_are(shadows, between):
     """Without signal the area over n = 4000 x shadows values is 1/2; deviations of more than 0.02 have a probability below 1e-6."""
     values, members, _, _ = scene(shadows, 4000, between=between, signal=0.0)
-    left_out = LikelihoodRatio.fit(values, members).ratios_left_out(values, members)
+    left_out = LikelihoodRatio(values, members).ratios_left_out(values, members)
     assert abs(area(left_out, members) - 0.5) < 0.02
 
 
 def test_without_leaving_out_shadows_would_look_like_members():
     """Why it is done: judged by themselves shadows have an area far above 1/2 where there is nothing to see."""
     values, members, _, _ = scene(4, 4000, between=9.0, signal=0.0)
-    assert area(LikelihoodRatio.fit(values, members).ratios(values), members) > 0.6
+    assert area(LikelihoodRatio(values, members).ratios(values), members) > 0.6
 
 
 def test_constant_values_say_nothing():
     members = couples(4, 10, np.random.default_rng(1))
-    np.testing.assert_array_equal(LikelihoodRatio.fit(np.ones((4, 10)), members).ratios(np.ones(10)), 0.0)
+    np.testing.assert_array_equal(LikelihoodRatio(np.ones((4, 10)), members).ratios(np.ones(10)), 0.0)
 
 
 def test_members_that_all_score_the_same():
@@ -83,6 +83,6 @@ def test_members_that_all_score_the_same():
     random = np.random.default_rng(3)
     members = couples(8, 100, random)
     values = np.where(members, 1.0, random.random(members.shape) * 0.9)
-    ratios = LikelihoodRatio.fit(values, members).ratios(values[0])
+    ratios = LikelihoodRatio(values, members).ratios(values[0])
     assert np.isfinite(ratios).all()
     assert area(ratios, members[0]) == 1.0

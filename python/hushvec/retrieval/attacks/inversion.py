@@ -21,6 +21,7 @@ from hushvec.receipts.vectors import Receipt
 from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec.retrieval.attacks.features import require_vectors, unit
 from hushvec.retrieval.attacks.row_laws import Law, law_of, log_densities
+from hushvec.retrieval.measures import cosines
 
 Rows = NDArray[np.float32]
 Columns = dict[str, NDArray[np.float64]]
@@ -124,19 +125,19 @@ def embedding_inversion(
     scale = receipt.clip_norm if isinstance(receipt, Receipt) else 1.0
     found, guessed = _by_list(rows, truth, listed * np.float32(scale), law, listed_truth=candidates is None)
     columns = {
-        "released": _cosines(rows, truth),
-        "linear": _cosines(_linear(rows, listed * np.float32(scale)), truth),
+        "released": cosines(rows, truth),
+        "linear": cosines(_linear(rows, listed * np.float32(scale)), truth),
         **guessed,
     }
     setting: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
-    cosines = bootstrap(columns, **setting, limits=(-1.0, 1.0))
+    measured = bootstrap(columns, **setting, limits=(-1.0, 1.0))
     shares = bootstrap(found, **setting, limits=(0.0, 1.0))
     claimed = receipt is not None and candidates is None
     return InversionResult(
         identified={top: shares[str(top)] for top in _TOPS} if candidates is None else {},
         identified_bound=identification_bound(receipt.epsilon, receipt.delta, len(listed)) if receipt and claimed else 1.0,
-        cosines=cosines,
-        reconstruction=max(cosines, key=lambda name: cosines[name].value),
+        cosines=measured,
+        reconstruction=max(measured, key=lambda name: measured[name].value),
         rows=len(rows),
         candidates=len(listed),
         confidence=confidence,
@@ -162,7 +163,7 @@ def _by_list(
         weights = np.exp(table - table.max(axis=1, keepdims=True)).astype(np.float32)
         mean[part] = product(weights, listed)
     found = {str(top): np.clip((top - above) / equal, 0.0, 1.0) for top in _TOPS}
-    return found, {"best candidate": _cosines(best, truth), "posterior mean": _cosines(mean, truth)}
+    return found, {"best candidate": cosines(best, truth), "posterior mean": cosines(mean, truth)}
 
 
 def _linear(rows: Rows, listed: Rows) -> Rows:
@@ -174,7 +175,3 @@ def _linear(rows: Rows, listed: Rows) -> Rows:
     noise = max(excess / rows.shape[1], 1e-12)
     shrunk = inner_products(product(rows - center, axes) * (values / (values + noise)), axes)
     return np.asarray((center + shrunk).astype(np.float32))
-
-
-def _cosines(rows: Rows, truth: Rows) -> NDArray[np.float64]:
-    return np.asarray(np.einsum("nd,nd->n", unit(rows), truth, dtype=np.float64))

@@ -201,32 +201,24 @@ def judge(
         pairs = pair_statistics(game, statistics, both=both)
     chosen = strongest(statistics, game, rates_of_false)
     inside, learned = memberships(game.targets), memberships(game.shadows[: len(chosen.shadows)])
-    curve = RocCurve.of(chosen.targets[inside], chosen.targets[~inside])
+    members, others = chosen.targets[inside], chosen.targets[~inside]
+    curve = RocCurve.of(members, others)
     shadow_curve = RocCurve.of(chosen.shadows[learned], chosen.shadows[~learned])
     thresholds = {fpr: shadow_curve.threshold_at(fpr) for fpr in rates_of_false}
-    area, rates = curve.intervals(
-        rates_of_false, confidence=confidence, resamples=resamples, random=random_of(game.root, RESAMPLES)
-    )
-    lower = audited_epsilon(
-        game,
-        pairs,
-        delta=promised[1] if promised else 0.0,
-        confidence=confidence,
-        queries=game.queries.shape[1] * (2 if both else 1),
-    )
+    random = random_of(game.root, RESAMPLES)
+    area, rates = curve.intervals(rates_of_false, confidence=confidence, resamples=resamples, random=random)
+    claimed, delta = promised or (None, 0.0)
+    asked = game.queries.shape[1]
+    lower = audited_epsilon(game, pairs, delta=delta, confidence=confidence, queries=2 * asked if both else asked)
     bounds: dict[str | float, float] = {"auc": 1.0, **dict.fromkeys(rates_of_false, 1.0)}
     if promised is not None:
         bounds = {"auc": membership_auc_bound(*promised), **{fpr: membership_bound(*promised, fpr) for fpr in rates_of_false}}
-    claimed, delta = promised or (None, 0.0)
     return MembershipResult(
         attack=attack,
         statistic=chosen.name,
         auc=area,
         tpr=rates,
-        fixed={
-            fpr: at_threshold(chosen.targets[inside], chosen.targets[~inside], threshold, confidence)
-            for fpr, threshold in thresholds.items()
-        },
+        fixed={fpr: at_threshold(members, others, threshold, confidence) for fpr, threshold in thresholds.items()},
         avg_membership_score=float(chosen.chances[inside].mean()),
         epsilon_claimed=claimed,
         delta=delta,
@@ -235,20 +227,14 @@ def judge(
         epsilon=lower,
         confidence=confidence,
         candidates=len(game.documents),
-        queries=game.queries.shape[1],
+        queries=asked,
         k=game.k,
         shadow_models=len(game.shadows),
         target_models=len(game.targets),
         roc=curve,
         details={
             "avg_nonmember_score": float(chosen.chances[~inside].mean()),
-            "epsilon_from_rates": epsilon_from_rates(
-                chosen.targets[inside],
-                chosen.targets[~inside],
-                list(thresholds.values()),
-                delta=delta,
-                confidence=confidence,
-            ),
+            "epsilon_from_rates": epsilon_from_rates(members, others, [*thresholds.values()], delta=delta, confidence=confidence),
             "statistics": {
                 one.name: {
                     "auc": RocCurve.of(one.targets[inside], one.targets[~inside]).auc,

@@ -54,28 +54,19 @@ _CAUTION = 3.0
 _MISSING = 0.1
 
 
-@dataclass(frozen=True)
 class _Side:
+    """The normal law of a statistic [shadows, n] for each candidate, from the shadows on one side."""
 
-    counts: Rows
-    sums: Rows
-    squares: Rows
-    center: float
-    between: float
-    within: float
-    narrowest: float
-
-    @classmethod
-    def of(cls, values: Rows, on_side: Flags) -> _Side:
-        counts = on_side.sum(axis=0).astype(np.float64)
-        sums = np.where(on_side, values, 0.0).sum(axis=0)
-        squares = np.where(on_side, values**2, 0.0).sum(axis=0)
-        means = sums / counts
-        freedom = max(1.0, float((counts - 1).sum()))
-        narrowest = (_NARROWEST * float(values.std())) ** 2 + 1e-24
-        within = max(narrowest, float((squares - counts * means**2).sum()) / freedom)
-        between = max(0.0, float(means.var()) - within * float((1 / counts).mean()))
-        return cls(counts, sums, squares, float(means.mean()), between, within, narrowest)
+    def __init__(self, values: Rows, on_side: Flags) -> None:
+        self.counts = on_side.sum(axis=0).astype(np.float64)
+        self.sums = np.where(on_side, values, 0.0).sum(axis=0)
+        self.squares = np.where(on_side, values**2, 0.0).sum(axis=0)
+        means = self.sums / self.counts
+        freedom = max(1.0, float((self.counts - 1).sum()))
+        self.center = float(means.mean())
+        self.narrowest = (_NARROWEST * float(values.std())) ** 2 + 1e-24
+        self.within = max(self.narrowest, float((self.squares - self.counts * means**2).sum()) / freedom)
+        self.between = max(0.0, float(means.var()) - self.within * float((1 / self.counts).mean()))
 
     def log_density(self, values: Rows, removed: Rows | None = None) -> Rows:
         """ln of the predictive density, after one observation of each candidate has been taken out, if `removed` has one."""
@@ -90,20 +81,14 @@ class _Side:
         trust = np.where(counts > 0, self.between / (self.between + variance / np.maximum(counts, 1.0)), 0.0)
         mean = self.center + trust * (means - self.center)
         spread = variance + self.between * (1 - trust)
-        return -0.5 * ((values - mean) ** 2 / spread + np.log(spread))
+        return np.asarray(-0.5 * ((values - mean) ** 2 / spread + np.log(spread)))
 
 
-@dataclass(frozen=True)
 class LikelihoodRatio:
-    """Both laws of a statistic for every candidate."""
+    """Both laws of a statistic [shadows, n] for every candidate, from who was a member [shadows, n]."""
 
-    inside: _Side  # from the shadows with the candidate in
-    outside: _Side  # from those without it
-
-    @classmethod
-    def fit(cls, values: Rows, members: Flags) -> LikelihoodRatio:
-        """From the statistic [shadows, n] and who was a member [shadows, n]."""
-        return cls(_Side.of(values, members), _Side.of(values, ~members))
+    def __init__(self, values: Rows, members: Flags) -> None:
+        self.inside, self.outside = _Side(values, members), _Side(values, ~members)
 
     def ratios(self, values: Rows) -> Rows:
         """ln of how much likelier each candidate's value is with it in, for a model that is not among the shadows."""
@@ -140,6 +125,10 @@ class Observations:
     members: Flags  # [shadows, n]
     classifier: Logistic  # on the features of all candidates of all shadows
 
+    def statistic(self, name: str, values: Rows) -> Statistic:
+        """Of values [models, n]."""
+        return Statistic(name, values[: len(self.members)], values[len(self.members) :])
+
 
 # Of games that are still in use.
 _SEEN: WeakKeyDictionary[Game, Observations] = WeakKeyDictionary()
@@ -174,13 +163,12 @@ def observe(game: Game, classifier: Logistic | None = None) -> Observations:
 
 def logistic_statistic(seen: Observations) -> Statistic:
     """Log odds by a logistic regression on the seven features of all candidates of all shadows."""
-    return _split("logistic", np.stack([seen.classifier.logits(rows) for rows in seen.features]), len(seen.members))
+    return seen.statistic("logistic", np.stack([seen.classifier.logits(rows) for rows in seen.features]))
 
 
 def likelihood_statistics(seen: Observations) -> list[Statistic]:
     """Log likelihood ratios of several statistics, and the log odds of all of them together."""
-    plain = [_split(name, values, len(seen.members)) for name, values in seen.plain.items()]
-    plain = [logistic_statistic(seen), *plain]
+    plain = [logistic_statistic(seen), *(seen.statistic(name, values) for name, values in seen.plain.items())]
     ratios = [_ratio(statistic, seen.members) for statistic in plain]
     return [*ratios, _together([*plain, *ratios], seen.members)]
 
@@ -205,12 +193,8 @@ def memberships(models: Sequence[Model]) -> Flags:
     return np.stack([model.members for model in models])
 
 
-def _split(name: str, values: Rows, shadows: int) -> Statistic:
-    return Statistic(name, values[:shadows], values[shadows:])
-
-
 def _ratio(statistic: Statistic, members: Flags) -> Statistic:
-    fitted = LikelihoodRatio.fit(statistic.shadows, members)
+    fitted = LikelihoodRatio(statistic.shadows, members)
     return Statistic(
         f"ratio of {statistic.name}",
         fitted.ratios_left_out(statistic.shadows, members),

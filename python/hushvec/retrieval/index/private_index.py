@@ -110,6 +110,12 @@ class PrivateIndex:
             raise ValueError(f"path must be new, or of an index that is loaded: {store!r} there holds {len(rows)} rows")
         self._take(Content(settings, rows), source)
 
+    @classmethod
+    def _of(cls, content: Content, generator: _core.Generator) -> PrivateIndex:
+        index = cls.__new__(cls)
+        index._take(content, generator)
+        return index
+
     def _take(self, content: Content, generator: _core.Generator) -> None:
         self._content, self._generator = content, generator
         self._unstored: KeptReleases[tuple[NDArray[np.float32], RowReceipt]] = KeptReleases()
@@ -120,17 +126,17 @@ class PrivateIndex:
     @property
     def dimension(self) -> int:
         """d of the added rows."""
-        return self._content.settings.dimension
+        return self.settings.dimension
 
     @property
     def columns(self) -> int:
         """Elements of the stored rows: d, or the projection's output dimension."""
-        return self._content.settings.columns
+        return self.settings.columns
 
     @property
     def projection(self) -> PublicProjection | None:
         """The public map that is applied to documents and queries first."""
-        return self._content.settings.projection
+        return self.settings.projection
 
     @property
     def is_seeded(self) -> bool:
@@ -322,15 +328,12 @@ class PrivateIndex:
     # ---- guarantees ----
 
     def document_guarantee(self, queries: int = 1) -> tuple[float, float] | None:
-        """(epsilon, delta) for a document against anyone who sees the answers to so many queries; None without any noise on documents.
+        """Return (epsilon, delta) for a document against anyone who sees the answers to so many queries in all, over any number of
+        searches, chosen in view of earlier answers; None without any noise on documents.
 
-        Args:
-            queries: how many are answered in all, over any number of searches, chosen in view of earlier answers.
-
-        Returns:
-            The smaller of two bounds: the cost of the released row, for any number of queries, and the cost of that many noisy
-            answers, which covers answers only, not `vectors()`. The first is for one release: a row that was added again, or replaced
-            by an equal one, costs it each time. With a seeded generator or a mechanism of the float grade nothing is claimed.
+        The smaller of two bounds: the cost of the released row, for any number of queries, and the cost of that many noisy answers,
+        which covers answers only, not `vectors()`. The first is for one release: a row that was added again, or replaced by an equal
+        one, costs it each time. With a seeded generator or a mechanism of the float grade nothing is claimed.
         """
         count = validate.whole_number("queries", queries, at_least=1)
         documents, scores = self.settings.documents, self.settings.scores
@@ -367,8 +370,7 @@ class PrivateIndex:
             yield f"a document costs, by the number of queries answered in all: {_costs(self.document_guarantee)}"
         if settings.queries is not None:
             noise, unit = settings.queries, _UNITS[str(settings.queries.per)]
-            epsilon, delta = noise.cost(self.columns)
-            yield f"queries: {_mechanism(noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r} for each {unit}"
+            yield f"queries: {self._price(noise)} for each {unit}"
             if noise.per == PER_QUERY:
                 yield f"the asker is charged, by the number of queries in a search: {_costs(self.query_guarantee)}"
             yield "noise on queries protects the asker, if it is added at the asker's side; no document gains from it"
@@ -384,15 +386,16 @@ class PrivateIndex:
         if noise is None:
             yield "documents: stored without noise"
             return
-        epsilon, delta = noise.cost(self.columns)
         unit = "row" if noise.per == "record" else "add, all rows of which are about one person"
-        yield (
-            f"documents: {_mechanism(noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r} for each {unit}; "
-            "searches and `vectors` cost nothing more"
-        )
+        yield f"documents: {self._price(noise)} for each {unit}; searches and `vectors` cost nothing more"
+        epsilon, delta = noise.cost(self.columns)
         if noise.per == "record" and delta == 0 and len(self) > 1:
             bound = top_1_sentence(epsilon, len(self), noise_on="documents")
             yield f"{bound}, by a search for their clean versions (the right one at rank 1)"
+
+    def _price(self, noise: VectorNoise) -> str:
+        epsilon, delta = noise.cost(self.columns)
+        return f"{getattr(noise.mechanism, 'name', noise.mechanism)}, epsilon = {epsilon!r}, delta = {delta!r}"
 
     def _caveats(self) -> Iterator[str]:
         settings = self.settings
@@ -407,13 +410,11 @@ class PrivateIndex:
 
     def fresh(self, generator: _core.Generator | None = None) -> PrivateIndex:
         """An empty index in memory with the same settings, its own key stream, no budgets ("flat" instead of an address)."""
-        settings = self._content.settings.with_budgets({})
+        settings = self.settings.with_budgets({})
         if settings.store in BEHIND_AN_ADDRESS:
             settings = dataclasses.replace(settings, store="flat", store_options=None)
         store = open_store(settings.store, settings.columns, options=settings.store_options)
-        index = PrivateIndex.__new__(PrivateIndex)
-        index._take(Content(settings, store), require_generator(generator))
-        return index
+        return PrivateIndex._of(Content(settings, store), require_generator(generator))
 
     # ---- in a folder ----
 
@@ -445,8 +446,7 @@ class PrivateIndex:
             path: where a store on disk lies, if it was moved; the address of a database, always.
             generator: as for a new index.
 
-        Raises:
-            ValueError: no index, or not what was saved; a budget missing, or given for a side without noise.
+        ValueError for no index, or not what was saved; for a budget that is missing, or given for a side without noise.
         """
         source = require_generator(generator)
         budgets = {
@@ -456,13 +456,7 @@ class PrivateIndex:
         }
         content = saved.load(Path(folder), store_path=path, budgets=budgets, without_budgets=without_budgets)
         content.settings.require_secret_key(source)
-        index = cls.__new__(cls)
-        index._take(content, source)
-        return index
-
-
-def _mechanism(mechanism: object) -> str:
-    return mechanism if isinstance(mechanism, str) else str(getattr(mechanism, "name", mechanism))
+        return cls._of(content, source)
 
 
 def _costs(guarantee: Callable[[int], tuple[float, float] | None]) -> str:

@@ -190,14 +190,13 @@ class PrivateQuery:
         return self.rank(row, self.answer_for(self.ask(row), holder), most) if known is None else known
 
     def ask(self, query: Any) -> Question:
-        """The question to send to the server.
+        """Return the question to send to the server; the same one again, without a charge, for what was asked before.
 
-        A question that was asked before gives the same Question again, without a charge. Send it again only if the answer was lost,
-        because two equal messages show that two questions were equal; otherwise `answered` has the answer.
+        Send it again only if the answer was lost, because two equal messages show that two questions were equal; otherwise
+        `answered` has the answer.
 
-        Raises:
-            PrivacyBudgetExhaustedError: the budget has not enough left; nothing was released.
-            OSError: the memo cannot be written. The charge stands, and this object keeps the release.
+        PrivacyBudgetExhaustedError if the budget has not enough left: nothing was released. OSError if the memo cannot be written:
+        the charge stands, and this object keeps the release.
         """
         row = self._row(query)
         with self._asked.lock:
