@@ -45,7 +45,7 @@ class Shares(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Terms:
+class DocumentTerms:
     """The guarantee for a whole document, checked.
 
     Args:
@@ -198,7 +198,7 @@ class ChoicePlan(Plan):
 class Planner:
     """Plans for documents of any number of chunks, made at first use."""
 
-    terms: Terms
+    terms: DocumentTerms
     inverter: Inverter
     projection: PublicProjection | str | None
     generator: Generator

@@ -30,9 +30,9 @@ from hushvec.text.rewriting.plans import (
     LEVELS,
     NOTE_NO_PUBLIC_TEXTS,
     REWRITING_MECHANISMS,
+    DocumentTerms,
     Plan,
     Planner,
-    Terms,
 )
 from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
 
@@ -93,7 +93,7 @@ class Rewriter:
             raise ValueError(f"composition must be 'joint' with mechanism 'auto', got {composition!r}: it is of mechanism 'gaussian'")
         if is_auto and is_public_map and name == CHOICE:
             raise ValueError("projection must be 'auto' or None with mechanism 'auto' and public texts: no row is released")
-        self._terms = Terms(epsilon, delta, DEFAULT_CLIP_NORM if clip_norm is None else clip_norm, name, composition)
+        self._terms = DocumentTerms(epsilon, delta, DEFAULT_CLIP_NORM if clip_norm is None else clip_norm, name, composition)
         by_mechanism = "document" if name in DOCUMENT_MECHANISMS else "chunk"
         self._level = by_mechanism if level is None else validate.choice("level", level, LEVELS)
         self._max_chunks = None if max_chunks is None else validate.whole_number("max_chunks", max_chunks, at_least=1)
