@@ -48,7 +48,7 @@ def new_run_id() -> str:
 
 
 @dataclass(kw_only=True)
-class Record:
+class RunHistory:
     """The history of a run, all in a checkpoint. Resumed without a journal it gets a new run_id, as one of its branches."""
 
     run_id: str = field(default_factory=new_run_id)
@@ -112,7 +112,7 @@ class RunAccount:
         self.planned_cost = None if budget is None else self._cost_of_all_steps(budget, generator)
         if not charges:  # rank 0 does
             self.budget = journal = None
-        self.record = Record()
+        self.record = RunHistory()
         self.drawn_here = 0  # steps
         self.first_sample = 1  # later than any that lost steps of a resumed run may rest on
         drawn.forget()  # what was read before is of no step here
@@ -286,7 +286,7 @@ def ledger_of(budget: Any) -> str | None:
 
 
 VERSION = 3
-_FIELDS = {"version", "settings", "accountant", *(one.name for one in fields(Record))}
+_FIELDS = {"version", "settings", "accountant", *(one.name for one in fields(RunHistory))}
 
 
 def account_written(account: RunAccount) -> dict[str, Any]:
@@ -336,7 +336,7 @@ def take_over(account: RunAccount, stored: Mapping[str, Any]) -> None:
     # A journal proves that the same run resumes: it has all steps of all branches. Without one, the charge in the checkpoint may have
     # paid for an earlier continuation, so this is a new run and is charged for all of its steps.
     goes_on = account.journal is not None and account.journal.run_id == stored["run_id"]
-    account.record = Record(**{one.name: stored[one.name] for one in fields(Record)})
+    account.record = RunHistory(**{one.name: stored[one.name] for one in fields(RunHistory)})
     account.record.steps = now.steps
     account.note(StepFlags.UNNAMED if now.unnamed or stored["unnamed"] else StepFlags(0))
     account.count(max(0, stored["steps"] - now.steps))
