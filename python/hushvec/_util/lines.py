@@ -24,7 +24,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
-class Record(NamedTuple):
+class TextLine(NamedTuple):
     """A line of JSON: its object, and the text in it."""
 
     fields: dict[str, Any]
@@ -69,10 +69,10 @@ def _numbered(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
             yield f"{name}: line {number}", content.rstrip("\r\n")
 
 
-def json_record(line: str, text_key: str, where: str) -> Record:
+def json_record(line: str, text_key: str, where: str) -> TextLine:
     """One line of JSON lines, and the text in it."""
     fields = json_object(line, where)
-    return Record(fields, text_field(fields, text_key, where))
+    return TextLine(fields, text_field(fields, text_key, where))
 
 
 def json_object(line: str, where: str) -> dict[str, Any]:

@@ -188,10 +188,10 @@ def rules_of(kind: type) -> Mapping[str, Callable[[str, Any], None]]:
     return {field.name: hints[field.name].__metadata__[0] for field in dataclasses.fields(kind)}
 
 
-Record = TypeVar("Record")
+Read = TypeVar("Read")
 
 
-def read_as(kind: type[Record], value: Any) -> Record | Any:
+def read_as(kind: type[Read], value: Any) -> Read | Any:
     """The object of a mapping with exactly its fields; anything else is returned as it is, for the field's rule to refuse."""
     known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     return kind(**value) if isinstance(value, Mapping) and set(value) == known else value
