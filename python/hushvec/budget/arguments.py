@@ -11,7 +11,7 @@ from typing import Any
 from hushvec._util import validate
 from hushvec._util.rounding import at_most
 from hushvec.budget.amounts import EPSILON_DELTA, RHO, Spend, units_of
-from hushvec.budget.rows import BLOCK, MOST_TEXT, PER_PERSON, POLICIES, Terms, default_max_delta
+from hushvec.budget.rows import BLOCK, MOST_TEXT, PER_PERSON, POLICIES, LedgerTerms, default_max_delta
 from hushvec.budget.store import Store
 
 # Zero-width characters that `str.isprintable` accepts: Unicode's default ignorable ones, and the blank Braille pattern.
@@ -126,7 +126,7 @@ def key_of(persist_key: str | None) -> str:
 
 def terms_of_limits(
     key: str, max_epsilon: Any, max_delta: Any, max_rho: Any, on_exhausted: Any, per_person: Any = False
-) -> Terms:
+) -> LedgerTerms:
     """Limits in one currency, as whole units."""
     policy = validate.choice("on_exhausted", on_exhausted, POLICIES)
     if validate.flag("per_person", per_person):
@@ -136,16 +136,16 @@ def terms_of_limits(
     if max_rho is not None:
         if max_epsilon is not None or max_delta is not None:
             raise TypeError("max_rho must be the only limit, got max_epsilon or max_delta with it")
-        return Terms(key, RHO, Spend(_limit("max_rho", max_rho), 0), policy)
+        return LedgerTerms(key, RHO, Spend(_limit("max_rho", max_rho), 0), policy)
     if max_epsilon is None:
         raise TypeError("max_epsilon or max_rho must be given (PrivacyBudget.reopen opens a ledger with its own limits)")
     epsilon = _limit("max_epsilon", max_epsilon)
     if max_delta is None:
-        return Terms(key, EPSILON_DELTA, Spend(epsilon, default_max_delta(epsilon)), policy)
+        return LedgerTerms(key, EPSILON_DELTA, Spend(epsilon, default_max_delta(epsilon)), policy)
     delta = at_most(validate.not_negative("max_delta", max_delta), max_delta)
     if delta >= 1:
         raise ValueError(f"max_delta must be < 1, got {delta!r}")
-    return Terms(key, EPSILON_DELTA, Spend(epsilon, units_of(delta)), policy)
+    return LedgerTerms(key, EPSILON_DELTA, Spend(epsilon, units_of(delta)), policy)
 
 
 def _limit(name: str, value: Any) -> int:

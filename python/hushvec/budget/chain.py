@@ -22,8 +22,8 @@ from hushvec.budget.rows import (
     OPEN,
     RESET,
     WARN,
+    LedgerTerms,
     Row,
-    Terms,
     amount_texts,
     entry_hash,
     fits,
@@ -118,7 +118,7 @@ class Walk:
         self.accounts = Accounts()
         self.count = 0
         self.previous_hash = FIRST_PREVIOUS_HASH
-        self._terms: Terms | None = None
+        self._terms: LedgerTerms | None = None
         self._total = Spend(0, 0)
         self._period = 0
         self._charge_ids: set[str] = set()
@@ -148,7 +148,7 @@ class Walk:
         self._period += 1
         self._charge_ids = set()
 
-    def _charge(self, row: Row, terms: Terms) -> None:
+    def _charge(self, row: Row, terms: LedgerTerms) -> None:
         for text in (row.epsilon, row.delta, row.rho):
             if text:
                 units_of_text(text)
@@ -167,7 +167,7 @@ class Walk:
             raise WrongRow(f"charge_id {row.charge_id!r:.60} is in an earlier row of the same period")
         self._charge_ids.add(row.charge_id)
 
-    def _require(self, row: Row, terms: Terms) -> None:
+    def _require(self, row: Row, terms: LedgerTerms) -> None:
         """Checks of every row."""
         if row.budget_key != terms.budget_key:
             raise WrongRow(f"budget_key must be {terms.budget_key!r:.60}, got {row.budget_key!r:.60}")

@@ -11,7 +11,7 @@ from hushvec._util.display import Sheet, at_least, at_most, plural, share
 from hushvec.budget.amounts import RHO, Amounts, Spend, float_down, float_up, text_of
 from hushvec.budget.chain import Head
 from hushvec.budget.people import People
-from hushvec.budget.rows import BLOCK, WARN, Row, Terms, implied_epsilon, is_exhausted, left
+from hushvec.budget.rows import BLOCK, WARN, LedgerTerms, Row, implied_epsilon, is_exhausted, left
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class BudgetState:
         return epsilon, own_delta
 
 
-def state_of(terms: Terms, total: Spend, *, ledger: str, period: int, head: Head) -> BudgetState:
+def state_of(terms: LedgerTerms, total: Spend, *, ledger: str, period: int, head: Head) -> BudgetState:
     names = ("rho",) if terms.currency == RHO else ("epsilon", "delta")
     parts = {
         "max": (terms.limit, float_down),

@@ -20,8 +20,8 @@ from hushvec.budget.charge import BudgetState, Charge, charge_of_row, require_sa
 from hushvec.budget.people import SECRET, Accounts, People, key_digest, new_key
 from hushvec.budget.rows import (
     WARN,
+    LedgerTerms,
     Row,
-    Terms,
     after,
     charge_row,
     fits,
@@ -120,7 +120,7 @@ class _Request:
 class _Chain:
     """One ledger's rows, as transactions read and append them."""
 
-    terms: Terms
+    terms: LedgerTerms
     ledger: str
 
     def __init__(self, name: str, key: str) -> None:
@@ -239,7 +239,7 @@ class DurableLedger(_Chain, Forkable):
     existing one may have another limit on delta.
     """
 
-    def __init__(self, store: Store, key: str, terms: Terms | None, *, keeps_own_delta: bool = False) -> None:
+    def __init__(self, store: Store, key: str, terms: LedgerTerms | None, *, keeps_own_delta: bool = False) -> None:
         super().__init__(store.name, key)
         self._store, self.address = store, store.address
         self._new_ids()
@@ -339,7 +339,7 @@ class DurableLedger(_Chain, Forkable):
     def _next_id(self) -> str:
         return f"{self._id_prefix}-{next(self._id_count)}"
 
-    def _open(self, terms: Terms | None, keeps_own_delta: bool) -> None:
+    def _open(self, terms: LedgerTerms | None, keeps_own_delta: bool) -> None:
         """Read the first row, which is written now if the ledger is new."""
         if terms is None:
             with self._store.read(self._key) as transaction:

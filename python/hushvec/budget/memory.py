@@ -20,8 +20,8 @@ from hushvec.budget.charge import BudgetState, Charge, charge_without_row, requi
 from hushvec.budget.people import Accounts, People, key_digest, new_key
 from hushvec.budget.rows import (
     WARN,
+    LedgerTerms,
     Row,
-    Terms,
     after,
     charge_row,
     open_row,
@@ -42,7 +42,7 @@ class MemoryLedger(Forkable):
 
     name = "memory"
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: LedgerTerms) -> None:
         self.terms = terms
         self._blocks = terms.policy != WARN
         self._max_main, self._max_delta = terms.limit

@@ -18,7 +18,7 @@ from hushvec._util import validate
 from hushvec._util.display import plural
 from hushvec.budget.amounts import ZERO, Amounts, Spend
 from hushvec.budget.arguments import plain_form
-from hushvec.budget.rows import Terms, fits, refusal
+from hushvec.budget.rows import LedgerTerms, fits, refusal
 from hushvec.errors import PrivacyBudgetExhaustedError
 
 DIGITS = 32  # hexadecimal ones, of each hash
@@ -122,7 +122,7 @@ class Accounts:
         self._most = self._most_with(grown)
         self._own.update(grown)
 
-    def require(self, terms: Terms, total: Spend, people: People, amounts: Amounts) -> tuple[dict[str, Spend], Spend]:
+    def require(self, terms: LedgerTerms, total: Spend, people: People, amounts: Amounts) -> tuple[dict[str, Spend], Spend]:
         """What `take` takes for a charge, and the total after it; PrivacyBudgetExhaustedError names those whom it does not fit."""
         grown = self.grown(people.hashes, Spend(amounts.main_units, amounts.delta_units))
         if refused := self.refused(total, grown, terms.limit):

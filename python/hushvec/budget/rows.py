@@ -53,7 +53,7 @@ NUMBERS = ("sequence", "period", "time_us")
 _AMOUNTS = ("epsilon", "delta", "rho", "total_epsilon", "total_delta", "total_rho")
 
 
-class Terms(NamedTuple):
+class LedgerTerms(NamedTuple):
     """The permanent settings in the first row of a ledger."""
 
     budget_key: str
@@ -79,26 +79,26 @@ def entry_hash(fields: tuple[Any, ...]) -> str:
     return sha256("\n".join((FORMAT, *map(str, fields[:-1]))).encode()).hexdigest()
 
 
-def _sealed(terms: Terms, amounts: tuple[str, str, str], total: Spend, **fields: Any) -> Row:
+def _sealed(terms: LedgerTerms, amounts: tuple[str, str, str], total: Spend, **fields: Any) -> Row:
     """The row with these fields and the hash that follows from them."""
     fields.update(zip(_AMOUNTS, (*amounts, *amount_texts(terms.currency, total))))
     row = Row(budget_key=terms.budget_key, entry_hash="", **fields)
     return row._replace(entry_hash=entry_hash(row))
 
 
-def open_row(terms: Terms, **given: Any) -> Row:
+def open_row(terms: LedgerTerms, **given: Any) -> Row:
     """The first row. The rows below take time_us and charge_id too, and purpose."""
     limits = amount_texts(terms.currency, terms.limit)
     first = dict(sequence=1, period=0, kind=OPEN, purpose="", policy=terms.policy, previous_hash=FIRST_PREVIOUS_HASH)
     return _sealed(terms, limits, Spend(0, 0), **first, **given)
 
 
-def charge_row(head: Row, terms: Terms, amounts: Amounts, total: Spend, *, people: str = "", **given: Any) -> Row:
+def charge_row(head: Row, terms: LedgerTerms, amounts: Amounts, total: Spend, *, people: str = "", **given: Any) -> Row:
     """`people`: those who are charged, if not everyone is (`People.field`)."""
     return _sealed(terms, amounts.texts, total, **{**_after(head), "policy": people}, period=head.period, kind=CHARGE, **given)
 
 
-def reset_row(head: Row, terms: Terms, **given: Any) -> Row:
+def reset_row(head: Row, terms: LedgerTerms, **given: Any) -> Row:
     return _sealed(terms, ("", "", ""), Spend(0, 0), **_after(head), period=head.period + 1, kind=RESET, **given)
 
 
@@ -120,11 +120,11 @@ def spend_of(currency: str, epsilon: str, delta: str, rho: str) -> Spend:
     return Spend(units_of_text(rho), 0)
 
 
-def total_of(row: Row, terms: Terms) -> Spend:
+def total_of(row: Row, terms: LedgerTerms) -> Spend:
     return spend_of(terms.currency, row.total_epsilon, row.total_delta, row.total_rho)
 
 
-def terms_of(row: Row) -> Terms:
+def terms_of(row: Row) -> LedgerTerms:
     """The permanent settings of an open row."""
     if row.kind != OPEN:
         raise ValueError(f"kind must be 'open', got {row.kind!r:.60}")
@@ -134,7 +134,7 @@ def terms_of(row: Row) -> Terms:
     limit = spend_of(currency, row.epsilon, row.delta, row.rho)
     if amount_texts(currency, limit) != (row.epsilon, row.delta, row.rho):
         raise ValueError("limits must be in epsilon and delta, or in rho")
-    return Terms(row.budget_key, currency, limit, row.policy)
+    return LedgerTerms(row.budget_key, currency, limit, row.policy)
 
 
 # Without max_delta there is room for one charge of privatize's default delta (1e-5) for every 0.1 of max_epsilon, but for no
@@ -174,7 +174,7 @@ def left(total: Spend, limit: Spend) -> Spend:
     return Spend(max(0, limit.main - total.main), max(0, limit.delta - total.delta))
 
 
-def refusal(terms: Terms, total: Spend, amounts: Amounts) -> PrivacyBudgetExhaustedError:
+def refusal(terms: LedgerTerms, total: Spend, amounts: Amounts) -> PrivacyBudgetExhaustedError:
     """The error for a charge that does not fit."""
     limit, rest = terms.limit, left(total, terms.limit)
     if terms.currency == EPSILON_DELTA:
@@ -214,7 +214,7 @@ def raise_refusals(keys: Sequence[str], errors: Sequence[BaseException | None]) 
     raise error
 
 
-def warn_if_over(terms: Terms, total: Spend) -> None:
+def warn_if_over(terms: LedgerTerms, total: Spend) -> None:
     """The warning of a "warn" ledger, once the charge is recorded."""
     limit = terms.limit
     if fits(total, limit):
