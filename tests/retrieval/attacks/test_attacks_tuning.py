@@ -126,3 +126,8 @@ def test_bad_values(change, words):
     with pytest.raises(ValueError) as caught:
         tune_epsilon(on_documents, POOL, **(QUICK | {"target_tpr": 0.1} | change))
     assert str(caught.value) == words
+
+
+def test_an_argument_that_no_attack_has_is_refused_before_an_index_is_made():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'shadow_model'"):
+        tune_epsilon(lambda epsilon, generator: pytest.fail("made"), POOL, target_tpr=0.1, shadow_model=4, **QUICK)
