@@ -9,11 +9,15 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hushvec._native import _core
+from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec._util.rounding import quotient_down, rounded_up
 from hushvec.mechanisms.base import VectorMechanism, as_used
 from hushvec.mechanisms.int8 import gaussian_saturation, stated
+from hushvec.mechanisms.laws import Rows, Table, l1_distances, squared_distances
 from hushvec.noise.calibration import gaussian_epsilon, gaussian_sigma, laplace_scale
 
 if TYPE_CHECKING:
@@ -48,6 +52,11 @@ class _GaussianNoise(AdditiveNoise):
         from hushvec.accounting import GaussianDP
 
         return GaussianDP(noise_multiplier=quotient_down(self.noise_parameter, self.sensitivity), adjacency=self.adjacency)
+
+    def _log_densities(self, rows: Rows, centers: Rows) -> Table:
+        lengths = np.einsum("cd,cd->c", centers, centers, dtype=np.float64)
+        densities: Table = (inner_products(rows, centers).astype(np.float64) - lengths / 2) / self.noise_parameter**2
+        return densities
 
     @property
     def int8_grid(self) -> float:
@@ -188,6 +197,9 @@ class Laplacian(_LaplaceNoise):
     def _element_variance(cls, dimension: int) -> int:
         return 2
 
+    def _log_densities(self, rows: Rows, centers: Rows) -> Table:
+        return -l1_distances(rows, centers) / self.noise_parameter
+
 
 @dataclass(frozen=True, kw_only=True)
 class L2Laplace(_LaplaceNoise):
@@ -218,3 +230,6 @@ class L2Laplace(_LaplaceNoise):
     @classmethod
     def _element_variance(cls, dimension: int) -> int:
         return dimension + 1
+
+    def _log_densities(self, rows: Rows, centers: Rows) -> Table:
+        return np.asarray(-np.sqrt(squared_distances(rows, centers)) / self.noise_parameter)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,8 +18,11 @@ from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import checked_rows
 from hushvec._util import validate
 from hushvec._util.rounding import root_up, rounded_up
+from hushvec.mechanisms.laws import Rows, Table
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from hushvec.accounting import PrivacyLoss
 
 ADJACENCY = "replace-one"
@@ -146,6 +150,8 @@ class VectorMechanism(Mechanism):
     half_words = True
     # "sigma" or "scale": the attribute that is `noise_parameter`, and its name in receipts.
     parameter_name: ClassVar[str]
+    # Attributes, and fields of receipts, that its law has beside that one.
+    further_numbers: ClassVar[tuple[str, ...]] = ()
 
     @property
     def noise_parameter(self) -> float:
@@ -166,6 +172,44 @@ class VectorMechanism(Mechanism):
     def _squared_sensitivity(cls, one_row: Fraction, rows: int, dimension: int) -> Fraction:
         """For rows that each move by at most one_row in the norm of the clip, where the distances of the rows of one person add up."""
         return (one_row * rows) ** 2 * (1 if cls.sensitivity_norm == cls.clipped_in else dimension)
+
+    @classmethod
+    def stated(cls, numbers: Mapping[str, Any]) -> Self:
+        """Return the mechanism that a receipt describes: attributes as they are stated, none of them calibrated or checked.
+
+        Args:
+            numbers: dimension, clip_norm, rows_per_person, epsilon, released_grid, `parameter_name`, those of `further_numbers`,
+                and delta if the mechanism takes it.
+        """
+        made = object.__new__(cls)
+        vars(made).update(numbers)
+        return made
+
+    @cached_property
+    def released_grid(self) -> float | None:
+        """The power of two that the values of a release are multiples of: `grid`, or what a receipt states."""
+        return self.grid
+
+    def log_densities(self, rows: Rows, centers: Rows, *, unit_length: bool = False) -> Table:
+        """Return ln of the density of each released row behind each clean one, less a term of the row, which cancels in ratios.
+
+        Args:
+            rows: released rows, float32 or float64 [m, dimension].
+            centers: clean rows [c, dimension] of the same dtype, as the mechanism takes them in.
+            unit_length: rows were brought to unit length after the noise. The expected length is used, which is accurate in
+                many dimensions, or the law of a direction where that is known.
+
+        Returns:
+            float64 [m, c].
+
+        Raises:
+            NotImplementedError: the mechanism declares no density.
+        """
+        stretched = rows * rows.dtype.type(math.hypot(self.clip_norm, self.noise_norm)) if unit_length else rows
+        return self._log_densities(stretched, centers)
+
+    def _log_densities(self, rows: Rows, centers: Rows) -> Table:
+        raise NotImplementedError(f"mechanism {self.name!r} declares no density of its rows")
 
     @property
     def grid(self) -> float | None:

@@ -427,6 +427,22 @@ class CodebookResponse(Mechanism):
 
         return Shuffled(epsilon=self.epsilon, n=n)
 
+    def log_densities(self, rows: Rows, centers: Rows) -> NDArray[np.float64]:
+        """Return ln of the chance of each released row [m, d] behind each clean one [c, d], as [m, c].
+
+        A row that stands for n codes has (n M + T - M) / 2^64 if the center's is one of them, else n M / 2^64.
+        """
+        released, place, count = np.unique(self.table, axis=0, return_inverse=True, return_counts=True)
+        place = place.reshape(-1)
+        known = {row.tobytes(): number for number, row in enumerate(released)}
+        # a store or a narrower dtype may have rounded a row: the nearest one then
+        answers = np.array([known.get(row.tobytes(), -1) for row in np.ascontiguousarray(rows, np.float32)], np.intp)
+        for row in np.flatnonzero(answers < 0):
+            answers[row] = np.square(released.astype(np.float64) - rows[row]).sum(axis=1).argmin()
+        truth, other = self.response.probability_of_truth, self.response.probability_of_each_other
+        hit = answers[:, None] == place[self.codebook.encode(centers)]
+        return np.asarray(np.log(count[answers][:, None] * other + hit * (truth - other)))
+
     def expected_cosine(self, norm: float | None = None) -> float:
         """About the cosine between a row that the codebook was made from and its release, whatever the norm."""
         if norm is not None:

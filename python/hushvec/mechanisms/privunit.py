@@ -13,23 +13,36 @@ epsilon = |ln(p / (1 - p)) + ln(q / (1 - q))|.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hushvec._native import _core, kernels
+from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec._util.rounding import largest, product_up, quotient_down, up
 from hushvec._util.statistics import norm_sf
 from hushvec.mechanisms.base import VectorMechanism, as_used
 from hushvec.mechanisms.int8 import privunit_saturation, stated
+from hushvec.mechanisms.laws import Rows, Table, log_chi_tail, unit
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from hushvec.accounting import PureDP
 
 SMALLEST_EPSILON = 2.0**-20
 LARGEST_EPSILON = 2.0**12
 LARGEST_THRESHOLD = 128.0
+
+_SHARPEST_EDGE = 1e-6  # of a cap, in units of sigma
+# A direction at right angles to a center, or away from it, is outside its cap.
+_SMALLEST_COSINE = 1e-3
+# In deviations of a cell; beyond them e^-40 of it is on the other side.
+_FAR_FROM_THE_EDGE = 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +84,7 @@ class PrivUnit(VectorMechanism):
     directions_only = True
     sensitivity_norm = "l2"
     parameter_name = "sigma"
+    further_numbers = ("cap_probability", "threshold")
     epsilon: float
     corpus_size: int | None = None
 
@@ -81,6 +95,12 @@ class PrivUnit(VectorMechanism):
         if not SMALLEST_EPSILON <= self.epsilon_per_row <= LARGEST_EPSILON:
             rows = "" if self.rows_per_person == 1 else f" times the {self.rows_per_person} rows of a person"
             raise ValueError(f"epsilon must be in [2^-20, 4096]{rows} for privunit, got {self.epsilon!r}")
+
+    @classmethod
+    def stated(cls, numbers: Mapping[str, Any]) -> Self:
+        made = super().stated({name: value for name, value in numbers.items() if name not in cls.further_numbers})
+        vars(made)["_split"] = tuple(numbers[name] for name in cls.further_numbers)
+        return made
 
     @cached_property
     def epsilon_per_row(self) -> float:
@@ -140,6 +160,27 @@ class PrivUnit(VectorMechanism):
         if norm is not None:
             validate.positive("norm", norm)
         return self.mean_inner_product / math.sqrt(self.dimension + self.threshold * self.mean_inner_product)
+
+    def log_densities(self, rows: Rows, centers: Rows, *, unit_length: bool = False) -> Table:
+        """A row is e^epsilon times likelier inside the cap; a grid cell that the cap cuts has a nearly normal share inside."""
+        epsilon = self.epsilon_per_row
+        if unit_length:
+            # Only the direction of a row is left: ln (1 + (e^epsilon - 1) P[inside the cap]). A normal row's length, in units of
+            # sigma, is chi with d degrees of freedom, whatever its direction. So its component along a center is at least the
+            # threshold t with probability P[chi >= t / cosine].
+            forward = np.maximum(inner_products(unit(rows), unit(centers)).astype(np.float64), _SMALLEST_COSINE)
+            inside = log_chi_tail(np.maximum(self.threshold, _SMALLEST_COSINE) / forward, self.dimension)
+            return np.asarray(np.logaddexp(0.0, epsilon + math.log(-math.expm1(-epsilon)) + inside))
+        sigma = self.noise_parameter
+        along = inner_products(rows, unit(centers)).astype(np.float64) / sigma
+        spread = max((self.released_grid or 0.0) / (sigma * math.sqrt(12)), _SHARPEST_EDGE)
+        place = (along - self.threshold) / spread
+        densities: Table = np.where(place > 0, epsilon, 0.0)
+        cut = np.abs(place) < _FAR_FROM_THE_EDGE
+        # ln (Phi(x) / Phi(-x)), equation 10 of Bowling et al. (2009): Phi is within 1.5e-4 of what these odds say.
+        odds = place[cut] * (1.5976 + 0.07056 * place[cut] ** 2)
+        densities[cut] = np.logaddexp(epsilon - np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds))
+        return densities
 
     def describe(self) -> tuple[str, ...]:
         lines = super().describe()

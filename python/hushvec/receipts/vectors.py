@@ -379,3 +379,12 @@ class Receipt(ReceiptFields):
     def _guarantee(self, verb: str) -> str:
         unit = "one row" if self.per == "record" else "all rows of the release"
         return f"({self.epsilon!r}, {self.delta!r})-DP under replacement of {unit} {verb}"
+
+
+def stated_mechanism(receipt: Receipt) -> VectorMechanism:
+    """Return the mechanism with the numbers that the receipt states, for what follows from them: its loss, density and noise."""
+    kind = _KINDS[receipt.mechanism]
+    numbers = ("dimension", "clip_norm", "epsilon", "delta", kind.parameter_name, *kind.further_numbers)
+    stated = {name: getattr(receipt, name) for name in numbers}
+    rows = rows_per_person(receipt.per, receipt.rows)
+    return kind.stated({**stated, "rows_per_person": rows, "released_grid": receipt.grid})

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import hushvec as hv
-from hushvec.retrieval.attacks import row_laws
+from hushvec.mechanisms import laws
 from hushvec.retrieval.attacks.row_laws import log_densities, log_ratios
 from retrieval.attacks.small_indexes import directions
 
@@ -105,7 +105,7 @@ def test_the_tail_of_a_length(dimension):
     lengths = np.linspace(0.3, 5.0, 100) * np.sqrt(dimension)
     exact = stats.chi(dimension).logsf(lengths)
     there = np.isfinite(exact)
-    assert np.abs(row_laws._log_chi_tail(lengths, dimension) - exact)[there].max() < 0.2
+    assert np.abs(laws.log_chi_tail(lengths, dimension) - exact)[there].max() < 0.2
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -131,5 +131,5 @@ def test_blocks_do_not_matter(monkeypatch):
     rows, centres = directions(30, 5, seed=2), directions(20, 5, seed=3)
     receipt = release(rows, "laplacian").receipt
     whole = log_densities(rows, centres, receipt)
-    monkeypatch.setattr(row_laws, "_BLOCK", 1)
+    monkeypatch.setattr(laws, "_BLOCK", 1)
     np.testing.assert_array_equal(log_densities(rows, centres, receipt), whole)
