@@ -9,7 +9,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.products import product
 from hushvec._util import validate
-from hushvec.mechanisms import CodebookResponse, releases_directions, takes_integers
+from hushvec.mechanisms import VectorMechanism, answers_with_codes, known_mechanisms, releases_directions, takes_integers
+
+if TYPE_CHECKING:
+    from hushvec.mechanisms import CodebookResponse
 
 Rows = NDArray[Any]
 Scores = NDArray[np.float64]
@@ -28,11 +31,6 @@ STRETCH = 8.0
 
 # Two rows of a float-grade law are equal with no more than this probability: its float32 numbers are made from 32-bit words.
 FLOAT_COLLISION = 2.0**-20
-
-# The density of an element's noise at its top, where sigma or scale is 1.
-_TOPS = dict.fromkeys(("gaussian", "privunit", "discrete_gaussian"), 1 / math.sqrt(2 * math.pi))
-_TOPS |= dict.fromkeys(("laplacian", "discrete_laplacian"), 0.5)
-
 
 @runtime_checkable
 class AuditTarget(Protocol):
@@ -96,30 +94,25 @@ class MechanismTarget:
         self._new_generator = new_generator
         self._rows = int(getattr(mechanism, "rows_per_person", 1))
         self._clip_norm = float(getattr(mechanism, "clip_norm", 1.0))
-        self._element = self._clip_norm / math.sqrt(mechanism.dimension)
-        stretch = 1.0 if releases_directions(self.name) else STRETCH  # directions have no length
-        one = np.full(mechanism.dimension * self._rows, stretch * self._element, np.float32)
+        one = np.full(mechanism.dimension, self._clip_norm / math.sqrt(mechanism.dimension))
         if takes_integers(self.name):
-            self._element = float(math.floor(self._clip_norm))
-            one = np.zeros((self._rows, mechanism.dimension), np.int64)
-            one[:, 0] = round(STRETCH) * math.floor(self._clip_norm)
-            one = one.ravel()
-        self.pair: tuple[Rows, Rows] = (one, -one)
+            one = np.zeros(mechanism.dimension)
+            one[0] = math.floor(self._clip_norm)
+        self._clipped: tuple[Rows, Rows] = (one, -one)  # what the mechanism makes of each row of the pair
+        stretch = 1.0 if releases_directions(self.name) else STRETCH  # directions have no length
+        row: Rows = np.tile(stretch * one, self._rows).astype(np.int64 if takes_integers(self.name) else np.float32)
+        self.pair: tuple[Rows, Rows] = (row, np.negative(row))
 
     @property
     def collision(self) -> float | None:
-        """For an exact release the product over the elements of (density at its top times the grid).
-
-        The density of PrivUnitG is at most e^epsilon times the normal one.
-        """
+        """For an exact release the product over the elements of (density at its top times the grid)."""
         if getattr(self.mechanism, "grade", "float") != "exact":
             return FLOAT_COLLISION
-        top = _TOPS.get(self.mechanism.law)
+        top = getattr(self.mechanism, "density_top", None)
         if top is None:
             return None
         element = min(1.0, top * self.mechanism.grid / self.mechanism.noise_parameter)
-        log_excess = self.epsilon if self.mechanism.law == "privunit" else 0.0
-        return math.exp(min(0.0, log_excess + len(self.pair[0]) * math.log(element)))
+        return math.exp(min(0.0, self.mechanism.log_density_excess() + len(self.pair[0]) * math.log(element)))
 
     def stream(self) -> Release:
         generator = self._new_generator()
@@ -133,10 +126,28 @@ class MechanismTarget:
         return release
 
     def log_ratio(self, outputs: Rows) -> Scores | None:
-        law = _LOG_RATIOS.get(self.name)
-        if takes_integers(self.name):
-            outputs = outputs[:, :: self.mechanism.dimension].astype(np.float64)
-        return None if law is None else law(self.mechanism, outputs, self._element)
+        law = _claimed_law(self.mechanism)
+        if law is None:
+            return None
+        rows = outputs.reshape(-1, self.mechanism.dimension).astype(np.float64, copy=False)
+        try:
+            densities = law.log_densities(rows, np.stack(self._clipped))
+        except NotImplementedError:
+            return None
+        return np.asarray((densities[:, 0] - densities[:, 1]).reshape(len(outputs), -1).sum(axis=1))
+
+
+def _claimed_law(mechanism: Any) -> VectorMechanism | None:
+    """The mechanism itself, or for an object of another class the mechanism whose name it has, with its numbers; None if unknown."""
+    if isinstance(mechanism, VectorMechanism):
+        return mechanism
+    kind = known_mechanisms().get(mechanism.name)
+    if kind is None or not all(hasattr(mechanism, name) for name in ("noise_parameter", *kind.further_numbers)):
+        return None
+    numbers = {name: getattr(mechanism, name) for name in ("dimension", *kind.further_numbers)}
+    clip_norm, rows = getattr(mechanism, "clip_norm", 1.0), getattr(mechanism, "rows_per_person", 1)
+    setting = {"clip_norm": clip_norm, "rows_per_person": rows, "epsilon": mechanism.cost[0], "released_grid": None}
+    return kind.stated({**numbers, **setting, kind.parameter_name: mechanism.noise_parameter})
 
 
 class LabelTarget:
@@ -187,39 +198,6 @@ class LabelTarget:
         return ratio
 
 
-def _gaussian(mechanism: Any, y: Scores, element: float) -> Any:
-    return y.sum(axis=1) * (2 * element / mechanism.noise_parameter**2)
-
-
-def _laplacian(mechanism: Any, y: Scores, element: float) -> Any:
-    return (np.abs(y + element) - np.abs(y - element)).sum(axis=1) / mechanism.noise_parameter
-
-
-def _l2_laplace(mechanism: Any, y: Scores, element: float) -> Any:
-    rows = y.reshape(len(y), -1, mechanism.dimension)
-    longer = np.linalg.norm(rows + element, axis=2) - np.linalg.norm(rows - element, axis=2)
-    return longer.sum(axis=1) / mechanism.noise_parameter
-
-
-def _privunit(mechanism: Any, y: Scores, element: float) -> Any:
-    """Only two things about an output matter: is it in the cap around u, is it in the one around -u?"""
-    rows = y.reshape(len(y), -1, mechanism.dimension)
-    along = rows.sum(axis=2) / (mechanism.noise_parameter * math.sqrt(mechanism.dimension))
-    caps = (along >= mechanism.threshold).astype(np.float64) - (-along >= mechanism.threshold)
-    return caps.sum(axis=1) * mechanism.cost[0]
-
-
-_LOG_RATIOS: dict[str, Callable[[Any, Scores, float], Any]] = {
-    "gaussian": _gaussian,
-    "empirical": _gaussian,
-    "laplacian": _laplacian,
-    "discrete_gaussian": _gaussian,
-    "discrete_laplacian": _laplacian,
-    "l2_laplace": _l2_laplace,
-    "privunit": _privunit,
-}
-
-
 # Rows that are in no published table count as labels too, k and above: as many as their digests are told apart.
 _FOREIGN_BYTES = 2
 
@@ -266,7 +244,7 @@ class CodebookTarget:
         pair: tuple[Rows, Rows] | None = None,
         new_generator: Callable[[], _core.Generator] = _core.Generator,
     ) -> None:
-        if not isinstance(mechanism, CodebookResponse):
+        if not answers_with_codes(mechanism):
             raise TypeError(f"mechanism must be a hushvec.mechanisms.CodebookResponse, got {validate.kind(mechanism)}")
         self.mechanism = mechanism
         self.epsilon = mechanism.response.epsilon
@@ -344,7 +322,7 @@ def as_target(audited: Any) -> AuditTarget:
     """A target as it is; a mechanism as a MechanismTarget, or as a CodebookTarget where it answers with public codes."""
     if isinstance(audited, AuditTarget):
         return audited
-    return CodebookTarget(audited) if isinstance(audited, CodebookResponse) else MechanismTarget(audited)
+    return CodebookTarget(audited) if answers_with_codes(audited) else MechanismTarget(audited)
 
 
 def parts(rows: int, width: int) -> Iterator[int]:

@@ -24,6 +24,8 @@ The sensitivities are rounded up where the formula has a square root, sigma and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from hushvec._util import validate
@@ -67,6 +69,8 @@ __all__ = [
     "VectorMechanism",
     "product_up",
     "quotient_down",
+    "register",
+    "registered",
     "root_up",
     "rounded_up",
     "sensitivity",
@@ -86,24 +90,75 @@ __getattr__, __dir__ = at_first_use(
     },
 )
 
-_ADDITIVE: dict[str, type[AdditiveNoise]] = {
-    mechanism.name: mechanism for mechanism in (Gaussian, Laplacian, L2Laplace, EmpiricalGaussian)
-}
-# Those that `privatize` knows by name: for rows of floats, and for rows of whole numbers.
-MECHANISMS: dict[str, type[VectorMechanism]] = {**_ADDITIVE, PrivUnit.name: PrivUnit}
-INTEGER_MECHANISMS: dict[str, type[VectorMechanism]] = {kind.name: kind for kind in (DiscreteGaussian, DiscreteLaplacian)}
+# Those that `privatize` knows by name: for rows of floats, and for rows of whole numbers. `register` adds to them.
+MECHANISMS: dict[str, type[VectorMechanism]] = {}
+INTEGER_MECHANISMS: dict[str, type[VectorMechanism]] = {}
+
+
+def known_mechanisms() -> dict[str, type[VectorMechanism]]:
+    """Return all mechanisms that `privatize` knows, by name."""
+    return MECHANISMS | INTEGER_MECHANISMS
+
+
+def register(mechanism: type[VectorMechanism]) -> type[VectorMechanism]:
+    """Make a mechanism known by its name: to `privatize`, receipts, audits, attacks, `recommend`, `rewrite` and the command line.
+
+    Args:
+        mechanism: a subclass of `VectorMechanism`; docs/extend.md says what it declares, `hushvec.extend.check_mechanism` tries it.
+
+    Returns:
+        The class, so that this may stand above it as a decorator.
+
+    Raises:
+        TypeError: not such a class, or one that lacks a method.
+        ValueError: another mechanism has the name.
+    """
+    if not (isinstance(mechanism, type) and issubclass(mechanism, VectorMechanism)):
+        raise TypeError(f"mechanism must be a subclass of VectorMechanism, got {validate.kind(mechanism)}")
+    if missing := sorted(getattr(mechanism, "__abstractmethods__", ())):
+        raise TypeError(f"mechanism must define {', '.join(missing)}, got {mechanism.__name__} without")
+    if known_mechanisms().setdefault(mechanism.name, mechanism) is not mechanism:
+        raise ValueError(f"mechanism must have a name of its own, got {mechanism.name!r}, which is known")
+    (INTEGER_MECHANISMS if mechanism.integers else MECHANISMS)[mechanism.name] = mechanism
+    return mechanism
+
+
+@contextmanager
+def registered(mechanism: type[VectorMechanism]) -> Iterator[type[VectorMechanism]]:
+    """Make a mechanism known within a `with` block, as `register` does for good; for tests."""
+    register(mechanism)
+    try:
+        yield mechanism
+    finally:
+        (INTEGER_MECHANISMS if mechanism.integers else MECHANISMS).pop(mechanism.name, None)
+
+
+for _mechanism in (Gaussian, Laplacian, L2Laplace, EmpiricalGaussian, PrivUnit, DiscreteGaussian, DiscreteLaplacian):
+    register(_mechanism)
+
+
+def priced_mechanisms(*, exact: bool = False) -> dict[str, type[VectorMechanism]]:
+    """Return those for rows of floats that are made for a price, by name, directions first; `exact`: of that grade alone."""
+    priced = (kind for kind in MECHANISMS.values() if not kind.takes_sigma and (kind.grade == "exact" or not exact))
+    return {kind.name: kind for kind in sorted(priced, key=lambda kind: not kind.directions_only)}
+
+
+def answers_with_codes(mechanism: object) -> bool:
+    """Whether a mechanism releases rows of a public table, and no noisy vectors; False for anything else."""
+    return isinstance(mechanism, Mechanism) and not isinstance(mechanism, VectorMechanism)
 
 
 def sensitivity(mechanism: str, *, clip_norm: float, rows_per_person: int, dimension: int) -> float:
     """The sensitivity column of the table above, for a mechanism by name; rounded up to a double."""
-    known = MECHANISMS | INTEGER_MECHANISMS
+    known = known_mechanisms()
     kind = known[validate.choice("mechanism", mechanism, known)]
     return sensitivity_of(kind, clip_norm, rows_per_person, dimension)
 
 
 def element_variance(mechanism: str, dimension: int) -> int:
     """Variance of the additive noise of one element, in units of sigma^2 or scale^2."""
-    return _ADDITIVE[validate.choice("mechanism", mechanism, _ADDITIVE)]._element_variance(dimension)
+    additive = {name: kind for name, kind in MECHANISMS.items() if issubclass(kind, AdditiveNoise)}
+    return additive[validate.choice("mechanism", mechanism, additive)]._element_variance(dimension)
 
 
 def takes_integers(mechanism: object) -> bool:

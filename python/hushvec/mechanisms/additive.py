@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from hushvec._native import _core
 from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec._util.rounding import quotient_down, rounded_up
-from hushvec.mechanisms.base import VectorMechanism, as_used
-from hushvec.mechanisms.int8 import gaussian_saturation, stated
+from hushvec.mechanisms.base import Mechanism, RowKeys, VectorMechanism, as_used
+from hushvec.mechanisms.int8 import gaussian_saturation
 from hushvec.mechanisms.laws import Rows, Table, l1_distances, squared_distances
-from hushvec.noise.calibration import gaussian_epsilon, gaussian_sigma, laplace_scale
+from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
 
 if TYPE_CHECKING:
     from hushvec.accounting import GaussianDP, PrivacyLoss
@@ -35,6 +35,11 @@ class AdditiveNoise(VectorMechanism):
     def _element_variance(cls, dimension: int) -> int:
         """Variance of one element's noise, in units of sigma^2 or scale^2."""
 
+    in_jobs = True
+
+    def release_keyed(self, x: Any, out: Any, keys: RowKeys, *, half_words: bool) -> None:
+        _core.clip_and_noise_keyed(x, self.clip_norm, self.noise_parameter, out, *keys, self.law, half_words)
+
     @property
     def noise_norm(self) -> float:
         return self.noise_parameter * math.sqrt(self._element_variance(self.dimension) * self.dimension)
@@ -45,6 +50,12 @@ class _GaussianNoise(AdditiveNoise):
     grade = "exact"
     sensitivity_norm = "l2"
     parameter_name = "sigma"
+    takes_delta = True
+    has_int8 = True
+    density_top = 1 / math.sqrt(2 * math.pi)
+
+    if TYPE_CHECKING:
+        delta: float
 
     @property
     def loss(self) -> GaussianDP:
@@ -62,9 +73,28 @@ class _GaussianNoise(AdditiveNoise):
     def int8_grid(self) -> float:
         return _core.int8_grid(self.noise_parameter, self.clip_norm)[1]
 
-    @property
-    def int8_saturation(self) -> float:
-        return stated(gaussian_saturation(self.noise_parameter, self.clip_norm, self.int8_grid, self.dimension))
+    def saturation_on(self, grid: float) -> float:
+        return gaussian_saturation(self.noise_parameter, self.clip_norm, grid, self.dimension)
+
+    def claim_faults(self) -> list[str]:
+        sigma, distance = self.noise_parameter, self.sensitivity
+        delta = gaussian_delta(self.epsilon, sigma, distance)
+        if self.delta == 0 or delta <= self.delta:
+            return []
+        epsilon = gaussian_epsilon(self.delta, sigma, distance)
+        return [
+            f"sigma = {sigma!r} at L2 sensitivity {distance!r} gives delta = {delta:.4g} at epsilon = {self.epsilon!r}, "
+            f"more than the {self.delta!r} stated; at that delta it gives epsilon = {epsilon:.6g}"
+        ]
+
+    def repeated(self, rows: int) -> Mechanism:
+        setting: dict[str, Any] = {name: getattr(self, name) for name in ("delta", "dimension", "clip_norm")}
+        return EmpiricalGaussian(chosen_sigma=self.noise_parameter, rows_per_person=rows, **setting)
+
+    def candidate_densities(self, rows: Rows, candidates: Rows, *, rho: float, spread: float) -> Rows:
+        """Exact for the spread: the noise and it add up to one normal law."""
+        squares = squared_distances(rows, candidates * np.float32(rho))
+        return np.asarray(squares / (-2 * (self.noise_parameter**2 + spread)), np.float32)
 
     @classmethod
     def _element_variance(cls, dimension: int) -> int:
@@ -129,8 +159,25 @@ class EmpiricalGaussian(_GaussianNoise):
     """
 
     name = "empirical"
+    takes_sigma = True
     chosen_sigma: float
     delta: float = 1e-5
+
+    @classmethod
+    def for_price(cls, *, epsilon: float, delta: float, corpus_size: int | None = None, **setting: Any) -> Mechanism:
+        """Return the Gaussian of this price, whose noise it is."""
+        return Gaussian(epsilon=epsilon, delta=delta, **setting)
+
+    @classmethod
+    def from_arguments(cls, *, epsilon: float | None, delta: float, sigma: float | None, **setting: Any) -> EmpiricalGaussian:
+        """Return the mechanism of this sigma; epsilon is a ceiling if given."""
+        made = cls(chosen_sigma=cls._needed("sigma", sigma), delta=validate.delta(delta), **setting)
+        if epsilon is not None and made.epsilon > validate.positive("epsilon", epsilon):
+            raise ValueError(
+                f"epsilon must be >= {made.epsilon!r}, what sigma = {sigma!r} buys at delta = {delta!r}, or be left out; "
+                f"got {epsilon!r}"
+            )
+        return made
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -183,15 +230,20 @@ class Laplacian(_LaplaceNoise):
     law = "laplacian"
     grade = "exact"
     sensitivity_norm = "l1"
+    density_top = 0.5
+
+    @property
+    def row_loss(self) -> PrivacyLoss | None:
+        from hushvec.accounting import LaplaceDP
+
+        if self.dimension > 1:
+            return None
+        return LaplaceDP(noise_multiplier=quotient_down(self.noise_parameter, 2 * self.clip_norm), adjacency=self.adjacency)
 
     @property
     def loss(self) -> PrivacyLoss:
         """`LaplaceDP` for one number of a person, and `PureDP` for more."""
-        from hushvec.accounting import LaplaceDP
-
-        if self.dimension * self.rows_per_person > 1:
-            return super().loss
-        return LaplaceDP(noise_multiplier=quotient_down(self.scale, self.sensitivity), adjacency=self.adjacency)
+        return (self.row_loss if self.rows_per_person == 1 else None) or super().loss
 
     @classmethod
     def _element_variance(cls, dimension: int) -> int:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushvec._native import _core, kernels
 from hushvec._native.arrays import CheckedRows, returned, shared
 from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import checked_rows
 from hushvec._util import validate
-from hushvec._util.rounding import root_up, rounded_up
+from hushvec._util.rounding import product_up, root_up, rounded_up
+from hushvec._util.statistics import norm_sf
 from hushvec.mechanisms.laws import Rows, Table
 
 if TYPE_CHECKING:
@@ -30,6 +33,11 @@ ADJACENCY = "replace-one"
 # What `describe` prints of a computed cost: this many digits, rounded up, at these Renyi orders.
 _COST_DIGITS = 4
 _ORDERS = (2, 8, 32)
+
+_KEY_BYTES = 32
+
+# The sum over a normal law: the trapezoid rule on it is right to many digits with these.
+_TAIL, _STEP = 9.0, 2.0**-6
 
 _GRADES = {
     "exact": "grade exact: the released bits carry the claim",
@@ -55,6 +63,12 @@ class Mechanism(ABC):
     directions_only: ClassVar[bool] = False
     # Whether rows are whole numbers, and so their releases.
     integers: ClassVar[bool] = False
+    # Whether it costs a delta > 0, which it takes as an argument.
+    takes_delta: ClassVar[bool] = False
+    # Whether it is made for a noise and not for a price: then it is no choice where a price is given.
+    takes_sigma: ClassVar[bool] = False
+    # Whether each row of a job can have a key of its own: `release_keyed`.
+    in_jobs: ClassVar[bool] = False
     # Whether version 3 of the release format has this noise: docs/format.md section 16.
     half_words: ClassVar[bool] = False
 
@@ -80,6 +94,37 @@ class Mechanism(ABC):
 
         @property
         def epsilon(self) -> float: ...
+
+    @classmethod
+    def for_price(cls, *, epsilon: float, delta: float, corpus_size: int | None = None, **setting: Any) -> Mechanism:
+        """Return the mechanism that costs (epsilon, delta), or (epsilon, 0) if it takes no delta.
+
+        Args:
+            corpus_size: among how many other rows a release will be looked up; for those that can be made for that.
+            setting: the other arguments of the class.
+        """
+        price: dict[str, Any] = {"epsilon": epsilon, "delta": delta} if cls.takes_delta else {"epsilon": epsilon}
+        return cls(**price, **setting)
+
+    @classmethod
+    def from_arguments(cls, *, epsilon: float | None, delta: float, sigma: float | None, **setting: Any) -> Mechanism:
+        """Return the mechanism for the arguments of `hushvec.privatize`, checked; `setting` are those of the base class."""
+        if sigma is not None:
+            raise ValueError(f"sigma must be None for mechanism {cls.name!r}, which needs none ('empirical' does), got {sigma!r}")
+        if not cls.takes_delta:
+            validate.delta(delta, zero_allowed=True)  # and is not used
+        price = cls._needed("epsilon", epsilon)
+        return cls.for_price(epsilon=price, delta=validate.delta(delta, zero_allowed=not cls.takes_delta), **setting)
+
+    @classmethod
+    def _needed(cls, name: str, value: float | None) -> float:
+        if value is None:
+            raise TypeError(f"{name} must be given for mechanism {cls.name!r}")
+        return validate.positive(name, value)
+
+    def repeated(self, rows: int) -> Mechanism:
+        """Return the mechanism of so many rows of one person, each with the noise of a single row of this one."""
+        return replace(self, epsilon=product_up(rows, self.cost[0]), rows_per_person=rows)  # type: ignore[call-arg]
 
     @property
     def cost(self) -> tuple[float, float]:
@@ -119,6 +164,17 @@ class Mechanism(ABC):
     def describe(self) -> tuple[str, ...]:
         """Lines that say what a release costs and what it leaves of a row, before anything is spent."""
 
+    def require_other_rows(self, x: Any, *, first_row: int = 0) -> None:  # noqa: B027  (most were made from no rows)
+        """Raise ValueError if x holds a row that the mechanism was made from. Errors count from `first_row`."""
+
+    def further_parameters(self) -> dict[str, str]:
+        """Return what the keys of a job's rows depend on beside cost, size, clip and noise: docs/format.md section 10."""
+        return {}
+
+    def release_keyed(self, x: Any, out: Any, keys: RowKeys, *, half_words: bool) -> None:
+        """Release each row of x [n, d] in `out` from a key of its own: docs/format.md section 10. Only if `in_jobs`."""
+        raise ValueError(f"mechanism must be one of jobs, got {self.name!r}")
+
     def require_release(self, x: Any) -> None:
         """Raise whatever would keep a release of x, an array or `CheckedRows`, from being computed, short of NaN and Inf."""
         rows = x if isinstance(x, CheckedRows) else checked_rows("x", x, finite=False)
@@ -141,6 +197,20 @@ class Mechanism(ABC):
         """`apply`, with its generator checked."""
 
 
+class RowKeys(NamedTuple):
+    """The keys of a job's rows: docs/format.md section 10."""
+
+    key: bytes
+    places: NDArray[np.uint8]  # [n, 40]
+    cipher: str
+
+    def of_row(self, row: int, content: bytes) -> _core.Generator:
+        """Return the key stream of one row with these bytes, where it is not made in the core."""
+        key = hashlib.blake2b(self.places[row].tobytes() + content, key=self.key, digest_size=_KEY_BYTES).digest()
+        # nonce 0: the key belongs to one row, and is not a seed
+        return _core.Generator.unsafe_seeded(int.from_bytes(key, "little"), cipher=self.cipher)
+
+
 class VectorMechanism(Mechanism):
     """Mechanisms whose releases are noisy vectors: noise of one size, on a grid where the grade is exact."""
 
@@ -152,6 +222,15 @@ class VectorMechanism(Mechanism):
     parameter_name: ClassVar[str]
     # Attributes, and fields of receipts, that its law has beside that one.
     further_numbers: ClassVar[tuple[str, ...]] = ()
+    # The density of an element's noise at its top, where `noise_parameter` is 1. A class with another law has none of its parent's.
+    density_top: ClassVar[float | None] = None
+    # Whether the noise is large enough for values of eight bits: then it has `int8_grid` and `saturation_on`.
+    has_int8: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if "law" in vars(cls) and "density_top" not in vars(cls):
+            cls.density_top = None
 
     @property
     def noise_parameter(self) -> float:
@@ -159,9 +238,31 @@ class VectorMechanism(Mechanism):
         return float(getattr(self, self.parameter_name))
 
     @property
+    def law_numbers(self) -> dict[str, float]:
+        """The numbers of its law by their names in receipts."""
+        return {name: self.noise_parameter if name == self.parameter_name else getattr(self, name) for name in self.law_names()}
+
+    @classmethod
+    def law_names(cls) -> tuple[str, ...]:
+        return cls.parameter_name, *cls.further_numbers
+
+    def further_parameters(self) -> dict[str, str]:
+        return {name: getattr(self, name).hex() for name in self.further_numbers}
+
+    @property
     @abstractmethod
     def noise_norm(self) -> float:
         """Root mean square of the L2 norm of one row's noise."""
+
+    @property
+    def element_variance(self) -> float:
+        """Variance of one element of a released row about its mean."""
+        return self.noise_norm**2 / self.dimension
+
+    @property
+    def row_loss(self) -> PrivacyLoss | None:
+        """The loss of one row, if the rows of a person are released each by itself and it says more than epsilon; else None."""
+        return None
 
     @property
     def sensitivity(self) -> float:
@@ -189,6 +290,72 @@ class VectorMechanism(Mechanism):
     def released_grid(self) -> float | None:
         """The power of two that the values of a release are multiples of: `grid`, or what a receipt states."""
         return self.grid
+
+    def claim_faults(self) -> list[str]:
+        """Return why epsilon and delta do not follow from the noise, for a mechanism made by `stated`; empty if they do.
+
+        Here for pure epsilon = sensitivity / `noise_parameter`, compared in exact arithmetic.
+        """
+        size, name = self.noise_parameter, self.parameter_name
+        square = self._squared_sensitivity(2 * Fraction(self.clip_norm), self.rows_per_person, self.dimension)
+        if (Fraction(size) * Fraction(self.epsilon)) ** 2 >= square:
+            return []
+        return [
+            f"{name} = {size!r} at {self.sensitivity_norm.upper()} sensitivity {self.sensitivity!r} gives "
+            f"epsilon = {self.sensitivity / size:.6g}, more than the {self.epsilon!r} stated"
+        ]
+
+    def parameter_faults(self, grade: str, *, int8: bool, half_words: bool) -> list[str]:
+        """Return why `noise_parameter` and `released_grid` are none of a release of this grade, for one made by `stated`."""
+        if int8 and not self.has_int8:
+            return []  # said elsewhere
+        name, size = self.parameter_name, self.noise_parameter
+        try:
+            grid = self.int8_grid if int8 else self._grid_of(half_words)
+        except ValueError as error:
+            return [str(error)]
+        if float(np.float32(size)) != size:
+            return [f"{name} must be a float32, got {size!r}"]
+        expected = grid if grade == "exact" else None
+        if self.released_grid != expected:
+            form = "int8 values" if int8 else "grade"
+            law = "threshold" if int8 and self.directions_only else "clip_norm"
+            return [f"grid must be {expected!r} for this {name}, {law} and {form}, got {self.released_grid!r}"]
+        return []
+
+    def saturation_on(self, grid: float) -> float:
+        """Return a bound on the expected share of a clipped row's int8 values on this grid that saturate."""
+        raise NotImplementedError
+
+    @property
+    def int8_saturation(self) -> float:
+        return min(1.0, rounded_up(self.saturation_on(self.int8_grid), _COST_DIGITS))  # rounded up by far more than its roundings
+
+    def log_density_excess(self) -> float:
+        """Return ln of how far the density of all rows of a person exceeds the product of the tops of their elements."""
+        return 0.0
+
+    def top_1_probability(self, others: int) -> float:
+        """Return about the probability that a release is nearer to its own row than to each of so many orthogonal ones.
+
+        Its score is N(s, 1), theirs are N(0, 1). Real vectors have near neighbors, which rank higher.
+        """
+        signal = self.clip_norm * math.sqrt(self.dimension) / self.noise_norm
+        noise = [-_TAIL + step * _STEP for step in range(round(2 * _TAIL / _STEP) + 1)]
+        wins = (norm_sf(-(signal + value)) ** others for value in noise)
+        return math.fsum(win * math.exp(-value * value / 2) for win, value in zip(wins, noise)) * _STEP / math.sqrt(2 * math.pi)
+
+    def candidate_densities(self, rows: Rows, candidates: Rows, *, rho: float, spread: float) -> NDArray[Any]:
+        """Return `log_densities` where the clean row is only near a candidate: rho times it, with a normal spread around.
+
+        Args:
+            rows, candidates: float32 [m, d] and [c, d].
+            spread: variance of an element of the clean row. Left out here, as it is far below the noise at any epsilon of interest.
+
+        Returns:
+            [m, c].
+        """
+        return self.log_densities(rows, candidates * np.float32(rho)).astype(np.float32)
 
     def log_densities(self, rows: Rows, centers: Rows, *, unit_length: bool = False) -> Table:
         """Return ln of the density of each released row behind each clean one, less a term of the row, which cancels in ratios.
@@ -221,7 +388,11 @@ class VectorMechanism(Mechanism):
 
     def grid_of(self, *, half_words: bool) -> float | None:
         """The grid of version 3 of the release format, or of the versions before it."""
-        return _core.exact_grid(self.noise_parameter, self.clip_norm, half_words)[1] if self.grade == "exact" else None
+        return self._grid_of(half_words) if self.grade == "exact" else None
+
+    def _grid_of(self, half_words: bool) -> float:
+        """The grid, whether the mechanism has a grade that needs one or not."""
+        return _core.exact_grid(self.noise_parameter, self.clip_norm, half_words)[1]
 
     def expected_cosine(self, norm: float | None = None) -> float:
         """norm / sqrt(norm^2 + noise_norm^2)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -20,7 +21,7 @@ from hushvec._native.rowwise import as_array
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
 from hushvec._util.rounding import product_up, quotient_down
-from hushvec.mechanisms.base import Mechanism
+from hushvec.mechanisms.base import Mechanism, RowKeys
 from hushvec.mechanisms.privunit import PrivUnit
 from hushvec.mechanisms.public_arrays import (
     FITTED_ROWS,
@@ -370,6 +371,7 @@ class CodebookResponse(Mechanism):
     law = "randomized_response"
     grade = "exact"
     directions_only = True
+    in_jobs = True
     codebook: PublicCodebook = field(repr=False)
     epsilon: float
 
@@ -466,7 +468,25 @@ class CodebookResponse(Mechanism):
 
     def require_release(self, x: Any) -> None:
         super().require_release(x)
-        self.codebook.require_other_rows(x.values if isinstance(x, CheckedRows) else x)
+        self.require_other_rows(x.values if isinstance(x, CheckedRows) else x)
+
+    def require_other_rows(self, x: Any, *, first_row: int = 0) -> None:
+        self.codebook.require_other_rows(x, first_row=first_row)
+
+    def further_parameters(self) -> dict[str, str]:
+        table = np.ascontiguousarray(self.table, "<f4")
+        return {"codebook": self.codebook.digest, "table": hashlib.sha256(table.tobytes()).hexdigest()}
+
+    def release_keyed(self, x: Any, out: Any, keys: RowKeys, *, half_words: bool) -> None:
+        content = x.copy()  # read once, so that key and code come from one read
+        self.require_other_rows(content)
+        codes = np.asarray(self.codebook.encode(content), np.int32)
+        answers = np.empty_like(codes)
+        for place, row in enumerate(content):
+            one = codes[place : place + 1]
+            source = keys.of_row(place, row.tobytes() + one.astype("<i4").tobytes())
+            answers[place] = _core.randomized_response(one, len(self.codebook), self.response.law, source)[0]
+        out[...] = self.table[answers].astype(x.dtype)
 
     def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
         answers = self.response.respond(self.codebook.encode(x), generator=source)

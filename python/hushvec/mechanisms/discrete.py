@@ -12,6 +12,7 @@ from hushvec._native import _core
 from hushvec._native.arrays import require_form
 from hushvec._util.rounding import smallest
 from hushvec.mechanisms.base import VectorMechanism
+from hushvec.mechanisms.laws import Rows, Table, l1_distances, squared_distances
 from hushvec.noise.calibration import laplace_scale
 from hushvec.noise.discrete import LARGEST_SCALE, SMALLEST_SCALE
 from hushvec.noise.integers import clip_and_add, whole_rows
@@ -45,6 +46,13 @@ class _DiscreteNoise(VectorMechanism):
             return values
         out[...] = values
         return out
+
+    def parameter_faults(self, grade: str, *, int8: bool, half_words: bool) -> list[str]:
+        held = SMALLEST_SCALE <= self.noise_parameter <= LARGEST_SCALE and self.clip_norm >= 1
+        if held and self.released_grid == 1 and grade == "exact":
+            return []
+        rule = "must be in [2^-6, 2^40], clip_norm >= 1, grid 1 and grade 'exact'"
+        return [f"{self.parameter_name} {rule} for {self.name}"]
 
     def _in_range(self, value: float) -> float:
         if not SMALLEST_SCALE <= value <= LARGEST_SCALE:
@@ -87,12 +95,27 @@ class DiscreteGaussian(_DiscreteNoise):
     law = "discrete_gaussian"
     sensitivity_norm = "l2"
     parameter_name = "sigma"
+    takes_delta = True
+    density_top = 1 / math.sqrt(2 * math.pi)
     epsilon: float
     delta: float = 1e-5
 
     @cached_property
     def sigma(self) -> float:
         return self._in_range(_smallest_sigma(self.epsilon, self.delta, self.sensitivity, self.dimension * self.rows_per_person))
+
+    def _log_densities(self, rows: Rows, centers: Rows) -> Table:
+        return squared_distances(rows, centers) / (-2 * self.noise_parameter**2)
+
+    def claim_faults(self) -> list[str]:
+        try:
+            delta = self.loss.delta(self.epsilon)
+        except ValueError as error:
+            return [str(error)]
+        if self.delta == 0 or delta <= self.delta:
+            return []
+        sigma = self.noise_parameter
+        return [f"sigma = {sigma!r} gives delta = {delta:.4g} at epsilon = {self.epsilon!r}, more than the {self.delta!r} stated"]
 
     @property
     def loss(self) -> DiscreteGaussianDP:
@@ -158,7 +181,11 @@ class DiscreteLaplacian(_DiscreteNoise):
     sensitivity_norm = "l1"
     parameter_name = "scale"
     clipped_in = "l1"
+    density_top = 0.5
     epsilon: float
+
+    def _log_densities(self, rows: Rows, centers: Rows) -> Table:
+        return -l1_distances(rows, centers) / self.noise_parameter
 
     @cached_property
     def scale(self) -> float:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
-from hushvec._util.rounding import rounded_up
 from hushvec._util.statistics import norm_sf
 
 LARGEST = 127
@@ -14,7 +13,6 @@ SATURATION = (-LARGEST, LARGEST)
 
 # A computed bound below this is stated as this: it is a matter of floating point from there on.
 SMALLEST_PROBABILITY = 2.0**-64
-_DIGITS = 4
 
 # Where the bound is evaluated: shares of the signal that one element has, and lengths of the component of PrivUnitG.
 _SHARES = 16
@@ -68,7 +66,3 @@ def _over_a_row(beyond: Callable[[float], float], dimension: int) -> float:
     bound = min(all_of_it, *(beyond(share) + min(1.0, 1 / (dimension * share * share)) * all_of_it for share in shares))
     return min(1.0, max(bound, SMALLEST_PROBABILITY))
 
-
-def stated(probability: float) -> float:
-    """A computed bound as receipts have it, rounded up by far more than its roundings."""
-    return min(1.0, rounded_up(probability, _DIGITS))

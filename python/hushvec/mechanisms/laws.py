@@ -21,14 +21,16 @@ _NEAR_THE_MODE = 1e-3
 def unit(rows: Rows) -> Rows:
     """Return the rows at unit length; zero rows stay."""
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
-    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    found: Rows = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return found
 
 
 def squared_distances(rows: Rows, centers: Rows) -> Table:
     """Return the squared L2 distance of each row [m, d] to each center [c, d] as [m, c], never negative."""
     squares = np.einsum("md,md->m", rows, rows, dtype=np.float64)[:, None] - 2 * inner_products(rows, centers).astype(np.float64)
     squares += np.einsum("cd,cd->c", centers, centers, dtype=np.float64)
-    return np.maximum(squares, 0.0)
+    found: Table = np.maximum(squares, 0.0)
+    return found
 
 
 def l1_distances(rows: Rows, centers: Rows) -> Table:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,9 @@ from hushvec._native import _core, kernels
 from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec._util.rounding import largest, product_up, quotient_down, up
-from hushvec._util.statistics import norm_sf
-from hushvec.mechanisms.base import VectorMechanism, as_used
-from hushvec.mechanisms.int8 import privunit_saturation, stated
+from hushvec._util.statistics import norm_logsf, norm_sf
+from hushvec.mechanisms.base import RowKeys, VectorMechanism, as_used
+from hushvec.mechanisms.int8 import privunit_saturation
 from hushvec.mechanisms.laws import Rows, Table, log_chi_tail, unit
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ _SHARPEST_EDGE = 1e-6  # of a cap, in units of sigma
 _SMALLEST_COSINE = 1e-3
 # In deviations of a cell; beyond them e^-40 of it is on the other side.
 _FAR_FROM_THE_EDGE = 8.0
+_STEPS, _BEYOND = 128, 6.0  # points per unit of the table, wrong by at most 8e-6 between them; standard deviations beyond its ends
+_SMALLEST_TAU = 1e-6  # for rho = 1: a cap with an edge this sharp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +88,9 @@ class PrivUnit(VectorMechanism):
     sensitivity_norm = "l2"
     parameter_name = "sigma"
     further_numbers = ("cap_probability", "threshold")
+    has_int8 = True
+    in_jobs = True
+    density_top = 1 / math.sqrt(2 * math.pi)
     epsilon: float
     corpus_size: int | None = None
 
@@ -95,6 +101,10 @@ class PrivUnit(VectorMechanism):
         if not SMALLEST_EPSILON <= self.epsilon_per_row <= LARGEST_EPSILON:
             rows = "" if self.rows_per_person == 1 else f" times the {self.rows_per_person} rows of a person"
             raise ValueError(f"epsilon must be in [2^-20, 4096]{rows} for privunit, got {self.epsilon!r}")
+
+    @classmethod
+    def for_price(cls, *, epsilon: float, delta: float, corpus_size: int | None = None, **setting: Any) -> PrivUnit:
+        return cls(epsilon=epsilon, corpus_size=corpus_size, **setting)
 
     @classmethod
     def stated(cls, numbers: Mapping[str, Any]) -> Self:
@@ -128,6 +138,10 @@ class PrivUnit(VectorMechanism):
         """Of all rows of a person together; a receipt has it for each."""
         return _loss(self.epsilon, self.rows_per_person, *self._split)
 
+    @property
+    def row_loss(self) -> PureDP:
+        return _loss(self.epsilon_per_row, 1, *self._split)
+
     @cached_property
     def mean_inner_product(self) -> float:
         """E = E<W, u>, in units of the Gaussian row: m sqrt(d) of the paper."""
@@ -138,16 +152,40 @@ class PrivUnit(VectorMechanism):
         """Standard deviation of the noise of an element across the direction: C / E, rounded up to float32."""
         return as_used("sigma", self.clip_norm / self.mean_inner_product, self.clip_norm)
 
-    def grid_of(self, *, half_words: bool) -> float:
-        return _core.privunit_grid(self.sigma)[1]
+    def _grid_of(self, half_words: bool) -> float:
+        return _core.privunit_grid(self.noise_parameter)[1]
 
     @property
     def int8_grid(self) -> float:
         return _core.privunit_int8_grid(self.sigma, self.threshold)[1]
 
+    def saturation_on(self, grid: float) -> float:
+        return privunit_saturation(self.sigma, *self._split, grid, self.dimension)
+
+    def claim_faults(self) -> list[str]:
+        """epsilon is the sum over the person's rows; sigma only scales the result and carries no guarantee."""
+        try:
+            one_row = _core.privunit_epsilon(self.cap_probability, self.threshold)
+        except ValueError as error:
+            return [str(error)]
+        if Fraction(one_row) * self.rows_per_person <= Fraction(self.epsilon):
+            return []
+        return [
+            f"cap_probability = {self.cap_probability!r} at threshold = {self.threshold!r} gives epsilon = "
+            f"{one_row * self.rows_per_person:.6g}, more than the {self.epsilon!r} stated"
+        ]
+
+    def log_density_excess(self) -> float:
+        """The density is at most e^epsilon times the normal one."""
+        return self.epsilon
+
     @property
-    def int8_saturation(self) -> float:
-        return stated(privunit_saturation(self.sigma, *self._split, self.int8_grid, self.dimension))
+    def element_variance(self) -> float:
+        """Across the direction of the row."""
+        return self.noise_parameter**2
+
+    def top_1_probability(self, others: int) -> float:
+        return top_1_probability(self.cap_probability, self.threshold, others)
 
     @property
     def noise_norm(self) -> float:
@@ -182,6 +220,33 @@ class PrivUnit(VectorMechanism):
         densities[cut] = np.logaddexp(epsilon - np.logaddexp(0.0, -odds), -np.logaddexp(0.0, odds))
         return densities
 
+    def candidate_densities(self, rows: Rows, candidates: Rows, *, rho: float, spread: float) -> Rows:
+        """Exact for a spread of (1 - rho^2) clip_norm^2 / d: that of rows of length clip_norm.
+
+        z = (t - rho <w, c>) / (tau |w|), so that x ~ N(rho c, tau^2 I) has w = row / sigma in its cap with probability 1 - Phi(z).
+        """
+        w = np.asarray(rows * np.float32(1 / self.sigma), np.float32)
+        z = inner_products(w, np.asarray(candidates * np.float32(1 / self.clip_norm), np.float32))
+        z *= np.float32(-rho)
+        z += np.float32(self.threshold)
+        tau = max(math.sqrt((1 - rho * rho) / self.dimension), _SMALLEST_TAU)
+        z /= np.maximum(np.float32(tau) * np.linalg.norm(w, axis=1, keepdims=True), np.float32(1e-30))
+        densities = _looked_up(self._cap_table, z)
+        densities[:, ~candidates.any(axis=1)] = 0  # no direction: released as N(0, I) itself, and ln 1 = 0
+        return densities
+
+    @cached_property
+    def _cap_table(self) -> tuple[Rows, Rows]:
+        """Values and differences of a table of ln of the mixed density by z, from -_BEYOND in steps of 1 / _STEPS."""
+        p = self.cap_probability
+        outside = math.log1p(-p) - norm_logsf(-self.threshold)
+        inside = math.log(p) - norm_logsf(self.threshold)
+        jump = inside + math.log1p(-math.exp(outside - inside))
+        end = math.sqrt(2 * (inside - outside)) + _BEYOND
+        steps = np.arange(-_BEYOND, end, 1 / _STEPS).tolist()
+        values = np.array([np.logaddexp(outside, jump + norm_logsf(z)) for z in steps], np.float32)
+        return values, np.diff(values)
+
     def describe(self) -> tuple[str, ...]:
         lines = super().describe()
         if self.corpus_size is None:
@@ -198,8 +263,24 @@ class PrivUnit(VectorMechanism):
             f"threshold {self.threshold:.6g}, sigma {self.sigma:.6g}"
         )
 
+    def release_keyed(self, x: Any, out: Any, keys: RowKeys, *, half_words: bool) -> None:
+        _core.privunit_keyed(x, self.cap_probability, self.threshold, self.noise_parameter, out, *keys)
+
     def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
         return kernels.privunit(x, self.cap_probability, self.threshold, self.sigma, out, source, out_is_fresh=out_is_fresh)
+
+
+def _looked_up(table: tuple[Rows, Rows], z: Rows) -> Rows:
+    """The table at each z, linear between points, constant beyond its ends. z is used up."""
+    values, slopes = table
+    z += np.float32(_BEYOND)
+    z *= np.float32(_STEPS)
+    np.clip(z, 0, len(values) - 2, out=z)
+    below = z.astype(np.int32)
+    z -= below
+    z *= slopes[below]
+    z += values[below]
+    return z
 
 
 def privunit_variation(epsilon: float, cap_probability: float, threshold: float) -> float | None:

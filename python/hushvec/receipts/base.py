@@ -96,7 +96,11 @@ class OneOf:
     """A value of a set, of the same kind as in it: 1.0 and True are not 1."""
 
     def __init__(self, *accepted: str | int) -> None:
-        self.accepted = accepted
+        self._accepted = accepted
+
+    @property
+    def accepted(self) -> tuple[str | int, ...]:
+        return self._accepted
 
     def __call__(self, name: str, value: Any) -> None:
         if not any(type(value) is type(one) and value == one for one in self.accepted):

@@ -5,18 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
-from hushvec._native import _core
 from hushvec._util.display import at_least, number
-from hushvec._util.rounding import quotient_down
 from hushvec.errors import ReceiptError
-from hushvec.mechanisms import INTEGER_MECHANISMS, MECHANISMS, DiscreteGaussian, Laplacian, PrivUnit, VectorMechanism, sensitivity
-from hushvec.mechanisms.int8 import SATURATION, gaussian_saturation, privunit_saturation
-from hushvec.mechanisms.privunit import privunit_variation
-from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
-from hushvec.noise.discrete import DTYPES, LARGEST_SCALE, SMALLEST_SCALE
+from hushvec.mechanisms import VectorMechanism, known_mechanisms
+from hushvec.mechanisms.base import sensitivity_of
+from hushvec.mechanisms.int8 import SATURATION
+from hushvec.noise.discrete import DTYPES
 from hushvec.receipts import base
 from hushvec.receipts.base import (
     HALF_WORDS,
@@ -42,7 +38,8 @@ _OptionalShare = Annotated[float | None, Number("> 0 and <= 1, or null", lambda 
 # Two computers' bounds may differ by this, relative: they are stated with more room.
 _SATURATION_MARGIN = 1e-9
 
-_KINDS: dict[str, type[VectorMechanism]] = MECHANISMS | INTEGER_MECHANISMS
+# Fields for the numbers of a law. A mechanism has some of them, and the others are null.
+LAW_NUMBERS = ("sigma", "scale", "cap_probability", "threshold")
 
 INT8 = "int8"
 # Fields of int8 releases: receipts of other values do not have them.
@@ -52,6 +49,14 @@ _OF_INT8 = ("saturation", "saturation_probability")
 def _optional_saturation(name: str, value: Any) -> None:
     if value is not None and not (type(value) is tuple and value == SATURATION and all(type(end) is int for end in value)):
         raise ReceiptError(f"{name} must be [-127, 127] or null, got {value!r:.60}")
+
+
+class _KnownMechanism(OneOf):
+    """A name of a mechanism of vectors, those that were registered included."""
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        return tuple(known_mechanisms())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +95,7 @@ class Receipt(ReceiptFields):
         True
     """
 
-    mechanism: Annotated[str, OneOf(*_KINDS)]
+    mechanism: Annotated[str, _KnownMechanism()]
     adjacency: base.Adjacency
     per: base.Per
     epsilon: base.NotNegative
@@ -164,40 +169,39 @@ class Receipt(ReceiptFields):
         Meaningful if `verify_receipt` found that the receipt holds. Without a claim it is the loss of the mechanism over the
         reals.
         """
-        from hushvec.accounting import DiscreteGaussianDP, GaussianDP, LaplaceDP, PureDP, Repeated
+        from hushvec.accounting import PureDP, Repeated
 
-        rows = rows_per_person(self.per, self.rows)
-        if self.mechanism == DiscreteGaussian.name and self.sigma is not None:
-            numbers = rows * self.dimension
-            distance = self._sensitivity()
-            return DiscreteGaussianDP(sigma=self.sigma, sensitivity=distance, coordinates=numbers, adjacency=self.adjacency)
-        if self._is_gaussian() and self.sigma is not None:
-            return GaussianDP(noise_multiplier=quotient_down(self.sigma, self._sensitivity()), adjacency=self.adjacency)
-        one: PrivacyLoss | None = None
-        if self.mechanism == Laplacian.name and self.dimension == 1 and self.scale is not None:
-            one = LaplaceDP(noise_multiplier=quotient_down(self.scale, 2 * self.clip_norm), adjacency=self.adjacency)
-        elif self.mechanism == PrivUnit.name and self.cap_probability is not None and self.threshold is not None:
-            epsilon = quotient_down(self.epsilon, rows)
-            variation = privunit_variation(epsilon, self.cap_probability, self.threshold)
-            one = PureDP(epsilon=epsilon, total_variation=variation, adjacency=self.adjacency)
-        if one is None:
+        if None in self._law.values():
             return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
+        mechanism = stated_mechanism(self)
+        one, rows = mechanism.row_loss, mechanism.rows_per_person
+        if one is None:
+            return mechanism.loss
         return one if rows == 1 else Repeated(one, rows)
 
     @property
     def unit(self) -> float | None:
         return base.unit_of(self.per, self.rows)
 
+    @property
+    def _kind(self) -> type[VectorMechanism]:
+        return known_mechanisms()[self.mechanism]
+
+    @property
+    def _law(self) -> dict[str, float | None]:
+        """The numbers that its mechanism needs, as they are stated."""
+        return {name: getattr(self, name) for name in self._kind.law_names()}
+
     def _faults(self) -> list[str]:
         faults = [*self._setting_faults(), *self._noise_faults()]
-        if self.grade == "exact" and _KINDS[self.mechanism].grade != "exact":
+        if self.grade == "exact" and self._kind.grade != "exact":
             faults.append(f"grade must be 'float' for {self.mechanism}: it has no exact form")
         return [*faults, *self._int8_faults()]
 
     def _described(self) -> tuple[str, str, Facts]:
         unit = "one row (every row is another person)" if self.per == "record" else f"{all_of(self.rows, 'row')} (one person)"
         size = f"sigma {number(self.sigma)}" if self.sigma is not None else f"scale {number(self.scale)}"
-        norm = _KINDS[self.mechanism].clipped_in.upper()
+        norm = self._kind.clipped_in.upper()
         length = f"{'brought' if self.normalize else 'clipped'} to length {number(self.clip_norm)} ({norm})"
         values = "floating-point, NOT PROTECTED" if self.grid is None else f"exact, on a grid of {number(self.grid)}"
         if self.saturation_probability is not None:
@@ -216,25 +220,22 @@ class Receipt(ReceiptFields):
 
     @property
     def _may_be_of_half_words(self) -> bool:
-        return self.grade == "exact" and _KINDS[self.mechanism].half_words
-
-    def _is_gaussian(self) -> bool:
-        return _KINDS[self.mechanism].law == "gaussian"
+        return self.grade == "exact" and self._kind.half_words
 
     def _setting_faults(self) -> list[str]:
         """Contradictions in the setting: sensitivity, norm, delta, normalization."""
         faults = []
-        kind = _KINDS[self.mechanism]
+        kind = self._kind
         if self.sensitivity_norm != kind.sensitivity_norm:
             expected = kind.sensitivity_norm
             faults.append(f"sensitivity_norm must be {expected!r} for {self.mechanism}, got {self.sensitivity_norm!r}")
-        needed = self._sensitivity()
+        needed = sensitivity_of(kind, self.clip_norm, rows_per_person(self.per, self.rows), self.dimension)
         if self.sensitivity < needed:
             faults.append(
                 f"sensitivity must be >= {needed!r} for clip_norm = {self.clip_norm!r}, per = {self.per!r}, "
                 f"{self.rows} rows of {self.dimension}, got {self.sensitivity!r}"
             )
-        if not (self._is_gaussian() or self.mechanism == DiscreteGaussian.name):
+        if not kind.takes_delta:
             faults += self._delta_faults()
         elif self.delta == 0:
             faults.append(f"delta must be > 0 for {self.mechanism}, got 0.0")
@@ -249,132 +250,39 @@ class Receipt(ReceiptFields):
         return faults
 
     def _noise_faults(self) -> list[str]:
-        """Contradictions in the noise: its parameter, its grid, its guarantee."""
-        name = _KINDS[self.mechanism].parameter_name
-        other = {"sigma": "scale", "scale": "sigma"}[name]
-        parameter = getattr(self, name)
-        if parameter is None:
-            return [f"{name} must be given for {self.mechanism}"]
-        faults = []
-        if getattr(self, other) is not None:
-            faults.append(f"{other} must be null for {self.mechanism}, got {getattr(self, other)!r}")
-        faults += self._grid_faults(name, parameter)
-        if self.mechanism == PrivUnit.name:
-            return faults + self._privunit_faults()
-        for field in ("cap_probability", "threshold"):
-            if getattr(self, field) is not None:
-                faults.append(f"{field} must be null for {self.mechanism}, got {getattr(self, field)!r}")
-        if self.mechanism == DiscreteGaussian.name:
-            return faults + self._discrete_gaussian_faults(parameter)
-        return faults + (self._gaussian_faults(parameter) if name == "sigma" else self._laplace_faults(parameter))
-
-    def _grid_faults(self, name: str, parameter: float) -> list[str]:
-        if _KINDS[self.mechanism].integers:
-            held = SMALLEST_SCALE <= parameter <= LARGEST_SCALE and self.clip_norm >= 1 and self.grid == 1 and self.grade == "exact"
-            return [] if held else [f"{name} must be in [2^-6, 2^40], clip_norm >= 1, grid 1 and grade 'exact' for {self.mechanism}"]
-        try:
-            used, grid = self._grid(parameter)
-        except ValueError as error:
-            return [str(error)]
-        if used != parameter:
-            return [f"{name} must be a float32, got {parameter!r}"]
-        expected = grid if self.grade == "exact" else None
-        if self.grid != expected:
-            form = "int8 values" if self.dtype == INT8 else "grade"
-            law = "threshold" if self.mechanism == PrivUnit.name and self.dtype == INT8 else "clip_norm"
-            return [f"grid must be {expected!r} for this {name}, {law} and {form}, got {self.grid!r}"]
-        return []
-
-    def _grid(self, parameter: float) -> tuple[float, float]:
-        """The sigma or scale as used, and the grid of exact values."""
-        directions = self.mechanism == PrivUnit.name
-        if self.dtype != INT8:
-            halves = self.format_version == HALF_WORDS
-            return _core.privunit_grid(parameter) if directions else _core.exact_grid(parameter, self.clip_norm, halves)
-        if directions:
-            return _core.privunit_int8_grid(parameter, self.threshold or 0.0)
-        return _core.int8_grid(parameter, self.clip_norm)
-
-    def _gaussian_faults(self, sigma: float) -> list[str]:
-        distance = self._sensitivity()
-        delta = gaussian_delta(self.epsilon, sigma, distance)
-        if self.delta == 0 or delta <= self.delta:
-            return []
-        epsilon = gaussian_epsilon(self.delta, sigma, distance)
-        return [
-            f"sigma = {sigma!r} at L2 sensitivity {distance!r} gives delta = {delta:.4g} at epsilon = {self.epsilon!r}, "
-            f"more than the {self.delta!r} stated; at that delta it gives epsilon = {epsilon:.6g}"
+        """Contradictions in the noise: its numbers, its grid, its guarantee."""
+        law = self._law
+        faults = [
+            f"{name} must be null for {self.mechanism}, got {getattr(self, name)!r}"
+            for name in LAW_NUMBERS
+            if name not in law and getattr(self, name) is not None
         ]
-
-    def _discrete_gaussian_faults(self, sigma: float) -> list[str]:
-        try:
-            delta = self.loss.delta(self.epsilon)  # type: ignore[union-attr]
-        except ValueError as error:
-            return [str(error)]
-        if self.delta == 0 or delta <= self.delta:
-            return []
-        return [f"sigma = {sigma!r} gives delta = {delta:.4g} at epsilon = {self.epsilon!r}, more than the {self.delta!r} stated"]
-
-    def _privunit_faults(self) -> list[str]:
-        """epsilon is the sum over the person's rows; sigma only scales the result and carries no guarantee."""
-        if self.cap_probability is None or self.threshold is None:
-            return ["cap_probability and threshold must be given for privunit"]
-        try:
-            one_row = _core.privunit_epsilon(self.cap_probability, self.threshold)
-        except ValueError as error:
-            return [str(error)]
-        rows = rows_per_person(self.per, self.rows)
-        if Fraction(one_row) * rows <= Fraction(self.epsilon):
-            return []
-        return [
-            f"cap_probability = {self.cap_probability!r} at threshold = {self.threshold!r} gives epsilon = "
-            f"{one_row * rows:.6g}, more than the {self.epsilon!r} stated"
-        ]
-
-    def _laplace_faults(self, scale: float) -> list[str]:
-        one_person = 2 * Fraction(self.clip_norm) * rows_per_person(self.per, self.rows)
-        kind = _KINDS[self.mechanism]
-        square = one_person**2 * (1 if kind.sensitivity_norm == kind.clipped_in else self.dimension)
-        if (Fraction(scale) * Fraction(self.epsilon)) ** 2 >= square:
-            return []
-        distance = self._sensitivity()
-        return [
-            f"scale = {scale!r} at {self.sensitivity_norm.upper()} sensitivity {distance!r} gives "
-            f"epsilon = {distance / scale:.6g}, more than the {self.epsilon!r} stated"
-        ]
+        missing = [name for name, value in law.items() if value is None]
+        if missing:
+            further = self._kind.further_numbers
+            names = [self._kind.parameter_name] if self._kind.parameter_name in missing else further
+            return [f"{' and '.join(names)} must be given for {self.mechanism}", *faults]
+        mechanism = stated_mechanism(self)
+        halves = self.format_version == HALF_WORDS
+        faults += mechanism.parameter_faults(self.grade, int8=self.dtype == INT8, half_words=halves)
+        return faults + mechanism.claim_faults()
 
     def _int8_faults(self) -> list[str]:
         """Contradictions of int8 values, on the grid that was checked before."""
         if self.dtype != INT8:
             return []
-        if self.mechanism != PrivUnit.name and not self._is_gaussian():
+        if not self._kind.has_int8:
             return [f"dtype must not be 'int8' for {self.mechanism}"]
         if self.grade != "exact":
             return [f"grade must be 'exact' with dtype 'int8', got {self.grade!r}"]
         faults = ["renormalize must be false with dtype 'int8'"] if self.renormalize else []
-        needed = self._saturation()
         stated = self.saturation_probability
-        if needed is not None and stated is not None and stated < needed * (1 - _SATURATION_MARGIN):
+        if self.grid is None or stated is None or None in self._law.values():
+            return faults
+        needed = stated_mechanism(self).saturation_on(self.grid)
+        if stated < needed * (1 - _SATURATION_MARGIN):
             faults.append(f"saturation_probability must be >= {needed!r} for this noise, clip_norm and dimension, got {stated!r}")
         return faults
-
-    def _saturation(self) -> float | None:
-        """The smallest `saturation_probability`; None where a number that it depends on is missing."""
-        if self.sigma is None or self.grid is None:
-            return None
-        if self.mechanism != PrivUnit.name:
-            return gaussian_saturation(self.sigma, self.clip_norm, self.grid, self.dimension)
-        if self.cap_probability is None or self.threshold is None:
-            return None
-        return privunit_saturation(self.sigma, self.cap_probability, self.threshold, self.grid, self.dimension)
-
-    def _sensitivity(self) -> float:
-        return sensitivity(
-            self.mechanism,
-            clip_norm=self.clip_norm,
-            rows_per_person=rows_per_person(self.per, self.rows),
-            dimension=self.dimension,
-        )
 
     def _guarantee(self, verb: str) -> str:
         unit = "one row" if self.per == "record" else "all rows of the release"
@@ -383,8 +291,8 @@ class Receipt(ReceiptFields):
 
 def stated_mechanism(receipt: Receipt) -> VectorMechanism:
     """Return the mechanism with the numbers that the receipt states, for what follows from them: its loss, density and noise."""
-    kind = _KINDS[receipt.mechanism]
-    numbers = ("dimension", "clip_norm", "epsilon", "delta", kind.parameter_name, *kind.further_numbers)
-    stated = {name: getattr(receipt, name) for name in numbers}
+    kind = known_mechanisms()[receipt.mechanism]
+    price = ("epsilon", "delta") if kind.takes_delta else ("epsilon",)
+    stated = {name: getattr(receipt, name) for name in ("dimension", "clip_norm", *price, *kind.law_names())}
     rows = rows_per_person(receipt.per, receipt.rows)
     return kind.stated({**stated, "rows_per_person": rows, "released_grid": receipt.grid})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -13,17 +13,7 @@ from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import given_rows
 from hushvec._util import validate
 from hushvec._util.display import Sheet, array_shown, shown
-from hushvec.mechanisms import (
-    INTEGER_MECHANISMS,
-    MECHANISMS,
-    DiscreteGaussian,
-    EmpiricalGaussian,
-    Gaussian,
-    Mechanism,
-    PrivUnit,
-    VectorMechanism,
-    takes_integers,
-)
+from hushvec.mechanisms import DiscreteGaussian, Gaussian, Mechanism, VectorMechanism, known_mechanisms, takes_integers
 from hushvec.mechanisms.int8 import SATURATION
 from hushvec.noise import integers
 from hushvec.noise.discrete import DTYPES
@@ -31,7 +21,7 @@ from hushvec.noise.fills import clip
 from hushvec.receipts.base import HALF_WORDS, NOTE_FLOAT, NOTE_SEED, key_fields, release_sheet, rows_per_person
 from hushvec.receipts.labels import MECHANISM as RANDOMIZED_RESPONSE
 from hushvec.receipts.labels import LabelReceipt, RowReceipt, labels_digest, released_rows
-from hushvec.receipts.vectors import INT8, Receipt
+from hushvec.receipts.vectors import INT8, LAW_NUMBERS, Receipt
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_people, require_secret_key
 
 if TYPE_CHECKING:
@@ -138,6 +128,7 @@ class ReleasePlan:
         assert isinstance(mechanism, VectorMechanism)
         epsilon, delta = mechanism.cost
         halves = self.half_words and mechanism.half_words and mechanism.grade == "exact"
+        law: dict[str, Any] = {**dict.fromkeys(LAW_NUMBERS), **mechanism.law_numbers}
         keys = key_fields(self.generator, on_device=on_device, half_words=halves)
         return Receipt(
             mechanism=mechanism.name,
@@ -148,10 +139,7 @@ class ReleasePlan:
             clip_norm=mechanism.clip_norm,
             sensitivity=mechanism.sensitivity,
             sensitivity_norm=mechanism.sensitivity_norm,
-            sigma=mechanism.noise_parameter if mechanism.parameter_name == "sigma" else None,
-            scale=mechanism.noise_parameter if mechanism.parameter_name == "scale" else None,
-            cap_probability=mechanism.cap_probability if isinstance(mechanism, PrivUnit) else None,
-            threshold=mechanism.threshold if isinstance(mechanism, PrivUnit) else None,
+            **law,
             grid=mechanism.int8_grid if self.dtype == INT8 else mechanism.grid_of(half_words=keys["format_version"] == HALF_WORDS),
             grade=mechanism.grade,
             **keys,
@@ -170,8 +158,7 @@ class ReleasePlan:
         )
 
     def _notes(self) -> tuple[str, ...]:
-        empirical = isinstance(self.mechanism, EmpiricalGaussian)
-        conditions = (self.mechanism.grade == "float", self.generator.seeded, empirical, self.per == "release")
+        conditions = (self.mechanism.grade == "float", self.generator.seeded, self.mechanism.takes_sigma, self.per == "release")
         return tuple(itertools.compress((NOTE_FLOAT, NOTE_SEED, NOTE_EMPIRICAL, NOTE_RELEASE), conditions))
 
 
@@ -208,9 +195,10 @@ def plan_release(
             if getattr(chosen, name) != wanted:
                 raise ValueError(f"mechanism.{name} must be {wanted}{why}, got {getattr(chosen, name)}")
     else:
-        validate.choice("mechanism", mechanism, MECHANISMS | INTEGER_MECHANISMS)
+        kinds = known_mechanisms()
+        kind = kinds[validate.choice("mechanism", mechanism, kinds)]
         setting = {"dimension": dimension, "clip_norm": validate.clip_norm(clip_norm), "rows_per_person": rows_of_one}
-        chosen = _by_name(mechanism, epsilon, delta, sigma, setting)
+        chosen = kind.from_arguments(epsilon=epsilon, delta=delta, sigma=sigma, **setting)
     if chosen.integers != (dtype in DTYPES):
         takes, other = ("int64 or int32", Gaussian) if chosen.integers else ("floats", DiscreteGaussian)
         raise TypeError(f"x must be {takes} for mechanism {chosen.name!r}, got {dtype}, which {other.name!r} takes")
@@ -226,31 +214,6 @@ def plan_release(
             raise ValueError("renormalize must be False with dtype='int8': unit rows are no multiples of a grid")
         _ = chosen.int8_grid  # raises where there is none
     return ReleasePlan(chosen, per, values_dtype or dtype, normalize, renormalize, source)
-
-
-def _needed(name: str, value: float | None, mechanism: str) -> float:
-    if value is None:
-        raise TypeError(f"{name} must be given for mechanism {mechanism!r}")
-    return validate.positive(name, value)
-
-
-def _by_name(name: str, epsilon: float | None, delta: float, sigma: float | None, setting: dict[str, Any]) -> Mechanism:
-    if name == EmpiricalGaussian.name:
-        mechanism = EmpiricalGaussian(chosen_sigma=_needed("sigma", sigma, name), delta=validate.delta(delta), **setting)
-        if epsilon is not None and mechanism.epsilon > validate.positive("epsilon", epsilon):
-            raise ValueError(
-                f"epsilon must be >= {mechanism.epsilon!r}, what sigma = {sigma!r} buys at delta = {delta!r}, or be left out; "
-                f"got {epsilon!r}"
-            )
-        return mechanism
-    if sigma is not None:
-        raise ValueError(f"sigma must be None for mechanism {name!r}, which needs none ('empirical' does), got {sigma!r}")
-    for kind in (Gaussian, DiscreteGaussian):
-        if name == kind.name:
-            return kind(epsilon=_needed("epsilon", epsilon, name), delta=validate.delta(delta), **setting)
-    validate.delta(delta, zero_allowed=True)  # which the others do not use
-    pure: Callable[..., Mechanism] = (MECHANISMS | INTEGER_MECHANISMS)[name]
-    return pure(epsilon=_needed("epsilon", epsilon, name), **setting)
 
 
 AnyReceipt = TypeVar("AnyReceipt", bound=RowReceipt)
