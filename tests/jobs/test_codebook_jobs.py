@@ -17,6 +17,7 @@ from evidence.reference import jobs as reference
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.jobs import NoiseJob, derivation, noise_file
 from hushvec.mechanisms import PrivUnit, PublicCodebook
+from hushvec.mechanisms.base import RowKeys
 from hushvec.receipts.labels import LabelReceipt
 from jobs.named import noise_batch
 from mechanisms.discrete import discrete_reference
@@ -152,9 +153,9 @@ def test_a_derivation_that_forgets_is_caught(forgets, monkeypatch):
     computes otherwise."""
     job = job_of(epsilon=1.0)
     rows = np.repeat(ROWS[:1], 4000, axis=0)
-    honest = derivation.row_key
+    honest = RowKeys.of_row
     kept = {"the row and its code": lambda content: b"", "the code": lambda content: content[:-4]}[forgets]
-    monkeypatch.setattr(derivation, "row_key", lambda key, place, content: honest(key, place, kept(content)))
+    monkeypatch.setattr(RowKeys, "of_row", lambda keys, row, content: honest(keys, row, kept(content)))
     first = lies(job, rows)
     encode = PublicCodebook.encode
     if forgets == "the code":
@@ -293,4 +294,5 @@ def test_each_row_has_one_answer_of_its_own():
     """n = 400 equal rows at as many places: at epsilon = 0.5 many answers, and no two neighbors bound to agree."""
     found = answers_at(started(epsilon=0.5), ROWS[0], 400)
     assert len(set(found.tolist())) == 20
-    assert derivation.answered(CODEBOOK.mechanism(3.0), ROWS[:0], KEY, derivation.positions(0, 0, 0), "aes256").shape == (0, 12)
+    none = np.empty((0, 12), np.float32)
+    CODEBOOK.mechanism(3.0).release_keyed(ROWS[:0], none, RowKeys(KEY, derivation.positions(0, 0, 0), "aes256"), half_words=False)

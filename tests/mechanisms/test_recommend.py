@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hushvec import mechanisms
-from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian
+from hushvec.mechanisms import MECHANISMS, Gaussian, L2Laplace, Laplacian
 from hushvec.mechanisms.recommend import recommend
 from mechanisms.stand_ins import StandIn
 
@@ -22,7 +21,7 @@ ALPHA = 1e-6
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch):
     """Known figures in place of PrivUnit's."""
-    monkeypatch.setattr(mechanisms, "PrivUnit", StandIn, raising=False)
+    monkeypatch.setitem(MECHANISMS, "privunit", StandIn)
 
 
 def option(recommendation, name):
@@ -111,9 +110,15 @@ def test_no_mechanism_at_all(monkeypatch):
     def refuse(**arguments):
         raise ValueError("epsilon must be at most 1")
 
-    monkeypatch.setattr(mechanisms, "PrivUnit", refuse)
+    monkeypatch.setattr(StandIn, "for_price", refuse)
     with pytest.raises(ValueError, match=r"no mechanism for task 'retrieval' at epsilon = 1e-32, delta = 0.0: privunit: epsilon must"):
         recommend(384, 1e-32, 0.0)
+
+
+def test_the_bound_is_that_of_one_row_of_a_person():
+    """Three rows of a person share epsilon = 24: one of them is found as with epsilon = 8, not with 24 or 72."""
+    told = recommend(384, 24.0, n=2000, rows_per_person=3).why
+    assert "Of 2,001 independent rows, at most 37.9 % can be found on average, with any mechanism of epsilon = 8 and delta = 0" in told
 
 
 # ---- what the price is for ----

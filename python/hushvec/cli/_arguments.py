@@ -40,7 +40,7 @@ class ReleaseOptions(KeyOptions):
 
     delta: float = option("delta, for the Gaussian kinds", 1e-5)
     clip_norm: float = option("L2 norm that rows are clipped to", 1.0)
-    mechanism: str = option("law of the noise", "gaussian", choices=tuple(MECHANISMS))
+    mechanism: str = option("law of the noise", "gaussian", choices=MECHANISMS)
     sigma: float | None = option("standard deviation for --mechanism empirical")
     per: str = option("unit of privacy: one row, or all rows", "record", choices=PER)
 

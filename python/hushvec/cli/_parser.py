@@ -276,6 +276,8 @@ def add_options(parser: argparse.ArgumentParser, kind: type[Command]) -> argpars
                 places[field.alone] = parser.add_mutually_exclusive_group()
             add = places[field.alone or field.heading].add_argument
             settings = {**({} if "action" in field.settings else _settings_of(types[name])), **field.settings}
+            if callable(settings.get("choices")):  # which depend on what is registered
+                settings["choices"] = settings["choices"]()
             if field.flags is None:
                 add(name, **{key: value for key, value in settings.items() if key != "action"})  # nargs says how many there are
                 continue

@@ -54,7 +54,7 @@ class AuditMechanism(
     1 - confidence. A claim that is not refuted is SUSPICIOUS, with exit code 0, where an estimate of
     epsilon is more than 3 standard errors above it. Small dimensions and an epsilon of 1 to 4 work best."""
 
-    mechanism: str = option("", "gaussian", choices=(*MECHANISMS, RANDOMIZED_RESPONSE, CODEBOOK))
+    mechanism: str = option("", "gaussian", choices=lambda: (*MECHANISMS, RANDOMIZED_RESPONSE, CODEBOOK))
     epsilon: float | None = option("the claim; for --mechanism empirical it follows from --sigma")
     delta: float = option("delta, for the Gaussian kinds", 1e-5)
     sigma: float | None = option("standard deviation for --mechanism empirical")

@@ -61,7 +61,7 @@ class Demo(
     source: str | None = argument("file, folder (.txt, .md) or - (default: shipped notes)", "PATH", nargs="?")
     epsilon: float | None = option(f"of each release (default {DEFAULT_EPSILON:g})")
     mechanism: str | None = option(  # type: ignore[assignment]
-        "law of the noise (default: several, beside each other)", choices=tuple(MECHANISMS)
+        "law of the noise (default: several, beside each other)", choices=MECHANISMS
     )
     show: int = option("texts to print", 1, metavar="N")
     show_original: bool = option("print the texts of PATH and how they decode before the noise")

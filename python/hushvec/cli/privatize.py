@@ -144,8 +144,7 @@ def _release(source: Source, plan: ReleasePlan, path: Path, file: BinaryIO) -> i
             if plan.per == "release" and done + rows > planned:
                 raise FileError(path, f"the file grew while it was read: {planned} rows were counted")
             with naming(path):
-                if isinstance(plan.mechanism, CodebookResponse):
-                    plan.mechanism.codebook.require_other_rows(part.values, first_row=done)
+                plan.mechanism.require_other_rows(part.values, first_row=done)
                 values = plan.run(part.values, first_row=done)
             sink(values, part.kept)
             done += rows

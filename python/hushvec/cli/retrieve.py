@@ -80,13 +80,13 @@ class Build(
     ids: Path | None = option("one id per line: whole numbers, or strings (default: 0, 1, ...)", metavar="FILE")
     epsilon: float | None = option("of each row; without it and --sigma, no noise", heading=_DOCUMENTS)
     delta: float = option("for the Gaussian kinds", 1e-5, heading=_DOCUMENTS)
-    mechanism: str = option("", "privunit", heading=_DOCUMENTS, choices=tuple(MECHANISMS))
+    mechanism: str = option("", "privunit", heading=_DOCUMENTS, choices=MECHANISMS)
     codebook: Path | None = option("answer with codes of this public codebook, not with noise", heading=_DOCUMENTS, metavar="FILE")
     sigma: float | None = option("standard deviation for --mechanism empirical", heading=_DOCUMENTS)
     per: str = option("every row, or all rows, about one person", "record", heading=_DOCUMENTS, choices=PER)
     renormalize: bool = option("unit rows after the noise", heading=_DOCUMENTS)
     query_epsilon: float | None = option("of one query; without it, no noise", heading=_QUERIES)
-    query_mechanism: str = option("", "privunit", heading=_QUERIES, choices=tuple(MECHANISMS))
+    query_mechanism: str = option("", "privunit", heading=_QUERIES, choices=MECHANISMS)
     query_per: str = option(
         "a search's queries are one person's and add up (query, the default), several people's (record), one release (release)",
         PER_QUERY,

@@ -21,7 +21,7 @@ from hushvec.cli._parser import argument, number_or_infinity, option
 from hushvec.cli._style import say
 from hushvec.cli._texts import files_of_folder, mode_of_output, path_or_stdout, read_utf8, source_name, written
 from hushvec.mechanisms import Gaussian
-from hushvec.text.rewriting.plans import AUTO, CHOICE, LEVELS, NOTE_NO_PUBLIC_TEXTS, REWRITING_MECHANISMS
+from hushvec.text.rewriting.plans import AUTO, CHOICE, LEVELS, NOTE_NO_PUBLIC_TEXTS, rewriting_mechanisms
 from hushvec.text.rewriting.results import Rewriting
 from hushvec.text.rewriting.rewriter import Rewriter
 
@@ -71,7 +71,7 @@ class Rewrite(
         "law of the release (default auto: randomized_response where there are public texts)",
         AUTO,
         alone="law",
-        choices=(AUTO, *REWRITING_MECHANISMS),
+        choices=lambda: (AUTO, *rewriting_mechanisms()),
     )
     published: Any = option(
         "the published chain: --mechanism gaussian", alone="law", dest="mechanism", action="store_const", const=Gaussian.name

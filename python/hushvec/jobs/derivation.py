@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core
-from hushvec.mechanisms import CodebookResponse, Mechanism, PrivUnit, VectorMechanism
+from hushvec.mechanisms import Mechanism, VectorMechanism
 from hushvec.receipts.base import HALF_WORDS
 
 KEY_BYTES = 32
@@ -42,12 +41,7 @@ def parameters_text(mechanism: Mechanism, *, job_version: int, dtype: str, norma
     }
     if isinstance(mechanism, VectorMechanism):
         fields["noise"] = mechanism.noise_parameter.hex()
-    fields |= {"normalize": int(normalize), "renormalize": int(renormalize)}
-    if isinstance(mechanism, PrivUnit):
-        fields |= {"cap_probability": mechanism.cap_probability.hex(), "threshold": mechanism.threshold.hex()}
-    if isinstance(mechanism, CodebookResponse):
-        table = np.ascontiguousarray(mechanism.table, "<f4")
-        fields |= {"codebook": mechanism.codebook.digest, "table": hashlib.sha256(table.tobytes()).hexdigest()}
+    fields |= {"normalize": int(normalize), "renormalize": int(renormalize), **mechanism.further_parameters()}
     return "".join(f"{name} {value}\n" for name, value in fields.items())
 
 
@@ -69,11 +63,6 @@ def job_id(key: bytes, parameters: str) -> str:
 
 def _keyed(key: bytes, parameters: str, purpose: bytes, size: int) -> hashlib.blake2b:
     return hashlib.blake2b(parameters.encode("ascii"), key=key, person=purpose, digest_size=size)
-
-
-def row_key(key: bytes, place: bytes, content: bytes) -> bytes:
-    """The key of one row's stream, where it is not made in the core."""
-    return hashlib.blake2b(place + content, key=key, digest_size=KEY_BYTES).digest()
 
 
 def positions(partition: int, first_row: int, rows: int) -> Places:
@@ -104,22 +93,3 @@ def _words(kind: int, rows: int) -> NDArray[np.uint64]:
     words = np.zeros((rows, PLACE_BYTES // 8), "<u8")
     words[:, 0] = kind
     return words
-
-
-def answered(
-    mechanism: CodebookResponse, rows: NDArray[Any], key: bytes, places: Places, cipher: str
-) -> NDArray[Any]:
-    """The released rows, of the dtype of `rows` [n, d], which is read once, so that key and code come from one read."""
-    content = rows.copy()
-    mechanism.codebook.require_other_rows(content)
-    codes: NDArray[np.int32] = mechanism.codebook.encode(content)
-    answers = np.empty_like(codes)
-    one = np.empty(1, np.int32)
-    law, count = mechanism.response.law, len(mechanism.codebook)
-    for place, row in enumerate(content):
-        one[0] = codes[place]
-        stream = row_key(key, places[place].tobytes(), row.tobytes() + one.astype("<i4").tobytes())
-        # nonce 0: the key belongs to one row, and is not a seed
-        source = _core.Generator.unsafe_seeded(int.from_bytes(stream, "little"), cipher=cipher)
-        answers[place] = _core.randomized_response(one, count, law, source)[0]
-    return mechanism.table[answers].astype(rows.dtype)

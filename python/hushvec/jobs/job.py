@@ -27,7 +27,8 @@ from hushvec._util.publish import Unfinished, sync_folder, unfinished
 from hushvec._util.recording import require_no_recorder
 from hushvec.budget import PrivacyBudget
 from hushvec.jobs import derivation
-from hushvec.mechanisms import CodebookResponse, EmpiricalGaussian, Mechanism, PrivUnit, PublicCodebook, VectorMechanism
+from hushvec.mechanisms import Mechanism, PublicCodebook, answers_with_codes
+from hushvec.mechanisms.base import RowKeys
 from hushvec.receipts.base import HALF_WORDS, LedgerEntry
 from hushvec.receipts.labels import RowReceipt
 from hushvec.release.vectors import ReleasePlan, plan_release
@@ -294,17 +295,8 @@ class NoiseJob:
         return out
 
     def _run(self, source: NDArray[Any], out: NDArray[Any], places: derivation.Places) -> None:
-        mechanism, keyed = self.mechanism, (self._rows_key, places, self.cipher)
-        if isinstance(mechanism, CodebookResponse):
-            out[...] = derivation.answered(mechanism, source, *keyed)
-        elif isinstance(mechanism, PrivUnit):
-            law = mechanism.cap_probability, mechanism.threshold, mechanism.noise_parameter
-            _core.privunit_keyed(source, *law, out, *keyed)
-        else:
-            assert isinstance(mechanism, VectorMechanism)
-            _core.clip_and_noise_keyed(
-                source, mechanism.clip_norm, mechanism.noise_parameter, out, *keyed, mechanism.law, self.half_words
-            )
+        keys = RowKeys(self._rows_key, places, self.cipher)
+        self.mechanism.release_keyed(source, out, keys, half_words=self.half_words)
 
     def _kept(self, path: Path, *, any_cipher: bool, rows_by: str | None) -> NoiseJob:
         """This job, now in the file, or the job that was already there; it may draw from another cipher where `any_cipher` says so."""
@@ -326,10 +318,11 @@ class NoiseJob:
     @contextmanager
     def _written_beside(self, path: Path) -> Iterator[Unfinished]:
         mechanism = self.mechanism
-        if isinstance(mechanism, PrivUnit) and mechanism.corpus_size is not None:
-            raise ValueError(f"a job with corpus_size cannot be saved, got corpus_size={mechanism.corpus_size}")
+        corpus_size = getattr(mechanism, "corpus_size", None)
+        if corpus_size is not None:
+            raise ValueError(f"a job with corpus_size cannot be saved, got corpus_size={corpus_size}")
         epsilon, delta = mechanism.cost
-        sigma = mechanism.chosen_sigma if isinstance(mechanism, EmpiricalGaussian) else None
+        sigma = getattr(mechanism, "chosen_sigma", None)
         arguments = {  # of `start`, for the same mechanism
             "dimension": mechanism.dimension,
             "dtype": self.dtype,
@@ -340,7 +333,7 @@ class NoiseJob:
             "clip_norm": mechanism.clip_norm,
             "normalize": self.normalize,
             "renormalize": self.renormalize,
-            **({"codebook": mechanism.codebook.digest} if isinstance(mechanism, CodebookResponse) else {}),
+            **({"codebook": mechanism.codebook.digest} if answers_with_codes(mechanism) else {}),
         }
         charge = None if self.entry is None else asdict(self.entry)
         values = (*self._versions, self.id, self._key.hex(), arguments, charge, self.rows_by)
@@ -355,7 +348,7 @@ class NoiseJob:
         return derivation.rows_key(self._key, self.parameters)
 
     def __getstate__(self) -> dict[str, Any]:
-        if isinstance(self.mechanism, CodebookResponse):
+        if answers_with_codes(self.mechanism):
             _ = self.mechanism.table  # sent along: another machine might round it differently
         sent = {name: value for name, value in self.__dict__.items() if name not in ("id", "parameters", "_rows_key")}
         return {**sent, "format_version": self.format_version}
@@ -381,6 +374,8 @@ def _planned(dimension: int, dtype: str, cipher: str, **arguments: Any) -> dict[
     )
     if plan.mechanism.grade != "exact":
         raise ValueError(f"mechanism must have an exact form in a job, got {plan.mechanism.name!r}")
+    if not plan.mechanism.in_jobs:
+        raise ValueError(f"mechanism must be one of jobs, got {plan.mechanism.name!r}: its rows have no keys of their own")
     return dict(mechanism=plan.mechanism, dtype=dtype, normalize=plan.normalize, renormalize=plan.renormalize, cipher=cipher)
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from hushvec._util import validate
 from hushvec._util.lazy import at_first_use
@@ -143,7 +143,7 @@ def priced_mechanisms(*, exact: bool = False) -> dict[str, type[VectorMechanism]
     return {kind.name: kind for kind in sorted(priced, key=lambda kind: not kind.directions_only)}
 
 
-def answers_with_codes(mechanism: object) -> bool:
+def answers_with_codes(mechanism: object) -> TypeGuard[CodebookResponse]:
     """Whether a mechanism releases rows of a public table, and no noisy vectors; False for anything else."""
     return isinstance(mechanism, Mechanism) and not isinstance(mechanism, VectorMechanism)
 

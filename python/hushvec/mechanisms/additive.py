@@ -164,7 +164,7 @@ class EmpiricalGaussian(_GaussianNoise):
     delta: float = 1e-5
 
     @classmethod
-    def for_price(cls, *, epsilon: float, delta: float, corpus_size: int | None = None, **setting: Any) -> Mechanism:
+    def for_price(cls, *, epsilon: float, delta: float, corpus_size: int | None = None, **setting: Any) -> Gaussian:
         """Return the Gaussian of this price, whose noise it is."""
         return Gaussian(epsilon=epsilon, delta=delta, **setting)
 

@@ -95,33 +95,6 @@ class Mechanism(ABC):
         @property
         def epsilon(self) -> float: ...
 
-    @classmethod
-    def for_price(cls, *, epsilon: float, delta: float, corpus_size: int | None = None, **setting: Any) -> Mechanism:
-        """Return the mechanism that costs (epsilon, delta), or (epsilon, 0) if it takes no delta.
-
-        Args:
-            corpus_size: among how many other rows a release will be looked up; for those that can be made for that.
-            setting: the other arguments of the class.
-        """
-        price: dict[str, Any] = {"epsilon": epsilon, "delta": delta} if cls.takes_delta else {"epsilon": epsilon}
-        return cls(**price, **setting)
-
-    @classmethod
-    def from_arguments(cls, *, epsilon: float | None, delta: float, sigma: float | None, **setting: Any) -> Mechanism:
-        """Return the mechanism for the arguments of `hushvec.privatize`, checked; `setting` are those of the base class."""
-        if sigma is not None:
-            raise ValueError(f"sigma must be None for mechanism {cls.name!r}, which needs none ('empirical' does), got {sigma!r}")
-        if not cls.takes_delta:
-            validate.delta(delta, zero_allowed=True)  # and is not used
-        price = cls._needed("epsilon", epsilon)
-        return cls.for_price(epsilon=price, delta=validate.delta(delta, zero_allowed=not cls.takes_delta), **setting)
-
-    @classmethod
-    def _needed(cls, name: str, value: float | None) -> float:
-        if value is None:
-            raise TypeError(f"{name} must be given for mechanism {cls.name!r}")
-        return validate.positive(name, value)
-
     def repeated(self, rows: int) -> Mechanism:
         """Return the mechanism of so many rows of one person, each with the noise of a single row of this one."""
         return replace(self, epsilon=product_up(rows, self.cost[0]), rows_per_person=rows)  # type: ignore[call-arg]
@@ -236,6 +209,33 @@ class VectorMechanism(Mechanism):
     def noise_parameter(self) -> float:
         """sigma or scale, as used: a float32, or a float64 for whole numbers."""
         return float(getattr(self, self.parameter_name))
+
+    @classmethod
+    def for_price(cls, *, epsilon: float, delta: float, corpus_size: int | None = None, **setting: Any) -> VectorMechanism:
+        """Return the mechanism that costs (epsilon, delta), or (epsilon, 0) if it takes no delta.
+
+        Args:
+            corpus_size: among how many other rows a release will be looked up; for those that can be made for that.
+            setting: the other arguments of the class.
+        """
+        price: dict[str, Any] = {"epsilon": epsilon, "delta": delta} if cls.takes_delta else {"epsilon": epsilon}
+        return cls(**price, **setting)
+
+    @classmethod
+    def from_arguments(cls, *, epsilon: float | None, delta: float, sigma: float | None, **setting: Any) -> VectorMechanism:
+        """Return the mechanism for the arguments of `hushvec.privatize`, checked; `setting` are those of the base class."""
+        if sigma is not None:
+            raise ValueError(f"sigma must be None for mechanism {cls.name!r}, which needs none ('empirical' does), got {sigma!r}")
+        if not cls.takes_delta:
+            validate.delta(delta, zero_allowed=True)  # and is not used
+        price = cls._needed("epsilon", epsilon)
+        return cls.for_price(epsilon=price, delta=validate.delta(delta, zero_allowed=not cls.takes_delta), **setting)
+
+    @classmethod
+    def _needed(cls, name: str, value: float | None) -> float:
+        if value is None:
+            raise TypeError(f"{name} must be given for mechanism {cls.name!r}")
+        return validate.positive(name, value)
 
     @property
     def law_numbers(self) -> dict[str, float]:

@@ -231,21 +231,9 @@ class PrivUnit(VectorMechanism):
         z += np.float32(self.threshold)
         tau = max(math.sqrt((1 - rho * rho) / self.dimension), _SMALLEST_TAU)
         z /= np.maximum(np.float32(tau) * np.linalg.norm(w, axis=1, keepdims=True), np.float32(1e-30))
-        densities = _looked_up(self._cap_table, z)
+        densities = _looked_up(_cap_table(self.cap_probability, self.threshold), z)
         densities[:, ~candidates.any(axis=1)] = 0  # no direction: released as N(0, I) itself, and ln 1 = 0
         return densities
-
-    @cached_property
-    def _cap_table(self) -> tuple[Rows, Rows]:
-        """Values and differences of a table of ln of the mixed density by z, from -_BEYOND in steps of 1 / _STEPS."""
-        p = self.cap_probability
-        outside = math.log1p(-p) - norm_logsf(-self.threshold)
-        inside = math.log(p) - norm_logsf(self.threshold)
-        jump = inside + math.log1p(-math.exp(outside - inside))
-        end = math.sqrt(2 * (inside - outside)) + _BEYOND
-        steps = np.arange(-_BEYOND, end, 1 / _STEPS).tolist()
-        values = np.array([np.logaddexp(outside, jump + norm_logsf(z)) for z in steps], np.float32)
-        return values, np.diff(values)
 
     def describe(self) -> tuple[str, ...]:
         lines = super().describe()
@@ -268,6 +256,18 @@ class PrivUnit(VectorMechanism):
 
     def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
         return kernels.privunit(x, self.cap_probability, self.threshold, self.sigma, out, source, out_is_fresh=out_is_fresh)
+
+
+@lru_cache(maxsize=64)
+def _cap_table(cap_probability: float, threshold: float) -> tuple[Rows, Rows]:
+    """Values and differences of a table of ln of the mixed density by z, from -_BEYOND in steps of 1 / _STEPS."""
+    outside = math.log1p(-cap_probability) - norm_logsf(-threshold)
+    inside = math.log(cap_probability) - norm_logsf(threshold)
+    jump = inside + math.log1p(-math.exp(outside - inside))
+    end = math.sqrt(2 * (inside - outside)) + _BEYOND
+    steps = np.arange(-_BEYOND, end, 1 / _STEPS).tolist()
+    values = np.array([np.logaddexp(outside, jump + norm_logsf(z)) for z in steps], np.float32)
+    return values, np.diff(values)
 
 
 def _looked_up(table: tuple[Rows, Rows], z: Rows) -> Rows:

@@ -6,20 +6,24 @@ import math
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hushvec._util import validate
 from hushvec._util.display import Sheet, shown
-from hushvec._util.statistics import norm_sf
 from hushvec.errors import UtilityWarning
 
 if TYPE_CHECKING:
-    from hushvec.mechanisms import CodebookFit, PublicCodebook, PublicProjection
+    from hushvec.mechanisms import (
+        CodebookFit,
+        GumbelTopK,
+        PublicCodebook,
+        PublicProjection,
+        RandomizedResponse,
+        VectorMechanism,
+    )
 
 TOP_1 = "ideal top-1"
-
-# The sum over a normal law: the trapezoid rule on it is right to many digits with these.
-_TAIL, _STEP = 9.0, 2.0**-6
 
 # Above this many labels per e^epsilon, randomized response is no longer the best way to learn frequencies.
 _UNARY_IS_BETTER_FROM = 3.0
@@ -66,15 +70,6 @@ class Request:
     codebook_fit: CodebookFit | None
 
     @property
-    def row_setting(self) -> dict[str, Any]:
-        return {
-            "epsilon": self.epsilon,
-            "dimension": self.dimension,
-            "clip_norm": self.clip_norm,
-            "rows_per_person": self.rows_per_person,
-        }
-
-    @property
     def has_corpus(self) -> bool:
         return self.task == "retrieval" and self.n is not None
 
@@ -85,11 +80,10 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A line of the candidates table. The class is looked up by name in hushvec.mechanisms when it is needed."""
+    """A line of the candidates table; `made` returns the mechanism for a request."""
 
     name: str
-    class_name: str
-    arguments: Callable[[Request], dict[str, Any]]
+    made: Callable[[Request], Any]
     figures: Callable[[Any, Request], dict[str, float]]
     obstacle: Callable[[Request], str] = lambda request: ""
     remark: Callable[[Request], str] = lambda request: ""
@@ -99,7 +93,7 @@ class Entry:
 class Task:
     """A comparison: the figure that ranks, and the optional arguments of `recommend` that the task needs or takes."""
 
-    entries: tuple[Entry, ...]
+    entries: Callable[[], tuple[Entry, ...]]
     ranked_by: str
     larger_is_better: bool = False
     together: str = ""  # what answers it for many people's rows at once: a function of hushvec.aggregates, and its command
@@ -113,19 +107,7 @@ def _row_figures(mechanism: Any, request: Request) -> dict[str, float]:
     if request.task == "mean":
         assert request.n is not None
         figures["standard error"] = noise / math.sqrt(request.n * request.rows_per_person)
-    return {TOP_1: _ideal_top_1(mechanism, request.n or 0), **figures} if request.has_corpus else figures
-
-
-def _ideal_top_1(mechanism: Any, others: int) -> float:
-    """Probability that a release is nearer to its own row, of score N(s, 1), than to n orthogonal ones, each of score N(0, 1)."""
-    if hasattr(mechanism, "cap_probability"):
-        from hushvec.mechanisms.privunit import top_1_probability
-
-        return top_1_probability(mechanism.cap_probability, mechanism.threshold, others)
-    signal = mechanism.clip_norm * math.sqrt(mechanism.dimension) / mechanism.noise_norm
-    noise = [-_TAIL + step * _STEP for step in range(round(2 * _TAIL / _STEP) + 1)]
-    wins = (norm_sf(-(signal + value)) ** others for value in noise)
-    return math.fsum(win * math.exp(-value * value / 2) for win, value in zip(wins, noise)) * _STEP / math.sqrt(2 * math.pi)
+    return {TOP_1: mechanism.top_1_probability(request.n or 0), **figures} if request.has_corpus else figures
 
 
 def _codebook_figures(mechanism: Any, request: Request) -> dict[str, float]:
@@ -139,48 +121,52 @@ def _codebook_remark(request: Request) -> str:
     return "for rows like the public ones: codebook.check(public_sample, epsilon=...) says whether yours are"
 
 
-def _codebook_arguments(request: Request) -> dict[str, Any]:
-    return {**{name: value for name, value in request.row_setting.items() if name != "clip_norm"}, "codebook": request.codebook}
-
-
-def _privunit_arguments(request: Request) -> dict[str, Any]:
-    return {"corpus_size": request.n if request.has_corpus else None, **request.row_setting}
-
-
-def _privunit_obstacle(request: Request) -> str:
-    return "" if request.unit_rows or request.task == "retrieval" else "releases directions only, and unit_rows is False"
+def _codebook_made(request: Request) -> Any:
+    assert request.codebook is not None
+    return request.codebook.mechanism(request.epsilon, rows_per_person=request.rows_per_person)
 
 
 _CODEBOOK = Entry(
     name="codebook",
-    class_name="CodebookResponse",
-    arguments=_codebook_arguments,
+    made=_codebook_made,
     figures=_codebook_figures,
     obstacle=lambda request: "a public code does not tell one row from others near it" if request.has_corpus else "",
     remark=_codebook_remark,
 )
-_ROWS = (
-    Entry(
-        name="privunit",
-        class_name="PrivUnit",
-        arguments=_privunit_arguments,
-        figures=_row_figures,
-        obstacle=_privunit_obstacle,
-    ),
-    Entry(
-        name="gaussian",
-        class_name="Gaussian",
-        arguments=lambda request: {"delta": request.delta, **request.row_setting},
-        figures=_row_figures,
-        obstacle=lambda request: "" if request.delta > 0 else "needs delta > 0",
-    ),
-    Entry(name="laplacian", class_name="Laplacian", arguments=lambda request: request.row_setting, figures=_row_figures),
-    Entry(name="l2_laplace", class_name="L2Laplace", arguments=lambda request: request.row_setting, figures=_row_figures),
-)
 
 
-def _label_arguments(request: Request) -> dict[str, Any]:
-    return {"epsilon": request.epsilon, "k" if isinstance(request.labels, int) else "labels": request.labels}
+def _of_rows() -> tuple[Entry, ...]:
+    """The mechanisms of rows of floats that are made for a price."""
+    from hushvec.mechanisms import priced_mechanisms
+
+    return tuple(
+        Entry(name=name, made=partial(_made, kind), figures=_row_figures, obstacle=partial(_obstacle, kind))
+        for name, kind in priced_mechanisms().items()
+    )
+
+
+def _made(kind: type[VectorMechanism], request: Request) -> VectorMechanism:
+    return kind.for_price(
+        epsilon=request.epsilon,
+        delta=request.delta,
+        corpus_size=request.n if request.has_corpus else None,
+        dimension=request.dimension,
+        clip_norm=request.clip_norm,
+        rows_per_person=request.rows_per_person,
+    )
+
+
+def _obstacle(kind: type[VectorMechanism], request: Request) -> str:
+    if kind.directions_only and not (request.unit_rows or request.task == "retrieval"):
+        return "releases directions only, and unit_rows is False"
+    return "needs delta > 0" if kind.takes_delta and request.delta == 0 else ""
+
+
+def _response(request: Request) -> RandomizedResponse:
+    from hushvec.mechanisms import RandomizedResponse
+
+    labels: Any = {"k" if isinstance(request.labels, int) else "labels": request.labels}
+    return RandomizedResponse(epsilon=request.epsilon, **labels)
 
 
 def _label_figures(mechanism: Any, request: Request) -> dict[str, float]:
@@ -195,48 +181,42 @@ def _label_remark(request: Request) -> str:
     return "more than 3 e^epsilon + 2 labels: unary encoding would have a smaller error"
 
 
-def _top_k_arguments(request: Request) -> dict[str, Any]:
+def _top_k(request: Request) -> GumbelTopK:
+    from hushvec.mechanisms import GumbelTopK
+
     moves = 2 * request.clip_norm if request.sensitivity is None else request.sensitivity
-    return {"k": request.k, "epsilon": request.epsilon, "sensitivity": moves}
+    assert request.k is not None
+    return GumbelTopK(k=request.k, epsilon=request.epsilon, sensitivity=moves)
 
 
-_LABELS = Entry(
-    name="randomized_response",
-    class_name="RandomizedResponse",
-    arguments=_label_arguments,
-    figures=_label_figures,
-    remark=_label_remark,
-)
+_LABELS = Entry(name="randomized_response", made=_response, figures=_label_figures, remark=_label_remark)
 _TOP_K = Entry(
     name="gumbel_top_k",
-    class_name="GumbelTopK",
-    arguments=_top_k_arguments,
+    made=_top_k,
     figures=lambda mechanism, request: {"score noise": mechanism.noise_deviation},
 )
 TASKS: dict[str, Task] = {
     "retrieval": Task(
-        entries=_ROWS,
+        entries=_of_rows,
         ranked_by="expected cosine",
         larger_is_better=True,
         together="private_classifier, hushvec aggregate classifier",
         takes=("n", "codebook"),
     ),
-    "release": Task(entries=_ROWS, ranked_by="noise norm", together="private_mean, hushvec aggregate mean"),
-    "mean": Task(entries=_ROWS, ranked_by="standard error", together="private_mean, hushvec aggregate mean", needs=("n",)),
+    "release": Task(entries=_of_rows, ranked_by="noise norm", together="private_mean, hushvec aggregate mean"),
+    "mean": Task(entries=_of_rows, ranked_by="standard error", together="private_mean, hushvec aggregate mean", needs=("n",)),
     "labels": Task(
-        entries=(_LABELS,), ranked_by="standard error", together="private_histogram", needs=("labels",), takes=("n",)
+        entries=lambda: (_LABELS,), ranked_by="standard error", together="private_histogram", needs=("labels",), takes=("n",)
     ),
-    "top_k": Task(entries=(_TOP_K,), ranked_by="score noise", needs=("k",), takes=("sensitivity",)),
+    "top_k": Task(entries=lambda: (_TOP_K,), ranked_by="score noise", needs=("k",), takes=("sensitivity",)),
 }
 
 
 def option_of(entry: Entry, request: Request) -> Option:
-    from hushvec import mechanisms
-
     obstacle = entry.obstacle(request)
     if not obstacle:
         try:
-            mechanism = getattr(mechanisms, entry.class_name)(**entry.arguments(request))
+            mechanism = entry.made(request)
             figures = entry.figures(mechanism, request)
         except ValueError as refusal:   # a price that this mechanism cannot be had at, such as noise beyond float32
             obstacle = str(refusal)
@@ -440,7 +420,7 @@ def recommend(
             raise TypeError(f"{name} must be given for task {task!r}")
         if getattr(request, name) is not None and name not in asked.needs + asked.takes:
             raise ValueError(f"{name} must be None for task {task!r}, got {getattr(request, name)!r}")
-    entries = asked.entries if codebook is None else (*asked.entries, _CODEBOOK)
+    entries = (*asked.entries(), *(() if codebook is None else (_CODEBOOK,)))
     found = (option_of(entry, request) for entry in entries)
     options = tuple(sorted(found, key=lambda option: (option.mechanism is None, not option.claims_privacy, -option.merit)))
     if options[0].mechanism is None:

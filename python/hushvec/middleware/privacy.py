@@ -15,7 +15,7 @@ from hushvec._util import validate
 from hushvec._util.keywords import explained
 from hushvec.embedders.protocol import EmbeddingResult, on_host, read_answer
 from hushvec.embedders.sources import SourceModel, as_embedding_model, is_unit_norm_model
-from hushvec.mechanisms import Mechanism, PrivUnit
+from hushvec.mechanisms import Mechanism, releases_directions
 from hushvec.middleware.wrap import EmbeddingMiddleware
 from hushvec.noise.calibration import gaussian_sigma
 from hushvec.release.charging import Budget
@@ -106,7 +106,7 @@ class DPEmbeddingMiddleware(EmbeddingMiddleware):
         for model_id in (self._model_id, model.model_id):
             if is_unit_norm_model(model_id):
                 return 1.0, f"clip_norm is that of {model_id}, whose vectors have unit norm"
-        if self._settings["mechanism"] == PrivUnit.name:
+        if releases_directions(self._settings["mechanism"]):
             return 1.0, "only the direction of a row is released"
         off = first_row_off_unit(values)
         if off is not None:
@@ -202,7 +202,8 @@ def dp_embedding_middleware(
     _require_agreement(known, norm, mechanism, epsilon)
     if projection is not None:
         require_projection(projection)
-        if norm is None and known is None and not normalize and mechanism != PrivUnit.name and not isinstance(mechanism, Mechanism):
+        has_a_norm = releases_directions(mechanism) or isinstance(mechanism, Mechanism)
+        if norm is None and known is None and not normalize and not has_a_norm:
             raise ValueError("clip_norm must be given with a projection, after which no norm is known, got None")
     # A plan before there are rows: a wrong setting is refused here, not at the first text.
     ready = mechanism if isinstance(mechanism, Mechanism) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.mechanisms import Mechanism, PrivUnit, element_variance
+from hushvec.mechanisms import MECHANISMS, Mechanism
 from hushvec.receipts.labels import LabelReceipt, RowReceipt
+from hushvec.receipts.vectors import stated_mechanism
 
 # What nearest-neighbor libraries return for missing results.
 NOBODY = -1
@@ -166,14 +165,8 @@ def theoretical_cosine(release: Mechanism | RowReceipt, norm: float | None = Non
     length = release.clip_norm if norm is None else min(validate.positive("norm", norm), release.clip_norm)
     if isinstance(release, Mechanism):
         return release.expected_cosine(length)
-    if release.mechanism == PrivUnit.name:
-        assert release.cap_probability is not None and release.threshold is not None
-        mean = _core.privunit_mean(release.cap_probability, release.threshold)
-        return mean / math.sqrt(release.dimension + release.threshold * mean)
-    size = release.sigma if release.sigma is not None else release.scale
-    assert size is not None
-    noise_norm = size * math.sqrt(element_variance(release.mechanism, release.dimension) * release.dimension)
-    return length / math.hypot(length, noise_norm)
+    validate.choice("mechanism", release.mechanism, MECHANISMS)
+    return stated_mechanism(release).expected_cosine(length)
 
 
 def _rows(name: str, value: Any) -> NDArray[Any]:

@@ -252,10 +252,7 @@ def cost_of_queries(noise: ScoreNoise, queries: int) -> tuple[float, float]:
 @lru_cache(maxsize=256)
 def _of_one_person(single: Mechanism, rows: int) -> Mechanism:
     """As many rows of one person, each with the noise of a single row: as one mechanism, which knows what they cost together."""
-    if isinstance(single, (Gaussian, EmpiricalGaussian)):
-        law = {name: getattr(single, name) for name in ("delta", "dimension", "clip_norm")}
-        return EmpiricalGaussian(chosen_sigma=single.sigma, rows_per_person=rows, **law)
-    return replace(single, epsilon=product_up(rows, single.cost[0]), rows_per_person=rows)  # type: ignore[call-arg]
+    return single.repeated(rows)
 
 
 @lru_cache(maxsize=256)  # every search asks; exact arithmetic and calibration take longer than the noise of 100,000 scores

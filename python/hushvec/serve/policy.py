@@ -9,17 +9,29 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import plain_bytes
 from hushvec.budget.arguments import MEMORY, file_of
+from hushvec.mechanisms import MECHANISMS, PrivUnit, priced_mechanisms
 from hushvec.serve.keys import HASH_PATTERN
 
 MEGABYTE = 1_000_000
 MOST_BYTES = 16 * MEGABYTE  # of the file
 
 OPERATOR = "(operator)"
+CODEBOOK = "codebook"
 
 # Names stand in addresses, ledgers, metrics and logs.
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
@@ -108,12 +120,26 @@ class Limits(_Strict):
     answer_bytes: Annotated[int, Field(ge=1)] = 64 * MEGABYTE
 
 
+def mechanisms_offered(*, directions: bool = False) -> tuple[str, ...]:
+    """Return the names of what a policy may name: an exact grade and a price; `directions`: those that release directions."""
+    exact = priced_mechanisms(exact=True)
+    return *(name for name, kind in exact.items() if kind.directions_only or not directions), CODEBOOK
+
+
+def _offered(name: str) -> str:
+    known = mechanisms_offered()
+    if name not in known:
+        *first, last = map(repr, known)
+        raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": f"{', '.join(first)} or {last}"})
+    return name
+
+
 class Tenant(_Strict):
     """One customer of the service: its keys, models, mechanism and budget."""
 
     keys: list[Annotated[str, Field(pattern=HASH_PATTERN)]] = []
     models: Annotated[list[Name], Field(min_length=1)]
-    mechanism: Literal["privunit", "gaussian", "laplacian", "codebook"] = "privunit"
+    mechanism: Annotated[str, AfterValidator(_offered), WithJsonSchema({"type": "string"})] = PrivUnit.name
     epsilon: Positive
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
     clip_norm: Positive = 1.0
@@ -126,10 +152,10 @@ class Tenant(_Strict):
 
     @model_validator(mode="after")
     def _codebook_with_its_mechanism(self) -> Tenant:
-        if (self.codebook is not None) != (self.mechanism == "codebook"):
+        if (self.codebook is not None) != (self.mechanism == CODEBOOK):
             raise ValueError("codebook must be given with mechanism codebook, and with no other")
-        if self.mechanism == "gaussian" and self.budget.delta == 0:
-            raise ValueError("budget.delta must be above 0 for mechanism gaussian, every release of which costs delta")
+        if self.budget.delta == 0 and self.mechanism != CODEBOOK and MECHANISMS[self.mechanism].takes_delta:
+            raise ValueError(f"budget.delta must be above 0 for mechanism {self.mechanism}, every release of which costs delta")
         if self.aggregates and (self.budget.delta == 0 or self.per == "release"):
             raise ValueError("aggregates must come with per record and a budget.delta above 0: they are of many people and cost delta")
         return self

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.mechanisms import MECHANISMS, Mechanism, VectorMechanism
+from hushvec.mechanisms import MECHANISMS, Mechanism, answers_with_codes
 from hushvec.receipts.base import PER
 from hushvec.release.charging import Budget, require_secret_key
 from hushvec.release.vectors import require_projection
@@ -87,7 +87,7 @@ class IndexSettings:
     def codebooks(self) -> dict[str, PublicCodebook]:
         """Codebooks of the sides that release public codes."""
         mechanisms: dict[str, Any] = {name: getattr(getattr(self, name), "mechanism", None) for name in SIDES}
-        return {name: mechanism.codebook for name, mechanism in mechanisms.items() if _is_response(mechanism)}
+        return {name: mechanism.codebook for name, mechanism in mechanisms.items() if answers_with_codes(mechanism)}
 
     def with_budgets(self, budgets: Mapping[str, Budget | None]) -> IndexSettings:
         """A copy with these budgets, by side, and no others."""
@@ -135,7 +135,7 @@ def _noise_to_dict(noise: VectorNoise | ScoreNoise | None) -> dict[str, Any] | N
     fields = {field.name: getattr(noise, field.name) for field in dataclasses.fields(noise) if field.init}
     fields["budget"] = noise.budget is not None
     mechanism = fields["mechanism"]
-    if _is_response(mechanism):
+    if answers_with_codes(mechanism):
         fields["mechanism"] = {"name": mechanism.name, "epsilon": mechanism.epsilon, "rows_per_person": mechanism.rows_per_person}
     elif isinstance(mechanism, Mechanism):
         fields["mechanism"] = {"name": mechanism.name, **dataclasses.asdict(mechanism)}
@@ -149,7 +149,3 @@ def _noise_fields(stored: Mapping[str, Any], codebook: PublicCodebook | None) ->
         kind = ready.pop("name")
         fields["mechanism"] = MECHANISMS[kind](**ready) if codebook is None else codebook.mechanism(**ready)
     return fields
-
-
-def _is_response(mechanism: Any) -> bool:
-    return isinstance(mechanism, Mechanism) and not isinstance(mechanism, VectorMechanism)

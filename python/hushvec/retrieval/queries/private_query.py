@@ -14,7 +14,7 @@ from hushvec._native import _core, arrays, rowwise
 from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import as_array
 from hushvec._util import validate
-from hushvec.mechanisms import PrivUnit, PublicCodebook
+from hushvec.mechanisms import PublicCodebook
 from hushvec.mechanisms.codebook import Tried
 from hushvec.release.charging import Budget, require_budget, require_secret_key
 from hushvec.release.vectors import privatize
@@ -114,7 +114,7 @@ class PrivateQuery:
             self._mechanism, self._tried = best_of(
                 public, questions, epsilon=self._epsilon, fetch=self._fetch, seed=validate.whole_number("seed", seed, at_least=0)
             )
-            self._codebook = None if isinstance(self._mechanism, PrivUnit) else self._mechanism.codebook
+            self._codebook = getattr(self._mechanism, "codebook", None)
         if self._codebook is not None:
             self._mechanism = self._codebook.for_any_row().mechanism(self._epsilon)
         book = "privunit" if self._codebook is None else self._codebook.digest

@@ -21,6 +21,7 @@ from hushvec.retrieval.queries.question import Question, candidates, ranked, uni
 from hushvec.serve.bodies import ARROW, Fields, Rows, Vector, read_vectors, write_vectors
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.models import Kept
+from hushvec.serve.policy import mechanisms_offered
 from hushvec.serve.releases import Payload, epsilon_of, json_payload, receipt_headers, release_rows
 from hushvec.serve.routes import Run, answer, documented
 from hushvec.serve.service import Caller, Service, require_texts
@@ -148,10 +149,6 @@ def _release_rows(service: Service, caller: Caller, asked: PrivatizeRequest | _S
 
 MOST_FETCHED = 10_000
 
-# Mechanisms whose releases point somewhere: a holder can search for them.
-_DIRECTIONS = ("codebook", "privunit")
-
-
 class _Question(Fields):
     """A question as a text or as a vector."""
 
@@ -188,8 +185,10 @@ async def rank(request: Request) -> Response:
 
 
 def _ask(service: Service, caller: Caller, asked: AskRequest, run: Run) -> Payload:
-    if caller.tenant.mechanism not in _DIRECTIONS:
-        raise ServiceError(403, "not_in_policy", f"questions need mechanism {' or '.join(_DIRECTIONS)} in the policy")
+    # releases that point somewhere: a holder can search for them
+    directions = sorted(mechanisms_offered(directions=True))
+    if caller.tenant.mechanism not in directions:
+        raise ServiceError(403, "not_in_policy", f"questions need mechanism {' or '.join(directions)} in the policy")
     epsilon = epsilon_of(caller.tenant, asked.epsilon)
     row = _row(service, caller, asked)
 

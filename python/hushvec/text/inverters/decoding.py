@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products, product
-from hushvec.mechanisms import PrivUnit, PublicProjection
+from hushvec.mechanisms import PublicProjection
 from hushvec.mechanisms.base import Mechanism, VectorMechanism
 from hushvec.text.corpus import Rows, blocks, spread_evenly
 from hushvec.text.inverters.posterior import CandidateLaw, nearest_cosine, row_lengths, softmax, unit_rows
@@ -125,7 +125,7 @@ class ReleaseDecoder:
         place[sample] = np.arange(len(sample))
         of_sample = self.law.log_likelihood(released, sample)
         means, centres = np.empty((len(released), self.embeddings.shape[1]), np.float32), np.empty_like(released)
-        directed = isinstance(self.mechanism, PrivUnit)
+        directed = self.mechanism.directions_only
         queries = released if directed else np.column_stack([released, np.ones(len(released), np.float32)])
         for row, near in enumerate(self._nearest.search(queries, _SHORTLIST)):
             again = place[near][place[near] >= 0]
@@ -143,7 +143,7 @@ class ReleaseDecoder:
     def _nearest(self) -> NearestRows:
         """Over the candidates, so that the largest inner products belong to the largest likelihoods (for Laplacian nearly so)."""
         centres = self.law.centres
-        if isinstance(self.mechanism, PrivUnit):
+        if self.mechanism.directions_only:
             return NearestRows(centres)
         return NearestRows(np.column_stack([centres, -(row_lengths(centres) ** 2).astype(np.float32) / 2]))
 
@@ -166,7 +166,7 @@ def as_taken_in(rows: Rows, mechanism: Mechanism, normalized: bool) -> Rows:
     """Clean rows as they are before the noise is added: of length clip_norm, or clipped to it."""
     lengths = row_lengths(rows)
     scale = mechanism.clip_norm / np.where(lengths > 0, lengths, np.inf)
-    to_length = normalized or isinstance(mechanism, PrivUnit)
+    to_length = normalized or mechanism.directions_only
     return rows * (scale if to_length else np.where(lengths > mechanism.clip_norm, scale, 1.0)).astype(np.float32)
 
 

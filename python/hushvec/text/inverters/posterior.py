@@ -19,7 +19,6 @@ cap. The first two are exact for the prior. The last two leave out tau, which is
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,17 +27,12 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
 from hushvec._util import validate
-from hushvec._util.statistics import norm_logsf
-from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit
 from hushvec.mechanisms.base import VectorMechanism
 from hushvec.text.corpus import Rows, spread_evenly
 
 # rho below the first makes every candidate alike, above the second leaves no room between the rows of a dense corpus.
 SMALLEST_RHO, LARGEST_RHO = 0.05, 0.999
 _RHO_ROWS, _RHO_BLOCK = 1024, 128  # rows whose nearest other row is looked for, and how many at a time
-_STEPS, _BEYOND = 128, 6.0  # points per unit of the table, wrong by at most 8e-6 between them; standard deviations beyond its ends
-_SMALLEST_TAU = 1e-6  # for rho = 1: a cap with an edge this sharp
-_L1_ELEMENTS = 2**22  # floats at a time in sums of absolute differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +50,7 @@ class CandidateLaw:
     rho: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mechanism, Gaussian | EmpiricalGaussian | Laplacian | L2Laplace | PrivUnit):
+        if not isinstance(self.mechanism, VectorMechanism) or self.mechanism.integers:
             raise TypeError(
                 "mechanism must be Gaussian, EmpiricalGaussian, Laplacian, L2Laplace or PrivUnit, "
                 f"got {validate.kind(self.mechanism)}"
@@ -68,32 +62,12 @@ class CandidateLaw:
 
     def log_likelihood(self, released: Rows, among: NDArray[np.int64] | None = None) -> Rows:
         """ln L(y_b | candidate i) [b, n] of finite released rows [b, m], up to a term of the row; `among` some candidates."""
-        if isinstance(self.mechanism, PrivUnit):
-            directions = self._directions if among is None else self._directions[among]
-            density = _looked_up(self._cap_table, _cap_arguments(self.mechanism, directions, self.rho, released))
-            density[:, ~directions.any(axis=1)] = 0  # no direction: released as N(0, I) itself, and ln 1 = 0
-            return density
-        centres = self.centres if among is None else self.centres[among]
-        if isinstance(self.mechanism, Laplacian):
-            return _l1_distances(released, centres) * np.float32(-1 / self.mechanism.noise_parameter)
-        squares = _squared_distances(released, centres)
-        if isinstance(self.mechanism, L2Laplace):
-            return np.sqrt(squares) * np.float32(-1 / self.mechanism.noise_parameter)
-        return squares * np.float32(-1 / (2 * (self.noise_variance + self.spread_variance)))
+        means = self._means if among is None else self._means[among]
+        return self.mechanism.candidate_densities(released, means, rho=self.rho, spread=self.spread_variance)
 
     def weights(self, released: Rows) -> Rows:
         """Posterior probability of each candidate [b, n]; each row sums to 1."""
         return softmax(self.log_likelihood(released))
-
-    @property
-    def noise_variance(self) -> float:
-        """Variance of one element of a released row; for PrivUnit of one across the direction."""
-        parameter = self.mechanism.noise_parameter
-        if isinstance(self.mechanism, Laplacian):
-            return 2 * parameter**2
-        if isinstance(self.mechanism, L2Laplace):
-            return parameter**2 * (self.mechanism.dimension + 1)
-        return parameter**2
 
     @cached_property
     def spread_variance(self) -> float:
@@ -104,24 +78,16 @@ class CandidateLaw:
     @property
     def gain(self) -> float:
         """E[x | y, i] = rho c_i + gain (y - rho c_i): tau^2 / (tau^2 + noise variance), exact for Gaussian noise, else linear."""
-        return self.spread_variance / (self.spread_variance + self.noise_variance)
+        return self.spread_variance / (self.spread_variance + self.mechanism.element_variance)
 
     def beyond(self, released: Rows, centre: Rows) -> Rows:
         """E[x | y] - centre in the released space [b, m]: what y says beyond the posterior mean of rho c_i, which is `centre`."""
         return np.asarray(np.float32(self.gain) * (released - centre), np.float32)
 
     @cached_property
-    def _cap_table(self) -> tuple[float, Rows, Rows]:
-        assert isinstance(self.mechanism, PrivUnit)
-        return _cap_table(self.mechanism)
-
-    @cached_property
-    def _directions(self) -> Rows:
-        return unit_rows(self.candidates)
-
-    @cached_property
     def _means(self) -> Rows:
-        return self._directions * np.float32(self.mechanism.clip_norm) if isinstance(self.mechanism, PrivUnit) else self.candidates
+        to_length = self.mechanism.directions_only
+        return unit_rows(self.candidates) * np.float32(self.mechanism.clip_norm) if to_length else self.candidates
 
     @cached_property
     def centres(self) -> Rows:
@@ -159,54 +125,3 @@ def unit_rows(rows: Rows) -> Rows:
     """Each row divided by its length; zeros stay zeros."""
     lengths = row_lengths(rows)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1.0).astype(np.float32), np.float32)
-
-
-def _cap_arguments(mechanism: PrivUnit, directions: Rows, rho: float, released: Rows) -> Rows:
-    """z = (t - rho <w, c>) / (tau |w|), so that x ~ N(rho c, tau^2 I) has w in its cap with probability 1 - Phi(z); [b, n]."""
-    w = np.asarray(released * np.float32(1 / mechanism.sigma), np.float32)
-    z = inner_products(w, directions)
-    z *= np.float32(-rho)
-    z += np.float32(mechanism.threshold)
-    tau = max(math.sqrt((1 - rho * rho) / w.shape[1]), _SMALLEST_TAU)
-    z /= np.maximum(np.float32(tau) * np.linalg.norm(w, axis=1, keepdims=True), np.float32(1e-30))
-    return z
-
-
-def _cap_table(mechanism: PrivUnit) -> tuple[float, Rows, Rows]:
-    """Start, values and differences of a table of ln of PrivUnit's mixed density by z, in steps of 1 / 128."""
-    p, threshold = mechanism.cap_probability, mechanism.threshold
-    outside = math.log1p(-p) - norm_logsf(-threshold)
-    inside = math.log(p) - norm_logsf(threshold)
-    jump = inside + math.log1p(-math.exp(outside - inside))
-    end = math.sqrt(2 * (inside - outside)) + _BEYOND
-    steps = np.arange(-_BEYOND, end, 1 / _STEPS).tolist()
-    values = np.array([np.logaddexp(outside, jump + norm_logsf(z)) for z in steps], np.float32)
-    return -_BEYOND, values, np.diff(values)
-
-
-def _looked_up(table: tuple[float, Rows, Rows], z: Rows) -> Rows:
-    """The table at each z, linear between points, constant beyond its ends. z is used up."""
-    start, values, slopes = table
-    z -= np.float32(start)
-    z *= np.float32(_STEPS)
-    np.clip(z, 0, len(values) - 2, out=z)
-    below = z.astype(np.int32)
-    z -= below
-    z *= slopes[below]
-    z += values[below]
-    return z
-
-
-def _squared_distances(a: Rows, b: Rows) -> Rows:
-    squares = np.einsum("ij,ij->i", a, a)[:, None] + np.einsum("ij,ij->i", b, b)[None, :]
-    squares -= 2 * inner_products(a, b)
-    return np.asarray(np.maximum(squares, np.float32(0)))
-
-
-def _l1_distances(a: Rows, b: Rows) -> Rows:
-    distances = np.empty((len(a), len(b)), np.float32)
-    step = max(1, _L1_ELEMENTS // max(1, b.size))
-    for start in range(0, len(a), step):
-        block = a[start : start + step, None, :] - b[None, :, :]
-        np.abs(block, out=block).sum(axis=2, out=distances[start : start + step])
-    return distances

@@ -7,16 +7,15 @@ many principal components are released is measured on public rows alone, so the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
+from hushvec.mechanisms import MECHANISMS, PublicProjection
 from hushvec.mechanisms.base import VectorMechanism
 from hushvec.text.corpus import PublicCorpus, Rows, blocks, checked_rows, spread_evenly
 from hushvec.text.inverters.decoding import MOST_TOGETHER, NearestRows, ReleaseDecoder, as_taken_in, chosen_parts
@@ -38,7 +37,13 @@ _SMALLEST_SPREAD = 1e-5  # of a direction, by that of the strongest: less is rou
 
 def best_space(corpus: PublicCorpus, mechanism: str, epsilon: float, delta: float = DEFAULT_DELTA) -> PublicProjection | None:
     """The map behind which public texts are recovered best at epsilon for one row: mean and components; None: no map."""
-    made = _maker(mechanism, validate.positive("epsilon", epsilon), validate.delta(delta))
+    kind = MECHANISMS[validate.choice("mechanism", mechanism, MECHANISMS)]
+    one_row, of_gaussians = validate.positive("epsilon", epsilon), validate.delta(delta)
+
+    def made(dimension: int) -> VectorMechanism:
+        """For rows of this dimension. Lengths do not matter: noise grows with clip_norm."""
+        return kind.for_price(epsilon=one_row, delta=of_gaussians, dimension=dimension)
+
     made(1)  # refuses epsilon before any work
     if len(corpus) < 8:
         return None
@@ -111,15 +116,6 @@ def _recovered(private: Rows, public: Rows, mechanism: VectorMechanism, projecti
         found = [chosen_parts(decoder.posterior_mean(noisy[block]), directions, 1)[:, 0] for block in parts]
         cosines.append(np.einsum("ij,ij->i", truth, directions[np.concatenate(found)], dtype=np.float64))
     return np.asarray(np.mean(cosines, axis=0))
-
-
-def _maker(name: str, epsilon: float, delta: float) -> Callable[[int], VectorMechanism]:
-    """The mechanism for rows of each dimension. Lengths do not matter: noise grows with clip_norm."""
-    gaussian: Callable[..., VectorMechanism] = partial(Gaussian, epsilon=epsilon, delta=delta)
-    makers = {"gaussian": gaussian, "empirical": gaussian}
-    makers |= {kind.name: partial(kind, epsilon=epsilon) for kind in (Laplacian, L2Laplace, PrivUnit)}
-    maker = makers[validate.choice("mechanism", name, makers)]
-    return lambda dimension: maker(dimension=dimension)
 
 
 MOST_PARTS = 16

@@ -12,7 +12,7 @@ from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.embedders.sources import SourceModel, as_embedding_model, default_embedding_model, open_embedding_model
 from hushvec.mechanisms import PrivUnit
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter
-from hushvec.text.rewriting.plans import CHOICE, REWRITING_MECHANISMS
+from hushvec.text.rewriting.plans import CHOICE, rewriting_mechanisms
 
 _SAVED_CORPUS = ".npz"
 _FILE_SUFFIXES = (".txt", ".text", ".md", ".csv", ".tsv", ".json", ".jsonl", _SAVED_CORPUS)
@@ -49,7 +49,7 @@ def best_mechanism(inverter: Any) -> str:
     trained = inverter.mechanism if isinstance(inverter, TrainedInverter) else None
     if _is_name(inverter) and TrainedInverter.is_run(inverter):
         trained = TrainedInverter.mechanism_of_run(inverter)
-    return trained if trained in REWRITING_MECHANISMS else PrivUnit.name
+    return trained if trained in rewriting_mechanisms() else PrivUnit.name
 
 
 def _is_public(inverter: Any) -> bool:

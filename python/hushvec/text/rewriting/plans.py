@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -14,7 +13,14 @@ from numpy.typing import NDArray
 from hushvec._native._core import Generator
 from hushvec._util import validate
 from hushvec.accounting.composition import COMPOSITIONS, gaussian_sigma_for
-from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection, VectorMechanism
+from hushvec.mechanisms import (
+    MECHANISMS,
+    EmpiricalGaussian,
+    PublicProjection,
+    VectorMechanism,
+    priced_mechanisms,
+    releases_directions,
+)
 from hushvec.noise.calibration import gaussian_epsilon
 from hushvec.noise.fills import clip
 from hushvec.receipts.labels import LabelReceipt
@@ -28,10 +34,19 @@ from hushvec.text.public_choice import PublicChoice
 LEVELS = ("chunk", "document")
 AUTO = "auto"
 
-_PURE: dict[str, Callable[..., VectorMechanism]] = {kind.name: kind for kind in (Laplacian, L2Laplace, PrivUnit)}
 CHOICE = "randomized_response"
-REWRITING_MECHANISMS = (Gaussian.name, *_PURE, CHOICE)
-DOCUMENT_MECHANISMS = (PrivUnit.name, CHOICE)
+
+
+def rewriting_mechanisms() -> tuple[str, ...]:
+    """Return the names of what texts can be rewritten with: noise on rows that is made for a price, and the choice of public texts."""
+    priced = priced_mechanisms()
+    return *(name for name in MECHANISMS if name in priced), CHOICE
+
+
+def is_of_documents(mechanism: str) -> bool:
+    """Whether a mechanism leaves enough of a row for a whole document to be one."""
+    return mechanism == CHOICE or releases_directions(mechanism)
+
 
 NOTE_NO_PUBLIC_TEXTS = "mechanism 'auto' is {mechanism!r} here: the inverter has no public texts to choose from"
 NOTE_BASIC = "sigma is that of basic composition over the rows; epsilon is what it buys for all of them together"
@@ -51,7 +66,7 @@ class DocumentTerms:
     Args:
         epsilon: > 0, or infinity for no noise and no guarantee.
         delta: in (0, 1) for "gaussian"; the others do not use it, 0 is accepted.
-        mechanism: one of REWRITING_MECHANISMS.
+        mechanism: one of `rewriting_mechanisms()`.
         composition: "joint" or "basic", for "gaussian"; epsilons of the others add up.
     """
 
@@ -62,7 +77,7 @@ class DocumentTerms:
     composition: str
 
     def __post_init__(self) -> None:
-        validate.choice("mechanism", self.mechanism, REWRITING_MECHANISMS)
+        validate.choice("mechanism", self.mechanism, rewriting_mechanisms())
         validate.choice("composition", self.composition, COMPOSITIONS)
         validate.clip_norm(self.clip_norm)
         validate.delta(self.delta, zero_allowed=self.is_pure)
@@ -77,7 +92,7 @@ class DocumentTerms:
 
     @property
     def is_pure(self) -> bool:
-        return self.mechanism != Gaussian.name
+        return self.is_choice or not MECHANISMS[self.mechanism].takes_delta
 
     @property
     def is_choice(self) -> bool:
@@ -96,18 +111,19 @@ class DocumentTerms:
 
     def sigma(self, chunks: int, mechanism: VectorMechanism) -> float | None:
         """Standard deviation of the noise, Gaussian as calibrated before it is rounded up to a float32; None for Laplace noise."""
-        if isinstance(mechanism, PrivUnit):
-            return mechanism.sigma
-        return None if self.is_pure else self._gaussian_sigma(chunks)
+        return mechanism.law_numbers.get("sigma") if self.is_pure else self._gaussian_sigma(chunks)
 
     def mechanism_for(self, chunks: int, dimension: int) -> VectorMechanism:
         """The mechanism that adds noise to rows [chunks, dimension] of one document; not for randomized response."""
         setting: dict[str, Any] = {"dimension": dimension, "clip_norm": float(self.clip_norm), "rows_per_person": chunks}
-        if self.is_pure:
-            return _PURE[self.mechanism](epsilon=float(self.epsilon), **setting)
-        if self.composition == "joint" or chunks == 1:
-            return Gaussian(epsilon=float(self.epsilon), delta=float(self.delta), **setting)
+        if self.is_pure or not self.is_basic(chunks):
+            kind = MECHANISMS[self.mechanism]
+            return kind.for_price(epsilon=float(self.epsilon), delta=float(self.delta), **setting)
         return EmpiricalGaussian(chosen_sigma=self._gaussian_sigma(chunks), delta=float(self.delta), **setting)
+
+    def is_basic(self, chunks: int) -> bool:
+        """Whether the noise of so many rows is that of basic composition."""
+        return not self.is_pure and self.composition != "joint" and chunks > 1
 
     def _gaussian_sigma(self, chunks: int) -> float:
         return gaussian_sigma_for(chunks, self.epsilon, self.delta, 2 * self.clip_norm, composition=self.composition)
@@ -235,13 +251,13 @@ class Planner:
             inverter = inverter.for_release(mechanism, projection)
         elif projection is not None:
             inverter = Lifted(inverter, projection)
-        basic = (NOTE_BASIC,) if isinstance(mechanism, EmpiricalGaussian) else ()
+        basic = (NOTE_BASIC,) if terms.is_basic(chunks) else ()
         return NoisePlan(
             chunks,
             shares,
             inverter,
             sigma=terms.sigma(chunks, mechanism),
-            scale=mechanism.noise_parameter if mechanism.parameter_name == "scale" else None,
+            scale=mechanism.law_numbers.get("scale"),
             planned=ReleasePlan(
                 mechanism=mechanism, per="release", dtype="float32", normalize=False, renormalize=False, generator=self.generator
             ),

@@ -26,13 +26,13 @@ from hushvec.text.rewriting.chunks import Part, TokenPieces, cut, joined
 from hushvec.text.rewriting.plans import (
     AUTO,
     CHOICE,
-    DOCUMENT_MECHANISMS,
     LEVELS,
     NOTE_NO_PUBLIC_TEXTS,
-    REWRITING_MECHANISMS,
     DocumentTerms,
     Plan,
     Planner,
+    is_of_documents,
+    rewriting_mechanisms,
 )
 from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
 
@@ -86,7 +86,7 @@ class Rewriter:
     ) -> None:
         is_public_map = not (projection is None or (isinstance(projection, str) and projection == AUTO))
         chosen = require_projection(projection) if is_public_map else projection
-        is_auto = validate.choice("mechanism", mechanism, (AUTO, *REWRITING_MECHANISMS)) == AUTO
+        is_auto = validate.choice("mechanism", mechanism, (AUTO, *rewriting_mechanisms())) == AUTO
         name = best_mechanism(inverter) if is_auto else mechanism
         # What mechanism "auto" would ignore is refused.
         if is_auto and composition != "joint" and name != Gaussian.name:
@@ -94,7 +94,7 @@ class Rewriter:
         if is_auto and is_public_map and name == CHOICE:
             raise ValueError("projection must be 'auto' or None with mechanism 'auto' and public texts: no row is released")
         self._terms = DocumentTerms(epsilon, delta, DEFAULT_CLIP_NORM if clip_norm is None else clip_norm, name, composition)
-        by_mechanism = "document" if name in DOCUMENT_MECHANISMS else "chunk"
+        by_mechanism = "document" if is_of_documents(name) else "chunk"
         self._level = by_mechanism if level is None else validate.choice("level", level, LEVELS)
         self._max_chunks = None if max_chunks is None else validate.whole_number("max_chunks", max_chunks, at_least=1)
         if self._max_chunks is not None and self._level == "document":
@@ -121,7 +121,7 @@ class Rewriter:
             bound = self._embedder.norm_bound
             self._terms = replace(self._terms, clip_norm=default_clip_norm(bound))
             self._require_noise_in_range()
-            if name not in DOCUMENT_MECHANISMS:
+            if not is_of_documents(name):
                 note = NOTE_NO_NORM_BOUND if bound is None else NOTE_NORM_BOUND
                 chosen_notes.append(note.format(clip_norm=self._terms.clip_norm))
         self._pieces = TokenPieces(max_length, getattr(self._embedder.model, "tokenizer", None))
