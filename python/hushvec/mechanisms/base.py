@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core, kernels
+from hushvec._native import _core, arrays, kernels
 from hushvec._native.arrays import CheckedRows, returned, shared
 from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import checked_rows
@@ -22,6 +23,7 @@ from hushvec._util import validate
 from hushvec._util.rounding import product_up, root_up, rounded_up
 from hushvec._util.statistics import norm_sf
 from hushvec.mechanisms.laws import Rows, Table
+from hushvec.noise.fills import clip
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -94,6 +96,10 @@ class Mechanism(ABC):
 
         @property
         def epsilon(self) -> float: ...
+
+    def clipped(self, x: Any) -> Any:
+        """Return the rows of x, floats, as the noise is added to them: longer ones scaled down to clip_norm."""
+        return clip(x, self.clip_norm)
 
     def repeated(self, rows: int) -> Mechanism:
         """Return the mechanism of so many rows of one person, each with the noise of a single row of this one."""
@@ -426,6 +432,16 @@ class VectorMechanism(Mechanism):
 def sensitivity_of(mechanism: type[VectorMechanism], clip_norm: float, rows_per_person: int, dimension: int) -> float:
     """The sensitivity column of the table in hushvec.mechanisms, rounded up to a double."""
     return root_up(mechanism._squared_sensitivity(2 * Fraction(clip_norm), rows_per_person, dimension))
+
+
+def result_of(values: NDArray[Any], x: Any, out: Any) -> Any:
+    """Return values, a numpy array of x's shape, as a release of x: written to `out`, or to a new array of x's kind and dtype."""
+    out = arrays.empty_like(x) if out is None else out
+    if arrays.is_torch(out):
+        out.copy_(sys.modules["torch"].from_numpy(values))
+    else:
+        out[...] = values
+    return out
 
 
 def _stated(cost: float) -> str:

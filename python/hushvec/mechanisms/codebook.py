@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from hushvec._native.rowwise import as_array
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
 from hushvec._util.rounding import product_up, quotient_down
-from hushvec.mechanisms.base import Mechanism, RowKeys
+from hushvec.mechanisms.base import Mechanism, RowKeys, result_of
 from hushvec.mechanisms.privunit import PrivUnit
 from hushvec.mechanisms.public_arrays import (
     FITTED_ROWS,
@@ -490,17 +489,12 @@ class CodebookResponse(Mechanism):
 
     def _release(self, x: Any, out: Any, source: _core.Generator, out_is_fresh: bool) -> Any:
         answers = self.response.respond(self.codebook.encode(x), generator=source)
-        out = arrays.empty_like(x) if out is None else out
         if arrays.on_cuda(x):
+            out = arrays.empty_like(x) if out is None else out
             with arrays.device_scope(x):
                 out[...] = copy_on_device(self, "table", self.table, x)[answers].reshape(tuple(x.shape))
             return out
-        decoded = self.table[answers].reshape(tuple(x.shape))
-        if arrays.is_torch(out):
-            out.copy_(sys.modules["torch"].from_numpy(decoded))
-        else:
-            out[...] = decoded
-        return out
+        return result_of(self.table[answers].reshape(tuple(x.shape)), x, out)
 
 
 def _best_count(rows: Rows, epsilon: float, purpose: str, seed: int) -> int:

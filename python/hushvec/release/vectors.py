@@ -17,7 +17,6 @@ from hushvec.mechanisms import DiscreteGaussian, Gaussian, Mechanism, VectorMech
 from hushvec.mechanisms.int8 import SATURATION
 from hushvec.noise import integers
 from hushvec.noise.discrete import DTYPES
-from hushvec.noise.fills import clip
 from hushvec.receipts.base import HALF_WORDS, NOTE_FLOAT, NOTE_SEED, key_fields, release_sheet, rows_per_person
 from hushvec.receipts.labels import MECHANISM as RANDOMIZED_RESPONSE
 from hushvec.receipts.labels import LabelReceipt, RowReceipt, labels_digest, released_rows
@@ -77,12 +76,11 @@ class ReleasePlan:
 
     def without_noise(self, x: Any) -> Any:
         """The rows before the noise: directions of length clip_norm, or clipped rows. As private as x."""
-        values = arrays.empty_like(x)
         if self.normalize or self.mechanism.directions_only:
-            rowwise.checked_unit_rows("x", x, values)
+            values = rowwise.checked_unit_rows("x", x, arrays.empty_like(x))
             values *= self.mechanism.clip_norm
         else:
-            clip(x, self.mechanism.clip_norm, out=values)
+            values = self.mechanism.clipped(x)
         if self.renormalize:
             rowwise.unit_rows(values, values)
         return values
