@@ -29,6 +29,7 @@ LAYERS = {
     "release": 7,
     "embedders": 7,
     "audit": 8,
+    "extend": 8,
     "text": 8,
     "training": 8,
     "collect": 8,
@@ -87,7 +88,7 @@ NEEDS = {
     "sklearn.py": {"sklearn"},
 }
 # The same for all modules of a package.
-NEEDS_OF_PACKAGES = {"serve": {"anyio", "fastapi", "ijson", "orjson", "prometheus_client", "pydantic", "starlette", "uvicorn"}}
+NEEDS_OF_PACKAGES = {"serve": {"anyio", "fastapi", "ijson", "orjson", "prometheus_client", "pydantic", "pydantic_core", "starlette", "uvicorn"}}
 
 
 def modules():
