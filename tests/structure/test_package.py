@@ -88,7 +88,9 @@ NEEDS = {
     "sklearn.py": {"sklearn"},
 }
 # The same for all modules of a package.
-NEEDS_OF_PACKAGES = {"serve": {"anyio", "fastapi", "ijson", "orjson", "prometheus_client", "pydantic", "pydantic_core", "starlette", "uvicorn"}}
+NEEDS_OF_PACKAGES = {
+    "serve": {"anyio", "fastapi", "ijson", "orjson", "prometheus_client", "pydantic", "pydantic_core", "starlette", "uvicorn"}
+}
 
 
 def modules():

@@ -47,8 +47,6 @@ _CANDIDATES = 512
 # gaussian_epsilon errs upwards by less than this times 1 + epsilon; a lower bound must not.
 _ROUNDED_UP_BY = 1e-12
 
-_GAUSSIAN = tuple(name for name, mechanism in MECHANISMS.items() if mechanism.law == "gaussian")
-
 
 @dataclass(frozen=True)
 class Event:
@@ -132,7 +130,7 @@ def audit_pair(
             tried.statistic.name: {"event": str(tried), "counts": seen, "epsilon_lower": lower} for lower, tried, seen in found
         },
     }
-    if target.name in _GAUSSIAN and target.delta > 0:
+    if target.name in MECHANISMS and MECHANISMS[target.name].law == "gaussian" and target.delta > 0:
         details["gaussian"] = _gaussian_bound(judging_rows - hits, alarms, judging_rows, target.delta, 1 - confidence)
         estimated.append(of_gaussian_curve(judging_rows - hits, alarms, judging_rows, target.delta))
     return AuditResult(

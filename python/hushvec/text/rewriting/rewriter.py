@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,9 @@ from hushvec.text.rewriting.plans import (
     rewriting_mechanisms,
 )
 from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 DOCUMENTS_AT_ONCE = 256
 
@@ -297,28 +301,29 @@ def _spans(parts: Sequence[Part], texts: Sequence[str]) -> Iterator[RewrittenSpa
         )
 
 
+class RewriterSettings(TypedDict, total=False):
+    """The arguments of `Rewriter`, whose defaults it has, for `rewrite`."""
+
+    epsilon: float
+    delta: float
+    clip_norm: float | None
+    num_steps: int
+    allow_categories: Iterable[str] | None
+    max_length: int
+    device: str | None
+    generator: Generator | None
+    embedder: Any
+    inverter: Any
+    composition: str
+    max_chunks: int | None
+    mechanism: str
+    level: str | None
+    projection: PublicProjection | str | None
+    redactor: Redactor | None
+
+
 @with_other_names
-def rewrite(
-    text: str,
-    *,
-    epsilon: float = 16.0,
-    delta: float = 1e-3,
-    clip_norm: float | None = None,
-    num_steps: int = 5,
-    allow_categories: Iterable[str] | None = None,
-    max_length: int = 32,
-    device: str | None = None,
-    generator: Generator | None = None,
-    embedder: Any = None,
-    inverter: Any = None,
-    composition: str = "joint",
-    max_chunks: int | None = None,
-    mechanism: str = "auto",
-    level: str | None = None,
-    projection: PublicProjection | str | None = "auto",
-    redactor: Redactor | None = None,
-    budget: Budget | None = None,
-) -> Rewriting:
+def rewrite(text: str, *, budget: Budget | None = None, **settings: Unpack[RewriterSettings]) -> Rewriting:
     """Rewrite a text with differential privacy: redact, split, embed, clip, add noise, invert, join.
 
     Args:
@@ -381,5 +386,9 @@ def rewrite(
         >>> rewrite("The invoice is overdue.").dp_line  # doctest: +SKIP
         '[DP] eps_total=16.0 delta_total=0.0 K=1 eps/chunk=16.0000 texts=320 clip=1.0 mechanism=randomized_response'
     """
-    options = {name: value for name, value in locals().items() if name not in ("text", "budget")}
-    return Rewriter(**options).rewrite(text, budget=budget)
+    return Rewriter(**settings).rewrite(text, budget=budget)
+
+
+_text, _budget, _ = signature(rewrite).parameters.values()
+_settings = list(signature(Rewriter).parameters.values())
+rewrite.__signature__ = signature(rewrite).replace(parameters=[_text, *_settings, _budget])  # type: ignore[attr-defined]
