@@ -25,17 +25,53 @@ Clipping clipping_named(const std::string& name) {
     throw py::value_error("clipping must be exact or estimated, got " + name);
 }
 
-void add(ClippedSum& sum, const py::sequence& parts) {
+// One matrix for each part of rows.
+struct Parts {
     std::vector<ArrayArgument> arguments;
     std::vector<MatrixView> views;
+};
+
+Parts parts_of(const py::sequence& parts) {
+    Parts found;
     for (std::size_t part = 0; part < parts.size(); ++part) {
         const std::string name = "parts[" + std::to_string(part) + "]";
-        arguments.push_back(array_argument(parts[part], name.c_str()));
-        if (arguments.back().one_dimensional) throw py::value_error(name + " must have 2 dimensions, got 1");
-        views.push_back(arguments.back().view);
+        found.arguments.push_back(array_argument(parts[part], name.c_str()));
+        if (found.arguments.back().one_dimensional) throw py::value_error(name + " must have 2 dimensions, got 1");
+        found.views.push_back(found.arguments.back().view);
     }
+    return found;
+}
+
+void add(ClippedSum& sum, const py::sequence& parts) {
+    const Parts given = parts_of(parts);
     const py::gil_scoped_release unlocked;
-    sum.add(views);
+    sum.add(given.views);
+}
+
+using Doubles = py::array_t<double, py::array::c_style | py::array::forcecast>;
+
+void add_scaled(ClippedSum& sum, const py::sequence& parts, const Doubles& squares, const Doubles& factors) {
+    const Parts given = parts_of(parts);
+    const std::vector<double> of_rows(squares.data(), squares.data() + squares.size()), by(factors.data(), factors.data() + factors.size());
+    const py::gil_scoped_release unlocked;
+    sum.add_scaled(given.views, of_rows, by);
+}
+
+// float64[parts, rows].
+py::array_t<double> squares_of(const py::sequence& parts) {
+    const Parts given = parts_of(parts);
+    if (given.views.empty()) throw py::value_error("parts must have at least 1 array, got none");
+    for (const MatrixView& part : given.views) {
+        if (part.rows != given.views[0].rows) throw py::value_error("parts must have one number of rows");
+    }
+    std::vector<double> squares;
+    {
+        const py::gil_scoped_release unlocked;
+        squares = squares_of_parts(given.views);
+    }
+    py::array_t<double> result({given.views.size(), given.views[0].rows});
+    std::copy(squares.begin(), squares.end(), result.mutable_data());
+    return result;
 }
 
 void add_grouped(ClippedSum& sum, py::handle rows, const py::array_t<std::uint32_t, py::array::c_style>& groups) {
@@ -144,6 +180,7 @@ void bind_clipped_sum(py::module_& module) {
              }),
              py::arg("columns"), py::arg("clip_norm"), py::arg("sigma"), py::arg("most_rows"), py::arg("clipping"), InFloatModes());
     define(sum, "add", &add, py::arg("parts"));
+    define(sum, "add_scaled", &add_scaled, py::arg("parts"), py::arg("squares"), py::arg("factors"));
     define(sum, "add_grouped", &add_grouped, py::arg("rows"), py::arg("groups"));
     define(sum, "release", &release, py::arg("out"), py::arg("source"));
     define(sum, "release_correlated", &release_correlated, py::arg("out"), py::arg("sources"), py::arg("coefficients"));
@@ -151,6 +188,7 @@ void bind_clipped_sum(py::module_& module) {
     define(sum, "_replace", &replace, py::arg("rows"), py::arg("units"));
     define(sum, "reset", [](ClippedSum& self) { self.reset(); });
     sum.def_property_readonly("rows", &ClippedSum::rows).def_property_readonly("corrected_rows", &ClippedSum::corrected_rows);
+    define(module, "squares_of_parts", &squares_of, py::arg("parts"));
     define(module, "release_whole_sums", &release_whole, py::arg("sums"), py::arg("unit"), py::arg("sigma"), py::arg("source"));
     define(module, "sum_unit", &sum_unit, py::arg("clip_norm"));
 }

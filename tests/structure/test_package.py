@@ -56,7 +56,6 @@ NEEDS = {
     "torch_ops.py": {"torch"},
     "torch_recording.py": {"torch"},
     "batch_gradients.py": {"torch"},
-    "clip_rules.py": {"torch"},
     "checkpoints.py": {"torch"},   # of training; that of text imports nothing
     "chroma.py": {"chromadb"},
     "dp_optimizer.py": {"torch"},

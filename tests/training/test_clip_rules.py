@@ -11,16 +11,20 @@ from evidence.reference.sizes import scaled
 
 torch = pytest.importorskip("torch")
 
+from hushvec._native import _core  # noqa: E402
 from hushvec.training import (  # noqa: E402
     AdaptiveClip,
     CorrelatedNoise,
     DPOptimizer,
     GhostClipping,
     StepSchedule,
+    clipped_sums,  # noqa: E402
     load_checkpoint,
     per_example_gradients,
     save_checkpoint,
 )
+from hushvec.training.clip_rules import ClipRule  # noqa: E402
+from hushvec.training.clipped_sums import ClippedSum  # noqa: E402
 from training.small_runs import examples_of, gradients_by_loop, loss, model_of, optimizer_of, seeded  # noqa: E402
 
 ADAPTIVE = AdaptiveClip(count_sigma=2.0)
@@ -62,8 +66,7 @@ def summed(model, rows, labels, **options):
 
 @pytest.mark.parametrize("options", [*RULES, NORMALIZED_LAYERS], ids=[*NAMES, "normalized by layer"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_what_enters_the_sum(options, dtype, monkeypatch):
-    monkeypatch.setattr("hushvec.training.clip_rules._BLOCK", 26 * 7)   # in several blocks
+def test_what_enters_the_sum(options, dtype):
     model, (rows, labels) = model_of(dtype=dtype), examples_of(40, dtype=dtype)
     gradients = gradients_by_loop(model, rows, labels)
     norms = norms_of(gradients).norm(dim=0)
@@ -75,6 +78,42 @@ def test_what_enters_the_sum(options, dtype, monkeypatch):
         torch.testing.assert_close(one, other.reshape(one.shape), rtol=3e-6, atol=5e-6)   # 40 truncations to units of 6e-8
     plain = expected_sum(gradients, {"clip_norm": 1.05})
     assert "adaptive" in options or not torch.allclose(found[0], plain[0], rtol=1e-3)
+
+
+@pytest.mark.parametrize("options", [*RULES, NORMALIZED_LAYERS], ids=[*NAMES, "normalized by layer"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_rows_are_scaled_on_a_device_as_in_the_core(options, dtype, monkeypatch):
+    monkeypatch.setattr(clipped_sums, "_BLOCK", 26 * 7)   # in several blocks
+    optimizer = optimizer_of(model_of(), **options)
+    rule, norm = optimizer.settings.rule(optimizer._batch.norm), optimizer._batch.norm.of_rows
+    parts = [part.to(dtype) for part in gradients_by_loop(model_of(), *examples_of(40))]
+    shapes = [tuple(part.shape[1:]) for part in parts] + [(1,)] * (rule.beside is not None)
+    core, blocks = (ClippedSum(shapes, clip_norm=norm, sigma=0.0) for _ in range(2))
+    core.add(parts, rule=rule)
+    names = [f"part {number}" for number in range(4)]
+    for block in clipped_sums._scaled_on_device([part.reshape(40, -1) for part in parts], names, rule):
+        blocks.add([part.reshape(-1, *shape) for part, shape in zip(block, shapes, strict=True)])
+    for one, other in zip(core._units(), blocks._units()):
+        assert abs(one - other).max() <= 40 + 3e-6 * abs(one).max()   # truncations, and roundings of float32
+    parts[2][3] = math.nan
+    with pytest.raises(ValueError, match="part 2 must be finite, got nan in row 3"):
+        next(clipped_sums._scaled_on_device([part.reshape(40, -1) for part in parts], names, rule))
+
+
+def test_finite_rows_whose_norm_is_infinite_and_factors_that_are_refused():
+    huge = np.array([[1e200, 1e200], [3.0, 4.0]])
+    total = ClippedSum([(2,)], clip_norm=1.0, sigma=0.0)
+    total.add([huge], rule=ClipRule((1.0,), 0.0, None))
+    assert total.release()[0] == pytest.approx([0.6, 0.8], abs=1e-6)
+    core = _core.ClippedSum([2], 1.0, 0.0, 8, "exact")
+    squares = _core.squares_of_parts([huge])
+    negative = "factors must be >= 0"
+    for factor, text in ((-1.0, negative), (math.nan, negative), (1.0, "must make a finite norm, .* row 0")):
+        with pytest.raises(ValueError, match=text):
+            core.add_scaled([huge], squares, np.full((1, 2), factor))
+    with pytest.raises(ValueError, match="one number for each part of each row"):
+        core.add_scaled([huge], squares[:, :1], np.ones((1, 1)))
+    assert core.rows == 0
 
 
 @pytest.mark.parametrize("options", [*RULES, NORMALIZED_LAYERS])

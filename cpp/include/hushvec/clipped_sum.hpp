@@ -58,6 +58,10 @@ public:
     // nothing has changed.
     void add(const std::vector<MatrixView>& parts);
 
+    // As add, of rows whose part p of row i is multiplied by factors[p * rows + i] >= 0 before the row is clipped, exactly. `squares`, in
+    // the same order, are what squares_of_parts finds for these parts: what a row adds has a norm of at most clip_norm if they are.
+    void add_scaled(const std::vector<MatrixView>& parts, const std::vector<double>& squares, const std::vector<double>& factors);
+
     // Rows that are 0 but in one part: row i is that of part groups[i]. All parts have one length, at most 2^17; the scales are exact ones.
     // Throws as add.
     void add_grouped(const MatrixView& rows, const std::uint32_t* groups);
@@ -87,6 +91,7 @@ public:
     void replace(std::size_t rows, const std::vector<std::vector<double>>& units);
 
 private:
+    void require_parts(const std::vector<MatrixView>& parts) const;
     ExactGrid grid(bool half_words) const { return exact_grid(sigma_, clip_norm_, half_words); }
     void require_room(std::size_t rows) const;
     void add_exactly(const std::vector<MatrixView>& parts);
@@ -102,6 +107,9 @@ private:
     std::size_t rows_ = 0;
     std::size_t corrected_rows_ = 0;
 };
+
+// The sum of the squares of part p of row i, at p * rows + i; Inf where it overflows float64. Throws NonFinitePart.
+std::vector<double> squares_of_parts(const std::vector<MatrixView>& parts);
 
 // out[i] = g round(sums[i] unit / g + sigma / g Z_i), exactly rounded: docs/format.md section 7. unit is a power of two, |sums[i]| at most
 // 2^62. Throws std::invalid_argument unless unit / g is in [2^-53, 1].

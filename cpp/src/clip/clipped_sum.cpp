@@ -94,7 +94,7 @@ void ClippedSum::replace(std::size_t rows, const std::vector<std::vector<double>
     corrected_rows_ = 0;
 }
 
-void ClippedSum::add(const std::vector<MatrixView>& parts) {
+void ClippedSum::require_parts(const std::vector<MatrixView>& parts) const {
     if (parts.size() != columns_.size()) {
         throw std::invalid_argument("parts must have " + std::to_string(columns_.size()) + " arrays, got " + std::to_string(parts.size()));
     }
@@ -106,6 +106,11 @@ void ClippedSum::add(const std::vector<MatrixView>& parts) {
                                     shape(parts[part].rows, parts[part].columns));
     }
     require_room(rows);
+}
+
+void ClippedSum::add(const std::vector<MatrixView>& parts) {
+    require_parts(parts);
+    const std::size_t rows = parts[0].rows;
     sums_->make_room(rows_ + rows, rows_ > 0);
     if (clipping_ == Clipping::estimated && !has_float64(parts)) {
         add_estimated(parts);
@@ -113,6 +118,24 @@ void ClippedSum::add(const std::vector<MatrixView>& parts) {
         add_exactly(parts);
     }
     rows_ += rows;
+}
+
+std::vector<double> squares_of_parts(const std::vector<MatrixView>& parts) { return part_squares(parts); }
+
+void ClippedSum::add_scaled(const std::vector<MatrixView>& parts, const std::vector<double>& squares, const std::vector<double>& factors) {
+    require_parts(parts);
+    const std::size_t count = parts[0].rows;
+    if (squares.size() != parts.size() * count || factors.size() != squares.size()) {
+        throw std::invalid_argument("squares and factors must have one number for each part of each row");
+    }
+    ScaledRows rows;
+    rows.rows.resize(count);
+    std::iota(rows.rows.begin(), rows.rows.end(), std::size_t{0});
+    rows.scales = factored_scales(squares, factors, count, clip_norm_);
+    rows.part_step = count;
+    sums_->make_room(rows_ + count, rows_ > 0);
+    put_rows(parts, rows, {*sums_, unit_}, rows_ > 0 ? Put::add : Put::store);
+    rows_ += count;
 }
 
 void ClippedSum::add_grouped(const MatrixView& rows, const std::uint32_t* groups) {

@@ -31,14 +31,14 @@ public:
              bool fetch_next = false) {
         const MatrixView& part = parts_[run.part];
         if (part.dtype == DType::float64) {
-            for (std::size_t i = first; i < first + count; ++i) add_float64_row(run, from.rows[i], from.scales[i], integers);
+            for (std::size_t i = first; i < first + count; ++i) add_float64_row(run, from.rows[i], from.scale(run.part, i), integers);
             return;
         }
         const float* rows[kRowsInOneSum];
         float q[kRowsInOneSum];
         for (std::size_t i = 0; i < count; ++i) {
             rows[i] = floats_.run(part, from.rows[first + i], run.first, run.count, i);
-            q[i] = in_grid_units(static_cast<double>(round_toward_zero(from.scales[first + i])), unit_, float{});
+            q[i] = in_grid_units(static_cast<double>(round_toward_zero(from.scale(run.part, first + i))), unit_, float{});
         }
         active_kernels().add_rows({rows, q, count, run.count, integers, squares, fetch_next ? bytes_to_next(part, count) : 0});
     }

@@ -9,15 +9,17 @@
 
 namespace hushvec {
 
-// Some rows of the parts, each with the factor that clips it.
+// Some rows of the parts, each with the factor that clips it, or one for each of its parts.
 struct ScaledRows {
     std::vector<std::size_t> rows;
-    std::vector<double> scales;      // in (0, 1]; of float32 where it is for float32 elements
+    std::vector<double> scales;      // of float32 where it is for float32 elements
+    std::size_t part_step = 0;       // from the scales of one part to those of the next; 0: they are the same
 
     void push(std::size_t row, double scale) {
         rows.push_back(row);
         scales.push_back(scale);
     }
+    double scale(std::size_t part, std::size_t i) const { return scales[part * part_step + i]; }
     std::size_t size() const { return rows.size(); }
 };
 

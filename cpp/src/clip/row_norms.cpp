@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <stdexcept>
+#include <string>
 
 #include "clip/row_kernels.hpp"
 #include "clip/row_scale_arithmetic.hpp"
@@ -20,12 +23,17 @@ double join_stretches(const double* partial, std::size_t stretches) {
     return joined_accumulators(sum);
 }
 
+std::size_t end_of_part(const std::vector<Columns>& runs, std::size_t begin) {
+    std::size_t end = begin;
+    while (end < runs.size() && runs[end].part == runs[begin].part) ++end;
+    return end;
+}
+
 // partial holds the row's runs of all parts one after the other.
 double join_parts(const std::vector<Columns>& runs, const double* partial) {
     double sum = 0;
     for (std::size_t begin = 0; begin < runs.size();) {
-        std::size_t end = begin;
-        while (end < runs.size() && runs[end].part == runs[begin].part) ++end;
+        const std::size_t end = end_of_part(runs, begin);
         sum += join_stretches(partial + begin, end - begin);
         begin = end;
     }
@@ -119,8 +127,10 @@ void RowScales::find(const std::vector<std::size_t>& rows, std::vector<double>& 
     scale_rows(parts_, rows, runs_, partial_.data(), clip_norm_, scales);
 }
 
-std::vector<double> exact_scales(const std::vector<MatrixView>& parts, const std::vector<std::size_t>& rows, double clip_norm) {
-    const std::vector<Columns> runs = cut_columns(parts, kStretch);
+namespace {
+
+// Row after row, those of all runs.
+std::vector<double> run_squares(const std::vector<MatrixView>& parts, const std::vector<std::size_t>& rows, const std::vector<Columns>& runs) {
     const std::size_t groups = (rows.size() + RunSquares::kRowsAtOnce - 1) / RunSquares::kRowsAtOnce;
     std::vector<double> partial(rows.size() * runs.size());
     parallel_ranges(groups * runs.size(), kStretch * RunSquares::kRowsAtOnce / kElementsOfASample, [&] {
@@ -133,8 +143,53 @@ std::vector<double> exact_scales(const std::vector<MatrixView>& parts, const std
             }
         };
     });
+    return partial;
+}
+
+}  // namespace
+
+std::vector<double> exact_scales(const std::vector<MatrixView>& parts, const std::vector<std::size_t>& rows, double clip_norm) {
+    const std::vector<Columns> runs = cut_columns(parts, kStretch);
     std::vector<double> scales;
-    scale_rows(parts, rows, runs, partial.data(), clip_norm, scales);
+    scale_rows(parts, rows, runs, run_squares(parts, rows, runs).data(), clip_norm, scales);
+    return scales;
+}
+
+std::vector<double> part_squares(const std::vector<MatrixView>& parts) {
+    std::vector<std::size_t> rows(parts[0].rows);
+    std::iota(rows.begin(), rows.end(), std::size_t{0});
+    const std::vector<Columns> runs = cut_columns(parts, kStretch);
+    const std::vector<double> partial = run_squares(parts, rows, runs);
+    std::vector<double> squares(parts.size() * rows.size());
+    for (std::size_t begin = 0; begin < runs.size();) {
+        const std::size_t part = runs[begin].part, end = end_of_part(runs, begin);
+        for (const std::size_t row : rows) {
+            squares[part * rows.size() + row] = join_stretches(partial.data() + row * runs.size() + begin, end - begin);
+        }
+        begin = end;
+    }
+    for (const std::size_t row : rows) {
+        for (std::size_t part = 0; part < parts.size(); ++part) {
+            if (!std::isfinite(squares[part * rows.size() + row])) largest_magnitude(parts, row);   // throws, unless a finite row overflows
+        }
+    }
+    return squares;
+}
+
+std::vector<double> factored_scales(const std::vector<double>& squares, const std::vector<double>& factors, std::size_t rows, double clip_norm) {
+    std::vector<double> scales(factors.size());
+    for (std::size_t row = 0; row < rows; ++row) {
+        double sum = 0;
+        for (std::size_t item = row; item < factors.size(); item += rows) {
+            if (!(factors[item] >= 0)) throw std::invalid_argument("factors must be >= 0, got " + std::to_string(factors[item]));
+            if (factors[item] == 0) continue;   // also of an infinite norm
+            const double norm = factors[item] * std::sqrt(squares[item]);
+            sum += norm * norm;
+        }
+        if (!std::isfinite(sum)) throw std::invalid_argument("factors must make a finite norm, got another in row " + std::to_string(row));
+        const double scale = float64_scale(sum, clip_norm);
+        for (std::size_t item = row; item < factors.size(); item += rows) scales[item] = factors[item] * scale;
+    }
     return scales;
 }
 

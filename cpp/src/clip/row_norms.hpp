@@ -12,6 +12,14 @@ namespace hushvec {
 // The scale of each row, on all threads. Throws NonFinitePart for the first of them that is not finite.
 std::vector<double> exact_scales(const std::vector<MatrixView>& parts, const std::vector<std::size_t>& rows, double clip_norm);
 
+// The sums of squares of each part of each row, part after part, on all threads; Inf where one overflows. Throws NonFinitePart.
+std::vector<double> part_squares(const std::vector<MatrixView>& parts);
+
+// The scales of rows whose parts are multiplied by `factors` first: those times the one that brings the row so multiplied into the ball.
+// `squares` as part_squares finds them, all three in its order. Throws std::invalid_argument for a factor that is negative or makes no
+// finite norm.
+std::vector<double> factored_scales(const std::vector<double>& squares, const std::vector<double>& factors, std::size_t rows, double clip_norm);
+
 // The sums of squares of rows in one run of columns; one serves one thread.
 class RunSquares {
 public:

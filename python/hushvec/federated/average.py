@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import replace
 from os import PathLike
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._native import _core
-from hushvec._native.arrays import DEFAULT_DTYPE, is_torch, new_array, on_cuda
+from hushvec._native.arrays import DEFAULT_DTYPE, new_array, on_cuda
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.publish import published_text
@@ -161,7 +160,7 @@ class PrivateAverage:
                 wanted, got = _form(first, model), _form(update, parts)
                 raise ValueError(f"updates[{number}] must have the names and shapes {wanted!r:.300}, got {got!r:.300}")
             total = total or self._sum_of(model)
-            total.add([part[None] for part in self._row(parts)], [*names, *["the coordinate beside"] * self._extra])
+            total.add([part[None] for part in parts], names, self._settings.rule(self._norm))
         if first is None:
             raise ValueError("updates must hold at least 1 update, or like be given, got none")
         source, total = self._source, total or self._sum_of(model)
@@ -183,16 +182,6 @@ class PrivateAverage:
     def _sum_of(self, parts: list[Any]) -> ClippedSum:
         norm = self._norm.of_rows
         return ClippedSum(self._shapes(parts), clip_norm=norm, sigma=self._settings.sigma_of(norm), clipping="exact")
-
-    def _row(self, parts: list[Any]) -> list[Any]:
-        """The update, or where the clip norm adapts, one cut to it and the coordinate beside it. The sum clips again, exactly."""
-        if not self._norm.adapts:
-            return parts
-        wide = [part.double() if is_torch(part) else part.astype("float64") for part in parts]
-        norm, most = math.sqrt(sum(float((part * part).sum()) for part in wide)), self.clip_norm
-        beside = new_array(wide[0], (1,))
-        beside[...] = self._norm.beside if norm <= most else -self._norm.beside
-        return [*(wide if norm <= most else [part * (most / norm) for part in wide]), beside]
 
     def _adapt(self, beside: float) -> None:
         """The next clip norm, from the noisy sum of coordinates divided by `clients`."""

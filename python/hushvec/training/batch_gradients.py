@@ -20,11 +20,11 @@ from hushvec._native import _core
 from hushvec._native.arrays import DEFAULT_DTYPE, TORCH_DTYPES, dtype_name, new_array
 from hushvec._util.validate import kind
 from hushvec.training import shards
-from hushvec.training.clip_rules import scaled_rows
+from hushvec.training.clip_rules import ClipRule
 from hushvec.training.clipped_sums import ClippedSum, EarlierNoise
 from hushvec.training.gradients import warn_if_lost
 from hushvec.training.samples import Sample, drawn
-from hushvec.training.schedule import Settings
+from hushvec.training.schedule import Settings, require_norm_for_each
 
 Named = list[tuple[str, torch.nn.Parameter]]
 
@@ -340,12 +340,12 @@ class BatchSum:
             warn_if_lost(found.parts, self._settings.clip_norm)
         if not found.count:
             return
-        parts = self._without_overflow(found.parts)
-        if not self._settings.scales_rows:
-            total.add(parts, found.names)
-            return
-        for block in scaled_rows(parts, found.names, self._settings, self.norm):
-            total.add(block)
+        require_norm_for_each(self._settings.clip_norms, found.parts)   # parameters may have been frozen
+        total.add(self._without_overflow(found.parts), found.names, self._rule)
+
+    @property
+    def _rule(self) -> ClipRule | None:
+        return self._settings.rule(self.norm)
 
     def _without_overflow(self, parts: list[torch.Tensor]) -> list[torch.Tensor]:
         """The gradients, with 0 for an example that overflowed: a function of that example alone, as every clipped gradient is."""
@@ -360,7 +360,7 @@ class BatchSum:
     def _add_sums(self, total: ClippedSum, found: Sums) -> None:
         if total.rows:
             raise ValueError("gradients must be of one kind within a batch, got clipped_sum after grad_sample")
-        if self._settings.scales_rows:
+        if self._rule is not None:
             raise ValueError("gradients must be p.grad_sample with adaptive, normalize or a list of clip norms, got p.clipped_sum")
         wide, before = [part.double() for part in found.parts], self.float_totals
         self.float_totals = wide if before is None else [a + b for a, b in zip(before, wide)]
@@ -381,7 +381,7 @@ class BatchSum:
                 clip_norm=self.norm.of_rows * scale,
                 sigma=settings.sigma_of(self.norm.of_rows) * scale,
                 most_rows=1 if settings.clips_batches else most_rows(settings.expected_batch_size),
-                clipping="exact" if settings.clips_batches or settings.scales_rows else settings.clipping,
+                clipping="exact" if settings.clips_batches or self._rule is not None else settings.clipping,
             )
             self._made_for = forms, self.norm.of_rows
         return self.sum

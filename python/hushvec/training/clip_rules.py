@@ -1,59 +1,40 @@
-"""Rows scaled before the exact sum clips them, each by public numbers and its own norms alone (docs/proofs/dp_sgd.md).
+"""`ClipRule`: how rows are scaled before the exact sum clips them, each by public numbers and its own norms alone.
 
-Parts of a row with norms of their own, automatic clipping, and a clip norm that adapts. What is proved of a sum rests on its exact
-clip to the norm of whole rows; nothing here has to be right for that.
+Parts of a row with norms of their own, automatic clipping, and a clip norm that adapts (docs/proofs/dp_sgd.md). What is proved of
+a sum rests on its exact clip to the norm of whole rows; nothing here has to be right for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-import torch
-
-from hushvec._native.rowwise import require_finite
-from hushvec.training.adaptive_clip import RowNorm
-from hushvec.training.schedule import Settings, require_norm_for_each
+import numpy as np
+from numpy.typing import NDArray
 
 # So that rounding does not bring a scaled row above its norm, for the exact clip to scale it again. As in clipped_sum.md.
 _ROOM = 1 - 2.0**-20
-# Elements that are scaled at a time, in memory that stays: new memory for each block would take longer than the scaling.
-_BLOCK = 2**22
 
 
-def scaled_rows(
-    parts: Sequence[torch.Tensor], names: Sequence[str], settings: Settings, norm: RowNorm
-) -> Iterator[list[torch.Tensor]]:
-    """Blocks of the rows, [b, *shape] for each part, in float32 or float64; beside a clip norm that adapts, the coordinate [b, 1].
+class ClipRule(NamedTuple):
+    """`limits` has the largest norm of whole rows, or those of the parts of a row. `gamma` is that of automatic clipping, 0 without.
+    `beside` is the coordinate of a row below its limit beside an adaptive clip norm, None without one."""
 
-    A block is overwritten by the next.
-    """
-    scale = settings.loss_scale
-    require_norm_for_each(settings.clip_norms, parts)   # parameters may have been frozen
-    norms = torch.stack([torch.linalg.vector_norm(_flat(part), dim=1, dtype=_wide(part)).double() for part in parts])
-    if not bool(norms.isfinite().all()):
-        for name, part in zip(names, parts):
-            require_finite(name, _flat(part))
-    limits = norms.new_tensor(settings.clip_norms or (norm.clip_norm,))[:, None] * scale
-    if settings.clip_norms is None:
-        norms = norms.square().sum(0, keepdim=True).sqrt()
-    if settings.normalize is None:
-        factors = torch.where(norms <= limits, 1.0, _ROOM * limits / norms)
-    else:
-        factors = _ROOM * limits / (norms + settings.normalize * scale)
-    beside = torch.where(norms[0] <= limits[0], 1.0, -1.0) * (norm.beside * scale)
-    step = max(1, _BLOCK // max(1, sum(part[0].numel() for part in parts)))
-    memory = [torch.empty_like(part[:step], dtype=_wide(part)) for part in parts]
-    for first in range(0, len(parts[0]), step):
-        rows = slice(first, first + step)
-        block = [place[: len(beside[rows])] for place in memory]
-        for part, place, factor in zip(parts, block, factors.expand(len(parts), -1)):
-            torch.mul(part[rows], factor[rows].to(place.dtype).view(-1, *[1] * (part.ndim - 1)), out=place)
-        yield [*block, beside[rows, None].to(block[0].dtype)] if norm.adapts else block
+    limits: tuple[float, ...]
+    gamma: float
+    beside: float | None
 
+    def factors(self, norms: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return what the parts of rows are multiplied by, and the coordinates beside the rows: float64 [parts, rows], [0 or 1, rows].
 
-def _flat(part: torch.Tensor) -> torch.Tensor:
-    return part.flatten(1) if part.ndim > 1 else part[:, None]
-
-
-def _wide(part: torch.Tensor) -> torch.dtype:
-    return torch.float64 if part.dtype == torch.float64 else torch.float32
+        `norms` are those of the parts of rows, float64 [parts, rows]; one may be infinite, and its factor is 0.
+        """
+        limits = np.array(self.limits)[:, None]
+        with np.errstate(over="ignore", divide="ignore"):
+            of_limits = norms if len(limits) > 1 or len(norms) == 1 else np.sqrt(np.square(norms).sum(0, keepdims=True))
+            factors = _ROOM * limits / (of_limits + self.gamma)
+        if not self.gamma:
+            factors = np.where(of_limits <= limits, 1.0, factors)
+        beside = np.empty((0, norms.shape[1]))
+        if self.beside is not None:
+            beside = np.where(of_limits <= limits, self.beside, -self.beside)
+        return np.broadcast_to(factors, norms.shape), beside

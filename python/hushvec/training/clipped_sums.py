@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import Any
 
@@ -18,9 +18,13 @@ import numpy as np
 from hushvec._native import _core, cuda
 from hushvec._native.arrays import (
     DEFAULT_DTYPE,
+    copy_beside,
     device_of,
+    dtype_name,
     in_order,
     is_contiguous,
+    is_torch,
+    library_of,
     new_array,
     on_cuda,
     require_array,
@@ -30,6 +34,7 @@ from hushvec._native.arrays import (
 from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import require_finite
 from hushvec._util import validate
+from hushvec.training.clip_rules import ClipRule
 
 
 class DeviceSums:
@@ -43,9 +48,15 @@ class DeviceSums:
         for sums in self._sums:
             sums[...] = 0
 
-    def add(self, matrices: Sequence[Any], names: Sequence[str]) -> None:
+    def add(self, matrices: Sequence[Any], names: Sequence[str], rule: ClipRule | None = None) -> None:
         """Add rows: [B, length] for each part. If it raises, nothing has changed."""
         rows = int(matrices[0].shape[0])
+        self._require_room(matrices, names, rows)
+        for block in [matrices] if rule is None else _scaled_on_device(matrices, names, rule):
+            self._add(block, names)
+        self.rows += rows
+
+    def _require_room(self, matrices: Sequence[Any], names: Sequence[str], rows: int) -> None:
         most = min(self._most_rows, cuda.most_rows_of_sum(matrices[0], self._clip_norm, self._sigma))
         if self.rows + rows > most:
             reason = "most_rows" if most == self._most_rows else "the most on a CUDA device with this clip_norm and sigma"
@@ -53,6 +64,8 @@ class DeviceSums:
         for name, matrix in zip(names, matrices, strict=True):
             if device_of(matrix) != self.device:
                 raise ValueError(f"{name} must be on {self.device} like the rows added before, got {device_of(matrix)}")
+
+    def _add(self, matrices: Sequence[Any], names: Sequence[str]) -> None:
         given = [(in_order(matrix), sums) for matrix, sums in zip(matrices, self._sums, strict=True) if matrix.shape[1]]
         if given:
             scales, bad_row = cuda.sum_scales([matrix for matrix, _ in given], self._clip_norm)
@@ -62,7 +75,6 @@ class DeviceSums:
                 raise ValueError(f"parts must be finite, got NaN or Inf in row {bad_row}")
             for matrix, sums in given:
                 cuda.add_to_sum(matrix, scales, sums)
-        self.rows += rows
 
     def units(self) -> list[Any]:
         """Copies of the sums."""
@@ -87,6 +99,34 @@ class DeviceSums:
         else:
             for sums, result in zip(self._sums, results, strict=True):
                 result[...] = sums * _core.sum_unit(self._clip_norm)
+
+
+# Elements that are scaled at a time on a device.
+_BLOCK = 2**22
+
+
+def _scaled_on_device(matrices: Sequence[Any], names: Sequence[str], rule: ClipRule) -> Iterator[list[Any]]:
+    """Yield blocks of the scaled rows, in float32 or float64, and of the coordinate beside them."""
+    found = [library_of(part).linalg.norm(_wide(part), axis=1) for part in matrices]
+    norms = np.stack([norm.cpu().numpy() if is_torch(norm) else norm.get() for norm in found]).astype("float64")
+    if not np.isfinite(norms).all():
+        for name, part in zip(names, matrices):
+            require_finite(name, part)
+    factors, beside = (copy_beside(matrices[0], of_rows) for of_rows in rule.factors(norms))
+    step = max(1, _BLOCK // max(1, sum(part.shape[1] for part in matrices)))
+    for first in range(0, matrices[0].shape[0], step):
+        rows = slice(first, first + step)
+        blocks = [_wide(part[rows]) for part in matrices]
+        scaled = [block * _as_dtype(factor[rows, None], dtype_name(block)) for block, factor in zip(blocks, factors)]
+        yield [*scaled, *(coordinate[rows, None] for coordinate in beside)]
+
+
+def _wide(part: Any) -> Any:
+    return part if dtype_name(part) == "float64" else _as_dtype(part, "float32")
+
+
+def _as_dtype(x: Any, name: str) -> Any:
+    return x.to(getattr(library_of(x), name)) if is_torch(x) else x.astype(name, copy=False)
 
 
 class EarlierNoise:
@@ -190,26 +230,28 @@ class ClippedSum:
         """How many rows had a guess that was wrong and were added again."""
         return self._sum.corrected_rows
 
-    def add(self, parts: Sequence[Any], names: Sequence[str] | None = None) -> None:
+    def add(self, parts: Sequence[Any], names: Sequence[str] | None = None, rule: ClipRule | None = None) -> None:
         """Add rows: an array [B, *shape] for each part, B >= 1, all on one device, where they are added; all of them or none.
 
+        With a rule, rows are first scaled by it and then clipped exactly; the coordinate that it may put beside them is the last part.
         On a CUDA device the scale is the exact one for every `clipping`. Errors call the parts by `names`.
         """
         given = list(parts)
-        if len(given) != len(self._shapes):
-            raise ValueError(f"parts must have {len(self._shapes)} arrays, got {len(given)}")
+        wanted = len(self._shapes) - (rule is not None and rule.beside is not None)
+        if len(given) != wanted:
+            raise ValueError(f"parts must have {wanted} arrays, got {len(given)}")
         called = [f"parts[{number}]" for number in range(len(given))] if names is None else names
         plain = _all_plain(given)
         matrices = [self._matrix(number, part, given[0], called, plain) for number, part in enumerate(given)]
         with self._lock:
             if on_cuda(given[0]):
                 sums = self._sums_on_device(given[0], "parts")
-                sums.add(matrices, called)
+                sums.add(matrices, called, rule)
                 self._on_device = sums
             elif self._on_device is not None:
                 raise ValueError(f"parts must be on {self._on_device.device} like the rows added before, got cpu")
             else:
-                self._add_on_cpu(matrices, called)
+                self._add_on_cpu(matrices, called, rule)
             if not (plain and _all_plain([self._model])):
                 self._model = new_array(given[0], (0,))  # not a view, which would keep the rows alive
 
@@ -301,9 +343,18 @@ class ClippedSum:
             require_array("out", target.reshape(-1))
         return targets
 
-    def _add_on_cpu(self, matrices: list[Any], names: Sequence[str]) -> None:
+    def _add_on_cpu(self, matrices: list[Any], names: Sequence[str], rule: ClipRule | None) -> None:
         try:
-            self._sum.add(matrices)
+            if rule is None:
+                self._sum.add(matrices)
+                return
+            squares = _core.squares_of_parts(matrices)
+            factors, beside = rule.factors(np.sqrt(squares))
+            self._sum.add_scaled(
+                [*matrices, *beside[:, :, None]],
+                np.concatenate([squares, beside * beside]),
+                np.concatenate([factors, np.ones(beside.shape)]),
+            )
         except ValueError:  # the core knows no names: what is not finite is looked for again
             for name, matrix in zip(names, matrices, strict=True):
                 require_finite(name, matrix)

@@ -16,6 +16,7 @@ from hushvec.accounting.correlated import CorrelatedNoise as CorrelatedNoise  # 
 from hushvec.receipts.training import CLIPPED, sensitivity_factor, step_loss
 from hushvec.training.adaptive_clip import AdaptiveClip as AdaptiveClip  # of hushvec.training, for users
 from hushvec.training.adaptive_clip import RowNorm
+from hushvec.training.clip_rules import ClipRule
 from hushvec.training.clipped_sums import CLIPPINGS
 from hushvec.training.gradients import require_scales, sigma_of
 
@@ -179,10 +180,12 @@ class Settings:
             if self.clip_norm / self.normalize > 2.0**100:
                 raise ValueError(f"normalize must be at least clip_norm 2^-100, got {self.normalize!r}")
 
-    @property
-    def scales_rows(self) -> bool:
-        """Whether rows are scaled by a rule of their own before the sum clips them."""
-        return not (self.adaptive is None and self.normalize is None and self.clip_norms is None)
+    def rule(self, norm: RowNorm) -> ClipRule | None:
+        """Return by what rule rows are scaled before the sum clips them, in the unit of scaled losses; None: by none."""
+        if self.adaptive is None and self.normalize is None and self.clip_norms is None:
+            return None
+        limits = tuple(limit * self.loss_scale for limit in self.clip_norms or (norm.clip_norm,))
+        return ClipRule(limits, (self.normalize or 0.0) * self.loss_scale, norm.beside * self.loss_scale if norm.adapts else None)
 
     def row_norm(self) -> RowNorm:
         """A new one, as it is at the first step."""

@@ -431,6 +431,40 @@ void combinations() {
     check(wrong_without_bound > 100, "float32 alone rounds some of them otherwise");
 }
 
+// Parts of rows multiplied by factors and then clipped: the sum of rows so multiplied, in whatever number of threads and calls.
+void scaled_rows() {
+    constexpr std::size_t rows = 70;
+    const std::vector<std::size_t> columns = {9000, 3};
+    std::vector<float> first = rows_of(rows, columns[0], 0.01), second = rows_of(rows, columns[1], 0.5);
+    const std::vector<MatrixView> parts = {view_of(first, rows, columns[0]), view_of(second, rows, columns[1])};
+    const std::vector<double> squares = squares_of_parts(parts);
+    std::vector<double> factors(2 * rows);
+    for (std::size_t i = 0; i < factors.size(); ++i) factors[i] = std::ldexp(1.0, static_cast<int>(i % 7) - 3);   // products are exact
+    std::vector<float> scaled[] = {first, second};
+    for (std::size_t part = 0; part < 2; ++part) {
+        for (std::size_t j = 0; j < scaled[part].size(); ++j) scaled[part][j] *= static_cast<float>(factors[part * rows + j / columns[part]]);
+    }
+    ClippedSum plain(columns, kClipNorm, 0, 1000, Clipping::exact), one(columns, kClipNorm, 0, 1000, Clipping::exact);
+    plain.add({view_of(scaled[0], rows, columns[0]), view_of(scaled[1], rows, columns[1])});
+    const std::vector<float> expected = released(plain, columns);
+    for (const std::size_t threads : {1, 3}) {
+        set_num_threads(threads);
+        check(squares_of_parts(parts) == squares, "squares by part do not depend on threads");
+        one.add_scaled(parts, squares, factors);
+        const std::vector<float> sums = released(one, columns);
+        double furthest = 0;
+        for (std::size_t j = 0; j < sums.size(); ++j) furthest = std::fmax(furthest, std::fabs(double{sums[j]} - double{expected[j]}));
+        check(furthest <= rows * 2 * sum_unit(kClipNorm), "rows multiplied by the core: " + std::to_string(furthest));
+    }
+    set_num_threads(1);
+    check(refuses([&] { one.add_scaled(parts, squares, {1.0}); }, "squares and factors must have one number for each part of each row"), "factors");
+    factors[3] = -1.0;
+    check(refuses([&] { one.add_scaled(parts, squares, factors); }, "factors must be >= 0, got -1.000000"), "a negative factor");
+    check(one.rows() == 0, "what was refused");
+    second[4] = std::numeric_limits<float>::infinity();
+    check(refuses([&] { squares_of_parts(parts); }, "parts[1] must be finite, got inf in row 1"), "not finite");
+}
+
 }  // namespace
 
 int main() {
@@ -443,6 +477,7 @@ int main() {
     whole_sums();
     releases_begin_alike();
     parts_and_large_sums();
+    scaled_rows();
     refusals();
     poisson_samples();
     return test::summary();
