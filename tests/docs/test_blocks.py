@@ -11,7 +11,7 @@ NOT_HERE = {
     ("docs/federated.md", "rows_of(1000)"): "it needs Flower; tests/integrations/flower_processes.py runs it",
     ("docs/federated.md", "mods=[private]"): "it needs Flower; tests/integrations/test_flower.py runs it",
     ("docs/federated.md", "hushvec.integrations.nvflare"): "it needs NVFlare; tests/integrations/nvflare_job makes the same calls",
-    ("docs/federated.md", "SecAggPlusWorkflow("): "it needs Flower; tests/secagg/test_flower_workflow.py runs the same calls",
+    ("docs/federated.md", "SecAggPlusWorkflow("): "it needs Flower; tests/training/secagg/test_flower_workflow.py runs the same calls",
     ("docs/inverters.md", '"jxm/gtr__nq__32"'): "it downloads checkpoints",
     ("docs/inverters.md", '"models/gtr__nq__32"'): "it reads downloaded checkpoints",
     ("docs/performance.md", 'device="cuda"'): "it needs a GPU",

@@ -10,9 +10,9 @@ import numpy as np
 
 from hushvec._util.lazy import needs_extra
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.federated import PrivateAverage, PrivateRounds
 from hushvec.receipts.base import ReceiptFields
 from hushvec.training import PoissonSampler
+from hushvec.training.federated import PrivateAverage, PrivateRounds
 
 with needs_extra("hushvec.integrations.flower", "flower"):
     from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MessageType, MetricRecord, RecordDict

@@ -6,8 +6,8 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
-from hushvec.federated import PrivateRounds
-from hushvec.federated.updates import noise_of_rounds
+from hushvec.training.federated import PrivateRounds
+from hushvec.training.federated.updates import noise_of_rounds
 
 with needs_extra("hushvec.integrations.nvflare", "nvflare"):
     from nvflare.apis.dxo import DXO, DataKind, from_shareable

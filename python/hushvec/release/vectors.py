@@ -120,8 +120,15 @@ class ReleasePlan:
         )
 
     def vector_receipt(
-        self, rows: int, *, on_device: bool = False, notes: tuple[str, ...] = (), projection: PublicProjection | None = None
+        self,
+        rows: int,
+        *,
+        on_device: bool = False,
+        notes: tuple[str, ...] = (),
+        projection: PublicProjection | None = None,
+        chosen_sigma: bool = True,
     ) -> Receipt:
+        """`receipt` of a mechanism on vectors. `chosen_sigma`: False where an epsilon of several releases chose an empirical sigma."""
         mechanism = self.mechanism
         assert isinstance(mechanism, VectorMechanism)
         epsilon, delta = mechanism.cost
@@ -149,14 +156,15 @@ class ReleasePlan:
             nonfinite="raise",
             is_dp_claim=self.is_dp_claim,
             library_version=_core.__version__,
-            notes=(*self._notes(), *((NOTE_PROJECTION,) if projection is not None else ()), *notes),
+            notes=(*self._notes(chosen_sigma=chosen_sigma), *((NOTE_PROJECTION,) if projection is not None else ()), *notes),
             projection=None if projection is None else projection.digest,
             saturation=SATURATION if self.dtype == INT8 else None,
             saturation_probability=mechanism.int8_saturation if self.dtype == INT8 else None,
         )
 
-    def _notes(self) -> tuple[str, ...]:
-        conditions = (self.mechanism.grade == "float", self.generator.seeded, self.mechanism.takes_sigma, self.per == "release")
+    def _notes(self, *, chosen_sigma: bool = True) -> tuple[str, ...]:
+        empirical = self.mechanism.takes_sigma and chosen_sigma
+        conditions = (self.mechanism.grade == "float", self.generator.seeded, empirical, self.per == "release")
         return tuple(itertools.compress((NOTE_FLOAT, NOTE_SEED, NOTE_EMPIRICAL, NOTE_RELEASE), conditions))
 
 

@@ -83,6 +83,7 @@ __getattr__, __dir__ = at_first_use(
         "sampler": "CyclicSampler PoissonSampler cyclic_loader poisson_loader",
         "schedule": "AdaptiveClip CorrelatedNoise StepSchedule",
     },
+    below=("federated", "secagg"),
     extra="training",
     packages=("opacus", "torch"),
 )

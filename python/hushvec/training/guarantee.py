@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from hushvec._native import _core
 from hushvec.accounting import compose
@@ -24,6 +24,16 @@ NOTE_POISSON = (
     "each example was in each batch with sampling_probability, independently, and each step had a batch of its own; the optimizer "
     "cannot see how batches were drawn"
 )
+
+
+class Unit(NamedTuple):
+    """What a guarantee says of examples: what each is taken to depend on, and how those of a batch were drawn."""
+
+    alone: str
+    sampled: str
+
+
+EXAMPLES = Unit(NOTE_GRADIENTS, NOTE_POISSON)
 NOTE_UNNAMED = (
     "nothing is gained from sampling: epsilon is as if every example were in every batch, since the optimizer could not tell for "
     "every step which Poisson sample of this process it rests on, whole and used once in the run"
@@ -119,9 +129,10 @@ class TrainingGuarantee:
 
 
 def guarantee_of(
-    account: RunAccount, delta: float | None, *, key_is_seeded: bool, changes: Sequence[str] = ()
+    account: RunAccount, delta: float | None, *, key_is_seeded: bool, changes: Sequence[str] = (), unit: Unit = EXAMPLES
 ) -> TrainingGuarantee:
-    """The guarantee after the steps in the account. `changes` names what has changed in the model outside of the private steps."""
+    """Return the guarantee after the steps in the account. `changes` names what has changed in the model outside of the private
+    steps."""
     checked, settings, record = account.delta_or_own(delta), account.settings, account.record
     priced = len(account.accountant) > 0 and not record.noise_free
     composition = account.accountant.compose(delta=checked) if priced else None
@@ -140,8 +151,8 @@ def guarantee_of(
         NOTE_OTHERS: account.independent_batches,
         NOTE_ADAPTIVE: settings.adaptive is not None,
         NOTE_BATCH: settings.clips_batches,
-        NOTE_GRADIENTS: not settings.clips_batches,
-        NOTE_POISSON: account.schedule.sampling_probability < 1 and not account.is_unnamed,
+        unit.alone: not settings.clips_batches,
+        unit.sampled: account.schedule.sampling_probability < 1 and not account.is_unnamed,
         NOTE_UNNAMED: account.is_unnamed,
         NOTE_PUBLIC: settings.sampling_probability < 1 and settings.adjacency == "add-remove",
         correlated: noise is not None,

@@ -20,7 +20,7 @@ from hushvec.noise.calibration import gaussian_sigma
 from hushvec.noise.discrete import discrete_gaussian
 from hushvec.noise.fills import clip
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
-from hushvec.secagg import bounds
+from hushvec.training.secagg import bounds
 
 MOST_BITS = 32
 _MOST_DIMENSION, _MOST_CLIENTS = 2**30, 2**24

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from hushvec._native import _core
@@ -16,7 +15,7 @@ from hushvec.receipts import Receipt
 from hushvec.receipts.base import release_sheet
 from hushvec.receipts.training import TrainingReceipt
 from hushvec.release.charging import Budget
-from hushvec.release.vectors import NOTE_EMPIRICAL, charge, plan_release, require_chargeable
+from hushvec.release.vectors import charge, plan_release, require_chargeable
 from hushvec.training.gradients import named_arrays, restored, sigma_of
 from hushvec.training.noise_multiplier import noise_multiplier_for
 from hushvec.training.schedule import StepSchedule
@@ -116,9 +115,7 @@ def clip_and_noise_update(
         rows=1, dimension=dimension, dtype=dtype_name(flat), delta=delta, clip_norm=clip_norm, generator=generator, **noise
     )
     notes = [NOTE_UPDATE.format(plural(len(parts), "array"))] + [NOTE_ROUNDS.format(count, together, delta)] * (count > 1)
-    receipt = plan.vector_receipt(1, on_device=on_cuda(flat), notes=tuple(notes))
-    if epsilon is not None:   # which chose sigma
-        receipt = replace(receipt, notes=tuple(note for note in receipt.notes if note != NOTE_EMPIRICAL))
+    receipt = plan.vector_receipt(1, on_device=on_cuda(flat), notes=tuple(notes), chosen_sigma=epsilon is None)
     plan.mechanism.require_release(flat)
     if budget is not None:
         require_chargeable(budget, plan)

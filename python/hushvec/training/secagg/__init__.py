@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from hushvec._util.lazy import at_first_use
 
 if TYPE_CHECKING:
-    from hushvec.secagg.encoder import Encoder, SumGuarantee
-    from hushvec.secagg.flower_workflow import from_parameters, to_parameters, workflow_arguments
+    from hushvec.training.secagg.encoder import Encoder, SumGuarantee
+    from hushvec.training.secagg.flower_workflow import from_parameters, to_parameters, workflow_arguments
 
 __all__ = ["Encoder", "SumGuarantee", "from_parameters", "to_parameters", "workflow_arguments"]
 

@@ -114,6 +114,19 @@ def test_a_noise_multiplier_in_place_of_epsilon():
     assert f"one of 4 rounds with this noise, which are ({together!r}, 1e-05)-DP together" in receipt.notes
 
 
+@pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.parametrize("noise", [{"epsilon": 8.0}, {"noise_multiplier": 3.0}])
+def test_what_the_notes_say(noise, rounds):
+    """Of how many rounds it is one, if there are several, and that the caller chose sigma, if no epsilon did."""
+    receipt = clip_and_noise_update({"a": np.ones(2), "b": np.ones(1)}, clip_norm=1.0, delta=1e-5, rounds=rounds, **noise).receipt
+    together = 8.0 if "epsilon" in noise else compose([(receipt.loss, rounds)], delta=1e-5).epsilon
+    assert receipt.notes == (
+        *["sigma was chosen by the caller; epsilon is what it buys at this delta"] * ("epsilon" not in noise),
+        "the row is the whole update of one client, clipped by one norm over its 2 arrays, in this order",
+        *[f"one of 2 rounds with this noise, which are ({together!r}, 1e-05)-DP together"] * (rounds == 2),
+    )
+
+
 def test_a_budget_in_rho_pays_for_as_many_rounds():
     one = clip_and_noise_update(update_of(), rounds=5, **TERMS).receipt
     budget = hv.PrivacyBudget(max_rho=5 * one.rho * (1 + 1e-12))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hushvec.accounting.closed_forms import zcdp_epsilon
-from hushvec.secagg import bounds
+from hushvec.training.secagg import bounds
 
 ORDERS = (1.0001, 1.5, 2.0, 4.0)
 # sigma, shares, and the coordinates of a shift: noise far below a whole number, about one, and well above it.

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from hushvec._util.lazy import at_first_use
 
 if TYPE_CHECKING:
-    from hushvec.federated.average import AdaptiveClip, PrivateAverage, aggregate_updates
-    from hushvec.federated.rounds import PrivateRounds
-    from hushvec.federated.updates import UpdateRelease, clip_and_noise_update
+    from hushvec.training.federated.average import AdaptiveClip, PrivateAverage, aggregate_updates
+    from hushvec.training.federated.rounds import PrivateRounds
+    from hushvec.training.federated.updates import UpdateRelease, clip_and_noise_update
 
 __all__ = ["AdaptiveClip", "PrivateAverage", "PrivateRounds", "UpdateRelease", "aggregate_updates", "clip_and_noise_update"]
 

@@ -11,8 +11,8 @@ from scipy.linalg import hadamard
 
 import hushvec as hv
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.secagg import Encoder, bounds, encoder, workflow_arguments
-from secagg.test_bounds import exact_delta, pair
+from hushvec.training.secagg import Encoder, bounds, encoder, workflow_arguments
+from training.secagg.test_bounds import exact_delta, pair
 
 seeded = hv.Generator.unsafe_seeded
 GUIDE = Path(__file__).parents[2] / "docs/federated.md"

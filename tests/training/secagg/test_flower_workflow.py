@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.secagg import Encoder, from_parameters, to_parameters, workflow_arguments
+from hushvec.training.secagg import Encoder, from_parameters, to_parameters, workflow_arguments
 
 CLIENTS = 7
 TERMS = {"dimension": 100, "clip_norm": 1.0, "clients": CLIENTS, "epsilon": 4.0, "delta": 1e-5, "dropouts": 2}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,13 @@ from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.publish import published_text
 from hushvec.accounting import ADJACENCIES
-from hushvec.federated.updates import UpdateRelease, noise_of_rounds
 from hushvec.receipts.training import NOTE_CLIENTS, TrainingReceipt
 from hushvec.release.charging import Budget
 from hushvec.training.adaptive_clip import AdaptiveClip as AdaptiveClip  # of hushvec.federated too
 from hushvec.training.clipped_sums import ClippedSum
+from hushvec.training.federated.updates import UpdateRelease, noise_of_rounds
 from hushvec.training.gradients import named_arrays, require_scales, restored
-from hushvec.training.guarantee import NOTE_GRADIENTS, NOTE_POISSON, guarantee_of, receipt_of
+from hushvec.training.guarantee import Unit, guarantee_of, receipt_of
 from hushvec.training.journal import StepFlags
 from hushvec.training.run_account import RunAccount
 from hushvec.training.samples import drawn
@@ -30,6 +29,7 @@ NOTE_SAMPLED = (
     "each client was in each round with sampling_probability, independently, and an answer that is missing does not depend on other "
     "clients; the server cannot see how clients were drawn"
 )
+CLIENTS = Unit(NOTE_CLIENTS, NOTE_SAMPLED)
 
 
 class PrivateAverage:
@@ -192,10 +192,8 @@ class PrivateAverage:
 
     def _receipt(self, *, on_device: bool) -> TrainingReceipt:
         self._account.record.row_norm = self._norm.of_rows if self._norm.adapts else None
-        guarantee = guarantee_of(self._account, self._delta, key_is_seeded=self._source.seeded)
-        others = {NOTE_GRADIENTS: NOTE_CLIENTS, NOTE_POISSON: NOTE_SAMPLED}
-        notes = tuple(others.get(note, note) for note in guarantee.notes)
-        return receipt_of(self._account, replace(guarantee, notes=notes), self._source, on_device=on_device)
+        guarantee = guarantee_of(self._account, self._delta, key_is_seeded=self._source.seeded, unit=CLIENTS)
+        return receipt_of(self._account, guarantee, self._source, on_device=on_device)
 
 
 def aggregate_updates(updates: Iterable[Any], *, like: Any = None, **terms: Any) -> UpdateRelease:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.secagg.encoder import Encoder
+from hushvec.training.secagg.encoder import Encoder
 
 _MOST_BITS = 31  # the mod quantizes to int32
 
