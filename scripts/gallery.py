@@ -105,11 +105,12 @@ def page() -> str:
         parts.append(f"## {group}\n")
         for name in names:
             parts.append(f"### {name}.py\n")
-            parts.append(f"{summary(name)} [Source](../examples/{name}.py)\n")
+            text = f"{summary(name)} [Source](../examples/{name}.py)"
+            parts.append(textwrap.fill(text, 130, break_long_words=False, break_on_hyphens=False) + "\n")
             parts.append(f"![what {name}.py prints](pictures/{picture_of(name).name})\n")
     parts.append("## From C++\n")
     places = "[source](../examples/cpp/release_embeddings.cpp), [how to build it without Python](../examples/cpp/CMakeLists.txt)"
-    parts.append(f"`examples/cpp` links the library and releases a batch: {places}.\n")
+    parts.append(f"`examples/cpp` links the library and releases a batch:\n{places}.\n")
     return "\n".join(parts)
 
 
