@@ -313,7 +313,7 @@ def federated() -> str:
         if not one["not_run"]:
             groups.setdefault(tuple(one["releases"]), []).append(one)
     seen = [f"Audited with {rows:,} releases of the one and {others:,} of the other update: {', '.join(one['name'] for one in group)};\n"
-            f"so many cannot show more than {max(one['epsilon_ceiling'] for one in group):.1f}.\n"
+            f"this sample size cannot show more than {max(one['epsilon_ceiling'] for one in group):.1f}.\n"
             for (rows, others), group in groups.items()]
     return "\n".join([table, *seen, *(_about(record, FEDERATED[part]) for part, record in records.items())])
 
@@ -408,7 +408,7 @@ def with_figures(text: str) -> str:
 
 def published() -> dict[Path, str]:
     """What the files should hold."""
-    pages = (ROOT / "README.md", ROOT / "docs/performance.md", ROOT / "docs/federated.md")
+    pages = (ROOT / "README.md", ROOT / "docs/performance.md", ROOT / "docs/federated_measured.md")
     return {**{page: with_figures(page.read_text(encoding="utf-8")) for page in pages}, CHART: thread_chart.svg(_threads_record())}
 
 

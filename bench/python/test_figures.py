@@ -81,7 +81,7 @@ def test_pages_hold_what_the_results_say():
 @pytest.mark.parametrize(("page", "blocks"), [("README.md", {"speed", "gpu_speed"}),
                                               ("docs/performance.md",
                                                {"machines", "gaussian_fill", "clip_and_noise", "claims", "threads", "aggregates", "discrete", "gpu"}),
-                                             ("docs/federated.md", {"federated"})])
+                                             ("docs/federated_measured.md", {"federated"})])
 def test_each_page_has_its_blocks(page, blocks):
     assert {match[2] for match in figures.BLOCK.finditer((figures.ROOT / page).read_text(encoding="utf-8"))} == blocks
 
@@ -178,7 +178,7 @@ def test_federated_updates_are_shown_with_their_audit(monkeypatch):
         "| away |  |  |  |  | not installed |  | not installed |  |",
     ]
     assert lines[7:9] == ["Audited with 30 releases of the one and 300 of the other update: ours, wrong, by size;",
-                          "so many cannot show more than 13.0."]
+                          "this sample size cannot show more than 13.0."]
     assert lines[-1] == f"CPU, 2 cores, AVX2; today, `bench/results/{figures.FEDERATED['audit']}`; load average 1.0; peer 2."
 
 

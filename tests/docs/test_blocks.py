@@ -7,11 +7,11 @@ from docs.blocks import ROOT, pages, program_of, python_blocks
 # Words of a block, the only one on its page that has them, and why it cannot run here.
 NOT_HERE = {
     ("README.md", "add_lora("): "tests/training/test_fine_tuning_examples.py runs it and looks at the receipt",
-    ("docs/federated.md", "def rows_of"): "it needs Flower; tests/integrations/flower_processes.py runs it",
-    ("docs/federated.md", "rows_of(1000)"): "it needs Flower; tests/integrations/flower_processes.py runs it",
-    ("docs/federated.md", "mods=[private]"): "it needs Flower; tests/integrations/test_flower.py runs it",
-    ("docs/federated.md", "hushvec.integrations.nvflare"): "it needs NVFlare; tests/integrations/nvflare_job makes the same calls",
-    ("docs/federated.md", "SecAggPlusWorkflow("): "it needs Flower; tests/training/secagg/test_flower_workflow.py runs the same calls",
+    ("docs/federated_server.md", "def rows_of"): "it needs Flower; tests/integrations/flower_processes.py runs it",
+    ("docs/federated_server.md", "rows_of(1000)"): "it needs Flower; tests/integrations/flower_processes.py runs it",
+    ("docs/federated_client.md", "mods=[private]"): "it needs Flower; tests/integrations/test_flower.py runs it",
+    ("docs/federated_client.md", "hushvec.integrations.nvflare"): "it needs NVFlare; tests/integrations/nvflare_job makes the same calls",
+    ("docs/federated_client.md", "SecAggPlusWorkflow("): "it needs Flower; tests/training/secagg/test_flower_workflow.py runs the same calls",
     ("docs/inverters.md", '"jxm/gtr__nq__32"'): "it downloads checkpoints",
     ("docs/inverters.md", '"models/gtr__nq__32"'): "it reads downloaded checkpoints",
     ("docs/performance.md", 'device="cuda"'): "it needs a GPU",

@@ -20,7 +20,7 @@ import hushvec as hv
 from hushvec.receipts import receipt_from_json
 
 APP = Path(__file__).with_name("flower_app")
-PAGE = Path(__file__).parents[2] / "docs/federated.md"
+PAGE = Path(__file__).parents[2] / "docs/federated_server.md"
 BIN = Path(sys.executable).parent
 ROUNDS = 10
 
@@ -101,7 +101,7 @@ def fallen(losses):
 
 
 def page(folder):
-    """The three files of docs/federated.md, as a reader copies them."""
+    """The three files of docs/federated_server.md, as a reader copies them."""
     text = PAGE.read_text().partition("## With Flower")[2]
     project, client, server = re.findall(r"^```(?:toml|python)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[:3]
     with Federation(folder) as here:

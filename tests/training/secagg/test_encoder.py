@@ -15,7 +15,7 @@ from hushvec.training.secagg import Encoder, bounds, encoder, workflow_arguments
 from training.secagg.test_bounds import exact_delta, pair
 
 seeded = hv.Generator.unsafe_seeded
-GUIDE = Path(__file__).parents[2] / "docs/federated.md"
+GUIDE = Path(__file__).parents[2] / "docs/federated_measured.md"
 TERMS = {"dimension": 100, "clip_norm": 1.0, "bits": 16, "clients": 100, "epsilon": 2.0, "delta": 1e-5}
 FEW = {**TERMS, "clients": 5, "bits": 10}
 
@@ -59,7 +59,7 @@ def test_integers_that_are_not_reduced_add_up_too():
     assert np.abs(total).max() < 2**15
     assert one.decode(total).tobytes() == one.decode(np.add.reduce(encodings)).tobytes()
     exponent = (2**15 - math.sqrt(one.square_norm)) ** 2 / (2 * one.sigma**2) - math.log(2 * 100 * one.length)
-    assert exponent > 250 * math.log(10)   # the term that docs/proofs/secagg.md adds to delta, and docs/federated.md calls small
+    assert exponent > 250 * math.log(10)   # the term that docs/proofs/secagg.md adds to delta, and docs/federated_client.md calls small
 
 
 def test_the_error_is_that_of_a_trusted_server():
