@@ -93,7 +93,7 @@ JOBS = {
     "assert main('privatize in.parquet --column v --epsilon 8 --output out.parquet'.split()) == 0\n"
     "assert pq.read_table('out.parquet').num_rows == 2",
     "training": program("private_training.py") + examples("training.opacus_engine"),
-    "peft": program("private_adapter.py") + block("training.md", "PrivateTrainer("),
+    "peft": program("private_adapter.py") + block("training_hosts.md", "PrivateTrainer("),
     "encryption": "from hushvec.text.pii.pseudonyms import Known, new_key, read_vault, write_vault\n"
     "key = new_key('k.key'); write_vault('v.vault', Known({'[PERSON_A]': 'Wren'}, {}), key)\n"
     "assert read_vault('v.vault', key) == {'[PERSON_A]': 'Wren'}",

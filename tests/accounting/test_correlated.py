@@ -12,7 +12,7 @@ from scipy.signal import lfilter
 from evidence.reference.sizes import scaled
 from hushvec.accounting.correlated import CorrelatedNoise
 
-GUIDE = Path(__file__).parents[2] / "docs/training.md"
+GUIDE = Path(__file__).parents[2] / "docs/training_noise.md"
 
 
 def matrix(noise):

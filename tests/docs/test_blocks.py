@@ -16,9 +16,9 @@ NOT_HERE = {
     ("docs/inverters.md", '"models/gtr__nq__32"'): "it reads downloaded checkpoints",
     ("docs/performance.md", 'device="cuda"'): "it needs a GPU",
     ("docs/performance.md", "hushvec.integrations.jax"): "it needs JAX; tests/integrations/test_jax.py runs the same calls",
-    ("docs/training.md", "hushvec.integrations.jax"): "it needs JAX; tests/integrations/test_jax_training.py runs it",
-    ("docs/training.md", "init_process_group("): "it needs several processes; tests/training/test_distributed.py has them",
-    ("docs/training.md", "fully_shard(layer)"): "it needs torch.distributed; tests/training/test_sharded.py runs it",
+    ("docs/training_hosts.md", "hushvec.integrations.jax"): "it needs JAX; tests/integrations/test_jax_training.py runs it",
+    ("docs/training_scale.md", "init_process_group("): "it needs several processes; tests/training/test_distributed.py has them",
+    ("docs/training_scale.md", "fully_shard(layer)"): "it needs torch.distributed; tests/training/test_sharded.py runs it",
     ("docs/serve.md", "OpenAI("): "it needs a running service; tests/serve/test_openai_clients.py runs the same calls",
     ("docs/retrieval.md", "postgresql://"): "it needs a server; tests/retrieval runs the same calls on one",
 }

@@ -240,7 +240,7 @@ def test_it_takes_the_place_of_optax_own():
 
 
 def test_the_example_of_the_page_runs():
-    block = next(block for block in python_blocks("docs/training.md") if "hushvec.integrations.jax" in block.code)
+    block = next(block for block in python_blocks("docs/training_hosts.md") if "hushvec.integrations.jax" in block.code)
     names = {}
     exec(compile(program_of(block), str(block), "exec"), names)
     # One of them alone is 0 with probability 0.05 at most, as the grid is sigma / 8 or finer: eight in 1 run of 10^8.

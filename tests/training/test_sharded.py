@@ -150,7 +150,7 @@ def test_shards_over_some_of_the_processes_are_refused(seen):
 
 def test_the_block_of_the_guide_runs_as_torchrun_starts_it(tmp_path):
     """And those before it, with the same rows and the same weights in both processes."""
-    (block,) = [block for block in python_blocks("docs/training.md") if "fully_shard(layer)" in block.code]
+    (block,) = [block for block in python_blocks("docs/training_scale.md") if "fully_shard(layer)" in block.code]
     found = 'open(f"found{rank}", "w").write(f"{type(model).__name__} {optimizer.steps_taken} {optimizer.epsilon()}")'
     (tmp_path / "program.py").write_text(f"import torch\ntorch.manual_seed(0)\n{program_of(block)}\n{found}\n")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "program.py"]

@@ -80,7 +80,7 @@ def load_checkpoint(path: str | os.PathLike[str], optimizer: DPOptimizer, model:
 
     Raises:
         ValueError: the file is something else or damaged; the model has other names or shapes; a setting differs; the optimizer
-            has stepped (docs/training.md, "Checkpoints"). Model, optimizer and accountant are then as before.
+            has stepped (docs/training_runs.md, "Checkpoints"). Model, optimizer and accountant are then as before.
 
     Guarantees:
         The account continues from the checkpoint. Noise and batches are drawn anew. Only tensors and plain values are read

@@ -203,7 +203,7 @@ def secure_opacus(
 
     Raises:
         ValueError: secure_mode, which asks for another source; Opacus in a release that this was not tested with. `make_private`
-            raises it for what is not covered: docs/training.md, "With Opacus", lists it.
+            raises it for what is not covered: docs/training_hosts.md, "With Opacus", lists it.
         ModelChangedError: from the optimizer's `step`, `save_checkpoint` of the engine and `opacus_accounting`, where a forward
             pass has written into a parameter or buffer.
 
@@ -219,7 +219,7 @@ def secure_opacus(
         account counts each as if it were the only one.
 
     Reference:
-        Yousefpour et al. (2021); docs/training.md, "With Opacus".
+        Yousefpour et al. (2021); docs/training_hosts.md, "With Opacus".
 
     Example:
         >>> import torch, warnings

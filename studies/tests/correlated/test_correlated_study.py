@@ -1,4 +1,4 @@
-"""docs/training.md prints the figures of the study `correlated`, and its program trains as it says."""
+"""docs/training_noise.md prints the figures of the study `correlated`, and its program trains as it says."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from hushvec_studies.correlated import measure
 
 ROOT = Path(__file__).parents[3]
 STUDY = json.loads((ROOT / "studies/hushvec_studies/correlated/results/correlated.json").read_text(encoding="utf-8"))
-PAGE = (ROOT / "docs/training.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/training_noise.md").read_text(encoding="utf-8")
 
 
 def test_the_table_and_what_it_is_of():
