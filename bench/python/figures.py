@@ -279,7 +279,7 @@ def discrete() -> str:
     header = ["discrete Gaussian", "secure key stream", "exact law"]
     header += [cell for sigma in sigmas for cell in (f"sigma {sigma:,.0f}, ns", "/ first row")]
     judged = ", ".join(f"{claim['measured']:.2f} at sigma {claim['sigma']:,.0f} ({claim['verdict']})" for claim in record["claims"])
-    bound = f"int64 beside the exact pass, at most {record['claims'][0]['at_most']}: {judged}.\n"
+    bound = f"int64 against the exact pass, at most {record['claims'][0]['at_most']}: {judged}.\n"
     return "\n".join([markdown(header, lines), bound, _about(record, DISCRETE)])
 
 

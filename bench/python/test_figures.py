@@ -149,7 +149,7 @@ def test_discrete_samples_are_shown_by_sigma(monkeypatch):
     assert lines[0].endswith("| exact law | sigma 4, ns | / first row | sigma 320,000, ns | / first row |")
     assert lines[2:4] == ["| ours | yes | yes | 3.00 | 1.0 | 5.00 | 1.0 |",
                           "| peer | yes | no | 60.0 | 20 | 540,000,000 | 110,000,000 |"]
-    assert lines[5] == "int64 beside the exact pass, at most 1.3: 0.80 at sigma 4 (holds), 1.31 at sigma 320,000 (does not hold)."
+    assert lines[5] == "int64 against the exact pass, at most 1.3: 0.80 at sigma 4 (holds), 1.31 at sigma 320,000 (does not hold)."
     results[1:2] = [result("peer", 4.0, not_run="not installed")]
     assert "| peer | yes | no | not installed |  | 540,000,000 | 110,000,000 |" in figures.discrete()
 
