@@ -35,12 +35,10 @@ MADE_INSIDE = {
     "custom._compiled",
     "dates.date",
     "mail._in_part",
-    "organisations._after_stop_words",
     "phone._add_forms",
     "phone._group_sizes",
     "phone._plan_of_package",
     "places._by_first_word",
-    "records._without_words",
 }
 LONG_REPEAT = 8  # repetitions with a smaller bound cannot take long
 

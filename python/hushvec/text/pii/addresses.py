@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
-from hushvec.text.pii.document import Document, Finds, matches, rule
-from hushvec.text.pii.wordlists import CAPITALS, NOT_NAMES, WORD, start_of_name, word_list, words, words_in_order
+from hushvec.text.pii.document import Document, Finds, at_words, matches, rule, rule_for
+from hushvec.text.pii.wordlists import CAPITALS, NOT_NAMES, WORD, start_of_name, without_leading, word_list, words, words_in_order
 
 # Nearly always a street, even in lower case.
 _SURE_TYPES = words("street str avenue ave road rd boulevard blvd lane drive crescent highway hwy parkway pkwy terrace")
@@ -52,7 +52,6 @@ _MILITARY = re.compile(
     r"[,\s]{1,3}(?:[afd]po)[ ]a[aep][ ][0-9]{5}(?:-[0-9]{4})?",
     re.IGNORECASE,
 )
-_CORNER_WORDS = words("corner intersection junction crossing corners")
 _CORNER = re.compile(
     rf" of (?:[0-9]{{1,5}}[ ])?({_NAME})(?:[ ][0-9]{{1,5}})?(?: and | & )(?:[0-9]{{1,5}}[ ])?({_NAME})(?:[ ][0-9]{{1,5}}\b)?"
 )
@@ -134,8 +133,7 @@ def street_compound(document: Document) -> Finds:
             continue
         if number := _COMPOUND_NUMBER.match(text, end):
             first = start if document.all_lower else min(start, start_of_name(text, end, 3))
-            while first < start and text[first:end].partition(" ")[0].lower() in _PLACE_WORDS | NOT_NAMES:
-                first = text.index(" ", first, end) + 1
+            first = without_leading(text, first, start, lambda word: word.lower() in _PLACE_WORDS | NOT_NAMES)
             yield first, _continued(document, number.end())
 
 
@@ -224,74 +222,66 @@ def _with_number(text: str, end: int) -> int:
     return number.end() if number else end
 
 
-@rule
-def street_word_first(document: Document) -> Finds:
+@at_words(_PREFIXES)
+def street_word_first(document: Document, word: str, start: int, end: int) -> Finds:
     """`Rue Haute 371`, `ul. Zielona 33`, `Via Roma 12`: the word for street first, the number last."""
-    text = document.text
-    for word, start, end in document.after_words(_PREFIXES):
-        if not (text[start].isupper() or word in ("ul", "rue", "calle", "via", "rua", "ulica", "улица", "ул")):
-            continue
-        match = _PREFIXED.match(text, end)
-        if match:
-            yield start, _continued(document, match.end())
+    is_street = document.text[start].isupper() or word in ("ul", "rue", "calle", "via", "rua", "ulica", "улица", "ул")
+    if is_street and (match := _PREFIXED.match(document.text, end)):
+        yield start, _continued(document, match.end())
 
 
 _PREFIXED = re.compile(rf"\.?[ ](?:{_LINK}[ ']){{0,2}}{_NAME}(?:,? (?:[Nn]\.?[or°º]?\.? ?)?[0-9]{{1,5}}[A-Za-z]?)(?!\w)")
 
 
-@rule
-def street_word_last(document: Document) -> Finds:
+@at_words(word_list("types_before_numbers"))
+def street_word_last(document: Document, _: str, start: int, end: int) -> Finds:
     """`Andrássy út 12`, `Lange Gasse 5`, `Király u. 15`: the word for street, then the number."""
-    text = document.text
-    for word, _, end in document.after_words(_FOREIGN_TYPES):
-        number = _TYPE_NUMBER.match(text, end)
-        if number is None:
-            continue
-        name_end = end - len(word) - 1
-        start = start_of_name(text, name_end, 4)
-        if start < name_end and text[name_end] == " ":
-            yield start, _continued(document, number.end())
+    number = _TYPE_NUMBER.match(document.text, end)
+    if number and document.text[start - 1 : start] == " ":
+        first = start_of_name(document.text, start - 1, 4)
+        if first < start - 1:
+            yield first, _continued(document, number.end())
 
 
-_FOREIGN_TYPES = word_list("types_before_numbers")
 _TYPE_NUMBER = re.compile(r"\.? [0-9]{1,4}(?:[\-/][0-9]{1,4})?[a-zA-Z]?\.?(?![\w%])")
 
 
-@rule
-def post_box(document: Document) -> Finds:
+_MILITARY_WORDS = words("psc unit cmr usns uss usnv uscgc usav")
+
+
+@at_words(_MILITARY_WORDS | words("p po post postal postbox postfach postboks apartado casilla bp skrytka"))
+def post_box(document: Document, word: str, start: int, _: int) -> Finds:
     text = document.text
-    for _, start, _ in document.after_words(words("p po post postal postbox postfach postboks apartado casilla bp skrytka")):
-        if not text[max(0, start - 1) : start].isalnum() and (match := _POST_BOX.match(text, start)):
-            yield start, _continued(document, match.end())
-    for _, start, _ in document.after_words(words("psc unit cmr usns uss usnv uscgc usav")):
+    if word in _MILITARY_WORDS:
         if match := _MILITARY.match(text, start):
             yield match.span()
+    elif not text[max(0, start - 1) : start].isalnum() and (match := _POST_BOX.match(text, start)):
+        yield start, _continued(document, match.end())
 
 
-@rule
-def corner(document: Document) -> Finds:
-    text, lower = document.text, document.lower
-    for _, start, end in document.after_words(_CORNER_WORDS):
-        match = (_LOWER_CORNER if document.all_lower else _CORNER).match(text, end)
-        if match is None:
-            continue
-        named = any(map(str.isdigit, match[0])) or any(word.rstrip(".") in _TYPES for word in match[0].split())
-        if document.all_lower and not named:
-            continue
-        the = _THE.search(lower, max(0, start - 4), start)
+@at_words(words("corner intersection junction crossing corners"))
+def corner(document: Document, _: str, start: int, end: int) -> Finds:
+    match = (_LOWER_CORNER if document.all_lower else _CORNER).match(document.text, end)
+    if match is None:
+        return
+    named = any(map(str.isdigit, match[0])) or any(word.rstrip(".") in _TYPES for word in match[0].split())
+    if named or not document.all_lower:
+        the = _THE.search(document.lower, max(0, start - 4), start)
         yield start - 4 if the else start, match.end()
 
 
-@rule
-def flat(document: Document) -> Finds:
+@at_words(words("apt apartment suite ste flat"))
+def flat(document: Document, _: str, start: int, end: int) -> Finds:
     """A flat alone: `Apt. 12`, `Suite 380`."""
-    for _, start, _ in document.after_words(words("apt apartment suite ste flat")):
-        match = _UNIT.match(document.text, start)
-        if match and any(map(str.isdigit, match.group())):
-            yield match.span()
+    match = _UNIT.match(document.text, start)
+    if match and any(map(str.isdigit, match.group())):
+        yield match.span()
 
 
-@rule
+_SIMPLE_WORDS = words("address addresses lives living located reside resides adresse anschrift wohnhaft domicilio")
+
+
+@rule_for(_SIMPLE_WORDS)
 def named_place(document: Document) -> Finds:
     """A capitalized name and a number after words such as "address" and "lives on": `lives on Long Meadow 2906`."""
     text = document.text
@@ -310,33 +300,23 @@ def named_place(document: Document) -> Finds:
         yield match.start(), (taken := _continued(document, match.end()))
 
 
-_SIMPLE_WORDS = words("address addresses lives living located reside resides adresse anschrift wohnhaft domicilio")
-
-
 def _continued(document: Document, end: int) -> int:
     """The end of the address whose street ends at `end`."""
-    text = document.text
-    if document.all_lower:
-        for _ in range(MOST_PARTS):
-            match = _LOWER_PART.match(text, end)
-            if match is None:
-                return end
-            end = match.end()
-        return end
-    placed = False
+    text, placed = document.text, False
     for _ in range(MOST_PARTS):
-        part = _PART.match(text, end)
-        if part is None and (place := _PLACE_PART.match(text, end)):
-            end, placed = place.end(1), True
-            continue
-        if part is None and not placed and (place := _PLACE_AFTER_UNIT.match(text, end)) and _CODE_PART.match(text, place.end(1)):
-            end, placed = place.end(1), True
-            continue
-        if part is None:
-            part = _LAST_CODE.match(text, end) if placed else None
-            if part is None:
-                return end
-        end = part.end()
+        part = (_LOWER_PART if document.all_lower else _PART).match(text, end)
+        place = None if part or document.all_lower else _PLACE_PART.match(text, end)
+        if not (part or place or placed or document.all_lower):
+            place = _PLACE_AFTER_UNIT.match(text, end)
+            place = place if place and _CODE_PART.match(text, place.end(1)) else None
+        placed = placed or place is not None
+        part = part or (_LAST_CODE.match(text, end) if placed and not place else None)
+        if part:
+            end = part.end()
+        elif place:
+            end = place.end(1)
+        else:
+            break
     return end
 
 
@@ -346,23 +326,18 @@ _ON = re.compile(r"\b(?:on|near|off|along|down|up|at|around|from|to|opposite|beh
 _NOT_STREETS = word_list("words_before_other_streets")
 
 
-@rule
-def street_alone(document: Document) -> Finds:
+@at_words(_STREET_WORDS | _AFTER_PREPOSITION)
+def street_alone(document: Document, word: str, start: int, end: int) -> Finds:
     """`Oxford Street`, `near Elm Drive`: a street without a number."""
     text, lower = document.text, document.lower
-    for word, start, end in document.after_words(_STREET_WORDS | _AFTER_PREPOSITION):
-        if not text[start].isupper() or text[start - 1 : start] != " " or _LONGER.match(text, end):
-            continue
-        first = start_of_name(text, start - 1, 3)
-        while first < start and text[first:start].partition(" ")[0].lower() in NOT_NAMES | _PLACE_WORDS - _STREET_NAMES:
-            first = text.index(" ", first, start) + 1
-        name = lower[first : start - 1]
-        if first >= start - 1 or name.rpartition(" ")[2] in _NOT_STREETS:
-            continue
-        if word in _STREET_WORDS or _ON.search(lower, max(0, first - 14), first):
+    if text[start].isupper() and text[start - 1 : start] == " " and not _LONGER.match(text, end):
+        first = without_leading(text, start_of_name(text, start - 1, 3), start - 1, lambda word: word.lower() in _NO_STREET)
+        is_street = first < start - 1 and lower[first : start - 1].rpartition(" ")[2] not in _NOT_STREETS
+        if is_street and (word in _STREET_WORDS or _ON.search(lower, max(0, first - 14), first)):
             yield first, end
 
 
 _LONGER = re.compile(rf"[ ]{WORD}|['’]s|[\-_@]\w")
 # Streets are called after them, and they do not belong to the sentence.
 _STREET_NAMES = words("north south east west great upper lower new old second third first main market church hotel office mail")
+_NO_STREET = NOT_NAMES | _PLACE_WORDS - _STREET_NAMES

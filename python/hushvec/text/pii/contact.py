@@ -37,7 +37,7 @@ def email(document: Document) -> Finds:
     """Around each @: no part of the text is read for two of them, since neither side may hold one."""
     lower = document.lower
     position = 0
-    for match in matches(_DOMAIN, lower) if "@" in lower else ():
+    for match in matches(_DOMAIN, lower):
         at, end = match.span()
         labels = lower[at + 1 : end].split(".")
         if len(labels) < 2 or "" in labels or not labels[-1][0].isalpha() or len(labels[-1]) < 2:
@@ -73,7 +73,7 @@ def _has_no_capitals(letter: str) -> bool:
 @rule
 def url(document: Document) -> Finds:
     lower = document.lower
-    for match in matches(_SCHEME, lower) if "://" in lower else ():
+    for match in matches(_SCHEME, lower):
         scheme = _SCHEME_NAME.search(lower, max(0, match.start() - 6), match.start())
         assert scheme is not None
         yield scheme.start(), _trimmed(lower, match.end())
@@ -82,7 +82,7 @@ def url(document: Document) -> Finds:
 @rule
 def domain(document: Document) -> Finds:
     lower, text, taken = document.lower, document.text, 0
-    for match in matches(_HOST, lower) if "." in lower else ():
+    for match in matches(_HOST, lower):
         start, end = match.span()
         if start < taken:
             continue
@@ -123,7 +123,7 @@ _HANDLE = re.compile(
 def handle(document: Document) -> Finds:
     """`@maple_rivers`, `@maple@example.social`; not the domain of an address that is cut off, and not a word of a program."""
     lower = document.lower
-    for match in matches(_HANDLE, lower) if "@" in lower else ():
+    for match in matches(_HANDLE, lower):
         name, ending = match[1], match[1].rpartition(".")[2]
         if len(name) < 2 or name in _NOT_HANDLES or not any(map(str.isalpha, name)):
             continue

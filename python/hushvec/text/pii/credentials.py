@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-from hushvec.text.pii.document import WALL, Document, Finds, matches, rule
+from hushvec.text.pii.document import WALL, Document, Finds, at_words, matches, rule
 from hushvec.text.pii.wordlists import word_list, words, words_in_order
 
 _KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -46,7 +46,7 @@ _HASH_OR_KEY = re.compile(
 def private_key(document: Document) -> Finds:
     """To the end of the block, or of the text if the block does not end."""
     text, position = document.text, 0
-    while "-----BEGIN" in text and (begin := _KEY_BEGIN.search(text, position)):
+    while (begin := _KEY_BEGIN.search(text, position)):
         end = _KEY_END.search(text, begin.end())
         position = end.end() if end else len(text)
         yield begin.start(), position
@@ -79,8 +79,6 @@ def _is_hash(lower: str, start: int, token: str) -> bool:
 
 def long_tokens(document: Document) -> list[tuple[int, str]]:
     """Words that hold a digit, without the punctuation of the sentence."""
-    if not document.has_digits:
-        return []
     tokens = ((match.start(), match.group().rstrip(".-")) for match in matches(_TOKEN, document.text))
     return [(start, token) for start, token in tokens if _DIGIT.search(token)]
 
@@ -106,21 +104,15 @@ def _looks_random(token: str) -> bool:
     return bits >= RANDOM_BITS
 
 
-@rule
-def assigned_secret(document: Document) -> Finds:
-    text, lower = document.text, document.lower
-    for word, _, end in document.after_words(_WORDS):
-        if word == "bearer":
-            if bearer := _BEARER.match(text, end):
-                yield bearer.span(1)
-            continue
-        match = _ASSIGNED.match(lower, end)
-        if match is None or match.lastindex is None:
-            continue
-        start, stop = match.span(match.lastindex)
-        while stop > start and lower[stop - 1] in ".)]}":
-            stop -= 1
-        if _is_value(word, lower, end, match.group(), start, stop):
+@at_words(_WORDS)
+def assigned_secret(document: Document, word: str, _: int, end: int) -> Finds:
+    if word == "bearer":
+        if bearer := _BEARER.match(document.text, end):
+            yield bearer.span(1)
+    elif match := _ASSIGNED.match(document.lower, end):
+        start = match.start(match.lastindex)  # type: ignore[arg-type]
+        stop = start + len(match[match.lastindex].rstrip(".)]}"))  # type: ignore[index]
+        if _is_value(word, document.lower, end, match.group(), start, stop):
             yield start, stop
 
 
@@ -138,7 +130,7 @@ def _is_value(word: str, lower: str, end: int, assignment: str, start: int, stop
 
 @rule
 def url_password(document: Document) -> Finds:
-    return (match.span(1) for match in (matches(_USER_INFO, document.text) if "://" in document.text else ()))
+    return (match.span(1) for match in matches(_USER_INFO, document.text))
 
 
 _BASE58_LETTERS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"

@@ -12,11 +12,12 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import accumulate, chain
+from functools import cache, cached_property, lru_cache
+from itertools import accumulate, islice
 from operator import methodcaller
+from types import MappingProxyType
 from typing import TypeVar
 
 from hushvec.text.pii.categories import PLACEHOLDER
@@ -43,6 +44,7 @@ _ESCAPE = re.compile(
     rf"|\\[nrt!-/:-@\[-`{{-~]|{ENTITY.pattern}"
 )
 _CODE = re.compile(_H + "{1,8}")
+Places = tuple[Sequence[int], Sequence[int]]  # where each character begins and ends
 _SPACES = {"n": "\n", "r": "\r", "t": "\t"}
 DEEPEST = 4  # escapes of escapes, as in %2540
 FEW = 24  # different characters that are replaced one after the other
@@ -63,64 +65,62 @@ class Shadow:
     """
 
     def __init__(self, original: str, *, decoded: bool = False) -> None:
-        self._places: tuple[Sequence[int], Sequence[int]] | None = None  # where each decoded character begins and ends
-        for _ in range(DEEPEST if decoded else 0):
-            shorter, *places = unescaped(original, _ESCAPE, *self._places or ()) if has_escapes(original) else (original,)
+        within: Places | None = None
+        for _ in range(DEEPEST if decoded and has_escapes(original) else 0):
+            shorter, *places = unescaped(original, _ESCAPE, *within or ())
             if shorter == original:
                 break
-            original, self._places = shorter, (places[0], places[1])
-        self._original = original
-        self._starts: list[int] | None = None
-        self._has_marks = False
+            original, within = shorter, (places[0], places[1])
+        self._before, self._within, self._moves = original, within, False
+        self.text = original
         if original.isascii():
-            self.text = original
             return
         characters = set(original)
+        table = {one: plain for one in characters if (plain := _plain(one)) != one}
         # Lone characters that become one other character keep their places.
-        if all(len(_plain(one) or "") == 1 and not _is_mark(one) for one in characters):
-            table = {one: plain for one in characters if (plain := _plain(one)) and plain != one}
-            self.text = original
-            if len(table) <= FEW and table.keys().isdisjoint(table.values()):  # faster
-                for one, plain in table.items():
-                    self.text = self.text.replace(one, plain)
-            else:
-                self.text = "".join(pieces(original, methodcaller("translate", str.maketrans(table))))
+        self._moves = any(len(plain or "") != 1 for plain in table.values()) or any(map(_is_mark, characters))
+        if self._moves and table:
+            self.text, *self._normal = _normalized(original)
+        elif len(table) <= FEW and table.keys().isdisjoint(table.values()):  # faster
+            for one, plain in table.items():
+                self.text = self.text.replace(one, plain or "")
         else:
-            self._has_marks = True
-            self.text, self._starts = _normalized(original)
+            self.text = "".join(pieces(original, methodcaller("translate", str.maketrans(table))))
         if "\u2013" in characters:
             self.text = _EN_DASH_IN_NUMBER.sub("-", self.text)
+
+    @cached_property
+    def _normal(self) -> Sequence[list[int]]:
+        return _normalized(self._before)[1:]
+
+    @cached_property
+    def _places(self) -> Places | None:
+        """Where each character of the text begins and ends in the original; None: where it does here."""
+        if not self._moves or self._within is None:
+            return (self._normal[0], self._normal[1]) if self._moves else self._within
+        return [self._within[0][one] for one in self._normal[0]], [self._within[1][one - 1] for one in self._normal[1]]
+
+    @property
+    def is_decoded(self) -> bool:
+        return self._within is not None
 
     @property
     def is_original(self) -> bool:
         """Whether every place is the same in both."""
-        return self._starts is None and not self._has_marks and not self.is_decoded
-
-    @property
-    def is_decoded(self) -> bool:
-        return self._places is not None
+        return self._places is None
 
     def in_original(self, start: int, end: int) -> tuple[int, int]:
         """The part of the original that `text[start:end]` stands for, with all marks on its last character."""
-        if self._starts is not None and start < end:
-            start, end = self._starts[start], self._starts[end - 1] + 1
-        if self._has_marks:
-            end = _after_marks(self._original, end)
-        if self._places is not None and start < end:
-            start, end = self._places[0][start], self._places[1][end - 1]
-        return start, end
+        if self._places is None or start >= end:
+            return start, end
+        return self._places[0][start], self._places[1][end - 1]
 
     def from_original(self, start: int, end: int) -> tuple[int, int]:
         """The shortest part of `text` that covers `original[start:end]`; empty if all of that is left out."""
-        if self._places is not None:
-            start, end = bisect_right(self._places[1], start), bisect_left(self._places[0], end)
-        if self._starts is None:
+        if self._places is None:
             return start, end
-        first = bisect_left(self._starts, start)
-        inside = first and (first == len(self._starts) or self._starts[first] != start)
-        if inside and start < _after_marks(self._original, self._starts[first - 1] + 1):
-            first = bisect_left(self._starts, self._starts[first - 1])  # a mark: begin with what it stands on
-        return first, max(first, bisect_left(self._starts, end))
+        first = bisect_right(self._places[1], start)
+        return first, max(first, bisect_left(self._places[0], end))
 
 
 def unescaped(
@@ -163,14 +163,22 @@ def _meant(escape: str) -> str:
     return joined.encode("utf-16", "surrogatepass").decode("utf-16") if len(units) == 2 else joined
 
 
-def _normalized(original: str) -> tuple[str, list[int]]:
+def _normalized(original: str) -> tuple[str, list[int], list[int]]:
+    """The text as rules read it, and where each of its characters begins and ends, with the marks on it."""
     parts: list[str] = []
     starts: list[int] = []
+    ends = list(range(1, len(original) + 1))  # of the characters of the original
     position = 0
     for run in _RUN.finditer(original):
         parts.append(original[position : run.start()])
         starts.extend(range(position, run.start()))
-        for place in range(run.start(), run.end()):
+        position, reach = run.end(), 0
+        for place in reversed(range(*run.span())):
+            if _is_mark(original[place]):
+                ends[place] = reach = max(reach, place + 1)
+            elif _plain(original[place]) is not None:
+                ends[place], reach = max(reach, place + 1), 0
+        for place in range(*run.span()):
             written = _plain(original[place])
             if written == _JOINED:
                 if parts and parts[-1]:  # where one character has letter and mark
@@ -179,10 +187,9 @@ def _normalized(original: str) -> tuple[str, list[int]]:
             elif written is not None:
                 parts.append(written)
                 starts.extend([place] * len(written))
-        position = run.end()
     parts.append(original[position:])
     starts.extend(range(position, len(original)))
-    return "".join(parts), starts
+    return "".join(parts), starts, [ends[place] for place in starts]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -212,21 +219,11 @@ def _is_mark(character: str) -> bool:
     return not character.isascii() and unicodedata.category(character)[0] == "M"
 
 
-def _after_marks(text: str, end: int) -> int:
-    place = end
-    while place < len(text):
-        if _is_mark(text[place]):
-            end = place + 1
-        elif _plain(text[place]) is not None:
-            break
-        place += 1
-    return end
-
-
 Result = TypeVar("Result")
 
 # Neither a letter nor a space, and nothing that a pattern looks for.
 BLANK = "\0"
+FIELD = "\x1f"  # around the name of the field before a value, see `fields`
 # Between texts that are read together: no pattern reaches over it. Line ends on both sides, as around a text by itself.
 WALL = f"\n\n\n{BLANK}\n"
 
@@ -236,6 +233,7 @@ _SPACE = re.compile(r"\s")
 _SIGN = "\1"  # for a letter without capitals
 _SIGNS = re.compile(f"{_SIGN}+")
 _NUMBER = re.compile(r"\d")
+MOST_DIGITS = 12  # that a rule asks for
 _ANY = re.compile(r"\w")
 
 # A search holds the interpreter's lock until it finds something, so a long text is searched in windows: other threads run in between.
@@ -250,6 +248,10 @@ def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
     A match that begins in a window may end anywhere. Only one that needs more than BEYOND characters to be one at all is missed.
     """
+    return pattern.finditer(text) if len(text) <= WINDOW + BEYOND else _in_windows(pattern, text)
+
+
+def _in_windows(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     position = 0
     while len(text) - position > WINDOW + BEYOND:
         first, position = position, position + WINDOW
@@ -283,10 +285,12 @@ class Document:
     word in "[PHONE]", so that redacting twice changes nothing.
     """
 
-    def __init__(self, text: str, shadow: Shadow | None = None, parts: Sequence[tuple[int, int]] = ()) -> None:
+    def __init__(
+        self, text: str, shadow: Shadow | None = None, parts: Sequence[tuple[int, int]] = (), readable: str | None = None
+    ) -> None:
         self._original = text
         self.shadow = Shadow(text) if shadow is None else shadow
-        self.readable = self.shadow.text
+        self.readable = self.shadow.text if readable is None else readable
         # Where each begins and ends of texts that were joined; what stands in one must not change what is found in another.
         self.parts = parts or ((0, len(self.readable)),)
         self.text = self.readable
@@ -322,11 +326,11 @@ class Document:
             if letters:
                 signs = dict.fromkeys(letters, _SIGN)
                 marked = "".join(pieces(whole.text, methodcaller("translate", signs)))
-                found.append(self._reading(whole, [run.span() for run in matches(_SIGNS, marked)]))
-                found[-1].text = found[-1].text.translate(dict.fromkeys(letters, BLANK))
+                blanks = dict.fromkeys(letters, BLANK)
+                found.append(self._reading(whole, [run.span() for run in matches(_SIGNS, marked)], blanks))
         return tuple(found)
 
-    def _reading(self, whole: Document, changed: list[tuple[int, int]]) -> Document:
+    def _reading(self, whole: Document, changed: list[tuple[int, int]], blanks: Mapping[int, str] = MappingProxyType({})) -> Document:
         """The words of `whole` near these places, with walls between what is far from each other."""
         shown, position = list[tuple[int, int]](), 0
         for start, end in changed:
@@ -336,8 +340,9 @@ class Document:
                 space = _SPACE.search(whole.text, min(end + SEEN, len(whole.text)))
                 joins = shown.pop()[0] if shown and first == position else first
                 shown.append((joins, position := space.start() if space else len(whole.text)))
-        copy = Document(WALL.join(whole.text[first:last] for first, last in shown), parts=whole.parts)
-        copy.shadow, copy.all_lower, copy.around = whole.shadow, whole.all_lower, (copy, self)
+        joined = WALL.join(whole.text[first:last] for first, last in shown)
+        copy = Document(self._original, whole.shadow, whole.parts, joined.translate(blanks) if blanks else joined)
+        copy.all_lower, copy.around = whole.all_lower, (copy, self)
         copy._shown = list(accumulate((last - first + len(WALL) for first, last in shown[:-1]), initial=0))
         copy._places, copy._changed = [first for first, _ in shown], changed
         return copy
@@ -383,8 +388,11 @@ class Document:
         return _ANY.search(self.text) is not None
 
     @cached_property
-    def has_digits(self) -> bool:
-        return _NUMBER.search(self.text) is not None
+    def signs(self) -> frozenset[str]:
+        """What rules need that the text has: capitals, numbers of digits, and signs."""
+        found = [name for name, sign in _needed().items() if sign in self.text]
+        found += (f"digits:{number}" for number, _ in enumerate(islice(_NUMBER.finditer(self.text), MOST_DIGITS), 1))
+        return frozenset(found if self.all_lower else (*found, "capitals"))
 
     def in_small_letters(self, words: frozenset[str]) -> set[tuple[tuple[int, int], str]]:
         """(part, word) of words that are written so: no names that only look rare."""
@@ -396,7 +404,8 @@ class Document:
         }
 
     @cached_property
-    def _ends_of_words(self) -> dict[str, list[int]]:
+    def words(self) -> dict[str, list[int]]:
+        """Every word in lower case, and where it ends."""
         positions: defaultdict[str, list[int]] = defaultdict(list)
         end = 0
         for piece in pieces(self.lower, _WORD.split):
@@ -408,21 +417,31 @@ class Document:
 
     def after_words(self, words: frozenset[str]) -> Iterator[tuple[str, int, int]]:
         """(word, where it begins and ends) of every whole word in `words`, in lower case."""
-        positions = self._ends_of_words
-        for word in positions.keys() & words:  # reads the shorter one
-            for end in positions[word]:
-                yield word, end - len(word), end
+        positions = self.words
+        fewer, more = (words, positions) if len(words) < len(positions) else (positions, words)
+        for word in fewer:
+            if word in more:
+                for end in positions[word]:
+                    yield word, end - len(word), end
 
     def words_ending(self, endings: tuple[str, ...]) -> Iterator[tuple[str, int, int]]:
         """The same of every word with one of these endings."""
-        return self.after_words(frozenset(word for word in self._ends_of_words if word.endswith(endings)))
+        return self.after_words(frozenset(word for word in self.words if word.endswith(endings)))
 
 
 Finds = Iterator[tuple[int, int]]
 Finder = Callable[[Document], Iterable[tuple[int, int]]]
+AtWord = Callable[[Document, str, int, int], Iterable[tuple[int, int]]]  # the word, and where it begins and ends
 
 
-@dataclass(frozen=True)
+@cache
+def _needed() -> dict[str, str]:
+    """Name -> sign of all that a rule of the table may need, besides digits and capitals."""
+    names = {name for _, _, needed, _ in filter(None, rows("rules").values()) for name in needed.split()}
+    return {name: FIELD if name == "field" else name for name in names if name != "capitals" and not name.startswith("digits:")}
+
+
+@dataclass(frozen=True, eq=False)
 class Rule:
     """One way to find one kind of personal data.
 
@@ -430,7 +449,8 @@ class Rule:
         score: how sure a find is, 0 to 1; breaks ties between spans of one length.
         summary: what it finds, and what it checks.
         finder: (start, end) of each find; the time must be linear in the length of any text.
-        digits, capitals: only texts that have some are read.
+        needs: only texts that have all of these are read: "capitals", "digits:4" for four digits anywhere, signs themselves.
+        words: only texts that have one of them are read; empty: all.
         apart: reads what is beside letters without capitals, too; otherwise all of the text as it is, and decoded.
     """
 
@@ -439,21 +459,32 @@ class Rule:
     score: float
     summary: str
     finder: Finder
-    digits: bool = False
-    capitals: bool = False
+    needs: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
     apart: bool = True
 
-    def find(self, document: Document) -> Iterable[tuple[int, int]]:
+    def find(self, document: Document) -> Iterator[tuple[int, int]]:
         """What the finder finds in every reading; a place may come twice."""
-        readings = document.readings if self.apart else (document, *filter(None, (document.decoded,)))
-        found = self._finds(document)
-        if len(readings) == 1:
-            return found
-        return chain(found, (document.place(reading, *one) for reading in readings[1:] for one in self._finds(reading)))
+        for reading in document.readings if self.apart else filter(None, (document, document.decoded)):
+            if self.needs <= reading.signs:
+                yield from (document.place(reading, *one) for one in self.finder(reading))
 
-    def _finds(self, reading: Document) -> Iterable[tuple[int, int]]:
-        is_skipped = (self.digits and not reading.has_digits) or (self.capitals and reading.all_lower)
-        return () if is_skipped else self.finder(reading)
+
+class Prefilter:
+    """Which of the rules may find something in a text: one look at its words and signs for all of them."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = [(place, rule) for place, rule in enumerate(rules) if rule.apart]
+        self._places: defaultdict[str, list[int]] = defaultdict(list)
+        for place, rule in self._rules:
+            for word in rule.words:
+                self._places[word].append(place)
+
+    def __call__(self, reading: Document) -> Iterator[tuple[int, Rule]]:
+        """The rules, and their places among all."""
+        named = {place for word in self._places.keys() & reading.words.keys() for place in self._places[word]}
+        signs = reading.signs
+        return ((place, rule) for place, rule in self._rules if (place in named or not rule.words) and rule.needs <= signs)
 
 
 def rule(finder: Finder) -> Rule:
@@ -461,6 +492,21 @@ def rule(finder: Finder) -> Rule:
     return listed_rule(finder.__name__, finder)
 
 
-def listed_rule(name: str, finder: Finder) -> Rule:
+def rule_for(words: frozenset[str]) -> Callable[[Finder], Rule]:
+    """The same for texts that have one of these words."""
+    return lambda finder: listed_rule(finder.__name__, finder, words)
+
+
+def at_words(words: frozenset[str], name: str = "") -> Callable[[AtWord], Rule]:
+    """A decorator: the rule of a function that looks around each of these words."""
+
+    def decorate(look: AtWord) -> Rule:
+        find = lambda document: (found for one in document.after_words(words) for found in look(document, *one))
+        return listed_rule(name or look.__name__, find, words)
+
+    return decorate
+
+
+def listed_rule(name: str, finder: Finder, words: frozenset[str] = frozenset()) -> Rule:
     category, score, needed, summary = rows("rules")[name]
-    return Rule(name, category, float(score), summary, finder, digits="digits" in needed, capitals="capitals" in needed)
+    return Rule(name, category, float(score), summary, finder, frozenset(needed.split()), words)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 
 from hushvec.text.pii.categories import require_category_name
-from hushvec.text.pii.document import BLANK, WALL, Document, Finder, Finds, Rule, listed_rule, matches
+from hushvec.text.pii.document import BLANK, FIELD, WALL, Document, Finder, Finds, Rule, listed_rule, matches
 from hushvec.text.pii.wordlists import word_list
 
 # Around the field before a value, which is all that follows: `\x1fparent\x1fkey: `, without the parent where the key says enough.
-MARK = "\x1f"
+MARK = FIELD
 LONGEST = 64  # characters of a key that are read, up to its end
 KEYS = 1 << 12  # that are remembered
 _PERSON, _PLACE, _SECRET, _LIKELY = "full person name", "location", "credential", "the value decides"
@@ -97,7 +97,7 @@ def _finder(category: str, of: Callable[[list[str], list[str]], str | None]) -> 
     known = lru_cache(maxsize=KEYS)(lambda key, parent: of(_words(key), _words(parent)))
 
     def find(document: Document) -> Finds:
-        for field in matches(_FIELD, document.text) if MARK in document.text else ():
+        for field in matches(_FIELD, document.text):
             found, value = known(field[2], field[1] or ""), field[3].strip()
             holds = found == category or (found == _LIKELY and category == _PERSON and _LIKE_A_NAME.fullmatch(value))
             if holds and _LETTERS.search(value) and value.lower().strip(".") not in word_list("values_of_no_one"):
@@ -117,7 +117,8 @@ def field_rules(fields: Mapping[str, str]) -> tuple[Rule, ...]:
     table = _table({name: require_category_name("fields", category) for name, category in fields.items()})
     of = lambda key, parent: _listed(table, key, parent)
     categories = sorted(set(table.values()))
-    return tuple(Rule(f"field:{name}", name, 0.99, "fields of the caller", _finder(name, of)) for name in categories)
+    needs = frozenset({"field"})
+    return tuple(Rule(f"field:{name}", name, 0.99, "fields of the caller", _finder(name, of), needs) for name in categories)
 
 
 person_field = listed_rule("person_field", _finder(_PERSON, _built_in))

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from importlib import import_module
 from importlib.util import find_spec
 
-from hushvec.text.pii.document import Document, Finds, Rule, matches, rule
+from hushvec.text.pii.document import Document, Finds, Rule, at_words, matches, rule
 from hushvec.text.pii.wordlists import word_list, words, words_in_order
 
 # (first and last leading digits, lengths of the numbers)
@@ -82,7 +82,7 @@ _CARD = re.compile(
 )
 _SSN = re.compile(r"[0-9](?<![\w\-.]\w)[0-9]{2}([ \-.])[0-9]{2}\1[0-9]{4}(?![\w]|[\-.][0-9])")
 _BARE_SSN = re.compile(
-    r"(?:\W{0,3}(?:number|no|nr|num|is|was))?(?:\W{0,3}(?:is|was|of))?\W{0,4}([0-9]{3})([ \-]?)([0-9]{2})\2([0-9]{4})(?!\w)"
+    r"(?:\W{0,3}(?:number|no|nr|num|is|was))?(?:\W{0,3}(?:is|was|of))?\W{0,4}([0-9]{3}([ \-]?)[0-9]{2}\2[0-9]{4})(?!\w)"
 )
 # The rest is read ahead: it may reach into the next number, which a search must not pass over.
 _IBAN = re.compile(
@@ -117,7 +117,7 @@ def card_after_words(document: Document) -> Finds:
             yield ending.span(1)
     for match in matches(_CARD, document.text) if ends else ():
         nearest = bisect_right(ends, match.start()) - 1
-        if nearest >= 0 and match.start() - ends[nearest] <= CARD_REACH:
+        if nearest >= 0 and match.start() - ends[nearest] <= CARD_REACH and ends[nearest] > document.part(match.start())[0]:
             digits = _digits(match.group())
             if len(digits) >= FEWEST_CARD_DIGITS and not is_repeated(digits) and luhn_holds(digits):
                 yield match.span()
@@ -149,27 +149,21 @@ def _end_of(text: str, start: int, limit: int, length: int) -> int | None:
     return None if length or not _IBAN_END.match(text, end) else end
 
 
-def _grouped(document: Document) -> list[tuple[tuple[int, int], str, str, str]]:
-    """Numbers in groups of three, two and four digits, which two rules look at."""
-    return [(match.span(), match[0][:3], match[0][4:6], match[0][7:]) for match in matches(_SSN, document.text)]
-
-
 @rule
 def us_ssn(document: Document) -> Finds:
-    return (span for span, area, group, serial in document.once(_grouped) if is_ssn(area, group, serial))
+    return (found.span() for found in matches(_SSN, document.text) if is_ssn(found[0][:3], found[0][4:6], found[0][7:]))
 
 
 @rule
 def us_itin(document: Document) -> Finds:
-    return (span for span, area, group, _ in document.once(_grouped) if is_itin(area, group))
+    return (found.span() for found in matches(_SSN, document.text) if is_itin(found[0][:3], found[0][4:6]))
 
 
-@rule
-def us_ssn_after_words(document: Document) -> Finds:
+@at_words(_SSN_WORDS)
+def us_ssn_after_words(document: Document, _: str, start: int, end: int) -> Finds:
     """Nine digits after the word: including ranges that are never issued, which may be misprints or stand-ins."""
-    for *_, end in document.after_words(_SSN_WORDS):
-        if match := _BARE_SSN.match(document.lower, end):
-            yield match.start(1), match.end(4)
+    if match := _BARE_SSN.match(document.lower, end):
+        yield match.span(1)
 
 
 _EIN = re.compile(r"[0-9](?<![\w\-./]\w)[0-9]-[0-9]{7}(?![\w\-]|[./][0-9])")
@@ -198,21 +192,15 @@ _BIC = re.compile(
 )
 
 
-@rule
-def bic(document: Document) -> Finds:
-    for word, _, end in document.after_words(_BIC_WORDS):
-        match = _BIC.match(document.lower, end)
-        if match is None or match[2] not in COUNTRY_CODES:
-            continue
-        start, stop = match.span(1)
-        if not (document.text[start:stop].isupper() or document.all_lower):
-            continue
-        # "SWIFT PROGRESS" is a headline; a digit, a colon or the word code says that a code follows.
-        if not document.lower[end:start].strip() and match[1].isalpha():
-            continue
-        if word == "bank" and not document.lower.startswith(" code", end):
-            continue
-        yield start, stop
+@at_words(_BIC_WORDS)
+def bic(document: Document, word: str, _: int, end: int) -> Finds:
+    match = _BIC.match(document.lower, end)
+    if match is None or match[2] not in COUNTRY_CODES or not (document.all_lower or document.text[slice(*match.span(1))].isupper()):
+        return
+    # "SWIFT PROGRESS" is a headline; a digit, a colon or the word code says that a code follows.
+    is_code = document.lower[end : match.start(1)].strip() or not match[1].isalpha()
+    if is_code and (word != "bank" or document.lower.startswith(" code", end)):
+        yield match.span(1)
 
 
 # Numbers as they are written, and the modules that check them.
@@ -246,4 +234,4 @@ def national_number_rule() -> Rule:
 
     checked = "is not installed" if find_spec("stdnum") is None else "in use"
     summary = f"AB 12 34 56 C; numbers of some 20 countries by shape and check digits (package python-stdnum {checked})"
-    return Rule("national_number", "identity document number", 0.9, summary, find, digits=True)
+    return Rule("national_number", "identity document number", 0.9, summary, find, frozenset({"digits:1"}))

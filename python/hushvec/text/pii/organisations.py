@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hushvec.text.pii.document import Document, Finds, rule
+from hushvec.text.pii.document import Document, Finds, at_words
 from hushvec.text.pii.persons import looks_like_surname
 from hushvec.text.pii.wordlists import (
     CAPITALS,
@@ -13,6 +13,7 @@ from hushvec.text.pii.wordlists import (
     WORD,
     given_names,
     start_of_name,
+    without_leading,
     word_list,
     words,
     words_in_order,
@@ -35,6 +36,7 @@ _OF_KINDS = word_list("kinds_before_of")
 _WORK = re.compile(rf"(?:{'|'.join(words_in_order('words_of_work'))})(?: [a-z]{{1,12}}){{0,3}} $")
 _WORK_WORDS = frozenset({"at", "for", "of", "by", "with"})
 _JOINED = words("joined joining founded acquired employer company firm startup organization organisation leaving")
+_SPACE = re.compile(" ")
 _JOINED_GAP = re.compile(r"(?:[ ]?:|[ ](?:is|called|named|like|such as))?[ ]{1,2}")
 _COMPANIES = "|".join(words_in_order("words_for_companies"))
 _IS_COMPANY = re.compile(rf" (?:a|an|the|our|one of the)(?: [a-z\-]{{1,20}}){{0,4}} (?:{_COMPANIES})\b")
@@ -42,31 +44,22 @@ _OFFICES = word_list("words_after_organizations")
 _AGENT = frozenset({"is", "was"})
 
 
-@rule
-def organization_form(document: Document) -> Finds:
+@at_words(_FORMS)
+def organization_form(document: Document, word: str, start: int, end: int) -> Finds:
     """`Nord Pumpen GmbH`, `Ash, Bole and Co.`: the form of the company at the end."""
-    text = document.text
-    for word, start, end in document.after_words(_FORMS):
-        if not (text[start].isupper() or document.all_lower):
-            continue
-        if word in _FORMS_IN_CAPITALS and word != "co" and not text[start:end].isupper():
-            continue
-        before = document.lower.rfind(" ", max(0, start - 16), start - 1) + 1
-        if before > 0 and document.lower[before:start].strip(" .,") in _FORMS:
-            continue  # the word before is a form as well, as in "Inc. Inc.": the name was found there
-        if document.all_lower:
-            if word in _FORMS_IN_CAPITALS or word in ("company", "limited"):
-                continue
-            before_lower = _LOWER_BEFORE.search(text, max(0, start - 32), start)
-            if before_lower:
-                words = before_lower[1].split()
-                first = before_lower.start(1) + (len(words[0]) + 1 if len(words) == 2 and words[0] in NOT_NAMES else 0)
-                if words[-1] not in NOT_NAMES:
-                    yield first, end + (text[end : end + 1] == ".")
-            continue
-        name = _name_ending_at(text, start - 2 if text[start - 2 : start] == ", " else start - 1)
-        if name:
-            yield _after_person(text, *name), end + (text[end : end + 1] == ".")
+    text, is_ambiguous = document.text, word in _FORMS_IN_CAPITALS
+    before = document.lower.rfind(" ", max(0, start - 16), start - 1) + 1
+    if before > 0 and document.lower[before:start].strip(" .,") in _FORMS:
+        return  # the word before is a form as well, as in "Inc. Inc.": the name was found there
+    last = end + (text[end : end + 1] == ".")
+    if document.all_lower:
+        name = _LOWER_BEFORE.search(text, max(0, start - 32), start)
+        if name and not (is_ambiguous or word in ("company", "limited") or name[2] in NOT_NAMES):
+            yield name.start(2) if name[1] in NOT_NAMES else name.start(), last
+        return
+    found = _name_ending_at(text, start - 2 if text[start - 2 : start] == ", " else start - 1)
+    if found and text[start].isupper() and (word == "co" or not is_ambiguous or text[start:end].isupper()):
+        yield _after_person(text, *found), last
 
 
 def _after_person(text: str, start: int, end: int) -> int:
@@ -79,39 +72,28 @@ def _after_person(text: str, start: int, end: int) -> int:
     return start + len(person + link) if is_person else start
 
 
-_LOWER_BEFORE = re.compile(rf"(?<!\w)((?:{LETTER}{{2,16}} )?{LETTER}{{2,16}}),? $")
-
-
-def _after_stop_words(text: str, start: int, end: int) -> int:
-    """Where the name begins if words at its front belong to the sentence."""
-    first = start
-    for part in re.finditer(r"[^ ]+", text[start:end]):
-        plain = part.group().lower().strip(".,")
-        if plain in _LEADING or (plain in NOT_NAMES and start + part.start() == first and len(plain) > 1):
-            first = min(end, start + part.end() + 1)
-        else:
-            break
-    return first
-
-
+_LOWER_BEFORE = re.compile(rf"(?<!\w)(?:({LETTER}{{2,16}}) )?({LETTER}{{2,16}}),? $")
 _LEADING = words("the a an and of for at our my your his her their this that i we when if while however head dean director")
 
 
-@rule
-def organization_kind(document: Document) -> Finds:
+def _is_leading(word: str) -> bool:
+    plain = word.lower().strip(".,")
+    return plain in _LEADING or (plain in NOT_NAMES and len(plain) > 1)
+
+
+@at_words(_KINDS)
+def organization_kind(document: Document, word: str, start: int, end: int) -> Finds:
     """`Lund University`, `Bank of Somewhere`, `Wexford Technologies`."""
     text = document.text
-    for word, start, end in document.after_words(_KINDS):
-        if not text[start].isupper():
-            continue
-        first = _after_comma(text, *(_name_ending_at(text, start - 1) or (start, start)), word in _PUBLIC)
-        behind = _OF.match(text, end) if word in _OF_KINDS else None
-        last = behind.end() if behind else end
-        if word in _PUBLIC and not _is_named(word, text[first:start], text[end:last]):
-            continue
-        if first < start or behind:
-            translated = _TRANSLATED.match(text, last)
-            yield first, translated.end() if translated else last
+    if not text[start].isupper():
+        return
+    first = _after_comma(text, *(_name_ending_at(text, start - 1) or (start, start)), word in _PUBLIC)
+    behind = _OF.match(text, end) if word in _OF_KINDS else None
+    last = behind.end() if behind else end
+    is_named = word not in _PUBLIC or _is_named(word, text[first:start], text[end:last])
+    if is_named and (first < start or behind):
+        translated = _TRANSLATED.match(text, last)
+        yield first, translated.end() if translated else last
 
 
 _TRANSLATED = re.compile(rf" \([{CAPITALS}][^()\n“”\"]{{1,90}}\)")
@@ -121,7 +103,7 @@ def _after_comma(text: str, start: int, end: int, is_public: bool) -> int:
     """Where the name begins if a comma in it ends something else: `In the Act, the Lund Court`, not `Ash, Bole and Oak`."""
     comma = text.rfind(", ", start, end) + 2
     ends = comma > 1 and (is_public or text[comma].islower()) and text.find(" and ", comma, end) < 0
-    return _after_stop_words(text, comma, end) if ends else start
+    return without_leading(text, comma, end, _is_leading) if ends else start
 
 
 # "Elm Court" is a street, and "the Supreme Court" is nobody's in particular: what is public is named by a place or a nation.
@@ -140,47 +122,26 @@ def _is_named(word: str, before: str, behind: str) -> bool:
 _POSSESSIVE = re.compile(r"['’](?:s(?!\w))?")
 
 
-@rule
-def organization_work(document: Document) -> Finds:
-    text, lower = document.text, document.lower
-    for _, start, end in document.after_words(_WORK_WORDS):
-        if text[end : end + 1] == " " and _capital_at(text, end + 1) and _WORK.search(lower, max(0, start - 44), start):
-            yield from _name_at(text, end + 1)
-    for *_, end in document.after_words(_JOINED):
-        gap = _JOINED_GAP.match(text, end)
-        if gap and _capital_at(text, gap.end()):
-            yield from _name_at(text, gap.end())
+@at_words(_WORK_WORDS | _JOINED)
+def organization_work(document: Document, word: str, start: int, end: int) -> Finds:
+    text = document.text
+    gap = (_JOINED_GAP if word in _JOINED else _SPACE).match(text, end)
+    name = _NAMES.match(text, gap.end()) if gap and text[gap.end() : gap.end() + 1].isupper() else None
+    if name and (word in _JOINED or _WORK.search(document.lower, max(0, start - 44), start)):
+        yield from [name.span()] if NOT_NAMES.isdisjoint((name[0].lower(), name[0].split()[0].lower())) else ()
 
 
-def _capital_at(text: str, position: int) -> bool:
-    return text[position : position + 1].isupper()
-
-
-def _name_at(text: str, position: int) -> Finds:
-    match = _NAMES.match(text, position)
-    if match and match.group().lower() not in NOT_NAMES and match.group().split()[0].lower() not in NOT_NAMES:
-        yield match.span()
-
-
-@rule
-def organization_described(document: Document) -> Finds:
-    text, lower = document.text, document.lower
-    for _, start, end in document.after_words(_AGENT):
-        if _IS_COMPANY.match(lower, end):
-            yield from _name_before(text, start)
-    for _, start, _ in document.after_words(_OFFICES):
-        yield from _name_before(text, start)
-
-
-def _name_before(text: str, position: int) -> Finds:
-    name = _name_ending_at(text, position - 1)
-    if name and text[slice(*name)].lower() not in NOT_NAMES:
-        yield name
+@at_words(_AGENT | _OFFICES)
+def organization_described(document: Document, word: str, start: int, end: int) -> Finds:
+    if word in _OFFICES or _IS_COMPANY.match(document.lower, end):
+        name = _name_ending_at(document.text, start - 1)
+        if name and document.text[slice(*name)].lower() not in NOT_NAMES:
+            yield name
 
 
 def _name_ending_at(text: str, end: int) -> tuple[int, int] | None:
     if end < 2 or text[end : end + 1] not in (" ", ","):
         return None
     start = start_of_name(text, end, MOST_WORDS, links=_INSIDE, commas=True)
-    first = _after_stop_words(text, start, end)
+    first = without_leading(text, start, end, _is_leading)
     return (first, end) if end - first > 1 else None

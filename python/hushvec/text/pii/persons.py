@@ -7,8 +7,9 @@ a given name at its beginning, the ending of a surname, or an initial in its mid
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
-from hushvec.text.pii.document import Document, Finds, matches, rule
+from hushvec.text.pii.document import Document, Finds, at_words, listed_rule, matches, rule, rule_for
 from hushvec.text.pii.wordlists import (
     CAPITALS,
     INITIAL,
@@ -62,11 +63,6 @@ _LETTERED = word_list("words_before_letters")
 
 
 @rule
-def person_title(document: Document) -> Finds:
-    return (name for _, name in document.once(_titles_and_names))
-
-
-@rule
 def person_again(document: Document) -> Finds:
     text = document.text
     known = {
@@ -75,18 +71,13 @@ def person_again(document: Document) -> Finds:
         for title, name in one.once(_titles_and_names)
         if one.text[slice(*title)].lower().rstrip(".") in _HONORIFICS
     }
-    words = frozenset(name.lower() for _, name in known if len(name) >= SHORTEST_SURNAME and not _is_no_name(name))
-    small = document.in_small_letters(words)
+    words = frozenset(name.lower() for _, name in known if len(name) >= SHORTEST_SURNAME and _may_be_name(name))
+    small = document.in_small_letters(words) if words else ()
     for word, start, end in document.after_words(words):
         part = document.part(start)
         is_name = (part, text[start:end]) in known and (part, word) not in small and not _goes_on(text, end, "@_")
         if is_name and (name := _name_ending_at(text, end)):
             yield name
-
-
-@rule
-def title(document: Document) -> Finds:
-    return (title for title, _ in document.once(_titles_and_names))
 
 
 def _titles_and_names(document: Document) -> list[tuple[tuple[int, int], tuple[int, int]]]:
@@ -100,40 +91,39 @@ def _titles_and_names(document: Document) -> list[tuple[tuple[int, int], tuple[i
     return found
 
 
-@rule
-def person_introduced(document: Document) -> Finds:
-    for word, _, end in document.after_words(_INTRODUCERS):
-        between = _BEFORE_NAME[word].match(document.text, end)
-        for _ in range(MOST_LISTED if word in _PLURALS else 1):
-            if between is None or (name := _name_at(document, between.end())) is None:
-                break
-            yield name
-            between = _NEXT_NAME.match(document.text, name[1])
-    for *_, end in document.after_words(words("called")):
-        is_person = document.text.startswith(" ", end) and _CALLED_PERSON.search(document.lower, max(0, end - 24), end)
-        if is_person and (name := _name_at(document, end + 1)):
-            yield name
+title = listed_rule("title", lambda document: (title for title, _ in document.once(_titles_and_names)), _TITLES)
+person_title = listed_rule("person_title", lambda document: (name for _, name in document.once(_titles_and_names)), _TITLES)
 
 
 _CALLED_PERSON = re.compile(rf"\b(?:{'|'.join(words_in_order('who_is_called'))}) called$")
-_INTRODUCERS = frozenset(_BEFORE_NAME)
-_PLURALS = frozenset(word for word in _INTRODUCERS if word.endswith("s") and word[:-1] in _INTRODUCERS) | words("children")
+_BEFORE_NAME["called"] = re.compile(" ")
+_PLURALS = frozenset(word for word in _BEFORE_NAME if word.endswith("s") and word[:-1] in _BEFORE_NAME) | words("children")
 _NEXT_NAME = re.compile("(?:,| and|, and) ")
 MOST_LISTED = 8
 
 
-@rule
-def person_self(document: Document) -> Finds:
+@at_words(frozenset(_BEFORE_NAME))
+def person_introduced(document: Document, word: str, _: int, end: int) -> Finds:
+    if word == "called" and not _CALLED_PERSON.search(document.lower, max(0, end - 24), end):
+        return
+    between = _BEFORE_NAME[word].match(document.text, end)
+    for _ in range(MOST_LISTED if word in _PLURALS else 1):
+        if between is None or (name := _name_at(document, between.end())) is None:
+            break
+        yield name
+        between = _NEXT_NAME.match(document.text, name[1])
+
+
+@at_words(words("m am is"))
+def person_self(document: Document, word: str, start: int, end: int) -> Finds:
     """`I am X`, `I'm X`, `this is X`: unless X is a nation or a trade."""
-    lower = document.lower
-    for word, start, end in document.after_words(words("m am is")):
-        before = _THIS_IS if word == "is" else _I_AM
-        if before.search(lower, max(0, start - 10), start) and document.text[end : end + 1] == " ":
-            name = _name_at(document, end + 1)
-            said = lower[slice(*name)] if name else ""
-            # Of single words after "I am" those that are no nation and no trade; after "this is" only a common given name.
-            if name and (" " in said or said in given_names()[0] or not (word == "is" or said.endswith(_UNLIKE_NAMES))):
-                yield name
+    before = _THIS_IS if word == "is" else _I_AM
+    if before.search(document.lower, max(0, start - 10), start) and document.text[end : end + 1] == " ":
+        name = _name_at(document, end + 1)
+        said = document.lower[slice(*name)] if name else ""
+        # Of single words after "I am" those that are no nation and no trade; after "this is" only a common given name.
+        if name and (" " in said or said in given_names()[0] or not (word == "is" or said.endswith(_UNLIKE_NAMES))):
+            yield name
 
 
 def _name_at(document: Document, position: int) -> tuple[int, int] | None:
@@ -146,29 +136,15 @@ def _name_at(document: Document, position: int) -> tuple[int, int] | None:
 
 
 def _before_stop_word(text: str, start: int, end: int) -> int:
-    if text.find(" ", start, end) < 0:
-        return start if _is_no_name(text[start:end]) else end
-    last = position = start
-    for part in text[start:end].split(" "):
-        position += len(part)
-        if _is_no_name(part):
-            break
-        last = position
-        position += 1
-    return last
+    return start + len(" ".join(takewhile(_may_be_name, text[start:end].split(" "))))
 
 
 def _after_stop_words(text: str, start: int, end: int) -> int:
-    first = position = start
-    for part in text[start:end].split(" "):
-        position += len(part) + 1
-        if _is_no_name(part):
-            first = min(end, position)
-    return first
+    return end - len(" ".join(takewhile(_may_be_name, reversed(text[start:end].split(" ")))))
 
 
-def _is_no_name(word: str) -> bool:
-    return word.lower().rstrip(".") in NOT_NAMES and len(word) > 1 and word[1:] != "."
+def _may_be_name(word: str) -> bool:
+    return word.lower().rstrip(".") not in NOT_NAMES or len(word) < 2 or word[1:] == "."
 
 
 @rule
@@ -204,31 +180,27 @@ def _could_be_full(name: str) -> bool:
     return len(parts) > 1 and (is_given or parts[-1].endswith(_SURNAME_ENDINGS + _SURNAMES_AFTER_GIVEN))
 
 
-@rule
-def person_given(document: Document) -> Finds:
-    text, lower = document.text, document.lower
-    sure, words_too = given_names()
-    for word, start, end in document.after_words(sure):
-        if _goes_on_before(text, start) or _goes_on(text, end, "@_/\\"):
-            continue
-        if document.all_lower:
-            if len(word) > 3:
-                later = _LOWER_SURNAME.match(lower, end)
-                yield start, later.end() if later and looks_like_surname(later[1]) else end
-            continue
-        if text[start].isupper() and not _BEGINS_PLACE.search(text, max(0, start - 7), start):
-            last = _surname(text, end)
+@at_words(frozenset().union(*given_names()))
+def person_given(document: Document, word: str, start: int, end: int) -> Finds:
+    text, is_sure = document.text, word in given_names()[0]
+    if _goes_on_before(text, start) or (is_sure and _goes_on(text, end, "@_/\\")):
+        return
+    if document.all_lower:
+        if is_sure and len(word) > 3:
+            later = _LOWER_SURNAME.match(text, end)
+            yield start, later.end() if later and looks_like_surname(later[1]) else end
+    elif text[start].isupper():
+        last = _surname(text, end)
+        if not is_sure:
+            if last > end and looks_like_surname(text[end + 1 : last]):
+                yield start, last
+        elif not _BEGINS_PLACE.search(text, max(0, start - 7), start):
             if last == end and text[end : end + 1] == "-":
                 hyphened = _HYPHENED.match(text, end)
                 if hyphened is None:
-                    continue
+                    return
                 last = _surname(text, hyphened.end())
             yield start, last
-    for _, start, end in document.after_words(words_too):
-        if text[start].isupper() and not _goes_on_before(text, start):
-            last = _surname(text, end)
-            if last > end and looks_like_surname(text[end + 1 : last]):
-                yield start, last
 
 
 def _goes_on_before(text: str, start: int) -> bool:
@@ -300,7 +272,7 @@ _ENDINGS_OF_WORDS = words_in_order("endings_of_common_words")
 _NO_SURNAMES = word_list("second_words_of_other_names")
 
 
-@rule
+@rule_for(_BEFORE_PAIR)
 def person_pair(document: Document) -> Finds:
     pairs = [match for *_, end in document.after_words(_BEFORE_PAIR) if (match := _PAIR.match(document.text, end))]
     small = document.in_small_letters(frozenset(word.lower() for match in pairs for word in match.groups()))
@@ -332,30 +304,23 @@ _OF_TWO = re.compile(r"\b(?:my|his|her|our|their|your|we|they|i|just|the|a)(?: j
 REACH = 40
 
 
-@rule
-def marital_status(document: Document) -> Finds:
-    lower = document.lower
-    for _, start, end in document.after_words(_STATUS):
-        if _OF_A_PERSON.search(lower, max(0, start - REACH), start) and _ALONE.match(lower, end):
-            yield start, end
+@at_words(_STATUS)
+def marital_status(document: Document, _: str, start: int, end: int) -> Finds:
+    if _OF_A_PERSON.search(document.lower, max(0, start - REACH), start) and _ALONE.match(document.lower, end):
+        yield start, end
 
 
-@rule
-def partner(document: Document) -> Finds:
-    lower = document.lower
-    for _, start, end in document.after_words(_PARTNERS):
-        ex = _EX.search(lower, max(0, start - 4), start)
-        if ex or _OWNED.search(lower, max(0, start - REACH), start):
-            yield ex.start() if ex else start, end
+@at_words(_PARTNERS)
+def partner(document: Document, _: str, start: int, end: int) -> Finds:
+    ex = _EX.search(document.lower, max(0, start - 4), start)
+    if ex or _OWNED.search(document.lower, max(0, start - REACH), start):
+        yield ex.start() if ex else start, end
 
 
-@rule
-def parting(document: Document) -> Finds:
-    lower = document.lower
-    for word, start, end in document.after_words(_PARTINGS):
-        up = _UP.match(lower, end)
-        last = end if word == "breakup" else up.end() if up else start
-        if last == start or not _OF_TWO.search(lower, max(0, start - REACH), start):
-            continue
-        if word in ("breakup", "break") or _WITH_A_PERSON.match(lower, last):
-            yield start, last
+@at_words(_PARTINGS)
+def parting(document: Document, word: str, start: int, end: int) -> Finds:
+    lower, up = document.lower, _UP.match(document.lower, end)
+    last = end if word == "breakup" else up.end() if up else start
+    is_end = word in ("breakup", "break") or _WITH_A_PERSON.match(lower, last)
+    if last > start and is_end and _OF_TWO.search(lower, max(0, start - REACH), start):
+        yield start, last

@@ -47,8 +47,6 @@ Grouping = tuple[int, ...]
 
 
 def _phones(document: Document, plan: _Plan) -> Finds:
-    if not document.has_digits:
-        return
     context = _Context(document)
     for run in matches(_RUN, document.text):
         written = run.group().rstrip(_RUN_SIGNS)
@@ -248,10 +246,11 @@ def _group_sizes(pattern: str) -> list[Grouping] | None:
 
 def phone_rule() -> Rule:
     """With the plans of `phonenumbers` where the package is installed, else with built-in patterns; the summary says which."""
+    needs = frozenset({f"digits:{FEWEST}"})
     after_words = "or 7 to 13 digits after a word such as phone"
     if find_spec("phonenumbers") is None:
         shapes = f"+ or 00 and 8 to 15 digits, the North American shape, {after_words}"
         summary = f"{shapes} (own patterns: the package phonenumbers is not installed)"
-        return Rule("phone", "phone number", 0.7, summary, lambda document: _phones(document, _PLAN_WITHOUT_PACKAGE))
+        return Rule("phone", "phone number", 0.7, summary, lambda document: _phones(document, _PLAN_WITHOUT_PACKAGE), needs)
     summary = f"calling code and length, or groups as a country writes them, {after_words} (plans of the package phonenumbers)"
-    return Rule("phone", "phone number", 0.75, summary, lambda document: _phones(document, _plan_of_package()))
+    return Rule("phone", "phone number", 0.75, summary, lambda document: _phones(document, _plan_of_package()), needs)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
-from hushvec.text.pii.document import Document, Finds, matches, rule
+from hushvec.text.pii.document import Document, Finds, at_words, matches, rule
 from hushvec.text.pii.wordlists import NOT_NAMES, WORD, names_of_places, start_of_name, words, words_in_order
 
 _STATE = re.compile(rf", (?:{'|'.join(words_in_order('states'))})(?![\w.])(?: [0-9]{{5}}(?:-[0-9]{{4}})?(?!\w))?")
@@ -22,17 +21,19 @@ _ZIP_BEHIND = re.compile(r",? [0-9]{5}(?:-[0-9]{4})?(?!\w)")
 _PLACE_BEFORE = re.compile(r"(?:\b(?:in|near|around|from|to|at|via|outside|inside|through|of downtown|downtown|visit(?:s|ed|ing)?)) $")
 
 
-@cache
-def _by_first_word(kind: str) -> tuple[dict[str, list[str]], frozenset[str]]:
+def _by_first_word(kind: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name in sorted(names_of_places(kind), key=len, reverse=True):
         found.setdefault(re.split(r"[ \-.]", name)[0].lower(), []).append(name)
-    return found, frozenset(found)
+    return found
 
 
-@rule
-def country(document: Document) -> Finds:
-    for start, end in _listed(document, "countries"):
+_COUNTRIES, _CITIES = map(_by_first_word, ("countries", "cities"))
+
+
+@at_words(frozenset(_COUNTRIES))
+def country(document: Document, word: str, start: int, _: int) -> Finds:
+    for end in _listed(document, _COUNTRIES[word], start):
         form = _FORM_OF_STATE.search(document.text, max(0, start - 32), start)
         yield form.start() if form else start, end
 
@@ -40,25 +41,22 @@ def country(document: Document) -> Finds:
 _FORM_OF_STATE = re.compile(r"(?<!\w)(?:[A-Z][a-z]{3,12} )?(?:Republic|Kingdom|Principality|Commonwealth|Grand Duchy) of (?:the )?$")
 
 
-def _listed(document: Document, kind: str) -> Finds:
-    """Capitalized as in the list, or in a text without capitals."""
-    text, (names, first_words) = document.text, _by_first_word(kind)
-    for word, start, _ in document.after_words(first_words):
-        for name in names[word]:
-            there = text[start : start + len(name)]
-            last = start + len(name)
-            if (there == name or (document.all_lower and there == name.lower())) and not text[last : last + 1].isalnum():
-                yield start, last
-                break
+def _listed(document: Document, names: list[str], start: int) -> list[int]:
+    """Where the longest of the names ends that begins here, capitalized as in the list, or in a text without capitals."""
+    for name in names:
+        written = document.text[start : (end := start + len(name))]
+        is_name = written == name or (document.all_lower and written == name.lower())
+        if is_name and not document.text[end : end + 1].isalnum():
+            return [end]
+    return []
 
 
-@rule
-def city(document: Document) -> Finds:
-    text, lower = document.text, document.lower
-    for start, end in _listed(document, "cities"):
-        if _LONGER_NAME.match(text, end):
+@at_words(frozenset(_CITIES))
+def city(document: Document, word: str, start: int, _: int) -> Finds:
+    for end in _listed(document, _CITIES[word], start):
+        if _LONGER_NAME.match(document.text, end):
             continue
-        if _ZIP_BEHIND.match(text, end) or _PLACE_BEFORE.search(lower, max(0, start - 16), start):
+        if _ZIP_BEHIND.match(document.text, end) or _PLACE_BEFORE.search(document.lower, max(0, start - 16), start):
             yield start, end
 
 
@@ -66,19 +64,18 @@ def city(document: Document) -> Finds:
 _LONGER_NAME = re.compile(rf"[ ]{WORD}|['’]s?(?=\w)|[\-@_]\w")
 
 
-@rule
-def place_after_words(document: Document) -> Finds:
+@at_words(_PREPOSITIONS)
+def place_after_words(document: Document, word: str, start: int, end: int) -> Finds:
     text, lower = document.text, document.lower
-    for word, start, end in document.after_words(_PREPOSITIONS):
-        if not (text[end : end + 1] == " " and text[end + 1 : end + 2].isupper()):
-            continue
-        if not (_KIND_OF_PLACE if word == "of" else _VERBS).search(lower, max(0, start - 32), start):
-            continue
-        if word in ("to", "at", "near") and _FROM_ONLY.search(lower, max(0, start - 12), start):
-            continue
-        match = _PLACE.match(text, end + 1)
-        if match and match.group().split()[0].lower() not in NOT_NAMES:
-            yield match.span()
+    if not (text[end : end + 1] == " " and text[end + 1 : end + 2].isupper()):
+        return
+    if not (_KIND_OF_PLACE if word == "of" else _VERBS).search(lower, max(0, start - 32), start):
+        return
+    if word in ("to", "at", "near") and _FROM_ONLY.search(lower, max(0, start - 12), start):
+        return
+    match = _PLACE.match(text, end + 1)
+    if match and match.group().split()[0].lower() not in NOT_NAMES:
+        yield match.span()
 
 
 @rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hushvec.text.pii.document import Document, Finds, matches, rule
+from hushvec.text.pii.document import Document, Finds, at_words, matches, rule
 from hushvec.text.pii.wordlists import CAPITALS, LETTER, word_list, words, words_in_order
 
 _FIGURE = r"[0-9](?:[.,]?[0-9]){0,20}(?: (?:thousand|million|billion)|[km](?!\w))?"
@@ -41,12 +41,11 @@ _NATION = re.compile(rf"(?<!\w)([{CAPITALS}]{LETTER}{{3,18}}) $")
 _NATIONS = words_in_order("endings_of_nationalities")
 
 
-@rule
-def nationality(document: Document) -> Finds:
-    for _, start, _ in document.after_words(_CITIZENS):
-        nation = _NATION.search(document.text, max(0, start - 24), start)
-        if nation and nation[1].lower().endswith(_NATIONS):
-            yield nation.span(1)
+@at_words(_CITIZENS)
+def nationality(document: Document, _: str, start: int, end: int) -> Finds:
+    nation = _NATION.search(document.text, max(0, start - 24), start)
+    if nation and nation[1].lower().endswith(_NATIONS):
+        yield nation.span(1)
 
 
 _MONTHS = frozenset(name for names in words_in_order("months") for name in names.split("|"))
@@ -62,21 +61,22 @@ _IN_PRISON = words("imprisonment prison jail custody detention")
 _SOMEBODY = re.compile(rf"\b(?:{'|'.join(words_in_order('somebody'))})\b")
 
 
-@rule
-def dates_listed(document: Document) -> Finds:
+@at_words(_MONTHS | _BEFORE_YEARS | _IN_PRISON)
+def dates_listed(document: Document, word: str, start: int, end: int) -> Finds:
     lower = document.lower
-    for _, start, end in document.after_words(_MONTHS):
+    if word in _MONTHS:
         days = _DAYS.search(lower, max(0, start - 32), start) if lower[start - 2 : start - 1].isdigit() else None
         month = _NEXT_MONTH.match(lower, end)
         if month and month[1] in _MONTHS:
             yield days.start() if days else start, end
         elif days and days[1]:
             yield days.span()
-    for word, _, end in document.after_words(_BEFORE_YEARS):
-        years = _YEARS.match(lower, end)
-        if years and (word == "born" or years[2] or _SOMEBODY.search(lower, max(0, end - REACH), years.end() + NEXT)):
-            yield years.span(1)
-            yield years.span(years.lastindex or 1)
-    for _, start, _ in document.after_words(_IN_PRISON):
+    elif word in _IN_PRISON:
         if term := _TERM.search(lower, max(0, start - 48), start):
             yield term.span(1)
+    elif years := _YEARS.match(lower, end):
+        first, last = document.part(end)  # nothing that stands in another of the joined texts makes a year somebody's
+        near = lower[max(first, end - REACH) : min(last, years.end() + NEXT)]
+        if word == "born" or years[2] or _SOMEBODY.search(near):
+            yield years.span(1)
+            yield years.span(years.lastindex or 1)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import partial
+from itertools import takewhile
 
-from hushvec.text.pii.document import Document, Finds, listed_rule, matches, rule
+from hushvec.text.pii.document import Document, Finds, Rule, at_words, matches, rule
 from hushvec.text.pii.numbers import nhs_number_holds
 from hushvec.text.pii.wordlists import names_of_places, word_list, words, words_in_order
 
@@ -41,32 +41,27 @@ def _anchors(section: str) -> dict[str, tuple[frozenset[str], bool]]:
     return found
 
 
-def _values(document: Document, anchors: dict[str, tuple[frozenset[str], bool]]) -> Finds:
-    """Values with FEWEST_DIGITS after one of the words or phrases.
+def _values_after(name: str) -> Rule:
+    """Values with FEWEST_DIGITS after one of the words or phrases of a section.
 
     A year, and what stands after a word that must be in capitals and is not, needs "number", a colon or the like in between."""
-    for word, first, end in document.after_words(frozenset(anchors)):
+    anchors = _anchors(f"words_before_{name}s")
+
+    def look(document: Document, word: str, first: int, end: int) -> Finds:
         earlier, capital = anchors[word]
         match = _VALUE.match(document.lower, end)
         before = _WORD_BEFORE.search(document.lower, max(0, first - LONGEST_BEFORE), first) if match and earlier else None
         if match is None or (earlier and (before is None or before[1] not in earlier)):
-            continue
-        start, stop = match.span(1)
-        stop = _without_words(document.lower, start, stop)
+            return
+        # Up to the first part that has no digit: "12345 and" is a number and a word.
+        value = " ".join(takewhile(_digits, match[1].split(" ")))
+        start, stop = match.start(1), match.start(1) + len(value)
         joined = document.lower[end:start].strip() != ""  # by "number", a colon and the like
-        is_other = (capital and not document.text[first:end].isupper()) or _YEAR.fullmatch(document.lower, start, stop)
-        if (joined or not is_other) and _digits(document.lower[start:stop]) >= FEWEST_DIGITS:
+        is_other = (capital and not document.text[first:end].isupper()) or _YEAR.fullmatch(value)
+        if (joined or not is_other) and _digits(value) >= FEWEST_DIGITS:
             yield start, stop
 
-
-def _without_words(lower: str, start: int, stop: int) -> int:
-    """Cut before the first part that has no digit: "12345 and" is a number and a word."""
-    end = start
-    for part in re.finditer(r"[^ ]+", lower[start:stop]):
-        if not _digits(part.group()):
-            break
-        end = start + part.end()
-    return end
+    return at_words(frozenset(anchors), name)(look)
 
 
 @rule
@@ -84,13 +79,12 @@ _BEFORE_ZIP = re.compile(r"[ ]((?:[A-Z]{2}[ ])?[0-9]{5})(?![\w\-]|[.,/:][0-9])")
 _LAST_WORDS_OF_CITIES = frozenset(name.rpartition(" ")[2].lower() for name in names_of_places("cities"))
 
 
-@rule
-def zip_after_city(document: Document) -> Finds:
+@at_words(_LAST_WORDS_OF_CITIES)
+def zip_after_city(document: Document, _: str, start: int, end: int) -> Finds:
     """`San Francisco 94110`, `Portland OR 97201`: five digits behind a city of the list."""
-    for _, start, end in document.after_words(_LAST_WORDS_OF_CITIES):
-        match = _BEFORE_ZIP.match(document.text, end) or _BEFORE_ZIP.match(document.text, end + 1)
-        if match and document.text[start].isupper():
-            yield match.end(1) - 5, match.end(1)
+    match = _BEFORE_ZIP.match(document.text, end) or _BEFORE_ZIP.match(document.text, end + 1)
+    if match and document.text[start].isupper():
+        yield match.end(1) - 5, match.end(1)
 
 
 @rule
@@ -105,10 +99,7 @@ def postal_code(document: Document) -> Finds:
             yield found.span()
 
 
-account, medical_record, document = (
-    listed_rule(name, partial(_values, anchors=_anchors(f"words_before_{name}s")))
-    for name in ("account", "medical_record", "document")
-)
+account, medical_record, document = map(_values_after, ("account", "medical_record", "document"))
 
 
 _PEOPLE = words("employee student staff personnel customer client member badge payroll subscriber user pupil matriculation payee")
@@ -138,26 +129,18 @@ _US_KINDS = ("-cv-", "-cr-", "-mj-", "-bk-", "-md-")
 _US_DOCKET = re.compile(r"[0-9]:(?<![\w:]..)[0-9]{2}-(?:cv|cr|mj|bk|md)-[0-9]{3,6}(?:-[a-z]{2,4}){0,3}(?!\w)")
 
 
-@rule
-def person_number(document: Document) -> Finds:
-    """`employee ID 48213`, `student number S-20931`, `badge #3391`."""
-    for *_, end in document.after_words(_PEOPLE):
-        match = _MARKED.match(document.lower, end) or _HASHED.match(document.lower, end)
-        if match and _digits(match[1]) >= FEWEST_MARKED:
-            yield match.span(1)
+def _numbers(document: Document, word: str, _: int, end: int) -> Finds:
+    """`employee ID 48213`, `badge #3391`, `order number 12345678`; without a mark after some words, as in `ticket ABC-123`."""
+    match, fewest = _MARKED.match(document.lower, end) or _HASHED.match(document.lower, end), FEWEST_MARKED
+    if match is None and word in _BARE:
+        match = _UNMARKED.match(document.lower, end)
+        fewest = FEWEST_BARE if match and match[1][0].isdigit() else FEWEST_MIXED
+    if match and _digits(match[1]) >= fewest:
+        yield match.span(1)
 
 
-@rule
-def order_number(document: Document) -> Finds:
-    """`order number 12345678`, `order 12345678`, `ticket ABC-123`."""
-    for word, _, end in document.after_words(_BUSINESS):
-        match = _MARKED.match(document.lower, end) or _HASHED.match(document.lower, end)
-        if match and _digits(match[1]) >= FEWEST_MARKED:
-            yield match.span(1)
-        elif not match and word in _BARE:
-            bare = _UNMARKED.match(document.lower, end)
-            if bare and _digits(bare[1]) >= (FEWEST_MIXED if bare[1][0].isalpha() else FEWEST_BARE):
-                yield bare.span(1)
+person_number = at_words(_PEOPLE, "person_number")(_numbers)
+order_number = at_words(_BUSINESS, "order_number")(_numbers)
 
 
 def _digits(written: str) -> int:

@@ -7,7 +7,7 @@ import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,7 +18,7 @@ from hushvec.text.pii import addresses, contact, credentials, dates, numbers, or
 from hushvec.text.pii import fields as fields_of_values
 from hushvec.text.pii.categories import canonical, default_placeholder, is_known, require_category_name, short_names
 from hushvec.text.pii.custom import Gazetteer, Names, custom_rules, gazetteer_of
-from hushvec.text.pii.document import WALL, Document, Rule, has_escapes
+from hushvec.text.pii.document import WALL, Document, Prefilter, Rule, has_escapes
 from hushvec.text.pii.phone import phone_rule
 from hushvec.text.pii.spans import (
     SURE,
@@ -194,6 +194,9 @@ class Redactor:
         self._rules: tuple[Rule, ...] = tuple(rule for rule in (*chosen(patterns), *custom) if rule.category not in self._stay)
         if patterns is not None and not (self._rules or custom or self._gazetteer or self._detectors or self._stay):
             raise ValueError("patterns must name at least one category, got none")
+        self._prefilter = _prefilter(self._rules)
+        self._sources = [(rule.category, rule.name, rule.score) for rule in self._rules]
+        self._anchored = [(source, rule) for source, rule in enumerate(self._rules) if not rule.apart]
         self._allowed: tuple[Rule, ...] = tuple(rule for rule in (*own_rules(), *custom) if rule.category in self._stay)
         self._keep = frozenset(() if allow_list is None else names_of("allow_list", allow_list))
         self._replacement = None if replacement is None else _text("replacement", replacement)
@@ -284,12 +287,17 @@ class Redactor:
 
     def _found(self, document: Document, text: str) -> tuple[Span, ...]:
         found: list[Found] = []
-        sources = [(rule.category, rule.name, rule.score) for rule in self._rules]
-        for source, rule in enumerate(self._rules):
-            unsure, minus = rule.score < SURE, -rule.score
-            for start, end in rule.find(document):
-                if start < end:
-                    found.append((start, end, unsure, minus, source))
+        sources = self._sources[:]
+        for reading in document.readings:
+            for source, rule in self._prefilter(reading):
+                unsure, minus = rule.score < SURE, -rule.score
+                for start, end in rule.finder(reading):
+                    if reading is not document:
+                        start, end = document.place(reading, start, end)
+                    if start < end:
+                        found.append((start, end, unsure, minus, source))
+        for source, rule in self._anchored:
+            found += (found_at(start, end, rule.score, source) for start, end in rule.find(document) if start < end)
         for start, end, category, name, score in self._beyond_rules(document, text):
             if category not in self._stay and start < end:
                 found.append(found_at(start, end, score, len(sources)))
@@ -423,6 +431,9 @@ def _redactor(**options: Any) -> Redactor:
     if all(value is None for value in options.values()):
         return _default()
     return Redactor(**options)
+
+
+_prefilter = lru_cache(maxsize=16)(Prefilter)
 
 
 @cache

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
-from itertools import groupby
+from itertools import dropwhile, groupby
 
 
 @cache
@@ -110,6 +111,11 @@ def start_of_name(text: str, end: int, most: int, *, links: frozenset[str] = fro
             break
         position = first - 1
     return start
+
+
+def without_leading(text: str, start: int, end: int, is_leading: Callable[[str], bool]) -> int:
+    """Where a run of words begins without those at its front that belong to the sentence; `end` if all of them do."""
+    return end - len(" ".join(dropwhile(is_leading, text[start:end].split(" "))))
 
 
 def _is_capitalized(word: str) -> bool:
