@@ -36,7 +36,6 @@ MADE_INSIDE = {
     "dates.date",
     "mail._in_part",
     "phone._add_forms",
-    "phone._group_sizes",
     "phone._plan_of_package",
     "places._by_first_word",
 }

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
+from itertools import product, takewhile
 from typing import Any, NamedTuple
 
 from hushvec.text.pii.document import Document, Finds, Rule, matches
@@ -47,14 +48,14 @@ Grouping = tuple[int, ...]
 
 
 def _phones(document: Document, plan: _Plan) -> Finds:
-    context = _Context(document)
+    near = _context(document)
     for run in matches(_RUN, document.text):
         written = run.group().rstrip(_RUN_SIGNS)
         if len(written) >= FEWEST:
-            yield from _in_run(document, run.start(), written, plan, context)
+            yield from _in_run(document, run.start(), written, plan, near)
 
 
-def _in_run(document: Document, start: int, written: str, plan: _Plan, context: _Context) -> Finds:
+def _in_run(document: Document, start: int, written: str, plan: _Plan, context: Callable[[int], str | None]) -> Finds:
     """Numbers among pieces between spaces, longest first. In a table (more pieces than TABLE) each is looked at alone."""
     text = document.text
     pieces = written.split(" ")  # an empty one stands between two spaces in a row, which end a number
@@ -63,38 +64,29 @@ def _in_run(document: Document, start: int, written: str, plan: _Plan, context: 
     index = 0
     while index < len(pieces):
         taken = 1
-        near = context.near(start)
+        near = context(start)
         # Only saves work: these reasons rule out most rows of digits, and _looks_like_phone would find them piece by piece.
         may_be_international = text[start] in "+(0"
         fewest = FEWEST if near == "phone" or may_be_international or text.startswith("555", start) else FEWEST_ALONE
-        longest = 0 if not pieces[index] or (near == "other" and not may_be_international) else most
-        tried = pieces[index : index + longest]
-        if "" in tried:
-            del tried[tried.index("") :]
-        total = sum(digits[index : index + len(tried)])
-        end = start + len(" ".join(tried))
-        while tried:
-            if fewest <= total <= MOST + 2 + 1:
-                last = _without_signs(text, start, end)
-                extension = _EXTENSION.match(document.lower, last)
-                goes_on = text[last : last + 1] in _UNITS or (text[last : last + 1].isalnum() and not extension)
-                if not goes_on and _looks_like_phone(text[start:last], plan, near):
-                    yield start, extension.end() if extension else last
-                    taken = len(tried)
-                    break
-            end -= len(tried.pop()) + 1
-            total -= digits[index + len(tried)]
-        for piece in pieces[index : index + taken]:
-            start += len(piece) + 1
+        longest = most if may_be_international or near != "other" else 0
+        tried = list(takewhile(len, pieces[index : index + longest]))
+        for count in range(len(tried), 0, -1):
+            if not fewest <= sum(digits[index : index + count]) <= MOST + 2 + 1:
+                continue
+            last = _without_signs(text, start, start + len(" ".join(tried[:count])))
+            extension = _EXTENSION.match(document.lower, last)
+            goes_on = text[last : last + 1] in _UNITS or (text[last : last + 1].isalnum() and not extension)
+            if not goes_on and _looks_like_phone(text[start:last], plan, near):
+                yield start, extension.end() if extension else last
+                taken = count
+                break
+        start += len(" ".join(pieces[index : index + taken])) + 1
         index += taken
 
 
 def _without_signs(text: str, start: int, end: int) -> int:
-    while text[end - 1] in "-./(–":
-        end -= 1
-    if text[end - 1] == ")" and text.count("(", start, end) < text.count(")", start, end):
-        end -= 1
-    return end
+    written = text[start:end].rstrip("-./(–")
+    return start + len(written) - (written.endswith(")") and written.count("(") < written.count(")"))
 
 
 _UNITS = frozenset("%€$£°")
@@ -143,27 +135,24 @@ def _is_made_up(written: str) -> bool:
     return _MADE_UP.fullmatch(written) is not None
 
 
-class _Context:
-    """Which kind of word stands before a number, in the same sentence and not far."""
+def _context(document: Document) -> Callable[[int], str | None]:
+    """A function that says which kind of word stands before a number that begins at a place, in the same sentence and not far."""
+    lower = document.lower
+    marks = [(end, "other") for *_, end in document.after_words(_OTHER_WORDS)]
+    marks += ((end, "phone") for *_, end in document.after_words(_WORDS))
+    whose = (end for *_, end in document.after_words(_NUMBER_WORDS) if _WHOSE.search(lower, max(0, end - 18), end))
+    marks += ((end, "phone") for end in whose)
+    marks.sort()
 
-    def __init__(self, document: Document) -> None:
-        self._lower = document.lower
-        whose = [end for *_, end in document.after_words(_NUMBER_WORDS) if _WHOSE.search(self._lower, max(0, end - 18), end)]
-        marks = [(end, "phone") for end in (*whose, *(end for *_, end in document.after_words(_WORDS)))]
-        marks += [(end, "other") for *_, end in document.after_words(_OTHER_WORDS)]
-        marks.sort()
-        self._ends = [end for end, _ in marks]
-        self._kinds = [kind for _, kind in marks]
-
-    def near(self, start: int) -> str | None:
-        index = bisect_right(self._ends, start) - 1
-        if index < 0 or start - self._ends[index] > REACH:
+    def near(start: int) -> str | None:
+        end, kind = marks[bisect_right(marks, (start, "z")) - 1] if marks else (start, "")
+        if not 0 <= start - end <= REACH or kind == "":
             return None
-        between = self._lower[self._ends[index] : start]
+        between = lower[end:start]
         # The number may answer a question.
-        if ". " in between[1:] or "! " in between or "\n\n\n" in between:
-            return None
-        return self._kinds[index]
+        return None if ". " in between[1:] or "! " in between or "\n\n\n" in between else kind
+
+    return near
 
 
 class _Plan(NamedTuple):
@@ -208,14 +197,13 @@ MOST_FORMS = 12
 
 def _add_forms(forms: dict[Grouping, set[str]], number_format: Any, metadata: Any) -> None:
     """The sizes of the groups of one way of writing, with and without the national prefix, and how such numbers begin."""
-    sizes = _group_sizes(number_format.pattern)
     written = re.split(r"[^\\\d]+", number_format.format.strip())
-    if sizes is None or not all(re.fullmatch(r"(?:\\\d)+", part) for part in written):
+    if not all(re.fullmatch(r"(?:\\\d)+", part) for part in written):
         return
     lead = number_format.leading_digits_pattern[-1] if number_format.leading_digits_pattern else ""
     prefix = metadata.national_prefix or ""
     takes_prefix = prefix.isdigit() and "\\1" in (number_format.national_prefix_formatting_rule or "").replace("$NP", prefix)
-    for chosen in sizes:
+    for chosen in _group_sizes(number_format.pattern):
         if sum(chosen) not in metadata.general_desc.possible_length:
             continue
         groups = tuple(sum(chosen[int(number) - 1] for number in part.split("\\") if number) for part in written)
@@ -224,24 +212,16 @@ def _add_forms(forms: dict[Grouping, set[str]], number_format: Any, metadata: An
             forms.setdefault((groups[0] + len(prefix), *groups[1:]), set()).add(f"{prefix}(?:{lead})")
 
 
-def _group_sizes(pattern: str) -> list[Grouping] | None:
-    """Every way in which the groups of a pattern such as `(\\d{3})(\\d{3,4})` can be long; None for anything more intricate."""
-    ways: list[Grouping] = [()]
-    position = 0
-    while position < len(pattern):
-        match = re.compile(r"\((?:\\d(?:\{(\d+)(?:,(\d+))?\})?|((?:\\d){2,4}))\)").match(pattern, position)
-        if match is None:
-            return None
-        if match[3]:
-            low = high = len(match[3]) // 2
-        else:
-            low = int(match[1] or 1)
-            high = int(match[2] or low)
-        ways = [(*way, size) for way in ways for size in range(low, high + 1)]
-        if len(ways) > MOST_FORMS:
-            return None
-        position = match.end()
-    return ways
+_GROUP = re.compile(r"\((?:\\d(?:\{(\d+)(?:,(\d+))?\})?|((?:\\d){2,4}))\)")
+
+
+def _group_sizes(pattern: str) -> list[Grouping]:
+    """Every way in which the groups of a pattern such as `(\\d{3})(\\d{3,4})` can be long; none for anything more intricate."""
+    if _GROUP.sub("", pattern):
+        return []
+    lows = [(len(same) // 2 or int(low or 1), int(high or 0)) for low, high, same in _GROUP.findall(pattern)]
+    ways = list(product(*(range(low, max(low, high) + 1) for low, high in lows)))
+    return ways if len(ways) <= MOST_FORMS else []
 
 
 def phone_rule() -> Rule:

@@ -27,6 +27,7 @@ from hushvec.text.pii.spans import (
     Span,
     found_at,
     in_original,
+    marked,
     merged,
     places_in_original,
     replaced,
@@ -320,10 +321,7 @@ class Redactor:
         """Without finds on the allow list and their parts, and without uncertain finds within allowed categories."""
         listed = [one[:2] for one in found if text[slice(*document.shadow.in_original(one[0], one[1]))] in self._keep]
         allowed = [place for rule in self._allowed for place in rule.find(document)]
-        stays, categories = bytearray(len(document.text)), bytearray(len(document.text))
-        for runs, marked in ((listed, stays), (allowed, categories)):
-            for start, end in runs:
-                marked[start:end] = b"\1" * (end - start)
+        stays, categories = marked(len(document.text), listed), marked(len(document.text), allowed)
         return [
             one
             for one in found

@@ -45,7 +45,6 @@ class Detector(Protocol):
 # A find before overlaps are settled: start, end, whether the score is below SURE, minus the score, place of its rule in the list.
 # Plain tuples: a text may hold hundreds of thousands.
 Found = tuple[int, int, bool, float, int]
-UNTOUCHED = -1
 
 
 def found_at(start: int, end: int, score: float, source: int) -> Found:
@@ -58,59 +57,29 @@ def settled(text: str, found: Iterable[Found], untouched: Iterable[tuple[int, in
     Finds with a score of 0.9 or more come first, then longer ones, higher scores, earlier ones, and rules that stand earlier in
     the list. The parts of a loser outside the winner remain finds, so that nothing that any rule found stays readable. The runs of
     `untouched` belong to no find: placeholders that are there already."""
-    waiting = [*found, *((start, end, False, -2.0, UNTOUCHED) for start, end in untouched)]
-    waiting.sort()
     kept: list[tuple[int, int, int]] = []
-    position = 0
-    while position < len(waiting):
-        start, reach, _, _, source = waiting[position]
-        last = position + 1
-        while last < len(waiting) and waiting[last][0] < reach:
-            reach = max(reach, waiting[last][1])
-            last += 1
-        if last - position > 1:
-            _settle(text, waiting[position:last], kept)
-        elif source != UNTOUCHED:
-            kept.append((start, reach, source))
-        position = last
-    return kept
+    covered = marked(len(text), untouched)
+    for start, end, _, _, source in sorted(found, key=_rank):
+        last = start
+        while last < end and (first := covered.find(0, last, end)) >= 0:
+            last = end if (taken := covered.find(1, first, end)) < 0 else taken
+            kept.append((first, last, source) if (first, last) == (start, end) else (*_between_words(text, first, last), source))
+        covered[start:end] = b"\1" * (end - start)
+    return sorted(one for one in kept if one[0] < one[1])
 
 
-def _settle(text: str, cluster: list[Found], kept: list[tuple[int, int, int]]) -> None:
-    origin, reach = cluster[0][0], max(one[1] for one in cluster)
-    start, end, _, _, source = min(cluster, key=_rank)
-    if start == origin and end == reach:  # the winner covers all others
-        if source != UNTOUCHED:
-            kept.append((start, end, source))
-        return
-    covered = bytearray(reach - origin)
-    winners = []
-    for start, end, _, _, source in sorted(cluster, key=_rank):
-        for first, last in _free(covered, start - origin, end - origin):
-            first, last = first + origin, last + origin
-            if (first, last) != (start, end):  # a part begins and ends with a letter or digit
-                while first < last and not text[first].isalnum():
-                    first += 1
-                while first < last and not text[last - 1].isalnum():
-                    last -= 1
-            if first < last and source != UNTOUCHED:
-                winners.append((first, last, source))
-        covered[start - origin : end - origin] = b"\1" * (end - start)
-    kept += sorted(winners)
+def _rank(one: Found) -> tuple[bool, int, float, int, int]:
+    start, end, unsure, minus_score, source = one
+    return unsure, start - end, minus_score, start, source
 
 
-def _free(covered: bytearray, start: int, end: int) -> list[tuple[int, int]]:
-    free = []
-    while start < end and (first := covered.find(0, start, end)) >= 0:
-        last = covered.find(1, first, end)
-        start = end if last < 0 else last
-        free.append((first, start))
-    return free
-
-
-def _rank(one: Found) -> tuple[bool, bool, int, float, int, int]:
-    start, end, unsure, score, source = one
-    return source != UNTOUCHED, unsure, start - end, score, start, source
+def _between_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """A part of a find begins and ends with a letter or digit."""
+    while start < end and not text[start].isalnum():
+        start += 1
+    while start < end and not text[end - 1].isalnum():
+        end -= 1
+    return start, end
 
 
 # ---- spans put into a text ----
@@ -143,11 +112,17 @@ def in_original(earlier: Sequence[Span], later: Sequence[Span]) -> list[Span]:
     return moved
 
 
+def marked(length: int, runs: Iterable[Sequence[Any]]) -> bytearray:
+    """A byte for each character: 1 in the runs, which begin with (start, end), else 0."""
+    taken = bytearray(length)
+    for start, end, *_ in runs:
+        taken[start:end] = b"\1" * (end - start)
+    return taken
+
+
 def merged(text: str, earlier: Sequence[Span], later: Sequence[Span]) -> tuple[Span, ...]:
     """All of the earlier spans, and the later ones that lie outside them: a find within a replacement text is none."""
-    taken = bytearray(len(text))
-    for span in earlier:
-        taken[span.start : span.end] = b"\1" * (span.end - span.start)
+    taken = marked(len(text), earlier)
     new = [
         span
         for span in later

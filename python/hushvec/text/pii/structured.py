@@ -14,7 +14,7 @@ from itertools import chain, islice
 
 from hushvec.text.pii.fields import before, is_known
 from hushvec.text.pii.redactor import Redaction, Redactor
-from hushvec.text.pii.spans import Span, merged, replaced, shifted
+from hushvec.text.pii.spans import Span, marked, merged, replaced, shifted
 
 Find = Callable[[str], Sequence[Span]]
 
@@ -92,9 +92,7 @@ def _with_json(value: str, spans: Sequence[Span], find: Find) -> Sequence[Span]:
         inside = tuple(_in_json(value, find))
     except ValueError:
         return spans
-    taken = bytearray(len(value))
-    for span in inside:
-        taken[span.start : span.end] = b"\1" * (span.end - span.start)
+    taken = marked(len(value), inside)
     # A find of the whole text that goes beyond one of a field is kept whole.
     beyond = [one for one in spans if taken.find(1, one.start, one.end) >= 0 <= taken.find(0, one.start, one.end)]
     return merged(value, beyond, merged(value, inside, spans))
