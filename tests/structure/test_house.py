@@ -1,0 +1,53 @@
+"""The figures of scripts/house.py, and that the names used beyond faces become fewer."""
+
+import ast
+
+import pytest
+
+from scripts.test_loop_scripts import ROOT, script
+
+house = script("house")
+
+# Names of each room of the core that its wings and the studies use although they are in no face. They may only become fewer:
+# `python scripts/house.py --beyond` lists them.
+MOST_BEYOND_FACES = {
+    "_util": 99, "_native": 43, "noise": 1, "accounting": 6, "budget": 16, "mechanisms": 23, "receipts": 32, "release": 16,
+}
+
+
+@pytest.fixture(autouse=True)
+def in_a_clone():
+    if not (ROOT / ".git").exists():
+        pytest.skip("the house is measured on the files that git knows")
+
+
+def test_imports_are_found():
+    source = "import hushvec\nimport hushvec.audit.targets\nfrom hushvec import budget, clip"
+    source += "\ndef f():\n    from hushvec.noise.fills import clip"
+    found = [("__init__", ""), ("audit", "targets"), ("budget", ""), ("__init__", "clip"), ("noise", "fills.clip")]
+    assert list(house.imported_names(ast.parse(source))) == found
+
+
+def test_floors_are_the_longest_chain():
+    arrows = {"errors": set(), "noise": {"errors"}, "budget": {"errors", "noise"}, "audit": {"budget"}, "text": {"errors"}}
+    assert house.floors(arrows) == 4
+    drawn = house.with_core_as_one(arrows)
+    assert drawn == {"core": set(), "audit": {"core"}, "text": {"core"}} and house.floors(drawn) == 2
+
+
+def test_public_calls_are_counted_by_their_arguments():
+    source = "def f(a, /, b, *, c): ...\ndef _i(): ...\n"
+    source += "class A:\n    def __init__(self, a): ...\n    def g(self, b): ...\n    def _h(self): ..."
+    assert [(name, len(one.args.args)) for name, one in house.public_functions(ast.parse(source))] == [("f", 1), ("A", 2), ("A.g", 2)]
+
+
+def test_names_beyond_faces_become_fewer():
+    found = house.beyond_faces()
+    assert found.keys() == MOST_BEYOND_FACES.keys()
+    assert {room: sorted(names) for room, names in found.items() if len(names) > MOST_BEYOND_FACES[room]} == {}
+
+
+def test_the_table_has_every_room():
+    figures = house.measured()
+    printed = house.table(figures)
+    assert sum(figures["lines"].values()) > 10_000 and all(f"    {room} " in printed for room in figures["lines"])
