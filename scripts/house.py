@@ -6,7 +6,7 @@
 
 A room is a folder of `python/hushvec`, or a module beside them. An arrow is an import between two rooms, nested imports and those
 for type checkers included; floors are the rooms of the longest chain of arrows. A face is what a room offers to the others: the
-`__all__` of its package, and `hushvec.extend`. Files are those that git knows.
+`__all__` of its package, `hushvec` itself and `hushvec.extend`. Files are those that git knows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import ast
 import json
 import re
 import subprocess
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -101,30 +101,43 @@ def floors(arrows: Arrows) -> int:
 
 
 def faces(rooms: Mapping[str, str]) -> dict[str, set[str]]:
-    """Room -> the names in its package's `__all__`."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for path, room in rooms.items():
-        if path != f"python/hushvec/{room}/__init__.py":
-            continue
-        for node in tree_of(path).body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-                found[room] = set(ast.literal_eval(node.value))
+    """Room of the core -> the names in its package's `__all__`, and the modules that it imports at first use."""
+    found: dict[str, set[str]] = {room: set() for room in CORE}
+    for room in CORE:
+        path = f"python/hushvec/{room}/__init__.py"
+        for node in ast.walk(tree_of(path)) if path in rooms else ():
+            is_list = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+            if is_list or (isinstance(node, ast.keyword) and node.arg == "below"):
+                found[room] |= set(ast.literal_eval(node.value))
     return found
 
 
 def beyond_faces() -> dict[str, dict[str, set[str]]]:
-    """Room of the core -> name that is used from above and is in no face -> who uses it: a room, or the studies."""
+    """Room of the core -> name that is used from above and is in no face -> who uses it: a room, or the studies. These are a package
+    of their own: the faces of private rooms are not for them."""
     rooms = library()
     shown = faces(rooms)
+    shown |= {room: shown[room] | names_at_the_top() for room in CORE}
     users = {path: room for path, room in rooms.items() if room not in (*CORE, *DOORPLATES)}
     users |= dict.fromkeys(listed("studies/hushvec_studies/*.py"), "studies")
     found: dict[str, dict[str, set[str]]] = {room: {} for room in CORE if room != "errors"}
     for path, user in users.items():
         for room, inner in imported_names(tree_of(path)):
             name = inner.rpartition(".")[2]
-            if room in found and name and name not in shown[room]:
+            if room not in found or not name:
+                continue
+            if name not in shown[room] or (user == "studies" and room.startswith("_") and name not in names_at_the_top()):
                 found[room].setdefault(inner, set()).add(user)
     return found
+
+
+@cache
+def names_at_the_top() -> set[str]:
+    """The names of `hushvec` itself, which may be imported from where they are defined."""
+    for node in tree_of("python/hushvec/__init__.py").body:
+        if isinstance(node, ast.If):
+            return {alias.name for one in node.body if isinstance(one, ast.ImportFrom) for alias in one.names}
+    raise LookupError("python/hushvec/__init__.py has no names for type checkers")
 
 
 # ---- sizes
