@@ -43,8 +43,8 @@ class StepJournal:
 
     Edge cases:
         A copy is refused by its file number (inode), and so is a journal that was moved to another file system: steps counted in
-        the original are not in it. Renaming keeps the number. Never restore a journal from a copy: docs/training_runs.md, "Checkpoints",
-        says where that is not noticed.
+        the original are not in it. Renaming keeps the number. Never restore a journal from a copy: docs/training_runs.md,
+        "Checkpoints", says where that is not noticed.
 
     Example:
         >>> import tempfile

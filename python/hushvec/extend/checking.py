@@ -1,4 +1,4 @@
-"""For those who write a mechanism of their own: what it is made of, and a check of what it promises. docs/extend.md is the guide."""
+"""Parts of a mechanism of your own, and a check of what it promises: docs/extend.md is the guide."""
 
 from __future__ import annotations
 
@@ -17,21 +17,11 @@ from hushvec._native import _core
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import float32_up
-from hushvec.mechanisms import VectorMechanism, known_mechanisms, register, registered
-from hushvec.mechanisms.base import RowKeys, result_of
+from hushvec.mechanisms import VectorMechanism, known_mechanisms, registered
+from hushvec.mechanisms.base import RowKeys
 from hushvec.receipts.vectors import Receipt
 from hushvec.receipts.verify import verify_receipt
 from hushvec.release.vectors import Release, privatize
-
-__all__ = [
-    "VectorMechanism",
-    "check_mechanism",
-    "float32_at_least",
-    "register",
-    "registered",
-    "result_of",
-    "uniform_integers",
-]
 
 _MOST_BITS = 24
 _WORD_BITS = 64
