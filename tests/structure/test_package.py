@@ -28,7 +28,7 @@ LAYERS = {
     "receipts": 6,
     "release": 7,
     "embedders": 7,
-    "extend": 8,
+    "extend": 7,
     "audit": 8,
     "text": 8,
     "training": 8,
@@ -191,7 +191,13 @@ def test_type_checkers_know_what_is_imported_at_first_use(path):
 
 
 def test_there_are_lazy_packages():
-    assert {"hushvec", "text", "retrieval", "training"} <= {path.parent.name for path in LAZY}
+    assert {"hushvec", "text", "retrieval", "training"} <= {path.parent.name for path in LAZY} and PACKAGE / "extend.py" in LAZY
+
+
+@pytest.mark.parametrize("name", ["_native", "_util", "extend"])
+def test_what_a_face_names_is_there(name):
+    face = importlib.import_module(f"hushvec.{name}")
+    assert [name for name in face.__all__ if not hasattr(face, name)] == []
 
 
 @pytest.mark.full

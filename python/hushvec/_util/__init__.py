@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from hushvec._util.statistics import (
         Estimate,
         adjusted,
+        binom_logpmf_down,
         binom_p_value,
         binom_sf,
         clopper_pearson,
@@ -95,7 +96,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PRIVATE", "SHARED", "SHIPPED_NOTES", "SHIPPED_SENTENCES", "Discarded", "Estimate", "Progress", "Sheet", "adjusted",
-    "aligned", "allow_open_files", "announced", "as_text", "at_first_use", "at_least", "at_most", "binom_p_value", "binom_sf",
+    "aligned", "allow_open_files", "announced", "as_text", "at_first_use", "at_least", "at_most", "binom_logpmf_down",
+    "binom_p_value", "binom_sf",
     "call_around_fork", "clopper_pearson", "clopper_pearson_lower", "clopper_pearson_upper", "confidence_of", "decoded",
     "distinct_texts", "down", "exp_up", "fisher_p_value", "flag", "float32_down", "float32_up", "fraction_up",
     "ignores_lock_limit", "is_first_to_write", "json_line", "json_object", "json_record", "kind", "lines_of_file", "lock_limit",
@@ -123,7 +125,7 @@ __getattr__, __dir__ = at_first_use(
         "recording": "require_no_recorder",
         "rounding": "down exp_up float32_down float32_up fraction_up log_ratio_up next_down product_up quotient_down root_up up",
         "statistics": (
-            "Estimate adjusted binom_p_value binom_sf clopper_pearson clopper_pearson_lower clopper_pearson_upper "
+            "Estimate adjusted binom_logpmf_down binom_p_value binom_sf clopper_pearson clopper_pearson_lower clopper_pearson_upper "
             "fisher_p_value norm_logsf norm_sf wilson_upper with_margin"
         ),
         "validate": "flag kind nearest nearest_of whole_number",
