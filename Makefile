@@ -12,7 +12,7 @@ PIP_WHEEL = -m pip wheel --quiet --disable-pip-version-check --no-deps
 # The file that takes longest begins first (tests/groups.py).
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick native-rest device-core bytecode sanitizers portable arm ranks wheel release tidy coverage format bench figures docs lock clean FORCE
+.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick native-rest device-core bytecode sanitizers portable arm mutants ranks wheel release tidy coverage format bench figures docs lock clean FORCE
 
 demo: .venv/installed
 	@.venv/bin/hushvec demo
@@ -185,6 +185,10 @@ arm: .venv-test/tools
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/check_portable.py aarch64-linux
 
 # Tests that rank, with the other kernels of numpy's BLAS.
+# Random mutants of the core, by today's date, against the quick tests of their rooms (MUTANTS="--count 30 --rooms budget").
+mutants: dev
+	$(BIN)/python scripts/mutants.py $(MUTANTS)
+
 ranks: .venv-test/installed
 	$(BIN)/python scripts/check_ranks.py
 
