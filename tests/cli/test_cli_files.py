@@ -364,3 +364,25 @@ def test_texts_of_a_csv_are_released_as_lists(tmp_path):
     assert "measles" not in (tmp_path / "out.csv").read_text()
     rows, beside = rows_and_fields(open_source(tmp_path / "out.csv", Columns(keep=("id",))))
     assert rows.shape == (2, 384) and beside["id"] == ["1", "2"]
+
+
+@pytest.mark.parametrize("keys", [(), ("--column", "d0..d1"), ("--text-key", "text")], ids=["all columns", "named", "texts"])
+@pytest.mark.parametrize(
+    "content",
+    ["d0{}d1\n0.5{}0.25\n", '"d0"{}"text"\n"0.5"{}"Hello, world"\n', "0.5{}0.25\n0.1{}0.2\n", "\n0,5{}0,25{}1\n"],
+    ids=["names", "quoted", "numbers", "decimal commas"],
+)
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"], ids=["semicolons", "tabs", "bars"])
+def test_another_delimiter_than_a_comma_is_refused(tmp_path, delimiter, content, keys):
+    (tmp_path / "in.csv").write_text(content.replace("{}", delimiter))
+    assert_one_line(
+        hushvec_here("privatize", "in.csv", "-o", "out.csv", "--epsilon", 1, *keys, cwd=tmp_path),
+        f"in.csv: fields must be separated by commas, and the first line has {delimiter!r} between them",
+        "write the file with commas (sep=',' of pandas)",
+    )
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_other_characters_than_commas_may_be_in_a_csv(tmp_path):
+    (tmp_path / "in.csv").write_text('"a;b",c|d\n0.5,0.25\n')
+    np.testing.assert_array_equal(rows_and_fields(open_source(tmp_path / "in.csv", Columns()))[0], [[0.5, 0.25]])

@@ -19,6 +19,7 @@ from hushvec._util.lines import json_line
 from hushvec.cli.vectors.objects import JsonSource, Line
 from hushvec.cli.vectors.source import DEFAULT_VECTOR, Columns, FileError, Sink, naming
 
+_OTHER_DELIMITERS = ";\t|"
 _FEW = 3  # columns with which 0,1,2 on the first line may well be a row; fewer rows that count on may do so by chance
 
 
@@ -72,6 +73,8 @@ class CsvSource(JsonSource):
             reader = csv.reader(file, strict=True)
             lines = filter(None, reader)
             try:
+                _require_commas(next(filter(str.strip, file), ""))
+                file.seek(0)
                 first = next(lines, [])
                 self._has_names = _are_names(first)
                 names = first if self._has_names else list(map(str, range(len(first))))
@@ -140,6 +143,18 @@ def _columns_named(names: list[str], given: str, where: str) -> list[str]:
                 raise ValueError(f"{where}: has no column {name!r}, got {_listed(names)}")
         found.update(range(names.index(first), names.index(last or first) + 1))
     return [names[place] for place in sorted(found)]
+
+
+def _require_commas(line: str) -> None:
+    """Refuse a first line whose fields another character separates: each line would be one field, or decimal commas would end one."""
+    for delimiter in _OTHER_DELIMITERS:
+        fields = next(csv.reader([line], delimiter=delimiter), [])
+        are_numbers = all(_is_number(text.replace(",", ".")) for text in fields)
+        if len(fields) > 1 and (are_numbers or len(next(csv.reader([line]))) == 1):
+            raise ValueError(
+                f"fields must be separated by commas, and the first line has {delimiter!r} between them: write the file with commas "
+                "(sep=',' of pandas)"
+            )
 
 
 def _are_names(first: list[str]) -> bool:
