@@ -15,7 +15,7 @@ import anyio
 import ijson
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema
 from starlette.requests import ClientDisconnect, Request
 
 from hushvec._util.lazy import needs_extra
@@ -36,6 +36,7 @@ JSON = "application/json"
 _NUMBERS = {"vector": 1, "vectors": 2}   # fields of numbers, and how deep their lists are
 
 Model = TypeVar("Model", bound=BaseModel)
+Epsilon = Annotated[float | None, Field(gt=0, description="at most the policy's")]
 Part = Callable[[], AbstractContextManager[None]]   # in which a part of long work is done: see `Work.part`
 
 

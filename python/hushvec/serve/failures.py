@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from hushvec.errors import HushvecError
@@ -29,6 +31,16 @@ class ServiceError(HushvecError):
 
 def invalid(message: str, param: str | None = None) -> ServiceError:
     return ServiceError(400, "invalid_request", message, param=param)
+
+
+@contextmanager
+def about_vectors(name: str) -> Iterator[None]:
+    """Answer 400 to errors of the library about a row and a rule, in which `name` is what it calls the vectors."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        message = str(error)
+        raise invalid("vectors" + message.removeprefix(name) if message.startswith(f"{name} ") else message) from None
 
 
 def too_large(message: str, param: str | None = None) -> ServiceError:

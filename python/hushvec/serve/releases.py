@@ -28,7 +28,7 @@ from hushvec.release.charging import ChargeOnce
 from hushvec.release.vectors import Release, ReleasePlan, plan_release, release_planned
 from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, fingerprint_of
 from hushvec.serve.bodies import BYTES_PER_NUMBER, JSON, Part
-from hushvec.serve.failures import ServiceError, invalid, too_large
+from hushvec.serve.failures import ServiceError, about_vectors, invalid, too_large
 from hushvec.serve.metrics import span
 from hushvec.serve.policy import BudgetTerms, Limits, Tenant, now_utc
 
@@ -341,7 +341,7 @@ def release_rows(
 
     `renormalize`: to unit length after the noise, as codes of a codebook are.
     """
-    try:
+    with about_vectors("x"):
         plan = _planned(
             mechanism=tenant.mechanism,
             codebook=tenant.codebook,
@@ -355,9 +355,6 @@ def release_rows(
             renormalize=renormalize and tenant.codebook is None,
         )
         return release_planned(rows, plan, budget=budget, notes=notes, projection=projection)
-    except (ValueError, TypeError) as error:  # about a row and a rule; the library's name for rows is x
-        message = str(error)
-        raise invalid("vectors" + message.removeprefix("x") if message.startswith("x ") else message) from None
 
 
 @lru_cache(maxsize=256)

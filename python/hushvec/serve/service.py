@@ -221,8 +221,14 @@ def service_of(request: Request) -> Service:
     return service
 
 
+def require_rows(count: int, caller: Caller) -> None:
+    """Refuse more rows than the tenant's limit."""
+    if count > (most := caller.tenant.limits.rows):
+        raise invalid(f"vectors must have at most {most} rows, got {count}", "vectors")
+
+
 def require_texts(texts: list[str], caller: Caller, param: str) -> None:
-    """Texts within the tenant's limits."""
+    """Refuse texts beyond the tenant's limits."""
     limits = caller.tenant.limits
     if not texts:
         raise invalid(f"{param} must hold at least 1 text, got 0", param)

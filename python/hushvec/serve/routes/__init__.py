@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from hushvec.serve.bodies import ARROW, JSON, json_fields, read_body, require_type
@@ -17,20 +17,32 @@ from hushvec.serve.releases import Payload
 from hushvec.serve.service import Caller, Operator, Service, service_of
 
 Run = Callable[..., Payload]  # of a function that charges and releases, and of how many numbers its answer has
+Work = Callable[[Service, Caller, Any, Run], Payload]
+Arrow = Callable[[bytearray, int], Any]
+_STREAM = {"type": "string", "format": "binary", "description": "an Arrow IPC stream with one column, vector"}
 
 
-async def answer(
-    request: Request,
-    fields: type[BaseModel],
-    work: Callable[[Service, Caller, Any, Run], Payload],
-    *,
-    arrow: Callable[[bytearray, int], Any] | None = None,
-) -> Response:
-    """The response to a request, whose body is JSON of these fields, or an Arrow stream where `arrow` reads one.
+def endpoint(router: APIRouter, path: str, fields: type[BaseModel], *tags: str, arrow: Arrow | None = None) -> Callable[[Work], Work]:
+    """Answer POST requests to a path by the decorated function, whose name and docstring go into the OpenAPI document.
 
-    `work` checks everything and calls its last argument once, with a function that charges a budget and releases. What it does
-    without that call, it does without a charge. `arrow` gets the body and the limit of its bytes.
+    The body is JSON of these fields, or an Arrow stream where `arrow` reads one, from the body and the limit of its bytes. The
+    function checks everything and calls its last argument once, with a function that charges a budget and releases. What it does
+    without that call, it does without a charge.
     """
+    document = documented(fields, {ARROW: {"schema": _STREAM}} if arrow else {})
+
+    def answers(work: Work) -> Work:
+        async def answered(request: Request) -> Response:
+            return await _answer(request, fields, work, arrow)
+
+        answered.__name__, answered.__doc__ = work.__name__, work.__doc__
+        router.post(path, tags=[*tags], openapi_extra=document)(answered)
+        return work
+
+    return answers
+
+
+async def _answer(request: Request, fields: type[BaseModel], work: Work, arrow: Arrow | None) -> Response:
     service = service_of(request)
     caller = identified(request)
     media_type = require_type(request, JSON, *([ARROW] if arrow else []))
@@ -55,7 +67,7 @@ async def answer(
 
 
 def identified(request: Request) -> Caller:
-    """The tenant that a request is from. An operator may release for nobody: 403."""
+    """Return the tenant that a request is from. An operator may release for nobody: 403."""
     sender = reader(request)
     if isinstance(sender, Operator):
         raise ServiceError(403, "operator_key", "a tenant's key must be sent: an operator's key reads budgets and ledgers only")
@@ -63,13 +75,13 @@ def identified(request: Request) -> Caller:
 
 
 def reader(request: Request) -> Caller | Operator:
-    """The sender of a request; the log and the metrics name the tenant."""
+    """Return the sender of a request; the log and the metrics name the tenant."""
     sender = service_of(request).sender(request)
     request.state.tenant = OPERATOR if isinstance(sender, Operator) else sender.name
     return sender
 
 
 def documented(model: type[BaseModel], more: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The request body of an endpoint, for the OpenAPI document. Bodies are read by `answer`, within limits."""
+    """Return the request body of an endpoint for the OpenAPI document. Bodies are read by `_answer`, within limits."""
     content = {JSON: {"schema": model.model_json_schema()}, **(more or {})}
     return {"requestBody": {"required": True, "content": content}}

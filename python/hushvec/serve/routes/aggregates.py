@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter
 from pydantic import Field
 
 from hushvec.aggregates import LinearClassifier, class_centroids, private_classifier, private_mean
-from hushvec.serve.bodies import Fields, Rows
-from hushvec.serve.failures import ServiceError, invalid
+from hushvec.serve.bodies import Epsilon, Fields, Rows
+from hushvec.serve.failures import ServiceError, about_vectors, invalid
 from hushvec.serve.releases import Payload, epsilon_of, json_payload
-from hushvec.serve.routes import Run, answer, documented
-from hushvec.serve.service import Caller, Service
+from hushvec.serve.routes import Run, endpoint
+from hushvec.serve.service import Caller, Service, require_rows
 
 router = APIRouter(tags=["vectors"])
 
@@ -31,16 +31,12 @@ class AggregateRequest(Fields):
     labels: list[int] | list[str] | None = Field(default=None, description="all labels that there may be; public")
     people: list[int] | list[str] | None = Field(default=None, description="whose each row is; another person's if left out")
     rows_per_person: int = Field(default=1, ge=1, description="the most rows of one person; with people, further ones are dropped")
-    epsilon: float | None = Field(default=None, gt=0, description="at most the policy's")
+    epsilon: Epsilon = None
 
 
-@router.post("/v1/aggregate", openapi_extra=documented(AggregateRequest))
-async def aggregate(request: Request) -> Response:
+@endpoint(router, "/v1/aggregate", AggregateRequest)
+def aggregate(service: Service, caller: Caller, asked: AggregateRequest, run: Run) -> Payload:
     """A mean or a classifier of many people's rows. The whole request is one release; what is computed from it is free."""
-    return await answer(request, AggregateRequest, _aggregate)
-
-
-def _aggregate(service: Service, caller: Caller, asked: AggregateRequest, run: Run) -> Payload:
     tenant = caller.tenant
     if not tenant.aggregates:
         raise ServiceError(403, "not_in_policy", "aggregates must be true in the policy")
@@ -50,14 +46,11 @@ def _aggregate(service: Service, caller: Caller, asked: AggregateRequest, run: R
     terms |= {"people": asked.people, "rows_per_person": asked.rows_per_person}
 
     def make(budget: Any) -> Payload:
-        try:
+        with about_vectors("rows"):
             if asked.kind == "mean":
                 made: Any = private_mean(asked.vectors, clip_norm=tenant.clip_norm, budget=budget, **terms)
             else:
                 made = _CLASSIFIERS[asked.kind](asked.vectors, asked.groups, labels=asked.labels, budget=budget, **terms)
-        except (ValueError, TypeError) as error:  # about a row and a rule, before the charge; the library's name for vectors is rows
-            message = str(error)
-            raise invalid("vectors" + message.removeprefix("rows") if message.startswith("rows ") else message) from None
         fields = _fields_of(made)
         # The number of rows that were sent is private.
         service.metrics.released(caller.name, len(fields.get("labels", [0])), epsilon)
@@ -76,8 +69,7 @@ def _fields_of(made: Any) -> dict[str, Any]:
 def _require_fitting(asked: AggregateRequest, caller: Caller) -> None:
     """Lists of the right lengths, within the tenant's limits. Errors name no label."""
     limits, (count, columns) = caller.tenant.limits, asked.vectors.shape
-    if count > limits.rows:
-        raise invalid(f"vectors must have at most {limits.rows} rows, got {count}", "vectors")
+    require_rows(count, caller)
     for name in ("groups", "people"):
         listed = getattr(asked, name)
         if listed is not None and len(listed) != count:

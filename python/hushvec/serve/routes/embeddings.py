@@ -11,20 +11,20 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from hushvec.mechanisms import PublicProjection
 from hushvec.middleware.privacy import NOTE_OWN_TEXT
 from hushvec.retrieval.queries.question import Question, candidates, ranked, unit
-from hushvec.serve.bodies import ARROW, Fields, Rows, Vector, read_vectors, write_vectors
+from hushvec.serve.bodies import ARROW, Epsilon, Fields, Rows, Vector, read_vectors, write_vectors
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.models import Kept
 from hushvec.serve.policy import mechanisms_offered
 from hushvec.serve.releases import Payload, epsilon_of, json_payload, receipt_headers, release_rows
-from hushvec.serve.routes import Run, answer, documented
-from hushvec.serve.service import Caller, Service, require_texts
+from hushvec.serve.routes import Run, endpoint
+from hushvec.serve.service import Caller, Service, require_rows, require_texts
 
 router = APIRouter()
 
@@ -40,7 +40,7 @@ class EmbeddingsRequest(Fields):
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(default=None, ge=1)
     user: str | None = Field(default=None, description="ignored, and kept nowhere")
-    epsilon: float | None = Field(default=None, gt=0, description="at most the policy's")
+    epsilon: Epsilon = None
 
     @field_validator("input", mode="before")
     @classmethod
@@ -51,13 +51,9 @@ class EmbeddingsRequest(Fields):
         return value
 
 
-@router.post("/v1/embeddings", tags=["embeddings"], openapi_extra=documented(EmbeddingsRequest))
-async def embeddings(request: Request) -> Response:
+@endpoint(router, "/v1/embeddings", EmbeddingsRequest, "embeddings")
+def embeddings(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Run) -> Payload:
     """Private embeddings of texts. The whole request is one release."""
-    return await answer(request, EmbeddingsRequest, _release)
-
-
-def _release(service: Service, caller: Caller, asked: EmbeddingsRequest, run: Run) -> Payload:
     texts = [asked.input] if isinstance(asked.input, str) else asked.input
     require_texts(texts, caller, "input")
     epsilon = epsilon_of(caller.tenant, asked.epsilon)
@@ -104,7 +100,7 @@ class PrivatizeRequest(Fields):
     """Rows of one length, each about another person unless the policy says otherwise."""
 
     vectors: Rows
-    epsilon: float | None = Field(default=None, gt=0, description="at most the policy's")
+    epsilon: Epsilon = None
 
 
 @dataclass
@@ -115,21 +111,13 @@ class _Stream:
     epsilon: float | None
 
 
-_STREAM = {"type": "string", "format": "binary", "description": "an Arrow IPC stream with one column, vector"}
-
-
-@router.post("/v1/privatize", tags=["vectors"], openapi_extra=documented(PrivatizeRequest, more={ARROW: {"schema": _STREAM}}))
-async def privatize(request: Request) -> Response:
+@endpoint(router, "/v1/privatize", PrivatizeRequest, "vectors", arrow=lambda body, most: _Stream(*read_vectors(body, most)))
+def privatize(service: Service, caller: Caller, asked: PrivatizeRequest | _Stream, run: Run) -> Payload:
     """Vectors with noise. The whole request is one release."""
-    return await answer(request, PrivatizeRequest, _release_rows, arrow=lambda body, most: _Stream(*read_vectors(body, most)))
-
-
-def _release_rows(service: Service, caller: Caller, asked: PrivatizeRequest | _Stream, run: Run) -> Payload:
-    rows, limit = [asked.vectors], caller.tenant.limits.rows
+    rows = [asked.vectors]
     del asked.vectors  # the release takes the rows out of this list, so that they are let go
     count, size = len(rows[0]), rows[0].size
-    if count > limit:
-        raise invalid(f"vectors must have at most {limit} rows, got {count}", "vectors")
+    require_rows(count, caller)
     epsilon = epsilon_of(caller.tenant, asked.epsilon)
 
     def make(budget: Any) -> Payload:
@@ -161,7 +149,7 @@ class AskRequest(_Question):
     """A question as a text or as a vector."""
 
     fetch: int = Field(default=50, ge=1, le=MOST_FETCHED)
-    epsilon: float | None = Field(default=None, gt=0, description="at most the policy's")
+    epsilon: Epsilon = None
 
 
 class RankRequest(_Question):
@@ -172,19 +160,9 @@ class RankRequest(_Question):
     k: int = Field(default=10, ge=1, le=MOST_FETCHED)
 
 
-@router.post("/v1/ask", tags=["questions"], openapi_extra=documented(AskRequest))
-async def ask(request: Request) -> Response:
+@endpoint(router, "/v1/ask", AskRequest, "questions")
+def ask(service: Service, caller: Caller, asked: AskRequest, run: Run) -> Payload:
     """What to send to the holder: a released row, and how many documents to return. Charged."""
-    return await answer(request, AskRequest, _ask)
-
-
-@router.post("/v1/rank", tags=["questions"], openapi_extra=documented(RankRequest))
-async def rank(request: Request) -> Response:
-    """The holder's documents ranked by the clean question. Costs nothing; the ranking is as private as the question."""
-    return await answer(request, RankRequest, _rank)
-
-
-def _ask(service: Service, caller: Caller, asked: AskRequest, run: Run) -> Payload:
     # releases that point somewhere: a holder can search for them
     directions = sorted(mechanisms_offered(directions=True))
     if caller.tenant.mechanism not in directions:
@@ -194,14 +172,16 @@ def _ask(service: Service, caller: Caller, asked: AskRequest, run: Run) -> Paylo
 
     def make(budget: Any) -> Payload:
         release = release_rows(row, caller.tenant, epsilon, budget)
-        service.metrics.released(caller.name, 1, epsilon)
         question = Question(unit(np.asarray(release.values, np.float32))[0], asked.fetch)
+        service.metrics.released(caller.name, 1, epsilon)
         return json_payload({"question": json.loads(question.to_json()), "receipt": release.receipt.to_dict()}, release.receipt)
 
     return run(make)
 
 
-def _rank(service: Service, caller: Caller, asked: RankRequest, run: Run) -> Payload:
+@endpoint(router, "/v1/rank", RankRequest, "questions")
+def rank(service: Service, caller: Caller, asked: RankRequest, run: Run) -> Payload:
+    """The holder's documents ranked by the clean question. Costs nothing; the ranking is as private as the question."""
     row = _row(service, caller, asked)
     try:
         found = candidates(asked.ids, asked.vectors)

@@ -9,18 +9,18 @@ import threading
 from collections import Counter
 from typing import Any, Literal, get_args
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter
 from pydantic import Field
 
 from hushvec.budget import BudgetState
 from hushvec.data import public_sentences
-from hushvec.serve.bodies import Fields
+from hushvec.serve.bodies import Epsilon, Fields
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.models import NOBODY, Kept, Turns
 from hushvec.serve.policy import Redaction, Tenant
 from hushvec.serve.releases import Payload, epsilon_of, json_payload
 from hushvec.serve.reloading import redactor_of
-from hushvec.serve.routes import Run, answer, documented
+from hushvec.serve.routes import Run, endpoint
 from hushvec.serve.service import Caller, Service, require_texts
 from hushvec.text.inverters.public import on_grid
 from hushvec.text.pii.redactor import Redactor
@@ -55,23 +55,13 @@ class RedactRequest(Fields):
 class RewriteRequest(RedactRequest):
     """A text that is about one person."""
 
-    epsilon: float | None = Field(default=None, gt=0, description="at most the policy's")
+    epsilon: Epsilon = None
     mechanism: RewritingMechanism = Field(default=DEFAULT_MECHANISM, description="gaussian costs the policy's delta as well")
 
 
-@router.post("/v1/redact", openapi_extra=documented(RedactRequest))
-async def redact(request: Request) -> Response:
+@endpoint(router, "/v1/redact", RedactRequest)
+def redact(service: Service, caller: Caller, asked: RedactRequest, run: Run) -> Payload:
     """Personal data found by rules and replaced by placeholders. No differential privacy: nothing is charged."""
-    return await answer(request, RedactRequest, _redact)
-
-
-@router.post("/v1/rewrite", openapi_extra=documented(RewriteRequest))
-async def rewrite(request: Request) -> Response:
-    """The text as a public one, by a mechanism of differential privacy. Charged."""
-    return await answer(request, RewriteRequest, _rewrite)
-
-
-def _redact(service: Service, caller: Caller, asked: RedactRequest, run: Run) -> Payload:
     require_texts([asked.text], caller, "text")
     redaction = _redactor(caller, asked).redact(asked.text)
     return json_payload({**redaction.to_dict(private=False), "is_dp_claim": False})
@@ -94,7 +84,9 @@ def _redactor(caller: Caller, asked: RedactRequest) -> Redactor:
     return redactor
 
 
-def _rewrite(service: Service, caller: Caller, asked: RewriteRequest, run: Run) -> Payload:
+@endpoint(router, "/v1/rewrite", RewriteRequest)
+def rewrite(service: Service, caller: Caller, asked: RewriteRequest, run: Run) -> Payload:
+    """The text as a public one, by a mechanism of differential privacy. Charged."""
     require_texts([asked.text], caller, "text")
     epsilon, mechanism = epsilon_of(caller.tenant, asked.epsilon), asked.mechanism
     delta = delta_of(caller.tenant, mechanism)
