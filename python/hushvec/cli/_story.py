@@ -8,16 +8,17 @@ from __future__ import annotations
 import math
 import shlex
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.util import find_spec
 from typing import Any
 
+from hushvec._util.display import plural
 from hushvec.cli._output import receipt_sheet
 from hushvec.cli._style import paint, printable
-from hushvec.cli._thief import AGGREGATE_EPSILON, CHOICE, TOPICS, Learned, Outcome, Stolen, SweepLine, TooFew, one_of_two
+from hushvec.cli._thief import AGGREGATE_EPSILON, CHOICE, TOPICS, Learned, Outcome, Stolen, TooFew, one_of_two
 from hushvec.receipts.verify import verify_receipt
 
 WIDTH = 80
@@ -40,7 +41,7 @@ class Story:
 
     stolen: Stolen
     outcomes: Sequence[Outcome]  # one release each, of all texts; the last is the one whose receipt is shown
-    sweep: Sequence[SweepLine]  # the table over epsilon; empty if it was left out
+    sweep: Mapping[float, Sequence[Outcome]]  # the table over epsilon; empty if it was left out
     learned: Learned | TooFew | None  # what many people's topics tell, or why nothing; None where all texts are one person's
     shown: int  # how many texts are shown
     source: str | None  # what was asked for: a path, "-" or None
@@ -64,7 +65,7 @@ def said(name: str, **values: Any) -> str:
 
 def headline(own_texts: int | None) -> str:
     """The first line, before the model is loaded: for so many texts of the user's, or for the shipped notes."""
-    what = "the invented notes of the package" if own_texts is None else f"{_counted(own_texts)} of yours"
+    what = "the invented notes of the package" if own_texts is None else f"{plural(own_texts, 'text')} of yours"
     return f"{paint('bold', 'hushvec demo')}  {what}, as all-MiniLM-L6-v2 vectors"
 
 
@@ -100,10 +101,14 @@ def _one_text(story: Story) -> _Step:
     one = story.outcomes[-1]
     what = "the first of them" if story.count > 1 and story.shown <= 1 else "them"
     chance = _percent(1 / len(story.stolen.candidates))
+    legend = (line.partition(" = ") for line in texts()["legend"].split("\n"))
     lines = [
         paint("bold", f"{'':{_NAME}}{'nearest public sentence':{_SENTENCE}}{'topic':>6}{'thief':>8}{'1 of 2':>12}"),
         *(line for row in range(max(1, min(story.shown, story.count))) for line in _lines_of_text(story, row)),
-        *(paint("bold", f"{name:8}") + text.format(count=story.count, topics=len(TOPICS), chance=chance) for name, text in _legend()),
+        *(
+            paint("bold", f"{name.strip():8}") + text.format(count=story.count, topics=len(TOPICS), chance=chance)
+            for name, _, text in legend
+        ),
     ]
     if len(story.outcomes) == 1:
         lines += _filled(verdict(story.stolen, one))
@@ -141,15 +146,14 @@ def verdict(stolen: Stolen, outcome: Outcome) -> str:
 def _over_epsilon(story: Story) -> _Step:
     if not story.sweep:
         return "", ()
-    names = list(dict.fromkeys(line.mechanism for line in story.sweep))
+    names = [one.mechanism for one in next(iter(story.sweep.values()))]
     lines = [
         paint("bold", f"{'':10}{''.join(f'{_name(name):>17}   ' for name in names)}{'1 of 2':>14}"),
         paint("bold", f"{'epsilon':10}" + f"{'topic':>9}{'thief':>8}   " * len(names)),
     ]
-    for epsilon in dict.fromkeys(line.epsilon for line in story.sweep):
-        these = [line for line in story.sweep if line.epsilon == epsilon]
-        cells = "".join(f"{_percent(line.same_topic):>9}{_percent(line.picked):>8}   " for line in these)
-        weakest = max((line.right_one_of_two for line in these if line.right_one_of_two is not None), default=None)
+    for epsilon, these in story.sweep.items():
+        cells = "".join(f"{_percent(one.same_topic):>9}{_percent(one.picked):>8}   " for one in these)
+        weakest = max((one.right_one_of_two for one in these if one.right_one_of_two is not None), default=None)
         lines.append(f"{epsilon:<10g}{cells}{_bound(weakest):>14}")
     return "A smaller epsilon: more privacy, less use", lines
 
@@ -160,7 +164,7 @@ def _in_aggregate(story: Story) -> _Step:
     if learned is None:
         return "", ()
     if isinstance(learned, TooFew):
-        return title, _filled(said("too few", texts=_counted(story.count), times=learned.times, enough=learned.enough))
+        return title, _filled(said("too few", texts=plural(story.count, "text"), times=learned.times, enough=learned.enough))
     who = "people" if story.source is None else "writers"
     who = said(who, people=learned.people, count=story.count, times=learned.people // story.count)
     sentences, largest = len(story.stolen.corpus.texts), _percent(learned.largest)
@@ -224,15 +228,6 @@ def _together(story: Story) -> list[str]:
 
 def _name(mechanism: str) -> str:
     return "public text" if mechanism == CHOICE else mechanism
-
-
-def _counted(texts: int) -> str:
-    return "1 text" if texts == 1 else f"{texts:,} texts"
-
-
-def _legend() -> list[tuple[str, str]]:
-    """The columns of the table, and what they mean."""
-    return [(name.strip(), text) for name, _, text in (line.partition(" = ") for line in texts()["legend"].split("\n"))]
 
 
 def _percent(share: float) -> str:

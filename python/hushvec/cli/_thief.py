@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -109,6 +109,9 @@ class Stolen:
         return self.picked(lambda rows: inner_products(self.clean[rows], self.candidate_rows))
 
 
+SHARES = ("same_sentence", "same_topic", "picked")
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """One release of all texts by one mechanism, and what it keeps."""
@@ -196,34 +199,18 @@ def _outcome(stolen: Stolen, mechanism: str, decoded: Numbers, scores: Scores, r
     )
 
 
-@dataclass(frozen=True)
-class SweepLine:
-    """A mechanism at one epsilon: means over some releases."""
-
-    mechanism: str
-    epsilon: float
-    same_sentence: float
-    same_topic: float
-    picked: float
-    right_one_of_two: float | None
-    mean_cosine: float | None
-    noise: float | None
-
-
-def sweep(stolen: Stolen, mechanisms: Sequence[str], arguments: dict[str, Any]) -> list[SweepLine]:
-    """The releases at other epsilons."""
-    lines = []
+def sweep(stolen: Stolen, mechanisms: Sequence[str], arguments: dict[str, Any]) -> dict[float, list[Outcome]]:
+    """Release at other epsilons; returns the outcome of each mechanism by epsilon, with means over some releases."""
+    found: dict[float, list[Outcome]] = {epsilon: [] for epsilon in SWEEP_EPSILONS}
     with Progress("other epsilons", len(SWEEP_EPSILONS) * len(mechanisms)) as progress:
         for epsilon, name in product(SWEEP_EPSILONS, mechanisms):
             release = releaser(stolen, name, {**arguments, "epsilon": epsilon})
             outcomes = [release() for _ in range(max(1, _SWEEP_ROWS // len(stolen.texts)))]
-            shares = ("same_sentence", "same_topic", "picked")
-            sentence, topic, picked = (float(np.mean([getattr(one, share) for one in outcomes])) for share in shares)
-            cosine = None if name == CHOICE else float(np.mean([one.mean_cosine for one in outcomes]))
-            first = outcomes[0]
-            lines.append(SweepLine(name, epsilon, sentence, topic, picked, first.right_one_of_two, cosine, first.noise))
+            means = {share: float(np.mean([getattr(one, share) for one in outcomes])) for share in SHARES}
+            cosines = [one.cosines for one in outcomes if one.cosines is not None]
+            found[epsilon].append(replace(outcomes[0], **means, cosines=np.concatenate(cosines) if cosines else None))
             progress.advance(1)
-    return lines
+    return found
 
 
 @dataclass(frozen=True)

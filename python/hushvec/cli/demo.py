@@ -17,11 +17,11 @@ from hushvec.cli._thief import (
     AGGREGATE_PEOPLE,
     CHOICE,
     NOTE_TOPICS,
+    SHARES,
     TOPIC_OF,
     Learned,
     Outcome,
     Stolen,
-    SweepLine,
     TooFew,
     learned_topics,
     one_of_two,
@@ -86,9 +86,9 @@ class Demo(
         stolen = _shipped(watch) if texts is None else _embedded(texts, watch)
         outcomes = [releaser(stolen, name, arguments)() for name in shown]
         watch.lap("release and decode")
-        lines: list[SweepLine] = []
+        others: dict[float, list[Outcome]] = {}
         if not self.no_sweep and self.mechanism != EmpiricalGaussian.name:
-            lines = sweep(stolen, _IN_TABLE if self.mechanism is None else shown, arguments)
+            others = sweep(stolen, _IN_TABLE if self.mechanism is None else shown, arguments)
             watch.lap("other epsilons")
         learned: Learned | TooFew | None = None
         if self.per != "release":
@@ -97,13 +97,13 @@ class Demo(
             learned = learned_topics(stolen, topics, people, self.delta, arguments["generator"])
             watch.lap("topics in aggregate")
         private = self.show_original or texts is None  # the shipped notes are about nobody
+        story = Story(stolen, outcomes, others, learned, self.show, self.source, private)
         if self.json:
-            measured = {"seconds": watch.seconds, "note": said("private")}
-            print_json(_as_json(stolen, outcomes, lines, learned, private=private) | measured)
-        else:
-            if not at_once:
-                print(headline(None if texts is None else len(texts)))
-            tell(Story(stolen, outcomes, lines, learned, self.show, self.source, private))
+            print_json({**_as_json(story), "seconds": watch.seconds, "note": said("private")})
+            return 0
+        if not at_once:
+            print(headline(None if texts is None else len(texts)))
+        tell(story)
         return 0
 
 
@@ -138,32 +138,36 @@ def _embedded(texts: list[str], watch: _Stopwatch) -> Stolen:
 # ---- JSON ----
 
 
-def _as_json(
-    stolen: Stolen, outcomes: list[Outcome], lines: list[SweepLine], learned: Learned | TooFew | None, *, private: bool
-) -> dict[str, Any]:
+def _as_json(story: Story) -> dict[str, Any]:
     """The last mechanism for vectors is the one without a name of its own; the public sentences are `public_choice`."""
+    stolen, outcomes, learned = story.stolen, story.outcomes, story.learned
     choice = next((outcome for outcome in outcomes if outcome.mechanism == CHOICE), None)
     vectors = next(outcome for outcome in reversed(outcomes) if outcome.mechanism != CHOICE)
-    sweeps = {name: [_line_as_json(line) for line in lines if line.mechanism == name] for name in (vectors.mechanism, CHOICE)}
+    mechanisms = {outcome.mechanism: _outcome_as_json(stolen, outcome) for outcome in outcomes}
+    sweeps: dict[str, list[dict[str, Any]]] = {name: [] for name in mechanisms}
+    for epsilon, these in story.sweep.items():
+        for one in these:
+            noise = {} if one.noise is None else {"sigma_or_scale": one.noise, "mean_cosine": one.mean_cosine}
+            sweeps[one.mechanism].append({"epsilon": epsilon, **noise, **_shares(one)})
     return {
-        "texts": [_text_as_json(stolen, vectors, choice, row, private=private) for row in range(len(stolen.texts))],
+        "texts": [_text_as_json(story, vectors, choice, row) for row in range(len(stolen.texts))],
         "candidates": len(stolen.candidates),
         "picked_without_noise": stolen.picked_clean(),
-        **_outcome_as_json(stolen, vectors),
+        **mechanisms[vectors.mechanism],
         "sweep": sweeps[vectors.mechanism],
-        "public_choice": None if choice is None else {**_outcome_as_json(stolen, choice), "sweep": sweeps[CHOICE]},
-        "mechanisms": {outcome.mechanism: _outcome_as_json(stolen, outcome) for outcome in outcomes},
-        "aggregate": _learned_as_json(learned, private=private) if isinstance(learned, Learned) else None,
+        "public_choice": None if choice is None else {**mechanisms[CHOICE], "sweep": sweeps[CHOICE]},
+        "mechanisms": mechanisms,
+        "aggregate": _learned_as_json(learned, private=story.private) if isinstance(learned, Learned) else None,
     }
 
 
-def _text_as_json(stolen: Stolen, vectors: Outcome, choice: Outcome | None, row: int, *, private: bool) -> dict[str, Any]:
-    sentences = stolen.corpus.texts
+def _text_as_json(story: Story, vectors: Outcome, choice: Outcome | None, row: int) -> dict[str, Any]:
+    stolen, sentences = story.stolen, story.stolen.corpus.texts
     before, after = stolen.clean_decoded[row], vectors.decoded[row]
     shown: dict[str, Any] = {"nearest_after": sentences[after]}
     if choice is not None:
         shown["public_choice"] = sentences[choice.decoded[row]]
-    if private:
+    if story.private:
         assert vectors.cosines is not None
         shown |= {
             "text": stolen.texts[row],
@@ -176,9 +180,12 @@ def _text_as_json(stolen: Stolen, vectors: Outcome, choice: Outcome | None, row:
 
 
 def _outcome_as_json(stolen: Stolen, outcome: Outcome) -> dict[str, Any]:
-    names = ("mean_cosine", "same_sentence", "same_topic", "picked", "right_one_of_two")
-    measured = {name: getattr(outcome, name) for name in names}
+    measured = {"mean_cosine": outcome.mean_cosine, **_shares(outcome)}
     return {**measured, "verdict": verdict(stolen, outcome), "receipt": outcome.receipt.to_dict()}
+
+
+def _shares(outcome: Outcome) -> dict[str, float | None]:
+    return {name: getattr(outcome, name) for name in (*SHARES, "right_one_of_two")}
 
 
 def _learned_as_json(learned: Learned, *, private: bool) -> dict[str, Any]:
@@ -187,14 +194,6 @@ def _learned_as_json(learned: Learned, *, private: bool) -> dict[str, Any]:
         **({"right_without_noise": learned.clean} if private else {}),
         "right": learned.centroids,
         "right_one_of_two": one_of_two(learned.receipt),
-        "rows": [
-            {"epsilon": epsilon, "right": right, "right_one_of_two": bound} for epsilon, (right, bound) in learned.rows.items()
-        ],
+        "rows": [{"epsilon": epsilon, "right": right, "right_one_of_two": bound} for epsilon, (right, bound) in learned.rows.items()],
         "receipt": learned.receipt.to_dict(),
     }
-
-
-def _line_as_json(line: SweepLine) -> dict[str, Any]:
-    noise = {} if line.noise is None else {"sigma_or_scale": line.noise, "mean_cosine": line.mean_cosine}
-    shares = {name: getattr(line, name) for name in ("same_sentence", "same_topic", "picked", "right_one_of_two")}
-    return {"epsilon": line.epsilon, **noise, **shares}
