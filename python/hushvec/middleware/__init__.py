@@ -3,6 +3,9 @@
     array -> adapter -> wrap_embedding_model -> steps (texts in, rows out) -> hushvec.release -> receipt
 """
 
+from typing import TYPE_CHECKING
+
+from hushvec._util.lazy import at_first_use
 from hushvec.embedders.protocol import EmbeddingModel, EmbeddingRequest, EmbeddingResult, Embeddings
 from hushvec.embedders.sources import as_embedding_model
 from hushvec.middleware.classification import (
@@ -26,9 +29,11 @@ from hushvec.middleware.wrap import (
     EmbeddingMiddleware,
     WrappedEmbeddingModel,
     compose_embedding_middleware,
-    pii_redaction_middleware,
     wrap_embedding_model,
 )
+
+if TYPE_CHECKING:
+    from hushvec.text.pii.around_models import pii_redaction_middleware
 
 __all__ = [
     "Classification",
@@ -55,3 +60,6 @@ __all__ = [
     "wrap_classification_model",
     "wrap_embedding_model",
 ]
+
+# Of a room above this one.
+__getattr__, __dir__ = at_first_use(globals(), {"hushvec.text.pii.around_models": "pii_redaction_middleware"})

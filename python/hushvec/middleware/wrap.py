@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from hushvec._util import validate
-from hushvec._util.keywords import explained
 from hushvec.embedders.protocol import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind, read_answer
 from hushvec.embedders.sources import SourceModel, as_embedding_model
-
-if TYPE_CHECKING:
-    from hushvec.text import Redactor
-
 
 # A model reads the first few hundred tokens of a text; one far longer than that is a mistake, and costs a long tokenization.
 MOST_CHARACTERS = 100_000
@@ -307,59 +302,3 @@ def _texts(texts: Any, max_characters: int) -> tuple[str, ...]:
             raise TypeError(f"texts must be strings, got {validate.kind(text)} at position {number}")
         require_length("texts", text, number, max_characters)
     return tuple(texts)
-
-
-class PIIRedactionMiddleware(EmbeddingMiddleware):
-    """The result of `pii_redaction_middleware`: `redactor` finds and replaces."""
-
-    def __init__(self, redactor: Redactor) -> None:
-        self.redactor = redactor
-
-    def transform(self, request: EmbeddingRequest) -> EmbeddingRequest:
-        return replace(request, texts=tuple(redaction.text for redaction in self.redactor.redact_all(request.texts)))
-
-
-@explained
-def pii_redaction_middleware(
-    *,
-    patterns: Sequence[str] | None = None,
-    replacement: str | None = None,
-    replacements: Mapping[str, str] | None = None,
-    custom_patterns: Mapping[str, str] | None = None,
-    **options: Any,
-) -> PIIRedactionMiddleware:
-    """Middleware that replaces personal data in texts by placeholders before they are embedded.
-
-    Args:
-        patterns, replacement, replacements, custom_patterns, options: arguments of `hushvec.text.Redactor`.
-
-    Returns:
-        Middleware for `wrap_embedding_model` and `compose_embedding_middleware`.
-
-    Raises:
-        TypeError, ValueError: what `hushvec.text.Redactor` refuses.
-
-    Guarantees:
-        None: rules miss things. What they miss is protected only by the noise of a `dp_embedding_middleware` beside it.
-
-    Edge cases:
-        A vector store keeps the texts and metadata that it is given: redact those before. Results do not mention what was found.
-
-    Reference:
-        docs/redaction.md.
-
-    Example:
-        >>> import hushvec as hv
-        >>> seen = []
-        >>> def model(texts):
-        ...     seen.extend(texts)
-        ...     return [[1.0, 0.0]] * len(texts)
-        >>> rows = hv.wrap_embedding_model(model, hv.pii_redaction_middleware(patterns=["email"])).embed(["Write to jane@example.com"])
-        >>> seen
-        ['Write to [EMAIL]']
-    """
-    from hushvec.text import Redactor
-
-    return PIIRedactionMiddleware(
-        Redactor(patterns=patterns, replacement=replacement, replacements=replacements, custom_patterns=custom_patterns, **options)
-    )
