@@ -6,7 +6,7 @@
 
 A room is a folder of `python/hushvec`, or a module beside them. An arrow is an import between two rooms, nested imports and those
 for type checkers included; floors are the rooms of the longest chain of arrows. A face is what a room offers to the others: the
-`__all__` of its package, `hushvec` itself and `hushvec.extend`. Files are those that git knows.
+`__all__` of its package or of a module, `hushvec` itself and `hushvec.extend`. Files are those that git knows.
 """
 
 from __future__ import annotations
@@ -100,33 +100,33 @@ def floors(arrows: Arrows) -> int:
 # ---- faces
 
 
-def faces(rooms: Mapping[str, str]) -> dict[str, set[str]]:
-    """Room of the core -> the names in its package's `__all__`, and the modules that it imports at first use."""
-    found: dict[str, set[str]] = {room: set() for room in CORE}
-    for room in CORE:
-        path = f"python/hushvec/{room}/__init__.py"
-        for node in ast.walk(tree_of(path)) if path in rooms else ():
-            is_list = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-            if is_list or (isinstance(node, ast.keyword) and node.arg == "below"):
-                found[room] |= set(ast.literal_eval(node.value))
-    return found
+@cache
+def face_of(path: str) -> set[str]:
+    """The names in the `__all__` of a module; none where there is no such file."""
+    if not (ROOT / path).is_file():
+        return set()
+    lists = (node for node in tree_of(path).body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
+    return {name for node in lists for name in ast.literal_eval(node.value)}
+
+
+def is_in_a_face(room: str, inner: str) -> bool:
+    """Whether a name below a room is one of its package, of the module that it is imported from, or of `hushvec` itself."""
+    module, _, name = inner.rpartition(".")
+    file = "/".join((room, *filter(None, module.split("."))))
+    return any(name in face_of(f"python/hushvec/{one}") for one in (f"{room}/__init__.py", f"{file}.py")) or name in names_at_the_top()
 
 
 def beyond_faces() -> dict[str, dict[str, set[str]]]:
     """Room of the core -> name that is used from above and is in no face -> who uses it: a room, or the studies. These are a package
     of their own: the faces of private rooms are not for them."""
     rooms = library()
-    shown = faces(rooms)
-    shown |= {room: shown[room] | names_at_the_top() for room in CORE}
     users = {path: room for path, room in rooms.items() if room not in (*CORE, *DOORPLATES)}
     users |= dict.fromkeys(listed("studies/hushvec_studies/*.py"), "studies")
     found: dict[str, dict[str, set[str]]] = {room: {} for room in CORE if room != "errors"}
     for path, user in users.items():
         for room, inner in imported_names(tree_of(path)):
-            name = inner.rpartition(".")[2]
-            if room not in found or not name:
-                continue
-            if name not in shown[room] or (user == "studies" and room.startswith("_") and name not in names_at_the_top()):
+            is_public = not room.startswith("_") or inner.rpartition(".")[2] in names_at_the_top()
+            if room in found and inner and not (is_in_a_face(room, inner) and (is_public or user != "studies")):
                 found[room].setdefault(inner, set()).add(user)
     return found
 

@@ -41,6 +41,12 @@ def test_public_calls_are_counted_by_their_arguments():
     assert [(name, len(one.args.args)) for name, one in house.public_functions(ast.parse(source))] == [("f", 1), ("A", 2), ("A.g", 2)]
 
 
+def test_a_name_is_in_the_face_of_its_package_its_module_or_hushvec():
+    shown = ("budget", "charge.Charge"), ("_util", "display.plural"), ("_util", "validate"), ("_native", "_core.Generator")
+    hidden = ("_util", "display.array_shown"), ("_util", "display"), ("_native", "kernels.fill"), ("budget", "chain.Walk")
+    assert all(house.is_in_a_face(*name) for name in shown) and not any(house.is_in_a_face(*name) for name in hidden)
+
+
 def test_names_beyond_faces_become_fewer():
     found = house.beyond_faces()
     assert found.keys() == MOST_BEYOND_FACES.keys()

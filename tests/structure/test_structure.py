@@ -16,8 +16,6 @@ MOST_AT_TOP_LEVEL = 8
 LARGEST_SHARE = 0.25
 # Packages whose private names belong to the whole of hushvec.
 SHARED = {"_native", "_util"}
-# Modules without a source in Python, which import nothing of it.
-COMPILED = {"_core", "_cuda"}
 
 
 def imports(source):
@@ -38,7 +36,7 @@ def imported_modules(source, modules):
     found = set()
     for module, name in imports(source):
         whole = f"{module}.{name}"
-        found.add(whole if whole in modules or name in COMPILED else module)
+        found.add(whole if whole in modules else module)
     return found & set(modules)
 
 

@@ -19,6 +19,12 @@ from hushvec._native import _core
 from hushvec._util.recording import recording_error, require_no_recorder
 from hushvec._util.validate import kind, whole_number
 
+__all__ = [
+    "DEFAULT_DTYPE", "NUMPY_DTYPES", "TORCH_DTYPES", "as_matrix", "device_of", "device_scope", "dtype_name", "in_order",
+    "is_contiguous", "is_torch", "library_of", "new_array", "on_cuda", "require_array", "require_form", "require_same_kind",
+    "returned", "shared",
+]
+
 ArrayT = TypeVar("ArrayT")
 
 NUMPY_DTYPES = ("float32", "float64", "float16")

@@ -16,6 +16,8 @@ from hushvec._native.arrays import empty_like, in_order, is_torch, library_of, n
 from hushvec._util.recording import require_no_recorder
 from hushvec._util.validate import kind, whole_number
 
+__all__ = ["backends", "joined", "require_generator", "set_num_threads"]
+
 # One object for as long as the process lives: what is kept for a generator on a device is found by it.
 _DEFAULT_GENERATOR = _core.default_generator()
 

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 
+__all__ = ["inner_products", "product"]
+
 Float = TypeVar("Float", np.float32, np.float64)
 
 

@@ -35,6 +35,8 @@ from hushvec._native.arrays import (
 from hushvec._util.recording import require_no_recorder
 from hushvec._util.validate import kind
 
+__all__ = ["as_array", "require_finite", "unit_rows"]
+
 ArrayT = TypeVar("ArrayT")
 
 # Elements that are looked at together: 256 KB of float32 in CPU memory, within a second-level cache; on a device, enough to fill it.

@@ -15,6 +15,11 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NamedTuple, TextIO, TypeVar
 
+__all__ = [
+    "Progress", "Sheet", "aligned", "announced", "as_text", "at_least", "at_most", "confidence_of", "number", "plural",
+    "printable", "share", "shown",
+]
+
 Class = TypeVar("Class", bound=type)
 
 WIDTH = 110  # characters of a printed line

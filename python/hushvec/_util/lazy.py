@@ -10,6 +10,8 @@ from typing import Any
 
 from hushvec.errors import MissingExtraError
 
+__all__ = ["at_first_use", "needs_extra"]
+
 
 @contextmanager
 def needs_extra(feature: str, extra: str) -> Iterator[None]:

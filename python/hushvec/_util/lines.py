@@ -16,6 +16,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 from hushvec._util import validate
 
+__all__ = [
+    "SHIPPED_NOTES", "SHIPPED_SENTENCES", "decoded", "distinct_texts", "json_line", "json_object", "json_record",
+    "lines_of_file", "numbered_lines", "require_utf8", "shipped_texts", "texts_of_file",
+]
+
 SHIPPED_SENTENCES = "public_sentences.txt"
 SHIPPED_NOTES = "private_notes.txt"
 SHIPPED_RECORDS = "records.jsonl"

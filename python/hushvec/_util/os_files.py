@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+__all__ = ["allow_open_files", "call_around_fork", "ignores_lock_limit", "lock_limit", "mounts", "print_utf8", "sync"]
+
 # `take_free_name(file, name)` raises FileExistsError if the name is taken, and may leave the old one. On Windows there are no forks
 # and `restrict(descriptor, mode)` does nothing: the folder says who may read a file. MEMORY_CALLS has no protection without a call.
 if sys.platform == "win32":

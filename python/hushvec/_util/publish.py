@@ -23,6 +23,11 @@ from typing import Any, BinaryIO, TextIO
 from hushvec._util.os_files import open_unlinked, replace, restrict, sync, take_free_name
 from hushvec._util.os_files import sync_folder as sync_folder
 
+__all__ = [
+    "PRIVATE", "SHARED", "Discarded", "is_first_to_write", "mode_of", "private_file", "private_folder", "private_opener",
+    "published", "published_bytes", "published_folder", "published_text", "receipt_path", "sync_folder",
+]
+
 RECEIPT_SUFFIX = ".receipt.json"
 
 PRIVATE = 0o600

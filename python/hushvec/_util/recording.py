@@ -10,6 +10,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+__all__ = ["require_no_recorder"]
+
 # `torch_recording.recorder` once torch is loaded: before that nothing records, and hushvec does not load torch.
 _recorder: Callable[[], str | None] | None = None
 

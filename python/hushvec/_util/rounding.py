@@ -17,6 +17,11 @@ from typing import Any
 
 import numpy as np
 
+__all__ = [
+    "down", "exp_up", "float32_down", "float32_up", "fraction_up", "log_ratio_up", "next_down", "product_up",
+    "quotient_down", "root_up", "up",
+]
+
 UNIT = 2.0**-53  # half of one unit in the last place, relative: what one rounding to nearest can change
 SMALLEST = 5e-324
 

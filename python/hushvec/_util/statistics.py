@@ -16,6 +16,11 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "Estimate", "adjusted", "binom_logpmf_down", "binom_p_value", "binom_sf", "clopper_pearson", "clopper_pearson_lower",
+    "clopper_pearson_upper", "fisher_p_value", "norm_logsf", "norm_sf", "wilson_upper", "with_margin",
+]
+
 MARGIN = 1e-9
 
 _FIRST_BLOCK = 1 << 10

@@ -13,6 +13,12 @@ from typing import Any
 
 from hushvec._util.recording import require_no_recorder
 
+__all__ = [
+    "choice", "clip_norm", "column", "delta", "fields", "flag", "keep_floats", "kind", "listed", "nearest", "nearest_of",
+    "not_negative", "number", "positive", "probability", "rounding_to_nearest", "sampling_probability", "strings",
+    "whole_number",
+]
+
 SMALLEST_NORM = 2.0**-100
 LARGEST_NORM = 2.0**100
 SMALLEST_SAMPLING_PROBABILITY = 2.0**-64
