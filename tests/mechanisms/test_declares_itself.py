@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from audit.indexes.small_indexes import directions
 from scipy import stats
 
 import hushvec as hv
 import hushvec.extend
-from audit.indexes.small_indexes import directions
 from cli.command import hushvec_here
 from hushvec import mechanisms
 from hushvec.audit import MechanismTarget, audit_mechanism

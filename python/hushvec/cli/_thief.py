@@ -206,7 +206,7 @@ def sweep(stolen: Stolen, mechanisms: Sequence[str], arguments: dict[str, Any]) 
         for epsilon, name in product(SWEEP_EPSILONS, mechanisms):
             release = releaser(stolen, name, {**arguments, "epsilon": epsilon})
             outcomes = [release() for _ in range(max(1, _SWEEP_ROWS // len(stolen.texts)))]
-            means = {share: float(np.mean([getattr(one, share) for one in outcomes])) for share in SHARES}
+            means: dict[str, Any] = {share: float(np.mean([getattr(one, share) for one in outcomes])) for share in SHARES}
             cosines = [one.cosines for one in outcomes if one.cosines is not None]
             found[epsilon].append(replace(outcomes[0], **means, cosines=np.concatenate(cosines) if cosines else None))
             progress.advance(1)

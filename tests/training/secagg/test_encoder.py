@@ -59,7 +59,7 @@ def test_integers_that_are_not_reduced_add_up_too():
     assert np.abs(total).max() < 2**15
     assert one.decode(total).tobytes() == one.decode(np.add.reduce(encodings)).tobytes()
     exponent = (2**15 - math.sqrt(one.square_norm)) ** 2 / (2 * one.sigma**2) - math.log(2 * 100 * one.length)
-    assert exponent > 250 * math.log(10)   # the term that docs/proofs/secagg.md adds to delta, and docs/federated_client.md calls small
+    assert exponent > 250 * math.log(10)  # what docs/proofs/secagg.md adds to delta; docs/federated_client.md calls it small
 
 
 def test_the_error_is_that_of_a_trusted_server():
