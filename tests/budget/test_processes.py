@@ -128,12 +128,12 @@ def handler(*_):
     except BudgetError as error:
         print(error)
 signal.signal(signal.SIGUSR1, handler)
-append = sqlite._Transaction.append
+append = sqlite.Transaction.append
 def interrupted(self, fields):
-    sqlite._Transaction.append = append
+    sqlite.Transaction.append = append
     signal.raise_signal(signal.SIGUSR1)
     append(self, fields)
-sqlite._Transaction.append = interrupted
+sqlite.Transaction.append = interrupted
 print(budget.consume(0.5).sequence, budget.consumed(), budget.verify().holds)
 """
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)

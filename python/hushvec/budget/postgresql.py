@@ -6,12 +6,22 @@ import contextlib
 import os
 import re
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from hushvec._util.lazy import needs_extra
 from hushvec.budget.rows import FIELDS
-from hushvec.budget.store import COLUMNS, CREATE_KEYS, KEYS, ROWS_AT_ONCE, TABLE, WAIT_SECONDS, Fields, StoreFailure, create_table
+from hushvec.budget.store import (
+    MOST_ROWS,
+    ROWS_AT_ONCE,
+    STATEMENTS,
+    TABLE,
+    WAIT_SECONDS,
+    Fields,
+    StoreFailure,
+    Transaction,
+    create_table,
+)
 
 # A server that disappears without closing the connection is detected after about these times. libpq's names; the address may
 # set its own.
@@ -43,20 +53,7 @@ _LOCK = """SELECT
     pg_advisory_xact_lock(number) FROM (SELECT hashtextextended('hushvec budget ' || key, 0) AS number
     FROM unnest(CAST(:keys AS text[])) AS key ORDER BY number) AS in_order"""
 _PERIOD, _CHARGE_ID = FIELDS.index("period"), FIELDS.index("charge_id")
-_OF_KEY = f"SELECT {COLUMNS} FROM {TABLE} WHERE budget_key = :key"
-_STATEMENTS = {
-    "lock": _LOCK,
-    "first": f"{_OF_KEY} ORDER BY sequence LIMIT 1",
-    "last": f"{_OF_KEY} ORDER BY sequence DESC LIMIT 1",
-    "find": f"{_OF_KEY} AND period = :period AND charge_id = :charge_id",
-    "behind": f"{_OF_KEY} AND sequence > :behind ORDER BY sequence LIMIT CAST(:most AS bigint)",
-    "secret": f"SELECT key FROM {KEYS} WHERE budget_key = :key",
-    "lock schema": "SELECT pg_advisory_xact_lock(:number)",
-    "create keys": CREATE_KEYS,
-    "keep secret": f"INSERT INTO {KEYS} VALUES (:key, :secret)",
-    "keys": f"SELECT DISTINCT budget_key FROM {TABLE}",
-    "insert": f"INSERT INTO {TABLE} ({COLUMNS}) VALUES ({', '.join(f':{name}' for name in FIELDS)})",
-}
+_STATEMENTS = {**STATEMENTS, "lock": _LOCK, "lock schema": "SELECT pg_advisory_xact_lock(:number)"}
 
 
 class PostgreSQLStore:
@@ -86,7 +83,7 @@ class PostgreSQLStore:
     def write(self, *keys: str, keep: bool = True) -> Iterator[list[_Transaction]]:
         with self._transaction(commits=keep) as connection:
             connection.execute(self._statements["lock"], {"keys": list(keys), "wait_ms": str(int(WAIT_SECONDS * 1000))})
-            transactions = [_Transaction(connection, self._statements, key) for key in keys]
+            transactions = [_Transaction(connection, key, self._statements) for key in keys]
             yield transactions
             if new := [dict(zip(FIELDS, fields)) for transaction in transactions for fields in transaction.new]:
                 connection.execute(self._statements["insert"], new)
@@ -96,7 +93,7 @@ class PostgreSQLStore:
     @contextlib.contextmanager
     def read(self, key: str) -> Iterator[_Transaction]:
         with self._transaction(commits=False) as connection:
-            yield _Transaction(connection, self._statements, key)
+            yield _Transaction(connection, key, self._statements)
 
     def close(self) -> None:
         if not self._in_use:
@@ -189,51 +186,34 @@ def parsed(url: str) -> Any:
     return address
 
 
-class _Transaction:
+class _Transaction(Transaction):
     """Rows wait until the end and go to the server together: one round trip for a batch instead of one each."""
 
-    def __init__(self, connection: Any, statements: dict[str, Any], key: str) -> None:
-        self._connection = connection
-        self._statements = statements
-        self._key = key
+    def __init__(self, connection: Any, key: str, statements: Mapping[str, Any]) -> None:
+        super().__init__(connection, key, statements)
         self.new: list[Fields] = []
 
-    def first(self) -> Fields | None:
-        return self._one("first")
-
     def last(self) -> Fields | None:
-        return self.new[-1] if self.new else self._one("last")
+        return self.new[-1] if self.new else super().last()
 
     def find(self, period: int, charge_id: str) -> Fields | None:
         for fields in self.new:
             if (fields[_PERIOD], fields[_CHARGE_ID]) == (period, charge_id):
                 return fields
-        return self._one("find", period=period, charge_id=charge_id)
+        return super().find(period, charge_id)
 
     def append(self, fields: Fields) -> None:
         self.new.append(fields)
 
-    def rows(self, behind: int = 0, most: int | None = None) -> Iterator[Fields]:
+    def rows(self, behind: int = 0, most: int = MOST_ROWS) -> Iterator[Fields]:
         options = {"stream_results": True, "yield_per": ROWS_AT_ONCE}
         asked = {"key": self._key, "behind": behind, "most": most}
         with self._connection.execute(self._statements["behind"], asked, execution_options=options) as found:
             yield from map(tuple, found)
 
-    def secret(self) -> str | None:
-        found = self._one("secret")
-        return None if found is None else found[0]
-
     def keep_secret(self, key: str) -> None:
-        self._connection.execute(self._statements["lock schema"], {"number": SCHEMA_LOCK})
-        self._connection.execute(self._statements["create keys"])
-        self._connection.execute(self._statements["keep secret"], {"key": self._key, "secret": key})
-
-    def keys(self) -> list[str]:
-        return sorted(key for (key,) in self._connection.execute(self._statements["keys"]))
-
-    def _one(self, name: str, **values: Any) -> Fields | None:
-        row = self._connection.execute(self._statements[name], {"key": self._key, **values}).first()
-        return None if row is None else tuple(row)
+        self._run("lock schema", number=SCHEMA_LOCK)
+        super().keep_secret(key)
 
 
 def _first_line(error: Exception) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from hushvec._util.os_files import holding, mounts
 from hushvec._util.publish import PRIVATE_FOLDER, fault_of_place, private_file, sync_folder
-from hushvec.budget.store import COLUMNS, CREATE_KEYS, KEYS, ROWS_AT_ONCE, TABLE, WAIT_SECONDS, Fields, StoreFailure, create_table
+from hushvec.budget.store import TABLE, WAIT_SECONDS, StoreFailure, Transaction, create_table
 
 # SQLite puts a ledger's log and the index of the log beside the path that it is opened by. They are part of the ledger: a
 # process that opens the file by a path with other logs beside it does not see its charges.
@@ -25,10 +25,6 @@ NETWORK_FILE_SYSTEMS = frozenset(
     {"afs", "beegfs", "ceph", "cifs", "fuse.ceph-fuse", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "gpfs", "lustre"}
     | {"nfs", "nfs4", "remote", "smb3"}
 )
-
-_PLACES = ", ".join("?" * len(COLUMNS.split(", ")))
-_INSERT = f"INSERT INTO {TABLE} ({COLUMNS}) VALUES ({_PLACES})"
-_OF_KEY = f"SELECT {COLUMNS} FROM {TABLE} WHERE budget_key = ?"
 
 _SCHEMA = (
     f"{create_table('INTEGER')} WITHOUT ROWID",
@@ -68,14 +64,14 @@ class SQLiteStore:
         self._in_use = False
 
     @contextlib.contextmanager
-    def write(self, *keys: str, keep: bool = True) -> Iterator[list[_Transaction]]:
+    def write(self, *keys: str, keep: bool = True) -> Iterator[list[Transaction]]:
         with self._transaction("BEGIN IMMEDIATE", "COMMIT" if keep else "ROLLBACK") as connection:
-            yield [_Transaction(connection, key) for key in keys]
+            yield [Transaction(connection, key) for key in keys]
 
     @contextlib.contextmanager
-    def read(self, key: str) -> Iterator[_Transaction]:
+    def read(self, key: str) -> Iterator[Transaction]:
         with self._transaction("BEGIN") as connection:
-            yield _Transaction(connection, key)
+            yield Transaction(connection, key)
 
     def close(self) -> None:
         if self._in_use:
@@ -240,48 +236,6 @@ class SQLiteStore:
         if connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
-
-
-class _Transaction:
-    def __init__(self, connection: sqlite3.Connection, key: str) -> None:
-        self._connection = connection
-        self._key = key
-
-    def first(self) -> Fields | None:
-        return self._one(f"{_OF_KEY} ORDER BY sequence LIMIT 1", self._key)
-
-    def last(self) -> Fields | None:
-        return self._one(f"{_OF_KEY} ORDER BY sequence DESC LIMIT 1", self._key)
-
-    def find(self, period: int, charge_id: str) -> Fields | None:
-        return self._one(f"{_OF_KEY} AND period = ? AND charge_id = ?", self._key, period, charge_id)
-
-    def append(self, fields: Fields) -> None:
-        self._connection.execute(_INSERT, fields)
-
-    def rows(self, behind: int = 0, most: int | None = None) -> Iterator[Fields]:
-        limit = -1 if most is None else most
-        cursor = self.execute(f"{_OF_KEY} AND sequence > ? ORDER BY sequence LIMIT ?", self._key, behind, limit)
-        while some := cursor.fetchmany(ROWS_AT_ONCE):
-            yield from some
-
-    def secret(self) -> str | None:
-        found = self._one(f"SELECT key FROM {KEYS} WHERE budget_key = ?", self._key)
-        return None if found is None else found[0]
-
-    def keep_secret(self, key: str) -> None:
-        self.execute(CREATE_KEYS)
-        self.execute(f"INSERT INTO {KEYS} VALUES (?, ?)", self._key, key)
-
-    def keys(self) -> list[str]:
-        return [key for (key,) in self.execute(f"SELECT DISTINCT budget_key FROM {TABLE} ORDER BY budget_key")]
-
-    def execute(self, statement: str, *values: object) -> sqlite3.Cursor:
-        return self._connection.execute(statement, values)
-
-    def _one(self, statement: str, *values: object) -> Fields | None:
-        found: Fields | None = self.execute(statement, *values).fetchone()
-        return found
 
 
 def _identity_of(paths: tuple[str, ...]) -> _Identity:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -14,7 +14,6 @@ from hushvec.errors import HushvecError
 
 TABLE = "hushvec_budget_rows_v1"
 KEYS = "hushvec_budget_keys_v1"  # the secret key of each ledger that counts by person; made with the first of them
-CREATE_KEYS = f"CREATE TABLE IF NOT EXISTS {KEYS} (budget_key TEXT PRIMARY KEY, key TEXT NOT NULL)"
 COLUMNS = ", ".join(FIELDS)
 WAIT_SECONDS = 30.0  # for other writers, before a call gives up
 ROWS_AT_ONCE = 1000
@@ -40,32 +39,70 @@ class StoreFailure(HushvecError):
         self.unknown = unknown
 
 
-class Transaction(Protocol):
-    """Reads and writes of one transaction. Nobody else writes the same ledger until it ends."""
+_OF_KEY = f"SELECT {COLUMNS} FROM {TABLE} WHERE budget_key = :key"
+# What a transaction says in SQL, by name, with parameters as SQLite and SQLAlchemy write them.
+STATEMENTS = {
+    "first": f"{_OF_KEY} ORDER BY sequence LIMIT 1",
+    "last": f"{_OF_KEY} ORDER BY sequence DESC LIMIT 1",
+    "find": f"{_OF_KEY} AND period = :period AND charge_id = :charge_id",
+    "behind": f"{_OF_KEY} AND sequence > :behind ORDER BY sequence LIMIT :most",
+    "insert": f"INSERT INTO {TABLE} ({COLUMNS}) VALUES ({', '.join(f':{name}' for name in FIELDS)})",
+    "secret": f"SELECT key FROM {KEYS} WHERE budget_key = :key",
+    "create keys": f"CREATE TABLE IF NOT EXISTS {KEYS} (budget_key TEXT PRIMARY KEY, key TEXT NOT NULL)",
+    "keep secret": f"INSERT INTO {KEYS} VALUES (:key, :secret)",
+    "keys": f"SELECT DISTINCT budget_key FROM {TABLE}",
+}
+MOST_ROWS = 2**63 - 1
+
+
+class Transaction:
+    """Reads and writes of one transaction on a ledger. Nobody else writes it until the transaction ends."""
+
+    def __init__(self, connection: Any, key: str, statements: Mapping[str, Any] = STATEMENTS) -> None:
+        self._connection, self._key, self._statements = connection, key, statements
 
     def first(self) -> Fields | None:
         """The first row of the ledger, or None."""
+        return self._one("first")
 
     def last(self) -> Fields | None:
         """The last row of the ledger, or None."""
+        return self._one("last")
 
     def find(self, period: int, charge_id: str) -> Fields | None:
         """The row with this charge id in this period, or None."""
+        return self._one("find", period=period, charge_id=charge_id)
 
     def append(self, fields: Fields) -> None:
         """Add a row."""
+        self._run("insert", **dict(zip(FIELDS, fields)))
 
-    def rows(self, behind: int = 0, most: int | None = None) -> Iterator[Fields]:
+    def rows(self, behind: int = 0, most: int = MOST_ROWS) -> Iterator[Fields]:
         """The rows behind this sequence that were there when the transaction began, in order; the first ones of them if `most`."""
+        found = self._run("behind", behind=behind, most=most)
+        while some := found.fetchmany(ROWS_AT_ONCE):
+            yield from some
 
     def secret(self) -> str | None:
         """The key of the ledger's people, as `keep_secret` got it, or None. StoreFailure if the store never got any."""
+        found = self._one("secret")
+        return None if found is None else found[0]
 
     def keep_secret(self, key: str) -> None:
         """Keep the key of the ledger's people."""
+        self._run("create keys")
+        self._run("keep secret", secret=key)
 
     def keys(self) -> list[str]:
         """The keys of all ledgers in the store, sorted."""
+        return sorted(key for (key,) in self._run("keys"))
+
+    def _run(self, statement: str, **values: Any) -> Any:
+        return self._connection.execute(self._statements[statement], {"key": self._key, **values})
+
+    def _one(self, statement: str, **values: Any) -> Fields | None:
+        row = self._run(statement, **values).fetchone()
+        return None if row is None else tuple(row)
 
 
 class Store(Protocol):
