@@ -1,0 +1,48 @@
+"""scripts/mutants.py: which mutants it chooses, and that a source is as it was when its tests have run."""
+
+import ast
+import random
+
+import pytest
+
+from scripts.test_loop_scripts import script
+
+pytest.importorskip("cosmic_ray")
+mutants = script("mutants")
+
+SOURCE = "from __future__ import annotations\n\n\ndef f(a: int | None) -> int | str:\n    return 2\n"
+
+
+def test_a_seed_chooses_the_same_mutants_again():
+    chosen = mutants.chosen(3, ["noise"], "a")
+    assert chosen == mutants.chosen(3, ["noise"], "a") != mutants.chosen(3, ["noise"], "b")
+    for path, changed in chosen:
+        assert path.parent.name == "noise" and changed != path.read_text(encoding="utf-8")
+        assert ast.parse(changed)
+
+
+def test_what_only_type_checkers_read_is_left_alone(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(SOURCE)
+    number, union = "core/NumberReplacer", "core/ReplaceBinaryOperator_BitOr_Add"
+    found = {mutants.mutant_of(path, number, random.Random(seed)) for seed in range(20)}
+    assert found == {SOURCE.replace("return 2", "return 3"), SOURCE.replace("return 2", "return 1")}
+    assert mutants.mutant_of(path, union, random.Random(0)) is None
+
+
+def test_tests_that_name_the_module_come_first():
+    first, then = mutants.tests_for(mutants.PACKAGE / "budget" / "amounts.py")
+    assert "tests/budget/test_amounts.py" in first and then and not set(first) & set(then)
+    assert all(name.startswith("tests/budget/") for name in (*first, *then))
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_the_source_is_put_back(tmp_path, monkeypatch, passed):
+    path = tmp_path / "module.py"
+    path.write_text(SOURCE)
+    before, seen = path.stat().st_mtime_ns, []
+    monkeypatch.setattr(mutants, "tests_for", lambda path: [["a"], ["b"]])
+    monkeypatch.setattr(mutants, "passes", lambda tests: seen.append(path.read_text()) or passed)
+    assert mutants.survives(path, "changed = 1\n") is passed
+    assert seen == ["changed = 1\n"] * (2 if passed else 1)
+    assert path.read_text() == SOURCE and path.stat().st_mtime_ns == before
