@@ -148,3 +148,12 @@ def test_edges():
     assert statistics.binom_sf(-1, 5, 0.5, 0.5) == 1.0
     assert statistics.binom_sf(4, 5, 0.5, 0.5) == pytest.approx(2**-5)
     assert math.isclose(statistics.binom_cdf(0, 3, 0.5, 0.5), 0.125)
+
+
+@pytest.mark.parametrize(
+    "correction, expected",
+    [("bonferroni", [1.0, 0.03, 0.12]), ("holm", [0.5, 0.03, 0.08]), ("benjamini-hochberg", [0.5, 0.03, 0.06])],
+)
+def test_adjusted_p_values_are_those_of_p_adjust(correction, expected):
+    """Known answers of R's p.adjust, in the order in which the p-values are given."""
+    assert statistics.adjusted(np.array([0.5, 0.01, 0.04]), correction) == pytest.approx(expected, rel=1e-15)

@@ -13,6 +13,7 @@ from scipy import stats
 
 from hushvec.mechanisms import MECHANISMS, Gaussian, L2Laplace, Laplacian
 from hushvec.mechanisms.recommend import recommend
+from hushvec.mechanisms.top_1 import top_1_sentence
 from mechanisms.stand_ins import StandIn
 
 ALPHA = 1e-6
@@ -153,6 +154,11 @@ def test_a_corpus_changes_what_ranks():
     assert found.table[0][4:7] == ("ideal top-1", "expected cosine", "noise norm")
     tops = [one.figures["ideal top-1"] for one in found.options]
     assert tops[0] > tops[1] > tops[2]   # the claimed ones, the best first
+
+
+def test_the_bound_of_a_search_is_that_of_one_of_a_persons_rows():
+    bound = top_1_sentence(2.0, 2001)
+    assert f" {bound[0].upper()}{bound[1:]}." in recommend(384, 8.0, n=2000, rows_per_person=4).why
 
 
 @pytest.mark.parametrize(("kind", "epsilon"), [("gaussian", 20.0), ("gaussian", 40.0), ("laplacian", 80.0), ("laplacian", 120.0)])
