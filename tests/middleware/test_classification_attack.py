@@ -66,7 +66,7 @@ class KeepsTheScore(ClassificationMiddleware):
     def release(self, answers):
         codes = self.plan.codes(answers.labels, "labels")
         drawn, receipt = self.plan.release(codes)
-        scores = [score if code == kept else 1 / 3 for score, code, kept in zip(answers.scores, codes, drawn)]
+        scores = [said.score if code == kept else 1 / 3 for said, code, kept in zip(answers.in_full, codes, drawn)]
         return Classifications([Classification(label, score) for label, score in zip(self.plan.named(drawn), scores)], receipt)
 
 
@@ -76,7 +76,7 @@ class KeepsAllScores(ClassificationMiddleware):
     def release(self, answers):
         codes = self.plan.codes(answers.labels, "labels")
         drawn, receipt = self.plan.release(codes)
-        every = [scores if code == kept else None for scores, code, kept in zip(answers.all_scores, codes, drawn)]
+        every = [said.all_scores if code == kept else None for said, code, kept in zip(answers.in_full, codes, drawn)]
         return Classifications([Classification(label, 1 / 3, one) for label, one in zip(self.plan.named(drawn), every)], receipt)
 
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Hashable, It
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -50,39 +50,21 @@ class Classification:
         return getattr(self, name)
 
     def keys(self) -> tuple[str, ...]:
-        """The names of the fields, as `dict` asks for them."""
+        """Return the names of the fields, as `dict` asks for them."""
         return _FIELDS
 
 
-class Classifications(Sequence[Classification]):
+class Classifications(list[Classification]):
     """The answers of one release, in the order of the inputs, with its receipt. Slices are plain lists, without one."""
 
-    __slots__ = ("_answers", "receipt")
-
     def __init__(self, answers: Iterable[Classification], receipt: LabelReceipt) -> None:
-        self._answers = list(answers)
+        super().__init__(answers)
         self.receipt = receipt
 
     @property
     def labels(self) -> list[Any]:
         """The labels alone."""
-        return [answer.label for answer in self._answers]
-
-    @overload
-    def __getitem__(self, place: int) -> Classification: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Classification]: ...
-    def __getitem__(self, place: int | slice) -> Classification | list[Classification]:
-        return self._answers[place]
-
-    def __len__(self) -> int:
-        return len(self._answers)
-
-    def __iter__(self) -> Iterator[Classification]:
-        return iter(self._answers)
-
-    def __repr__(self) -> str:
-        return f"Classifications({self._answers!r})"
+        return [answer.label for answer in self]
 
 
 class PrivateLabels(np.ndarray[Any, Any]):
@@ -101,7 +83,7 @@ class PrivateLabels(np.ndarray[Any, Any]):
 
 
 class ClassificationMiddleware:
-    """The result of `dp_classification_middleware`: takes a model's answers and releases private ones."""
+    """Takes a model's answers and releases private ones. Made by `dp_classification_middleware`."""
 
     def __init__(self, plan: LabelPlan) -> None:
         self.plan = plan
@@ -121,16 +103,13 @@ class ClassificationMiddleware:
         flipped = {code: Classification(self.labels[code], public) for code in set(answered)}
         if self.plan.scores != "source":
             return Classifications(map(flipped.__getitem__, answered), receipt)
-        true = codes.tolist()
-        nothing = [None] * len(true)
-        rows = zip(true, answered, answers.scores or nothing, answers.all_scores or nothing)
-        released = (
-            Classification(self.labels[code], score, scores) if kept == code else flipped[code] for kept, code, score, scores in rows
-        )
-        return Classifications(released, receipt)
+        own = answers.in_full or map(Classification, answers.labels)
+        rows = zip(codes.tolist(), answered, own)
+        kept = (replace(said, label=self.labels[code]) if true == code else flipped[code] for true, code, said in rows)
+        return Classifications(kept, receipt)
 
     def release_labels(self, answers: Answers) -> PrivateLabels:
-        """The labels alone, as an array; private whatever `scores` is."""
+        """Return the labels alone, as an array; private whatever `scores` is."""
         plan = self._labels_alone
         drawn, receipt = plan.release(plan.codes(answers.labels, _LABEL_OF))
         return PrivateLabels.of(plan.in_numpy(drawn), receipt)
@@ -195,7 +174,7 @@ def dp_classification_middleware(
 def wrap_classification_model(
     model: Any, middleware: ClassificationMiddleware, *, takes: str = "auto", max_characters: int = MOST_CHARACTERS
 ) -> PrivateClassifier:
-    """A classifier whose answers are private.
+    """Return a classifier whose answers are private.
 
     Args:
         model: a callable; an object with `classify(inputs)` (and maybe `aclassify`); an estimator as in scikit-learn, with
@@ -237,9 +216,9 @@ def wrap_classification_model(
     limit = validate.whole_number("max_characters", max_characters, at_least=1)
     if not classifier.predicts:
         return PrivateClassifier(classifier, middleware, limit)
-    classes = estimator_classes(model)
-    if classes is not None:
-        middleware.plan.codes(classes, "classes_ of the model")
+    classes = getattr(model, "classes_", None)
+    if classes is not None and np.ndim(classes) == 1:
+        middleware.plan.codes(np.asarray(classes).tolist(), "classes_ of the model")
     return PrivateEstimator(classifier, middleware, limit)
 
 
@@ -257,7 +236,7 @@ class PrivateClassifier:
         return self.middleware.labels
 
     def classify(self, inputs: Any) -> Classifications:
-        """Private answers to inputs, one for each, with the receipt of the release.
+        """Return private answers to inputs, one for each, with the receipt of the release.
 
         Args:
             inputs: a sequence of inputs, an array of rows, or one str; none of them None, and either all str or none.
@@ -281,23 +260,26 @@ class PrivateClassifier:
 
     def classify_batches(self, batches: Iterable[Any]) -> Iterator[Classifications]:
         """`classify` for each batch of a stream, on demand. Every batch is a release with its own receipt and charge."""
-        if isinstance(batches, str) or not isinstance(batches, Iterable):
-            raise TypeError(f"batches must be an iterable of batches, got {validate.kind(batches)}")
-        return map(self.classify, batches)
+        return map(self.classify, _checked_batches(batches, Iterable))
 
     def aclassify_batches(self, batches: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Classifications]:
         """`classify_batches` for asyncio; batches may come from an asynchronous source."""
-        if isinstance(batches, str) or not isinstance(batches, Iterable | AsyncIterable):
-            raise TypeError(f"batches must be an iterable of batches, got {validate.kind(batches)}")
+        found = _checked_batches(batches, (Iterable, AsyncIterable))
 
         async def answered() -> AsyncIterator[Classifications]:
-            async for batch in each(batches):
+            async for batch in each(found):
                 yield await self.aclassify(batch)
 
         return answered()
 
     def _answers(self, inputs: Any) -> Answers:
         return self._classifier.answers(*checked_inputs(inputs, self.max_characters))
+
+
+def _checked_batches(batches: Any, kinds: Any) -> Any:
+    if isinstance(batches, str) or not isinstance(batches, kinds):
+        raise TypeError(f"batches must be an iterable of batches, got {validate.kind(batches)}")
+    return batches
 
 
 class PrivateEstimator(PrivateClassifier):
@@ -309,7 +291,7 @@ class PrivateEstimator(PrivateClassifier):
         return self.middleware.plan.mechanism.labels_in_numpy.copy()
 
     def predict(self, inputs: Any) -> PrivateLabels:
-        """Private labels as an array with its receipt. Arguments and errors are those of `classify`.
+        """Return private labels as an array with its receipt. Arguments and errors are those of `classify`.
 
         There are no scores beside the labels, so they are private with scores="source" too.
         """
@@ -329,17 +311,15 @@ TAKES = ("auto", "batch", "one")
 
 # Types that are labels as they are.
 _PLAIN = frozenset({str, int, float, bool})
-_PIPELINES = "transformers.pipelines"
 _PIPELINE_TASKS = ("text-classification", "image-classification", "audio-classification", "video-classification")
 
 
 @dataclass(frozen=True)
 class Answers:
-    """A model's answers, input by input: a label, its score if there is one, and the scores of all labels if there are any."""
+    """A model's labels, input by input, and its answers in full where it answered more."""
 
     labels: list[Any]
-    scores: list[float | None] | None = None
-    all_scores: list[Mapping[Any, float] | None] | None = None
+    in_full: list[Classification] | None = None
 
 
 class Classifier:
@@ -352,7 +332,7 @@ class Classifier:
         self._call, self._acall, self._takes, self.predicts = call, acall, takes, predicts
 
     def answers(self, inputs: Any, count: int) -> Answers:
-        """The model's answers to `count` inputs."""
+        """Return the model's answers to `count` inputs."""
         if not count:
             return read_answers([], 0)
         if self._call is None:
@@ -372,8 +352,7 @@ class Classifier:
         return read_answers(await self._acall(inputs), count)
 
     def _found_out(self, call: Call, inputs: Any, count: int) -> Answers:
-        """Try all inputs at once; a callable that cannot take them, or has one answer for all, wants one at a time.
-        Remembered."""
+        """Try all inputs at once; a callable that cannot take them, or has one answer for all, wants one at a time, always."""
         refusal: Exception | None = None
         try:
             returned = call(inputs)
@@ -397,10 +376,13 @@ class Classifier:
 
 
 def classifier_of(model: Any, *, takes: str, with_scores: bool) -> Classifier:
-    """A model in the form of a `Classifier`."""
+    """Return a model in the form of a `Classifier`."""
     validate.choice("takes", takes, TAKES)
-    if any(kind.__module__.startswith(_PIPELINES) for kind in type(model).__mro__):
-        return Classifier(_of_pipeline(model))
+    if any(kind.__module__.startswith("transformers.pipelines") for kind in type(model).__mro__):
+        task = getattr(model, "task", None)
+        if task not in _PIPELINE_TASKS:
+            raise TypeError(f"model must be a pipeline for one of {', '.join(_PIPELINE_TASKS)}, got one for {task!r}")
+        return Classifier(partial(_asked, model))
     if callable(getattr(model, "classify", None)):
         if iscoroutinefunction(model.classify):
             return Classifier(None, model.classify)
@@ -417,7 +399,7 @@ def classifier_of(model: Any, *, takes: str, with_scores: bool) -> Classifier:
 
 
 def checked_inputs(inputs: Any, max_characters: int) -> tuple[Any, int]:
-    """The inputs and how many they are; one str is a list of one."""
+    """Return the inputs and how many they are; one str is a list of one."""
     if isinstance(inputs, str):
         inputs = [inputs]
     shape = getattr(inputs, "shape", None)
@@ -447,16 +429,8 @@ def _require_inputs(inputs: Sequence[Any], max_characters: int) -> None:
         require_length("inputs", text, position, max_characters)
 
 
-def _of_pipeline(pipeline: Any) -> Call:
-    """The call of a transformers pipeline. Its package is where it came from, so nothing is imported."""
-    task = getattr(pipeline, "task", None)
-    if task not in _PIPELINE_TASKS:
-        raise TypeError(f"model must be a pipeline for one of {', '.join(_PIPELINE_TASKS)}, got one for {task!r}")
-
-    return partial(_asked, pipeline)
-
-
 def _asked(pipeline: Any, inputs: Any) -> Any:
+    """What a transformers pipeline returns."""
     for place, text in enumerate(inputs if pipeline.task == "text-classification" else ()):
         if not isinstance(text, str | dict):
             found = f"{validate.kind(text)} at position {place}"
@@ -465,7 +439,7 @@ def _asked(pipeline: Any, inputs: Any) -> Any:
 
 
 def _predicted(model: Any, inputs: Any, with_scores: bool) -> Answers:
-    """The answers of whatever has `predict`, as scikit-learn's estimators do."""
+    """Return the answers of whatever has `predict`, as scikit-learn's estimators do."""
     labels = read_answers(model.predict(inputs), int(inputs.shape[0]) if hasattr(inputs, "shape") else len(inputs)).labels
     name = next((one for one in ("predict_proba", "decision_function") if callable(getattr(model, one, None))), None)
     if name is None or not with_scores:
@@ -479,18 +453,11 @@ def _predicted(model: Any, inputs: Any, with_scores: bool) -> Answers:
     if not np.isfinite(scores).all():
         raise ValueError(f"{name} must return finite scores, got NaN or Inf")
     rows = [dict(zip(classes, row)) for row in scores.tolist()]
-    return Answers(labels, [row.get(label) for row, label in zip(rows, labels)], [*rows])
-
-
-def estimator_classes(model: Any) -> list[Any] | None:
-    """`classes_` of a fitted estimator, as plain values, or None if it has none."""
-    classes = getattr(model, "classes_", None)
-    return None if classes is None or np.ndim(classes) != 1 else np.asarray(classes).tolist()
+    return Answers(labels, [Classification(label, row.get(label), row) for row, label in zip(rows, labels)])
 
 
 def read_answers(returned: Any, count: int) -> Answers:
-    """The answers in what a model returned for `count` inputs: a list, or a mapping or object with `results` (and `usage`,
-    say)."""
+    """Read what a model returned for `count` inputs: a list, or a mapping or object with `results` (and `usage`, say)."""
     if isinstance(returned, Answers):  # of `_predicted`
         return returned
     values = _listed(_results(returned))
@@ -501,8 +468,8 @@ def read_answers(returned: Any, count: int) -> Answers:
     return _joined(values)
 
 
-def read_answer(value: Any, place: int) -> tuple[Any, float | None, Mapping[Any, float] | None]:
-    """(label, score, all scores) of one answer, in any of the shapes that models return."""
+def read_answer(value: Any, place: int) -> Classification:
+    """Read one answer, in any of the shapes that models return."""
     if value is None:
         raise ValueError(f"model must return a label for every input, got None at position {place}")
     if isinstance(value, Mapping):
@@ -520,21 +487,21 @@ def read_answer(value: Any, place: int) -> tuple[Any, float | None, Mapping[Any,
     return _answer(value, None, None, place)
 
 
-def _best(ranked: list[Any], place: int) -> tuple[Any, float | None, Mapping[Any, float] | None]:
-    """The likeliest of a list of labels with scores for one input, and all of them."""
+def _best(ranked: list[Any], place: int) -> Classification:
+    """Return the likeliest of a list of labels with scores for one input, and all of them."""
     scores: dict[Any, float] = {}
     for one in ranked:
-        label, score, _ = read_answer(one, place) if isinstance(one, Mapping) or hasattr(one, "label") else (None, None, None)
-        if score is None:
+        read = read_answer(one, place) if isinstance(one, Mapping) or hasattr(one, "label") else None
+        if read is None or read.score is None:
             raise ValueError(f"an answer that is a list must hold labels with scores, got {one!r:.60} at position {place}")
-        scores[label] = score
+        scores[read.label] = read.score
     if not scores:
         raise ValueError(f"an answer must have at least one label, got an empty list at position {place}")
-    label = max(scores, key=lambda known: scores[known])
-    return label, scores[label], scores
+    label = max(scores, key=scores.__getitem__)
+    return Classification(label, scores[label], scores)
 
 
-def _answer(label: Any, score: Any, all_scores: Any, place: int) -> tuple[Any, float | None, Mapping[Any, float] | None]:
+def _answer(label: Any, score: Any, all_scores: Any, place: int) -> Classification:
     label = label.item() if isinstance(label, np.generic) else label
     if label is None:
         raise ValueError(f"model must return a label for every input, got None at position {place}")
@@ -545,17 +512,17 @@ def _answer(label: Any, score: Any, all_scores: Any, place: int) -> tuple[Any, f
             found = f"{validate.kind(all_scores)} at position {place}"
             raise TypeError(f"all_scores must be a mapping from label to score, got {found}")
         all_scores = {one: validate.number(f"a score at position {place}", known) for one, known in all_scores.items()}
-    return label, score, all_scores
+    return Classification(label, score, all_scores)
 
 
 def _joined(values: Iterable[Any]) -> Answers:
-    """Answers from one value of a model for each input."""
+    """Return answers from one value of a model for each input."""
     read = [read_answer(value, place) for place, value in enumerate(values)]
-    return Answers([label for label, _, _ in read], [score for _, score, _ in read], [scores for _, _, scores in read])
+    return Answers([answer.label for answer in read], read)
 
 
 def _is_batch(returned: Any) -> bool:
-    """Whether this can only be a sequence of answers."""
+    """Return whether this can only be a sequence of answers."""
     returned = _results(returned)
     if isinstance(returned, np.ndarray):
         return returned.ndim > 0
@@ -565,7 +532,7 @@ def _is_batch(returned: Any) -> bool:
 
 
 def _results(returned: Any) -> Any:
-    """The list in an answer such as {"results": [...], "usage": ...}; what is no such answer as it is."""
+    """Return the list in an answer such as {"results": [...], "usage": ...}; what is no such answer as it is."""
     if isinstance(returned, Mapping):
         return returned["results"] if "results" in returned and "label" not in returned else returned
     found = getattr(returned, "results", None)
