@@ -319,6 +319,8 @@ def test_a_mechanism_object_will_do():
         (dict(normalize=True, clip_norm=2.0), ValueError, "clip_norm must be 1.0 with normalize=True, got 2.0"),
         (dict(cipher="chacha12"), ValueError, "cipher must be one of 'aes256', 'chacha20', got 'chacha12'"),
         (dict(cipher=256), TypeError, "cipher must be a str, got int"),
+        (dict(epsilons=1.0), TypeError, "NoiseJob.start() got an unexpected keyword argument 'epsilons'"),
+        (dict(per="release"), TypeError, "NoiseJob.start() got an unexpected keyword argument 'per'"),
     ),
 )
 def test_bad_parameters(tmp_path, change, error, message):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
@@ -35,7 +35,7 @@ def noise_batch(
     partition: int | None = None,
     first_row: int = 0,
 ) -> Any:
-    """The released version of some rows of a job, with its guarantees.
+    """Return the released version of some rows of a job, with its guarantees.
 
     Args:
         batch: numpy array [n, d] or one row [d]; a pyarrow RecordBatch or Table, or a dict of numpy arrays (Ray's batches), with
@@ -113,6 +113,14 @@ def noise_batch(
     return columns.with_column(batch, column, columns.fixed_size_lists(noisy)) if is_arrow else {**batch, column: noisy}
 
 
+def noise_batches(batches: Iterable[Any], job: NoiseJob, **names: Any) -> Iterator[Any]:
+    """Release Arrow batches of one file or partition, in its order; `names` are arguments of `noise_batch`."""
+    done = 0
+    for batch in batches:
+        yield noise_batch(batch, job, first_row=done, **names)
+        done += batch.num_rows
+
+
 def _stacked(name: str, rows: NDArray[Any], job: NoiseJob, label: columns.Label) -> NDArray[Any]:
     for place, row in enumerate(rows):
         if not isinstance(row, np.ndarray) or row.dtype.name != job.dtype:
@@ -124,7 +132,7 @@ def _stacked(name: str, rows: NDArray[Any], job: NoiseJob, label: columns.Label)
 
 
 def rows_by(id_column: Any, partition: int | None) -> str:
-    """How these arguments name rows."""
+    """Return how these arguments name rows."""
     return "ids" if id_column is not None else "numbers" if partition is None else "partitions"
 
 
@@ -214,10 +222,8 @@ def noise_file(
         columns.require_vectors(column, schema.field(column).type, job.dtype)
 
         def noised() -> Iterator[Any]:
-            done = 0
-            for batch in file.batches(max(1, PART_ELEMENTS // job.dimension), names):
-                yield noise_batch(batch, job, column=column, id_column=id_column, partition=partition, first_row=done)
-                done += batch.num_rows
+            stored = file.batches(max(1, PART_ELEMENTS // job.dimension), names)
+            return noise_batches(stored, job, column=column, id_column=id_column, partition=partition)
 
         paid = job
         import pyarrow
@@ -261,7 +267,7 @@ def _checked_target(path: Path, job: NoiseJob, overwrite: bool) -> Path:
 
 
 def _is_by(job: NoiseJob, receipt: Path) -> bool:
-    """Whether the job wrote the file of this receipt, and would write the same again."""
+    """Return whether the job wrote the file of this receipt, and would write the same again."""
     try:
         return job.note in receipt_from_json(receipt.read_text(encoding="utf-8")).notes
     except (OSError, ValueError, TypeError):

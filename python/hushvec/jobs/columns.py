@@ -17,7 +17,7 @@ _WHOLE = re.compile("0|-?[1-9][0-9]{0,19}")  # as str() writes it
 
 
 def is_arrow(batch: Any) -> bool:
-    """A RecordBatch or a Table, without importing pyarrow: they exist only if it is loaded."""
+    """Return whether it is a RecordBatch or a Table, without importing pyarrow: they exist only if it is loaded."""
     arrow = sys.modules.get("pyarrow")
     return arrow is not None and isinstance(batch, arrow.RecordBatch | arrow.Table)
 
@@ -62,7 +62,7 @@ def storage_type(kind: Any) -> Any:
 
 
 def vectors_of(name: str, column: Any, dimension: int, label: Label) -> NDArray[Any]:
-    """The rows [n, dimension] of a list column, without a copy where the memory allows it."""
+    """Return the rows [n, dimension] of a list column, without a copy where the memory allows it."""
     stored = column.storage if hasattr(column, "storage") else column
     if not len(stored):
         return np.empty((0, dimension), np.dtype(stored.type.value_type.to_pandas_dtype()))
@@ -85,7 +85,7 @@ def vectors_of(name: str, column: Any, dimension: int, label: Label) -> NDArray[
 
 
 def fixed_size_lists(values: NDArray[Any]) -> Any:
-    """The Arrow column of rows [n, d]: fixed-size lists over the same memory."""
+    """Return the Arrow column of rows [n, d]: fixed-size lists over the same memory."""
     import pyarrow
 
     flat = pyarrow.array(values.reshape(-1))
@@ -93,7 +93,7 @@ def fixed_size_lists(values: NDArray[Any]) -> Any:
 
 
 def with_column(batch: Any, name: str, column: Any) -> Any:
-    """The batch with this column in the place of the old one of its name; everything else as it was."""
+    """Return the batch with this column in the place of the old one of its name; everything else as it was."""
     place = batch.schema.names.index(name)
     schema = batch.schema.set(place, batch.schema.field(place).with_type(column.type))
     columns = [*batch.columns[:place], column, *batch.columns[place + 1 :]]
@@ -101,7 +101,7 @@ def with_column(batch: Any, name: str, column: Any) -> Any:
 
 
 def places_of_ids(name: str, ids: Any, *, as_texts: bool) -> tuple[derivation.Places, Label]:
-    """Places of rows by their ids, unique and without a null, and how an error names a row; `name` is that of the column.
+    """Return places of rows by their ids, unique and without a null, and how an error names a row; `name` is that of the column.
 
     A whole number and the text that it prints as are one id, which is the one or the other in all of a job.
     """

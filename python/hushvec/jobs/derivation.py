@@ -28,7 +28,7 @@ Places = NDArray[np.uint8]
 
 
 def parameters_text(mechanism: Mechanism, *, job_version: int, dtype: str, normalize: bool, renormalize: bool) -> str:
-    """Everything besides key and rows that determines the result and the guarantee: lines of a name and a value."""
+    """Return everything besides key and rows that determines the result and the guarantee: lines of a name and a value."""
     epsilon, delta = mechanism.cost
     fields = {
         "job_version": job_version,
@@ -46,18 +46,18 @@ def parameters_text(mechanism: Mechanism, *, job_version: int, dtype: str, norma
 
 
 def versions(cipher: str, half_words: bool) -> tuple[int, int]:
-    """Those of the job and of its release format."""
+    """Return those of the job and of its release format."""
     of_format = HALF_WORDS if half_words else _core.format_versions[cipher]
     return JOB_VERSIONS[cipher, of_format], of_format
 
 
 def rows_key(key: bytes, parameters: str) -> bytes:
-    """The key of the function from rows to streams. A job with other parameters has another one."""
+    """Return the key of the function from rows to streams. A job with other parameters has another one."""
     return _keyed(key, parameters, _ROWS_KEY, 32).digest()
 
 
 def job_id(key: bytes, parameters: str) -> str:
-    """A name for the job that says nothing about its key; no two jobs share one."""
+    """Return a name for the job that says nothing about its key; no two jobs share one."""
     return _keyed(key, parameters, _JOB_ID, 16).hexdigest()
 
 
@@ -73,7 +73,7 @@ def positions(partition: int, first_row: int, rows: int) -> Places:
 
 
 def numbers(ids: NDArray[np.integer]) -> Places:
-    """Places of rows that are named by whole numbers: the 128-bit two's complement, whatever the width of the ids."""
+    """Return places of rows that are named by whole numbers: the 128-bit two's complement, whatever the width of the ids."""
     words = _words(_NUMBER, len(ids))
     words[:, 1] = ids.astype(np.int64).view(np.uint64) if ids.dtype.kind == "i" else ids
     words[:, 2] = np.where(ids < 0, np.uint64(2**64 - 1), np.uint64(0)) if ids.dtype.kind == "i" else 0
@@ -81,7 +81,7 @@ def numbers(ids: NDArray[np.integer]) -> Places:
 
 
 def texts(ids: Sequence[str]) -> Places:
-    """Places of rows that are named by strings: the SHA-256 of their UTF-8."""
+    """Return places of rows that are named by strings: the SHA-256 of their UTF-8."""
     words = _words(_TEXT, len(ids))
     digests = b"".join([hashlib.sha256(text.encode()).digest() for text in ids])
     words[:, 1:] = np.frombuffer(digests, "<u8").reshape(-1, 4)
@@ -89,7 +89,7 @@ def texts(ids: Sequence[str]) -> Places:
 
 
 def _words(kind: int, rows: int) -> NDArray[np.uint64]:
-    """Five little-endian words per row, the first of them the kind of place."""
+    """Return five little-endian words per row, the first of them the kind of place."""
     words = np.zeros((rows, PLACE_BYTES // 8), "<u8")
     words[:, 0] = kind
     return words

@@ -36,6 +36,10 @@ from hushvec.release.vectors import ReleasePlan, plan_release
 _LARGEST_SEED_BITS = 8 * derivation.KEY_BYTES
 _LARGEST_FILE = 1 << 16
 _FIELDS = ("job_version", "format_version", "id", "key", "arguments", "charge", "rows_by")
+# Arguments of `privatize` that a job has too.
+_RELEASE = dict(
+    epsilon=None, delta=1e-5, clip_norm=1.0, mechanism="gaussian", sigma=None, normalize=False, renormalize=False
+)
 # How rows may be named: the four are unrelated places, so a job that took two of them would release every row twice.
 ROWS_BY = ("numbers", "partitions", "integer-ids", "text-ids")
 
@@ -86,27 +90,18 @@ class NoiseJob:
         *,
         dimension: int,
         dtype: str = "float32",
-        epsilon: float | None = None,
-        delta: float = 1e-5,
-        clip_norm: float = 1.0,
-        mechanism: str | Mechanism = "gaussian",
-        sigma: float | None = None,
-        normalize: bool = False,
-        renormalize: bool = False,
         cipher: str | None = None,
         rows_by: str | None = None,
         budget: PrivacyBudget | None = None,
         path: str | PathLike[str] | None = None,
         people: Iterable[Any] | None = None,
+        **release: Any,
     ) -> NoiseJob:
-        """A new job with a key from the operating system; with a path, the job in that file if it exists.
+        """Make a job with a key from the operating system; with a path, return the job in that file if it exists.
 
         Args:
             dimension: d, elements in a row.
             dtype: of the rows.
-            epsilon, delta, clip_norm, mechanism, sigma, normalize, renormalize: as for `hushvec.privatize`; the mechanism must
-                have an exact form ("l2_laplace" has none). `PublicCodebook.mechanism` has one. Every row is another person
-                (`per="record"`).
             cipher: "aes256" or "chacha20". By default that of the job in `path`, else AES-256 where this machine has instructions for
                 it, else ChaCha20. Bits are the same on every machine, but without such instructions AES-256 takes 3 to 9 times
                 as long as ChaCha20: choose "chacha20" where workers lack them.
@@ -116,6 +111,9 @@ class NoiseJob:
             path: where the job is kept, a file that only its owner can read. All who start a job from one path get one job.
                 Delete the file when the job is done.
             people: whom the job's rows are about, an id for each row, for a budget that counts by person. None: everyone is charged.
+            release: epsilon, delta, clip_norm, mechanism, sigma, normalize, renormalize, as for `hushvec.privatize`; the mechanism
+                must have an exact form ("l2_laplace" has none). `PublicCodebook.mechanism` has one. Every row is another person
+                (`per="record"`).
 
         Raises:
             ValueError: a path with a job of other parameters or another cipher. Nothing was charged.
@@ -131,10 +129,10 @@ class NoiseJob:
             >>> bool((np.concatenate(parts) == whole).all())
             True
         """
-        planned = _planned(
-            dimension, dtype, _core.backends()["default_cipher"] if cipher is None else cipher, epsilon=epsilon, delta=delta,
-            clip_norm=clip_norm, mechanism=mechanism, sigma=sigma, normalize=normalize, renormalize=renormalize,
-        )
+        if unknown := [name for name in release if name not in _RELEASE]:
+            raise TypeError(f"NoiseJob.start() got an unexpected keyword argument {unknown[0]!r}")
+        chosen = _core.backends()["default_cipher"] if cipher is None else cipher
+        planned = _planned(dimension=dimension, dtype=dtype, cipher=chosen, **_RELEASE | release)
         if rows_by is not None:
             validate.choice("rows_by", rows_by, ROWS_BY)
         laws = {"rows_by": rows_by or ROWS_BY[0], "half_words": planned["mechanism"].half_words}
@@ -152,7 +150,7 @@ class NoiseJob:
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, codebook: PublicCodebook | None = None, rows_by: str | None = None) -> NoiseJob:
-        """The job of a file that `start` or `save` wrote, with the codebook that it was started with: the file has only its digest.
+        """Read the job of a file that `start` or `save` wrote, with the codebook that it was started with: the file has its digest.
 
         A file from before rows_by was kept does not say how the job has named its rows: you do, once, and the file keeps it.
         ValueError for one whose noise this version of hushvec would compute differently; OSError if others may read the file.
@@ -163,7 +161,7 @@ class NoiseJob:
     def unsafe_seeded(
         cls, seed: int, *, cipher: str = derivation.FIRST_CIPHER, format_version: int | None = None, **arguments: Any
     ) -> NoiseJob:
-        """A job whose key is a number in [0, 2^256): for tests and reproducible studies. Its receipt claims nothing.
+        """Return a job whose key is a number in [0, 2^256): for tests and reproducible studies. Its receipt claims nothing.
 
         `arguments` are those of `start` but budget, path and people. It draws from ChaCha20 on every machine unless `cipher` says
         otherwise, so that a seed gives the same noise everywhere, by the first version of the release format that this cipher had,
@@ -215,7 +213,7 @@ class NoiseJob:
         return f"job {self.id}: each row's key stream is keyed by the job's key, the row's place and its bytes"
 
     def charge(self, budget: PrivacyBudget, people: Iterable[Any] | None = None) -> NoiseJob:
-        """The same job, paid for: the budget is charged, for `people` if they are given, unless this job already was.
+        """Return the same job, paid for: the budget is charged, for `people` if they are given, unless this job already was.
 
         It must be a `PrivacyBudget`, whose ledger recognizes the job: PostgreSQL for several machines, SQLite for one. If it refuses,
         nothing may be released.
@@ -264,7 +262,7 @@ class NoiseJob:
             sync_folder(Path(path).parent)
 
     def receipt(self, rows: int, *, notes: tuple[str, ...] = ()) -> RowReceipt:
-        """The receipt of the whole job for the rows that all workers released together.
+        """Return the receipt of the whole job for the rows that all workers released together.
 
         It is one of labels, with the codebook's digest, if the job answers with codes.
         """
@@ -277,7 +275,7 @@ class NoiseJob:
         return replace(receipt, charge=self.entry)
 
     def noise(self, name: str, values: NDArray[Any], places: derivation.Places, label: Callable[[int], str]) -> NDArray[Any]:
-        """The released version of rows [n, d] of the job's dtype at these places; `name` and `label` are for errors."""
+        """Return the released version of rows [n, d] of the job's dtype at these places; `name` and `label` are for errors."""
         require_no_recorder()
         source = np.ascontiguousarray(values)
         if self.normalize:
@@ -380,7 +378,7 @@ def _planned(dimension: int, dtype: str, cipher: str, **arguments: Any) -> dict[
 
 
 def _by_half_words(mechanism: Mechanism, cipher: str, format_version: int | None) -> bool:
-    """Whether a job of this mechanism and version is of half words; without a version, that of the first jobs."""
+    """Return whether a job of this mechanism and version is of half words; without a version, that of the first jobs."""
     before = _core.format_versions[cipher]
     known = [before, *([HALF_WORDS] if mechanism.half_words else [])]
     if format_version is not None and format_version not in known:

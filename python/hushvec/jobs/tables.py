@@ -95,7 +95,7 @@ _MAGIC, _END = b"ARROW1", b"\xff\xff\xff\xff\0\0\0\0"  # of a file at its beginn
 
 
 def _saved_dataset(folder: Path) -> _ArrowFile:
-    """The files of one data set in the order that its state names."""
+    """Return the files of one data set in the order that its state names."""
     if (folder / "dataset_dict.json").is_file():
         raise NotATable(f"the folder must hold one data set: name one of its folders, such as {folder / 'train'}")
     try:
