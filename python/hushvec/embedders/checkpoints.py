@@ -35,7 +35,7 @@ class CheckpointError(HushvecError, ValueError):
 
 
 def find_folder(path_or_id: str | os.PathLike[str], *, expected: str, weights: bool = True) -> Path:
-    """The folder of a model, or of a repository on the Hugging Face hub, which is downloaded once and then cached, unless
+    """Return the folder of a model, or of a repository on the Hugging Face hub, which is downloaded once and then cached, unless
     HF_HUB_OFFLINE is set. An error names the `expected` files; with `weights` weight files are wanted from the hub too."""
     if not isinstance(path_or_id, str | os.PathLike):
         raise TypeError(f"a checkpoint must be a folder or a hub id, got {validate.kind(path_or_id)}")
@@ -95,9 +95,18 @@ def size_field(content: Mapping[str, Any], name: str, where: str) -> int:
     if name not in content:
         raise CheckpointError(f"{where} needs the field {name} (a whole number >= 1)")
     value = content[name]
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise CheckpointError(f"{where}: {name} must be a whole number >= 1, got {value!r}")
-    return value
+    _require(_is(int, value) and value >= 1, where, name, "a whole number >= 1", value)
+    return int(value)
+
+
+def _require(fits: bool, where: str, name: str, rule: str, value: Any) -> None:
+    if not fits:
+        raise CheckpointError(f"{where}: {name} must be {rule}, got {value!r}")
+
+
+def _is(kind: Any, value: Any) -> bool:
+    """Return whether it is a number of this kind, which a bool is not."""
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 # ---- T5 ----
@@ -122,9 +131,9 @@ _T5_ACTIVATIONS = ("relu", "gated-gelu", "gated-relu", "gated-silu", "gelu")
 
 
 def checked_t5(fields: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The fields of a transformers.T5Config that shape it, defaults filled in."""
-    if fields.get("model_type", "t5") != "t5":
-        raise CheckpointError(f"{where}: model_type must be 't5', got {fields['model_type']!r}")
+    """Return the fields of a transformers.T5Config that shape it, defaults filled in."""
+    kind = fields.get("model_type", "t5")
+    _require(kind == "t5", where, "model_type", "'t5'", kind)
     checked: dict[str, Any] = {name: size_field(fields, name, where) for name in T5_SIZES}
     layers = "num_decoder_layers"
     checked[layers] = checked["num_layers"] if fields.get(layers) is None else size_field(fields, layers, where)
@@ -133,29 +142,24 @@ def checked_t5(fields: Mapping[str, Any], where: str) -> dict[str, Any]:
         size_field(checked, name, where)
     for name in _T5_TOKENS:
         token = checked[name]
-        if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token < checked["vocab_size"]:
-            raise CheckpointError(f"{where}: {name} must be a token below vocab_size, got {token!r}")
+        _require(_is(int, token) and 0 <= token < checked["vocab_size"], where, name, "a token below vocab_size", token)
     for name in _T5_NUMBERS:
-        if isinstance(checked[name], bool) or not isinstance(checked[name], int | float) or not 0 <= checked[name] < math.inf:
-            raise CheckpointError(f"{where}: {name} must be a number >= 0, got {checked[name]!r}")
-    if checked["feed_forward_proj"] not in _T5_ACTIVATIONS:
-        raise CheckpointError(
-            f"{where}: feed_forward_proj must be one of {', '.join(_T5_ACTIVATIONS)}, got {checked['feed_forward_proj']!r}"
-        )
-    tied = checked["tie_word_embeddings"]
-    if not isinstance(tied, bool):
-        raise CheckpointError(f"{where}: tie_word_embeddings must be true or false, got {tied!r}")
+        number = checked[name]
+        _require(_is(int | float, number) and 0 <= number < math.inf, where, name, "a number >= 0", number)
+    activation, tied = checked["feed_forward_proj"], checked["tie_word_embeddings"]
+    _require(activation in _T5_ACTIVATIONS, where, "feed_forward_proj", f"one of {', '.join(_T5_ACTIVATIONS)}", activation)
+    _require(isinstance(tied, bool), where, "tie_word_embeddings", "true or false", tied)
     return checked
 
 
 def read_t5(folder: Path) -> dict[str, Any]:
-    """The T5 that config.json of a T5's own folder describes."""
+    """Return the T5 that config.json of a T5's own folder describes."""
     path = require_file(folder, CONFIG_FILE, "the T5's configuration")
     return checked_t5(read_json(path), str(path))
 
 
 def encoder_fields(weights: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The T5 whose encoder has these weights ("encoder. ..."), by their shapes; what shapes do not show is the original T5's."""
+    """Return the T5 whose encoder has these weights ("encoder. ..."), by their shapes, and else what the original T5 has."""
     first = "encoder.block.0.layer."
     gated = f"{first}1.DenseReluDense.wi_0.weight" in weights
 
@@ -185,7 +189,7 @@ def encoder_fields(weights: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def read_weights(folder: Path, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, Any]:
-    """Weights of a folder on the CPU as float32, by name, without prefixes of wrappers; safetensors come first."""
+    """Return weights of a folder on the CPU as float32, by name, without prefixes of wrappers; safetensors come first."""
     path = next((folder / name for name in WEIGHT_FILES if (folder / name).is_file()), None)
     if path is None:
         raise CheckpointError(f"{folder} has no weights; expected {WEIGHTS}")
@@ -276,7 +280,7 @@ def _listed(names: list[str]) -> str:
 
 
 def chosen_device(device: Any) -> Any:
-    """A torch.device that there is: the one that is named; for None CUDA's first if there is one, else the CPU."""
+    """Return a torch.device that there is: the one that is named; for None CUDA's first if there is one, else the CPU."""
     with needs_extra("a model of text", "text"):
         import torch
     if device is None:
@@ -310,7 +314,7 @@ class Tokens:
 
     @classmethod
     def read(cls, folder: Path) -> Tokens:
-        """The tokenizer of a folder: tokenizer.json, and what tokenizer_config.json says of spaces if it is there."""
+        """Return the tokenizer of a folder: tokenizer.json, and what tokenizer_config.json says of spaces if it is there."""
         with needs_extra("reading a tokenizer", "text"):
             from tokenizers import Tokenizer
         path = require_file(folder, TOKENIZER_FILE, "the tokenizer; `save_pretrained` of transformers' fast tokenizers writes one")
@@ -328,7 +332,7 @@ class Tokens:
         return int(max(self.tokenizer.get_vocab().values(), default=-1)) + 1
 
     def ids(self, texts: Sequence[str], max_length: int) -> list[list[int]]:
-        """Token ids of texts, special tokens included, at most max_length of them each."""
+        """Return token ids of texts, special tokens included, at most max_length of them each."""
         self.tokenizer.enable_truncation(max_length)
         try:
             return [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
@@ -336,7 +340,7 @@ class Tokens:
             self.tokenizer.no_truncation()
 
     def texts(self, rows: Iterable[Sequence[int]]) -> list[str]:
-        """Texts of token ids, without special tokens; ids that the tokenizer does not have are left out."""
+        """Return texts of token ids, without special tokens; ids that the tokenizer does not have are left out."""
         texts = self.tokenizer.decode_batch([list(row) for row in rows], skip_special_tokens=True)
         for spaced, tidy in _SPACED if self.tidy else ():
             texts = [text.replace(spaced, tidy) for text in texts]

@@ -73,7 +73,7 @@ class GTREmbedder:
     def from_parts(
         cls, t5: dict[str, Any], weights: dict[str, Any], tokens: Tokens, *, where: str, max_length: int, device: Any
     ) -> GTREmbedder:
-        """The same from a T5's fields, the weights of its encoder by name, and its tokenizer; `where` they come from."""
+        """Return the same from a T5's fields, the weights of its encoder by name, and its tokenizer; `where` they come from."""
         embedder = cls.__new__(cls)
         embedder._set_up(t5, weights, tokens, where, max_length, device, BATCH)
         embedder.model_id = GTR_BASE

@@ -32,7 +32,7 @@ class EmbeddingModel(Protocol):
     """
 
     def embed(self, texts: Sequence[str], kind: Kind = "document") -> Any:
-        """Rows for texts."""
+        """Return rows for texts."""
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -67,7 +67,20 @@ class EmbeddingResult:
     people: Sequence[Any] | None = None
 
 
-class Embeddings(np.ndarray[Any, Any]):
+class Released:
+    """What rows that a model answered carry: the receipts of their releases, and what the model reported beside them."""
+
+    receipts: tuple[RowReceipt, ...]
+    usage: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+
+    @property
+    def receipt(self) -> RowReceipt | None:
+        """The receipt of the last private release, None if the values went through none."""
+        return self.receipts[-1] if self.receipts else None
+
+
+class Embeddings(Released, np.ndarray[Any, Any]):
     """The rows that a wrapped model returns: a numpy array [n, d] that knows its receipts.
 
     What is computed from it, slices included, is a plain array or has no receipts: a receipt is about a release as a whole.
@@ -76,14 +89,14 @@ class Embeddings(np.ndarray[Any, Any]):
         result: with values of any of its kinds. bfloat16, which numpy does not have, becomes float32; other values keep their dtype.
     """
 
-    receipts: tuple[RowReceipt, ...]
-    usage: Mapping[str, Any]
-    metadata: Mapping[str, Any]
-
     def __new__(cls, result: EmbeddingResult) -> Embeddings:
         array: Embeddings = on_host(result.values).view(cls)
         array.receipts, array.usage, array.metadata = result.receipts, result.usage, result.metadata
         return array
+
+    def with_values(self, values: Any, receipts: tuple[RowReceipt, ...]) -> Embeddings:
+        """Return other rows of the same answer."""
+        return Embeddings(EmbeddingResult(values, receipts, self.usage, self.metadata))
 
     def __array_finalize__(self, source: Any) -> None:
         self.receipts, self.usage, self.metadata = (), _nothing(), _nothing()
@@ -95,22 +108,12 @@ class Embeddings(np.ndarray[Any, Any]):
         return array[()] if return_scalar else array.view(np.ndarray)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = (self.view(np.ndarray), self.receipts, dict(self.usage), dict(self.metadata))
-        return _rebuilt, parts
-
-    @property
-    def receipt(self) -> RowReceipt | None:
-        """The receipt of the last private release, None if the values went through none."""
-        return self.receipts[-1] if self.receipts else None
+        return Embeddings, (EmbeddingResult(self.values, self.receipts, dict(self.usage), dict(self.metadata)),)
 
     @property
     def values(self) -> Any:
         """The rows as a plain numpy array, the same memory."""
         return self.view(np.ndarray)
-
-
-def _rebuilt(values: Any, receipts: tuple[RowReceipt, ...], usage: dict[str, Any], metadata: dict[str, Any]) -> Embeddings:
-    return Embeddings(EmbeddingResult(values, receipts, usage, metadata))
 
 
 def on_host(values: Any) -> Any:
@@ -129,7 +132,7 @@ _FLOATS, _CODES = ("float_", "float"), ("int8", "uint8", "binary", "ubinary", "b
 
 
 def read_answer(answer: Any, texts: int, *, first_row: int = 0) -> EmbeddingResult:
-    """The result in a model's answer.
+    """Return the result in a model's answer.
 
     Args:
         answer: an array or tensor [n, d]; a sequence or an iterator of rows; an EmbeddingResult or Embeddings; a mapping or object
@@ -154,7 +157,7 @@ def read_answer(answer: Any, texts: int, *, first_row: int = 0) -> EmbeddingResu
 
 
 def embedded_rows(model: EmbeddingModel, texts: Sequence[str], *, first_row: int = 0) -> NDArray[np.float32]:
-    """The rows of texts in the memory of the CPU, one for each text; errors as `read_answer`, also beyond the range of float32."""
+    """Embed texts into rows in the memory of the CPU; errors as `read_answer`, also beyond the range of float32."""
     values = on_host(read_answer(model.embed(texts), len(texts), first_row=first_row).values)
     with np.errstate(over="ignore"):
         rows = np.ascontiguousarray(values, np.float32)
@@ -176,7 +179,7 @@ def _result_of(answer: Any) -> EmbeddingResult:
 
 
 def _receipts_of(answer: Any) -> tuple[RowReceipt, ...]:
-    """The receipts of an answer that is private already: its own, or those of rows that were released one by one.
+    """Return the receipts of an answer that is private already: its own, or those of rows that were released one by one.
 
     Rows of one release share one object. Equal receipts may be those of two releases: a charge alone tells them apart.
     """
@@ -217,7 +220,7 @@ def _vectors(found: Any) -> Any:
 
 
 def _as_rows(values: Any) -> Any:
-    """A float array as it is; anything else as numpy rows, float32 unless its own rows are float arrays of another dtype."""
+    """Return a float array as it is, else numpy rows: float32 unless its own rows are float arrays of another dtype."""
     if _is_array(values):
         plain = values.view(np.ndarray) if isinstance(values, np.ndarray) and type(values) is not np.ma.MaskedArray else values
         return as_array("model output", plain)
@@ -242,7 +245,7 @@ def _get(answer: Any, name: str) -> Any:
 
 
 def _plain(reported: Any) -> dict[str, Any]:
-    """A mapping, or an object's own fields as one."""
+    """Return a mapping, or an object's own fields as one."""
     if reported is None:
         return {}
     if isinstance(reported, Mapping):

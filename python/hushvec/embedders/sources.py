@@ -47,12 +47,12 @@ DEFAULT_CLIP_NORM = 1.5
 
 
 def default_clip_norm(norm_bound: float | None) -> float:
-    """The bound itself, which leaves rows as they are and adds no more noise than they need."""
+    """Return the bound itself, which leaves rows as they are and adds no more noise than they need."""
     return DEFAULT_CLIP_NORM if norm_bound is None else norm_bound
 
 
 def norm_bound_of(model: Any, model_id: str | None) -> float | None:
-    """The L2 norm that no row of the model exceeds, up to rounding; None if no such bound is known.
+    """Return the L2 norm that no row of the model exceeds, up to rounding; None if no such bound is known.
 
     A model's own `norm_bound` counts first. Else it is 1 for a sentence-transformers model whose last module normalizes, and for a
     model in the table of those that make unit vectors. It is the default of a clip norm, not a guarantee: rows are clipped anyway.
@@ -104,7 +104,7 @@ def _found_again(model: Any, facts: dict[str, Any]) -> SourceModel:
 
 
 def as_embedding_model(model: Any) -> SourceModel:
-    """The model behind the one protocol.
+    """Return the model behind the one protocol.
 
     Args:
         model: an object with `embed(texts)` or `embed(texts, kind)`; a sentence-transformers model; an embedder of LangChain,
@@ -156,7 +156,7 @@ def _parameters(function: Callable[..., Any]) -> Collection[str]:
 
 
 def _with_kind(function: Callable[..., Any]) -> Embed:
-    """The function, which gets the kind of texts if it takes one."""
+    """Return the function, which gets the kind of texts if it takes one."""
     takes_kind = "kind" in _parameters(function)
     return lambda texts, kind: function(list(texts), kind=kind) if takes_kind else function(list(texts))
 
@@ -192,7 +192,7 @@ def _sentence_transformers(model: Any) -> SourceModel:
 
 
 def _haystack(model: Any) -> SourceModel:
-    """A text embedder (`run(text=)`) or a document embedder (`run(documents=)`); each embeds texts of both kinds."""
+    """Adapt a text embedder (`run(text=)`) or a document embedder (`run(documents=)`); each embeds texts of both kinds."""
     parameters = inspect.signature(model.run).parameters
     if not {"documents", "text"} & parameters.keys():
         raise _no_model(model)
@@ -206,24 +206,24 @@ def _haystack(model: Any) -> SourceModel:
         return [{"documents": [Document(id=str(number), content=text) for number, text in enumerate(texts)]}]
 
     def embed(texts: Sequence[str], kind: Kind) -> Any:
-        _warm_up(model)
+        warm_up(model)
         return of_answers([model.run(**one) for one in runs(texts)])
 
     async def aembed(texts: Sequence[str], kind: Kind) -> Any:
-        await asyncio.to_thread(_warm_up, model)
+        await asyncio.to_thread(warm_up, model)
         return of_answers([await model.run_async(**one) for one in runs(texts)])
 
     return SourceModel(model, embed, aembed if hasattr(model, "run_async") else None)
 
 
-def _warm_up(model: Any) -> None:
-    """Components load their models by it, and do nothing when it is called again."""
+def warm_up(model: Any) -> None:
+    """Let a component of Haystack load its model; it does nothing when it is called again."""
     if callable(getattr(model, "warm_up", None)):
         model.warm_up()
 
 
 def _of_texts(answers: Sequence[Any]) -> dict[str, Any]:
-    """One answer of the many that a text embedder gives: its numbers of tokens are added up."""
+    """Return one answer of the many that a text embedder gives: its numbers of tokens are added up."""
     metas = [dict(answer.get("meta") or {}) for answer in answers]
     usage: dict[str, Any] = {}
     for meta in metas:
@@ -233,7 +233,7 @@ def _of_texts(answers: Sequence[Any]) -> dict[str, Any]:
 
 
 def _of_documents(answers: Sequence[Any]) -> dict[str, Any]:
-    """Rows in the order of the texts, whatever order the documents come back in."""
+    """Return rows in the order of the texts, whatever order the documents come back in."""
     (answer,) = answers
     meta = dict(answer.get("meta") or {})
     documents = sorted(answer["documents"], key=lambda document: int(document.id))
@@ -254,7 +254,7 @@ _ADAPTERS: dict[str, Callable[[Any], SourceModel]] = {
 
 
 def open_embedding_model(model: Any, *, max_length: int, device: str | None) -> SourceModel:
-    """A model by its name, or any that `as_embedding_model` takes.
+    """Return a model by its name, or any that `as_embedding_model` takes.
 
     Args:
         model: a folder or hub id: of a T5, which is read as GTR is, or of a sentence-transformers model. Or a model.
