@@ -32,6 +32,17 @@ model and `PrivateIndex.add` raise: nothing is charged, stored or replaced then.
 vectors: `store.index.describe()` lists them. Texts and metadata are stored and returned without protection: anyone who can read a
 found document does not need its vector. Filters read only these and cost nothing. One call that adds documents is one release. A
 known id is replaced, which is a new release with a new charge; deleting refunds nothing. Several threads may use one store.
+
+What applies a noise job (`hushvec.jobs.NoiseJob`) shares these:
+
+    job           travels to the workers with the function that they call, its secret key included
+    column        of the vectors
+    id_column     whole numbers or strings, unique in the data set and the same in every attempt, of a job with
+                  rows_by="integer-ids" or "text-ids". None: rows are named by their number, or by partition and number
+    partition     number of this data set in a collection of several, whose job has rows_by="partitions"
+
+Batches, blocks, workers, processes and repeated tasks do not change a bit of the result, as long as rows keep their names. Other
+columns are passed on as they are and have no protection. Errors are those of `hushvec.jobs.noise_batch`, when rows are computed.
 """
 
 from pkgutil import iter_modules

@@ -72,7 +72,7 @@ class IndexStore:
         self.lock = threading.RLock()  # for adapters too, around calls that belong together
 
     def batch(self, texts: Iterable[str], metadata: Sequence[Mapping[str, Any]] | None, ids: Sequence[str | None] | None) -> Batch:
-        """New documents but for their rows, checked before a model runs or a budget is charged. Where an id is missing, a new one."""
+        """Check documents before a model runs or a budget is charged; where an id is missing, they get a new one."""
         listed = list(texts)
         fields = [{} for _ in listed] if metadata is None else list(metadata)
         Documents.checked(listed, fields, len(listed))
@@ -125,7 +125,7 @@ class IndexStore:
             return self.index.delete(self._known(ids))
 
     def get(self, ids: Iterable[str] | None = None) -> list[StoredDocument]:
-        """Documents by their ids, without those that are not there; None for all."""
+        """Return documents by their ids, without those that are not there; None for all."""
         with self.lock:
             return self.index.get(None if ids is None else self._known(ids))
 
@@ -139,7 +139,7 @@ class IndexStore:
         return self._noised_once(await self._required_model.aembed([text], "query"), "query").reshape(-1)
 
     def search(self, row: Any, k: int, *, where: Mapping[str, Any] | None = None, among: Sequence[str] | None = None) -> list[Found]:
-        """The best documents for a query's row, at most k, best first. None where none is left, and then nothing is charged."""
+        """Find at most k documents for a query's row, best first. Where none is left nothing is found or charged."""
         if getattr(row, "receipts", ()):
             self._refuse_two_noises(self.index, "query", "a private embedder")
         query = as_array("query", row, 1)
@@ -168,13 +168,23 @@ class IndexStore:
         if self.index.settings.scores is not None and self.index.settings.documents is None:
             raise ValueError(f"{what} needs the stored rows, which noise on scores does not protect")
 
-    def require_diverse_search(self) -> None:
-        """Refuse maximal marginal relevance where it would rank by rows that are not public, or by another question than the given."""
+    def search_for_diverse(self, row: Any, k: int, **narrowed: Any) -> tuple[list[Found], NDArray[Any], NDArray[Any]]:
+        """Search for documents to choose far ones among: these, their rows, and the question at norm 1.
+
+        The index ranks by inner products; noisy rows differ in norm, and cosines would rank them differently. At norm 1 the
+        question's products are comparable with those among rows. ValueError where rows are not public, or the question asked is
+        another one.
+        """
         self.require_public_rows("maximal marginal relevance")
         if self.index.settings.queries is not None:
             raise ValueError("maximal marginal relevance needs the clean question, which an index with noise on queries does not use")
         if self.index.projection is not None:
             raise ValueError("maximal marginal relevance needs rows of the question's dimension: the index has a projection")
+        question = np.asarray(as_array("query", row, 1), np.float64)
+        with self.lock:
+            found = self.search(row, k, **narrowed)
+            rows = self.index.vectors([each.document.id for each in found]) if found else np.empty((0, len(question)))
+        return found, np.asarray(rows, np.float64), question / (np.linalg.norm(question) or 1.0)
 
     def refuse_released_rows(self, rows: Iterable[Any]) -> None:
         """Rows with receipts, that is with noise, do not go into an index that adds noise itself."""
@@ -182,7 +192,7 @@ class IndexStore:
             self._refuse_two_noises(self.index, "document", "a private embedder")
 
     def _known(self, ids: Iterable[str]) -> list[str]:
-        """Those of the ids that are there, each once."""
+        """Return those of the ids that are there, each once."""
         wanted = list(dict.fromkeys(ids))
         return [one for one, there in zip(wanted, self.index.has(wanted)) if there]
 
@@ -191,7 +201,7 @@ class IndexStore:
             self._on_receipt(receipt)
 
     def _noised_once(self, rows: Embeddings, kind: Kind) -> NDArray[Any]:
-        """Rows of the model, which may turn out to be released only now."""
+        """Return rows of the model, which may turn out to be released only now."""
         if rows.receipts:
             self._refuse_two_noises(self.index, kind, "what embedded them")
         for receipt in rows.receipts:
@@ -209,7 +219,7 @@ class IndexStore:
 
 
 def _noised_kinds(model: Any) -> tuple[Kind, ...]:
-    """The kinds of text whose rows a model of hushvec releases."""
+    """Return the kinds of text whose rows a model of hushvec releases."""
     source = getattr(model, "_source", None)
     if isinstance(source, PrivateSource):
         return tuple(kind for kind in KINDS if source.side(kind).adds_noise)
@@ -217,7 +227,7 @@ def _noised_kinds(model: Any) -> tuple[Kind, ...]:
 
 
 def as_array(name: str, rows: Any, dimensions: int) -> NDArray[Any]:
-    """Rows of a host, which are arrays or lists of numbers."""
+    """Return rows of a host, which are arrays or lists of numbers."""
     try:
         array = rows if isinstance(rows, np.ndarray) else np.array(rows, np.float64)
     except (TypeError, ValueError):
@@ -225,12 +235,3 @@ def as_array(name: str, rows: Any, dimensions: int) -> NDArray[Any]:
     if array.ndim != dimensions:
         raise ValueError(f"{name} must have {dimensions} dimensions, got {array.ndim}")
     return np.asarray(array)
-
-
-def unit_row(row: Any) -> NDArray[Any]:
-    """Return the row at norm 1, for diverse search by inner products: they are then comparable with those among stored rows.
-
-    The index ranks by inner products; noisy rows differ in norm, and cosines would rank them differently.
-    """
-    values = np.asarray(row, np.float64)
-    return values / (np.linalg.norm(values) or 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import warnings
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, ParamSpec, TypeVar
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from hushvec._native import rowwise
 from hushvec._util import validate
-from hushvec.embedders.protocol import KINDS, EmbeddingResult, Kind
+from hushvec.embedders.protocol import KINDS, Kind, Released
 from hushvec.errors import UtilityWarning
 from hushvec.middleware import EmbeddingMiddleware, Embeddings, WrappedEmbeddingModel, wrap_embedding_model
 from hushvec.receipts.labels import RowReceipt
@@ -29,13 +29,9 @@ NOTE_UNIT_ROWS = "rows were brought to unit length after the release (post-proce
 _NOISED: dict[str, tuple[Kind, ...]] = {"documents": ("document",), "queries": ("query",), "both": KINDS}
 
 
-class ReleasedList(list[Item]):
+class ReleasedList(Released, list[Item]):
     """A list of rows, or one row as a list of numbers, with the receipts of its release. What is cut from it is a plain list; a
     host that rebuilds lists as `type(rows)(rows)` gets no receipts."""
-
-    receipts: tuple[RowReceipt, ...]
-    usage: Mapping[str, Any]
-    metadata: Mapping[str, Any]
 
     def __init__(self, items: Iterable[Item] = (), source: Embeddings | None = None) -> None:
         super().__init__(items)
@@ -43,24 +39,19 @@ class ReleasedList(list[Item]):
         self.usage = {} if source is None else dict(source.usage)
         self.metadata = {} if source is None else dict(source.metadata)
 
-    @property
-    def receipt(self) -> RowReceipt | None:
-        """The receipt of the last private release, None if the values went through none."""
-        return self.receipts[-1] if self.receipts else None
-
 
 def rows_as_lists(embeddings: Embeddings) -> ReleasedList[ReleasedList[float]]:
-    """All rows [n, d], as Python floats."""
+    """Return all rows [n, d], as Python floats."""
     return ReleasedList((ReleasedList(row, embeddings) for row in embeddings.values.tolist()), embeddings)
 
 
 def rows_as_arrays(embeddings: Embeddings) -> ReleasedList[Any]:
-    """All rows [n, d], as numpy arrays [d] in the embeddings' own memory."""
+    """Return all rows [n, d], as numpy arrays [d] in the embeddings' own memory."""
     return ReleasedList(list(embeddings.values), embeddings)
 
 
 def at_unit_length(embeddings: Embeddings, *, clean: bool = False) -> Embeddings:
-    """Released rows brought to unit length, which is post-processing; their receipt says so. With `clean` rows without noise too."""
+    """Bring released rows to unit length, which is post-processing: their receipt says so. With `clean` rows without noise too."""
     last = embeddings.receipt
     if (last is None and not clean) or (isinstance(last, Receipt) and last.renormalize):
         return embeddings
@@ -71,11 +62,11 @@ def at_unit_length(embeddings: Embeddings, *, clean: bool = False) -> Embeddings
     if isinstance(last, Receipt):
         said = {"notes": (*last.notes, NOTE_UNIT_ROWS)} if last.dtype.startswith("int") else {"renormalize": True}
         receipts = (*receipts[:-1], replace(last, **said))
-    return Embeddings(EmbeddingResult(values, receipts, embeddings.usage, embeddings.metadata))
+    return embeddings.with_values(values, receipts)
 
 
 def in_thread(method: Callable[Arguments, Answer]) -> Callable[Arguments, Coroutine[Any, Any, Answer]]:
-    """A method as a coroutine, which runs it in a thread: the method of that name that the object has, which may be a subclass's."""
+    """Make a coroutine that runs a method in a thread: the one of that name that the object has, which may be a subclass's."""
 
     @functools.wraps(method)
     async def coroutine(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
@@ -125,7 +116,7 @@ class PrivateSource:
         self._sides = {kind: self.wrapped if kind in noised else self.wrapped.without_noise() for kind in KINDS}
 
     def side(self, kind: Kind) -> WrappedEmbeddingModel:
-        """The wrapped model for texts of this kind, with or without its noise."""
+        """Return the wrapped model for texts of this kind, with or without its noise."""
         validate.choice("kind", kind, KINDS)
         return self._sides[kind]
 
@@ -142,7 +133,7 @@ class PrivateSource:
         return rows_as_lists(await self.aembed(texts, kind))
 
     def reported(self, embeddings: Embeddings) -> Embeddings:
-        """The same embeddings, at unit length if so asked for, after on_receipt has seen their receipts."""
+        """Return the same embeddings, at unit length if so asked for, after on_receipt has seen their receipts."""
         if self.unit_rows:
             embeddings = at_unit_length(embeddings)
         if self.on_receipt is not None:
@@ -152,7 +143,7 @@ class PrivateSource:
 
 
 class Adapter:
-    """The constructor that adapters share."""
+    """The constructor that adapters share; `_distances` is what unit_rows=False is warned of."""
 
     _distances: ClassVar[str | None] = None
 
@@ -160,7 +151,6 @@ class Adapter:
         self,
         model: Any,
         middleware: Steps | None = None,
-        *,
         on_receipt: OnReceipt | None = None,
         noise_on: NoiseOn = "documents",
         unit_rows: bool = True,

@@ -34,7 +34,7 @@ class _Remembered(EmbeddingFunction[Documents]):  # type: ignore[misc]
 
     @staticmethod
     def build_from_config(config: dict[str, Any]) -> EmbeddingFunction[Documents]:
-        """A function that refuses to embed: neither a model nor its budget can be made from what a collection remembers."""
+        """Return what refuses to embed: neither a model nor its budget can be made from what a collection remembers."""
         return _NotOpened(config)
 
 
@@ -75,19 +75,19 @@ class PrivateEmbeddingFunction(Adapter, _Remembered):
     """
 
     def __call__(self, input: Documents) -> ReleasedList[Any]:
-        """Rows for documents that are stored."""
+        """Return rows for documents that are stored."""
         return rows_as_arrays(self._source.embed(input, "document"))
 
     def embed_query(self, input: Documents) -> ReleasedList[Any]:
-        """Rows for texts that are searched with."""
+        """Return rows for texts that are searched with."""
         return rows_as_arrays(self._source.embed(input, "query"))
 
     def supported_spaces(self) -> list[Space]:
-        """The distances that find what cosine finds: all with unit rows. Chroma warns of a collection with another one."""
+        """Return the distances that find what cosine finds: all with unit rows. Chroma warns of a collection with another one."""
         return ["cosine", "l2", "ip"] if self._source.unit_rows else ["cosine"]
 
     def get_config(self) -> dict[str, Any]:
-        """The model's name, which a collection remembers too, as a hint for anyone who opens it."""
+        """Return the model's name, which a collection remembers too, as a hint for anyone who opens it."""
         return {"model": self._source.wrapped.model_id}
 
 
@@ -96,7 +96,7 @@ _checked = PrivateEmbeddingFunction.__call__
 
 
 def _call(self: PrivateEmbeddingFunction, input: Documents) -> ReleasedList[Any]:
-    """Rows for documents that are stored."""
+    """Return rows for documents that are stored."""
     rows: ReleasedList[Any] = _checked(self, input) if not isinstance(input, list) or input else ReleasedList()
     return rows
 

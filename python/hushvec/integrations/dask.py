@@ -15,13 +15,7 @@ from hushvec.jobs.batch import rows_by
 def noise_block(
     block: NDArray[Any], job: NoiseJob, partition: int | None = None, block_info: dict[int, Any] | None = None
 ) -> NDArray[Any]:
-    """A function for `dask.array.map_blocks`, which says in block_info which rows of the array a block holds.
-
-    Args:
-        block: rows [n, d] in full width.
-        job: travels to the workers in the task graph, its secret key included.
-        partition: number of this array in a data set of several, whose job has rows_by="partitions"; else it has "numbers".
-    """
+    """Release a block [n, d] of whole rows, for `dask.array.map_blocks`: it says in block_info which rows of the array they are."""
     if block_info is None:
         raise ValueError("block_info must be given: Dask does so in map_blocks")
     rows, columns = block_info[0]["array-location"]
@@ -32,14 +26,13 @@ def noise_block(
 
 
 def noise_array(array: Any, job: NoiseJob, *, partition: int | None = None) -> Any:
-    """The array with its rows released; lazy, as everything in Dask.
+    """Return the array with its rows released, which are named by their number in it; lazy, as everything in Dask.
 
     Args:
         array: dask.array [n, d] of the job's dtype, in blocks of whole rows (`array.rechunk({1: -1})` makes them) of known sizes.
-        job, partition: as for `noise_block`.
+        job, partition: see `hushvec.integrations`.
 
-    Rows are named by their number in the array. Blocks, workers and repeated tasks do not change a bit of the result. An array
-    that is not as described is refused at once, NaN or Inf in a row when the array is computed.
+    An array that is not as described is refused at once, NaN or Inf in a row when the array is computed.
     """
     with needs_extra("noise jobs on Dask arrays", "dask"):
         import dask.array

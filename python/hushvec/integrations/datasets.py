@@ -60,18 +60,12 @@ class NoiseFunction:
 def noise_function(
     job: NoiseJob, *, column: str = "embedding", id_column: str | None = None, partition: int | None = None
 ) -> NoiseFunction:
-    """A function for `Dataset.map(..., batched=True, with_indices=True)`.
+    """Return a function for `Dataset.map(..., batched=True, with_indices=True)`; arguments as in `hushvec.integrations`.
 
-    Args:
-        job: travels to the processes of `num_proc` with the function, its secret key included: through pipes, not through files.
-        column: of the vectors, lists of floats; they are taken in the job's dtype.
-        id_column: whole numbers or strings, unique in the data set and the same in every attempt; with_indices may be left out then.
-            None: rows are named by their number in the data set, so that a shuffled or filtered one is another.
-        partition: number of this data set in a collection of several, whose job has rows_by="partitions".
-
-    Of a dict the function returns the released column, of a pyarrow Table the whole Table with that column replaced. Batch sizes,
-    processes and repeated runs do not change a bit of the result. datasets names cache files after a short hash of the function,
-    key included; `noise_dataset` names them after the job's public id instead.
+    Floats of the column are taken in the job's dtype. Without an id_column a shuffled or filtered data set is another one; with
+    it with_indices may be left out. The job goes to the processes of `num_proc` through pipes, not through files.
+    Of a dict the function returns the released column, of a pyarrow Table the whole Table with that column replaced. datasets
+    names cache files after a short hash of the function, key included; `noise_dataset` names them after the job's public id.
     """
     _require_datasets()
     if not isinstance(job, NoiseJob):
@@ -90,19 +84,11 @@ def noise_dataset(
     partition: int | None = None,
     **options: Any,
 ) -> Any:
-    """The data set with its vectors released, computed at once, or read from the cache if the same job released it before.
+    """Return a datasets.Dataset with its vectors released, at once, or from the cache if the same job released it before.
 
-    Args:
-        dataset: a datasets.Dataset.
-        job, column, id_column, partition: as for `noise_function`.
-        options: for `map`: batch_size, num_proc and others that do not change the result. Columns that must not be passed on are
-            removed before, by `dataset.remove_columns`.
-
-    Returns:
-        A Dataset with the same columns in the same format; the vectors are lists of the job's dtype and of one length. Other columns
-        are passed on as they are and have no protection.
-
-    Errors are those of `hushvec.jobs.noise_batch`. The job's charge stands then, and the same job may run on the corrected data.
+    Arguments as for `noise_function`; `options` are for `map`: batch_size, num_proc and others that do not change the result.
+    Columns and format stay; vectors are lists of the job's dtype and of one length. Remove columns that must not be passed on
+    before, by `dataset.remove_columns`. After an error the job's charge stands, and the same job may run on the corrected data.
     """
     datasets = _require_datasets()
     function = noise_function(job, column=column, id_column=id_column, partition=partition)

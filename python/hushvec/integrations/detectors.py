@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import cast
 
 from hushvec.text.pii.categories import default_placeholder, require_category_name
@@ -22,7 +21,7 @@ FORMS = tuple(f"{kind}={where}" if where else kind for kind, (_, _, where) in _K
 
 @cache
 def detector(entry: str) -> Detector:
-    """The detector of an entry, loaded once in a process, nothing downloaded: `presidio` (pattern recognizers without a model),
+    """Load the detector of an entry, once in a process, nothing downloaded: `presidio` (pattern recognizers without a model),
     `spacy=PIPELINE` (a folder or an installed package) or `classifier=FOLDER` (of a token classifier)."""
     kind, sign, where = entry.partition("=")
     module, name, wanted = _KINDS.get(kind, ("", "", ""))
@@ -44,18 +43,13 @@ def _require_text(text: object) -> None:
 
 
 def _own_categories(categories: Mapping[str, str | None] | None) -> dict[str, str | None]:
-    """A caller's table from labels of a model to categories; None leaves a label out."""
+    """Return a caller's table from labels of a model to categories; None leaves a label out."""
     if not isinstance(categories, Mapping | None):
         raise TypeError(f"categories must be a mapping from labels to categories, got {type(categories).__name__}")
     named = (categories or {}).items()
     return {label: None if name is None else require_category_name("categories", name) for label, name in named}
 
 
-def _require_folder(folder: Path) -> None:
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder}: must be a folder with a model")
-
-
 def _span_of(text: str, start: int, end: int, category: str, rule: str, score: float) -> Span:
-    """A find of a category, with the category's placeholder."""
+    """Return a find of a category, with the category's placeholder."""
     return Span(start, end, text[start:end], category, default_placeholder(category), rule, score)

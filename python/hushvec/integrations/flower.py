@@ -142,7 +142,7 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]   # without flwr
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """The inner strategy's messages, or a Poisson sample of them."""
+        """Return the inner strategy's messages, or a Poisson sample of them."""
         if not self.average.left:
             raise PrivacyBudgetExhaustedError(f"all {self.average.rounds_released} rounds are released; more cost more epsilon")
         by_node = {one.metadata.dst_node_id: one for one in self.strategy.configure_train(server_round, arrays, config, grid)}
@@ -211,7 +211,7 @@ def _moved(before: dict[str, np.ndarray], values: dict[str, Any]) -> ArrayRecord
 
 
 def _only_arrays(what: str, message: Message) -> tuple[str, dict[str, np.ndarray]]:
-    """The name of a message's one record of arrays, and copies of these."""
+    """Return the name of a message's one record of arrays, and copies of these."""
     records = message.content.array_records
     if len(records) != 1:
         raise ValueError(f"{what} must hold exactly 1 ArrayRecord, got {len(records)}")

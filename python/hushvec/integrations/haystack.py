@@ -8,37 +8,24 @@ from typing import Any, NoReturn
 
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, Steps, rows_as_lists
+from hushvec.embedders.sources import warm_up
+from hushvec.integrations._source import Adapter, NoiseOn, OnReceipt, Steps, rows_as_lists
 from hushvec.middleware import Embeddings
 
 with needs_extra("hushvec.integrations.haystack", "haystack"):
     from haystack import Document, component
 
+class _Embedder(Adapter):
+    """What both components share. Call it by name: `@component` makes classes anew, which an empty super() does not find."""
 
-_DISTANCES = (
-    "InMemoryDocumentStore takes inner products by default, other stores L2 distances; embedding_similarity_function='cosine' "
-    "keeps the search"
-)
-
-
-class _Embedder:
-    """Shared base. It is called by name: `@component` makes classes anew, which an empty super() does not find."""
-
-    def __init__(
-        self,
-        model: Any,
-        middleware: Steps | None = None,
-        on_receipt: OnReceipt | None = None,
-        noise_on: NoiseOn = "documents",
-        unit_rows: bool = True,
-    ) -> None:
-        self._source = PrivateSource(model, middleware, on_receipt, noise_on, unit_rows, _DISTANCES)
+    _distances = (
+        "InMemoryDocumentStore takes inner products by default, other stores L2 distances; embedding_similarity_function='cosine' "
+        "keeps the search"
+    )
 
     def warm_up(self) -> None:
         """Load the wrapped model, if it loads itself by a method of this name."""
-        load = getattr(self._source.wrapped.model.model, "warm_up", None)
-        if callable(load):
-            load()
+        warm_up(self._source.wrapped.model.model)
 
     def to_dict(self) -> NoReturn:
         """Refused with TypeError: a pipeline with this component cannot be written to a file."""
@@ -68,7 +55,7 @@ class PrivateTextEmbedder(_Embedder):
 
     @component.output_types(embedding=list[float], meta=dict[str, Any])  # type: ignore[untyped-decorator]
     def run(self, text: str) -> dict[str, Any]:
-        """A private embedding of one text."""
+        """Return a private embedding of one text."""
         return _text_answer(self._source.embed([text], "query"))
 
     @component.output_types(embedding=list[float], meta=dict[str, Any])  # type: ignore[untyped-decorator]
@@ -119,7 +106,7 @@ class PrivateDocumentEmbedder(_Embedder):
 
     @component.output_types(documents=list[Document], meta=dict[str, Any])  # type: ignore[untyped-decorator]
     def run(self, documents: list[Document]) -> dict[str, Any]:
-        """The documents with private embeddings."""
+        """Return the documents with private embeddings."""
         texts = self._texts(documents)
         return _document_answer(documents, self._source.embed(texts, "document", self._people(documents)))
 

@@ -121,20 +121,20 @@ class PrivateDocumentStore:
         return self._store.delete(_ids(self._matching(filters)))
 
     def count_documents(self) -> int:
-        """How many documents there are."""
+        """Return how many documents there are."""
         return len(self.index)
 
     def count_documents_by_filter(self, filters: Filters) -> int:
-        """How many documents match."""
+        """Return how many documents match."""
         return len(self._matching(filters))
 
     def count_unique_metadata_by_filter(self, filters: Filters, metadata_fields: list[str]) -> dict[str, int]:
-        """How many different values each of these fields of meta has among the documents that match, by the field's bare name."""
+        """Count the different values that each of these fields of meta has among the documents that match, by its bare name."""
         matching = self._matching(filters)
         return {_bare(field): len(_different(field, matching)) for field in metadata_fields}
 
     def get_metadata_fields_info(self) -> dict[str, dict[str, str]]:
-        """The fields of meta that documents have, each with the "type" of its last value: keyword, int, float or boolean."""
+        """Return the fields of meta in use, each with the "type" of its last value: keyword, int, float or boolean."""
         return {
             field: {"type": _TYPES.get(type(value), "keyword")}
             for stored in self._store.get()
@@ -143,7 +143,7 @@ class PrivateDocumentStore:
         }
 
     def get_metadata_field_min_max(self, metadata_field: str) -> dict[str, Any]:
-        """The "min" and "max" of a field of meta; None where no document has it, or where its values cannot be compared."""
+        """Return the "min" and "max" of a field of meta; None where no document has it, or its values cannot be compared."""
         values = [value for value in _different(metadata_field, self._store.get()) if isinstance(value, (int, float, str))]
         try:
             return {"min": min(values, default=None), "max": max(values, default=None)}
@@ -165,12 +165,12 @@ class PrivateDocumentStore:
         return values[place : place + most], len(values)
 
     def filter_documents(self, filters: Filters | None = None) -> list[Document]:
-        """The documents that match, in the order in which they were written; all without filters."""
+        """Return the documents that match, in the order in which they were written; all without filters."""
         with self._store.lock:
             return self._documents(self._matching(filters))
 
     def embedding_retrieval(self, query_embedding: list[float], *, filters: Filters | None = None, top_k: int = 10) -> list[Document]:
-        """The documents nearest to the row of a question, with their inner products as score (None with "gumbel")."""
+        """Return the documents nearest to the row of a question, with their inner products as score (None with "gumbel")."""
         with self._store.lock:
             found = self._store.search(query_embedding, top_k, among=_ids(self._matching(filters)) if filters else None)
             return self._documents([each.document for each in found], [each.score for each in found])
@@ -189,7 +189,7 @@ class PrivateDocumentStore:
     filter_documents_async = in_thread(filter_documents)
 
     def _chosen(self, documents: Any, policy: DuplicatePolicy) -> list[Document]:
-        """The documents that a policy writes, each id once."""
+        """Return the documents that a policy writes, each id once."""
         if isinstance(documents, (str, Mapping)) or not isinstance(documents, Iterable):
             raise ValueError(f"documents must be a list of Document objects, got {validate.kind(documents)}")
         chosen: dict[str, Document] = {}
@@ -250,7 +250,7 @@ class PrivateEmbeddingRetriever:
 
     @component.output_types(documents=list[Document])  # type: ignore[untyped-decorator]
     def run(self, query_embedding: list[float], filters: Filters | None = None, top_k: int | None = None) -> dict[str, Any]:
-        """The documents nearest to the embedding of a question."""
+        """Return the documents nearest to the embedding of a question."""
         chosen = apply_filter_policy(self.filter_policy, self.filters, filters)
         most = self.top_k if top_k is None else top_k
         return {"documents": self.document_store.embedding_retrieval(query_embedding, filters=chosen, top_k=most)}
@@ -282,7 +282,7 @@ def _bare(field: str) -> str:
 
 
 def _different(field: str, documents: list[StoredDocument]) -> list[Any]:
-    """Values of a field of meta, each once: 1, 1.0, "1" and True are four."""
+    """Return values of a field of meta, each once: 1, 1.0, "1" and True are four."""
     values = [document.metadata.get(_bare(field)) for document in documents]
     return list({(type(value), repr(value)): value for value in values if value is not None}.values())
 

@@ -219,7 +219,7 @@ def _noise_program(
 
 
 def _program(target: str, on_host: Callable[[Any], Any], attributes: dict[str, Any], *, draws: bool) -> Callable[[Any], Any]:
-    """A compiled function of x, to which jax.vmap gives all rows at once."""
+    """Compile a function of x, to which jax.vmap gives all rows at once."""
     jax = _import_jax()
 
     @jax.custom_batching.custom_vmap  # type: ignore[untyped-decorator]
@@ -236,7 +236,7 @@ def _program(target: str, on_host: Callable[[Any], Any], attributes: dict[str, A
 
 
 def _call(target: str, on_host: Callable[..., Any], attributes: dict[str, Any], draws: bool, results: Any, *arrays: Any) -> Any:
-    """A call of the core's handler, or of Python, by the platform."""
+    """Call the core's handler, or Python, by the platform."""
     jax = _import_jax()
     by_callback = partial(jax.experimental.io_callback if draws else jax.pure_callback, on_host, results)
     in_program = partial(jax.ffi.ffi_call(target, results, has_side_effect=draws), **attributes)

@@ -36,11 +36,11 @@ class PrivateEmbeddings(Adapter, Embeddings):  # type: ignore[misc]
     )
 
     def embed_documents(self, texts: list[str]) -> ReleasedList[ReleasedList[float]]:
-        """Rows for texts that are stored."""
+        """Return rows for texts that are stored."""
         return self._source.rows(texts, "document")
 
     def embed_query(self, text: str) -> ReleasedList[float]:
-        """A row for a text that is searched with."""
+        """Return a row for a text that is searched with."""
         return self._source.rows([text], "query")[0]
 
     async def aembed_documents(self, texts: list[str]) -> ReleasedList[ReleasedList[float]]:

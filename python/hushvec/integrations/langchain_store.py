@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations._index_store import Found, IndexStore, as_array, unit_row
+from hushvec.integrations._index_store import Found, IndexStore
 from hushvec.integrations._source import OnReceipt
 from hushvec.retrieval.index.content import StoredDocument
 from hushvec.retrieval.index.private_index import PrivateIndex
@@ -23,6 +23,7 @@ with needs_extra("hushvec.integrations.langchain_store", "langchain"):
 Filter = Mapping[str, Any]
 Metadatas = Sequence[Mapping[str, Any]] | None
 Ids = Sequence[str | None] | None
+Row = Sequence[float] | NDArray[Any]
 
 
 class PrivateVectorStore(VectorStore):  # type: ignore[misc]
@@ -88,43 +89,36 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """The documents with these ids, without those that are not there."""
+        """Return the documents with these ids, without those that are not there."""
         return [_document(stored) for stored in self._store.get(ids)]
 
     @classmethod
     def from_texts(
-        cls,
-        texts: Iterable[str],
-        embedding: Embeddings,
-        metadatas: Metadatas = None,
-        *,
-        ids: Ids = None,
-        index: PrivateIndex | None = None,
-        **options: Any,
+        cls, texts: Iterable[str], embedding: Embeddings, metadatas: Metadatas = None, *, ids: Ids = None, **options: Any
     ) -> PrivateVectorStore:
-        """A store with these texts, as `add_texts` takes them; the index must be given, since it says which noise there is."""
-        store = cls(embedding, _required(index), **options)
+        """Make a store with these texts, as `add_texts` takes them. `options` are those of the store: `index` must be given, since it
+        says which noise there is."""
+        store = cls._empty(embedding, **options)
         store.add_texts(texts, metadatas, ids=ids)
         return store
 
     @classmethod
     async def afrom_texts(
-        cls,
-        texts: Iterable[str],
-        embedding: Embeddings,
-        metadatas: Metadatas = None,
-        *,
-        ids: Ids = None,
-        index: PrivateIndex | None = None,
-        **options: Any,
+        cls, texts: Iterable[str], embedding: Embeddings, metadatas: Metadatas = None, *, ids: Ids = None, **options: Any
     ) -> PrivateVectorStore:
         """`from_texts` as a coroutine."""
-        store = cls(embedding, _required(index), **options)
+        store = cls._empty(embedding, **options)
         await store.aadd_texts(texts, metadatas, ids=ids)
         return store
 
+    @classmethod
+    def _empty(cls, embedding: Embeddings, index: PrivateIndex | None = None, **options: Any) -> PrivateVectorStore:
+        if index is None:
+            raise TypeError("index must be given: a hushvec.retrieval.PrivateIndex, which says what noise there is")
+        return cls(embedding, index, **options)
+
     def similarity_search(self, query: str, k: int = 4, *, filter: Filter | None = None) -> list[Document]:
-        """The k documents nearest to a question; fewer where fewer match the filter."""
+        """Return the k documents nearest to a question; fewer where fewer match the filter."""
         return self.similarity_search_by_vector(self._store.embed_query(query), k, filter=filter)
 
     async def asimilarity_search(self, query: str, k: int = 4, *, filter: Filter | None = None) -> list[Document]:
@@ -132,14 +126,12 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
         row = await self._store.aembed_query(query)
         return await asyncio.to_thread(self.similarity_search_by_vector, row, k, filter=filter)
 
-    def similarity_search_by_vector(
-        self, embedding: Sequence[float] | NDArray[Any], k: int = 4, *, filter: Filter | None = None
-    ) -> list[Document]:
-        """The k documents nearest to a vector."""
+    def similarity_search_by_vector(self, embedding: Row, k: int = 4, *, filter: Filter | None = None) -> list[Document]:
+        """Return the k documents nearest to a vector."""
         return [_document(found.document) for found in self._store.search(embedding, k, where=filter)]
 
     def similarity_search_with_score(self, query: str, k: int = 4, *, filter: Filter | None = None) -> list[tuple[Document, float]]:
-        """Documents and inner products, the largest first. ValueError if the index names no scores (noise on scores, "gumbel")."""
+        """Return documents and inner products, the largest first. ValueError if the index names no scores ("gumbel")."""
         self._require_scores()
         return _with_scores(self._store.search(self._store.embed_query(query), k, where=filter))
 
@@ -154,28 +146,16 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
     def max_marginal_relevance_search(
         self, query: str, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, *, filter: Filter | None = None
     ) -> list[Document]:
-        """k documents near to a question and far from each other, of the `fetch_k` nearest."""
+        """Return k documents near to a question and far from each other, of the `fetch_k` nearest."""
         row = self._store.embed_query(query)
         return self.max_marginal_relevance_search_by_vector(row, k, fetch_k, lambda_mult, filter=filter)
 
     def max_marginal_relevance_search_by_vector(
-        self,
-        embedding: Sequence[float] | NDArray[Any],
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        *,
-        filter: Filter | None = None,
+        self, embedding: Row, k: int = 4, fetch_k: int = 20, lambda_mult: float = 0.5, *, filter: Filter | None = None
     ) -> list[Document]:
-        """The same for a vector."""
-        self._store.require_diverse_search()
-        with self._store.lock:
-            found = [each.document for each in self._store.search(embedding, fetch_k, where=filter)]
-            rows = self.index.vectors([document.id for document in found])
-        if not found:
-            return []
-        question = unit_row(as_array("query", embedding, 1))
-        return [_document(found[place]) for place in _most_marginal(question, np.asarray(rows, np.float64), k, lambda_mult)]
+        """Return the same for a vector."""
+        found, rows, question = self._store.search_for_diverse(embedding, fetch_k, where=filter)
+        return [_document(found[place].document) for place in _most_marginal(question, rows, k, lambda_mult)] if found else []
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         settings = self.index.settings
@@ -194,7 +174,7 @@ class PrivateVectorStore(VectorStore):  # type: ignore[misc]
 
 
 def _most_marginal(question: NDArray[Any], rows: NDArray[Any], k: int, share: float) -> list[int]:
-    """Places of up to k rows: as `maximal_marginal_relevance` of LangChain chooses, by inner products in place of cosines."""
+    """Choose up to k rows as LangChain's `maximal_marginal_relevance` does, by inner products in place of cosines."""
     relevance, overlaps = rows @ question, rows @ rows.T
     chosen = [int(np.argmax(relevance))]
     while len(chosen) < min(k, len(rows)):
@@ -210,9 +190,3 @@ def _document(stored: StoredDocument) -> Document:
 
 def _with_scores(found: list[Found]) -> list[tuple[Document, float]]:
     return [(_document(each.document), float(each.score or 0.0)) for each in found]
-
-
-def _required(index: PrivateIndex | None) -> PrivateIndex:
-    if index is None:
-        raise TypeError("index must be given: a hushvec.retrieval.PrivateIndex, which says what noise there is")
-    return index

@@ -64,7 +64,7 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
 
     @classmethod
     def class_name(cls) -> str:
-        """The name under which LlamaIndex reports the model."""
+        """Return the name under which LlamaIndex reports the model."""
         return "HushvecPrivateEmbedding"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class PrivateEmbedding(BaseEmbedding):  # type: ignore[misc]
         return state
 
     def to_dict(self, **options: Any) -> dict[str, Any]:
-        """The model's description, different at every call: by it, an IngestionPipeline looks for earlier results."""
+        """Return the model's description, different at every call: by it, an IngestionPipeline looks for earlier results."""
         return {**super().to_dict(**options), "release": secrets.token_hex(16)}
 
     def _get_query_embedding(self, query: str) -> ReleasedList[float]:

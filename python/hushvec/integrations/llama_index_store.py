@@ -9,7 +9,7 @@ import numpy as np
 
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations._index_store import Found, IndexStore, unit_row
+from hushvec.integrations._index_store import Found, IndexStore
 from hushvec.integrations._source import OnReceipt, in_thread
 from hushvec.retrieval.index.content import StoredDocument
 from hushvec.retrieval.index.private_index import PrivateIndex
@@ -76,7 +76,7 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
 
     @classmethod
     def class_name(cls) -> str:
-        """The name under which LlamaIndex reports the store."""
+        """Return the name under which LlamaIndex reports the store."""
         return "HushvecPrivateVectorStore"
 
     @property
@@ -105,7 +105,7 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         self._store.delete([str(stored.id) for stored in self._matching(node_ids, filters)])
 
     def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
-        """The nodes that have one of these ids and match the filters, without rows; all without either. Needs stores_text."""
+        """Return nodes that have one of these ids and match the filters, without rows; all without either. Needs stores_text."""
         if not self.stores_text:
             raise ValueError("stores_text must be True to get nodes: they are in LlamaIndex's docstore")
         return [_node(stored) for stored in self._matching(node_ids, filters)]
@@ -115,7 +115,7 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
         self.delete_nodes()
 
     def query(self, query: VectorStoreQuery, *, mmr_threshold: float | None = None, **_: Any) -> VectorStoreQueryResult:
-        """The nodes nearest to the row of a question: of those that filters, node_ids and doc_ids all leave.
+        """Return the nodes nearest to the row of a question: of those that filters, node_ids and doc_ids all leave.
 
         No node_ids or doc_ids, as a VectorStoreIndex gives them to stores with texts, leave all. In mode "mmr", nodes near to the
         question and far from each other: mmr_threshold (0.5 if not given here or in the query) is 1 for the question alone, 0 for the
@@ -149,14 +149,11 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
     aquery = in_thread(query)
 
     def _diverse(self, row: Any, k: int, among: list[str] | None, threshold: float) -> list[Found]:
-        self._store.require_diverse_search()
         most, share = validate.whole_number("k", k, at_least=1), validate.number("mmr_threshold", threshold)
         if not 0 <= share <= 1:
             raise ValueError(f"mmr_threshold must be in [0, 1], got {share!r}")
-        with self._store.lock:
-            found = self._store.search(row, max(1, len(self.index)), among=among)
-            rows: Any = self.index.vectors([each.document.id for each in found]) if found else []
-        scores, places = get_top_k_mmr_embeddings(unit_row(row), list(rows), np.dot, most, mmr_threshold=share)
+        found, rows, question = self._store.search_for_diverse(row, max(1, len(self.index)), among=among)
+        scores, places = get_top_k_mmr_embeddings(question, list(rows), np.dot, most, mmr_threshold=share)
         return [Found(found[place].document, float(score)) for score, place in zip(scores, places)]
 
     def _fields(self, node: BaseNode) -> dict[str, Any]:
@@ -174,7 +171,7 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
 
 
 def _matcher(metadata: Callable[[str], Mapping[str, Any]], filters: MetadataFilters | None) -> Callable[[str], bool]:
-    """Whether a node matches, by LlamaIndex's own rules, which leave nested filters out: those are put together here."""
+    """Return whether a node matches, by LlamaIndex's own rules, which leave nested filters out: those are put together here."""
     if filters is None or not any(isinstance(part, MetadataFilters) for part in filters.filters):
         host: Callable[[str], bool] = build_metadata_filter_fn(metadata, filters)
         return host

@@ -77,14 +77,14 @@ class PrivateUpdates(DXOFilter):  # type: ignore[misc]   # nvflare has no types
         self._run: PrivateRounds | None = None
 
     def process(self, shareable: Shareable, fl_ctx: Any) -> Shareable:
-        """The noisy update, and nothing else of the result."""
+        """Return the noisy update, and nothing else of the result."""
         code = shareable.get_return_code()
         if code != ReturnCode.OK:
             return make_reply(code)
         return self.process_dxo(from_shareable(shareable), shareable, fl_ctx).to_shareable()
 
     def process_dxo(self, dxo: DXO, shareable: Shareable, fl_ctx: Any) -> DXO:
-        """A new DXO of noisy arrays, with the receipt."""
+        """Return a new DXO of noisy arrays, with the receipt."""
         if dxo.data_kind != DataKind.WEIGHT_DIFF:
             kind = getattr(dxo.data_kind, "value", dxo.data_kind)
             raise ValueError(f"data_kind must be {DataKind.WEIGHT_DIFF.value}: send differences of weights, got {kind}")

@@ -52,7 +52,7 @@ class OpenAIEmbeddings:
         self._is_async = inspect.iscoroutinefunction(inspect.unwrap(client.embeddings.create))
 
     def embed(self, texts: Sequence[str], kind: Kind = "document") -> Any:
-        """The service's response for texts."""
+        """Return the service's response for texts."""
         if self._is_async:
             raise TypeError("client must be a synchronous one for embed, got an asynchronous one: use aembed")
         return self._create(texts)
@@ -66,7 +66,7 @@ class OpenAIEmbeddings:
 
 
 def embeddings_response(embeddings: Embeddings, *, model: str | None = None, unit_rows: bool = True) -> dict[str, Any]:
-    """Private rows of a wrapped model as the JSON of an OpenAI-style embeddings endpoint.
+    """Return private rows of a wrapped model as the JSON of an OpenAI-style embeddings endpoint.
 
     Args:
         embeddings: rows of a wrapped model.

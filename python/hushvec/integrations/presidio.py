@@ -62,7 +62,7 @@ class PresidioDetector:
         return sorted(found, key=lambda one: (one.start, one.end))
 
     def detect(self, text: str) -> list[Span]:
-        """The finds as spans, with categories of this package where there is one."""
+        """Return the finds as spans, with categories of this package where there is one."""
         return [
             _span_of(text, one.start, one.end, category_of(one.entity_type), f"presidio:{one.entity_type}", float(one.score))
             for one in self.raw(text)
@@ -75,7 +75,7 @@ def category_of(entity_type: str) -> str:
 
 
 def pattern_analyzer(language: str = "en") -> Any:
-    """A Presidio AnalyzerEngine with its predefined pattern recognizers and no language model: nothing is downloaded."""
+    """Return a Presidio AnalyzerEngine with its predefined pattern recognizers and no language model: nothing is downloaded."""
     with needs_extra("Presidio's recognizers", "presidio"):
         from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
         from presidio_analyzer.predefined_recognizers import EmailRecognizer, SpacyRecognizer

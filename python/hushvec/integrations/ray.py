@@ -13,15 +13,9 @@ from hushvec.jobs import NoiseJob, noise_batch
 
 
 def noise_function(job: NoiseJob, *, id_column: str, column: str = "embedding") -> Callable[[Any], Any]:
-    """A function for `Dataset.map_batches` with batch_format "pyarrow" or "numpy".
+    """Return a function for `Dataset.map_batches` with batch_format "pyarrow" or "numpy"; arguments as in `hushvec.integrations`.
 
-    Args:
-        job: travels to the workers with the function, its secret key included: through Ray's object store.
-        id_column: whole numbers or strings, unique in the data set and the same in every attempt; of a job with
-            rows_by="integer-ids" or "text-ids".
-        column: of the vectors.
-
-    Blocks, batch sizes, workers and retried tasks do not change a bit of the result.
+    Ray moves it, and with it the job's secret key, through its object store.
     """
     with needs_extra("noise jobs on Ray Data", "ray"):
         import ray.data  # noqa: F401
@@ -32,15 +26,10 @@ def noise_function(job: NoiseJob, *, id_column: str, column: str = "embedding") 
 
 
 def noise_dataset(dataset: Any, job: NoiseJob, *, id_column: str, column: str = "embedding", **options: Any) -> Any:
-    """The data set with its vectors released; lazy, as everything in Ray Data.
+    """Return a ray.data.Dataset with its vectors released; lazy, as everything in Ray Data.
 
-    Args:
-        dataset: a ray.data.Dataset.
-        job, id_column, column: as for `noise_function`.
-        options: for `map_batches`, such as batch_size or concurrency. batch_format is "pyarrow" unless named here.
-
-    The vectors become fixed-size lists (with "numpy": Ray's tensors). Errors are those of `hushvec.jobs.noise_batch`, when the
-    data set is computed.
+    They become fixed-size lists, with "numpy" Ray's tensors. `options` are for `map_batches`, such as batch_size or concurrency;
+    batch_format is "pyarrow" unless named there.
     """
     function = noise_function(job, id_column=id_column, column=column)
     return dataset.map_batches(function, **{"batch_format": "pyarrow", **options})

@@ -11,7 +11,7 @@ from hushvec.embedders.protocol import Kind
 from hushvec.embedders.sources import SourceModel
 from hushvec.errors import MissingExtraError
 from hushvec.integrations._source import Adapter, ReleasedList, at_unit_length
-from hushvec.middleware import EmbeddingResult, Embeddings, WrappedEmbeddingModel
+from hushvec.middleware import Embeddings, WrappedEmbeddingModel
 
 if find_spec("sentence_transformers") is None:
     raise MissingExtraError("hushvec.integrations.sentence_transformers", "text")
@@ -42,7 +42,7 @@ class PrivateSentenceTransformer(Adapter):
     """
 
     def encode(self, inputs: str | Sequence[str], prompt_name: str | None = None, prompt: str | None = None, **options: Any) -> Any:
-        """Rows for texts that are stored, or of which nothing is known.
+        """Return rows for texts that are stored, or of which nothing is known.
 
         Args:
             inputs: one text, or a list of them.
@@ -70,19 +70,19 @@ class PrivateSentenceTransformer(Adapter):
         return self._encode("encode_document", "document", inputs, prompt_name=prompt_name, prompt=prompt, **options)
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
-        """The model's own similarity of all rows with all others; cosine for a model that has none."""
+        """Return the model's own similarity of all rows with all others; cosine for a model that has none."""
         from sentence_transformers.util import cos_sim
 
         return getattr(self._model, "similarity", cos_sim)(_plain(embeddings1), _plain(embeddings2))
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:
-        """The model's own similarity of rows with the rows beside them; cosine for a model that has none."""
+        """Return the model's own similarity of rows with the rows beside them; cosine for a model that has none."""
         from sentence_transformers.util import pairwise_cos_sim
 
         return getattr(self._model, "similarity_pairwise", pairwise_cos_sim)(_plain(embeddings1), _plain(embeddings2))
 
     def get_embedding_dimension(self) -> int | None:
-        """Columns of the rows; None as long as the model has not shown it."""
+        """Return how many columns the rows have; None as long as the model has not shown it."""
         return self._source.wrapped.dimension
 
     @property
@@ -94,7 +94,6 @@ class PrivateSentenceTransformer(Adapter):
         method: str,
         kind: Kind,
         inputs: Any,
-        *,
         normalize_embeddings: bool = False,
         convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
@@ -115,15 +114,12 @@ class PrivateSentenceTransformer(Adapter):
         is_one = isinstance(inputs, str)
         embeddings = wrapped.embed([inputs] if is_one else inputs, kind)
         embeddings = self._source.reported(at_unit_length(embeddings, clean=True) if unit_rows else embeddings)
-        values = embeddings.values
-        rows = Embeddings(
-            EmbeddingResult(values[0] if is_one else values, embeddings.receipts, embeddings.usage, embeddings.metadata)
-        )
+        rows = embeddings.with_values(embeddings.values[0], embeddings.receipts) if is_one else embeddings
         return _as_tensor(rows) if as_tensor else _as_tensors(rows) if as_tensors else rows
 
 
 def _model_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that the model gets; others are refused, or have only one value."""
+    """Return the options that the model gets; others are refused, or have only one value."""
     for name, (value, reason) in _FIXED.items():
         if options.pop(name, value) != value:
             raise ValueError(f"{name} must be {value!r} for private embeddings: {reason}")
@@ -134,7 +130,7 @@ def _model_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _called_by(wrapped: WrappedEmbeddingModel, method: str, options: dict[str, Any]) -> WrappedEmbeddingModel:
-    """The same wrapped model, calling one of the SentenceTransformer's methods with these options."""
+    """Return the same wrapped model, calling one of the SentenceTransformer's methods with these options."""
     source = wrapped.model
     encode = getattr(source.model, method, source.model.encode)
     called = SourceModel(source.model, lambda texts, kind: encode(list(texts), **options))
@@ -156,5 +152,5 @@ def _as_tensors(embeddings: Embeddings) -> Any:
 
 
 def _plain(rows: Any) -> Any:
-    """Arrays without receipts, which torch takes without a copy."""
+    """Return arrays without receipts, which torch takes without a copy."""
     return rows.values if isinstance(rows, Embeddings) else rows

@@ -36,7 +36,7 @@ class _Private(BaseEstimator):  # type: ignore[misc]
     """Shared base: what comes out is random, and a clone spends from the same budget."""
 
     def __sklearn_clone__(self) -> Any:
-        """A new estimator with the same parameter objects: a copied budget would be a second one."""
+        """Return a new estimator with the same parameter objects: a copied budget would be a second one."""
         copy = type(self)(**self.get_params(deep=False))
         if hasattr(self, "_sklearn_output_config"):
             copy._sklearn_output_config = dict(self._sklearn_output_config)
@@ -46,6 +46,11 @@ class _Private(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
+
+    def _rows(self, X: Any) -> Any:  # noqa: N803
+        """Check rows that come after `fit`."""
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=_DTYPES, reset=False)
 
 
 class _PrivateOutput(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Private):  # type: ignore[misc]
@@ -103,10 +108,8 @@ class PrivateTransformer(_PrivateOutput):
         return self
 
     def transform(self, X: Any) -> Embeddings:  # noqa: N803
-        """A private release of rows X [n, n_features_in_]."""
-        check_is_fitted(self)
-        x = validate_data(self, X, dtype=_DTYPES, reset=False)
-        release = privatize(x, budget=self.budget, projection=self.projection, **self._parameters())
+        """Return a private release of rows X [n, n_features_in_]."""
+        release = privatize(self._rows(X), budget=self.budget, projection=self.projection, **self._parameters())
         if self.on_receipt is not None:
             self.on_receipt(release.receipt)
         return Embeddings(EmbeddingResult(release.values, (release.receipt,)))
@@ -154,7 +157,7 @@ class PrivateTextTransformer(_PrivateOutput):
         return self
 
     def transform(self, X: Any) -> Embeddings:  # noqa: N803
-        """Private rows [n, d] for texts X [n]."""
+        """Return private rows [n, d] for texts X [n]."""
         check_is_fitted(self)
         embeddings = self.source_.embed(_texts(X), self.kind)
         self._n_features_out = embeddings.shape[1]
@@ -223,23 +226,20 @@ class PrivateLinearClassifier(ClassifierMixin, _Private):  # type: ignore[misc]
         return self
 
     def decision_function(self, X: Any) -> Any:  # noqa: N803
-        """Scores [n, k]; with two classes [n], that of the second less that of the first."""
-        scores = self._scores(X)
+        """Return scores [n, k]; with two classes [n], that of the second less that of the first."""
+        rows = self._rows(X)
+        scores = self.classifier_.decision_function(rows)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """The most likely class of each row, [n]."""
-        places = self._scores(X).argmax(axis=1)
-        return self.classes_[places]
+        """Return the most likely class of each row, [n]."""
+        rows = self._rows(X)
+        return self.classes_[self.classifier_.decision_function(rows).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
-        """Probabilities [n, k], not calibrated."""
-        check_is_fitted(self)
-        return self.classifier_.predict_proba(validate_data(self, X, dtype=_DTYPES, reset=False))
-
-    def _scores(self, rows: Any) -> Any:
-        check_is_fitted(self)
-        return self.classifier_.decision_function(validate_data(self, rows, dtype=_DTYPES, reset=False))
+        """Return probabilities [n, k], not calibrated."""
+        rows = self._rows(X)
+        return self.classifier_.predict_proba(rows)
 
     def _sorted_classes(self) -> Any:
         if self.classes is None:
@@ -253,7 +253,7 @@ class PrivateLinearClassifier(ClassifierMixin, _Private):  # type: ignore[misc]
 
 
 def _texts(texts: Any) -> Any:
-    """A list or tuple as it is; an array or a column [n] as a list."""
+    """Return a list or tuple as it is; an array or a column [n] as a list."""
     if isinstance(texts, Sequence):
         return texts
     if getattr(texts, "ndim", None) != 1:

@@ -55,7 +55,7 @@ class SpacyDetector:
         self._categories = {**_CATEGORIES, **_own_categories(categories)}
 
     def detect(self, text: str) -> list[Span]:
-        """The entities as spans, in the order of the text."""
+        """Return the entities as spans, in the order of the text."""
         _require_text(text)
         return [span for start, end in _pieces(text) for span in self._spans(text, start, end)]
 
@@ -69,7 +69,7 @@ class SpacyDetector:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Parts of bounded length that end with a line, or with a word, where there is one."""
+    """Yield parts of bounded length that end with a line, or with a word, where there is one."""
     start = 0
     while len(text) - start > MOST_CHARACTERS:
         limit = start + MOST_CHARACTERS

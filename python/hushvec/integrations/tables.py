@@ -68,7 +68,7 @@ def privatize_column(table: Any, column: str = "embedding", *, notes: Sequence[s
 
 
 def vectors_of(name: str, column: Any, *, dtype: str = "float32", first_row: int = 0) -> NDArray[Any]:
-    """The rows [n, d] of an Arrow column of float lists, without a copy where the memory allows it; `first_row` is for errors."""
+    """Return the rows [n, d] of an Arrow column of float lists, if possible without a copy; `first_row` is for errors."""
     import pyarrow.compute
 
     kind = columns.storage_type(column.type)
@@ -173,6 +173,6 @@ def _dataset_with(dataset: Any, column: str, values: NDArray[np.float32]) -> Any
 
 
 def with_format_of(dataset: Any, other: Any) -> Any:
-    """A data set that hands out its rows as another one does."""
+    """Return a data set that hands out its rows as another one does."""
     shown = dataset.format
     return other.with_format(shown["type"], shown["columns"], shown["output_all_columns"], **shown["format_kwargs"])

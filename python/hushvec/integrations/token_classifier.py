@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hushvec._util.lazy import needs_extra
-from hushvec.integrations.detectors import _own_categories, _require_folder, _require_text, _require_threshold, _span_of
+from hushvec.integrations.detectors import _own_categories, _require_text, _require_threshold, _span_of
 from hushvec.text.pii.categories import canonical
 from hushvec.text.pii.spans import Span
 
@@ -58,7 +58,8 @@ class TokenClassifierDetector:
     ) -> None:
         self._threshold = _require_threshold(score_threshold)
         self._name = Path(folder).name
-        _require_folder(Path(folder))
+        if not Path(folder).is_dir():
+            raise FileNotFoundError(f"{Path(folder)}: must be a folder with a model")
         with needs_extra("a token classifier", "text"):
             import torch  # noqa: F401
             from transformers import AutoModelForTokenClassification, AutoTokenizer
@@ -77,14 +78,14 @@ class TokenClassifierDetector:
         self._categories = _own_categories(categories)
 
     def detect(self, text: str) -> list[Span]:
-        """Spans of the model, in the order of the text."""
+        """Return spans of the model, in the order of the text."""
         _require_text(text)
         if not text.strip():
             return []
         return [span for span in self._spans(text, self._words(text)) if span.score >= self._threshold]
 
     def _words(self, text: str) -> list[_Word]:
-        """Every word once: where windows overlap, as the window sees it in which it has more context."""
+        """Return every word once: where windows overlap, as the window sees it in which it has more context."""
         import torch
 
         # A lone surrogate cannot be encoded; a replacement of the same length keeps the offsets.
@@ -116,7 +117,7 @@ class TokenClassifierDetector:
         return sorted(word for _, word in best.values())
 
     def _words_of(self, encoded: Any, window: int, probabilities: Any) -> Iterator[_Word]:
-        """Words of one window; the first piece of a word has the say, as in training."""
+        """Yield words of one window; the first piece of a word has the say, as in training."""
         numbers = encoded.word_ids(window)
         offsets = encoded["offset_mapping"][window].tolist()
         for number, pieces in groupby(range(len(numbers)), key=numbers.__getitem__):
