@@ -24,7 +24,7 @@ The sensitivities are rounded up where the formula has a square root, sigma and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -93,11 +93,12 @@ __getattr__, __dir__ = at_first_use(
 # Those that `privatize` knows by name: for rows of floats, and for rows of whole numbers. `register` adds to them.
 MECHANISMS: dict[str, type[VectorMechanism]] = {}
 INTEGER_MECHANISMS: dict[str, type[VectorMechanism]] = {}
+_known: dict[str, type[VectorMechanism]] = {}  # both, which every release and receipt asks for
 
 
-def known_mechanisms() -> dict[str, type[VectorMechanism]]:
-    """Return all mechanisms that `privatize` knows, by name."""
-    return MECHANISMS | INTEGER_MECHANISMS
+def known_mechanisms() -> Mapping[str, type[VectorMechanism]]:
+    """Return all mechanisms that `privatize` knows, by name, those of floats first."""
+    return _known
 
 
 def register(mechanism: type[VectorMechanism]) -> type[VectorMechanism]:
@@ -117,9 +118,11 @@ def register(mechanism: type[VectorMechanism]) -> type[VectorMechanism]:
         raise TypeError(f"mechanism must be a subclass of VectorMechanism, got {validate.kind(mechanism)}")
     if missing := sorted(getattr(mechanism, "__abstractmethods__", ())):
         raise TypeError(f"mechanism must define {', '.join(missing)}, got {mechanism.__name__} without")
-    if known_mechanisms().setdefault(mechanism.name, mechanism) is not mechanism:
+    if known_mechanisms().get(mechanism.name, mechanism) is not mechanism:
         raise ValueError(f"mechanism must have a name of its own, got {mechanism.name!r}, which is known")
     (INTEGER_MECHANISMS if mechanism.integers else MECHANISMS)[mechanism.name] = mechanism
+    _known.clear()
+    _known.update(MECHANISMS | INTEGER_MECHANISMS)
     return mechanism
 
 
@@ -130,7 +133,8 @@ def registered(mechanism: type[VectorMechanism]) -> Iterator[type[VectorMechanis
     try:
         yield mechanism
     finally:
-        (INTEGER_MECHANISMS if mechanism.integers else MECHANISMS).pop(mechanism.name, None)
+        for names in (MECHANISMS, INTEGER_MECHANISMS, _known):
+            names.pop(mechanism.name, None)
 
 
 for _mechanism in (Gaussian, Laplacian, L2Laplace, EmpiricalGaussian, PrivUnit, DiscreteGaussian, DiscreteLaplacian):

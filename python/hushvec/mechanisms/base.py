@@ -201,6 +201,7 @@ class VectorMechanism(Mechanism):
     parameter_name: ClassVar[str]
     # Attributes, and fields of receipts, that its law has beside that one.
     further_numbers: ClassVar[tuple[str, ...]] = ()
+    law_names: ClassVar[tuple[str, ...]]  # these and that one
     # The density of an element's noise at its top, where `noise_parameter` is 1. A class with another law has none of its parent's.
     density_top: ClassVar[float | None] = None
     # Whether the noise is large enough for values of eight bits: then it has `int8_grid` and `saturation_on`.
@@ -210,6 +211,8 @@ class VectorMechanism(Mechanism):
         super().__init_subclass__(**settings)
         if "law" in vars(cls) and "density_top" not in vars(cls):
             cls.density_top = None
+        if hasattr(cls, "parameter_name"):
+            cls.law_names = cls.parameter_name, *cls.further_numbers
 
     @property
     def noise_parameter(self) -> float:
@@ -246,11 +249,7 @@ class VectorMechanism(Mechanism):
     @property
     def law_numbers(self) -> dict[str, float]:
         """The numbers of its law by their names in receipts."""
-        return {name: self.noise_parameter if name == self.parameter_name else getattr(self, name) for name in self.law_names()}
-
-    @classmethod
-    def law_names(cls) -> tuple[str, ...]:
-        return cls.parameter_name, *cls.further_numbers
+        return {name: self.noise_parameter if name == self.parameter_name else getattr(self, name) for name in self.law_names}
 
     def further_parameters(self) -> dict[str, str]:
         return {name: getattr(self, name).hex() for name in self.further_numbers}

@@ -190,7 +190,7 @@ class Receipt(ReceiptFields):
     @property
     def _law(self) -> dict[str, float | None]:
         """The numbers that its mechanism needs, as they are stated."""
-        return {name: getattr(self, name) for name in self._kind.law_names()}
+        return {name: getattr(self, name) for name in self._kind.law_names}
 
     def _faults(self) -> list[str]:
         faults = [*self._setting_faults(), *self._noise_faults()]
@@ -257,10 +257,9 @@ class Receipt(ReceiptFields):
             for name in LAW_NUMBERS
             if name not in law and getattr(self, name) is not None
         ]
-        missing = [name for name, value in law.items() if value is None]
-        if missing:
-            further = self._kind.further_numbers
-            names = [self._kind.parameter_name] if self._kind.parameter_name in missing else further
+        if None in law.values():
+            name, further = self._kind.parameter_name, self._kind.further_numbers
+            names = [name] if law[name] is None else further
             return [f"{' and '.join(names)} must be given for {self.mechanism}", *faults]
         mechanism = stated_mechanism(self)
         halves = self.format_version == HALF_WORDS
@@ -293,6 +292,6 @@ def stated_mechanism(receipt: Receipt) -> VectorMechanism:
     """Return the mechanism with the numbers that the receipt states, for what follows from them: its loss, density and noise."""
     kind = known_mechanisms()[receipt.mechanism]
     price = ("epsilon", "delta") if kind.takes_delta else ("epsilon",)
-    stated = {name: getattr(receipt, name) for name in ("dimension", "clip_norm", *price, *kind.law_names())}
+    stated = {name: getattr(receipt, name) for name in ("dimension", "clip_norm", *price, *kind.law_names)}
     rows = rows_per_person(receipt.per, receipt.rows)
     return kind.stated({**stated, "rows_per_person": rows, "released_grid": receipt.grid})
