@@ -7,7 +7,6 @@ grown together with it (-gatan). From there the address is followed over flats, 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 
 from hushvec.text.pii.document import Document, Finds, at_words, matches, rule, rule_for
 from hushvec.text.pii.wordlists import CAPITALS, NOT_NAMES, WORD, start_of_name, without_leading, word_list, words, words_in_order
@@ -92,13 +91,31 @@ _SIMPLE = re.compile(
 )
 _NOT_STREET_NAMES = word_list("not_street_names")
 
+_COMPOUND_NUMBER = re.compile(r"\.? [0-9]{1,5}(?:[\-/][0-9]{1,4})?[A-Za-z]?(?![\w%]|[.,][0-9])")
+_WORD_BEFORE = re.compile(r"([^\W\d_]{1,32}) $")
+_LEADING = _PLACE_WORDS | NOT_NAMES | frozenset(_UNIT_WORDS.split("|"))
+_LINKS = frozenset(_LINK[3:-1].split("|"))
+_OF_COURT = words("the of supreme regional district administrative constitutional criminal security military labour assize")
+_PREFIXED = re.compile(rf"\.?[ ](?:{_LINK}[ ']){{0,2}}{_NAME}(?:,? (?:[Nn]\.?[or°º]?\.? ?)?[0-9]{{1,5}}[A-Za-z]?)(?!\w)")
+_TYPE_NUMBER = re.compile(r"\.? [0-9]{1,4}(?:[\-/][0-9]{1,4})?[a-zA-Z]?\.?(?![\w%])")
+_MILITARY_WORDS = words("psc unit cmr usns uss usnv uscgc usav")
+_SIMPLE_WORDS = words("address addresses lives living located reside resides adresse anschrift wohnhaft domicilio")
+_STREET_WORDS = words("street road avenue boulevard lane terrace crescent parkway")
+_AFTER_PREPOSITION = words("drive court square place")
+_ON = re.compile(r"\b(?:on|near|off|along|down|up|at|around|from|to|opposite|behind|across) (?:the )?$")
+_NOT_STREETS = word_list("words_before_other_streets")
+_LONGER = re.compile(rf"[ ]{WORD}|['’]s|[\-_@]\w")
+# Streets are called after them, and they do not belong to the sentence.
+_STREET_NAMES = words("north south east west great upper lower new old second third first main market church hotel office mail")
+_NO_STREET = NOT_NAMES | _PLACE_WORDS - _STREET_NAMES
+
 
 @rule
 def street_number_first(document: Document) -> Finds:
     """`12 Baker Street`, `12b rue de la Paix`, `6750 Long Road 25`."""
     taken = read = 0
     for lead in matches(_NUMBER_FIRST, document.text):
-        if lead.start() < taken or not _may_be_street(document, lead.end()):
+        if lead.start() < taken:
             continue
         second = _SECOND_NUMBER.match(document.text, lead.end())
         start = second.end() if second else lead.end()
@@ -108,20 +125,6 @@ def street_number_first(document: Document) -> Finds:
         found = _street_of(document, lead.start(), words) if words else None
         if found is not None:
             yield found[0], (taken := _continued(document, found[1]))
-
-
-def _street_hints(document: Document) -> list[int]:
-    return sorted([end for *_, end in document.after_words(_HINTS)] + [sign.end() for sign in matches(_NUMBER_SIGN, document.text)])
-
-
-def _may_be_street(document: Document, position: int) -> bool:
-    """Whether one of these words is near, or a capital for a name between two numbers. Only saves work."""
-    hints = document.once(_street_hints)
-    hint = bisect_left(hints, position)
-    if hint < len(hints) and hints[hint] <= position + HINT_REACH:
-        return True
-    first = document.text[position : position + LONGEST_LINK + 1].partition(" ")[0]
-    return not document.all_lower and (not first[0].islower() or first[1:2] in "'’" or first.rstrip(".") in _LINKS)
 
 
 @rule
@@ -135,9 +138,6 @@ def street_compound(document: Document) -> Finds:
             first = start if document.all_lower else min(start, start_of_name(text, end, 3))
             first = without_leading(text, first, start, lambda word: word.lower() in _PLACE_WORDS | NOT_NAMES)
             yield first, _continued(document, number.end())
-
-
-_COMPOUND_NUMBER = re.compile(r"\.? [0-9]{1,5}(?:[\-/][0-9]{1,4})?[A-Za-z]?(?![\w%]|[.,][0-9])")
 
 
 def _words_from(text: str, position: int) -> list[tuple[str, str, int]]:
@@ -202,17 +202,6 @@ def _name_between_numbers(document: Document, start: int, words: list[tuple[str,
     return None
 
 
-_WORD_BEFORE = re.compile(r"([^\W\d_]{1,32}) $")
-_LEADING = _PLACE_WORDS | NOT_NAMES | frozenset(_UNIT_WORDS.split("|"))
-_LINKS = frozenset(_LINK[3:-1].split("|"))
-_OF_COURT = words("the of supreme regional district administrative constitutional criminal security military labour assize")
-LONGEST_LINK = max(map(len, _LINKS))
-_NUMBER_SIGN = re.compile("#")
-_FIRST_LETTERS = re.compile(r"[^\W\d_]+")
-_HINTS = frozenset(_FIRST_LETTERS.match(word)[0] for word in _TYPES | _PREFIXES | set(_UNIT_WORDS.split("|")))  # type: ignore[index]
-HINT_REACH = 320  # seven words, two numbers and what stands between them
-
-
 def _is_name(word: str) -> bool:
     return word[0].isupper() or word[0].isdigit() or (len(word) > 2 and word[1] in "'’" and word[0] in "dl")
 
@@ -230,9 +219,6 @@ def street_word_first(document: Document, word: str, start: int, end: int) -> Fi
         yield start, _continued(document, match.end())
 
 
-_PREFIXED = re.compile(rf"\.?[ ](?:{_LINK}[ ']){{0,2}}{_NAME}(?:,? (?:[Nn]\.?[or°º]?\.? ?)?[0-9]{{1,5}}[A-Za-z]?)(?!\w)")
-
-
 @at_words(word_list("types_before_numbers"))
 def street_word_last(document: Document, _: str, start: int, end: int) -> Finds:
     """`Andrássy út 12`, `Lange Gasse 5`, `Király u. 15`: the word for street, then the number."""
@@ -241,12 +227,6 @@ def street_word_last(document: Document, _: str, start: int, end: int) -> Finds:
         first = start_of_name(document.text, start - 1, 4)
         if first < start - 1:
             yield first, _continued(document, number.end())
-
-
-_TYPE_NUMBER = re.compile(r"\.? [0-9]{1,4}(?:[\-/][0-9]{1,4})?[a-zA-Z]?\.?(?![\w%])")
-
-
-_MILITARY_WORDS = words("psc unit cmr usns uss usnv uscgc usav")
 
 
 @at_words(_MILITARY_WORDS | words("p po post postal postbox postfach postboks apartado casilla bp skrytka"))
@@ -276,9 +256,6 @@ def flat(document: Document, _: str, start: int, end: int) -> Finds:
     match = _UNIT.match(document.text, start)
     if match and any(map(str.isdigit, match.group())):
         yield match.span()
-
-
-_SIMPLE_WORDS = words("address addresses lives living located reside resides adresse anschrift wohnhaft domicilio")
 
 
 @rule_for(_SIMPLE_WORDS)
@@ -320,12 +297,6 @@ def _continued(document: Document, end: int) -> int:
     return end
 
 
-_STREET_WORDS = words("street road avenue boulevard lane terrace crescent parkway")
-_AFTER_PREPOSITION = words("drive court square place")
-_ON = re.compile(r"\b(?:on|near|off|along|down|up|at|around|from|to|opposite|behind|across) (?:the )?$")
-_NOT_STREETS = word_list("words_before_other_streets")
-
-
 @at_words(_STREET_WORDS | _AFTER_PREPOSITION)
 def street_alone(document: Document, word: str, start: int, end: int) -> Finds:
     """`Oxford Street`, `near Elm Drive`: a street without a number."""
@@ -337,7 +308,3 @@ def street_alone(document: Document, word: str, start: int, end: int) -> Finds:
             yield first, end
 
 
-_LONGER = re.compile(rf"[ ]{WORD}|['’]s|[\-_@]\w")
-# Streets are called after them, and they do not belong to the sentence.
-_STREET_NAMES = words("north south east west great upper lower new old second third first main market church hotel office mail")
-_NO_STREET = NOT_NAMES | _PLACE_WORDS - _STREET_NAMES

@@ -31,6 +31,29 @@ _OBJECTS = words("self this obj req res ctx cfg config logger console")
 # File extensions that look like country codes.
 _FILE_ENDINGS = words("py rs pl sh md cc ps so ml mk st ms tf ts js vb pm cs")
 
+_ASCII_BEFORE, _ASCII_DOMAIN = re.compile(r"[!-~]{1,64}\Z"), re.compile(r"@[A-Za-z0-9.\-]{1,253}\.[A-Za-z]{2,63}(?=[^\W\d_])")
+# What stands after @ in programs, style sheets and comments.
+_NOT_HANDLES = word_list("words_after_at_signs")
+# Between spaces or the punctuation of a sentence: other signs beside it are those of programs and of encoded files.
+LONGEST_INITIALS = 3  # "@NYI" is a team that plays at home
+_HANDLE = re.compile(
+    r"@(?<![^\s,;:(\[{\"'“‘*<>|]@)([a-z0-9_](?:[a-z0-9_.]{0,30}[a-z0-9_])?)"
+    r"(@[a-z0-9][a-z0-9.\-]{0,62}[a-z0-9])?(?=[\s,.;:!?)\]}\"'’”*>|]|\Z)(?!\.\w[\w.]{0,60}\()"  # not "@app.get(", a decorator
+)
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+# The first digit is read before what stands left of it is looked at: this skips other characters fast.
+_IPV4 = re.compile(rf"(?=[0-9])(?<![\w.]){_OCTET}(?:\.{_OCTET}){{3}}(?!\w|\.[0-9])(?:/[0-9]{{1,2}}(?!\w))?")
+# From the first colon to the end: two colons in a row, or seven, or an IPv4 address at the end.
+_COLONS = re.compile(r":(?:[0-9a-f]{0,4}:)[0-9a-f:.]*")
+_PREFIX = re.compile(r"(?:%[0-9a-z]{1,15})?(?:/[0-9]{1,3}(?!\w))?")
+_MAC = re.compile(
+    r"[0-9a-f](?<!\w\w)(?<!\W[0-9a-f]{2}[:\-]\w)(?<!\A[0-9a-f]{2}[:\-]\w)[0-9a-f]([:\-])(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}(?![\w:\-])"
+)
+_VERSION = re.compile(r"(?:version|release|firmware|build|\bv)[\s:.=\"']{0,4}$")
+_HEX = frozenset("0123456789abcdef")
+LONGEST_IPV6 = 45
+FEWEST_SIGNS = 5  # in a hardware address
+
 
 @rule
 def email(document: Document) -> Finds:
@@ -52,9 +75,6 @@ def email(document: Document) -> Finds:
         if start < at:
             yield _in_ascii(document.text, start, at, end)
             position = end
-
-
-_ASCII_BEFORE, _ASCII_DOMAIN = re.compile(r"[!-~]{1,64}\Z"), re.compile(r"@[A-Za-z0-9.\-]{1,253}\.[A-Za-z]{2,63}(?=[^\W\d_])")
 
 
 def _in_ascii(text: str, start: int, at: int, end: int) -> tuple[int, int]:
@@ -109,16 +129,6 @@ def domain(document: Document) -> Finds:
         yield start, _trimmed(lower, taken) if taken > end else end
 
 
-# What stands after @ in programs, style sheets and comments.
-_NOT_HANDLES = word_list("words_after_at_signs")
-# Between spaces or the punctuation of a sentence: other signs beside it are those of programs and of encoded files.
-LONGEST_INITIALS = 3  # "@NYI" is a team that plays at home
-_HANDLE = re.compile(
-    r"@(?<![^\s,;:(\[{\"'“‘*<>|]@)([a-z0-9_](?:[a-z0-9_.]{0,30}[a-z0-9_])?)"
-    r"(@[a-z0-9][a-z0-9.\-]{0,62}[a-z0-9])?(?=[\s,.;:!?)\]}\"'’”*>|]|\Z)(?!\.\w[\w.]{0,60}\()"  # not "@app.get(", a decorator
-)
-
-
 @rule
 def handle(document: Document) -> Finds:
     """`@maple_rivers`, `@maple@example.social`; not the domain of an address that is cut off, and not a word of a program."""
@@ -139,21 +149,6 @@ def _trimmed(text: str, end: int) -> int:
     while text[end - 1] in ".,;:!?'\")]":
         end -= 1
     return end
-
-
-_OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-# The first digit is read before what stands left of it is looked at: this skips other characters fast.
-_IPV4 = re.compile(rf"(?=[0-9])(?<![\w.]){_OCTET}(?:\.{_OCTET}){{3}}(?!\w|\.[0-9])(?:/[0-9]{{1,2}}(?!\w))?")
-# From the first colon to the end: two colons in a row, or seven, or an IPv4 address at the end.
-_COLONS = re.compile(r":(?:[0-9a-f]{0,4}:)[0-9a-f:.]*")
-_PREFIX = re.compile(r"(?:%[0-9a-z]{1,15})?(?:/[0-9]{1,3}(?!\w))?")
-_MAC = re.compile(
-    r"[0-9a-f](?<!\w\w)(?<!\W[0-9a-f]{2}[:\-]\w)(?<!\A[0-9a-f]{2}[:\-]\w)[0-9a-f]([:\-])(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}(?![\w:\-])"
-)
-_VERSION = re.compile(r"(?:version|release|firmware|build|\bv)[\s:.=\"']{0,4}$")
-_HEX = frozenset("0123456789abcdef")
-LONGEST_IPV6 = 45
-FEWEST_SIGNS = 5  # in a hardware address
 
 
 @rule

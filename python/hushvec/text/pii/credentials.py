@@ -41,6 +41,18 @@ _HASH_OR_KEY = re.compile(
     rf"(?<![a-z])({'|'.join(words_in_order('words_before_hashes'))})(?![a-z])|(?:{'|'.join(words_in_order('words_before_keys'))})(?![a-z])"
 )
 
+_DIGIT = re.compile(r"[0-9]")
+
+_BASE58_LETTERS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_BECH32_LETTERS = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+_BASE58 = re.compile(rf"[13mn2LM][{_BASE58_LETTERS}]{{25,34}}")
+_BECH32 = re.compile(rf"1(?:(?<=bc1)|(?<=tb1)|(?<=ltc1))[{_BECH32_LETTERS}]{{11,71}}(?!\w)")
+_ETHEREUM = re.compile(r"0(?<!\w.)x[0-9a-f]{40}(?!\w)")
+_NETWORKS = ("ltc", "bc", "tb")
+# What the checksum of BIP 173 and of BIP 350 leaves over.
+_BECH32_LEFT = frozenset({1, 0x2BC830A3})
+_BECH32_GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+
 
 @rule
 def private_key(document: Document) -> Finds:
@@ -81,9 +93,6 @@ def long_tokens(document: Document) -> list[tuple[int, str]]:
     """Words that hold a digit, without the punctuation of the sentence."""
     tokens = ((match.start(), match.group().rstrip(".-")) for match in matches(_TOKEN, document.text))
     return [(start, token) for start, token in tokens if _DIGIT.search(token)]
-
-
-_DIGIT = re.compile(r"[0-9]")
 
 
 def _looks_random(token: str) -> bool:
@@ -131,19 +140,6 @@ def _is_value(word: str, lower: str, end: int, assignment: str, start: int, stop
 @rule
 def url_password(document: Document) -> Finds:
     return (match.span(1) for match in matches(_USER_INFO, document.text))
-
-
-_BASE58_LETTERS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-_BECH32_LETTERS = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-
-_BASE58 = re.compile(rf"[13mn2LM][{_BASE58_LETTERS}]{{25,34}}")
-_BECH32 = re.compile(rf"1(?:(?<=bc1)|(?<=tb1)|(?<=ltc1))[{_BECH32_LETTERS}]{{11,71}}(?!\w)")
-_ETHEREUM = re.compile(r"0(?<!\w.)x[0-9a-f]{40}(?!\w)")
-_NETWORKS = ("ltc", "bc", "tb")
-
-# What the checksum of BIP 173 and of BIP 350 leaves over.
-_BECH32_LEFT = frozenset({1, 0x2BC830A3})
-_BECH32_GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 
 
 @rule

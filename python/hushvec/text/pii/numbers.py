@@ -20,56 +20,11 @@ _ISSUERS = [
 
 _DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 
-
-def luhn_holds(digits: str) -> bool:
-    """The check digit of card numbers (ISO/IEC 7812-1, annex B)."""
-    values = [ord(digit) - 48 for digit in reversed(digits)]
-    return (sum(values[::2]) + sum(_DOUBLED[value] for value in values[1::2])) % 10 == 0
-
-
-def is_card(digits: str) -> bool:
-    """Leading digits and length of an issuer, and the check digit."""
-    of_issuer = any(len(digits) in lengths and first <= digits[: len(first)] <= last for first, last, lengths in _ISSUERS)
-    return of_issuer and not is_repeated(digits) and luhn_holds(digits)
-
-
-def is_repeated(digits: str) -> bool:
-    return len(set(digits)) == 1
-
-
 IBAN_LENGTHS = {country[:2]: int(country[2:]) for country in words_in_order("iban_lengths")}
-
-
-def iban_holds(iban: str) -> bool:
-    """ISO 7064 mod 97-10 over the letters and digits of an IBAN in lower case, without spaces."""
-    turned = iban[4:] + iban[:4]
-    return int("".join(str(int(character, 36)) for character in turned)) % 97 == 1
-
-
-def is_ssn(area: str, group: str, serial: str) -> bool:
-    """Outside the ranges that the Social Security Administration never issues."""
-    return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000"
-
-
-def is_itin(area: str, group: str) -> bool:
-    """The groups of the US individual taxpayer number."""
-    number = int(group)
-    return area[0] == "9" and (50 <= number <= 65 or 70 <= number <= 88 or 90 <= number <= 92 or 94 <= number <= 99)
-
-
 # First two digits of employer identification numbers that the Internal Revenue Service has not given out.
 _UNUSED_EIN = words("00 07 08 09 17 18 19 28 29 49 69 70 78 79 89 96 97")
-
 # ISO 3166-1, two letters, and xk, which banks use for Kosovo.
 COUNTRY_CODES = word_list("country_codes")
-
-
-def nhs_number_holds(digits: str) -> bool:
-    """The mod 11 check digit of an NHS number of ten digits."""
-    total = sum((10 - place) * int(digit) for place, digit in enumerate(digits[:9]))
-    return (11 - total % 11) % 11 == int(digits[9])
-
-
 # Patterns begin with a digit and look back from there: text without digits is skipped at the speed of a character search.
 _GAP = r"( ?[\-./_\t] ?| {1,2})"  # between the groups of one number
 _END = r"(?:(?!\w)|(?=[A-Za-z]{3}))"  # of a number with a checksum: the label of the next one may stand right behind it
@@ -90,7 +45,6 @@ _IBAN = re.compile(
     r"(?=((?:[ \-./_\t]?[a-z0-9]{4}){2,7}(?:[ \-./_\t]?[a-z0-9]{1,4})?))"
 )
 _IBAN_END = re.compile(_END)
-
 _CARD_WORDS = words("card cards cc credit debit visa mastercard amex maestro karte kreditkarte carte tarjeta")
 _CARD_ENDING = re.compile(
     r"(?: card)?(?: (?:number|no\.?))?,?(?: that| which)? (?:ending|ends|ended)(?: in| with|:)? {1,2}"
@@ -99,6 +53,68 @@ _CARD_ENDING = re.compile(
 CARD_REACH = 48
 FEWEST_CARD_DIGITS = 13
 _SSN_WORDS = words("ssn security itin tin taxpayer")
+_EIN = re.compile(r"[0-9](?<![\w\-./]\w)[0-9]-[0-9]{7}(?![\w\-]|[./][0-9])")
+_EIN_WORDS = words("ein fein employer")
+_BARE_EIN = re.compile(
+    r"(?:[ \t]{1,2}identification)?(?:[ \t]{1,2}(?:number|no|id))?\.?(?:[ \t]{0,2}\(?(?:f?ein)\)?)?"
+    r"[ \t]{0,2}(?:[:#=]|is\b|was\b)?[ \t]{0,2}([0-9]{2}[\- ]?[0-9]{7})(?![\w\-])"
+)
+_BIC_WORDS = frozenset({"swift", "bic", "bank"})
+_BIC = re.compile(
+    r"(?:/bic|/swift| bic|[ \t]?\((?:bic|swift)\))?(?:[ \t]{1,2}(?:code|number|no|address))?\.?"
+    r"[ \t]{0,2}(?:[:#=\-]|is\b|was\b)?[ \t]{0,2}([a-z]{4}([a-z]{2})[a-z0-9]{2}(?:[a-z0-9]{3})?)(?!\w)"
+)
+# Numbers as they are written, and the modules that check them.
+SHAPES = {
+    shape.replace("_", " "): modules.split(",")
+    for entry in words_in_order("national_numbers")
+    for shape, _, modules in [entry.partition(":")]
+}
+_CLASSES = {"0": "[0-9]", "A": "[A-Z]"}
+_WRITTEN = ["".join(_CLASSES.get(sign, re.escape(sign)) for sign in shape) for shape in sorted(SHAPES, key=len, reverse=True)]
+# Those that begin with a digit, and with a capital: a search for one kind of character is fast.
+_RESTS = {kind: "|".join(one[len(kind) :] for one in _WRITTEN if one.startswith(kind)) for kind in _CLASSES.values()}
+_NATIONAL = {kind: re.compile(rf"{kind}(?=[0-9A-Z \-])(?<![\w\-./].)(?:{rests})(?!\w|[\-./]\w)") for kind, rests in _RESTS.items()}
+_SIGNS = str.maketrans("123456789BCDEFGHIJKLMNOPQRSTUVWXYZ", "0" * 9 + "A" * 25)
+
+
+def luhn_holds(digits: str) -> bool:
+    """The check digit of card numbers (ISO/IEC 7812-1, annex B)."""
+    values = [ord(digit) - 48 for digit in reversed(digits)]
+    return (sum(values[::2]) + sum(_DOUBLED[value] for value in values[1::2])) % 10 == 0
+
+
+def is_card(digits: str) -> bool:
+    """Leading digits and length of an issuer, and the check digit."""
+    of_issuer = any(len(digits) in lengths and first <= digits[: len(first)] <= last for first, last, lengths in _ISSUERS)
+    return of_issuer and not is_repeated(digits) and luhn_holds(digits)
+
+
+def is_repeated(digits: str) -> bool:
+    return len(set(digits)) == 1
+
+
+def iban_holds(iban: str) -> bool:
+    """ISO 7064 mod 97-10 over the letters and digits of an IBAN in lower case, without spaces."""
+    turned = iban[4:] + iban[:4]
+    return int("".join(str(int(character, 36)) for character in turned)) % 97 == 1
+
+
+def is_ssn(area: str, group: str, serial: str) -> bool:
+    """Outside the ranges that the Social Security Administration never issues."""
+    return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000"
+
+
+def is_itin(area: str, group: str) -> bool:
+    """The groups of the US individual taxpayer number."""
+    number = int(group)
+    return area[0] == "9" and (50 <= number <= 65 or 70 <= number <= 88 or 90 <= number <= 92 or 94 <= number <= 99)
+
+
+def nhs_number_holds(digits: str) -> bool:
+    """The mod 11 check digit of an NHS number of ten digits."""
+    total = sum((10 - place) * int(digit) for place, digit in enumerate(digits[:9]))
+    return (11 - total % 11) % 11 == int(digits[9])
 
 
 @rule
@@ -166,14 +182,6 @@ def us_ssn_after_words(document: Document, _: str, start: int, end: int) -> Find
         yield match.span(1)
 
 
-_EIN = re.compile(r"[0-9](?<![\w\-./]\w)[0-9]-[0-9]{7}(?![\w\-]|[./][0-9])")
-_EIN_WORDS = words("ein fein employer")
-_BARE_EIN = re.compile(
-    r"(?:[ \t]{1,2}identification)?(?:[ \t]{1,2}(?:number|no|id))?\.?(?:[ \t]{0,2}\(?(?:f?ein)\)?)?"
-    r"[ \t]{0,2}(?:[:#=]|is\b|was\b)?[ \t]{0,2}([0-9]{2}[\- ]?[0-9]{7})(?![\w\-])"
-)
-
-
 @rule
 def us_ein(document: Document) -> Finds:
     if "-" in document.text:
@@ -185,13 +193,6 @@ def us_ein(document: Document) -> Finds:
             yield bare.span(1)
 
 
-_BIC_WORDS = frozenset({"swift", "bic", "bank"})
-_BIC = re.compile(
-    r"(?:/bic|/swift| bic|[ \t]?\((?:bic|swift)\))?(?:[ \t]{1,2}(?:code|number|no|address))?\.?"
-    r"[ \t]{0,2}(?:[:#=\-]|is\b|was\b)?[ \t]{0,2}([a-z]{4}([a-z]{2})[a-z0-9]{2}(?:[a-z0-9]{3})?)(?!\w)"
-)
-
-
 @at_words(_BIC_WORDS)
 def bic(document: Document, word: str, _: int, end: int) -> Finds:
     match = _BIC.match(document.lower, end)
@@ -201,20 +202,6 @@ def bic(document: Document, word: str, _: int, end: int) -> Finds:
     is_code = document.lower[end : match.start(1)].strip() or not match[1].isalpha()
     if is_code and (word != "bank" or document.lower.startswith(" code", end)):
         yield match.span(1)
-
-
-# Numbers as they are written, and the modules that check them.
-SHAPES = {
-    shape.replace("_", " "): modules.split(",")
-    for entry in words_in_order("national_numbers")
-    for shape, _, modules in [entry.partition(":")]
-}
-_CLASSES = {"0": "[0-9]", "A": "[A-Z]"}
-_WRITTEN = ["".join(_CLASSES.get(sign, re.escape(sign)) for sign in shape) for shape in sorted(SHAPES, key=len, reverse=True)]
-# Those that begin with a digit, and with a capital: a search for one kind of character is fast.
-_RESTS = {kind: "|".join(one[len(kind) :] for one in _WRITTEN if one.startswith(kind)) for kind in _CLASSES.values()}
-_NATIONAL = {kind: re.compile(rf"{kind}(?=[0-9A-Z \-])(?<![\w\-./].)(?:{rests})(?!\w|[\-./]\w)") for kind, rests in _RESTS.items()}
-_SIGNS = str.maketrans("123456789BCDEFGHIJKLMNOPQRSTUVWXYZ", "0" * 9 + "A" * 25)
 
 
 def _passes(module: str, written: str) -> bool:

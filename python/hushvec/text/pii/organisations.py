@@ -43,6 +43,15 @@ _IS_COMPANY = re.compile(rf" (?:a|an|the|our|one of the)(?: [a-z\-]{{1,20}}){{0,
 _OFFICES = word_list("words_after_organizations")
 _AGENT = frozenset({"is", "was"})
 
+_LOWER_BEFORE = re.compile(rf"(?<!\w)(?:({LETTER}{{2,16}}) )?({LETTER}{{2,16}}),? $")
+_LEADING = words("the a an and of for at our my your his her their this that i we when if while however head dean director")
+_TRANSLATED = re.compile(rf" \([{CAPITALS}][^()\n“”\"]{{1,90}}\)")
+# "Elm Court" is a street, and "the Supreme Court" is nobody's in particular: what is public is named by a place or a nation.
+_COURTS = frozenset({"court", "courts", "tribunal", "prosecutor"})
+_PUBLIC = _COURTS | {"ministry", "authority", "directorate", "office", "committee", "commission"}
+_OF_COURTS = word_list("words_in_kinds_of_courts")
+_POSSESSIVE = re.compile(r"['’](?:s(?!\w))?")
+
 
 @at_words(_FORMS)
 def organization_form(document: Document, word: str, start: int, end: int) -> Finds:
@@ -72,10 +81,6 @@ def _after_person(text: str, start: int, end: int) -> int:
     return start + len(person + link) if is_person else start
 
 
-_LOWER_BEFORE = re.compile(rf"(?<!\w)(?:({LETTER}{{2,16}}) )?({LETTER}{{2,16}}),? $")
-_LEADING = words("the a an and of for at our my your his her their this that i we when if while however head dean director")
-
-
 def _is_leading(word: str) -> bool:
     plain = word.lower().strip(".,")
     return plain in _LEADING or (plain in NOT_NAMES and len(plain) > 1)
@@ -96,9 +101,6 @@ def organization_kind(document: Document, word: str, start: int, end: int) -> Fi
         yield first, translated.end() if translated else last
 
 
-_TRANSLATED = re.compile(rf" \([{CAPITALS}][^()\n“”\"]{{1,90}}\)")
-
-
 def _after_comma(text: str, start: int, end: int, is_public: bool) -> int:
     """Where the name begins if a comma in it ends something else: `In the Act, the Lund Court`, not `Ash, Bole and Oak`."""
     comma = text.rfind(", ", start, end) + 2
@@ -106,20 +108,11 @@ def _after_comma(text: str, start: int, end: int, is_public: bool) -> int:
     return without_leading(text, comma, end, _is_leading) if ends else start
 
 
-# "Elm Court" is a street, and "the Supreme Court" is nobody's in particular: what is public is named by a place or a nation.
-_COURTS = frozenset({"court", "courts", "tribunal", "prosecutor"})
-_PUBLIC = _COURTS | {"ministry", "authority", "directorate", "office", "committee", "commission"}
-_OF_COURTS = word_list("words_in_kinds_of_courts")
-
-
 def _is_named(word: str, before: str, behind: str) -> bool:
     """`Ankara Criminal Court`, `District Court of Haarlem`, `Dutch Ministry of Justice`."""
     first, then = (_POSSESSIVE.sub("", part.lower()).split() for part in (before, behind if word != "ministry" else ""))
     is_no_street = word not in _COURTS or not first or bool(then) or first[-1] in _OF_COURTS
     return is_no_street and any(word not in _OF_COURTS for word in first + then)
-
-
-_POSSESSIVE = re.compile(r"['’](?:s(?!\w))?")
 
 
 @at_words(_WORK_WORDS | _JOINED)

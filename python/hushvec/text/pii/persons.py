@@ -61,6 +61,46 @@ _INITIAL_INSIDE = re.compile(rf" [{CAPITALS}]\.? (?=[{CAPITALS}])")
 _WORD_AFTER = re.compile(rf"{WORD}(?:[ ]{WORD})?(?![\w@])")
 _LETTERED = word_list("words_before_letters")
 
+_CALLED_PERSON = re.compile(rf"\b(?:{'|'.join(words_in_order('who_is_called'))}) called$")
+_BEFORE_NAME["called"] = re.compile(" ")
+_PLURALS = frozenset(word for word in _BEFORE_NAME if word.endswith("s") and word[:-1] in _BEFORE_NAME) | words("children")
+_NEXT_NAME = re.compile("(?:,| and|, and) ")
+MOST_LISTED = 8
+_APOSTROPHE = re.compile(r"['’]s(?= )")
+# "San Francisco", "St. Louis", "Port Elizabeth": places, not people.
+_BEGINS_PLACE = re.compile(r"(?<!\w)(?:San|Santa|São|Sao|Saint|St\.?|Port|Fort|Mount|Lake|Cape) $")
+_COMMON_SURNAMES = word_list("common_surnames")
+_CERTAIN_ENDINGS = words_in_order("certain_surname_endings")
+
+_BEFORE_PAIR = words("by with to for ask asked thank via beside alongside")
+_PAIR = re.compile(
+    rf"[ ]([{CAPITALS}][^\W\d_A-Z]{{2,20}})[ ]([{CAPITALS}][^\W\d_A-Z]{{2,20}})"
+    r"(?=[,.;:!?)\n\t]|$|[ ]"
+    r"(?:and|or|until|who|whom|at|on|about|said|has|had|is|was|for|in|to|will|after|before|did|does|would|could)\b)"
+)
+_ENDINGS_OF_WORDS = words_in_order("endings_of_common_words")
+_NO_SURNAMES = word_list("second_words_of_other_names")
+
+_STATUS = words("single divorced separated widowed unmarried engaged")
+_OF_A_PERSON = re.compile(
+    r"(?:(?:\b(?:i|he|she|we|they|who)(?:['’](?:m|s|re|ve been)| am| is| was| are| were| got| have been| has been)"
+    r"(?: (?:now|still|recently|newly|currently|legally|both|happily|getting)){0,2})"
+    r"|\b(?:marital|relationship) status(?: is)?:?|\b(?:guy|man|woman|girl|male|female|dad|mom|mum|father|mother|parent),?) {1,2}$"
+)
+_ALONE = re.compile(
+    r"(?! by\b)(?:\s{0,8}(?:$|[.,;:!?)\n])| (?:and|but|or|in|at|now|again|since|from|with|for|after|because|so|when)\b)"
+)
+
+_PARTNERS = words("girlfriend boyfriend wife husband fiancé fiancée fiance fiancee partner spouse")
+_OWNED = re.compile(r"\b(?:my|his|her|their|your)(?: (?:late|former|future|new|first|second|third|then|estranged))? (?:ex[ \-])?$")
+_EX = re.compile(r"\bex[ \-]$")
+
+_PARTINGS = words("broke break breaking broken breakup")
+_UP = re.compile(r"[ \-]up(?!\w)")
+_WITH_A_PERSON = re.compile(r" (?:with )?(?:my|his|her|their|me|him|them|us|last|after|and|because)\b|[.,!?]")
+_OF_TWO = re.compile(r"\b(?:my|his|her|our|their|your|we|they|i|just|the|a)(?: just| recently| finally)? $")
+REACH = 40
+
 
 @rule
 def person_again(document: Document) -> Finds:
@@ -93,13 +133,6 @@ def _titles_and_names(document: Document) -> list[tuple[tuple[int, int], tuple[i
 
 title = listed_rule("title", lambda document: (title for title, _ in document.once(_titles_and_names)), _TITLES)
 person_title = listed_rule("person_title", lambda document: (name for _, name in document.once(_titles_and_names)), _TITLES)
-
-
-_CALLED_PERSON = re.compile(rf"\b(?:{'|'.join(words_in_order('who_is_called'))}) called$")
-_BEFORE_NAME["called"] = re.compile(" ")
-_PLURALS = frozenset(word for word in _BEFORE_NAME if word.endswith("s") and word[:-1] in _BEFORE_NAME) | words("children")
-_NEXT_NAME = re.compile("(?:,| and|, and) ")
-MOST_LISTED = 8
 
 
 @at_words(frozenset(_BEFORE_NAME))
@@ -160,9 +193,6 @@ def person_subject(document: Document) -> Finds:
     for match in matches(_APOSTROPHE, text):
         if _POSSESSIONS.match(text, match.end()) and (name := _name_ending_at(text, match.start())):
             yield name
-
-
-_APOSTROPHE = re.compile(r"['’]s(?= )")
 
 
 def _name_ending_at(text: str, end: int, most: int = 4) -> tuple[int, int] | None:
@@ -227,11 +257,6 @@ def looks_like_surname(words: str) -> bool:
     return last.endswith(_SURNAME_ENDINGS + _SURNAMES_AFTER_GIVEN) or last in _COMMON_SURNAMES
 
 
-# "San Francisco", "St. Louis", "Port Elizabeth": places, not people.
-_BEGINS_PLACE = re.compile(r"(?<!\w)(?:San|Santa|São|Sao|Saint|St\.?|Port|Fort|Mount|Lake|Cape) $")
-_COMMON_SURNAMES = word_list("common_surnames")
-
-
 @rule
 def person_surname(document: Document) -> Finds:
     text = document.text
@@ -243,9 +268,6 @@ def person_surname(document: Document) -> Finds:
         name = _name_ending_at(text, end)
         if name and (name[0] < start or word.endswith(_CERTAIN_ENDINGS)):
             yield name
-
-
-_CERTAIN_ENDINGS = words_in_order("certain_surname_endings")
 
 
 @rule
@@ -262,16 +284,6 @@ def person_initial(document: Document) -> Finds:
             yield before[0], last
 
 
-_BEFORE_PAIR = words("by with to for ask asked thank via beside alongside")
-_PAIR = re.compile(
-    rf"[ ]([{CAPITALS}][^\W\d_A-Z]{{2,20}})[ ]([{CAPITALS}][^\W\d_A-Z]{{2,20}})"
-    r"(?=[,.;:!?)\n\t]|$|[ ]"
-    r"(?:and|or|until|who|whom|at|on|about|said|has|had|is|was|for|in|to|will|after|before|did|does|would|could)\b)"
-)
-_ENDINGS_OF_WORDS = words_in_order("endings_of_common_words")
-_NO_SURNAMES = word_list("second_words_of_other_names")
-
-
 @rule_for(_BEFORE_PAIR)
 def person_pair(document: Document) -> Finds:
     pairs = [match for *_, end in document.after_words(_BEFORE_PAIR) if (match := _PAIR.match(document.text, end))]
@@ -281,27 +293,6 @@ def person_pair(document: Document) -> Finds:
         is_word = any(name in NOT_NAMES or name.endswith(_ENDINGS_OF_WORDS) or (part, name) in small for name in names)
         if not (is_word or names[1] in _NO_SURNAMES):
             yield match.start(1), match.end(2)
-
-
-_STATUS = words("single divorced separated widowed unmarried engaged")
-_OF_A_PERSON = re.compile(
-    r"(?:(?:\b(?:i|he|she|we|they|who)(?:['’](?:m|s|re|ve been)| am| is| was| are| were| got| have been| has been)"
-    r"(?: (?:now|still|recently|newly|currently|legally|both|happily|getting)){0,2})"
-    r"|\b(?:marital|relationship) status(?: is)?:?|\b(?:guy|man|woman|girl|male|female|dad|mom|mum|father|mother|parent),?) {1,2}$"
-)
-_ALONE = re.compile(
-    r"(?! by\b)(?:\s{0,8}(?:$|[.,;:!?)\n])| (?:and|but|or|in|at|now|again|since|from|with|for|after|because|so|when)\b)"
-)
-
-_PARTNERS = words("girlfriend boyfriend wife husband fiancé fiancée fiance fiancee partner spouse")
-_OWNED = re.compile(r"\b(?:my|his|her|their|your)(?: (?:late|former|future|new|first|second|third|then|estranged))? (?:ex[ \-])?$")
-_EX = re.compile(r"\bex[ \-]$")
-
-_PARTINGS = words("broke break breaking broken breakup")
-_UP = re.compile(r"[ \-]up(?!\w)")
-_WITH_A_PERSON = re.compile(r" (?:with )?(?:my|his|her|their|me|him|them|us|last|after|and|because)\b|[.,!?]")
-_OF_TWO = re.compile(r"\b(?:my|his|her|our|their|your|we|they|i|just|the|a)(?: just| recently| finally)? $")
-REACH = 40
 
 
 @at_words(_STATUS)

@@ -46,6 +46,12 @@ _WHOSE = re.compile(r"\b(?:my|your|his|her|our|their|this|that|new|old|whose|ano
 
 Grouping = tuple[int, ...]
 
+_UNITS = frozenset("%€$£°")
+# 555 as area code or exchange: the numbers of films, forms and examples, which nobody is given, and local numbers written 555-0142.
+_MADE_UP = re.compile(r"(?:\+?1[ .\-])?(?:\(555\)[ .\-]?|555[ .\-])[0-9]{3}[ .\-][0-9]{4}|555[.\-][0-9]{4}|1?555[0-9]{7}")
+MOST_FORMS = 12
+_GROUP = re.compile(r"\((?:\\d(?:\{(\d+)(?:,(\d+))?\})?|((?:\\d){2,4}))\)")
+
 
 def _phones(document: Document, plan: _Plan) -> Finds:
     near = _context(document)
@@ -89,9 +95,6 @@ def _without_signs(text: str, start: int, end: int) -> int:
     return start + len(written) - (written.endswith(")") and written.count("(") < written.count(")"))
 
 
-_UNITS = frozenset("%€$£°")
-
-
 def _looks_like_phone(written: str, plan: _Plan, near: str | None) -> bool:
     parts = _DIGITS.findall(written)
     digits = "".join(parts)
@@ -125,10 +128,6 @@ def _stands_alone(written: str, digits: str, groups: Grouping, plan: _Plan) -> b
     if " " in written and set(groups[1:]) == {3} and digits[0] != "0" and "(" not in written:
         return False
     return (digits[0] == "0" or "(" in written or len(groups) >= 3) and plan.is_grouping(groups, digits)
-
-
-# 555 as area code or exchange: the numbers of films, forms and examples, which nobody is given, and local numbers written 555-0142.
-_MADE_UP = re.compile(r"(?:\+?1[ .\-])?(?:\(555\)[ .\-]?|555[ .\-])[0-9]{3}[ .\-][0-9]{4}|555[.\-][0-9]{4}|1?555[0-9]{7}")
 
 
 def _is_made_up(written: str) -> bool:
@@ -192,9 +191,6 @@ def _plan_of_package() -> _Plan:
     return _Plan(is_international, is_grouping)
 
 
-MOST_FORMS = 12
-
-
 def _add_forms(forms: dict[Grouping, set[str]], number_format: Any, metadata: Any) -> None:
     """The sizes of the groups of one way of writing, with and without the national prefix, and how such numbers begin."""
     written = re.split(r"[^\\\d]+", number_format.format.strip())
@@ -210,9 +206,6 @@ def _add_forms(forms: dict[Grouping, set[str]], number_format: Any, metadata: An
         forms.setdefault(groups, set()).add(f"(?:{lead})")
         if takes_prefix:
             forms.setdefault((groups[0] + len(prefix), *groups[1:]), set()).add(f"{prefix}(?:{lead})")
-
-
-_GROUP = re.compile(r"\((?:\\d(?:\{(\d+)(?:,(\d+))?\})?|((?:\\d){2,4}))\)")
 
 
 def _group_sizes(pattern: str) -> list[Grouping]:

@@ -20,6 +20,10 @@ _FROM_ONLY = re.compile(r"(?:\bis|\bam|i'm|originally|currently|here) $")
 _ZIP_BEHIND = re.compile(r",? [0-9]{5}(?:-[0-9]{4})?(?!\w)")
 _PLACE_BEFORE = re.compile(r"(?:\b(?:in|near|around|from|to|at|via|outside|inside|through|of downtown|downtown|visit(?:s|ed|ing)?)) $")
 
+_FORM_OF_STATE = re.compile(r"(?<!\w)(?:[A-Z][a-z]{3,12} )?(?:Republic|Kingdom|Principality|Commonwealth|Grand Duchy) of (?:the )?$")
+# "from Paris Hilton", "in London Bridge": the city is a part of another name.
+_LONGER_NAME = re.compile(rf"[ ]{WORD}|['’]s?(?=\w)|[\-@_]\w")
+
 
 def _by_first_word(kind: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
@@ -36,9 +40,6 @@ def country(document: Document, word: str, start: int, _: int) -> Finds:
     for end in _listed(document, _COUNTRIES[word], start):
         form = _FORM_OF_STATE.search(document.text, max(0, start - 32), start)
         yield form.start() if form else start, end
-
-
-_FORM_OF_STATE = re.compile(r"(?<!\w)(?:[A-Z][a-z]{3,12} )?(?:Republic|Kingdom|Principality|Commonwealth|Grand Duchy) of (?:the )?$")
 
 
 def _listed(document: Document, names: list[str], start: int) -> list[int]:
@@ -58,10 +59,6 @@ def city(document: Document, word: str, start: int, _: int) -> Finds:
             continue
         if _ZIP_BEHIND.match(document.text, end) or _PLACE_BEFORE.search(document.lower, max(0, start - 16), start):
             yield start, end
-
-
-# "from Paris Hilton", "in London Bridge": the city is a part of another name.
-_LONGER_NAME = re.compile(rf"[ ]{WORD}|['’]s?(?=\w)|[\-@_]\w")
 
 
 @at_words(_PREPOSITIONS)

@@ -19,6 +19,21 @@ _ABOUT = re.compile(r"(?:\[?approx\. |\(?approximately |about )$")
 REACH = 80
 NEXT = 32  # an amount this near behind another one is the same in another currency, or one more
 
+_CITIZENS = words("national nationals citizen citizens nationality citizenship")
+_NATION = re.compile(rf"(?<!\w)([{CAPITALS}]{LETTER}{{3,18}}) $")
+_NATIONS = words_in_order("endings_of_nationalities")
+_MONTHS = frozenset(name for names in words_in_order("months") for name in names.split("|"))
+_DAYS = re.compile(r"(?<![\w.,])[0-9]{1,2}((?:(?:, | and | or | to |, and )[0-9]{1,2}){1,3})? $")
+_NEXT_MONTH = re.compile(rf",?(?: and| to| until| or)?(?: on)?(?: [0-9]{{1,2}})? ({LETTER}{{3,10}}) (?:1[89]|20)[0-9]{{2}}(?!\w)")
+_YEAR = r"((?:1[89]|20)[0-9]{2})(?![\w\-/]|[.,][0-9])"
+_YEARS = re.compile(rf"(?: in)? {_YEAR}(?: (?:and|to|until) {_YEAR})?")
+_BEFORE_YEARS = words("in from between since until born")
+_TERM = re.compile(
+    r"(?<![\w\-])([\w\-]{1,12} (?:years?|months?|days?)(?: and [\w\-]{1,12} (?:months?|days?))?)['’]?s? (?:of |in (?:a |the )?)?$"
+)
+_IN_PRISON = words("imprisonment prison jail custody detention")
+_SOMEBODY = re.compile(rf"\b(?:{'|'.join(words_in_order('somebody'))})\b")
+
 
 @rule
 def amount(document: Document) -> Finds:
@@ -36,29 +51,11 @@ def amount(document: Document) -> Finds:
             yield about.start() if about else start, end
 
 
-_CITIZENS = words("national nationals citizen citizens nationality citizenship")
-_NATION = re.compile(rf"(?<!\w)([{CAPITALS}]{LETTER}{{3,18}}) $")
-_NATIONS = words_in_order("endings_of_nationalities")
-
-
 @at_words(_CITIZENS)
 def nationality(document: Document, _: str, start: int, end: int) -> Finds:
     nation = _NATION.search(document.text, max(0, start - 24), start)
     if nation and nation[1].lower().endswith(_NATIONS):
         yield nation.span(1)
-
-
-_MONTHS = frozenset(name for names in words_in_order("months") for name in names.split("|"))
-_DAYS = re.compile(r"(?<![\w.,])[0-9]{1,2}((?:(?:, | and | or | to |, and )[0-9]{1,2}){1,3})? $")
-_NEXT_MONTH = re.compile(rf",?(?: and| to| until| or)?(?: on)?(?: [0-9]{{1,2}})? ({LETTER}{{3,10}}) (?:1[89]|20)[0-9]{{2}}(?!\w)")
-_YEAR = r"((?:1[89]|20)[0-9]{2})(?![\w\-/]|[.,][0-9])"
-_YEARS = re.compile(rf"(?: in)? {_YEAR}(?: (?:and|to|until) {_YEAR})?")
-_BEFORE_YEARS = words("in from between since until born")
-_TERM = re.compile(
-    r"(?<![\w\-])([\w\-]{1,12} (?:years?|months?|days?)(?: and [\w\-]{1,12} (?:months?|days?))?)['’]?s? (?:of |in (?:a |the )?)?$"
-)
-_IN_PRISON = words("imprisonment prison jail custody detention")
-_SOMEBODY = re.compile(rf"\b(?:{'|'.join(words_in_order('somebody'))})\b")
 
 
 @at_words(_MONTHS | _BEFORE_YEARS | _IN_PRISON)

@@ -30,6 +30,32 @@ _NHS = re.compile(r"[0-9](?<![\w\-]\w)[0-9]{2} [0-9]{3} [0-9]{4}(?![\w\-])")
 
 FEWEST_DIGITS = 4
 
+_NHS_NAMED = re.compile("nhs")
+_BEFORE_ZIP = re.compile(r"[ ]((?:[A-Z]{2}[ ])?[0-9]{5})(?![\w\-]|[.,/:][0-9])")
+_LAST_WORDS_OF_CITIES = frozenset(name.rpartition(" ")[2].lower() for name in names_of_places("cities"))
+_PEOPLE = words("employee student staff personnel customer client member badge payroll subscriber user pupil matriculation payee")
+_BUSINESS = word_list("words_before_business_numbers")
+# These may stand right before the number; "invoice 12" and "case 3" name a place in a list more often than a person's business.
+_BARE = words("order booking reservation tracking ticket shipment parcel docket")
+_MARK = r"[ \t]{0,2}(?:id|ids|number|numbers|no|nr|num|code|#)(?!\w)\.?(?:[ \t]{1,2}(?:is|was)(?!\w))?[ \t]{0,2}[:#=\-]?[ \t]{0,2}#?"
+_CODE = r"([a-z]{0,5}[\-/]?[0-9][a-z0-9]{0,19}(?:[\-/.][a-z0-9]{1,12}){0,4})(?![\w])"
+_MARKED = re.compile(_MARK + _CODE)
+_UNMARKED = re.compile(r"[ \t]{1,2}#?" + _CODE)
+_HASHED = re.compile(r"[ \t]{0,2}#[ \t]{0,2}" + _CODE)
+FEWEST_MARKED = 3
+FEWEST_BARE = 5
+FEWEST_MIXED = 3  # after letters, as in ABC-123
+_COURT_WORDS = words("application applications case cases appeal appeals petition petitions complaint docket file proceedings")
+_NUMBERED = re.compile(r"\.[ ]{1,2}")
+_COURT_MARK = re.compile(r"[ \t]{1,2}\(?(?:nos?|numbers?|nrs?)(?!\w)\.?[ \t]{1,2}")
+# A number and a year, as courts and registries write them.
+_DOCKET = re.compile(r"[0-9]{1,6}/[0-9]{2,6}(?![\w/])")
+_DOCKET_AND_YEAR = re.compile(r"[0-9]{3,6}/(?:19|20)?[0-9]{2}(?![\w/])")
+_NUMBER_WORDS = words("no nos nr")
+_NEXT_DOCKET = re.compile(r"(?:,|,? and|;)[ \n]{1,2}(?=[0-9])")
+_US_KINDS = ("-cv-", "-cr-", "-mj-", "-bk-", "-md-")
+_US_DOCKET = re.compile(r"[0-9]:(?<![\w:]..)[0-9]{2}-(?:cv|cr|mj|bk|md)-[0-9]{3,6}(?:-[a-z]{2,4}){0,3}(?!\w)")
+
 
 def _anchors(section: str) -> dict[str, tuple[frozenset[str], bool]]:
     """The last word of each phrase of a section -> (words of which one must stand before it, whether it is written in capitals)."""
@@ -72,13 +98,6 @@ def nhs_number(document: Document) -> Finds:
             yield match.span()
 
 
-_NHS_NAMED = re.compile("nhs")
-
-
-_BEFORE_ZIP = re.compile(r"[ ]((?:[A-Z]{2}[ ])?[0-9]{5})(?![\w\-]|[.,/:][0-9])")
-_LAST_WORDS_OF_CITIES = frozenset(name.rpartition(" ")[2].lower() for name in names_of_places("cities"))
-
-
 @at_words(_LAST_WORDS_OF_CITIES)
 def zip_after_city(document: Document, _: str, start: int, end: int) -> Finds:
     """`San Francisco 94110`, `Portland OR 97201`: five digits behind a city of the list."""
@@ -100,33 +119,6 @@ def postal_code(document: Document) -> Finds:
 
 
 account, medical_record, document = map(_values_after, ("account", "medical_record", "document"))
-
-
-_PEOPLE = words("employee student staff personnel customer client member badge payroll subscriber user pupil matriculation payee")
-_BUSINESS = word_list("words_before_business_numbers")
-# These may stand right before the number; "invoice 12" and "case 3" name a place in a list more often than a person's business.
-_BARE = words("order booking reservation tracking ticket shipment parcel docket")
-
-_MARK = r"[ \t]{0,2}(?:id|ids|number|numbers|no|nr|num|code|#)(?!\w)\.?(?:[ \t]{1,2}(?:is|was)(?!\w))?[ \t]{0,2}[:#=\-]?[ \t]{0,2}#?"
-_CODE = r"([a-z]{0,5}[\-/]?[0-9][a-z0-9]{0,19}(?:[\-/.][a-z0-9]{1,12}){0,4})(?![\w])"
-_MARKED = re.compile(_MARK + _CODE)
-_UNMARKED = re.compile(r"[ \t]{1,2}#?" + _CODE)
-_HASHED = re.compile(r"[ \t]{0,2}#[ \t]{0,2}" + _CODE)
-
-FEWEST_MARKED = 3
-FEWEST_BARE = 5
-FEWEST_MIXED = 3  # after letters, as in ABC-123
-
-_COURT_WORDS = words("application applications case cases appeal appeals petition petitions complaint docket file proceedings")
-_NUMBERED = re.compile(r"\.[ ]{1,2}")
-_COURT_MARK = re.compile(r"[ \t]{1,2}\(?(?:nos?|numbers?|nrs?)(?!\w)\.?[ \t]{1,2}")
-# A number and a year, as courts and registries write them.
-_DOCKET = re.compile(r"[0-9]{1,6}/[0-9]{2,6}(?![\w/])")
-_DOCKET_AND_YEAR = re.compile(r"[0-9]{3,6}/(?:19|20)?[0-9]{2}(?![\w/])")
-_NUMBER_WORDS = words("no nos nr")
-_NEXT_DOCKET = re.compile(r"(?:,|,? and|;)[ \n]{1,2}(?=[0-9])")
-_US_KINDS = ("-cv-", "-cr-", "-mj-", "-bk-", "-md-")
-_US_DOCKET = re.compile(r"[0-9]:(?<![\w:]..)[0-9]{2}-(?:cv|cr|mj|bk|md)-[0-9]{3,6}(?:-[a-z]{2,4}){0,3}(?!\w)")
 
 
 def _numbers(document: Document, word: str, _: int, end: int) -> Finds:
