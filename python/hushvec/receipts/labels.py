@@ -10,12 +10,25 @@ from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.display import share
 from hushvec._util.rounding import decimal_up, fraction_up, log_ratio_up
-from hushvec.mechanisms.randomized_response import response_variation
+from hushvec.mechanisms import ADJACENCY
+from hushvec.mechanisms.randomized_response import RandomizedResponse, response_variation
 from hushvec.receipts import base
-from hushvec.receipts.base import HOLDS, WORDS, Facts, OneOf, ReceiptFields, WholeNumber, all_of, rows_per_person, short
+from hushvec.receipts.base import (
+    HOLDS,
+    WORDS,
+    Facts,
+    OneOf,
+    ReceiptFields,
+    WholeNumber,
+    all_of,
+    key_fields,
+    rows_per_person,
+    short,
+)
 from hushvec.receipts.vectors import Receipt
 
 if TYPE_CHECKING:
@@ -202,6 +215,25 @@ class LabelReceipt(Shufflable):
         if self.codebook is not None:
             facts.append(("public codebook", f"SHA-256 {short(self.codebook)}"))
         return "Receipt of private labels", unit, facts
+
+
+def receipt_of_answers(
+    answering: RandomizedResponse, generator: _core.Generator, *, on_device: bool = False, **stated: Any
+) -> LabelReceipt:
+    """Return the receipt of answers by this law; `stated` are the fields that do not follow from law and generator."""
+    truth, other = answering.law
+    return LabelReceipt(
+        mechanism=MECHANISM,
+        adjacency=ADJACENCY,
+        delta=0.0,
+        label_count=answering.k,
+        truth_values=truth,
+        other_values=other,
+        grade="exact",
+        **key_fields(generator, on_device=on_device),
+        library_version=_core.__version__,
+        **stated,
+    )
 
 
 RowReceipt = Receipt | LabelReceipt

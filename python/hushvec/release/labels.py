@@ -16,9 +16,9 @@ from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
 from hushvec._util.rounding import quotient_down
-from hushvec.mechanisms import ADJACENCY, RandomizedResponse
-from hushvec.receipts.base import NOTE_SEED, PER, key_fields, release_sheet, rows_per_person
-from hushvec.receipts.labels import MECHANISM, NOTE_SOURCE, SCORES, LabelReceipt, labels_digest
+from hushvec.mechanisms import RandomizedResponse
+from hushvec.receipts.base import NOTE_SEED, PER, release_sheet, rows_per_person
+from hushvec.receipts.labels import NOTE_SOURCE, SCORES, LabelReceipt, labels_digest, receipt_of_answers
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
 
 NOTE_ONE_PERSON = "all answers are about one person; their number is treated as public"
@@ -189,25 +189,17 @@ class LabelPlan:
             ) from None
 
     def _receipt(self, answering: RandomizedResponse, answers: int) -> LabelReceipt:
-        truth, other = answering.law
         conditions = (self.scores == "source", self.generator.seeded, self.per == "release")
         notes = itertools.compress((NOTE_SOURCE, NOTE_SEED, NOTE_ONE_PERSON), conditions)
-        return LabelReceipt(
-            mechanism=MECHANISM,
-            adjacency=ADJACENCY,
-            per=self.per,
+        return receipt_of_answers(
+            answering,
+            self.generator,
             epsilon=self.mechanism.epsilon,
-            delta=0.0,
-            label_count=self.mechanism.k,
             labels_digest=self.digest,
-            truth_values=truth,
-            other_values=other,
+            per=self.per,
             answers=answers,
             scores=self.scores,
-            grade="exact",
-            **key_fields(self.generator),
             is_dp_claim=self.is_dp_claim,
-            library_version=_core.__version__,
             notes=(*notes, *self.notes),
         )
 

@@ -18,8 +18,7 @@ from hushvec.mechanisms.int8 import SATURATION
 from hushvec.noise import integers
 from hushvec.noise.discrete import DTYPES
 from hushvec.receipts.base import HALF_WORDS, NOTE_FLOAT, NOTE_SEED, key_fields, release_sheet, rows_per_person
-from hushvec.receipts.labels import MECHANISM as RANDOMIZED_RESPONSE
-from hushvec.receipts.labels import LabelReceipt, RowReceipt, labels_digest, released_rows
+from hushvec.receipts.labels import RowReceipt, labels_digest, receipt_of_answers, released_rows
 from hushvec.receipts.vectors import INT8, LAW_NUMBERS, Receipt
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_people, require_secret_key
 
@@ -98,23 +97,16 @@ class ReleasePlan:
         if projection is not None:
             raise ValueError("projection must be None with a codebook: fit the codebook on rows behind it, and release such rows")
         mechanism: CodebookResponse = self.mechanism  # type: ignore[assignment]
-        truth, other = mechanism.response.law
-        return LabelReceipt(
-            mechanism=RANDOMIZED_RESPONSE,
-            adjacency=mechanism.adjacency,
-            per=self.per,
+        return receipt_of_answers(
+            mechanism.response,
+            self.generator,
+            on_device=on_device,
             epsilon=mechanism.epsilon,
-            delta=0.0,
-            label_count=len(mechanism.codebook),
             labels_digest=_digest_of_codes(len(mechanism.codebook)),
-            truth_values=truth,
-            other_values=other,
+            per=self.per,
             answers=rows,
             scores="none",
-            grade=mechanism.grade,
-            **key_fields(self.generator, on_device=on_device),
             is_dp_claim=self.is_dp_claim,
-            library_version=_core.__version__,
             notes=(*self._notes(), NOTE_CODEBOOK, *notes),
             codebook=mechanism.codebook.digest,
         )
