@@ -14,7 +14,7 @@ from cli.command import assert_one_line, hushvec, hushvec_here
 from evidence.reference.sizes import scaled
 from hushvec._util.display import Progress, announced
 from hushvec._util.lines import SHIPPED_NOTES, SHIPPED_SENTENCES, shipped_texts
-from hushvec.cli._thief import NOTE_TOPICS, TOPIC_OF, TOPICS, Stolen, TooFew, cosines, learned_topics, nearest
+from hushvec.cli._demo_attack import NOTE_TOPICS, TOPIC_OF, TOPICS, StolenVectors, TooFewPeople, cosines, learned_topics, nearest
 from hushvec.data import private_note_vectors, private_notes, public_sentence_vectors, public_sentences
 from hushvec.mechanisms import PrivUnit
 from hushvec.receipts.aggregates import AggregateReceipt
@@ -104,12 +104,12 @@ def test_bounds_are_those_of_the_claims():
 
 def test_a_thief_is_no_better_than_the_bound_allows():
     """Told one of two texts, by the likelihood of either: 4,000 trials at epsilon 1, Hoeffding at alpha = 1e-6."""
-    from hushvec.cli._thief import releaser
+    from hushvec.cli._demo_attack import releaser
 
     embedder = np.eye(2, 384, dtype=np.float32)
     corpus = PublicCorpus(("yes", "no"), embedder)
     texts = ["yes", "no"] * 2000
-    stolen = Stolen(texts, np.tile(embedder, (2000, 1)), corpus)
+    stolen = StolenVectors(texts, np.tile(embedder, (2000, 1)), corpus)
     settings = {"epsilon": 1.0, "delta": 1e-5, "clip_norm": 1.0, "sigma": None, "per": "record", "generator": None}
     margin = np.sqrt(np.log(1e6) / (2 * len(texts)))
     for name in ("gaussian", "laplacian", "privunit", "randomized_response"):
@@ -150,9 +150,9 @@ def test_topics_in_aggregate():
 
 def test_topics_of_too_few_people_are_not_released():
     """From `enough` people on the noise of a centroid, sigma sqrt(d) of n / k rows, is shorter than a row; a topic may have none."""
-    notes = Stolen(private_notes(), private_note_vectors(), PublicCorpus(tuple(public_sentences()), public_sentence_vectors()))
+    notes = StolenVectors(private_notes(), private_note_vectors(), PublicCorpus(tuple(public_sentences()), public_sentence_vectors()))
     few = learned_topics(notes, NOTE_TOPICS, 80, 1e-5, None)
-    assert isinstance(few, TooFew) and few.times == few.enough / 80
+    assert isinstance(few, TooFewPeople) and few.times == few.enough / 80
     assert few.enough == int(np.ceil(2 * 3.7306316 * 8 * np.sqrt(384)))
     enough = learned_topics(notes, np.minimum(NOTE_TOPICS, 3), few.enough, 1e-5, None)
     assert enough.people == few.enough and 0 < enough.clean < 0.75
@@ -331,7 +331,7 @@ def test_without_the_text_extra(tmp_path):
 
 
 def test_the_next_command_says_what_it_needs(monkeypatch):
-    monkeypatch.setattr("hushvec.cli._story.find_spec", lambda name: None)
+    monkeypatch.setattr("hushvec.cli._demo_steps.find_spec", lambda name: None)
     lines = hushvec_here("demo", "--no-sweep").out.splitlines()
     assert "   hushvec demo notes.txt  your own texts (first: pip install 'hushvec[text]')" in lines
     assert max(map(len, lines)) <= 80

@@ -6,7 +6,7 @@ Run in a process of its own for each setting of OPENBLAS_CORETYPE: the BLAS choo
 import numpy as np
 
 import hushvec as hv
-from hushvec.cli._thief import nearest
+from hushvec.cli._demo_attack import nearest
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
 from hushvec.retrieval import PrivateIndex
 from hushvec.retrieval.attacks.features import Returned, features_of

@@ -53,13 +53,13 @@ ROW_EPSILONS = (8.0, 1.0)
 
 
 def nearest(vectors: NDArray[np.float32], corpus: NDArray[np.float32]) -> NDArray[np.intp]:
-    """Index of the corpus row with the largest cosine, for every vector; corpus rows have unit length."""
+    """Return the index of the corpus row with the largest cosine, for every vector; corpus rows have unit length."""
     runs = [vectors[first : first + _VECTORS_AT_ONCE] for first in range(0, len(vectors), _VECTORS_AT_ONCE)]
     return np.concatenate([inner_products(run, corpus).argmax(axis=1) for run in runs])
 
 
 @dataclass(frozen=True, eq=False)
-class Stolen:
+class StolenVectors:
     """The texts and their vectors, the public sentences, and the list of the thief."""
 
     texts: Sequence[str]  # n
@@ -92,11 +92,11 @@ class Stolen:
         return nearest(self.clean, self.corpus.embeddings)
 
     def closeness(self, row: int, sentence: int) -> float:
-        """Cosine of a text with a public sentence."""
+        """Return the cosine of a text with a public sentence."""
         return float(cosines(self.clean[row : row + 1], self.corpus.embeddings[sentence : sentence + 1])[0])
 
     def picked(self, scores: Scores) -> float:
-        """Share of the texts that the thief picks; `scores` of rows are [rows, candidates], the largest is likeliest."""
+        """Return the share of the texts that the thief picks; `scores` of rows are [rows, candidates], the largest is likeliest."""
         found = 0.0
         for first in range(0, len(self.texts), _ROWS_AT_ONCE):
             rows = slice(first, first + _ROWS_AT_ONCE)
@@ -105,7 +105,7 @@ class Stolen:
         return found / len(self.texts)
 
     def picked_clean(self) -> float:
-        """Share of the texts that the vectors without noise give away."""
+        """Return the share of the texts that the vectors without noise give away."""
         return self.picked(lambda rows: inner_products(self.clean[rows], self.candidate_rows))
 
 
@@ -140,7 +140,7 @@ class Outcome:
 
 
 def one_of_two(receipt: RowReceipt | AggregateReceipt) -> float | None:
-    """The largest probability of telling right which of two values was released, by the loss that the receipt claims.
+    """Return the largest probability of telling right which of two values was released, by the loss that the receipt claims.
 
     Over a fair coin between any two. (1 + delta(0)) / 2, as delta(0) bounds the total variation distance of the two laws.
     """
@@ -153,14 +153,14 @@ def one_of_two(receipt: RowReceipt | AggregateReceipt) -> float | None:
 Releaser = Callable[[], Outcome]
 
 
-def releaser(stolen: Stolen, mechanism: str, arguments: dict[str, Any]) -> Releaser:
-    """A function that releases all texts once, by a mechanism of `privatize` or by `CHOICE`; `arguments` are those of `privatize`."""
+def releaser(stolen: StolenVectors, mechanism: str, arguments: dict[str, Any]) -> Releaser:
+    """Return a function that releases all texts once, by a mechanism of `privatize`, whose `arguments` it gets, or by `CHOICE`."""
     if mechanism == CHOICE:
         return _choices(stolen, arguments["epsilon"], arguments["per"], arguments["generator"])
     return lambda: _noisy_vectors(stolen, {**arguments, "mechanism": mechanism})
 
 
-def _noisy_vectors(stolen: Stolen, arguments: dict[str, Any]) -> Outcome:
+def _noisy_vectors(stolen: StolenVectors, arguments: dict[str, Any]) -> Outcome:
     values, receipt = privatize(stolen.clean, **arguments)
 
     def scores(rows: slice) -> NDArray[Any]:
@@ -173,8 +173,8 @@ def _noisy_vectors(stolen: Stolen, arguments: dict[str, Any]) -> Outcome:
     return _outcome(stolen, arguments["mechanism"], decoded, scores, receipt, cosines(values, stolen.clean))
 
 
-def _choices(stolen: Stolen, epsilon: float, per: str, generator: Generator | None) -> Releaser:
-    """Each text as one of the public sentences, by randomized response."""
+def _choices(stolen: StolenVectors, epsilon: float, per: str, generator: Generator | None) -> Releaser:
+    """Return a function that releases each text as one of the public sentences, by randomized response."""
     choice = PublicChoice(stolen.corpus, epsilon)
     number_of = {text: number for number, text in enumerate(stolen.corpus.texts)}
     answers = choice.numbers[choice.nearest(stolen.candidate_rows)]
@@ -187,7 +187,9 @@ def _choices(stolen: Stolen, epsilon: float, per: str, generator: Generator | No
     return release
 
 
-def _outcome(stolen: Stolen, mechanism: str, decoded: Numbers, scores: Scores, receipt: RowReceipt, cosines: Any = None) -> Outcome:
+def _outcome(
+    stolen: StolenVectors, mechanism: str, decoded: Numbers, scores: Scores, receipt: RowReceipt, cosines: Any = None
+) -> Outcome:
     return Outcome(
         mechanism=mechanism,
         decoded=decoded,
@@ -199,7 +201,7 @@ def _outcome(stolen: Stolen, mechanism: str, decoded: Numbers, scores: Scores, r
     )
 
 
-def sweep(stolen: Stolen, mechanisms: Sequence[str], arguments: dict[str, Any]) -> dict[float, list[Outcome]]:
+def sweep(stolen: StolenVectors, mechanisms: Sequence[str], arguments: dict[str, Any]) -> dict[float, list[Outcome]]:
     """Release at other epsilons; returns the outcome of each mechanism by epsilon, with means over some releases."""
     found: dict[float, list[Outcome]] = {epsilon: [] for epsilon in SWEEP_EPSILONS}
     with Progress("other epsilons", len(SWEEP_EPSILONS) * len(mechanisms)) as progress:
@@ -214,7 +216,7 @@ def sweep(stolen: Stolen, mechanisms: Sequence[str], arguments: dict[str, Any]) 
 
 
 @dataclass(frozen=True)
-class Learned:
+class TopicAccuracy:
     """How well the topic of a public sentence is told by the nearest centroid of the topics of many people's texts."""
 
     people: int  # how many, each with one text and its topic
@@ -227,19 +229,21 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class TooFew:
+class TooFewPeople:
     """Why no topics are learned: the noise of a centroid is so many times as long as a row; from `enough` people on it is shorter."""
 
     times: float
     enough: int
 
 
-def learned_topics(stolen: Stolen, topics: Numbers, people: int, delta: float, generator: Generator | None) -> Learned | TooFew:
-    """Centroids of the topics of the texts, which are taken in turn for so many people; nothing is released of too few."""
+def learned_topics(
+    stolen: StolenVectors, topics: Numbers, people: int, delta: float, generator: Generator | None
+) -> TopicAccuracy | TooFewPeople:
+    """Learn centroids of the topics of the texts, which are taken in turn for so many people; nothing is released of too few."""
     count, dimension = len(TOPICS), stolen.clean.shape[1]
     enough = math.ceil(gaussian_sigma(AGGREGATE_EPSILON, delta, 2.0) * count * math.sqrt(dimension))
     if people < enough:
-        return TooFew(enough / people, enough)
+        return TooFewPeople(enough / people, enough)
     rows, labels = np.resize(stolen.clean, (people, dimension)), np.resize(topics, people)
     sentences = stolen.corpus.embeddings
     terms: dict[str, Any] = {"labels": count, "delta": delta, "adjacency": "replace-one", "generator": generator}
@@ -256,4 +260,4 @@ def learned_topics(stolen: Stolen, topics: Numbers, people: int, delta: float, g
         values, receipt = privatize(rows, mechanism=PrivUnit.name, epsilon=epsilon, generator=generator)
         by_rows[epsilon] = (right(values), one_of_two(receipt))
     largest = max(TOPICS.values()) / len(TOPIC_OF)
-    return Learned(people, largest, right(rows), made.score(sentences, TOPIC_OF), by_rows, made.receipt)
+    return TopicAccuracy(people, largest, right(rows), made.score(sentences, TOPIC_OF), by_rows, made.receipt)
