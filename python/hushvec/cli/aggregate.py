@@ -14,20 +14,10 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.lines import json_line, numbered_lines
+from hushvec import aggregates
+from hushvec._util.lines import json_line
 from hushvec._util.publish import PRIVATE, mode_of, published, published_text, receipt_path
 from hushvec.accounting import ADJACENCIES
-from hushvec.aggregates import (
-    CentroidClassifier,
-    LinearClassifier,
-    PrivateMean,
-    PrivatePCA,
-    SumsOfRows,
-    class_centroids,
-    private_classifier,
-    private_mean,
-    private_pca,
-)
 from hushvec.aggregates.classifiers import STEPS
 from hushvec.aggregates.spending import ADD_REMOVE
 from hushvec.cli._arguments import (
@@ -42,10 +32,9 @@ from hushvec.cli._arguments import (
 from hushvec.cli._output import answered, facts, receipt_lines, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import paint, printable
-from hushvec.cli._texts import read_utf8
-from hushvec.cli.vectors import FILES, VectorOptions
+from hushvec.cli._texts import stripped_lines
+from hushvec.cli.vectors import FILES, NOTE_EMBEDDED, VectorOptions, require_one
 from hushvec.cli.vectors.source import FileError, require_output
-from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.receipts.aggregates import AggregateReceipt
 
 _CLASSIFIER = (
@@ -55,7 +44,6 @@ _CLASSIFIER = (
 _PREDICT = ("the label of a new note, as often as you like", "hushvec aggregate predict topics.npz --text 'the scan is clear'")
 _MEAN = ("the mean of a file of vectors", "hushvec aggregate mean vectors.npy -o mean.npy --epsilon 1")
 
-NOTE_EMBEDDED = "vectors are all-MiniLM-L6-v2 embeddings of texts, cut after 256 tokens"
 _AT = "@"
 _WHO = "who is protected"
 
@@ -98,7 +86,7 @@ class _OfRows(VectorOptions, ForceOption, KeyOptions, BudgetOptions):
                 "budget": budget,
                 "generator": make_generator(self),
             }
-            SumsOfRows(1, **terms)  # refuses wrong terms before texts are embedded
+            aggregates.SumsOfRows(1, **terms)  # refuses wrong terms before texts are embedded
             keys = {"people": self.people_key, **({} if labels is None else {"groups": self.label_key})}
             rows, beside = _read(self, self.input, keys)
             if labels is not None:
@@ -116,19 +104,19 @@ class _OfRows(VectorOptions, ForceOption, KeyOptions, BudgetOptions):
     label_key: str | None = None
 
     def public_labels(self) -> list[str] | None:
-        """The public list of labels, for actions that have labels."""
+        """Return the public list of labels, for actions that have labels."""
         return None
 
     def made(self, rows: NDArray[Any], **terms: Any) -> Any:
-        """The release; groups and labels are among the terms of actions that have labels."""
+        """Return the release; groups and labels are among the terms of actions that have labels."""
         raise NotImplementedError
 
     def write(self, made: Any, receipt: AggregateReceipt, file: BinaryIO) -> None:
-        """Write it."""
+        """Write the release to the file."""
         raise NotImplementedError
 
     def about(self, made: Any) -> tuple[dict[str, Any], str | None]:
-        """Facts about it beside the receipt's, and the command that uses it."""
+        """Return facts about it beside the receipt's, and the command that uses it."""
         raise NotImplementedError
 
 
@@ -138,13 +126,13 @@ class Mean(_OfRows, name="aggregate mean", help="the mean of all rows", examples
     suffix = ".npy"
     clip_norm: float = option("L2 norm that rows are clipped to; public", 1.0)
 
-    def made(self, rows: NDArray[Any], **terms: Any) -> PrivateMean:
-        return private_mean(rows, clip_norm=self.clip_norm, **terms)
+    def made(self, rows: NDArray[Any], **terms: Any) -> aggregates.PrivateMean:
+        return aggregates.private_mean(rows, clip_norm=self.clip_norm, **terms)
 
-    def write(self, made: PrivateMean, receipt: AggregateReceipt, file: BinaryIO) -> None:
+    def write(self, made: aggregates.PrivateMean, receipt: AggregateReceipt, file: BinaryIO) -> None:
         np.save(file, made.mean)
 
-    def about(self, made: PrivateMean) -> tuple[dict[str, Any], str | None]:
+    def about(self, made: aggregates.PrivateMean) -> tuple[dict[str, Any], str | None]:
         return {"count": made.count, "standard_error": made.standard_error}, None
 
 
@@ -160,16 +148,16 @@ class _OfLabeledRows(_OfRows):
         if self.labels is None:
             rule = "--labels must be given: the public list of all labels, a,b,c or @FILE with one per line"
             raise ValueError(f"{rule}. It is not read from IN, because which labels private rows have is private itself")
-        listed = _lines_of(self.labels) if self.labels.startswith(_AT) else comma_separated(self.labels) or []
+        listed = stripped_lines(self.labels.removeprefix(_AT)) if self.labels.startswith(_AT) else comma_separated(self.labels) or []
         if len(set(listed)) < max(2, len(listed)):
             raise ValueError(f"--labels must be at least 2, all different, got {len(listed)}, of which {len(set(listed))} differ")
         return listed
 
-    def write(self, made: LinearClassifier, receipt: AggregateReceipt, file: BinaryIO) -> None:
+    def write(self, made: aggregates.LinearClassifier, receipt: AggregateReceipt, file: BinaryIO) -> None:
         made.receipt = receipt
         _write_saved(made, file)
 
-    def about(self, made: LinearClassifier) -> tuple[dict[str, Any], str | None]:
+    def about(self, made: aggregates.LinearClassifier) -> tuple[dict[str, Any], str | None]:
         asked = "FILE" if self.text_key is None else "--text 'a new text'"
         following = f"hushvec aggregate predict {shlex.quote(str(self.output))} {asked}"
         return {"labels": len(made.classes_), "dimension": len(made.mean_)}, following
@@ -188,8 +176,8 @@ class Classifier(
 
     steps: int = option("how many noisy steps", STEPS)
 
-    def made(self, rows: NDArray[Any], **terms: Any) -> LinearClassifier:
-        return private_classifier(rows, steps=self.steps, **terms)
+    def made(self, rows: NDArray[Any], **terms: Any) -> aggregates.LinearClassifier:
+        return aggregates.private_classifier(rows, steps=self.steps, **terms)
 
 
 class Centroids(
@@ -206,8 +194,8 @@ class Centroids(
 ):
     """A classifier by the nearest class centroid, for `hushvec aggregate predict`, from one pass over labeled rows."""
 
-    def made(self, rows: NDArray[Any], **terms: Any) -> CentroidClassifier:
-        return class_centroids(rows, **terms)
+    def made(self, rows: NDArray[Any], **terms: Any) -> aggregates.CentroidClassifier:
+        return aggregates.class_centroids(rows, **terms)
 
 
 class Pca(
@@ -226,13 +214,13 @@ class Pca(
     clip_norm: float = option("L2 norm that rows are clipped to for the mean; public", 1.0)
     whiten: bool = option("also divide each component by its spread")
 
-    def made(self, rows: NDArray[Any], **terms: Any) -> PrivatePCA:
-        return private_pca(rows, **self.named("components", "clip_norm", "whiten"), **terms)
+    def made(self, rows: NDArray[Any], **terms: Any) -> aggregates.PrivatePCA:
+        return aggregates.private_pca(rows, **self.named("components", "clip_norm", "whiten"), **terms)
 
-    def write(self, made: PrivatePCA, receipt: AggregateReceipt, file: BinaryIO) -> None:
+    def write(self, made: aggregates.PrivatePCA, receipt: AggregateReceipt, file: BinaryIO) -> None:
         _write_saved(made.projection, file)
 
-    def about(self, made: PrivatePCA) -> tuple[dict[str, Any], str | None]:
+    def about(self, made: aggregates.PrivatePCA) -> tuple[dict[str, Any], str | None]:
         projection = made.projection
         found = {"components": projection.output_dimension, "dimension": projection.dimension, "digest": projection.digest}
         return found, f"hushvec retrieve build IN -o INDEX --epsilon EPSILON --projection {shlex.quote(str(self.output))}"
@@ -249,14 +237,9 @@ class Predict(VectorOptions, name="aggregate predict", help="the labels of other
     output: Path | None = option("lines of JSON with row, label and probability, not a table", metavar="OUT")
 
     def run(self) -> int:
-        if (self.input is None) == (not self.text):
-            raise ValueError("one of IN and --text must be given")
+        require_one("IN", self.input, self.text)
         classifier = _loaded(self.classifier)
-        if self.input is None:
-            rows: NDArray[Any] = MiniLMEmbedder().embed(self.text)
-        else:
-            rows = self.rows(self.input)
-        chances = classifier.predict_proba(rows)
+        chances = classifier.predict_proba(self.rows_or_texts(self.input, self.text))
         best = chances.argmax(axis=1)
         found = [
             {"row": row, "label": label, "probability": float(chances[row, code])}
@@ -270,27 +253,23 @@ class Predict(VectorOptions, name="aggregate predict", help="the labels of other
         return answered(self, found, table(("row", "probability", "label"), lines))
 
 
-def _lines_of(named: str) -> list[str]:
-    """The lines of @FILE, without the spaces around them."""
-    path = named.removeprefix(_AT)
-    return [line.strip() for _, line in numbered_lines(read_utf8(path), path)]
-
-
 def _read(options: VectorOptions, path: Path, keys: dict[str, str | None]) -> tuple[NDArray[Any], dict[str, list[str] | None]]:
-    """All rows, and what is beside each of them: under a key, or on the lines of another file."""
+    """Read all rows, and what is beside each of them: under a key, or on the lines of another file."""
     inside = tuple(dict.fromkeys(key for key in keys.values() if key is not None and not key.startswith(_AT)))
     rows, fields = options.rows_and_fields(path, inside)
     beside: dict[str, list[str] | None] = {}
     for what, key in keys.items():
-        values = None if key is None else _lines_of(key) if key.startswith(_AT) else _as_texts(path, key, fields[key])
-        if values is not None and len(values) != len(rows):
-            raise ValueError(f"{key}: must have {len(rows)} lines, one for each row of {path}, got {len(values)}")
-        beside[what] = values
+        beside[what] = None
+        if key is not None:
+            values = stripped_lines(key.removeprefix(_AT)) if key.startswith(_AT) else _as_texts(path, key, fields[key])
+            if len(values) != len(rows):
+                raise ValueError(f"{key}: must have {len(rows)} lines, one for each row of {path}, got {len(values)}")
+            beside[what] = values
     return rows, beside
 
 
 def _as_texts(path: Path, key: str, values: Iterable[Any]) -> list[str]:
-    """Labels and ids are compared as text: whole numbers by their digits."""
+    """Return labels and ids as they are compared, as text: whole numbers by their digits."""
     found = list(values)
     for row, value in enumerate(found):
         if type(value) not in (str, int):
@@ -306,17 +285,17 @@ def _require_listed(path: Path, groups: list[str] | None, labels: list[str]) -> 
 
 
 def _write_saved(made: Any, file: BinaryIO) -> None:
-    """What `save` writes, which takes a path."""
+    """Write what `save` writes, which takes a path."""
     with TemporaryDirectory() as folder:
         made.save(Path(folder) / "saved")
         file.write((Path(folder) / "saved").read_bytes())
 
 
-def _loaded(path: Path) -> LinearClassifier:
+def _loaded(path: Path) -> aggregates.LinearClassifier:
     path.stat()  # an absent file raises the system's error
     try:
-        return LinearClassifier.load(path)
+        return aggregates.LinearClassifier.load(path)
     except ValueError:
         with suppress(ValueError):
-            return CentroidClassifier.load(path)
+            return aggregates.CentroidClassifier.load(path)
         raise

@@ -6,19 +6,9 @@ import math
 from pathlib import Path
 
 import hushvec
+from hushvec import audit
 from hushvec._util import validate
 from hushvec._util.display import Progress
-from hushvec.audit import (
-    METHODS,
-    Audit,
-    AuditResult,
-    AuditTarget,
-    CodebookTarget,
-    LabelTarget,
-    MechanismTarget,
-    RepeatsResult,
-    audit_mechanism,
-)
 from hushvec.audit.results import SUSPICIOUS_ERRORS
 from hushvec.cli._output import answered, facts
 from hushvec.cli._parser import Command, option
@@ -64,35 +54,35 @@ class AuditMechanism(
     codebook: Path | None = option("for --mechanism codebook (hushvec codebook makes one)", metavar="FILE")
     samples: int = option("for each method and input", 100_000, metavar="N")
     confidence: float = option("of the verdict", 0.999)
-    method: str = option("", "all", choices=METHODS)
+    method: str = option("", "all", choices=audit.METHODS)
 
     def run(self) -> int:
         target = _target(self)
         methods = _ROWS if self.method == "all" else {self.method: _ROWS[self.method]}
         with Progress("auditing", max(self.samples, 0) * sum(methods.values())) as progress:
-            audit = audit_mechanism(
+            found = audit.audit_mechanism(
                 target, samples=self.samples, confidence=self.confidence, method=self.method, progress=progress.advance
             )
         claim = {"mechanism": target.name, "epsilon": target.epsilon, "delta": target.delta}
-        answered(self, {**claim, **audit.to_dict()}, facts(_lines(target, audit)))
-        return FLAGGED if audit.flagged else 0
+        answered(self, {**claim, **found.to_dict()}, facts(_lines(target, found)))
+        return FLAGGED if found.flagged else 0
 
 
-def _target(options: AuditMechanism) -> AuditTarget:
+def _target(options: AuditMechanism) -> audit.AuditTarget:
     if (options.mechanism == CODEBOOK) != (options.codebook is not None):
         raise ValueError("--codebook FILE must be given with --mechanism codebook, and with no other")
     if options.codebook is not None:
-        return CodebookTarget(PublicCodebook.load(options.codebook).mechanism(_needed_epsilon(options)))
+        return audit.CodebookTarget(PublicCodebook.load(options.codebook).mechanism(_needed_epsilon(options)))
     if options.mechanism == RANDOMIZED_RESPONSE:
         labels, epsilon = options.labels, _needed_epsilon(options)
-        return LabelTarget(
+        return audit.LabelTarget(
             lambda truth, generator: hushvec.randomized_response(truth, range(labels), epsilon, generator=generator),
             labels=labels,
             epsilon=epsilon,
         )
     validate.whole_number("dimension", options.dimension, at_least=1)
     named = options.named("dimension", "epsilon", "delta", "clip_norm", "mechanism", "sigma")
-    return MechanismTarget(plan_release(rows=1, dtype="float32", **named).mechanism)
+    return audit.MechanismTarget(plan_release(rows=1, dtype="float32", **named).mechanism)
 
 
 def _needed_epsilon(options: AuditMechanism) -> float:
@@ -101,20 +91,20 @@ def _needed_epsilon(options: AuditMechanism) -> float:
     return options.epsilon
 
 
-def _lines(target: AuditTarget, audit: Audit) -> list[tuple[str, str]]:
-    verdict = "FLAGGED: the claim is refuted" if audit.flagged else "consistent with the claim, which is no proof of it"
-    if audit.suspicious and not audit.flagged:
+def _lines(target: audit.AuditTarget, found: audit.Audit) -> list[tuple[str, str]]:
+    verdict = "FLAGGED: the claim is refuted" if found.flagged else "consistent with the claim, which is no proof of it"
+    if found.suspicious and not found.flagged:
         verdict = f"SUSPICIOUS: not refuted, but an estimate is more than {SUSPICIOUS_ERRORS:g} standard errors above the claim"
     return [
         ("mechanism", target.name),
         ("claimed", f"epsilon {target.epsilon!r}, delta {target.delta!r}"),
-        *((result.method, _found(result)) for result in audit.results),
-        ("verdict", f"{verdict} (confidence {audit.confidence:g})"),
+        *((result.method, _found(result)) for result in found.results),
+        ("verdict", f"{verdict} (confidence {found.confidence:g})"),
     ]
 
 
-def _found(result: AuditResult | RepeatsResult) -> str:
-    if isinstance(result, RepeatsResult):
+def _found(result: audit.AuditResult | audit.RepeatsResult) -> str:
+    if isinstance(result, audit.RepeatsResult):
         return (
             f"{'noise repeats' if result.flagged else 'no repeated noise found'}, p = {result.p_value:.3g} ({result.statistic})"
         )
@@ -126,5 +116,5 @@ def _found(result: AuditResult | RepeatsResult) -> str:
 
 
 def _down(bound: float) -> str:
-    """Four decimals, never more than was found."""
+    """Return four decimals, never more than was found."""
     return f"{math.floor(bound * 1e4) / 1e4:.4f}"

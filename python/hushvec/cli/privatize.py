@@ -16,7 +16,7 @@ from hushvec.cli._arguments import BudgetOptions, ForceOption, ReleaseOptions, c
 from hushvec.cli._output import answered, facts, receipt_lines
 from hushvec.cli._parser import argument, option
 from hushvec.cli._style import printable
-from hushvec.cli.vectors import FILES, VectorOptions, open_source, rehearse
+from hushvec.cli.vectors import FILES, NOTE_EMBEDDED, VectorOptions, open_source, rehearse
 from hushvec.cli.vectors.source import Columns, FileError, Source, naming, require_output
 from hushvec.cli.vectors.tables import suffix_of
 from hushvec.mechanisms import CodebookResponse, PublicCodebook
@@ -81,7 +81,7 @@ class Privatize(
         require_output(self.output, suffix_of(self.input), " like the input")
         replaced = replaced_release(self)
         plan = _plan(self, source)
-        embedded = ("vectors are all-MiniLM-L6-v2 embeddings of texts, cut after 256 tokens",) if self.text_key is not None else ()
+        embedded = (NOTE_EMBEDDED,) if self.text_key is not None else ()
         copied = (f"copied without protection: {', '.join(kept)}",) if kept else ()
         notes = (*embedded, *copied, *replaced)
         with published(self.output, mode=mode_of(self.input)) as (file, receipt_file):

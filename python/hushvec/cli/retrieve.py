@@ -17,8 +17,8 @@ from hushvec.cli._arguments import BudgetOptions, KeyOptions, make_generator, na
 from hushvec.cli._output import answered, receipt_lines, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import printable
-from hushvec.cli._texts import read_utf8
-from hushvec.cli.vectors import VectorOptions
+from hushvec.cli._texts import read_utf8, stripped_lines
+from hushvec.cli.vectors import VectorOptions, require_one
 from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.mechanisms import MECHANISMS, PublicCodebook, PublicProjection
 from hushvec.receipts.base import PER
@@ -166,8 +166,7 @@ class Search(
     budget: str | None = option("charge scores to the ledger of this key first; it must exist (see hushvec budget)", metavar="KEY")
 
     def run(self) -> int:
-        if (self.queries is None) == (not self.text):
-            raise ValueError("one of QUERIES and --text must be given")
+        require_one("QUERIES", self.queries, self.text)
         texts = None if self.show_text is None else _read_lines(self.show_text)
         with opened_budget(self) as budget:
             index = PrivateIndex.load(
@@ -181,11 +180,7 @@ class Search(
                 if unknown is not None:
                     raise ValueError(f"--show-text must have a line for every id from 0 on, or JSON with an id: none for {unknown!r}")
                 print(f"{self.prog}: {NOTE_TEXT}", file=sys.stderr)
-            if self.queries is None:
-                queries: NDArray[Any] = MiniLMEmbedder().embed(self.text)
-            else:
-                queries = self.rows(self.queries)
-            found = index.search(queries, k=self.k)
+            found = index.search(self.rows_or_texts(self.queries, self.text), k=self.k)
         scores: Any = np.full(found.ids.shape, None) if found.scores is None else found.scores
         pairs = zip(found.ids.tolist(), scores.tolist())
         answers = [[{"id": one, "score": score} for one, score in zip(*query)] for query in pairs]
@@ -278,8 +273,8 @@ def _print_index(options: Build | Show, index: PrivateIndex, queries: int) -> in
 
 
 def _read_ids(path: Path) -> list[int] | list[str]:
-    """One id per line: whole numbers if all are."""
-    lines = [line.strip() for _, line in numbered_lines(read_utf8(str(path)), str(path))]
+    """Read one id per line: whole numbers if all are."""
+    lines = stripped_lines(str(path))
     try:
         return [int(line) for line in lines]
     except ValueError:
@@ -287,7 +282,7 @@ def _read_ids(path: Path) -> list[int] | list[str]:
 
 
 def _read_lines(path: Path) -> dict[Any, str]:
-    """Texts by id: lines count from 0; lines of JSON have "id" and "text"."""
+    """Read texts by id: lines count from 0; lines of JSON have "id" and "text"."""
     lines = list(numbered_lines(read_utf8(str(path)), str(path)))
     if path.suffix.lower() != ".jsonl":
         return {number: line for number, (_, line) in enumerate(lines)}

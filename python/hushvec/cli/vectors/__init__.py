@@ -18,9 +18,11 @@ from hushvec.cli.vectors.comma_separated import CsvSource
 from hushvec.cli.vectors.objects import JsonlSource, JsonSource
 from hushvec.cli.vectors.source import Columns, FileError, Source, naming
 from hushvec.cli.vectors.tables import TableSource, suffix_of
+from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.jobs.tables import SUFFIXES
 
 FILES = ".npy, .npz, .parquet, .arrow, .feather, .jsonl, .ndjson, .json or .csv, or a folder of save_to_disk"
+NOTE_EMBEDDED = "vectors are all-MiniLM-L6-v2 embeddings of texts, cut after 256 tokens"
 _KINDS: dict[str, Callable[[Path, Columns], Source]] = {
     ".npy": NpySource,
     ".npz": NpzSource,
@@ -39,12 +41,16 @@ class VectorOptions(Command):
     taken: ClassVar[tuple[str, ...]] = ()  # what was read, for `answered`
 
     def rows(self, path: Path) -> NDArray[Any]:
-        """The rows, [n, d]; texts are embedded."""
+        """Return the rows, [n, d]; texts are embedded."""
         rows, _ = self.rows_and_fields(path)
         return rows if rows.flags.owndata else np.array(rows, order="C")
 
+    def rows_or_texts(self, path: Path | None, texts: list[str]) -> NDArray[Any]:
+        """Return the rows of the file, or where there is none, the embeddings of the texts."""
+        return MiniLMEmbedder().embed(texts) if path is None else self.rows(path)
+
     def rows_and_fields(self, path: Path, keep: tuple[str, ...] = ()) -> tuple[NDArray[Any], dict[str, list[Any]]]:
-        """The rows, and for each name of `keep` what is beside them. A .npy file is mapped."""
+        """Return the rows, and for each name of `keep` what is beside them. A .npy file is mapped."""
         source = open_source(path, Columns(self.column, self.text_key, keep))
         rows, fields = rows_and_fields(source)
         self.took(source, len(rows))
@@ -52,6 +58,12 @@ class VectorOptions(Command):
 
     def took(self, source: Source, rows: int) -> None:
         self.taken = (*self.taken, source.taken(rows))  # type: ignore[misc]
+
+
+def require_one(name: str, path: Path | None, texts: list[str]) -> None:
+    """Refuse a file and texts together, and neither of them."""
+    if (path is None) == (not texts):
+        raise ValueError(f"one of {name} and --text must be given")
 
 
 def rehearse(path: Path, source: Source) -> None:
@@ -73,7 +85,7 @@ def open_source(path: Path, columns: Columns) -> Source:
 
 
 def rows_and_fields(source: Source) -> tuple[NDArray[Any], dict[str, list[Any]]]:
-    """All rows [n, d], and for each name that is kept what is beside them, with progress. A .npy file is mapped."""
+    """Read all rows [n, d], and for each name that is kept what is beside them, with progress. A .npy file is mapped."""
     if type(source) is NpySource:
         return source.mapped(), {}
     parts: list[NDArray[Any]] = [np.empty((0, source.dimension), source.dtype)]

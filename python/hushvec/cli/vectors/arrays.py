@@ -84,11 +84,11 @@ class NpySource(Source):
                 floats: NDArray[Any] = as_array("the array", rows)
             yield Part(floats, self._beside(slice(first, first + step)))
 
-    def _beside(self, rows: slice) -> Any:
-        return None
+    def _beside(self, rows: slice) -> dict[str, Any]:
+        return {}
 
     def mapped(self) -> NDArray[Any]:
-        """All rows [n, d], of the processor's byte order; floats are read from the file as they are needed."""
+        """Return all rows [n, d], of the processor's byte order; floats are read from the file as they are needed."""
         stored = self._mapped()
         with naming(self._path):
             floats: NDArray[Any] = as_array("the array", np.asarray(stored, self._stored.newbyteorder("=")))
@@ -140,12 +140,8 @@ class NpzSource(NpySource):
         rows: NDArray[Any] = self._array.reshape(-1, self.dimension)
         return rows
 
-    def _beside(self, rows: slice) -> Any:
+    def _beside(self, rows: slice) -> dict[str, Any]:
         return {name: array[rows].tolist() for name, array in self._others.items()}
-
-    def beside(self, part: Part, name: str) -> list[Any]:
-        values: list[Any] = part.kept[name]
-        return values
 
     @contextmanager
     def sink(self, file: Any, dtype: str | None = None) -> Iterator[Sink]:

@@ -61,9 +61,9 @@ class CsvSource(JsonSource):
         if self._has_names:
             writer.writerow([*self._keep, *([self._vector] if is_list else self._chosen)])
 
-        def write(values: NDArray[Any], kept: list[dict[str, Any]]) -> None:
-            rows = values.tolist()
-            writer.writerows([*others.values(), *([json_line(row)] if is_list else row)] for row, others in zip(rows, kept))
+        def write(values: NDArray[Any], kept: dict[str, Any]) -> None:
+            rows = zip(*kept.values(), values.tolist())
+            writer.writerows([*others, *([json_line(row)] if is_list else row)] for *others, row in rows)
 
         yield write
         text.detach()
@@ -158,7 +158,7 @@ def _require_commas(line: str) -> None:
 
 
 def _are_names(first: list[str]) -> bool:
-    """Whether the first line has names. Whole numbers from 0 or 1 on are those of columns, as pandas writes them."""
+    """Return whether the first line has names. Whole numbers from 0 or 1 on are those of columns, as pandas writes them."""
     numbers = [text for text in first if _is_number(text)]
     start = int(numbers[0]) if numbers and numbers[0] in ("0", "1") else None
     counts = start is not None and numbers == list(map(str, range(start, start + len(numbers))))
@@ -171,7 +171,7 @@ def _are_names(first: list[str]) -> bool:
 
 
 def _outside_the_series(names: list[str]) -> list[str]:
-    """Names that do not count on, where most do, as d0, d1, d2 or 0, 1, 2."""
+    """Return names that do not count on, where most do, as d0, d1, d2 or 0, 1, 2."""
     stems = [re.sub(r"[0-9]+$", "", name) if name[-1:].isdecimal() else None for name in names]
     counted = [stem for stem in stems if stem is not None]
     most = max(set(counted), key=counted.count, default="")

@@ -54,16 +54,17 @@ class JsonlSource(Source):
         items = self._items()
         size = TEXTS_PER_PART if self._text else rows_per_part(self.dimension)
         while part := list(islice(items, size)):
-            yield Part(self._vectors(part) if self._text is None else self._embedded(part, rehearsal), [kept for *_, kept in part])
+            rows = self._vectors(part) if self._text is None else self._embedded(part, rehearsal)
+            yield Part(rows, {name: [kept[name] for *_, kept in part] for name in self._keep})
 
     @contextmanager
     def sink(self, file: Any, dtype: str | None = None) -> Iterator[Sink]:
         before, between, after = self._ends
 
-        def write(values: NDArray[Any], kept: list[dict[str, Any]]) -> None:
+        def write(values: NDArray[Any], kept: dict[str, Any]) -> None:
             nonlocal before
-            for row, others in zip(values.tolist(), kept):
-                file.write((before + json_line(_nest({**others, self._vector: row}))).encode())
+            for *others, row in zip(*kept.values(), values.tolist()):
+                file.write((before + json_line(_nest({**dict(zip(kept, others)), self._vector: row}))).encode())
                 before = between
 
         yield write
@@ -122,7 +123,7 @@ class JsonlSource(Source):
 
 
 def _nest(fields: dict[str, Any]) -> dict[str, Any]:
-    """Names with dots as objects in objects again."""
+    """Turn names with dots into objects in objects again."""
     nested: dict[str, Any] = {}
     for name, value in fields.items():
         *path, last = name.split(".")

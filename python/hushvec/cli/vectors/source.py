@@ -20,14 +20,14 @@ DEFAULT_VECTOR = "embedding"
 
 
 class Part(NamedTuple):
-    """Some rows, and what is copied beside them."""
+    """Some rows, and by name what is copied beside them."""
 
     values: NDArray[Any]
-    kept: Any
+    kept: dict[str, Any]
 
 
 # Where the rows of the output go: their values, and what is copied beside them.
-Sink = Callable[[NDArray[Any], Any], None]
+Sink = Callable[[NDArray[Any], dict[str, Any]], None]
 
 
 class Columns(NamedTuple):
@@ -54,7 +54,7 @@ class Source(ABC):
             raise FileError(path, packed(repr(self._vector)))
 
     def taken(self, rows: int) -> str:
-        """What was read, in words."""
+        """Return what was read, in words."""
         return f"{plural(rows, 'row')} x {plural(self.dimension, 'column')} of {self._path}, {self.taken_from}"
 
     @property
@@ -63,19 +63,19 @@ class Source(ABC):
 
     @abstractmethod
     def count(self) -> int:
-        """Number of rows; may read the file once."""
+        """Return the number of rows; may read the file once."""
 
     @abstractmethod
     def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
-        """The rows in order, a bounded number at a time. In a rehearsal everything is checked, but texts are zeros, not embedded."""
+        """Yield the rows in order, a bounded number at a time. In a rehearsal all is checked, but texts are zeros, not embedded."""
 
     @abstractmethod
     def sink(self, file: Any, dtype: str | None = None) -> AbstractContextManager[Sink]:
-        """A file of this sort for as many rows, into an empty one that is open for writing bytes; dtype None is the source's."""
+        """Write a file of this sort for as many rows into an empty one that is open for bytes; dtype None is the source's."""
 
     def beside(self, part: Part, name: str) -> list[Any]:
-        """What a part has under a name that is copied."""
-        return [fields[name] for fields in part.kept]
+        """Return what a part has under a name that is copied."""
+        return list(part.kept[name])
 
 
 class FileError(HushvecError, ValueError):
@@ -97,7 +97,7 @@ def require_output(output: Path, suffix: str, why: str = "") -> None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors about what a file holds begin with its name."""
+    """Begin errors about what a file holds with its name."""
     try:
         yield
     except ValueError as error:
@@ -120,7 +120,7 @@ def packed(name: str) -> str:
 
 
 def is_packed(x: NDArray[Any]) -> bool:
-    """Bytes whose highest bits differ as often as not: every bit is a coordinate of its own. Quantized numbers are mostly small."""
+    """Tell bytes whose highest bits differ as often as not, as each is a coordinate, from quantized numbers, mostly small."""
     return x.dtype == np.uint8 or (
         x.dtype == np.int8 and x.size >= BYTES_TO_JUDGE and abs(float((((x >> 7) ^ (x >> 6)) & 1).mean()) - 0.5) < 0.05
     )

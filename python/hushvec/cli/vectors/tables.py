@@ -40,11 +40,11 @@ class TableSource(Source):
             label = lambda row, first=first_row: f"row {first + row}"
             with naming(self._path):
                 values = columns.vectors_of(f"column {self._vector!r}", batch.column(self._vector), self.dimension, label)
-            yield Part(np.array(values), batch.select(self._keep))
+            yield Part(np.array(values), {name: batch.column(name) for name in self._keep})
             first_row += batch.num_rows
 
     def beside(self, part: Part, name: str) -> list[Any]:
-        values: list[Any] = part.kept.column(name).to_pylist()
+        values: list[Any] = part.kept[name].to_pylist()
         return values
 
     @contextmanager
@@ -52,9 +52,9 @@ class TableSource(Source):
         arrow, kind = self._arrow, self._vector_type(dtype)
         schema = arrow.schema([*map(self._schema.field, self._keep), arrow.field(self._vector, kind, nullable=False)])
 
-        def write(values: NDArray[Any], kept: Any) -> None:
+        def write(values: NDArray[Any], kept: dict[str, Any]) -> None:
             vectors = columns.fixed_size_lists(values).cast(kind)
-            writer.write_batch(arrow.RecordBatch.from_arrays([*kept.columns, vectors], schema=schema))
+            writer.write_batch(arrow.RecordBatch.from_arrays([*kept.values(), vectors], schema=schema))
 
         try:
             with table_writer(file, suffix_of(self._path), schema, stream=getattr(self._file, "is_stream", False)) as writer:
@@ -72,7 +72,7 @@ class TableSource(Source):
             raise FileError(self._path, f"column {self._vector!r} must hold lists of floats, got {column}{hint}")
 
     def _vector_type(self, dtype: str | None) -> Any:
-        """The column's own type, its inner field reduced to a name and a number: the column's own if dtype is None."""
+        """Return the column's own type, its inner field reduced to a name and a number: the column's own if dtype is None."""
         arrow, column = self._arrow, self._schema.field(self._vector).type
         element = column.value_type if dtype is None else arrow.from_numpy_dtype(np.dtype(dtype))
         if arrow.types.is_fixed_size_list(column):
@@ -96,5 +96,5 @@ class TableSource(Source):
 
 
 def suffix_of(path: Path) -> str:
-    """The suffix of a file; that of Arrow for a folder, as which Hugging Face's `save_to_disk` writes a data set."""
+    """Return the suffix of a file; that of Arrow for a folder, as which Hugging Face's `save_to_disk` writes a data set."""
     return ARROW if path.is_dir() else path.suffix.lower()
