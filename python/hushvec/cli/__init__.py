@@ -74,7 +74,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _parser_of(command: str) -> CommandParser:
-    """A parser that knows the command which is called, and no other."""
+    """Return a parser that knows the command which is called, and no other."""
     parser = CommandParser(prog="hushvec")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     if command in COMMANDS:
@@ -96,7 +96,7 @@ def add_own(subparsers: Any, command: str) -> None:
 
 
 def whole_parser() -> CommandParser:
-    """A parser of all commands of this package, for programs that read parsers: shtab makes scripts for the TAB key from it."""
+    """Return a parser of all commands of this package; shtab makes scripts for the TAB key from it."""
     parser = CommandParser(prog="hushvec")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:

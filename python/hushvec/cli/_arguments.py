@@ -54,7 +54,7 @@ class BudgetOptions(Command):
 
 @contextmanager
 def opened_budget(options: argparse.Namespace) -> Iterator[PrivacyBudget | None]:
-    """The budget of `BudgetOptions`; None if no key was given."""
+    """Yield the budget of `BudgetOptions`; None if no key was given."""
     if options.budget is None:
         yield None
         return
@@ -101,18 +101,19 @@ def require_new_output(options: argparse.Namespace) -> None:
 
 
 def make_generator(options: argparse.Namespace) -> Generator:
+    """Return the generator that `KeyOptions` ask for."""
     if options.unsafe_seed is None:
         return Generator(rounds=options.rounds, cipher=options.cipher)
     return Generator.unsafe_seeded(options.unsafe_seed, rounds=options.rounds, cipher=options.cipher)
 
 
 def comma_separated(listed: str | None) -> list[str] | None:
-    """The names in `a, b`; None stays None."""
+    """Return the names in `a, b`; None stays None."""
     return None if listed is None else [name.strip() for name in listed.split(",") if name.strip()]
 
 
 def named_values(argument: str, entries: Sequence[str], what: str) -> dict[str, str]:
-    """The values of NAME=VALUE, by name."""
+    """Return the values of NAME=VALUE, by name."""
     pairs = {}
     for entry in entries:
         name, sign, value = entry.partition("=")

@@ -62,7 +62,7 @@ def module_of(command: str) -> str:
 
 
 def map_lines(added: dict[str, str]) -> Iterator[str]:
-    """The map, for a terminal; `added`: commands of other distributions and one line about each."""
+    """Yield the map, for a terminal; `added`: commands of other distributions and one line about each."""
     yield f"{paint('bold', f'hushvec {__version__}')}  differential privacy for embedding vectors"
     purposes = {**PURPOSES, "Measure": added} if added else PURPOSES
     width = max(len(name) for commands in purposes.values() for name in commands)
@@ -79,7 +79,7 @@ def map_lines(added: dict[str, str]) -> Iterator[str]:
 
 
 def options_lines() -> Iterator[str]:
-    """The options of `hushvec` itself, and the environment."""
+    """Yield the options of `hushvec` itself, and the environment."""
     yield ""
     yield paint("title", "Options")
     yield f"  {paint('name', '-h, --help')}     this text"
@@ -99,7 +99,7 @@ ELSEWHERE = {"study": "hushvec-studies; in a clone of the repository: pip instal
 
 
 def added_commands() -> dict[str, EntryPoint]:
-    """The commands that are installed, by name."""
+    """Return the commands that are installed, by name."""
     from importlib.metadata import entry_points  # 30 ms that few calls need
 
     return {entry.name: entry for entry in entry_points(group=GROUP)}
@@ -114,7 +114,7 @@ def add_called(subparsers: Any, name: str) -> None:
 
 
 def summaries() -> dict[str, str]:
-    """One line about each command, from the metadata of its distribution: none is imported."""
+    """Return one line about each command, from the metadata of its distribution: none is imported."""
     lines = {name: f"needs {distribution}" for name, distribution in ELSEWHERE.items()}
     lines |= {name: entry.dist.metadata["Summary"] if entry.dist else "" for name, entry in added_commands().items()}
     return dict(sorted(lines.items()))

@@ -41,29 +41,29 @@ def _escaped(line: str) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell, all but the first to the right. Cells are `printable`."""
+    """Return columns as wide as their widest cell, all but the first to the right. Cells are `printable`."""
     first, *rest = aligned((header, *rows))
     return "\n".join([paint("bold", first), *rest])
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:
-    """`name   value` lines, indented. Values are `printable`."""
+    """Return `name   value` lines, indented. Values are `printable`."""
     width = max(len(name) for name, _ in pairs)
     return "\n".join(f"  {paint('name', name.ljust(width))}  {printable(value)}" for name, value in pairs)
 
 
 def titled(text: str) -> str:
-    """A text that `print` shows of an object, its first line in bold."""
+    """Return a text that `print` shows of an object, its first line in bold."""
     title, *lines = text.split("\n")
     return "\n".join([paint("bold", title), *lines])
 
 
 def receipt_lines(receipt: AnyReceipt) -> str:
-    """A receipt as `print` shows it."""
+    """Return a receipt as `print` shows it."""
     return titled(as_text(receipt_sheet(receipt)))
 
 
 def receipt_sheet(receipt: AnyReceipt) -> Sheet:
-    """Facts to show of a receipt, without the fact that has no label: it names a function of Python."""
+    """Return facts to show of a receipt, without the fact that has no label: it names a function of Python."""
     sheet = sheet_of(receipt)
     return sheet._replace(facts=tuple(fact for fact in sheet.facts if fact[0]))

@@ -61,11 +61,11 @@ class CommandParser(argparse.ArgumentParser):
                 self.error(f"unrecognized arguments: {word}{meant_option(name, known)}")
 
     def option_names(self) -> list[str]:
-        """The long options."""
+        """Return the long options."""
         return [name for action in self._actions for name in action.option_strings if name.startswith("--")]
 
     def commands(self) -> dict[str, CommandParser]:
-        """The parsers of the commands below this one, by name; none for a command that does something itself."""
+        """Return the parsers of the commands below this one, by name; none for a command that does something itself."""
         for action in self._actions:
             if action.nargs == argparse.PARSER:
                 return dict(action.choices or {})
@@ -90,7 +90,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def number_or_infinity(text: str) -> float:
-    """The type of an option for which infinity means something."""
+    """Return the number, of an option for which infinity means something."""
     if math.isnan(float(text)):
         raise argparse.ArgumentTypeError(f"must be a number, got {text}")
     return float(text)
@@ -118,7 +118,7 @@ class HelpFormatter(argparse.HelpFormatter):
 
 
 def meant_option(name: str, known: Sequence[str]) -> str:
-    """`, did you mean '--epsilon'?`, or nothing where no option is near."""
+    """Return `, did you mean '--epsilon'?`, or nothing where no option is near."""
     near = nearest(name.strip("-"), [option.strip("-") for option in known])
     return f", did you mean '--{near}'?" if near else ""
 
@@ -138,7 +138,7 @@ def _wrapped(paragraph: str, width: int) -> Iterator[str]:
 
 
 def _words_of_usage(actions: Sequence[argparse.Action]) -> Iterator[str]:
-    """Required options and positional arguments; the rest is "[options]"."""
+    """Yield required options and positional arguments; the rest is "[options]"."""
     yield from (f"{action.option_strings[0]} {_value(action)}" for action in actions if action.option_strings and action.required)
     optional = {"?": "[{}]", "+": "{} ...", "*": "[{} ...]"}
     for action in actions:
@@ -174,7 +174,7 @@ class Field(NamedTuple):
 
 
 def option(help: str, default: Any = None, *flags: str, heading: str = "", alone: str = "", **settings: Any) -> Any:
-    """An option with the name and the type of its field: a flag if that is bool, one that may be repeated if it is a list.
+    """Declare an option with the name and the type of its field: a flag if that is bool, one that may be repeated if it is a list.
 
     Help adds the default unless it says "default", and lists options with one heading together; `flags` are further names, `alone`
     is a name for options of which one may be given, and `settings` are further arguments of `add_argument`.
@@ -188,7 +188,7 @@ def option(help: str, default: Any = None, *flags: str, heading: str = "", alone
 
 
 def argument(help: str, metavar: str, **settings: Any) -> Any:
-    """A positional argument with the type of its field."""
+    """Declare a positional argument with the type of its field."""
     return Field(None, "", "", {"help": help, "metavar": metavar, **settings})
 
 
@@ -215,7 +215,7 @@ class Command(argparse.Namespace):
         raise NotImplementedError
 
     def named(self, *names: str) -> dict[str, Any]:
-        """The values of these options, for a function whose arguments have the same names."""
+        """Return the values of these options, for a function whose arguments have the same names."""
         return {name: getattr(self, name) for name in names}
 
     @classmethod
@@ -251,7 +251,7 @@ def add_command(
     description: str = "",
     examples: Sequence[Example] = (),
 ) -> argparse.ArgumentParser:
-    """A command with --json whose options are added by hand. Its help ends with the examples, each (what it does, the command)."""
+    """Add a command with --json whose options are added by hand. Its help ends with examples: (what it does, the command)."""
     parser = subparsers.add_parser(name, help=help, description=description, epilog=_examples_text(examples))
     return _add_json(parser, run)
 
@@ -263,7 +263,7 @@ def _add_json(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace
 
 
 def add_options(parser: argparse.ArgumentParser, kind: type[Command]) -> argparse.ArgumentParser:
-    """Options for the fields of a class, its own before those of its bases."""
+    """Add options for the fields of a class, its own before those of its bases."""
     places: dict[str, Any] = {"": parser}
     types = get_type_hints(kind)
     for one in kind.__mro__:
@@ -287,7 +287,7 @@ def add_options(parser: argparse.ArgumentParser, kind: type[Command]) -> argpars
 
 
 def _settings_of(annotation: Any) -> dict[str, Any]:
-    """Settings of `add_argument` for a type: int | None, bool, list[str], ..."""
+    """Return settings of `add_argument` for a type: int | None, bool, list[str], ..."""
     kinds = [kind for kind in get_args(annotation) if kind is not type(None)] if get_origin(annotation) is not list else []
     if kinds:
         return _settings_of(kinds[0])
@@ -299,5 +299,5 @@ def _settings_of(annotation: Any) -> dict[str, Any]:
 
 
 def _examples_text(examples: Sequence[Example]) -> str | None:
-    """The end of a help text: what each example does, and its command."""
+    """Return the end of a help text: what each example does, and its command."""
     return f"{_EXAMPLES}\n" + "\n".join(f"  # {what}\n  {command}" for what, command in examples) if examples else None

@@ -26,7 +26,7 @@ _PLAIN = "\x1b[0m"
 
 
 def is_colored(stream: TextIO) -> bool:
-    """Whether colors are written to the stream."""
+    """Return whether colors are written to the stream."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -35,7 +35,7 @@ def is_colored(stream: TextIO) -> bool:
 
 
 def paint(style: str, text: str, stream: TextIO | None = None) -> str:
-    """The text, which has to be `printable`, in a style of _CODES, for standard output if no stream is given."""
+    """Return the text, which has to be `printable`, in a style of _CODES, for standard output if no stream is given."""
     if not text or not is_colored(sys.stdout if stream is None else stream):
         return text
     return f"\x1b[{_CODES[style]}m{text}{_PLAIN}"

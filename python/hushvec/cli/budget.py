@@ -220,7 +220,7 @@ def _read(name: str) -> Mapping[str, Any]:
 
 
 def by_name(charges: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Totals by who charged, the largest first: charged_by, charges (how many), epsilon, delta, rho (sums of what the rows state)."""
+    """Return totals by who charged, the largest first: charged_by, charges (how many), and sums of epsilon, delta and rho."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in charges:
         groups.setdefault(row["charged_by"] or NOBODY, []).append(row)
@@ -233,7 +233,7 @@ def by_name(charges: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def time_of(row: Mapping[str, Any]) -> str:
-    """When a row was written, by the writer's clock: 2026-11-23 10:57:17."""
+    """Return when a row was written, by the writer's clock: 2026-11-23 10:57:17."""
     try:
         return f"{_EPOCH + timedelta(microseconds=int(row['time_us'])):%Y-%m-%d %H:%M:%S}"
     except OverflowError:  # a clock that is far off

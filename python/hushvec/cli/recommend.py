@@ -99,7 +99,7 @@ def _shown(found: Recommendation, options: Recommend) -> Iterator[str]:
 
 
 def _next_command(found: Recommendation, options: Recommend) -> str | None:
-    """The release that was recommended, if a command line can say it."""
+    """Return the release that was recommended, if a command line can say it."""
     name, mechanism = found.options[0].name, found.mechanism
     if name not in MECHANISMS or options.rows_per_person != 1 or getattr(mechanism, "corpus_size", None) is not None:
         return None

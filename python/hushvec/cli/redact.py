@@ -179,7 +179,7 @@ def _work(options: Redact, redactor: Redactor) -> _Work:
 
 
 def _restorable(options: Redact, known: Known) -> Mapping[str, str]:
-    """The pseudonyms that may come back: those of one document, unless all were asked for."""
+    """Return the pseudonyms that may come back: those of one document, unless all were asked for."""
     if options.document is not None and options.document != ALL:
         if options.document not in known.documents:
             raise ValueError(f"--document must be one that {options.restore} has, got {options.document!r:.80}: {_listed(known)}")
@@ -199,7 +199,7 @@ def _first(names: Sequence[str]) -> str:
 
 
 def _with_document(options: Redact, before: Known, after: Known) -> Known:
-    """Old and new pseudonyms, with all texts of this run, which the rest calls by their digests, as one document."""
+    """Return old and new pseudonyms, with all texts of this run, which the rest calls by their digests, as one document."""
     texts = sorted(after.documents.keys() - before.documents.keys())
     name = options.document or (texts[0][:16] if options.source in (None, "-") and texts else options.source) or "-"
     used = before.documents.get(name, frozenset()).union(*(after.documents[text] for text in texts))
@@ -207,7 +207,7 @@ def _with_document(options: Redact, before: Known, after: Known) -> Known:
 
 
 def _digest(text: str) -> str:
-    """A name for a document that has none: of its text, so that another document is another name."""
+    """Return a name for a document that has none: of its text, so that another document is another name."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
@@ -284,7 +284,7 @@ def _many(options: Redact, work: _Work, content: str) -> int:
 
 
 def _redacted(work: _Work, line: str, options: Redact, where: str) -> Iterator[tuple[str, Redaction]]:
-    """Text to write for one line of the input, and its redaction."""
+    """Yield text to write for one line of the input, and its redaction."""
     ending = line[len(line.rstrip("\r\n")) :]
     content = line[: len(line) - len(ending)]
     if options.format == "jsonl":

@@ -115,7 +115,7 @@ class Rewrite(
 
 
 def _documents_of_folder(options: Rewrite, folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each of its files is a document."""
+    """Yield each of its files as a document."""
     if options.lines or options.text_key is not None:
         raise ValueError(f"--lines and --text-key must come with a file, got the folder {folder}")
     if options.keep not in (None, FILE_NAME):
@@ -161,13 +161,13 @@ def _write_one(options: Rewrite, text: str, result: Rewriting, file: TextIO | No
 
 
 def _noted(result: Rewriting, notes: tuple[str, ...]) -> Rewriting:
-    """With further notes in its receipt, if it has one."""
+    """Return the result with further notes in its receipt, if it has one."""
     receipt = result.receipt
     return result if receipt is None else replace(result, receipt=replace(receipt, notes=(*receipt.notes, *notes)))
 
 
 def _documents(options: Rewrite, content: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(text, fields that are copied) of every document."""
+    """Yield (text, fields that are copied) of every document."""
     name = source_name(options.source) if options.text is None else "--text"
     keep = comma_separated(options.keep) or []
     for where, line in numbered_lines(content, name):

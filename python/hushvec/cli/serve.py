@@ -27,7 +27,7 @@ class _OfPolicy(Command):
     store: str | None = option("without --policy: where ledgers are kept, a path or postgresql://...", metavar="STORE")
 
     def read(self) -> Policy:
-        """The policy of the file, or the local one."""
+        """Return the policy of the file, or the local one."""
         if self.store is not None and self.policy is not None:
             raise ValueError("--store must be left out with --policy, which names a store")
         with needs_extra(self.prog, "serve"):
@@ -123,7 +123,7 @@ class Page(
 
 
 def _summary(policy: Policy) -> list[str]:
-    """A line for each tenant: what a request costs, and how many there are in a period."""
+    """Return a line for each tenant: what a request costs, and how many there are in a period."""
     lines = []
     for name, tenant in policy.tenants.items():
         terms = tenant.budget

@@ -60,7 +60,7 @@ class Sigma(
 def _solve(
     epsilon: float | None, delta: float | None, sigma: float | None, sensitivity: float
 ) -> tuple[str, float, float, float]:
-    """(name of the one that was computed, epsilon, delta, sigma)."""
+    """Return (name of the one that was computed, epsilon, delta, sigma)."""
     if delta is None and (epsilon is None) != (sigma is None):
         delta = 1e-5
     if epsilon is not None and delta is not None and sigma is None:

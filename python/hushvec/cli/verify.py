@@ -163,7 +163,7 @@ def _reasons(found: Verification) -> str:
 
 
 def _receipts(name: str) -> list[tuple[str, AnyReceipt]]:
-    """The receipt of a file, or those of its JSON lines, each with the name by which it is shown."""
+    """Read the receipt of a file, or those of its JSON lines, each with the name by which it is shown."""
     content, where = _read(name, LARGEST_LINES, RECEIPT), name
     try:
         found = []
@@ -181,7 +181,7 @@ def _receipts(name: str) -> list[tuple[str, AnyReceipt]]:
 
 
 def _read(name: str, most: int, wanted: str) -> bytes:
-    """The content, or its first `most` bytes and one more."""
+    """Read the content, or its first `most` bytes and one more."""
     if name == "-":
         return sys.stdin.buffer.read(most + 1)
     if Path(name).is_dir():
@@ -203,7 +203,7 @@ def _text(content: bytes, most: int) -> str:
 
 
 def mistaken(name: str, content: bytes, wanted: str) -> str | None:
-    """Kind of a file with this content (or beginning), and what to give instead of it; None if it may be what is wanted."""
+    """Return the kind of a file with this content (or beginning), and what to give instead of it; None if it may be what is wanted."""
     kind = next((kind for magic, kind in _MAGIC.items() if content.startswith(magic)), None)
     if kind is not None:
         return f"{name}: {kind}, not a {wanted}{_instead(name, kind)}"
@@ -220,7 +220,7 @@ def mistaken(name: str, content: bytes, wanted: str) -> str | None:
 
 
 def receipts_of_lines(content: bytes) -> list[tuple[int, str]]:
-    """(line, JSON of the receipt) in JSON lines of `hushvec rewrite`; none if the first line is of another kind."""
+    """Return (line, JSON of the receipt) in JSON lines of `hushvec rewrite`; none if the first line is of another kind."""
     found: list[tuple[int, str]] = []
     for number, line in enumerate(content.splitlines(), 1):
         if not line.strip():

@@ -45,12 +45,12 @@ class Claim:
 
 
 def claim_name(tenant: str, key: str) -> str:
-    """Name of a key in the store and in the ledger. Keys of clients may say something; hashes do not."""
+    """Return the name of a key in the store and in the ledger. Keys of clients may say something; hashes do not."""
     return hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()
 
 
 def fingerprint_of(secret: bytes, digest: bytes) -> str:
-    """Tells two requests apart by their digests, without letting a reader of the store try out texts, who has no `secret`."""
+    """Tell two requests apart by their digests, without letting a reader of the store try out texts, who has no `secret`."""
     return hmac.new(secret, digest, hashlib.sha256).hexdigest()
 
 
@@ -96,7 +96,7 @@ class AnswerStore:
             raise BudgetError(f"answers cannot be kept in {'PostgreSQL' if path is None else path}: {type(error).__name__}") from None
 
     def _make_table(self) -> None:
-        """The table; an earlier version made it without the last two columns."""
+        """Make the table; an earlier version made it without the last two columns."""
         self._table.metadata.create_all(self._engine)
         there = {column["name"] for column in self._sql.inspect(self._engine).get_columns(_TABLE)}
         if "size" in there:
@@ -107,7 +107,7 @@ class AnswerStore:
             self._of_tenant.create(connection)
 
     def held_for(self, tenant: str) -> tuple[int, int]:
-        """How many claims and bytes of answers a tenant has here."""
+        """Return how many claims and bytes of answers a tenant has here."""
         table, sql = self._table.c, self._sql
         columns = sql.select(sql.func.count(), sql.func.coalesce(sql.func.sum(table.size), 0))
         with self._engine.connect() as connection:
@@ -115,7 +115,7 @@ class AnswerStore:
         return count, int(size)
 
     def claim(self, name: str, period: str, fingerprint: str, tenant: str = "", size: int = 0) -> Claim:
-        """The row of a name; the one given here, with the size that its answer will have, if there was none."""
+        """Return the row of a name, or the one given here, with the size that its answer will have, if there was none."""
         row = {"name": name, "claimed": time.time(), "period": period, "fingerprint": fingerprint, "tenant": tenant, "size": size}
         insert = self._insert().values(row).on_conflict_do_nothing(index_elements=["name"])
         while (found := self.find(name)) is None:
@@ -168,13 +168,13 @@ class AnswerStore:
 
 
 def _durable(connection: Any, record: Any) -> None:
-    """An answer that was sent must be found after a power cut."""
+    """Make a connection's writes durable: an answer that was sent must be found after a power cut."""
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
 
 
 def _private_file_beside(ledger: Path) -> Path:
-    """The file of answers, made if there is none. Whoever may write to the folder could have put a link or a second name there."""
+    """Return the file of answers, made if there is none. Who may write to the folder could have put a link or a second name there."""
     real = Path(os.path.realpath(ledger))
     path = real.with_name(real.name + _SUFFIX)
     try:

@@ -68,7 +68,7 @@ def create_app(
     host: str | None = None,
     kept: str | os.PathLike[str] | None = None,
 ) -> FastAPI:
-    """The service as an ASGI application.
+    """Return the service as an ASGI application.
 
     Args:
         policy: what is served; that of the file, or one local tenant, if None.
@@ -112,7 +112,7 @@ def create_app(
 
 
 def app_of_environment() -> FastAPI:
-    """The application of a worker process, which knows the environment only."""
+    """Return the application of a worker process, which knows the environment only."""
     path, kept = os.environ.get(POLICY_VARIABLE), os.environ.get(KEPT_VARIABLE)
     host = os.environ.get(HOST_VARIABLE, "an unknown one")
     try:
@@ -200,12 +200,12 @@ class _Around:
 
 
 def _route_of(request: Request) -> str:
-    """The template of the address: what stands in the address itself is the client's."""
+    """Return the template of the address: what stands in the address itself is the client's."""
     return getattr(request.scope.get("route"), "path", "unknown")
 
 
 def _where(error: BaseException) -> str:
-    """The kind of an error and its place. Its message may hold what a client sent."""
+    """Return the kind of an error and its place. Its message may hold what a client sent."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{place}"

@@ -47,7 +47,7 @@ class Fields(BaseModel):
 
 
 async def read_body(request: Request, most: int, take: Callable[[int], None] = lambda size: None) -> bytearray:
-    """The body, of at most `most` bytes. `take` is told the size of every part before it is kept; it refuses by raising."""
+    """Read the body, of at most `most` bytes. `take` is told the size of every part before it is kept; it refuses by raising."""
     too_long = too_large(f"the body must have at most {most:,} bytes")
     length = request.headers.get("content-length")
     if length is not None and length.isdigit() and int(length) > most:
@@ -72,7 +72,7 @@ async def read_body(request: Request, most: int, take: Callable[[int], None] = l
 
 
 def require_type(request: Request, *allowed: str) -> str:
-    """The media type of the body. A page of another origin cannot send JSON without asking, and is not answered when it asks."""
+    """Return the media type of the body. A page of another origin may not send JSON without asking, and gets no answer if it asks."""
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given not in allowed:
         raise ServiceError(415, "wrong_content_type", f"Content-Type must be {' or '.join(allowed)}", param="Content-Type")
@@ -80,7 +80,7 @@ def require_type(request: Request, *allowed: str) -> str:
 
 
 def json_fields(body: bytes | bytearray, model: type[Model], most: int, part: Part = nullcontext) -> Model:
-    """The fields of a JSON object whose values may take `most` bytes of memory; errors name fields, and not what they hold."""
+    """Return the fields of a JSON object whose values may take `most` bytes of memory; errors name fields, not what they hold."""
     fields = _parsed(body, most, part if len(body) > _PART else nullcontext)
     try:
         return model.model_validate(fields)
@@ -229,7 +229,7 @@ _OFFSET_AND_LENGTH = struct.Struct("<qq")
 
 
 def read_vectors(body: bytes | bytearray, most: int) -> tuple[NDArray[Any], float | None]:
-    """Rows [n, d], float32, float64 or float16, and the epsilon that the schema asks for. One batch is not copied.
+    """Read rows [n, d], float32, float64 or float16, and the epsilon that the schema asks for. One batch is not copied.
 
     The rows may have `most` bytes, uncompressed, which is looked up in the stream before anything is decompressed.
     """
@@ -287,7 +287,7 @@ def _list_size(pyarrow: Any, schema: Any) -> int:
 
 
 def _uncompressed(pyarrow: Any, body: bytes | bytearray) -> Iterator[int]:
-    """Bytes that each compressed batch says it takes, read from its buffers; pyarrow allocates them without a limit."""
+    """Yield bytes that each compressed batch says it takes, read from its buffers; pyarrow allocates them without a limit."""
     for count, message in enumerate(pyarrow.ipc.MessageReader.open_stream(body)):
         if count > MOST_BATCHES:
             raise too_large(f"the stream must have at most {MOST_BATCHES:,} batches", COLUMN)

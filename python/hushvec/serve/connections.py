@@ -104,6 +104,6 @@ class Connection(HttpToolsProtocol):
 
 
 def network_of(address: str) -> str:
-    """What one sender can have many addresses of: the network /64 of an address of IPv6; another address as it is."""
+    """Return what one sender can have many addresses of: the network /64 of an address of IPv6; another address as it is."""
     is_v6 = ":" in address and "." not in address  # or else one of IPv4, perhaps mapped, or no address
     return ipaddress.IPv6Address(address.partition("%")[0]).exploded[:19] if is_v6 else address

@@ -23,7 +23,7 @@ def hash_of(key: str) -> str:
 
 
 def owner_of(key: str, hashes: Iterable[tuple[str, str]]) -> str | None:
-    """The name that a key's hash stands beside, among pairs of names and hashes. Every pair is compared, whichever fits."""
+    """Return the name that a key's hash stands beside, among pairs of names and hashes. Every pair is compared, whichever fits."""
     given = hash_of(key).encode()
     found = None
     for name, known in hashes:

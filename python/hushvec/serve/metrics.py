@@ -85,7 +85,7 @@ def start_exporting() -> Callable[[], None]:
 
 @contextlib.contextmanager
 def request_span(method: str, traceparent: str) -> Iterator[Callable[[str, int, str], None]]:
-    """The span of a request; yields what completes it once route, status and tenant are known."""
+    """Open the span of a request; yields what completes it once route, status and tenant are known."""
     trace = _api()
     if trace is None:
         yield lambda route, status, tenant: None
@@ -112,7 +112,7 @@ def request_span(method: str, traceparent: str) -> Iterator[Callable[[str, int, 
 
 
 def span(name: str, **counts: int) -> AbstractContextManager[Any]:
-    """A part of a request's work, with how much of it there was."""
+    """Return a span for a part of a request's work, with how much of it there was."""
     trace = _api()
     if trace is None:
         return contextlib.nullcontext()

@@ -45,7 +45,7 @@ class ServedModel:
         self._turns = None if self.is_remote else Turns()
 
     def embed(self, texts: Sequence[str], tenant: str = NOBODY) -> NDArray[np.float32]:
-        """float32 rows [n, d], finite. Tenants take turns at a local model. What a failing model said is not repeated."""
+        """Embed texts as float32 rows [n, d], finite. Tenants take turns at a local model; what a failing one said is not repeated."""
         with span("embed", texts=len(texts)):
             if self._turns is None:
                 return self._rows(texts)

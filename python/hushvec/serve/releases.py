@@ -93,7 +93,7 @@ class Releases:
         self.answers.close()
 
     def run(self, asked: Asked, make: Callable[[PrivacyBudget | ChargeOnce], Payload], numbers: int = 0) -> Payload:
-        """The answer to a request, from `make`, which charges the budget that it gets and releases; or the one that was kept. It is
+        """Answer a request by `make`, which charges the budget that it gets and releases, or by what was kept. The answer is
         about so many `numbers` long, for which there must be place."""
         try:
             with span("release"):
@@ -119,7 +119,7 @@ class Releases:
             self._require_place(asked, 1)
 
     def find(self, asked: Asked) -> Payload | None:
-        """The kept answer, looked up before any work is done."""
+        """Return the kept answer, looked up before any work is done."""
         if asked.key is None:
             return None
         if len(asked.body) > MOST_KEPT_BYTES:
@@ -135,7 +135,7 @@ class Releases:
             raise ServiceError(429, "too_many_answers", rule, param="Idempotency-Key", retry_after=3600)
 
     def can_be_kept(self) -> bool:
-        """Whether a charge and an answer could be stored now; the log says why not."""
+        """Return whether a charge and an answer could be stored now; the log says why not."""
         try:
             self._stored(self.ledgers.probe)
             self._stored(self.answers.probe)
@@ -159,13 +159,10 @@ class Releases:
             if kept is None:
                 raise
             return kept
-        except ServiceError:  # about the request, before the charge
+        except (ServiceError, PrivacyBudgetExhaustedError) as error:
+            # Nothing is charged, and the ledger of an earlier period will not pay for the key either: its total only grows.
             self._stored(lambda: self.answers.drop(asked.name, claim.period))
-            raise
-        except PrivacyBudgetExhaustedError:
-            # The ledger of that period has not paid for the key and will not: its total only grows.
-            self._stored(lambda: self.answers.drop(asked.name, claim.period))
-            if claim.period == asked.period:
+            if isinstance(error, ServiceError) or claim.period == asked.period:
                 raise
             return self._once(asked, make, size)
         self._keep(asked.tenant, asked.name, answer)
@@ -206,7 +203,7 @@ class Releases:
         return Payload(found.body, found.media_type, {**found.headers, "Idempotent-Replayed": "true"})
 
     def _hashes_of(self, asked: Asked) -> Iterator[str]:
-        """By each of the tenant's keys: a client may repeat a request with a new one."""
+        """Return a hash by each of the tenant's keys: a client may repeat a request with a new one."""
         secrets = [secret.encode() for secret in asked.secrets] or [self._stored(lambda: self._local_secret)]
         return (fingerprint_of(secret, asked.digest) for secret in secrets)
 
@@ -234,7 +231,7 @@ class Releases:
 
 
 def exhausted(error: PrivacyBudgetExhaustedError, terms: BudgetTerms) -> ServiceError:
-    """402: what was asked for does not fit into what is left."""
+    """Return error 402: what was asked for does not fit into what is left."""
     renewal = terms.renewal(now_utc())
     remaining = None
     if error.max_epsilon is not None and error.consumed_epsilon is not None:
@@ -284,7 +281,7 @@ class Ledgers:
             raise BudgetError(failure.reason) from None
 
     def open(self, tenant: str, terms: BudgetTerms, period: str) -> PrivacyBudget:
-        """The ledger that pays in a period. One that exists keeps its limits until the next period."""
+        """Return the ledger that pays in a period. One that exists keeps its limits until the next period."""
         with self._lock:
             mine = self._open.setdefault(tenant, OrderedDict())
             budget = mine.get(period)
@@ -318,7 +315,7 @@ def ledger_key(tenant: str, period: str) -> str:
 
 
 def epsilon_of(tenant: Tenant, asked: float | None) -> float:
-    """The epsilon of a request: the policy's, or a smaller one that it asks for, down to a part that bounds the rows of a ledger."""
+    """Return the epsilon of a request: the policy's, or a smaller one, down to a part of it that bounds the rows of a ledger."""
     if asked is None:
         return tenant.epsilon
     if not tenant.epsilon * LEAST_PART <= asked <= tenant.epsilon:
@@ -337,7 +334,7 @@ def release_rows(
     projection: PublicProjection | None = None,
     renormalize: bool = False,
 ) -> Release:
-    """Rows of floats [n, d] through the mechanism, after the budget is charged; rows that it does not take are refused before.
+    """Release rows of floats [n, d], after the budget is charged; rows that the mechanism does not take are refused before.
 
     `renormalize`: to unit length after the noise, as codes of a codebook are.
     """
@@ -381,12 +378,12 @@ _NUMBERS_AT_ONCE, _ITEMS_AT_ONCE = 8192, 16
 
 
 def receipt_headers(receipt: Any) -> dict[str, str]:
-    """The receipt as one line of ASCII JSON; none without one."""
+    """Return the receipt as one line of ASCII JSON; none without one."""
     return {} if receipt is None else {HEADER: json.dumps(receipt.to_dict(), separators=(",", ":"), ensure_ascii=True)}
 
 
 def json_payload(fields: dict[str, Any], receipt: Any = None, part: Part = nullcontext) -> Payload:
-    """The fields, which may hold arrays, and the receipt as a header. Lists and matrices are encoded by the part."""
+    """Encode the fields, which may hold arrays, and the receipt as a header. Lists and matrices are encoded by the part."""
     encoded, body = partial(orjson.dumps, option=orjson.OPT_SERIALIZE_NUMPY), bytearray()
     for name, value in fields.items():
         body += b"," + encoded(name) + b":"

@@ -53,7 +53,7 @@ class PolicyInForce:
                 _log.error("policy: the one of the other workers stays in force: %s", reason_of(error))
 
     def valid_keys_of(self, policy: Policy) -> list[tuple[str, str]]:
-        """(who, hash) for every key of the policy, which is or was in force, without those that are refused by now."""
+        """Return (who, hash) for every key of the policy, which is or was in force, without those that are refused by now."""
         now, never = time.monotonic(), float("inf")
         return [(who, known) for who, known in policy.owners_of_keys() if now < self._refused_from.get(known, never)]
 
@@ -123,13 +123,13 @@ async def watch(path: Path, reload: Callable[[], bool]) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Text of an error for the log: its message only where that is ours or the system's."""
+    """Return the text of an error for the log: its message only where that is ours or the system's."""
     is_known = isinstance(error, ValueError | OSError | MissingExtraError) and not isinstance(error, UnicodeError)
     return str(error) if is_known else type(error).__name__
 
 
 def _state_of(path: Path) -> bytes | str:
-    """What the file says, or why it cannot be read: a time or a size may stay while the content or the right to read it changes."""
+    """Return what the file says, or why it cannot be read. A time or a size may stay while content or rights change."""
     try:
         return plain_bytes(path, MOST_BYTES)
     except (OSError, ValueError) as error:

@@ -77,7 +77,7 @@ def run(policy: Policy, path: Path | None, listening: Listening, *, log_level: s
 
 
 def is_mount(path: Path) -> bool:
-    """Whether a file is mounted alone, as far as the system says."""
+    """Return whether a file is mounted alone, as far as the system says."""
     real = str(path.resolve())
     with contextlib.suppress(OSError):
         return any(point == real for point, _ in mounts(real))
@@ -97,7 +97,7 @@ def require_tls(listening: Listening) -> None:
 
 
 def _bounds_of_connections() -> dict[str, Any]:
-    """Settings of uvicorn for connections. There are no websockets."""
+    """Return settings of uvicorn for connections. There are no websockets."""
     try:
         from hushvec.serve.connections import Connection
     except ImportError as error:  # of a release of uvicorn that has no such class
@@ -108,7 +108,7 @@ def _bounds_of_connections() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _shared_by_workers(policy: Policy, workers: int) -> Iterator[None]:
-    """A folder for what workers share until they end: the policy in force, and counts unless the environment names a place."""
+    """Keep a folder for what workers share: the policy in force, and counts unless the environment names a place."""
     if workers == 1:
         yield
         return
@@ -154,7 +154,7 @@ def run_here(policy: Policy, path: Path | None, listening: Listening, *, ready: 
 
 
 def _settings(log_level: str) -> dict[str, Any]:
-    """Settings of uvicorn. It logs lines on standard error: time, level, message; `app` logs requests, without their contents."""
+    """Return settings of uvicorn. It logs lines on standard error: time, level, message; `app` logs requests, without contents."""
     logger = {"handlers": ["stderr"], "level": log_level.upper(), "propagate": False}
     log_config = {
         "version": 1,

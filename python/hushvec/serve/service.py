@@ -51,7 +51,7 @@ class Caller(Account):
     secret: str  # the key that was sent; empty for the one tenant without keys
 
     def asked(self, request: Request, body: bytearray) -> Asked:
-        """The request, for `Releases`, which read the body where there is a key."""
+        """Return the request, for `Releases`, which read the body where there is a key."""
         key = request.headers.get("idempotency-key")
         sent = hash_of(self.secret)
         keys = (sent, *(known for known in self.tenant.keys if known != sent)) if self.secret else ()
@@ -64,7 +64,7 @@ class Caller(Account):
         return redactor_of(self.tenant.redact)
 
     def clean(self, texts: list[str]) -> list[str]:
-        """The texts that a model may see."""
+        """Return the texts that a model may see."""
         return texts if self.redactor is None else [redaction.text for redaction in self.redactor.redact_all(texts)]
 
 
@@ -96,7 +96,7 @@ class Service:
         return self.in_force.policy
 
     def sender(self, request: Request) -> Caller | Operator:
-        """The sender of a request; a missing, a wrong and a revoked key are the same error 401."""
+        """Return the sender of a request; a missing, a wrong and a revoked key are the same error 401."""
         policy = self.policy
         if not policy.needs_keys:
             name, tenant = next(iter(policy.tenants.items()))
@@ -110,7 +110,7 @@ class Service:
         return Caller(owner, policy.tenants[owner], key.strip())
 
     def ledger(self, account: Account) -> PrivacyBudget:
-        """The ledger that pays for a tenant in the present period."""
+        """Return the ledger that pays for a tenant in the present period."""
         terms = account.tenant.budget
         with readable_ledger():
             return self.releases.ledgers.open(account.name, terms, terms.period(now_utc()))
@@ -121,7 +121,7 @@ class Service:
             return budget.state()
 
     def model_name(self, caller: Caller, asked: str | None) -> str:
-        """The model that a request means; the tenant's first one if it names none."""
+        """Return the model that a request means; the tenant's first one if it names none."""
         allowed = caller.tenant.models
         if asked is None:
             return allowed[0]
@@ -130,7 +130,7 @@ class Service:
         return asked
 
     def model(self, name: str) -> ServedModel:
-        """An open model; the first request for it waits until it is loaded. One that failed is tried again after some seconds."""
+        """Return an open model; the first request waits until it is loaded. One that failed is tried again after some seconds."""
         with self._opening.setdefault(name, threading.Lock()):
             settings = self.policy.models.get(name)
             if settings is None:  # it left the policy since the request was checked
@@ -163,7 +163,7 @@ class Service:
         return True
 
     def is_ready(self) -> bool:
-        """Whether a release would succeed: the stores can be written to, and at least one tenant has a ledger that can be read, a
+        """Return whether a release would succeed: the stores can be written to, and a tenant has a ledger that can be read, a
         model that is open, and its codebook. The log says what fails. Asked more than once a second, the answer is the last one."""
         with self._checking:
             if time.monotonic() > self._checked_at + SECONDS_BETWEEN_CHECKS:
@@ -183,7 +183,7 @@ class Service:
         return any(map(self._opens, account.tenant.models))
 
     def reload(self) -> bool:
-        """`PolicyInForce.reload`, and the models opened."""
+        """Do `PolicyInForce.reload`, and open the models."""
         changed = self.in_force.reload()
         if changed:
             self.open_models()
@@ -197,7 +197,7 @@ class Service:
 
 
 def opened_stores(policy: Policy) -> Releases:
-    """The policy's stores, made if there are none."""
+    """Return the policy's stores, made if there are none."""
     ledgers = Ledgers(policy.store)
     ledgers.probe()
     return Releases(ledgers, AnswerStore(ledgers.store))
@@ -209,7 +209,7 @@ def _unavailable(name: str) -> ServiceError:
 
 @contextlib.contextmanager
 def readable_ledger() -> Iterator[None]:
-    """A ledger that fails while it is read makes the answer 503."""
+    """Answer 503 where a ledger fails while it is read."""
     try:
         yield
     except BudgetError:
@@ -270,7 +270,7 @@ class Work:
         self._shares: dict[str, _Share] = defaultdict(lambda: _Share(anyio.CapacityLimiter(threads)))
 
     async def run(self, call: Callable[[], Answer], tenant: str = NOBODY) -> Answer:
-        """The call's answer. Once begun, a call goes on even if its client leaves: what it charged is released and kept."""
+        """Return the call's answer. Once begun, a call goes on even if its client leaves: what it charged is released and kept."""
         share = self._shares[tenant]
         if share.inside >= self._most:
             raise busy("the service is busy: too many requests wait")
@@ -285,7 +285,7 @@ class Work:
 
     @contextlib.contextmanager
     def part(self, tenant: str) -> Iterator[None]:
-        """A part of long work in Python, which keeps the interpreter's lock: one at a time, by turns, and with a rest, twice as
+        """Hold a turn for a part of long work in Python, which keeps the interpreter's lock: one at a time, with a rest, twice as
         long as the part where other tenants' requests are at hand."""
         with self._turns.of(tenant):
             began = time.thread_time()
@@ -295,7 +295,7 @@ class Work:
 
     @contextlib.contextmanager
     def body(self, tenant: str, most: int) -> Iterator[Callable[[int], None]]:
-        """A function that counts bytes of a body until the end of the block, and refuses more than BODIES times `most` of a tenant."""
+        """Yield a function that counts bytes of a body until the block ends, and refuses more than BODIES times `most` of a tenant."""
         share, taken = self._shares[tenant], 0
 
         def take(size: int) -> None:

@@ -70,13 +70,13 @@ async def tenants(request: Request) -> Response:
 
 
 async def _run(request: Request, call: Callable[[Service], dict[str, Any]]) -> Response:
-    """The answer, made as a whole in the tenant's thread: a long ledger must not hold up what all tenants share."""
+    """Return the answer, made as a whole in the tenant's thread: a long ledger must not hold up what all tenants share."""
     service = service_of(request)
     return Response(await service.work.run(lambda: json_payload(call(service)).body, request.state.tenant), media_type=JSON)
 
 
 def _account(sender: Caller | Operator, tenant: str) -> Account:
-    """The account of this name, among those that the sender may read."""
+    """Return the account of this name, among those that the sender may read."""
     accounts = sender.accounts if isinstance(sender, Operator) else (sender,)
     for account in accounts:
         if account.name == tenant:

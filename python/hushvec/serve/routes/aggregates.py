@@ -60,14 +60,14 @@ def aggregate(service: Service, caller: Caller, asked: AggregateRequest, run: Ru
 
 
 def _fields_of(made: Any) -> dict[str, Any]:
-    """The arrays and numbers of a release: arguments of `PrivateMean` or of `LinearClassifier`."""
+    """Return the arrays and numbers of a release: arguments of `PrivateMean` or of `LinearClassifier`."""
     if isinstance(made, LinearClassifier):
         return {"labels": made.classes_.tolist(), "mean": made.mean_, "coef": made.coef_, "heat": made.heat}
     return {"mean": made.mean, "count": made.count, "standard_error": made.standard_error}
 
 
 def _require_fitting(asked: AggregateRequest, caller: Caller) -> None:
-    """Lists of the right lengths, within the tenant's limits. Errors name no label."""
+    """Require lists of the right lengths, within the tenant's limits. Errors name no label."""
     limits, (count, columns) = caller.tenant.limits, asked.vectors.shape
     require_rows(count, caller)
     for name in ("groups", "people"):

@@ -194,7 +194,7 @@ def rank(service: Service, caller: Caller, asked: RankRequest, run: Run) -> Payl
 
 
 def _row(service: Service, caller: Caller, asked: _Question) -> NDArray[np.float32]:
-    """The question as one row."""
+    """Return the question as one row."""
     if (asked.text is None) == (asked.vector is None):
         raise invalid("one of text and vector must be given", "text")
     if asked.vector is not None:

@@ -56,7 +56,7 @@ async def explore(request: Request, note: str = "0", epsilon: str = "8") -> Resp
 
 @lru_cache(maxsize=256)
 def _explored(note: int, epsilon: float) -> bytes | memoryview:
-    """The answer as it is sent: 36 kB, and several times as much as objects."""
+    """Return the answer as it is sent: 36 kB, and several times as much as objects."""
     plane, notes, note_rows, sentence_rows = _plane(), private_notes(), private_note_vectors(), public_sentence_vectors()
     copies = np.repeat(note_rows[note : note + 1], RELEASES, axis=0)
     rows = np.asarray(privatize(copies, epsilon=epsilon, mechanism=MECHANISM).values, np.float32)
@@ -99,7 +99,7 @@ def _plane() -> _Plane:
 
 
 def bound_among(candidates: int, epsilon: float) -> float:
-    """The most that any attacker reaches who takes every candidate to be equally likely: e^epsilon / (e^epsilon + n - 1)."""
+    """Return the most that any attacker reaches who takes every candidate to be equally likely: e^epsilon / (e^epsilon + n - 1)."""
     return 1 / (1 + (candidates - 1) * math.exp(-epsilon))
 
 
@@ -111,7 +111,7 @@ def _note(asked: str) -> int:
 
 
 def _epsilon(asked: str) -> float:
-    """Rounded, so that few answers serve all positions of a slider."""
+    """Return epsilon rounded, so that few answers serve all positions of a slider."""
     try:
         epsilon = float(asked) if len(asked) <= 32 else math.nan
     except ValueError:

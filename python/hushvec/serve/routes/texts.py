@@ -68,7 +68,7 @@ def redact(service: Service, caller: Caller, asked: RedactRequest, run: Run) -> 
 
 
 def _redactor(caller: Caller, asked: RedactRequest) -> Redactor:
-    """The tenant's redactor, with what this request allows beyond the policy."""
+    """Return the tenant's redactor, with what this request allows beyond the policy."""
     if not asked.allow_categories and not asked.allow_list and caller.redactor is not None:
         return caller.redactor
     settings = caller.tenant.redact if isinstance(caller.tenant.redact, Redaction) else Redaction()
@@ -111,18 +111,18 @@ def rewrite(service: Service, caller: Caller, asked: RewriteRequest, run: Run) -
 
 
 def delta_of(tenant: Tenant, mechanism: str) -> float:
-    """Delta of a rewriting."""
+    """Return the delta of a rewriting."""
     return tenant.delta if mechanism == "gaussian" else 0.0
 
 
 def is_offered(tenant: Tenant, mechanism: str, state: BudgetState) -> bool:
-    """Whether the whole budget of a period has room for one such release."""
+    """Return whether the whole budget of a period has room for one such release."""
     delta = delta_of(tenant, mechanism)
     return delta == 0 or delta <= (state.max_delta or 0.0)
 
 
 def offers(tenant: Tenant, state: BudgetState) -> list[dict[str, str | float]]:
-    """The mechanisms that a tenant may ask for, the default first, with their delta."""
+    """Return the mechanisms that a tenant may ask for, the default first, with their delta."""
     names = get_args(RewritingMechanism)
     return [{"mechanism": name, "delta": delta_of(tenant, name)} for name in names if is_offered(tenant, name, state)]
 
@@ -136,7 +136,7 @@ def rewriter_for(
     delta: float = 0.0,
     tenant: str = NOBODY,
 ) -> Rewriter:
-    """A rewriter at this epsilon. Those with an `allow_list` are made anew: its texts are private and must not be kept."""
+    """Return a rewriter at this epsilon. Those with an `allow_list` are made anew: its texts are private and must not be kept."""
     categories = tuple(sorted(set(allow_categories or ())))
     try:
         kept = kept_rewriter(tenant, epsilon, categories, mechanism, delta)  # first: it embeds the public texts by turns
@@ -161,7 +161,7 @@ _trying: dict[tuple[float, str, float], threading.Lock] = {}
 
 
 def trial_for(epsilon: float, mechanism: str, delta: float, tenant: str = NOBODY) -> dict[str, object]:
-    """Variety of answers, for a response: different public texts, rewritten at the power of sqrt(2) nearest to epsilon that the
+    """Return the variety of answers: of different public texts, rewritten at the power of sqrt(2) nearest to epsilon that the
     mechanism takes.
 
     Made once, in the tenant's turns: public texts cost no budget. "warning" is None unless one answer came more often than all
