@@ -12,7 +12,7 @@ import torch
 from accelerate import Accelerator
 
 import hushvec as hv
-from hushvec.training import DPOptimizer, noise_multiplier_for, per_example_gradients, poisson_loader
+from hushvec.training import Account, DPOptimizer, noise_multiplier_for, per_example_gradients, poisson_loader
 
 EXAMPLES, STEPS, DELTA = 600, 20, 1e-5
 BATCH, PROBABILITY = 60, 60 / 600   # of a public, rounded number of examples
@@ -38,7 +38,7 @@ optimizer = accelerator.prepare(
         sampling_probability=PROBABILITY,
         delta=DELTA,
         steps=STEPS,
-        budget=budget,
+        account=Account(budget=budget),
         model=model,
         distributed=accelerator.num_processes > 1,
     )

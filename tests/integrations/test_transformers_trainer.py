@@ -22,6 +22,7 @@ from transformers import (  # noqa: E402
 
 from hushvec.integrations.transformers import PrivacyCallback, PrivateTrainer  # noqa: E402
 from hushvec.training import AdaptiveClip, DPOptimizer, per_example_gradients  # noqa: E402
+from training.small_runs import grouped  # noqa: E402
 
 NOTES = 24
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch.*", "ignore::UserWarning:transformers.*")
@@ -85,7 +86,8 @@ def by_hand(steps, model=None, **rule):
     model = classifier() if model is None else model
     optimizer = DPOptimizer(
         torch.optim.SGD([one for one in model.parameters() if one.requires_grad], lr=0.1),
-        clip_norm=0.5, noise_multiplier=0.0, expected_batch_size=NOTES, sampling_probability=1.0, model=model, **rule,
+        clip_norm=0.5, noise_multiplier=0.0, expected_batch_size=NOTES, sampling_probability=1.0, model=model,
+        **grouped(**rule),
     )
     for _ in range(steps):
         per_example_gradients(model, lambda predict, one: predict(**one).loss, batch_of(DATA), vectorize=False)
@@ -299,7 +301,8 @@ class OwnTrainer(Trainer):
 
 def optimizer_of(model, **changed):
     given = dict(clip_norm=0.5, noise_multiplier=1.0, expected_batch_size=8, sampling_probability=1.0, delta=1e-5, model=model)
-    return DPOptimizer(torch.optim.SGD([one for one in model.parameters() if one.requires_grad], lr=0.1), **{**given, **changed})
+    inner = torch.optim.SGD([one for one in model.parameters() if one.requires_grad], lr=0.1)
+    return DPOptimizer(inner, **grouped(**{**given, **changed}))
 
 
 def stepping(kind, model, optimizer, args):

@@ -187,11 +187,11 @@ def test_aes_that_was_asked_for_is_refused_on_a_device():
 @pytest.mark.parametrize("cipher", CIPHERS)
 def test_training_states_its_cipher(cipher, monkeypatch):
     torch = pytest.importorskip("torch")
-    from hushvec.training import DPOptimizer
+    from hushvec.training import Account, DPOptimizer
 
     optimizer = DPOptimizer(
         torch.optim.SGD(torch.nn.Linear(2, 1).parameters(), lr=0.1), clip_norm=1.0, noise_multiplier=1.0, expected_batch_size=8.0,
-        sampling_probability=1.0, generator=hv.Generator(cipher=cipher),
+        sampling_probability=1.0, account=Account(generator=hv.Generator(cipher=cipher)),
     )  # fmt: skip
     assert fields(optimizer.receipt(1e-5)) == (cipher, CIPHERS[cipher][0], 3)
     on_device = [("weight", types.SimpleNamespace(is_cuda=True))]

@@ -203,15 +203,16 @@ def test_the_command_reads_it_beside_others(tmp_path):
 
 def test_an_optimizer_writes_one():
     torch = pytest.importorskip("torch")
-    from hushvec.training import DPOptimizer, per_example_gradients
+    from hushvec.training import Account, DPOptimizer, per_example_gradients
 
     def squared_error(predict, rows, targets):
         return ((predict(rows) - targets) ** 2).mean()
 
     budget = hv.PrivacyBudget(50.0, 0.1)
-    settings = {"clip_norm": 1.0, "noise_multiplier": 1.0, "expected_batch_size": 8, "delta": 1e-5, "steps": 2, "budget": budget}
+    settings = {"clip_norm": 1.0, "noise_multiplier": 1.0, "expected_batch_size": 8, "delta": 1e-5, "steps": 2}
     model = torch.nn.Linear(3, 1)
-    optimizer = DPOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), sampling_probability=1.0, **settings)
+    inner = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = DPOptimizer(inner, sampling_probability=1.0, account=Account(budget=budget), **settings)
     assert hv.verify_receipt(optimizer.receipt()).status == "holds" and optimizer.receipt()["steps"] == 0
     for _ in range(2):
         per_example_gradients(model, squared_error, torch.ones(8, 3), torch.zeros(8, 1))
@@ -227,13 +228,14 @@ def test_an_optimizer_writes_one():
 def test_other_releases_in_the_accountant_have_receipts_of_their_own():
     torch = pytest.importorskip("torch")
     from hushvec.accounting import Accountant
-    from hushvec.training import DPOptimizer
+    from hushvec.training import Account, DPOptimizer
 
     accountant = Accountant(adjacency="add-remove")
     accountant.add(GaussianDP(noise_multiplier=1.0, adjacency="add-remove"))
     optimizer = DPOptimizer(
         torch.optim.SGD(torch.nn.Linear(3, 1).parameters(), lr=0.1), clip_norm=1.0, noise_multiplier=1.0, expected_batch_size=8,
-        sampling_probability=1.0, delta=1e-5, accountant=accountant,
+        sampling_probability=1.0, delta=1e-5,
+        account=Account(accountant=accountant),
     )  # fmt: skip
     optimizer.empty_batch()
     optimizer.step()

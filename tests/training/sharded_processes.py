@@ -20,7 +20,7 @@ from hushvec.training import (
     save_checkpoint,
     shards,
 )
-from training.small_runs import examples_of, loss, model_of, seeded
+from training.small_runs import examples_of, grouped, loss, model_of, seeded
 from training.two_processes import Charges, raised
 
 STEPS = 3
@@ -49,7 +49,7 @@ def optimizer_of(model, inner=None, /, **changed):
     given = [parameter for parameter in model.parameters() if parameter.requires_grad]
     inner = torch.optim.SGD(given, lr=0.5, momentum=0.9) if inner is None else inner(given)
     arguments = dict(clip_norm=0.5, noise_multiplier=1.0, expected_batch_size=32.0, sampling_probability=1.0, delta=1e-5, model=model)
-    return DPOptimizer(inner, **{**arguments, **changed})
+    return DPOptimizer(inner, **grouped(**{**arguments, **changed}))
 
 
 def weights(model):

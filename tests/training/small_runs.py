@@ -5,7 +5,7 @@ import copy
 import torch
 
 import hushvec as hv
-from hushvec.training import DPOptimizer
+from hushvec.training import Account, Clipping, DPOptimizer
 
 
 def model_of(seed=0, dtype=torch.float32):
@@ -28,7 +28,18 @@ def optimizer_of(model, inner=None, /, **changed):
     arguments = dict(
         clip_norm=1.0, noise_multiplier=1.0, expected_batch_size=8.0, sampling_probability=1.0, delta=1e-5, clipping="exact"
     )
-    return DPOptimizer(inner or torch.optim.SGD(model.parameters(), lr=0.5), **{**arguments, **changed})
+    return DPOptimizer(inner or torch.optim.SGD(model.parameters(), lr=0.5), **grouped(**{**arguments, **changed}))
+
+
+def grouped(**options):
+    """The arguments of DPOptimizer, of which the fields of its groups are given by themselves."""
+    groups = {"account": Account, "clipping": Clipping}
+    fields = {name: {one for one in options if one in kind.__dataclass_fields__} for name, kind in groups.items()}
+    rest = {name: value for name, value in options.items() if name not in set().union(*fields.values(), groups)}
+    if "clipping" in options:
+        options["method"] = options["clipping"]
+        fields["clipping"].add("method")
+    return {**rest, **{name: kind(**{one: options[one] for one in fields[name]}) for name, kind in groups.items()}}
 
 
 def step_on(optimizer, batch, dataset):

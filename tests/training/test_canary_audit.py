@@ -54,7 +54,7 @@ def losses_of(model, inputs):
 
 def private(noise_multiplier, seed=5):
     """DP-SGD with ghost clipping and our optimizer."""
-    from hushvec.training import DPOptimizer
+    from hushvec.training import Account, DPOptimizer
 
     def step_of(model):
         expected = CANARIES * PROBABILITY
@@ -64,7 +64,7 @@ def private(noise_multiplier, seed=5):
             noise_multiplier=noise_multiplier,
             expected_batch_size=expected,
             sampling_probability=PROBABILITY,
-            generator=Generator.unsafe_seeded(seed),
+            account=Account(generator=Generator.unsafe_seeded(seed)),
             delta=DELTA,
         )
         ghost = GhostClipping(model, CLIP_NORM, check=False)

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 from hushvec._native import _core  # noqa: E402
 from hushvec.training import (  # noqa: E402
     AdaptiveClip,
+    Clipping,
     CorrelatedNoise,
     DPOptimizer,
     GhostClipping,
@@ -324,7 +325,8 @@ def test_correlated_noise_takes_norms_by_layer_and_automatic_clipping():
     noise = CorrelatedNoise.bisr(bands=2, steps=4, min_separation=2)
     model = model_of()
     optimizer = DPOptimizer(
-        torch.optim.SGD(model.parameters(), lr=0.1), clip_norm=LAYERS, normalize=0.1, noise_multiplier=1.0, expected_batch_size=8.0,
+        torch.optim.SGD(model.parameters(), lr=0.1), clip_norm=LAYERS, noise_multiplier=1.0, expected_batch_size=8.0,
+        clipping=Clipping(normalize=0.1),
         noise=noise, delta=1e-5,
     )  # fmt: skip
     for _ in range(2):

@@ -30,6 +30,7 @@ from hushvec.training import (  # noqa: E402
     per_example_gradients,
     save_checkpoint,
 )
+from training.small_runs import grouped  # noqa: E402
 
 ALPHA = 1e-6
 NOISE = CorrelatedNoise.bisr(bands=4, steps=12, min_separation=4)
@@ -37,7 +38,7 @@ NOISE = CorrelatedNoise.bisr(bands=4, steps=12, min_separation=4)
 
 def optimizer_of(parameters, noise=NOISE, **options):
     given = {"clip_norm": 1.0, "noise_multiplier": 2.0, "expected_batch_size": 1, "noise": noise, "delta": 1e-5, **options}
-    return DPOptimizer(torch.optim.SGD(parameters, lr=1.0), **given)
+    return DPOptimizer(torch.optim.SGD(parameters, lr=1.0), **grouped(**given))
 
 
 def of_a_model(noise=NOISE, **options):

@@ -1,7 +1,9 @@
 """`DPOptimizer`: the step against Opacus and the textbook, virtual batches, sums of ghost clipping, batches, account and budget."""
 
 import copy
+import inspect
 import math
+import re
 
 import pytest
 import torch
@@ -11,8 +13,9 @@ from hushvec._native import _core
 from hushvec.accounting import Accountant, GaussianDP, PoissonSampledGaussianDP, PureDP
 from hushvec.budget import PrivacyBudget
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.training import DPOptimizer, PoissonSampler, StepSchedule, per_example_gradients
+from hushvec.training import Account, Clipping, DPOptimizer, PoissonSampler, StepSchedule, per_example_gradients
 from hushvec.training.guarantee import NOTE_BATCH, NOTE_BUDGET, NOTE_NOISE_FREE, NOTE_POISSON
+from hushvec.training.run_terms import _PLACES
 from training.small_runs import (
     clipped_sum,
     examples_of,
@@ -379,6 +382,26 @@ class TestBudget:
 def test_it_cannot_be_copied():
     with pytest.raises(TypeError, match="a DPOptimizer cannot be copied or pickled"):
         copy.deepcopy(optimizer_of(model_of()))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"normalize": 0.1}, "normalize must be given as clipping=Clipping(normalize=...), got DPOptimizer(normalize=...)"),
+        ({"budget": None}, "budget must be given as account=Account(budget=...), got DPOptimizer(budget=...)"),
+        ({"clip": 1.0}, "DPOptimizer() got an unexpected keyword argument 'clip'"),
+        ({"account": "mine"}, "account must be a hushvec.training.Account or None, got str"),
+    ],
+)
+def test_an_argument_of_a_group_says_where_it_belongs(given, message):
+    arguments = dict(clip_norm=1.0, noise_multiplier=1.0, expected_batch_size=8, sampling_probability=0.1)
+    with pytest.raises(TypeError, match=re.escape(message)):
+        DPOptimizer(torch.optim.SGD(model_of().parameters(), lr=0.1), **arguments, **given)
+
+
+def test_every_field_of_a_group_has_a_place():
+    fields = {*Account.__dataclass_fields__, *Clipping.__dataclass_fields__} - {"method"}
+    assert {*_PLACES} == fields and len(inspect.signature(DPOptimizer).parameters) == 12 + 1   # and what is refused
 
 
 def test_it_wraps_an_ordinary_optimizer_that_needs_no_closure():

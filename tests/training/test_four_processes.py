@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hushvec.training import AdaptiveClip, CorrelatedNoise, DPOptimizer, per_example_gradients
-from training.small_runs import examples_of, loss, model_of, seeded
+from training.small_runs import examples_of, grouped, loss, model_of, seeded
 
 STEPS, COUNT = 3, 4
 POISSON = {"sampling_probability": 1.0}
@@ -24,7 +24,7 @@ def trained(rank, count, given):
     called = torch.nn.parallel.DistributedDataParallel(model) if count > 1 else model
     optimizer = DPOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.5), clip_norm=0.5, noise_multiplier=1.0, expected_batch_size=32.0, delta=1e-5,
-        distributed=count > 1 or None, generator=seeded(), model=model, **given,
+        distributed=count > 1 or None, model=model, **grouped(generator=seeded(), **given),
     )  # fmt: skip
     for _ in range(STEPS):
         per_example_gradients(called, loss, ROWS[rank::count], LABELS[rank::count])

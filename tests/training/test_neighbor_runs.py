@@ -22,6 +22,7 @@ from hushvec.training import (  # noqa: E402
     secure_opacus,
 )
 from training.neighbor_runs import ALL, LEAKS, NEIGHBORS, differences, generators, left_by  # noqa: E402
+from training.small_runs import grouped  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 STEPS, VOCABULARY = len(ALL.draws), 40
@@ -67,7 +68,7 @@ def optimizer_of(model, **changed):
     given = dict(clip_norm=1.0, noise_multiplier=1.0, expected_batch_size=8, sampling_probability=1.0, delta=1e-5, steps=STEPS,
                  model=model, generator=hv.Generator.unsafe_seeded(3))
     inner = torch.optim.Adam([one for one in model.parameters() if one.requires_grad], lr=0.1)
-    return DPOptimizer(inner, **{**given, **changed})
+    return DPOptimizer(inner, **grouped(**{**given, **changed}))
 
 
 def what_it_says(optimizer):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hushvec.training import DPOptimizer, GhostClipping, PoissonSampler, per_example_gradients, unpack_people
+from hushvec.training import Account, DPOptimizer, GhostClipping, PoissonSampler, per_example_gradients, unpack_people
 from training.small_runs import clipped_sum, seeded
 
 NOBODY, WORDS, LENGTHS = -1, 20, (5, 2, 7, 3, 6, 4)
@@ -126,7 +126,7 @@ def trained(rows_of):
     model = Attention(False)
     optimizer = DPOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.5), clip_norm=0.1, noise_multiplier=1.0, expected_batch_size=3.0,
-        sampling_probability=0.5, delta=1e-5, generator=seeded(), model=model,
+        sampling_probability=0.5, delta=1e-5, account=Account(generator=seeded()), model=model,
     )  # fmt: skip
     for sample in PoissonSampler(len(LENGTHS), 0.5, steps=8, generator=seeded(1)):
         rows = rows_of([int(person) for person in sample])

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings, strategies
 
 from evidence.reference.sizes import scaled
-from hushvec.training import DPOptimizer, per_example_gradients, poisson_loader, secure_opacus
+from hushvec.training import Account, DPOptimizer, per_example_gradients, poisson_loader, secure_opacus
 from hushvec.training.sampler import is_round
 
 sizes = strategies.integers(101, 3000)
@@ -19,7 +19,7 @@ def trained(size, *, of=None, adjacency="add-remove", batch=64):
     model, q = torch.nn.Linear(2, 1), batch / (of or size)
     optimizer = DPOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.1), clip_norm=1.0, noise_multiplier=30.0, expected_batch_size=batch,
-        sampling_probability=q, delta=1e-5, steps=1, model=model, adjacency=adjacency,
+        sampling_probability=q, delta=1e-5, steps=1, model=model, account=Account(adjacency=adjacency),
     )
     for (rows,) in poisson_loader(torch.utils.data.TensorDataset(torch.ones(size, 2)), q, steps=1):
         per_example_gradients(model, lambda predict, row: predict(row).sum(), rows)

@@ -8,7 +8,7 @@ from torch import distributed
 
 import hushvec as hv
 from hushvec.training import DPOptimizer, GhostClipping, PoissonSampler, load_checkpoint, per_example_gradients, save_checkpoint
-from training.small_runs import examples_of, loss, model_of
+from training.small_runs import examples_of, grouped, loss, model_of
 
 EXAMPLES = 40
 WIDE = 100_000
@@ -36,7 +36,7 @@ def optimizer_of(model, /, **changed):
         clip_norm=0.5, noise_multiplier=1.0, expected_batch_size=40.0, sampling_probability=1.0, delta=1e-5, distributed=True
     )
     inner = torch.optim.SGD(model.parameters(), lr=0.5)
-    return DPOptimizer(inner, **{**arguments, **changed})
+    return DPOptimizer(inner, **grouped(**{**arguments, **changed}))
 
 
 def weights(model):

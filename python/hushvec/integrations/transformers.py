@@ -20,7 +20,9 @@ with needs_extra("hushvec.integrations.transformers", "peft"):
     from transformers import Trainer, TrainerCallback
 
     from hushvec.training import (
+        Account,
         AdaptiveClip,
+        Clipping,
         DPOptimizer,
         GhostClipping,
         noise_multiplier_for,
@@ -220,19 +222,16 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
             noise_multiplier = noise_multiplier_for(epsilon, delta, self._probability, self.args.max_steps, adjacency=adjacency)
         self._options = dict(
             clip_norm=clip_norm,
-            adaptive=adaptive,
-            normalize=None if gradients == GHOST else normalize,
             noise_multiplier=noise_multiplier,
             expected_batch_size=expected_batch_size,
             sampling_probability=self._probability,
-            adjacency=adjacency,
-            accountant=accountant,
-            budget=budget,
             delta=delta,
             steps=self.args.max_steps,
-            journal=journal,
             model=self.model,
-            allow_buffers=allow_buffers,
+            clipping=Clipping(adaptive=adaptive, normalize=None if gradients == GHOST else normalize),
+            account=Account(
+                adjacency=adjacency, accountant=accountant, budget=budget, journal=journal, allow_buffers=allow_buffers
+            ),
         )
         self._gradients, self._losses, self._normalize = gradients, losses, normalize
         self._vectorize = validate.flag("vectorize", vectorize)
@@ -312,7 +311,7 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
 
     @cached_property
     def _ghost(self) -> GhostClipping:
-        clip_norm, allowed = self.privacy.settings.clip_norm, self._options["allow_buffers"]
+        clip_norm, allowed = self.privacy.settings.clip_norm, self._options["account"].allow_buffers
         return GhostClipping(self.model, clip_norm, normalize=self._normalize, allow_buffers=allowed)
 
     def _loss_of_one(self, predict: Callable[..., Any], example: dict[str, Any]) -> Any:

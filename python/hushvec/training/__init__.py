@@ -31,13 +31,16 @@ if TYPE_CHECKING:
     from hushvec.training.opacus_engine import OpacusAccounting, opacus_accounting, secure_opacus
     from hushvec.training.packing import unpack_people
     from hushvec.training.per_example import per_example_gradients
+    from hushvec.training.run_terms import Account, Clipping
     from hushvec.training.sampler import CyclicSampler, PoissonSampler, cyclic_loader, poisson_loader
     from hushvec.training.schedule import AdaptiveClip, CorrelatedNoise, StepSchedule
 
 __all__ = [
+    "Account",
     "AdapterCheck",
     "AdapterUnchangedError",
     "AdaptiveClip",
+    "Clipping",
     "CorrelatedNoise",
     "CyclicSampler",
     "DPOptimizer",
@@ -80,6 +83,7 @@ __getattr__, __dir__ = at_first_use(
         "opacus_engine": "OpacusAccounting opacus_accounting secure_opacus",
         "packing": "unpack_people",
         "per_example": "per_example_gradients",
+        "run_terms": "Account Clipping",
         "sampler": "CyclicSampler PoissonSampler cyclic_loader poisson_loader",
         "schedule": "AdaptiveClip CorrelatedNoise StepSchedule",
     },

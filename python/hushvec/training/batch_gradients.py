@@ -138,7 +138,7 @@ def require_no_scaler(optimizer: Any, value: Any) -> None:
     if any(one is not None for one in (value, getattr(optimizer, "grad_scale", None), getattr(optimizer, "found_inf", None))):
         raise ValueError(
             "grad_scaler must be None, got a GradScaler: it skips a step when a gradient of the batch overflows, and its scale "
-            "follows the batches, both of which anyone can see (use bfloat16, or DPOptimizer(loss_scale=), a public constant)"
+            "follows the batches, both of which anyone can see (use bfloat16, or Clipping(loss_scale=), a public constant)"
         )
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from os import PathLike
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
-from hushvec._native import _core
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.recording import require_no_recorder
@@ -25,8 +23,9 @@ from hushvec.training.guarantee import TrainingGuarantee, guarantee_of, receipt_
 from hushvec.training.journal import StepFlags
 from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, model_of, stepped_by_another
 from hushvec.training.run_account import RunAccount, account_written, require_loadable, take_over
+from hushvec.training.run_terms import Account, Clipping, account_of, clipping_of, refuse_others
 from hushvec.training.sampler import require_public_size
-from hushvec.training.schedule import BATCH, AdaptiveClip, Settings, norms_of, require_norm_for_each
+from hushvec.training.schedule import BATCH, Settings, norms_of, require_norm_for_each
 
 
 def _of_wrapped(name: str) -> Any:
@@ -70,38 +69,19 @@ class DPOptimizer(WrappingOptimizer):
             are: a rounded number, as both are in the receipt (under add-remove one made of the exact number is refused).
         sampling_probability: of each example in each batch, in (0, 1]; what `PoissonSampler` was given. None with `noise`. Nothing
             is gained from it once a step has gradients of anything but one new sample (docs/training.md, "One batch, one release").
-        adjacency: "add-remove": an example is there or not. "replace-one": it is another one; the noise multiplier then buys half.
-        noise: a `CorrelatedNoise`: the noise of a step is a combination of its own and of earlier steps' raw noise, drawn again from
-            their key streams. noise_multiplier is then of the whole run: `noise_multiplier_for(epsilon, delta, 1.0, 1)`. Batches are
-            those of a `CyclicSampler`; parameters stay on the CPU, or on CUDA. None: independent noise.
-        loss_scale: a public power of two in [1, 2^24] by which you multiply losses before their backward pass, as float16 needs;
-            gradients are divided by it after clipping. Above 1 an example whose gradient overflows (NaN or Inf) counts as zero
-            instead of an error, and in `overflowed`.
-        adaptive: an `AdaptiveClip`, with which the clip norm follows a quantile of the norms of gradients; clip_norm is the first one.
-            The noise on gradients is a little larger for it, so that both cost as much as without. p.grad_sample only.
-        normalize: gamma > 0, in the unit of the gradients, for automatic clipping: a gradient g counts as g C / (|g| + gamma), so
-            that C and the learning rate are one number to tune (the paper takes 0.01). By layer with a list of clip norms.
-            p.grad_sample only.
-        clipping: "auto", "exact", "estimated": each example, as in `clip_and_noise_gradients`. "batch": p.grad as a whole; refused
-            unless allow_batch_level is True.
-        accountant: a hushvec.accounting.Accountant that other releases about the same people are counted in; a new one if None.
-        budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged once, for all `steps`, before the first
-            step's noise is drawn. Needs steps and delta.
-        generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy: the
-            guarantee says so, and together with a budget it is refused.
         delta: of `epsilon`, `guarantee` and the budget's charge; in (0, 1).
         steps: the most steps there will be. Needed with a budget; one more is refused.
-        journal: path of a file that counts steps before they are drawn, for runs whose lost steps may have been seen.
-        allow_batch_level: account for clipping="batch" with its sensitivity 2 C.
         model: the whole module that forward passes go through; of a DistributedDataParallel around it, the module in it. Its
             parameters and buffers must change in private steps only. None: the model that `per_example_gradients` or `GhostClipping`
             was given, from its first gradients on; with gradients of another source no model is known, and no claim is made.
             Needed with `fully_shard`.
-        allow_buffers: names of the model's buffers that a forward pass may write, since they hold nothing of the examples.
+        noise: a `CorrelatedNoise`: the noise of a step is a combination of its own and of earlier steps' raw noise, drawn again from
+            their key streams. noise_multiplier is then of the whole run: `noise_multiplier_for(epsilon, delta, 1.0, 1)`. Batches are
+            those of a `CyclicSampler`; parameters stay on the CPU, or on CUDA. None: independent noise.
+        clipping: a `Clipping`, or its method: adaptive and automatic clipping, a loss scale, clipping of whole batches.
+        account: an `Account`: adjacency, accountant, budget, journal, key stream, and what is taken as given.
         distributed: True: all processes of torch.distributed are one run, each with examples of its own; noise is drawn and charged
             once, on rank 0. False: each has a run of its own. None is enough in a single process.
-        independent_batches: whether other optimizers with this accountant, budget or these parameters draw separate batches.
-            Without it they are refused: two releases of one batch cost more than two batches.
 
     Raises:
         TypeError: steps or delta missing beside a budget.
@@ -128,7 +108,7 @@ class DPOptimizer(WrappingOptimizer):
 
     Reference:
         Abadi et al. (2016); Mironov, Talwar, Zhang (2019); docs/proofs/dp_sgd.md. By layer: McMahan, Ramage, Talwar, Zhang (2018),
-        section 2; automatic: Bu, Wang, Zha, Karypis (2023), equation 1.
+        section 2.
 
     Example:
         >>> import torch
@@ -157,29 +137,21 @@ class DPOptimizer(WrappingOptimizer):
         noise_multiplier: float,
         expected_batch_size: float,
         sampling_probability: float | None = None,
-        noise: CorrelatedNoise | None = None,
-        loss_scale: float = 1.0,
-        adaptive: AdaptiveClip | None = None,
-        normalize: float | None = None,
-        adjacency: str = "add-remove",
-        clipping: str = "auto",
-        accountant: Accountant | None = None,
-        budget: Budget | None = None,
-        generator: _core.Generator | None = None,
         delta: float | None = None,
         steps: int | None = None,
-        journal: str | PathLike[str] | None = None,
-        allow_batch_level: bool = False,
         model: torch.nn.Module | None = None,
-        allow_buffers: Sequence[str] = (),
-        independent_batches: bool = False,
+        noise: CorrelatedNoise | None = None,
+        clipping: str | Clipping = "auto",
+        account: Account | None = None,
         distributed: bool | None = None,
+        **others: NoReturn,
     ) -> None:
+        refuse_others(others)
         super().__init__(optimizer)
         if sampling_probability is None and noise is None:
             raise TypeError("sampling_probability must be given, or noise=CorrelatedNoise, got neither")
-        model = ranks.unwrapped(model)
-        self._steps = ranks.steps_of(distributed, self._all_parameters(), model, clips_batches=clipping == BATCH)
+        clipped, terms, model = clipping_of(clipping), account_of(account), ranks.unwrapped(model)
+        self._steps = ranks.steps_of(distributed, self._all_parameters(), model, clips_batches=clipped.method == BATCH)
         norm, norms = norms_of(clip_norm)
         self.settings = Settings(
             clip_norm=norm,
@@ -187,31 +159,28 @@ class DPOptimizer(WrappingOptimizer):
             noise_multiplier=noise_multiplier,
             expected_batch_size=expected_batch_size,
             sampling_probability=1.0 if sampling_probability is None else sampling_probability,
-            adjacency=adjacency,
-            clipping=clipping,
+            adjacency=terms.adjacency,
+            clipping=clipped.method,
             steps=steps,
             noise=noise,
-            loss_scale=loss_scale,
-            adaptive=adaptive,
-            normalize=normalize,
+            loss_scale=clipped.loss_scale,
+            adaptive=clipped.adaptive,
+            normalize=clipped.normalize,
         )
         require_norm_for_each(norms, self._parameters())
         self.schedule = self.settings.schedule
-        if not validate.flag("allow_batch_level", allow_batch_level) and clipping == BATCH:
+        if not validate.flag("allow_batch_level", clipped.allow_batch_level) and clipped.method == BATCH:
             raise ValueError(WHY_NOT_BATCH)
         self.delta = None if delta is None else validate.delta(delta)
-        self.generator = require_generator(generator)
-        self._watch = ModelWatch(model, self._named, allow_buffers=allow_buffers)
+        self.generator = require_generator(terms.generator)
+        self._watch = ModelWatch(model, self._named, allow_buffers=terms.allow_buffers)
         if model is not None and not self._watch.covers(self._named().values()):
             raise ValueError("model must have all parameters of the optimizer, got one that is not among model.parameters()")
         self._account = RunAccount(
             self.settings,
-            accountant=accountant,
-            budget=budget,
+            terms,
             generator=self.generator,
             delta=self.delta,
-            journal=journal,
-            independent_batches=validate.flag("independent_batches", independent_batches),
             charges=self._steps.is_first,
         )
         self._batch = BatchSum(self.settings)

@@ -12,7 +12,6 @@ import secrets
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from os import PathLike
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
@@ -24,6 +23,7 @@ from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
 from hushvec.training.gradients import require_scales
 from hushvec.training.journal import StepFlags, StepJournal
+from hushvec.training.run_terms import Account
 from hushvec.training.samples import Sample, drawn
 from hushvec.training.schedule import Settings, StepSchedule
 
@@ -69,11 +69,9 @@ class RunHistory:
     samples: list[list[Any]] | None = field(default_factory=list)
 
     def note(self, flags: StepFlags) -> None:
-        self.float_sums |= StepFlags.FLOAT_SUMS in flags
-        self.seeded |= StepFlags.SEEDED in flags
-        self.unwatched |= StepFlags.UNWATCHED in flags
-        self.distributed |= StepFlags.DISTRIBUTED in flags
-        self.unnamed |= StepFlags.UNNAMED in flags
+        for flag in StepFlags:  # each has the name of a field
+            if flag in flags:
+                setattr(self, str(flag.name).lower(), True)
 
     def note_sample(self, sample: Sample | None) -> None:
         """Keep which sample a step rests on; unknown from the first step on that has none, or those of other processes too."""
@@ -91,27 +89,23 @@ class RunHistory:
 
 
 class RunAccount:
-    """Accountant, budget and journal of one run. `DPOptimizer` describes the arguments."""
+    """Accountant, budget and journal of one run. `DPOptimizer` and `Account` describe the arguments; `generator` is the terms' or the
+    process-wide one."""
 
     def __init__(
         self,
         settings: Settings,
+        terms: Account,
         *,
-        accountant: Accountant | None,
-        budget: Budget | None,
         generator: _core.Generator,
         delta: float | None,
-        journal: str | PathLike[str] | None,
-        independent_batches: bool,
         charges: bool = True,
     ) -> None:
-        self.independent_batches = independent_batches
-        self.settings, self.delta, self.budget = settings, delta, budget
-        self.schedule = settings.schedule
-        self.accountant = _require_accountant(accountant, self.schedule)
-        self.planned_cost = None if budget is None else self._cost_of_all_steps(budget, generator)
-        if not charges:  # rank 0 does
-            self.budget = journal = None
+        self.independent_batches = validate.flag("independent_batches", terms.independent_batches)
+        self.settings, self.delta, self.schedule = settings, delta, settings.schedule
+        self.accountant = _require_accountant(terms.accountant, self.schedule)
+        self.planned_cost = None if terms.budget is None else self._cost_of_all_steps(terms.budget, generator)
+        self.budget, journal = (terms.budget, terms.journal) if charges else (None, None)  # else rank 0 charges
         self.record = RunHistory()
         self.drawn_here = 0  # steps
         self.first_sample = 1  # later than any that lost steps of a resumed run may rest on

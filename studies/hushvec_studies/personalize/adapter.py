@@ -216,7 +216,7 @@ Trained = tuple[Accounting, Callable[[float], float]]
 
 def _with_noise(model: Any, inner: Any, sampler: Any, losses_of: Losses, schedule: Schedule, seed: int) -> Trained:
     """DP-SGD: (what it costs at the schedule's delta, what it costs at any)."""
-    from hushvec.training import DPOptimizer
+    from hushvec.training import Account, DPOptimizer
 
     probability = sampler.sampling_probability
     multiplier = noise_multiplier(schedule.epsilon, schedule.delta, probability, schedule.steps)
@@ -226,9 +226,8 @@ def _with_noise(model: Any, inner: Any, sampler: Any, losses_of: Losses, schedul
         noise_multiplier=multiplier,
         expected_batch_size=schedule.batch,
         sampling_probability=probability,
-        adjacency=ADJACENCY,
-        generator=hushvec.Generator.unsafe_seeded(2 * seed + 1),
         delta=schedule.delta,
+        account=Account(adjacency=ADJACENCY, generator=hushvec.Generator.unsafe_seeded(2 * seed + 1)),
     )
     with GhostClipping(model, schedule.clip_norm) as ghost:
         for places in sampler:

@@ -122,7 +122,7 @@ def clipped_sums(x):
 
 def training(x):
     torch = pytest.importorskip("torch")
-    from hushvec.training import DPOptimizer
+    from hushvec.training import Account, DPOptimizer
 
     torch.manual_seed(0)
     model = torch.nn.Linear(D, 1)
@@ -134,7 +134,7 @@ def training(x):
         sampling_probability=1.0,
         delta=1e-5,
         steps=3,
-        budget=budget(),
+        account=Account(budget=budget()),
     )
     for _ in range(3):
         rows = torch.from_numpy(x)

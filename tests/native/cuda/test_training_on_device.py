@@ -8,7 +8,7 @@ from hushvec.training.clipped_sums import ClippedSum, EarlierNoise
 
 torch = pytest.importorskip("torch")
 
-from hushvec.training import CorrelatedNoise, DPOptimizer  # noqa: E402
+from hushvec.training import Account, CorrelatedNoise, DPOptimizer  # noqa: E402
 
 pytestmark = pytest.mark.gpu
 
@@ -28,7 +28,8 @@ def optimizer_of(device, noise, generator):
     parameters = [torch.nn.Parameter(torch.zeros(shape, device=device)) for shape in SHAPES]
     inner = torch.optim.SGD(parameters, lr=0.5, momentum=0.5)   # powers of two: their products are exact with and without fused operations
     return parameters, DPOptimizer(
-        inner, clip_norm=1.0, noise_multiplier=0.7, expected_batch_size=4, noise=noise, delta=1e-5, generator=generator
+        inner, clip_norm=1.0, noise_multiplier=0.7, expected_batch_size=4, noise=noise, delta=1e-5,
+        account=Account(generator=generator),
     )
 
 

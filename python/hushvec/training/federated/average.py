@@ -22,6 +22,7 @@ from hushvec.training.gradients import named_arrays, require_scales, restored
 from hushvec.training.guarantee import Unit, guarantee_of, receipt_of
 from hushvec.training.journal import StepFlags
 from hushvec.training.run_account import RunAccount
+from hushvec.training.run_terms import Account
 from hushvec.training.samples import drawn
 from hushvec.training.schedule import Settings
 
@@ -105,13 +106,7 @@ class PrivateAverage:
             steps=rounds,
         )
         self._account = RunAccount(
-            self._settings,
-            accountant=None,
-            budget=budget,
-            generator=self._source,
-            delta=self._delta,
-            journal=journal,
-            independent_batches=False,
+            self._settings, Account(budget=budget, journal=journal), generator=self._source, delta=self._delta
         )
         self._norm, self._kept = self._settings.row_norm(), None if journal is None else Path(f"{journal}.clip")
         self._extra = int(self._norm.adapts)   # coordinates of a row
