@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hushvec import collect as collect
     from hushvec import data as data
     from hushvec import embedders as embedders
+    from hushvec import extend as extend
     from hushvec import federated as federated
     from hushvec import integrations as integrations
     from hushvec import jobs as jobs
@@ -105,7 +106,7 @@ __getattr__, __dir__ = at_first_use(
         "text.pii.around_models": "pii_redaction_middleware",
     },
     below=(
-        "accounting", "aggregates", "audit", "budget", "collect", "data", "embedders", "federated", "integrations", "jobs",
+        "accounting", "aggregates", "audit", "budget", "collect", "data", "embedders", "extend", "federated", "integrations", "jobs",
         "mechanisms", "middleware", "noise", "receipts", "release", "retrieval",
         "secagg", "secure_memory", "serve", "text", "training",
     ),

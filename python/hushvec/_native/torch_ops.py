@@ -30,6 +30,11 @@ from hushvec._util.os_files import call_around_fork
 from hushvec._util.recording import recording_error, require_no_recorder
 from hushvec._util.torch_recording import is_exporting
 
+__all__ = [
+    "clip", "clip_", "clip_and_laplacian_noise", "clip_and_noise", "clip_and_noise_", "gaussian_noise_", "laplacian_noise_",
+    "stream_state",
+]
+
 STREAM_WORDS = 6
 ROUNDS_WORD = 5
 STATE_WORDS = 8

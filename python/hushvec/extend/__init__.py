@@ -46,7 +46,16 @@ if TYPE_CHECKING:
     from hushvec.budget.rows import POLICIES
     from hushvec.budget.store import Store, StoreFailure
     from hushvec.extend.checking import check_mechanism, float32_at_least, uniform_integers
-    from hushvec.mechanisms import VectorMechanism, register, registered
+    from hushvec.mechanisms import (
+        VectorMechanism,
+        answers_with_codes,
+        known_mechanisms,
+        priced_mechanisms,
+        register,
+        registered,
+        releases_directions,
+        takes_integers,
+    )
     from hushvec.mechanisms.base import result_of
     from hushvec.mechanisms.codebook import found_share
     from hushvec.mechanisms.privunit import top_1_probability
@@ -91,16 +100,17 @@ __all__ = [
     "NOTE_NOISE_FREE", "NOTE_SEED", "NOT_A_CLAIM", "PER", "POLICIES", "PRIVATE", "ROUNDS", "SHARED", "SHIPPED_NOTES",
     "SHIPPED_SENTENCES", "Budget", "ChargeOnce", "CorrelatedNoise", "Estimate", "LabelPlan", "NotCopied", "Progress",
     "ReceiptFields", "ReleasePlan", "RowReceipt", "SampleRange", "Sheet", "Store", "StoreFailure", "VectorMechanism",
-    "budget_row", "charge", "check_mechanism", "cipher_fields", "clopper_pearson", "clopper_pearson_lower", "decoded",
-    "default_file", "default_store", "distinct_texts", "entry_of_charge", "file_of", "float32_at_least", "found_share",
-    "inner_products", "instantaneous_epsilon", "json_record", "key_fields", "load_npz", "nearest", "nearest_codes",
-    "nearest_of", "needs_extra", "number", "numbered_lines", "open_store", "permanent_epsilon", "plan_labels", "plan_release",
-    "plural", "private_folder", "private_opener", "product", "published_bytes", "published_folder", "published_text",
-    "register", "registered", "release_planned", "release_sheet", "released_rows", "require_budget", "require_chargeable",
+    "answers_with_codes", "budget_row", "charge", "check_mechanism", "cipher_fields", "clopper_pearson",
+    "clopper_pearson_lower", "decoded", "default_file", "default_store", "distinct_texts", "entry_of_charge", "file_of",
+    "float32_at_least", "found_share", "inner_products", "instantaneous_epsilon", "json_record", "key_fields",
+    "known_mechanisms", "load_npz", "nearest", "nearest_codes", "nearest_of", "needs_extra", "number", "numbered_lines",
+    "open_store", "permanent_epsilon", "plan_labels", "plan_release", "plural", "priced_mechanisms", "private_folder",
+    "private_opener", "product", "published_bytes", "published_folder", "published_text", "register", "registered",
+    "release_planned", "release_sheet", "released_rows", "releases_directions", "require_budget", "require_chargeable",
     "require_generator", "require_people", "require_projection", "require_secret_key", "require_utf8", "result_of",
-    "rough_epsilon", "row_receipt", "rows_per_person", "save_npz", "sensitivity_factor", "share", "sheet_of", "shipped_texts",
-    "shown", "squared_mu", "step_loss", "texts_of_file", "top_1_probability", "top_1_sentence", "uniform_integers",
-    "unit_public_rows", "units_differ", "zcdp_epsilon",
+    "rough_epsilon", "row_receipt", "rows_per_person", "save_npz", "sensitivity_factor", "share", "sheet_of",
+    "shipped_texts", "shown", "squared_mu", "step_loss", "takes_integers", "texts_of_file", "top_1_probability",
+    "top_1_sentence", "uniform_integers", "unit_public_rows", "units_differ", "zcdp_epsilon",
 ]
 
 __getattr__, __dir__ = at_first_use(
@@ -127,7 +137,10 @@ __getattr__, __dir__ = at_first_use(
         "hushvec.budget.rows": "POLICIES",
         "hushvec.budget.store": "Store StoreFailure",
         "hushvec.extend.checking": "check_mechanism float32_at_least uniform_integers",
-        "hushvec.mechanisms": "VectorMechanism register registered",
+        "hushvec.mechanisms": (
+            "VectorMechanism answers_with_codes known_mechanisms priced_mechanisms register registered releases_directions "
+            "takes_integers"
+        ),
         "hushvec.mechanisms.base": "result_of",
         "hushvec.mechanisms.codebook": "found_share",
         "hushvec.mechanisms.privunit": "top_1_probability",
