@@ -1,5 +1,6 @@
 """Sheets: the same facts as text and as a table, with nothing in them that a page or a terminal would run."""
 
+import io
 import math
 import re
 from html.parser import HTMLParser
@@ -9,6 +10,7 @@ import pytest
 
 from hushvec._util.display import (
     WIDTH,
+    Progress,
     Sheet,
     array_shown,
     as_html,
@@ -113,3 +115,11 @@ def test_a_class_gets_both():
 
     assert str(Thing()) == "Thing\n  size  3" and Cells(Thing()._repr_html_()).texts == ["Thing", "size", "3"]
     assert repr(Thing()).startswith("<")
+
+
+def test_progress_that_was_not_drawn_leaves_the_terminal_alone(monkeypatch):
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    with Progress("rows", 4, terminal) as progress:
+        progress.advance(4)
+    assert terminal.getvalue() == ""

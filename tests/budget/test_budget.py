@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import pickle
+import time
 
 import pytest
 
@@ -40,6 +41,15 @@ def test_a_refused_charge_leaves_no_trace(make):
     assert budget.state() == before
     budget.consume(2.0)
     assert budget.verify().holds
+
+
+def test_rows_have_the_time_of_their_charge_in_microseconds(make):
+    begin = time.time_ns() // 1000
+    budget = make(1.0)
+    budget.consume(0.5)
+    budget.reset()
+    times = [row["time_us"] for row in budget.export()["rows"]]
+    assert len(times) == 3 and begin <= times[0] <= times[1] <= times[2] <= time.time_ns() // 1000
 
 
 def test_remaining_can_be_consumed(make):

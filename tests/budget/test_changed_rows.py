@@ -82,7 +82,7 @@ def test_a_long_ledger_is_looked_through_in_turn(make_durable, monkeypatch, most
         budget.consume(1.0)
     with owner_of(make_durable.store) as run:
         changed(run, make_durable.key, 3, purpose="another")
-    with pytest.raises(BudgetError, match="is damaged"):
+    with pytest.raises(BudgetError, match=f"row 4 of budget {make_durable.key!r} is damaged: previous_hash"):
         [budget.consume(1.0) for _ in range(4 * ROWS)]
 
 

@@ -230,6 +230,7 @@ def test_many_labels_get_a_remark():
     found = recommend(1, epsilon, task="labels", labels=most + 1)
     assert "unary encoding would have a smaller error" in found.options[0].remark and "Unary" not in found.why
     assert found.why.endswith("unary encoding would have a smaller error.")
+    assert recommend(1, epsilon, task="labels", labels=[f"label {i}" for i in range(most + 1)]).why == found.why
     names = recommend(1, epsilon, task="labels", labels=["a", "b", "c"])
     assert names.mechanism.k == 3
 
