@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from hushvec.middleware import dp_embedding_middleware as dp_embedding_middleware
     from hushvec.middleware import get_sensitivity as get_sensitivity
     from hushvec.middleware import lookup_sensitivity as lookup_sensitivity
+    from hushvec.middleware import pii_redaction_middleware as pii_redaction_middleware
     from hushvec.middleware import wrap_classification_model as wrap_classification_model
     from hushvec.middleware import wrap_embedding_model as wrap_embedding_model
     from hushvec.noise import add_noise as add_noise
@@ -78,7 +79,6 @@ if TYPE_CHECKING:
     from hushvec.release.labels import privatize_labels as privatize_labels
     from hushvec.release.vectors import Release as Release
     from hushvec.release.vectors import privatize as privatize
-    from hushvec.text.pii.around_models import pii_redaction_middleware as pii_redaction_middleware
 
 _Generator.__module__ = "hushvec"  # where users find it, in help() and in errors
 
@@ -94,7 +94,7 @@ __getattr__, __dir__ = at_first_use(
         "mechanisms.recommend": "Recommendation recommend",
         "middleware": (
             "calibrate_sensitivity compose_embedding_middleware dp_classification_middleware dp_embedding_middleware "
-            "get_sensitivity lookup_sensitivity wrap_classification_model wrap_embedding_model"
+            "get_sensitivity lookup_sensitivity pii_redaction_middleware wrap_classification_model wrap_embedding_model"
         ),
         "noise": "add_noise discrete_gaussian discrete_laplacian gaussian_noise l2_laplace_noise laplacian_noise",
         "noise.calibration": "gaussian_delta gaussian_epsilon gaussian_sigma laplace_scale",
@@ -103,7 +103,6 @@ __getattr__, __dir__ = at_first_use(
         "receipts.labels": "LabelReceipt",
         "release.labels": "LabelRelease privatize_labels",
         "release.vectors": "Release privatize",
-        "text.pii.around_models": "pii_redaction_middleware",
     },
     below=(
         "accounting", "aggregates", "audit", "budget", "collect", "data", "embedders", "extend", "federated", "integrations", "jobs",

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from hushvec.noise.calibration import gaussian_epsilon
+from hushvec.noise import gaussian_epsilon
 from hushvec_studies.harness.tables import markdown_table, number_text
 
 RESULTS = Path(__file__).parent

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from audit.indexes.small_indexes import directions
 from scipy import stats
 
 import hushvec as hv
@@ -32,6 +31,7 @@ from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.posterior import CandidateLaw
 from hushvec.text.inverters.public import PublicInverter
 from mechanisms.staircase import Staircase
+from retrieval.attacks.small_indexes import directions
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "check_receipt.py"
 PACKAGE = Path(hv.__file__).parent

@@ -18,8 +18,9 @@ from hushvec.aggregates.models import LinearModel
 from hushvec.aggregates.moments import MEAN_SHARE, PrivateRows, directions, shrunk, unit
 from hushvec.aggregates.spending import Terms, group_codes
 from hushvec.aggregates.totals import MOST_COLUMNS, GroupTotals, ProductTotals, blocks, moment_unit, whole_rows
-from hushvec.receipts.aggregates import MOST_STATISTICS, AggregateReceipt
-from hushvec.receipts.base import release_sheet
+from hushvec.extend import release_sheet
+from hushvec.receipts import AggregateReceipt
+from hushvec.receipts.aggregates import MOST_STATISTICS
 
 _Values = NDArray[np.float64]
 

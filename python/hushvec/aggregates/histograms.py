@@ -15,8 +15,8 @@ from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
 from hushvec.aggregates.spending import People, Spending, Terms, group_codes
 from hushvec.aggregates.totals import blocks, on_host
-from hushvec.receipts.aggregates import AggregateReceipt
-from hushvec.receipts.base import release_sheet
+from hushvec.extend import release_sheet
+from hushvec.receipts import AggregateReceipt
 
 _Values = NDArray[np.float64]
 

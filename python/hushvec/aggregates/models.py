@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hushvec._native.arrays import as_matrix
 from hushvec._native.rowwise import given_rows
 from hushvec._util.publish import SHARED, published_bytes
-from hushvec.receipts.aggregates import AggregateReceipt
+from hushvec.receipts import AggregateReceipt
 
 _Model = TypeVar("_Model", bound="LinearModel")
 

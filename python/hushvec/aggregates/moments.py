@@ -18,9 +18,10 @@ from hushvec._util.display import Sheet, shown
 from hushvec._util.rounding import float32_up, root_up
 from hushvec.aggregates.spending import Noise, People, Spending, Terms
 from hushvec.aggregates.totals import GroupTotals, MomentTotals, blocks, chosen, on_host, rows_of_moments
-from hushvec.mechanisms.projection import PublicProjection, signed_axes
-from hushvec.receipts.aggregates import AggregateReceipt
-from hushvec.receipts.base import release_sheet
+from hushvec.extend import release_sheet
+from hushvec.mechanisms import PublicProjection
+from hushvec.mechanisms.projection import signed_axes
+from hushvec.receipts import AggregateReceipt
 
 _Values = NDArray[np.float64]
 

@@ -17,9 +17,9 @@ from hushvec.aggregates.models import LinearModel
 from hushvec.aggregates.moments import PrivateRows, noisy_moments, shrunk
 from hushvec.aggregates.spending import Spending, Terms
 from hushvec.aggregates.totals import GroupTotals, MomentTotals, ProductTotals, blocks, on_host
-from hushvec.noise.fills import clip
-from hushvec.receipts.aggregates import AggregateReceipt
-from hushvec.receipts.base import release_sheet
+from hushvec.extend import release_sheet
+from hushvec.noise import clip
+from hushvec.receipts import AggregateReceipt
 
 _Values = NDArray[np.float64]
 

@@ -24,9 +24,8 @@ from hushvec._util.publish import published_bytes
 from hushvec.aggregates.spending import Noise, People, Spending, Terms, group_codes
 from hushvec.aggregates.totals import GroupTotals, chosen
 from hushvec.budget import PrivacyBudget
-from hushvec.receipts.aggregates import AggregateReceipt
-from hushvec.receipts.base import release_sheet
-from hushvec.release.charging import Budget, ChargeOnce, NotCopied
+from hushvec.extend import Budget, ChargeOnce, NotCopied, release_sheet
+from hushvec.receipts import AggregateReceipt
 
 _Values = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hushvec._native import _core, cuda
 from hushvec._native.arrays import device_scope, in_order, is_cupy, is_torch, library_of, new_array, on_cuda
 from hushvec._native.rowwise import require_finite
-from hushvec.noise.fills import clip
+from hushvec.noise import clip
 
 MOST_ROWS = 2**27
 MOST_COLUMNS = 2**17  # of rows by group

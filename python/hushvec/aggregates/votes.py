@@ -27,9 +27,8 @@ from hushvec._util.publish import private_opener, published_bytes
 from hushvec.aggregates.moments import unit
 from hushvec.aggregates.spending import Spending, Terms, group_codes
 from hushvec.budget import PrivacyBudget
-from hushvec.receipts.aggregates import AggregateReceipt
-from hushvec.receipts.base import LedgerEntry, release_sheet
-from hushvec.release.charging import Budget, NotCopied
+from hushvec.extend import Budget, NotCopied, release_sheet
+from hushvec.receipts import AggregateReceipt, LedgerEntry
 
 _SURE = 2.0  # deviations above the largest of k noises, from which the most votes are an answer
 

@@ -36,7 +36,7 @@ from hushvec.audit.targets import (
     trained,
 )
 from hushvec.mechanisms import MECHANISMS
-from hushvec.noise.calibration import gaussian_epsilon
+from hushvec.noise import gaussian_epsilon
 
 # The classifier learns from a tenth of the samples of each input, or from fewer where the work would be more than this.
 TRAINING_SHARE = 10

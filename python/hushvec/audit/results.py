@@ -9,7 +9,7 @@ from statistics import NormalDist
 from typing import Any
 
 from hushvec._util.display import Sheet, at_least, at_most, confidence_of, number, shown
-from hushvec.noise.calibration import gaussian_epsilon
+from hushvec.noise import gaussian_epsilon
 
 # An audit is suspicious where an estimate is more than so many of its standard errors above the claim. At 3, a normal estimate of a
 # claim that is exactly kept is above it with probability 0.00135; docs/audit.md has the rate measured over all that an audit tries.

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.products import product
 from hushvec._util import validate
-from hushvec.mechanisms import VectorMechanism, answers_with_codes, known_mechanisms, releases_directions, takes_integers
+from hushvec.extend import answers_with_codes, known_mechanisms, releases_directions, takes_integers
+from hushvec.mechanisms import VectorMechanism
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import CodebookResponse

@@ -18,7 +18,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
-from hushvec._native._core import __version__
+from hushvec import __version__
 from hushvec._util.os_files import print_utf8
 from hushvec._util.validate import nearest
 from hushvec.cli import _map

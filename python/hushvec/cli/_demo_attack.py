@@ -21,12 +21,11 @@ from hushvec._native.products import inner_products
 from hushvec._util.display import Progress
 from hushvec.accounting.releases import one
 from hushvec.aggregates import class_centroids
+from hushvec.extend import RowReceipt
 from hushvec.mechanisms import Laplacian, PrivUnit
-from hushvec.noise.calibration import gaussian_sigma
-from hushvec.noise.fills import clip
-from hushvec.receipts.aggregates import AggregateReceipt
-from hushvec.receipts.labels import LabelReceipt, RowReceipt
-from hushvec.release.vectors import privatize
+from hushvec.noise import clip, gaussian_sigma
+from hushvec.receipts import AggregateReceipt, LabelReceipt
+from hushvec.release import privatize
 from hushvec.retrieval.measures import cosines
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.public_choice import PublicChoice

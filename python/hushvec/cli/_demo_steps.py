@@ -28,7 +28,7 @@ from hushvec.cli._demo_attack import (
 )
 from hushvec.cli._output import receipt_sheet
 from hushvec.cli._style import paint, printable
-from hushvec.receipts.verify import verify_receipt
+from hushvec.receipts import verify_receipt
 
 WIDTH = 80
 INDENT = "   "

@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hushvec._native._core import __version__
+from hushvec import __version__
 from hushvec.cli._style import paint, printable
 
 if TYPE_CHECKING:

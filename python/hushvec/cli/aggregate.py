@@ -35,7 +35,7 @@ from hushvec.cli._style import paint, printable
 from hushvec.cli._texts import stripped_lines
 from hushvec.cli.vectors import FILES, NOTE_EMBEDDED, VectorOptions, require_one
 from hushvec.cli.vectors.source import FileError, require_output
-from hushvec.receipts.aggregates import AggregateReceipt
+from hushvec.receipts import AggregateReceipt
 
 _CLASSIFIER = (
     "a classifier of labeled notes, embedded first; topics.txt lists all labels",

@@ -12,8 +12,8 @@ from hushvec._util.display import Progress
 from hushvec.audit.results import SUSPICIOUS_ERRORS
 from hushvec.cli._output import answered, facts
 from hushvec.cli._parser import Command, option
+from hushvec.extend import plan_release
 from hushvec.mechanisms import MECHANISMS, PublicCodebook
-from hushvec.release.vectors import plan_release
 
 FLAGGED = 1
 RANDOMIZED_RESPONSE = "randomized_response"

@@ -19,11 +19,9 @@ from hushvec.cli._style import printable
 from hushvec.cli.vectors import FILES, NOTE_EMBEDDED, VectorOptions, open_source, rehearse
 from hushvec.cli.vectors.source import Columns, FileError, Source, naming, require_output
 from hushvec.cli.vectors.tables import suffix_of
+from hushvec.extend import INT8, ReleasePlan, RowReceipt, charge, plan_release, released_rows, require_chargeable
 from hushvec.mechanisms import CodebookResponse, PublicCodebook
 from hushvec.mechanisms.codebook import AUTO, COSINE, SEARCH
-from hushvec.receipts.labels import RowReceipt, released_rows
-from hushvec.receipts.vectors import INT8
-from hushvec.release.vectors import ReleasePlan, charge, plan_release, require_chargeable
 
 ALL = "all"
 

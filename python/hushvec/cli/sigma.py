@@ -9,7 +9,7 @@ from hushvec._util import validate
 from hushvec.cli._output import answered, facts
 from hushvec.cli._parser import Command, option
 from hushvec.mechanisms import rounded_up
-from hushvec.noise.calibration import expected_cosine, gaussian_delta, gaussian_epsilon, gaussian_sigma
+from hushvec.noise import expected_cosine, gaussian_delta, gaussian_epsilon, gaussian_sigma
 
 SHOWN_DIGITS = 8
 

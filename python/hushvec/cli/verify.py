@@ -16,8 +16,9 @@ from hushvec.cli._output import answered, receipt_lines
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import paint, printable
 from hushvec.errors import ReceiptError
-from hushvec.receipts.base import DOES_NOT_HOLD, HOLDS, MOST_EXPORT_CHARACTERS, NOT_A_CLAIM, Verification, json_object
-from hushvec.receipts.verify import receipt_from_json, units_differ, verify_charges, verify_receipt
+from hushvec.extend import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, units_differ
+from hushvec.receipts import Verification, receipt_from_json, verify_charges, verify_receipt
+from hushvec.receipts.base import MOST_EXPORT_CHARACTERS, json_object
 
 if TYPE_CHECKING:
     from hushvec.receipts.verify import AnyReceipt

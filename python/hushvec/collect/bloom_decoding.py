@@ -9,16 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec.collect.estimate import WordFrequencies, normal_p_values
 from hushvec.collect.oracles import binary_variance
-
-if TYPE_CHECKING:
-    from hushvec.collect.bloom import BloomFilter
 
 _MOST_LASSO = 4096
 _SWEEPS = 200
@@ -28,6 +25,24 @@ _DRAWN_AT_ONCE = 64       # candidates whose rows are summed together, so that t
 _NOT_TOLD_APART = "candidates must set different bits in some cohort with reports; some of these cannot be told apart"
 
 _Floats = NDArray[np.float64]
+
+
+class BloomFilter(Protocol):
+    """What is asked of a `hushvec.collect.BloomFilter`, which imports this module."""
+
+    bits: int
+    hashes: int
+
+    @property
+    def f(self) -> float: ...
+
+    @property
+    def p(self) -> float: ...
+
+    @property
+    def q(self) -> float: ...
+
+    def positions(self, words: Sequence[str]) -> NDArray[np.int64]: ...
 
 
 @dataclass(frozen=True)

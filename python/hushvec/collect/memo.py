@@ -22,8 +22,7 @@ from hushvec._native import _core
 from hushvec._util import os_files, validate
 from hushvec._util.publish import private_opener, published_bytes
 from hushvec.errors import HushvecError
-from hushvec.receipts.base import ROUNDS
-from hushvec.release.charging import NotCopied
+from hushvec.extend import ROUNDS, NotCopied
 
 # What permanent reports are drawn from, on every machine: a report from another stream would be a second report of its word.
 MEMO_CIPHER = "chacha20"

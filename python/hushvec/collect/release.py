@@ -18,9 +18,17 @@ from hushvec._util.rounding import product_up
 from hushvec.accounting import PureDP, Shuffled
 from hushvec.collect.memo import MEMO_CIPHER, Memo, require_memo
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.receipts.base import NOTE_SEED, PER, LedgerEntry, cipher_fields, release_sheet
-from hushvec.receipts.reports import ReportReceipt
-from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
+from hushvec.extend import (
+    NOTE_SEED,
+    PER,
+    Budget,
+    cipher_fields,
+    entry_of_charge,
+    release_sheet,
+    require_budget,
+    require_secret_key,
+)
+from hushvec.receipts import LedgerEntry, ReportReceipt
 
 
 def sequence_of(words: Any) -> Sequence[Any]:

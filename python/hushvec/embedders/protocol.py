@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hushvec._native import arrays, rowwise
 from hushvec._native.rowwise import as_array
 from hushvec._util import validate
-from hushvec.receipts.labels import RowReceipt
+from hushvec.extend import RowReceipt
 
 Kind = Literal["document", "query"]
 KINDS: tuple[Kind, ...] = ("document", "query")

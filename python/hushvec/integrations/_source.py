@@ -15,9 +15,9 @@ from hushvec._native import rowwise
 from hushvec._util import validate
 from hushvec.embedders.protocol import KINDS, Kind, Released
 from hushvec.errors import UtilityWarning
+from hushvec.extend import RowReceipt
 from hushvec.middleware import EmbeddingMiddleware, Embeddings, WrappedEmbeddingModel, wrap_embedding_model
-from hushvec.receipts.labels import RowReceipt
-from hushvec.receipts.vectors import Receipt
+from hushvec.receipts import Receipt
 
 Item = TypeVar("Item")
 Arguments = ParamSpec("Arguments")

@@ -10,7 +10,7 @@ import numpy as np
 
 from hushvec._util.lazy import needs_extra
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.receipts.base import ReceiptFields
+from hushvec.extend import ReceiptFields
 from hushvec.training import PoissonSampler
 from hushvec.training.federated import PrivateAverage, PrivateRounds
 

@@ -14,15 +14,15 @@ from hushvec._util.display import plural
 from hushvec._util.lazy import needs_extra
 from hushvec.aggregates import class_centroids, private_classifier
 from hushvec.embedders.protocol import Kind
+from hushvec.extend import Budget, plan_release, require_chargeable, require_projection
 from hushvec.integrations._source import NoiseOn, OnReceipt, PrivateSource, Steps, require_on_receipt
 from hushvec.mechanisms import Mechanism
 from hushvec.middleware import EmbeddingResult, Embeddings
-from hushvec.release.charging import Budget
-from hushvec.release.vectors import plan_release, privatize, require_chargeable, require_projection
+from hushvec.release import privatize
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicProjection
-    from hushvec.receipts.aggregates import AggregateReceipt
+    from hushvec.receipts import AggregateReceipt
 
 with needs_extra("hushvec.integrations.sklearn", "sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin

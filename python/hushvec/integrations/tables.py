@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from hushvec._native import rowwise
 from hushvec._util import validate
 from hushvec._util.lazy import needs_extra
+from hushvec.extend import RowReceipt
 from hushvec.jobs import columns
-from hushvec.receipts.labels import RowReceipt
-from hushvec.release.vectors import privatize
+from hushvec.release import privatize
 
 ACCEPTED = "a pyarrow Table or RecordBatch, a pandas or polars DataFrame, or a datasets.Dataset"
 

@@ -13,7 +13,7 @@ from typing import Any
 from hushvec._util import publish, validate
 from hushvec._util.lazy import needs_extra
 from hushvec.accounting import Accountant
-from hushvec.release.charging import Budget
+from hushvec.extend import Budget
 
 with needs_extra("hushvec.integrations.transformers", "peft"):
     import torch

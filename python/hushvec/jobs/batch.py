@@ -15,11 +15,11 @@ from hushvec._util import validate
 from hushvec._util.display import Progress
 from hushvec._util.publish import Discarded, mode_of, published, receipt_path
 from hushvec.budget import PrivacyBudget
+from hushvec.extend import RowReceipt
 from hushvec.jobs import columns, derivation
 from hushvec.jobs.job import NoiseJob
 from hushvec.jobs.tables import PART_ELEMENTS, SUFFIXES, NotATable, TableFile, open_table, table_writer
-from hushvec.receipts.labels import RowReceipt
-from hushvec.receipts.verify import receipt_from_json
+from hushvec.receipts import receipt_from_json
 
 _LARGEST_NUMBER = 2**64
 Report = Callable[[int, int], None]

@@ -26,12 +26,11 @@ from hushvec._util import validate
 from hushvec._util.publish import Unfinished, sync_folder, unfinished
 from hushvec._util.recording import require_no_recorder
 from hushvec.budget import PrivacyBudget
+from hushvec.extend import HALF_WORDS, ReleasePlan, RowReceipt, answers_with_codes, plan_release
 from hushvec.jobs import derivation
-from hushvec.mechanisms import Mechanism, PublicCodebook, answers_with_codes
+from hushvec.mechanisms import Mechanism, PublicCodebook
 from hushvec.mechanisms.base import RowKeys
-from hushvec.receipts.base import HALF_WORDS, LedgerEntry
-from hushvec.receipts.labels import RowReceipt
-from hushvec.release.vectors import ReleasePlan, plan_release
+from hushvec.receipts import LedgerEntry
 
 _LARGEST_SEED_BITS = 8 * derivation.KEY_BYTES
 _LARGEST_FILE = 1 << 16

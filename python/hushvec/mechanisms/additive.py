@@ -14,7 +14,7 @@ import numpy as np
 from hushvec._native import _core
 from hushvec._native.products import inner_products
 from hushvec._util import validate
-from hushvec._util.rounding import quotient_down, rounded_up
+from hushvec._util.rounding import quotient_down, root_up, rounded_up
 from hushvec.mechanisms.base import Mechanism, RowKeys, VectorMechanism, as_used
 from hushvec.mechanisms.int8 import gaussian_saturation
 from hushvec.mechanisms.laws import Rows, Table, l1_distances, squared_distances
@@ -77,7 +77,9 @@ class _GaussianNoise(AdditiveNoise):
         return gaussian_saturation(self.noise_parameter, self.clip_norm, grid, self.dimension)
 
     def claim_faults(self) -> list[str]:
-        sigma, distance = self.noise_parameter, self.sensitivity
+        # Not `sensitivity`, by which the noise was calibrated: a fault there would go unnoticed here.
+        square = self._squared_sensitivity(2 * Fraction(self.clip_norm), self.rows_per_person, self.dimension)
+        sigma, distance = self.noise_parameter, root_up(square)
         delta = gaussian_delta(self.epsilon, sigma, distance)
         if self.delta == 0 or delta <= self.delta:
             return []

@@ -3,9 +3,6 @@
     array -> adapter -> wrap_embedding_model -> steps (texts in, rows out) -> hushvec.release -> receipt
 """
 
-from typing import TYPE_CHECKING
-
-from hushvec._util.lazy import at_first_use
 from hushvec.embedders.protocol import EmbeddingModel, EmbeddingRequest, EmbeddingResult, Embeddings
 from hushvec.embedders.sources import as_embedding_model
 from hushvec.middleware.classification import (
@@ -25,15 +22,13 @@ from hushvec.middleware.privacy import (
     get_sensitivity,
     lookup_sensitivity,
 )
+from hushvec.middleware.redaction import pii_redaction_middleware
 from hushvec.middleware.wrap import (
     EmbeddingMiddleware,
     WrappedEmbeddingModel,
     compose_embedding_middleware,
     wrap_embedding_model,
 )
-
-if TYPE_CHECKING:
-    from hushvec.text.pii.around_models import pii_redaction_middleware
 
 __all__ = [
     "Classification",
@@ -60,6 +55,3 @@ __all__ = [
     "wrap_classification_model",
     "wrap_embedding_model",
 ]
-
-# Of a room above this one.
-__getattr__, __dir__ = at_first_use(globals(), {"hushvec.text.pii.around_models": "pii_redaction_middleware"})

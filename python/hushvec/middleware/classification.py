@@ -18,10 +18,9 @@ import numpy as np
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.keywords import explained
+from hushvec.extend import Budget, LabelPlan, plan_labels
 from hushvec.middleware.wrap import MOST_CHARACTERS, each, require_length
-from hushvec.receipts.labels import LabelReceipt
-from hushvec.release.charging import Budget
-from hushvec.release.labels import LabelPlan, plan_labels
+from hushvec.receipts import LabelReceipt
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,8 +15,8 @@ from hushvec._util import validate
 from hushvec._util.display import Sheet, confidence_of, number, plural, shown
 from hushvec._util.statistics import Estimate
 from hushvec.audit.bootstrap import bootstrap, group_numbers, require_settings
-from hushvec.receipts.labels import RowReceipt, released_rows
-from hushvec.receipts.vectors import Receipt
+from hushvec.extend import RowReceipt, released_rows
+from hushvec.receipts import Receipt
 from hushvec.retrieval.measures import (
     MEAN_COSINE,
     cosines,

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
+from hushvec.extend import RowReceipt
 from hushvec.mechanisms import MECHANISMS, Mechanism
-from hushvec.receipts.labels import LabelReceipt, RowReceipt
+from hushvec.receipts import LabelReceipt
 from hushvec.receipts.vectors import stated_mechanism
 
 # What nearest-neighbor libraries return for missing results.

@@ -21,11 +21,20 @@ import orjson
 
 from hushvec._util.publish import is_first_to_write, private_folder
 from hushvec.budget import PrivacyBudget
-from hushvec.budget.arguments import default_file, default_store, open_store
-from hushvec.budget.store import PROBE, Store, StoreFailure
+from hushvec.budget.store import PROBE
 from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaustedError
-from hushvec.release.charging import ChargeOnce
-from hushvec.release.vectors import Release, ReleasePlan, plan_release, release_planned
+from hushvec.extend import (
+    ChargeOnce,
+    ReleasePlan,
+    Store,
+    StoreFailure,
+    default_file,
+    default_store,
+    open_store,
+    plan_release,
+    release_planned,
+)
+from hushvec.release import Release
 from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, fingerprint_of
 from hushvec.serve.bodies import BYTES_PER_NUMBER, JSON, Part
 from hushvec.serve.failures import ServiceError, about_vectors, invalid, too_large

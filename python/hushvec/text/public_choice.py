@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.products import inner_products
 from hushvec._util import validate
+from hushvec.extend import Budget
 from hushvec.mechanisms import RandomizedResponse
-from hushvec.receipts.labels import LabelReceipt
-from hushvec.release.charging import Budget
-from hushvec.release.labels import privatize_labels
+from hushvec.receipts import LabelReceipt
+from hushvec.release import privatize_labels
 from hushvec.text.corpus import PublicCorpus, Rows, blocks, checked_rows, spread_evenly
 
 _MOST_CANDIDATES = 2**14  # texts that are put in order; of larger corpora as many, spread evenly, unless all are taken

@@ -12,10 +12,8 @@ from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.recording import require_no_recorder
 from hushvec.accounting import Accountant
-from hushvec.accounting.correlated import CorrelatedNoise
-from hushvec.receipts.base import key_fields
-from hushvec.receipts.training import TrainingReceipt
-from hushvec.release.charging import Budget
+from hushvec.extend import Budget, CorrelatedNoise, key_fields
+from hushvec.receipts import TrainingReceipt
 from hushvec.training import batch_gradients, ranks, shards
 from hushvec.training.batch_gradients import BatchSum, Named, require_no_scaler
 from hushvec.training.global_generators import draws_forgotten

@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 
 from hushvec._native import _core
 from hushvec.accounting import compose
-from hushvec.accounting.correlated import CorrelatedNoise
-from hushvec.accounting.releases import SampleRange
-from hushvec.receipts.base import NOTE_FLOAT, NOTE_SEED, LedgerEntry, key_fields
-from hushvec.receipts.training import NOTE_NOISE_FREE, TrainingReceipt
+from hushvec.extend import NOTE_FLOAT, NOTE_NOISE_FREE, NOTE_SEED, CorrelatedNoise, SampleRange, key_fields
+from hushvec.receipts import LedgerEntry, TrainingReceipt
 from hushvec.training.run_account import RunAccount
 
 NOTE_GRADIENTS = (

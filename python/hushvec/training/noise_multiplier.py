@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from hushvec._util import validate
 from hushvec._util.rounding import raised, up
 from hushvec.accounting import PrivacyLoss
-from hushvec.accounting.pld import rough_epsilon
 from hushvec.errors import HushvecError
-from hushvec.noise.calibration import gaussian_sigma
+from hushvec.extend import rough_epsilon
+from hushvec.noise import gaussian_sigma
 from hushvec.training.schedule import STATED, StepSchedule
 
 # Number of trials that use slopes. Later ones halve the bracket.

@@ -20,7 +20,7 @@ from hushvec._util import validate
 from hushvec._util.display import plural
 from hushvec.accounting import Accountant, PrivacyLoss
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
-from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
+from hushvec.extend import Budget, entry_of_charge, require_budget, require_secret_key
 from hushvec.training.gradients import require_scales
 from hushvec.training.journal import StepFlags, StepJournal
 from hushvec.training.run_terms import Account

@@ -10,7 +10,7 @@ from typing import Any
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec.accounting import Accountant
-from hushvec.release.charging import Budget
+from hushvec.extend import Budget
 from hushvec.training.adaptive_clip import AdaptiveClip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import hushvec
-from hushvec.release.vectors import privatize
+from hushvec.release import privatize
 from hushvec.retrieval.measures import cosines, theoretical_cosine
 from hushvec_studies.clinical.cohort import VERSION
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, Setting, mechanism_for

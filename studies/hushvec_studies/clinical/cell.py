@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hushvec
-from hushvec._native.products import inner_products
 from hushvec.audit.bootstrap import bootstrap
+from hushvec.extend import inner_products
 from hushvec.mechanisms import VectorMechanism
-from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
-from hushvec.release.vectors import privatize
+from hushvec.noise import gaussian_delta, gaussian_epsilon
+from hushvec.release import privatize
 from hushvec.retrieval import Estimate
 from hushvec.retrieval.measures import cosines, theoretical_cosine
 from hushvec_studies.clinical.cohort import VERSION, Population, Source

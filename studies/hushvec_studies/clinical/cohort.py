@@ -22,8 +22,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native.products import product
 from hushvec._util import validate
+from hushvec.extend import product
 
 # Raised when a change of this package changes what is measured: results of older versions are then measured anew.
 VERSION = 1

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection, VectorMechanism
-from hushvec.noise.calibration import gaussian_sigma
+from hushvec.noise import gaussian_sigma
 from hushvec_studies.clinical.cohort import Population, Source
 
 EMPIRICAL = "empirical"

@@ -14,8 +14,8 @@ from sklearn.naive_bayes import CategoricalNB
 
 import hushvec
 from hushvec.audit.bootstrap import bootstrap
-from hushvec.mechanisms.codebook import CodebookResponse
-from hushvec.mechanisms.public_arrays import nearest_codes
+from hushvec.extend import nearest_codes
+from hushvec.mechanisms import CodebookResponse
 from hushvec.retrieval import PrivateQuery
 from hushvec.retrieval.measures import Judgements, per_query
 from hushvec_studies.evaluation.attacks.rows import attack_interval, bounds, recognized_rows, released_codes

@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hushvec
-from hushvec._util.statistics import clopper_pearson
 from hushvec.audit.bootstrap import bootstrap
+from hushvec.extend import clopper_pearson
 from hushvec.text import Redactor
 from hushvec_studies.evaluation.collection import SENTENCES, SOURCES, TAB, Source, paths_of
 from hushvec_studies.evaluation.findings import Row

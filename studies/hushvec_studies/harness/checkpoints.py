@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hushvec._util.lazy import needs_extra
-from hushvec._util.publish import SHARED, published_bytes
 from hushvec.embedders.checkpoints import CONFIG_FILE, TIDY, TOKENIZER_CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES, Tokens
+from hushvec.extend import SHARED, needs_extra, published_bytes
 from hushvec.text.inverters.vec2text.config import Vec2TextConfig
 
 if TYPE_CHECKING:

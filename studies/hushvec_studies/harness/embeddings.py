@@ -20,7 +20,7 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from hushvec._util import validate
-from hushvec._util.publish import private_folder, published_bytes
+from hushvec.extend import private_folder, published_bytes
 
 # ---- models ----
 

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from hushvec._util.display import Progress
-from hushvec._util.publish import published_text
+from hushvec.extend import Progress, published_text
 from hushvec_studies.harness.workers import results_of
 
 FOLDER = "measured"

@@ -13,7 +13,7 @@ from typing import Any
 import pandas
 
 import hushvec
-from hushvec._util.publish import SHARED, published_text
+from hushvec.extend import SHARED, published_text
 
 
 def surroundings() -> dict[str, str]:

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native.products import product
 from hushvec._util import validate
-from hushvec._util.statistics import Estimate
 from hushvec.audit.bootstrap import UNITS_PER_KIND, bootstrap, group_numbers, matrix_of, unit_sums
+from hushvec.extend import Estimate, product
 from hushvec.retrieval.evaluation import Evaluation
 from hushvec.retrieval.measures import MEAN_COSINE
 

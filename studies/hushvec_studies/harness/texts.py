@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hushvec._util.lines import decoded, numbered_lines
+from hushvec.extend import decoded, numbered_lines
 
 _UNPACKERS: dict[str, Callable[[bytes], bytes]] = {".jsonl": bytes, ".jsonl.xz": lzma.decompress, ".jsonl.gz": gzip.decompress}
 SUFFIXES = tuple(_UNPACKERS)

@@ -14,12 +14,10 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.display import Progress
-from hushvec._util.lines import distinct_texts, texts_of_file
-from hushvec._util.publish import private_opener
 from hushvec.embedders.checkpoints import Tokens
 from hushvec.embedders.protocol import embedded_rows
 from hushvec.embedders.sources import SourceModel
+from hushvec.extend import Progress, distinct_texts, private_opener, texts_of_file
 from hushvec_studies.harness.checkpoints import learned_byte_pairs
 
 

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.display import Progress
-from hushvec._util.publish import PRIVATE
+from hushvec.extend import PRIVATE, Progress
 from hushvec_studies.inverters.corpus import Batches, in_order, labels_of
 from hushvec_studies.inverters.network import ReleaseLaw, public_generator
 from hushvec_studies.inverters.settings import CHECKPOINT_FILE, Settings, write_file

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native._core import Generator
+from hushvec import Generator
 from hushvec._util import validate
-from hushvec._util.lazy import needs_extra
+from hushvec.extend import needs_extra
 from hushvec.mechanisms import MECHANISMS, EmpiricalGaussian, Mechanism, PublicProjection
 from hushvec.text.inverters.protocol import behind
 from hushvec.text.inverters.vec2text.config import Vec2TextConfig

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
-from hushvec._util.publish import SHARED, published_bytes
+from hushvec.extend import SHARED, published_bytes
 from hushvec.text.inverters.trained import RUN_FILE, read_run
 
 # T5's relative positions end here.

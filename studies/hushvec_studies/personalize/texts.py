@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from hushvec._util.lines import json_record, require_utf8
+from hushvec.extend import json_record, require_utf8
 from hushvec_studies.harness.texts import lines_of
 
 # ---- drawn notes ----

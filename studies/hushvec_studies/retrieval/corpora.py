@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from hushvec._util import validate
-from hushvec._util.lines import decoded, json_record, require_utf8
 from hushvec.data import records
+from hushvec.extend import decoded, json_record, require_utf8
 from hushvec_studies.harness.texts import SUFFIXES, lines_of, suffix_of, text_of
 from hushvec_studies.retrieval.key_phrases import word_count
 

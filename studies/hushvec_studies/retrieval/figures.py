@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hushvec._util.publish import SHARED, published_bytes, published_text
+from hushvec.extend import SHARED, published_bytes, published_text
 from hushvec_studies.harness.charts import FAINT, INK, RAMP, Figure, Panel, Series, drawn_as, svg_of
 from hushvec_studies.harness.tables import Estimate, number_text
 from hushvec_studies.retrieval.points import (

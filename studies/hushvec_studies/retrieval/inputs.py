@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.display import Progress
-from hushvec._util.publish import published_folder
+from hushvec.extend import Progress, published_folder
 from hushvec_studies.harness.embeddings import EmbeddingCache
 from hushvec_studies.harness.logs import stage
 from hushvec_studies.harness.rows import bytes_of

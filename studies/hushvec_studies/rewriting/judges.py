@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hushvec._util.display import Progress
+from hushvec.extend import Progress
 
 BATCH = 64
 

@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from hushvec._util.publish import published_text
 from hushvec.data import records
+from hushvec.extend import published_text
 from hushvec_studies.harness.texts import objects_of
 from hushvec_studies.rewriting.documents import Document
 

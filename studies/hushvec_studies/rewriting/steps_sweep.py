@@ -20,7 +20,7 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from hushvec import Generator
-from hushvec._util.display import Progress
+from hushvec.extend import Progress
 from hushvec.text import MiniLMEmbedder, Rewriter
 from hushvec_studies.harness.charts import Panel
 from hushvec_studies.rewriting import documents, figures, judges, measured, options, pair_texts, pooled, rewriters

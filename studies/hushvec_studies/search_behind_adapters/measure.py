@@ -13,8 +13,7 @@ import argparse
 import numpy as np
 
 import hushvec as hv
-from hushvec._native.products import inner_products
-from hushvec._util.lines import SHIPPED_NOTES, SHIPPED_SENTENCES, shipped_texts
+from hushvec.extend import SHIPPED_NOTES, SHIPPED_SENTENCES, inner_products, shipped_texts
 from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
 from hushvec.text import MiniLMEmbedder
 

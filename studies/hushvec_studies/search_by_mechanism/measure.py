@@ -25,8 +25,8 @@ import numpy as np
 
 import hushvec as hv
 from hushvec.audit.bootstrap import bootstrap
+from hushvec.extend import found_share
 from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
-from hushvec.mechanisms.codebook import found_share
 from hushvec.retrieval import PrivateIndex, PrivateQuery
 from hushvec.retrieval.measures import judgements, per_query
 from hushvec_studies.harness.outputs import write_json

@@ -28,7 +28,7 @@ def test_the_table_of_the_readme(mechanism):
 
 def test_the_sentences_of_the_readme():
     chance = f"{100 * STUDY['utility_by_chance']:.0f} %"
-    assert f"without noise {percent('none', None, 'utility')} are on topic, by chance {chance}" in TABLE
+    assert f"Without noise {percent('none', None, 'utility')} are on topic; chance is {chance}" in TABLE
     assert f"{STUDY['private']:,} posts" in README
     words = README.replace("\n", " ")
     on_topic, clean = percent("codebook", 8.0, "utility"), percent("none", None, "utility")

@@ -15,9 +15,9 @@ from hushvec._util.display import Sheet, at_least, confidence_of, shown
 from hushvec._util.statistics import Estimate
 from hushvec.audit.bootstrap import bootstrap
 from hushvec.audit.results import THIS_ATTACK, as_json
+from hushvec.extend import RowReceipt
 from hushvec.mechanisms import PublicCodebook
-from hushvec.receipts.labels import RowReceipt
-from hushvec.receipts.vectors import Receipt
+from hushvec.receipts import Receipt
 from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec.retrieval.attacks.features import require_vectors, unit
 from hushvec.retrieval.attacks.row_laws import Law, law_of, log_densities

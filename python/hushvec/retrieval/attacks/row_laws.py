@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import validate
+from hushvec.extend import rows_per_person
 from hushvec.mechanisms import MECHANISMS, CodebookResponse, Gaussian, PublicCodebook
-from hushvec.receipts.base import rows_per_person
-from hushvec.receipts.labels import LabelReceipt
-from hushvec.receipts.vectors import Receipt, stated_mechanism
+from hushvec.receipts import LabelReceipt, Receipt
+from hushvec.receipts.vectors import stated_mechanism
 
 Rows = NDArray[np.float32]
 Table = NDArray[np.float64]

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from hushvec._util.statistics import clopper_pearson_lower, clopper_pearson_upper, wilson_upper
 from hushvec.audit.one_run import bounds_of_guesses
 from hushvec.audit.targets import Logistic, fit_logistic
-from hushvec.receipts.labels import RowReceipt
+from hushvec.extend import RowReceipt
 from hushvec.retrieval.attacks.curves import RocCurve
 from hushvec.retrieval.attacks.features import Returned, Vectors, features_of, own_scores, top_score
 from hushvec.retrieval.attacks.row_laws import Law, law_of, log_densities, log_ratios

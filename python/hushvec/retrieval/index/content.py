@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hushvec._util import lines, validate
 from hushvec._util.lines import json_line, json_object, lines_of_file, require_utf8
 from hushvec.errors import StoreError
-from hushvec.receipts.labels import RowReceipt
+from hushvec.extend import RowReceipt
 from hushvec.retrieval.index.filters import matcher
 from hushvec.retrieval.index.settings import IndexSettings
 from hushvec.retrieval.stores import Store

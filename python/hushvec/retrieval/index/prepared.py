@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core, arrays, rowwise
 from hushvec._native.rowwise import as_array
-from hushvec.receipts.labels import RowReceipt
-from hushvec.release.charging import Budget, require_people
-from hushvec.release.vectors import ReleasePlan, release_planned
+from hushvec.extend import Budget, ReleasePlan, RowReceipt, release_planned, require_people
 from hushvec.retrieval.index.settings import IndexSettings
 from hushvec.retrieval.noise import VectorNoise
 

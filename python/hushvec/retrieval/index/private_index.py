@@ -15,9 +15,7 @@ from hushvec._native import _core, rowwise
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
-from hushvec.mechanisms.top_1 import top_1_sentence
-from hushvec.receipts.labels import RowReceipt
-from hushvec.release.charging import Budget
+from hushvec.extend import Budget, RowReceipt, top_1_sentence
 from hushvec.retrieval.index import saved
 from hushvec.retrieval.index.content import NOTE_BESIDE, Content, Documents, StoredDocument, store_error
 from hushvec.retrieval.index.prepared import KeptReleases, prepare, require_rows

@@ -32,8 +32,7 @@ from hushvec._native import _core
 from hushvec._util import lines, validate
 from hushvec._util.os_files import sync
 from hushvec._util.publish import private_file, private_folder, published_bytes, sync_folder
-from hushvec.receipts.labels import row_receipt
-from hushvec.release.charging import Budget
+from hushvec.extend import Budget, row_receipt
 from hushvec.retrieval.index.content import Content, Documents, RowIds
 from hushvec.retrieval.index.settings import SIDES, IndexSettings
 from hushvec.retrieval.stores import ON_DISK, KeyedStore, open_store, shown

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.mechanisms import MECHANISMS, Mechanism, answers_with_codes
-from hushvec.receipts.base import PER
-from hushvec.release.charging import Budget, require_secret_key
-from hushvec.release.vectors import require_projection
+from hushvec.extend import PER, Budget, answers_with_codes, require_projection, require_secret_key
+from hushvec.mechanisms import MECHANISMS, Mechanism
 from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise
 from hushvec.retrieval.stores import STORES, WITH_A_MATRIX
 

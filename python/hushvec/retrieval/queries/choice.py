@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util.display import Progress
-from hushvec.mechanisms import CodebookResponse, PrivUnit, PublicCodebook
+from hushvec.extend import unit_public_rows
+from hushvec.mechanisms import CodebookResponse, PrivUnit, PublicCodebook, RandomizedResponse
 from hushvec.mechanisms.codebook import NEIGHBORS, Tried, best, count_for, counts_up_to, gains, tried_until_past
-from hushvec.mechanisms.public_arrays import unit_public_rows
-from hushvec.mechanisms.randomized_response import RandomizedResponse
 from hushvec.retrieval.stores import open_store
 
 _FEWEST_ROWS = 32

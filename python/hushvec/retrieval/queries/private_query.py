@@ -14,10 +14,10 @@ from hushvec._native import _core, arrays, rowwise
 from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import as_array
 from hushvec._util import validate
+from hushvec.extend import Budget, require_budget, require_secret_key
 from hushvec.mechanisms import PublicCodebook
 from hushvec.mechanisms.codebook import Tried
-from hushvec.release.charging import Budget, require_budget, require_secret_key
-from hushvec.release.vectors import privatize
+from hushvec.release import privatize
 from hushvec.retrieval.index.prepared import as_rows, require_rows
 from hushvec.retrieval.queries.choice import best_of
 from hushvec.retrieval.queries.question import (

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from hushvec.errors import MissingExtraError, ReceiptError
-from hushvec.receipts.verify import verify_receipt
+from hushvec.receipts import verify_receipt
 from hushvec.serve.bodies import JSON, Fields, json_fields, read_body, require_type
 from hushvec.serve.failures import ServiceError, invalid
 from hushvec.serve.policy import Limits, now_utc

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request, Response
 from numpy.typing import NDArray
 
 from hushvec.data import private_note_vectors, private_notes, public_sentence_vectors, public_sentences
-from hushvec.release.vectors import privatize
+from hushvec.release import privatize
 from hushvec.serve.bodies import JSON
 from hushvec.serve.failures import invalid
 from hushvec.serve.releases import json_payload

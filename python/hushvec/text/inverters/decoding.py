@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products, product
-from hushvec.mechanisms import PublicProjection
-from hushvec.mechanisms.base import Mechanism, VectorMechanism
+from hushvec.mechanisms import Mechanism, PublicProjection, VectorMechanism
 from hushvec.text.corpus import Rows, blocks, spread_evenly
 from hushvec.text.inverters.posterior import CandidateLaw, nearest_cosine, row_lengths, softmax, unit_rows
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products
 from hushvec._util import validate
-from hushvec.mechanisms.base import VectorMechanism
+from hushvec.mechanisms import VectorMechanism
 from hushvec.text.corpus import Rows, spread_evenly
 
 # rho below the first makes every candidate alike, above the second leaves no room between the rows of a dense corpus.

@@ -12,22 +12,12 @@ from numpy.typing import NDArray
 
 from hushvec._native._core import Generator
 from hushvec._util import validate
-from hushvec.accounting.composition import COMPOSITIONS, gaussian_sigma_for
-from hushvec.mechanisms import (
-    MECHANISMS,
-    EmpiricalGaussian,
-    PublicProjection,
-    VectorMechanism,
-    priced_mechanisms,
-    releases_directions,
-)
-from hushvec.noise.calibration import gaussian_epsilon
-from hushvec.noise.fills import clip
-from hushvec.receipts.labels import LabelReceipt
-from hushvec.receipts.vectors import Receipt
-from hushvec.release.charging import Budget
-from hushvec.release.labels import privatize_labels
-from hushvec.release.vectors import ReleasePlan, release_planned
+from hushvec.accounting import gaussian_sigma_for
+from hushvec.extend import COMPOSITIONS, Budget, ReleasePlan, priced_mechanisms, release_planned, releases_directions
+from hushvec.mechanisms import MECHANISMS, EmpiricalGaussian, PublicProjection, VectorMechanism
+from hushvec.noise import clip, gaussian_epsilon
+from hushvec.receipts import LabelReceipt, Receipt
+from hushvec.release import privatize_labels
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, Lifted, behind
 from hushvec.text.public_choice import PublicChoice
 

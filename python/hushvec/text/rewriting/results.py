@@ -6,8 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from hushvec.receipts.labels import LabelReceipt
-from hushvec.receipts.vectors import Receipt
+from hushvec.receipts import LabelReceipt, Receipt
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,9 @@ from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec.embedders.protocol import embedded_rows
 from hushvec.embedders.sources import DEFAULT_CLIP_NORM, default_clip_norm
+from hushvec.extend import Budget, require_budget, require_projection
 from hushvec.mechanisms import Gaussian, PublicProjection
-from hushvec.receipts.labels import LabelReceipt
-from hushvec.receipts.vectors import Receipt
-from hushvec.release.charging import Budget, require_budget
-from hushvec.release.vectors import require_projection
+from hushvec.receipts import LabelReceipt, Receipt
 from hushvec.text.pii.redactor import Redactor, with_other_names
 from hushvec.text.rewriting.choices import best_mechanism, choose
 from hushvec.text.rewriting.chunks import Part, TokenPieces, cut, joined

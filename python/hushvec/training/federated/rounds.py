@@ -9,8 +9,8 @@ from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.rounding import up
 from hushvec.budget import Charge, PrivacyBudget
+from hushvec.extend import Budget, ChargeOnce, NotCopied, entry_of_charge, require_budget
 from hushvec.mechanisms import EmpiricalGaussian
-from hushvec.release.charging import Budget, ChargeOnce, NotCopied, entry_of_charge, require_budget
 from hushvec.training.federated.updates import UpdateRelease, clip_and_noise_update, noise_of_rounds
 from hushvec.training.gradients import sigma_of
 

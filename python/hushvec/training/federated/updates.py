@@ -11,11 +11,8 @@ from hushvec._native.kernels import joined
 from hushvec._native.rowwise import first_nonfinite_row, require_finite
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
-from hushvec.receipts import Receipt
-from hushvec.receipts.base import release_sheet
-from hushvec.receipts.training import TrainingReceipt
-from hushvec.release.charging import Budget
-from hushvec.release.vectors import charge, plan_release, require_chargeable
+from hushvec.extend import Budget, charge, plan_release, release_sheet, require_chargeable
+from hushvec.receipts import Receipt, TrainingReceipt
 from hushvec.training.gradients import named_arrays, restored, sigma_of
 from hushvec.training.noise_multiplier import noise_multiplier_for
 from hushvec.training.schedule import StepSchedule

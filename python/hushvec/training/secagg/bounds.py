@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from hushvec._util.rounding import UNIT, down, exp_up, up
-from hushvec.accounting.closed_forms import zcdp_epsilon
-from hushvec.noise.calibration import gaussian_epsilon
+from hushvec.extend import zcdp_epsilon
+from hushvec.noise import gaussian_epsilon
 
 LEAST_SIGMA, MOST_SIGMA = 0.5, 2.0**40  # of one share: claim 1, and what the sampler draws
 SLACK = 2.0**-40  # relative, for what float64 does to a vector before it is rounded

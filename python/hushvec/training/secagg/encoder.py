@@ -16,10 +16,8 @@ from hushvec._util import validate
 from hushvec._util.display import Sheet, at_least, number, plural, shown
 from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, ZeroConcentratedDP
-from hushvec.noise.calibration import gaussian_sigma
-from hushvec.noise.discrete import discrete_gaussian
-from hushvec.noise.fills import clip
-from hushvec.release.charging import Budget, entry_of_charge, require_budget, require_secret_key
+from hushvec.extend import Budget, entry_of_charge, require_budget, require_secret_key
+from hushvec.noise import clip, discrete_gaussian, gaussian_sigma
 from hushvec.training.secagg import bounds
 
 MOST_BITS = 32

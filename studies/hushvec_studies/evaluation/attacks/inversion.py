@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._util.statistics import Estimate
 from hushvec.audit.bootstrap import bootstrap
+from hushvec.extend import Estimate
 from hushvec.retrieval.attacks.bounds import identification_bound, membership_bound
 from hushvec_studies.evaluation.attacks.measure import AttackFigure, Sought, row_of
 from hushvec_studies.evaluation.attacks.rows import attack_interval
