@@ -80,7 +80,8 @@ def arrows_between(rooms: Mapping[str, str]) -> dict[str, set[str]]:
 
 
 def with_core_as_one(arrows: Arrows) -> dict[str, set[str]]:
-    name = {room: "core" if room in CORE else room for room in arrows}
+    """The same arrows with one room for the core and `hushvec.extend`, its face for those who build on it."""
+    name = {room: "core" if room in (*CORE, "extend") else room for room in arrows}
     drawn: dict[str, set[str]] = {one: set() for one in name.values()}
     for room, others in arrows.items():
         drawn[name[room]] |= {name[other] for other in others} - {name[room]}
