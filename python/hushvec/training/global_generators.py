@@ -60,10 +60,14 @@ def undisturbed() -> Iterator[None]:
     try:
         yield
     finally:
-        random.setstate(before[0])
-        _numpy.set_bit_generator(before[1])
-        for generator, state in before[2]:
-            generator.set_state(state)
+        _put_back(*before)
+
+
+def _put_back(python: Any, numpy: Any, torch_states: list[tuple[torch.Generator, torch.Tensor]]) -> None:
+    random.setstate(python)
+    _numpy.set_bit_generator(numpy)
+    for generator, state in torch_states:
+        generator.set_state(state)
 
 
 def forget_draws() -> None:

@@ -15,7 +15,7 @@ from hushvec.training.secagg import Encoder, bounds, encoder, workflow_arguments
 from training.secagg.test_bounds import exact_delta, pair
 
 seeded = hv.Generator.unsafe_seeded
-GUIDE = Path(__file__).parents[2] / "docs/federated_measured.md"
+GUIDE = Path(__file__).parents[3] / "docs/federated_measured.md"
 TERMS = {"dimension": 100, "clip_norm": 1.0, "bits": 16, "clients": 100, "epsilon": 2.0, "delta": 1e-5}
 FEW = {**TERMS, "clients": 5, "bits": 10}
 
