@@ -105,7 +105,10 @@ def test_solved_coefficients_are_better(bands, least):
 
 
 def test_the_bands_are_those_that_are_worth_their_time():
-    """Twice as many gain less than 5 %; half of them less by at least 5 %. The guide's table has both, and the choice in bold."""
+    """Twice as many gain less than 5 %; half of them less by at least 5 %. The guide's table has both, and the choice in bold.
+
+    The gains are ends of a search, which by the rounding of a processor differ in their last digit.
+    """
     rows = re.findall(r"^  \| ([\d,]+) \| ([\d,]+) \| (.+) \|$", GUIDE.read_text(), re.MULTILINE)
     assert len(rows) == 4
     for steps, separation, cells in rows[:scaled(2, 4)]:
@@ -116,7 +119,8 @@ def test_the_bands_are_those_that_are_worth_their_time():
         assert chosen.gain == gains[bands] and list(gains.values()) == sorted(gains.values())
         assert bands == 32 or gains[2 * bands] < 1.05 * gains[bands]
         assert bands == 2 or gains[bands] >= 1.05 * gains[bands // 2]
-        assert cells.split(" | ") == [f"**{gain:.2f}**" if one == bands else f"{gain:.2f}" for one, gain in gains.items()]
+        assert [cell.startswith("**") for cell in cells.split(" | ")] == [one == bands for one in gains]
+        assert [float(cell.strip("*")) for cell in cells.split(" | ")] == pytest.approx(list(gains.values()), abs=0.015)
 
 
 # Decay and weight of each buffer, which a search by scipy found for the schedules of the guide's table.
@@ -141,7 +145,8 @@ def test_the_guide_compares_with_matrices_that_reach_further_back():
         more.append(gains[-1] / CorrelatedNoise.optimized(steps=steps, min_separation=separation).gain - 1)
     words = " ".join(GUIDE.read_text().split())
     assert "has at least {:.2f}, {:.2f}, {:.2f} and {:.2f} here".format(*gains) in words
-    assert "here: {:.1f}, {:.1f}, {:.1f} and {:.1f} % more".format(*(100 * one for one in more)) in words
+    stated = re.search(r"here: ([\d.]+), ([\d.]+), ([\d.]+) and ([\d.]+) % more", words)
+    assert stated is not None and [float(one) for one in stated.groups()] == pytest.approx([100 * one for one in more], abs=0.3)
 
 
 def test_a_search_for_many_bands_does_not_end_below_one_for_fewer():

@@ -366,8 +366,9 @@ def tune_epsilon(
         make_index: takes epsilon and a hushvec.Generator, returns an empty index as for `membership_inference`.
         documents: private ones, as for `membership_inference`. The answer is then private too: do not publish it.
         public_documents: the same of other people, who are not in the index that is built in the end; instead of `documents`.
-        queries, and in `attacked` attack ("likelihood" if left out), shadow_models, resamples, k, target_models, candidates, seed,
-            progress: as for `membership_inference`; progress is called after each model of each trial.
+        queries: as for `membership_inference`.
+        attacked: attack ("likelihood" if left out), shadow_models, resamples, k, target_models, candidates, seed and progress, as for
+            `membership_inference`; progress is called after each model of each trial.
         target_tpr: the limit, in (fpr, 1).
         fpr: rate of false positives that it goes with, in (0, 1).
         low, high: ends of the search, 0 < low < high.
