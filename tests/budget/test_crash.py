@@ -34,7 +34,7 @@ def assert_sound(found, rounds):
     assert found["rounds"] == rounds
     assert found["killed"] == found["processes"] == 8 * rounds, "a process ended by itself"
     # the rounds did something: charges got through, limits were met, and kills hit charges in flight
-    assert found["reported"] > 3 * rounds  # by person in PostgreSQL a first-generation or Zen 3 EPYC makes 7 to 9 a round
+    assert found["reported"] > 3 * rounds  # by person in PostgreSQL two cores of a Zen 3 make 7 to 9 a round
     assert found["refused"] > 0
     assert found["in_flight"] > 0 or rounds < 100  # about one in four rounds with SQLite
 
