@@ -14,8 +14,8 @@ import numpy as np
 from hushvec._native import _core
 from hushvec._native.products import inner_products
 from hushvec._util import validate
-from hushvec._util.rounding import quotient_down, root_up, rounded_up
-from hushvec.mechanisms.base import Mechanism, RowKeys, VectorMechanism, as_used
+from hushvec._util.rounding import quotient_down, rounded_up
+from hushvec.mechanisms.base import Mechanism, RowKeys, VectorMechanism, as_used, sensitivity_of
 from hushvec.mechanisms.int8 import gaussian_saturation
 from hushvec.mechanisms.laws import Rows, Table, l1_distances, squared_distances
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon, gaussian_sigma, laplace_scale
@@ -78,8 +78,7 @@ class _GaussianNoise(AdditiveNoise):
 
     def claim_faults(self) -> list[str]:
         # Not `sensitivity`, by which the noise was calibrated: a fault there would go unnoticed here.
-        square = self._squared_sensitivity(2 * Fraction(self.clip_norm), self.rows_per_person, self.dimension)
-        sigma, distance = self.noise_parameter, root_up(square)
+        sigma, distance = self.noise_parameter, sensitivity_of(type(self), self.clip_norm, self.rows_per_person, self.dimension)
         delta = gaussian_delta(self.epsilon, sigma, distance)
         if self.delta == 0 or delta <= self.delta:
             return []
