@@ -27,6 +27,13 @@ PLACE = "<!-- commands -->"   # where they stand on that page
 NEEDED = ("numpy", "hushvec._native._core", "hushvec._native._cuda")
 
 
+class StandIn(MagicMock):
+    """Of a module and all that is in it. As a base of a class it is none, so that the class may have others."""
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[()]:
+        return ()
+
+
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds the modules of NEEDED that nothing else finds."""
 
@@ -35,7 +42,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(name, self, is_package=True) if wanted else None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        module: Any = MagicMock(name=spec.name)
+        module: Any = StandIn(name=spec.name)
         module.__name__, module.__spec__, module.__path__, module.__version__ = spec.name, spec, [], ""
         return module
 

@@ -80,7 +80,7 @@ class Released:
         return self.receipts[-1] if self.receipts else None
 
 
-class Embeddings(np.ndarray[Any, Any]):
+class Embeddings(Released, np.ndarray[Any, Any]):
     """The rows that a wrapped model returns: a numpy array [n, d] that knows its receipts.
 
     What is computed from it, slices included, is a plain array or has no receipts: a receipt is about a release as a whole.
@@ -88,15 +88,6 @@ class Embeddings(np.ndarray[Any, Any]):
     Args:
         result: with values of any of its kinds. bfloat16, which numpy does not have, becomes float32; other values keep their dtype.
     """
-
-    receipts: tuple[RowReceipt, ...]
-    usage: Mapping[str, Any]
-    metadata: Mapping[str, Any]
-
-    @property
-    def receipt(self) -> RowReceipt | None:
-        """As of `Released`, which is no base: the site is built with a stand-in for numpy's class, which has to be the only one."""
-        return self.receipts[-1] if self.receipts else None
 
     def __new__(cls, result: EmbeddingResult) -> Embeddings:
         array: Embeddings = on_host(result.values).view(cls)
