@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from native.machine_code import Instruction, functions_of, loops
+from native.machine_code import Instruction, functions_of, loops, spans
 
 ROOT = Path(__file__).parents[2]
 COMPILER, LLVM = "GCC 12", "19"
@@ -35,10 +35,10 @@ OBJECTS = {
 # of a double round. Change them with a loop, in the same commit, and say why.
 BUDGETS = {
     "table_avx512": {
-        "half_gaussian_loop<Avx512, float>": ((64, 32), (36.00, 38.11)),
-        "half_gaussian_loop<Avx512, double>": ((64, 32), (51.07, 53.27)),
-        "half_laplace_loop<Avx512, float>": ((32, 64), (39.39, 41.62)),
-        "half_laplace_loop<Avx512, double>": ((32, 64), (64.06, 60.56)),
+        "half_gaussian_loop<Avx512, float>": ((256, 128), (37.94, 37.23)),
+        "half_gaussian_loop<Avx512, double>": ((256, 128), (56.37, 53.56)),
+        "half_laplace_loop<Avx512, float>": ((64, 64), (34.00, 41.22)),
+        "half_laplace_loop<Avx512, double>": ((64, 64), (60.08, 59.48)),
         "exact_gaussian_loop<Avx512, float>": ((64, 32), (42.25, 44.15)),
         "exact_laplace_loop<Avx512, float>": ((16,), (41.08, 42.68)),
         "add_gaussian_loop<Avx512>": ((64, 32), (34.32, 36.32)),
@@ -52,10 +52,10 @@ BUDGETS = {
     },
     "aes_vaes512": {"aes_keystream<Vaes512>": ((256,), (15.26, 28.03))},
     "table_avx2": {
-        "half_gaussian_loop<Avx2, float>": ((32, 32, (32, 16)), (54.39, 81.56)),
-        "half_gaussian_loop<Avx2, double>": ((32, 32, 16), (81.66, 124.76)),
-        "half_laplace_loop<Avx2, float>": ((16, 64), (70.87, 98.15)),
-        "half_laplace_loop<Avx2, double>": ((16, 16, 16), (95.25, 134.65)),
+        "half_gaussian_loop<Avx2, float>": ((32, 32, 16), (57.37, 82.92)),
+        "half_gaussian_loop<Avx2, double>": ((32, 32, 16), (82.99, 125.52)),
+        "half_laplace_loop<Avx2, float>": ((16, 64), (68.13, 99.16)),
+        "half_laplace_loop<Avx2, double>": ((16, 8), (97.84, 134.95)),
         "exact_gaussian_loop<Avx2, float>": ((32, 16), (73.59, 96.81)),
         "exact_laplace_loop<Avx2, float>": ((8,), (101.42, 168.26)),
         "add_gaussian_loop<Avx2>": ((32, 16), (50.27, 68.41)),
@@ -115,6 +115,18 @@ def hot(code, register):
     return found
 
 
+def laid_out(code, found, register):
+    """What comes before the only hot loop of the loop around it, where that is as much: a loop that the compiler has unrolled whole."""
+    if len(found) != 1:
+        return []
+    (inner,) = found
+    for outer in loops(code):
+        if spans(inner, outer):
+            rest = [i for i in outer[:-1] if i.target is None and not inner[0].address <= i.address <= inner[-1].address] + outer[-1:]
+            return [rest] if sum(is_wide(i, register) for i in rest) >= sum(is_wide(i, register) for i in inner) else []
+    return []
+
+
 def region(name, body):
     lines = [f"{i.opcode} {'again' + name if i.target is not None else i.operands}" for i in body]
     return "\n".join([f"# LLVM-MCA-BEGIN {name}", f"again{name}:", *lines, f"# LLVM-MCA-END {name}"])
@@ -139,6 +151,8 @@ def bodies_of(found, name, function):
     assert len(found.get(function, ())) == 1, f"{name}.cpp.o has {len(found.get(function, ()))} functions of the name {function}"
     bodies = hot(found[function][0], OBJECTS[name][0])
     wanted = sum(map(len, phases(BUDGETS[name][function][0])))
+    if len(bodies) < wanted:
+        bodies = laid_out(found[function][0], bodies, OBJECTS[name][0]) + bodies
     assert len(bodies) == wanted, f"{function} has {len(bodies)} loops on whole vectors, {wanted} are in the table"
     return bodies
 

@@ -1,6 +1,7 @@
 // Clipping fused with noise: rows are staged, their scales found, and one pass over the stage makes the noise and writes the result.
 // Any split into blocks gives the same bits, so threads take any share.
 #include <algorithm>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -50,7 +51,7 @@ public:
 
     NoiseWork(const RunKernel& kernel, const MatrixView& out, std::size_t block_samples)
         : kernel_(kernel), out_(out), flat_(out.dtype == DType::float32 && out.is_flat()),
-          row_scale_(stage_samples(block_samples)), result_(stage_samples(block_samples)) {}
+          row_scale_(stage_samples(block_samples)), result_(stage_samples(block_samples)), open_(new_open_queue<Scale>()) {}
 
     void operator()(const StagedRows<Scale>& rows, std::size_t begin, std::size_t end) {
         const std::size_t columns = rows.columns();
@@ -76,7 +77,7 @@ public:
     }
 
     // Output is final from here on, also that of a call which stops because of a row with NaN or Inf.
-    ~NoiseWork() { kernel_.settle(open_); }
+    ~NoiseWork() { kernel_.settle(*open_); }
 
 private:
     void run(const StagedRows<Scale>& rows, std::size_t group, std::size_t groups, ScaleLayout scales, bool direct, std::size_t begin,
@@ -84,9 +85,9 @@ private:
         const std::size_t first = group * kGroupSamples;
         float* y = direct ? reinterpret_cast<float*>(out_.data) + first : result_.data();
         const NoiseRun<Scale> run = {group, groups, rows.at(first), row_scale_.data(), scales, y, kAhead == Ahead::nothing ? rows.bytes_to_next_block() : 0};
-        kernel_(run, open_);
+        kernel_(run, *open_);
         if (direct) return;
-        kernel_.settle(open_);
+        kernel_.settle(*open_);
         scatter_groups(result_.data(), group, groups, begin, end, out_);
     }
 
@@ -95,7 +96,7 @@ private:
     const bool flat_;
     LineVector<Scale> row_scale_;
     LineVector<float> result_;
-    OpenQueue<Scale> open_;   // of runs that were written in place
+    std::unique_ptr<OpenQueue<Scale>> open_;   // of runs that were written in place
 };
 
 // The float grade of float64 rows: y = x q + sigma Z in float64.

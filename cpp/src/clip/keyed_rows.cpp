@@ -127,8 +127,9 @@ public:
         std::fill_n(scales, kRunScales, scale);
         if constexpr (std::is_same_v<Element, float>) {
             if (whole_groups_ > 0) {
-                kernel(NoiseRun<float>{0, whole_groups_, reinterpret_cast<const float*>(rows.at(row, 0)), scales, kOneRow,
-                                       reinterpret_cast<float*>(out_.at(target, 0)), 0});
+                kernel.run_and_settle(NoiseRun<float>{0, whole_groups_, reinterpret_cast<const float*>(rows.at(row, 0)), scales, kOneRow,
+                                                      reinterpret_cast<float*>(out_.at(target, 0)), 0},
+                                      *open_);
             }
         }
         const std::size_t groups = (rows.columns + kGroupSamples - 1) / kGroupSamples;
@@ -138,7 +139,7 @@ public:
             const std::size_t count = std::min(at_once * kGroupSamples, rows.columns - first);
             gather(rows, row * rows.columns + first, count, elements_.data());
             std::fill_n(elements_.begin() + static_cast<std::ptrdiff_t>(count), at_once * kGroupSamples - count, Element{0});
-            kernel(NoiseRun<Element>{group, at_once, elements_.data(), scales, kOneRow, result_.data(), 0});
+            kernel.run_and_settle(NoiseRun<Element>{group, at_once, elements_.data(), scales, kOneRow, result_.data(), 0}, *open_);
             scatter(result_.data(), out_, target * rows.columns + first, count, Rounding::nearest);
         }
     }
@@ -149,6 +150,7 @@ private:
     const std::size_t stage_groups_;
     std::vector<Element> elements_;
     std::vector<float> result_;
+    std::unique_ptr<OpenQueue<Element>> open_ = new_open_queue<Element>();
 };
 
 // q of each staged row. Returns how many come before the first with NaN or Inf.

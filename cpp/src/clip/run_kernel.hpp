@@ -16,7 +16,12 @@ struct RunKernel {
 
     template <class Element>
     void operator()(const NoiseRun<Element>& run) const {
-        OpenQueue<Element> queue;
+        const auto queue = new_open_queue<Element>();
+        run_and_settle(run, *queue);
+    }
+
+    template <class Element>
+    void run_and_settle(const NoiseRun<Element>& run, OpenQueue<Element>& queue) const {
         (*this)(run, queue);
         settle(queue);
     }

@@ -14,6 +14,7 @@
 #include "discrete/whole_clip.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/discrete_noise.hpp"
+#include "hushvec/stack_frames.hpp"
 #include "hushvec/wipe.hpp"
 #include "parallel/threads.hpp"
 
@@ -167,6 +168,7 @@ private:
 template <class Integer>
 void fill_discrete(const KeyStream& stream, DiscreteLaw law, double scale, Integer* out, std::size_t count) {
     check_discrete(law, scale, sizeof(Integer), count);
+    const WipesDeepFrames after;
     fill_in_parallel(stream, staircase_of(law, scale), out, count);
 }
 
@@ -181,6 +183,7 @@ void clip_and_add_discrete(const KeyStream& stream, const Integer* x, std::size_
         throw std::invalid_argument("clip_norm must be finite and >= 1, got " + std::to_string(clip_norm));
     }
     if (rows * columns == 0) return;
+    const WipesDeepFrames after;
     const Staircase& stairs = staircase_of(law, scale);
     const WholeClip clip(law == DiscreteLaw::gaussian, clip_norm, columns);
     parallel_ranges(rows, columns, [&] { return NoisyRows<Integer>(stream, stairs, clip, x, columns, out); });

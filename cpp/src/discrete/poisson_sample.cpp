@@ -4,6 +4,7 @@
 #include "discrete/sample_words.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/discrete.hpp"
+#include "hushvec/stack_frames.hpp"
 
 namespace hushvec {
 namespace {
@@ -27,6 +28,7 @@ void keep_of_groups(const KeyStream& stream, std::uint64_t threshold, std::size_
 
 std::vector<std::int64_t> poisson_sample(const KeyStream& stream, std::size_t count, std::uint64_t threshold) {
     const std::size_t groups = (count + kGroupSamples - 1) / kGroupSamples;
+    const WipesDeepFrames after;
     std::vector<std::int64_t> kept;
     for (std::size_t group = 0; group < groups; group += kGroupsAtOnce) {
         keep_of_groups(stream, threshold, group, std::min(kGroupsAtOnce, groups - group), count, kept);

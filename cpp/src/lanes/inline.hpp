@@ -26,13 +26,17 @@
 #define HUSHVEC_UNROLL_BY(count)
 #endif
 
-// Before a loop on the CPU whose iterations wait for themselves: two side by side, which compilers do not do unasked.
+// Before a loop on the CPU whose iterations wait for themselves: two side by side, which compilers do not do unasked. Before one whose
+// iterations fill the registers: one.
 #if defined(__CUDACC__)
 #define HUSHVEC_TWO_AT_ONCE
+#define HUSHVEC_ONE_AT_A_TIME
 #elif defined(__clang__)
 #define HUSHVEC_TWO_AT_ONCE _Pragma("unroll 2")
+#define HUSHVEC_ONE_AT_A_TIME _Pragma("nounroll")
 #else
 #define HUSHVEC_TWO_AT_ONCE _Pragma("GCC unroll 2")
+#define HUSHVEC_ONE_AT_A_TIME _Pragma("GCC unroll 1")
 #endif
 
 // Before a loop on the CPU whose iterations touch nothing of each other's, where compilers cannot see that.

@@ -177,13 +177,19 @@ void fill_laplace(const KeyStream& stream, float scale, std::uint64_t first_grou
 
 // ---- noise on rows ----
 
-template <class V>
-HUSHVEC_INLINE Float32Elements<V> scaled_elements(const float* x, const float* row_scale) {
-    return {V::mul(V::load(x), V::load(row_scale))};
+// q of a vector; of several in step the same for all, or one behind the other.
+template <class V, class Element>
+HUSHVEC_INLINE auto load_scales(const Element* row_scale, std::size_t step) {
+    if constexpr (V::lanes > kRunScales) return V::load(row_scale, step);
+    else return V::load(row_scale);
 }
 template <class V>
-HUSHVEC_INLINE Float64Elements<V> scaled_elements(const double* x, const double* row_scale) {
-    return {V::mul(V::load(x), V::load(row_scale))};
+HUSHVEC_INLINE Float32Elements<V> scaled_elements(const float* x, const float* row_scale, std::size_t step = 1) {
+    return {V::mul(V::load(x), load_scales<V>(row_scale, step))};
+}
+template <class V>
+HUSHVEC_INLINE Float64Elements<V> scaled_elements(const double* x, const double* row_scale, std::size_t step = 1) {
+    return {V::mul(V::load(x), load_scales<V>(row_scale, step))};
 }
 
 // Samples of a run, clipped: those of a vector of pairs, and sample `i` with those in the lanes behind it.

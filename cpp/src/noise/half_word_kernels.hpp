@@ -8,6 +8,7 @@
 
 #include "dispatch/kernels.hpp"
 #include "hushvec/keystream.hpp"
+#include "lanes/in_step.hpp"
 #include "noise/exact_round.hpp"
 #include "noise/group_kernels.hpp"
 #include "noise/half_words.hpp"
@@ -20,6 +21,9 @@ namespace hushvec {
 HUSHVEC_INLINE constexpr std::uint64_t pair_of_sample(std::uint64_t sample) {
     return sample / kGroupSamples * kGroupPairs + sample % kGroupPairs;
 }
+
+// The first sample of a pair of a run.
+HUSHVEC_INLINE constexpr std::size_t pair_start(std::size_t pair) { return pair / kGroupPairs * kGroupSamples + pair % kGroupPairs; }
 
 // Calls visit(words of pairs, first group of samples, groups) for groups [first_group, first_group + groups), some at a time.
 template <class Words, class Visit>
@@ -43,21 +47,40 @@ HUSHVEC_INLINE Float32Elements<V> load_elements(const float* x) { return {V::loa
 template <class V>
 HUSHVEC_INLINE Float64Elements<V> load_elements(const double* x) { return {V::load(x)}; }
 
-// Appends an entry for each set bit: fill(place in the queue, number of the bit). Most often there is one bit or none, and which of the two
-// nobody can predict: the first place is filled without asking.
-template <class Element, class Fill>
-HUSHVEC_INLINE void push_open(OpenQueue<Element>& queue, std::uint64_t open, Fill fill) {
-    const std::size_t count = static_cast<std::size_t>(std::popcount(open)), first = queue.size;
-    const auto push = [&](std::size_t place) HUSHVEC_INLINE_LAMBDA {
-        fill(place, static_cast<std::size_t>(std::countr_zero(open | std::uint64_t{1} << 63)));
-        open &= open - 1;
-    };
-    push(first);
-    if (count > 1) [[unlikely]] {
-        for (std::size_t i = 1; i < count; ++i) push(first + i);
+inline constexpr std::size_t kOpenBits = 64;   // flags of open pairs or samples that fill one register
+
+// What a loop found open, by its place in the run, until it goes into the queue. Most often 64 flags have one bit or none, which nobody can
+// predict, and a wrong guess costs as much as the noise of 40 samples: the first two places are filled without asking.
+class OpenPlaces {
+public:
+    HUSHVEC_INLINE void add(std::uint64_t open, std::size_t first) {
+        const std::size_t count = static_cast<std::size_t>(std::popcount(open));
+        const auto put = [&](std::size_t place) HUSHVEC_INLINE_LAMBDA {
+            places_[place] = static_cast<std::uint32_t>(first + static_cast<std::size_t>(std::countr_zero(open | std::uint64_t{1} << 63)));
+            open &= open - 1;
+        };
+        put(size_);
+        put(size_ + 1);
+        if (count > 2) [[unlikely]] {
+            for (std::size_t i = 2; i < count; ++i) put(size_ + i);
+        }
+        size_ += count;
     }
-    queue.size = first + count;
-}
+
+    HUSHVEC_INLINE std::size_t size() const { return size_; }
+
+    // Calls fill(place in the queue, place in the run) for all of them.
+    template <class Element, class Fill>
+    HUSHVEC_INLINE void move_to(OpenQueue<Element>& queue, Fill fill) {
+        for (std::size_t i = 0; i < size_; ++i) fill(queue.size + i, std::size_t{places_[i]});
+        queue.size += size_;
+        size_ = 0;
+    }
+
+private:
+    std::uint32_t places_[OpenQueue<float>::kRoom];
+    std::size_t size_ = 0;
+};
 
 // Moves what is behind the first `count` to the front.
 template <class Element>
@@ -77,75 +100,101 @@ HUSHVEC_INLINE bool writes_over_rows(const NoiseRun<Element>& run) {
     return static_cast<const void*>(run.x) == static_cast<const void*>(run.y);
 }
 
-inline constexpr std::size_t kOpenBits = 64;   // pairs whose open flags fill one register
+// Calls body(first) for `count` elements, Lanes at a time: side by side if these are vectors, which compilers do not do unasked, and one after
+// the other if they are several in step.
+template <class V, class Lanes, class Body>
+HUSHVEC_INLINE void for_lanes_of(std::size_t count, Body body) {
+    if constexpr (Lanes::lanes == V::lanes) {
+        HUSHVEC_TWO_AT_ONCE
+        for (std::size_t i = 0; i < count; i += Lanes::lanes) body(i);
+    } else {
+        HUSHVEC_ONE_AT_A_TIME
+        for (std::size_t i = 0; i < count; i += Lanes::lanes) body(i);
+    }
+}
+
+// Calls fetch(sample) for each vector of as many lanes.
+template <class V, class Fetch>
+HUSHVEC_INLINE void fetch_vectors(std::size_t lanes, std::size_t first, const Fetch& fetch) {
+    for (std::size_t lane = 0; lane < lanes; lane += V::lanes) fetch(first + lane);
+}
 
 // ---- Gaussian ----
 
-// Makes groups until the queue is full, and returns how many. A group goes through loops: with logarithm, square root, polynomials and rounding in one, a chain is so long that too few pairs fit a
-// processor's window. Sixteen lanes have registers for angles and rounding in one loop, fewer lanes for each of them alone.
+// Makes groups until the queue is full, and returns how many. A group goes through loops: with logarithm, square root, polynomials and rounding
+// in one, a chain is so long that too few pairs fit a processor's window. Sixteen lanes have registers for angles and rounding in one loop,
+// fewer lanes for each of them alone.
 template <class V, class Element>
 [[gnu::noinline]] std::size_t half_gaussian_loop(const std::uint32_t* words, NoiseRun<Element> part, GridScale grid, const HalfWordBound& bound,
                                                  OpenQueue<Element>& queue) {
     constexpr bool kAnglesApart = V::lanes < 16;
-    const HalfWordScale<V> scale(grid.s, bound);
-    const auto g = V::set(grid.grid);
+    using Radii = Abreast<V, 4>;
+    using Pairs = Abreast<V, 2>;
+    const HalfWordScale<Radii> scale(grid.s, bound);
+    const auto g = Pairs::set(grid.grid);
     alignas(64) float radii[kGroupPairs], limits[kGroupPairs], cosines[kAnglesApart ? kGroupPairs : 1], sines[kAnglesApart ? kGroupPairs : 1];
     alignas(64) float over_rows[kGroupSamples];
+    OpenPlaces open_pairs;
+    const auto queue_open = [&] {
+        open_pairs.move_to(queue, [&](std::size_t place, std::size_t pair) HUSHVEC_INLINE_LAMBDA {
+            const std::size_t of_group = pair % kGroupPairs, sample = pair_start(pair);
+            const Element* const q = part.row_scale + pair / kGroupPairs * part.scales.group + of_group * part.scales.element;
+            queue.word[place] = words[pair];
+            queue.sample[place] = part.first_group * kGroupSamples + sample;
+            queue.y[place] = part.y + sample;
+            queue.x[0][place] = part.x[sample] * *q;
+            queue.x[1][place] = part.x[sample + kHalfGroup] * q[part.scales.half_group];
+        });
+    };
     std::size_t group = 0;
-    for (; group < part.groups && queue.size < queue.kFull; ++group, words += kGroupPairs) {
+    for (; group < part.groups && queue.size + open_pairs.size() < queue.kFull; ++group) {
         const std::size_t start = group * kGroupSamples;
-        HUSHVEC_TWO_AT_ONCE
-        for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
-            FetchRows{part}(start + i);
-            FetchRows{part}(start + i + kHalfGroup);
-            const HalfRadius<V> radius = half_radius<V>(scale, V::load(words + i));
-            V::store(radii + i, radius.signed_value);
-            V::store(limits + i, radius.limit);
-        }
+        const std::uint32_t* const here = words + group * kGroupPairs;
+        for_lanes_of<V, Radii>(kGroupPairs, [&](std::size_t i) HUSHVEC_INLINE_LAMBDA {
+            fetch_vectors<V>(Radii::lanes, start + i, FetchRows{part});
+            fetch_vectors<V>(Radii::lanes, start + i + kHalfGroup, FetchRows{part});
+            const HalfRadius<Radii> radius = half_radius<Radii>(scale, Radii::load(here + i));
+            Radii::store(radii + i, radius.signed_value);
+            Radii::store(limits + i, radius.limit);
+        });
         if constexpr (kAnglesApart) {
-            HUSHVEC_TWO_AT_ONCE
-            for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
-                const LanePair<V> unit = cosine_and_sine_of_half<V>(V::load(words + i));
+            for_lanes_of<V, V>(kGroupPairs, [&](std::size_t i) HUSHVEC_INLINE_LAMBDA {
+                const LanePair<V> unit = cosine_and_sine_of_half<V>(V::load(here + i));
                 V::store(cosines + i, unit.cosine);
                 V::store(sines + i, unit.sine);
-            }
+            });
         }
         float* const y = writes_over_rows(part) ? over_rows : part.y + start;
         const Element* const q = part.row_scale + group * part.scales.group;
         for (std::size_t half = 0; half < kGroupPairs; half += kOpenBits) {
             std::uint64_t open = 0;
-            HUSHVEC_TWO_AT_ONCE
-            for (std::size_t bit = 0; bit < kOpenBits; bit += V::lanes) {
+            for_lanes_of<V, Pairs>(kOpenBits, [&](std::size_t bit) HUSHVEC_INLINE_LAMBDA {
                 const std::size_t first = half + bit, second = first + kHalfGroup;
-                FetchOutput{part.y + start}(first);
-                FetchOutput{part.y + start}(second);
+                fetch_vectors<V>(Pairs::lanes, first, FetchOutput{part.y + start});
+                fetch_vectors<V>(Pairs::lanes, second, FetchOutput{part.y + start});
                 const Element* const q_first = q + first * part.scales.element;
-                const auto x_first = scaled_elements<V>(part.x + start + first, q_first);
-                const auto x_second = scaled_elements<V>(part.x + start + second, q_first + part.scales.half_group);
-                const auto r = V::load(radii + first);
-                LanePair<V> unit;
+                const auto x_first = scaled_elements<Pairs>(part.x + start + first, q_first, part.scales.element);
+                const auto x_second = scaled_elements<Pairs>(part.x + start + second, q_first + part.scales.half_group, part.scales.element);
+                const auto r = Pairs::load(radii + first);
+                LanePair<Pairs> unit;
                 if constexpr (kAnglesApart) {
                     unit = {V::load(cosines + first), V::load(sines + first)};
                 } else {
-                    unit = cosine_and_sine_of_half<V>(V::load(words + first));
+                    unit = cosine_and_sine_of_half<Pairs>(Pairs::load(here + first));
                 }
-                const HalfRounding<V> cosine = round_half<V>(r, unit.cosine, x_first), sine = round_half<V>(r, unit.sine, x_second);
-                V::store(y + first, V::mul(cosine.n, g));
-                V::store(y + second, V::mul(sine.n, g));
-                open |= std::uint64_t{V::bits(V::not_less(V::larger_magnitude(cosine.d, sine.d), V::load(limits + first)))} << bit;
-            }
-            push_open(queue, open, [&](std::size_t place, std::size_t bit) HUSHVEC_INLINE_LAMBDA {
-                const std::size_t pair = half + bit, sample = start + pair;
-                const Element* const q_first = q + pair * part.scales.element;
-                queue.word[place] = words[pair];
-                queue.sample[place] = part.first_group * kGroupSamples + sample;
-                queue.y[place] = part.y + sample;
-                queue.x[0][place] = part.x[sample] * *q_first;
-                queue.x[1][place] = part.x[sample + kHalfGroup] * q_first[part.scales.half_group];
+                const HalfRounding<Pairs> cosine = round_half<Pairs>(r, unit.cosine, x_first), sine = round_half<Pairs>(r, unit.sine, x_second);
+                Pairs::store(y + first, Pairs::mul(cosine.n, g));
+                Pairs::store(y + second, Pairs::mul(sine.n, g));
+                open |= std::uint64_t{Pairs::bits(Pairs::not_less(Pairs::larger_magnitude(cosine.d, sine.d), Pairs::load(limits + first)))} << bit;
             });
+            open_pairs.add(open, group * kGroupPairs + half);
         }
-        if (y == over_rows) std::copy_n(over_rows, kGroupSamples, part.y + start);
+        if (y == over_rows) {
+            queue_open();
+            std::copy_n(over_rows, kGroupSamples, part.y + start);
+        }
     }
+    queue_open();
     return group;
 }
 
@@ -194,47 +243,60 @@ HUSHVEC_INLINE typename V::U32 lower_half(typename V::U32 word) { return V::bit_
 template <class V, class Element>
 [[gnu::noinline]] std::size_t half_laplace_loop(const std::uint32_t* words, NoiseRun<Element> part, GridScale grid, const HalfWordBound& bound,
                                                 OpenQueue<Element>& queue) {
-    const HalfWordScale<V> scale(grid.s, bound);
-    const auto g = V::set(grid.grid);
+    using Lanes = Abreast<V, 2>;
+    const HalfWordScale<Lanes> scale(grid.s, bound);
+    const auto g = Lanes::set(grid.grid);
     alignas(64) float noise[kGroupSamples], limits[kGroupSamples], over_rows[kGroupSamples];
+    OpenPlaces open_samples;
+    const auto queue_open = [&] {
+        open_samples.move_to(queue, [&](std::size_t place, std::size_t sample) HUSHVEC_INLINE_LAMBDA {
+            const std::size_t group = sample / kGroupSamples, pair = sample % kHalfGroup;
+            const bool is_first = sample % kGroupSamples < kHalfGroup;
+            const Element* const q = part.row_scale + group * part.scales.group + (is_first ? 0 : part.scales.half_group);
+            const std::uint32_t word = words[group * kGroupPairs + pair];
+            queue.word[place] = is_first ? word >> 16 : word & 0xffffu;
+            queue.sample[place] = part.first_group * kGroupSamples + sample;
+            queue.y[place] = part.y + sample;
+            queue.x[0][place] = part.x[sample] * q[pair * part.scales.element];
+        });
+    };
     std::size_t group = 0;
-    for (; group < part.groups && queue.size < queue.kFull; ++group, words += kGroupPairs) {
+    for (; group < part.groups && queue.size + open_samples.size() < queue.kFull; ++group) {
         const std::size_t start = group * kGroupSamples;
-        const auto draw = [&](typename V::U32 half, std::size_t i) HUSHVEC_INLINE_LAMBDA {
-            FetchRows{part}(start + i);
-            const HalfLaplaces<V> laplaces = half_laplaces<V>(scale, half);
-            V::store(noise + i, laplaces.noise);
-            V::store(limits + i, laplaces.limit);
+        const std::uint32_t* const here = words + group * kGroupPairs;
+        const auto draw = [&](typename Lanes::U32 half, std::size_t i) HUSHVEC_INLINE_LAMBDA {
+            fetch_vectors<V>(Lanes::lanes, start + i, FetchRows{part});
+            const HalfLaplaces<Lanes> laplaces = half_laplaces<Lanes>(scale, half);
+            Lanes::store(noise + i, laplaces.noise);
+            Lanes::store(limits + i, laplaces.limit);
         };
-        for (std::size_t i = 0; i < kGroupPairs; i += V::lanes) {
-            const auto word = V::load(words + i);
-            draw(upper_half<V>(word), i);
-            draw(lower_half<V>(word), i + kHalfGroup);
+        for (std::size_t i = 0; i < kGroupPairs; i += Lanes::lanes) {
+            const auto word = Lanes::load(here + i);
+            draw(upper_half<Lanes>(word), i);
+            draw(lower_half<Lanes>(word), i + kHalfGroup);
         }
         float* const y = writes_over_rows(part) ? over_rows : part.y + start;
         for (std::size_t half = 0; half < kGroupSamples; half += kHalfGroup) {
             const Element* const q = part.row_scale + group * part.scales.group + (half == 0 ? 0 : part.scales.half_group);
             for (std::size_t begin = 0; begin < kHalfGroup; begin += kOpenBits) {
                 std::uint64_t open = 0;
-                for (std::size_t bit = 0; bit < kOpenBits; bit += V::lanes) {
+                for (std::size_t bit = 0; bit < kOpenBits; bit += Lanes::lanes) {
                     const std::size_t i = half + begin + bit;
-                    FetchOutput{part.y + start}(i);
-                    const auto x = scaled_elements<V>(part.x + start + i, q + (begin + bit) * part.scales.element);
-                    const HalfRounding<V> rounding = round_half<V>(V::load(noise + i), x);
-                    V::store(y + i, V::mul(rounding.n, g));
-                    open |= std::uint64_t{V::bits(V::not_less(V::magnitude(rounding.d), V::load(limits + i)))} << bit;
+                    fetch_vectors<V>(Lanes::lanes, i, FetchOutput{part.y + start});
+                    const auto x = scaled_elements<Lanes>(part.x + start + i, q + (begin + bit) * part.scales.element, part.scales.element);
+                    const HalfRounding<Lanes> rounding = round_half<Lanes>(Lanes::load(noise + i), x);
+                    Lanes::store(y + i, Lanes::mul(rounding.n, g));
+                    open |= std::uint64_t{Lanes::bits(Lanes::not_less(Lanes::magnitude(rounding.d), Lanes::load(limits + i)))} << bit;
                 }
-                push_open(queue, open, [&](std::size_t place, std::size_t bit) HUSHVEC_INLINE_LAMBDA {
-                    const std::size_t pair = begin + bit, sample = start + half + pair;
-                    queue.word[place] = half == 0 ? words[pair] >> 16 : words[pair] & 0xffffu;
-                    queue.sample[place] = part.first_group * kGroupSamples + sample;
-                    queue.y[place] = part.y + sample;
-                    queue.x[0][place] = part.x[sample] * q[pair * part.scales.element];
-                });
+                open_samples.add(open, start + half + begin);
             }
         }
-        if (y == over_rows) std::copy_n(over_rows, kGroupSamples, part.y + start);
+        if (y == over_rows) {
+            queue_open();
+            std::copy_n(over_rows, kGroupSamples, part.y + start);
+        }
     }
+    queue_open();
     return group;
 }
 

@@ -55,7 +55,7 @@ HUSHVEC_INLINE HalfLog<V> minus_two_log_of_half_laplace(typename V::U32 half) {
 template <class V>
 HUSHVEC_INLINE LanePair<V> cosine_and_sine_of_half(typename V::U32 word) {
     // The low fifteen bits, as a signed fraction: with their top bit flipped they are the significand of a number in [1, 2).
-    const auto fraction = V::template shift_right<9>(V::template shift_left<17>(word));
+    const auto fraction = V::bit_and(V::template shift_left<8>(word), V::set(0x7fff00u));
     const auto v = V::sub(V::of_bits(V::bit_xor(fraction, V::set(0x3f800000u | 0x400000u))), V::set(1.5f - 0x1p-16f));   // half turns
     const auto v2 = V::mul(v, v);
     auto cosine = V::set(-1.222129225730896f);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "hushvec/keystream.hpp"
 #include "noise/settle_lanes.hpp"
@@ -22,5 +23,11 @@ struct OpenQueue {
     Element x[2][kRoom];           // clipped
     std::size_t size = 0;
 };
+
+// Not on the stack, which is wiped behind every call as far down as kernels reach (memory/stack_frames.cpp): a queue takes as much as they do.
+template <class Element>
+std::unique_ptr<OpenQueue<Element>> new_open_queue() {
+    return std::make_unique_for_overwrite<OpenQueue<Element>>();
+}
 
 }  // namespace hushvec

@@ -85,7 +85,7 @@ void call_on_threads(std::size_t threads, ThreadWork take_ranges) {
         const FloatModes modes;
         if (!crew->enter()) return;   // take_ranges may be gone
         take_ranges();
-        wipe_stack_below();
+        wipe_deep_stack_below();
         crew->leave();
     };
     try {

@@ -7,6 +7,7 @@
 #include "dispatch/dispatch.hpp"
 #include "hushvec/wiped_stream.hpp"
 #include "joined_runs.hpp"
+#include "lanes/in_step.hpp"
 #include "lanes/portable.hpp"
 #include "noise/exact_round.hpp"
 #include "noise/group_kernels.hpp"
@@ -29,6 +30,7 @@ HUSHVEC_MUTANT(laplace_halves_swapped)
 HUSHVEC_MUTANT(samples_of_the_group_before)
 HUSHVEC_MUTANT(words_of_the_group_before)
 HUSHVEC_MUTANT(second_half_as_the_first)
+HUSHVEC_MUTANT(third_of_a_register_lost)
 HUSHVEC_MUTANT(first_element_twice)
 HUSHVEC_MUTANT(rest_is_dropped)
 HUSHVEC_MUTANT(rest_stays_behind)
@@ -56,6 +58,9 @@ namespace words_of_the_group_before {
 }
 namespace second_half_as_the_first {
 #include "second_half_as_the_first.hpp"
+}
+namespace third_of_a_register_lost {
+#include "third_of_a_register_lost.hpp"
 }
 namespace first_element_twice {
 #include "first_element_twice.hpp"
@@ -122,6 +127,7 @@ int main() {
     HUSHVEC_FINDS(samples_of_the_group_before);
     HUSHVEC_FINDS(words_of_the_group_before);
     HUSHVEC_FINDS(second_half_as_the_first);
+    HUSHVEC_FINDS(third_of_a_register_lost);
     HUSHVEC_FINDS(first_element_twice);
     HUSHVEC_FINDS(rest_is_dropped);
     HUSHVEC_FINDS(rest_stays_behind);
