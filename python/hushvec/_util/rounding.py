@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -106,11 +107,13 @@ def rounded_up(value: float, digits: int) -> float:
 # ---- arithmetic that is exact until its one rounding ----
 
 
+@lru_cache(maxsize=1024)  # each release and receipt asks, and exact arithmetic takes longer than the noise of a row
 def quotient_down(numerator: float, denominator: float) -> float:
     """The largest float that is at most numerator / denominator, for numbers > 0."""
     return fraction_down(Fraction(numerator) / Fraction(denominator))
 
 
+@lru_cache(maxsize=1024)
 def product_up(*factors: float | Fraction) -> float:
     """The smallest float that is at least the product of numbers >= 0."""
     return fraction_up(math.prod((Fraction(factor) for factor in factors), start=Fraction(1)))

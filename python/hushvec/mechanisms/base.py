@@ -202,6 +202,7 @@ class VectorMechanism(Mechanism):
     # Attributes, and fields of receipts, that its law has beside that one.
     further_numbers: ClassVar[tuple[str, ...]] = ()
     law_names: ClassVar[tuple[str, ...]]  # these and that one
+    stated_names: ClassVar[tuple[str, ...]]  # of what a receipt states of it, under the same names
     # The density of an element's noise at its top, where `noise_parameter` is 1. A class with another law has none of its parent's.
     density_top: ClassVar[float | None] = None
     # Whether the noise is large enough for values of eight bits: then it has `int8_grid` and `saturation_on`.
@@ -213,6 +214,8 @@ class VectorMechanism(Mechanism):
             cls.density_top = None
         if hasattr(cls, "parameter_name"):
             cls.law_names = cls.parameter_name, *cls.further_numbers
+            price = ("epsilon", "delta") if cls.takes_delta else ("epsilon",)
+            cls.stated_names = ("dimension", "clip_norm", *price, *cls.law_names)
 
     @property
     def noise_parameter(self) -> float:
@@ -284,8 +287,7 @@ class VectorMechanism(Mechanism):
         """Return the mechanism that a receipt describes: attributes as they are stated, none of them calibrated or checked.
 
         Args:
-            numbers: dimension, clip_norm, rows_per_person, epsilon, released_grid, `parameter_name`, those of `further_numbers`,
-                and delta if the mechanism takes it.
+            numbers: those of `stated_names`, rows_per_person and released_grid.
         """
         made = object.__new__(cls)
         vars(made).update(numbers)
@@ -302,7 +304,7 @@ class VectorMechanism(Mechanism):
         Here for pure epsilon = sensitivity / `noise_parameter`, compared in exact arithmetic.
         """
         size, name = self.noise_parameter, self.parameter_name
-        square = self._squared_sensitivity(2 * Fraction(self.clip_norm), self.rows_per_person, self.dimension)
+        square = _squared_sensitivity_of(type(self), self.clip_norm, self.rows_per_person, self.dimension)
         if (Fraction(size) * Fraction(self.epsilon)) ** 2 >= square:
             return []
         return [
@@ -427,10 +429,15 @@ class VectorMechanism(Mechanism):
         return kernels.clip_and_noise(x, self.clip_norm, self.noise_parameter, out, source, self.law, exact, out_is_fresh=out_is_fresh)
 
 
-@lru_cache(maxsize=1024)  # each release asks three times, and exact arithmetic takes longer than the noise of a row
+@lru_cache(maxsize=1024)  # each release and receipt asks, and exact arithmetic takes longer than the noise of a row
+def _squared_sensitivity_of(mechanism: type[VectorMechanism], clip_norm: float, rows_per_person: int, dimension: int) -> Fraction:
+    return mechanism._squared_sensitivity(2 * Fraction(clip_norm), rows_per_person, dimension)
+
+
+@lru_cache(maxsize=1024)
 def sensitivity_of(mechanism: type[VectorMechanism], clip_norm: float, rows_per_person: int, dimension: int) -> float:
     """The sensitivity column of the table in hushvec.mechanisms, rounded up to a double."""
-    return root_up(mechanism._squared_sensitivity(2 * Fraction(clip_norm), rows_per_person, dimension))
+    return root_up(_squared_sensitivity_of(mechanism, clip_norm, rows_per_person, dimension))
 
 
 def result_of(values: NDArray[Any], x: Any, out: Any) -> Any:

@@ -13,9 +13,7 @@ epsilon = |ln(p / (1 - p)) + ln(q / (1 - q))|.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +29,6 @@ from hushvec.mechanisms.int8 import privunit_saturation
 from hushvec.mechanisms.laws import Rows, Table, log_chi_tail, unit
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from hushvec.accounting import PureDP
 
 SMALLEST_EPSILON = 2.0**-20
@@ -106,12 +102,6 @@ class PrivUnit(VectorMechanism):
     def for_price(cls, *, epsilon: float, delta: float, corpus_size: int | None = None, **setting: Any) -> PrivUnit:
         return cls(epsilon=epsilon, corpus_size=corpus_size, **setting)
 
-    @classmethod
-    def stated(cls, numbers: Mapping[str, Any]) -> Self:
-        made = super().stated({name: value for name, value in numbers.items() if name not in cls.further_numbers})
-        vars(made)["_split"] = tuple(numbers[name] for name in cls.further_numbers)
-        return made
-
     @cached_property
     def epsilon_per_row(self) -> float:
         """The largest double of which rows_per_person add up to at most epsilon."""
@@ -123,12 +113,12 @@ class PrivUnit(VectorMechanism):
             return _core.privunit_law(self.epsilon_per_row)
         return retrieval_law(self.epsilon_per_row, self.corpus_size)
 
-    @property
+    @cached_property
     def cap_probability(self) -> float:
         """p, a multiple of 2^-53."""
         return self._split[0]
 
-    @property
+    @cached_property
     def threshold(self) -> float:
         """Threshold of <W, u>; gamma sqrt(d) of the paper."""
         return self._split[1]
@@ -136,16 +126,16 @@ class PrivUnit(VectorMechanism):
     @property
     def loss(self) -> PureDP:
         """Of all rows of a person together; a receipt has it for each."""
-        return _loss(self.epsilon, self.rows_per_person, *self._split)
+        return _loss(self.epsilon, self.rows_per_person, self.cap_probability, self.threshold)
 
     @property
     def row_loss(self) -> PureDP:
-        return _loss(self.epsilon_per_row, 1, *self._split)
+        return _loss(self.epsilon_per_row, 1, self.cap_probability, self.threshold)
 
     @cached_property
     def mean_inner_product(self) -> float:
         """E = E<W, u>, in units of the Gaussian row: m sqrt(d) of the paper."""
-        return _core.privunit_mean(*self._split)
+        return _core.privunit_mean(self.cap_probability, self.threshold)
 
     @cached_property
     def sigma(self) -> float:
@@ -160,7 +150,7 @@ class PrivUnit(VectorMechanism):
         return _core.privunit_int8_grid(self.sigma, self.threshold)[1]
 
     def saturation_on(self, grid: float) -> float:
-        return privunit_saturation(self.sigma, *self._split, grid, self.dimension)
+        return privunit_saturation(self.sigma, self.cap_probability, self.threshold, grid, self.dimension)
 
     def claim_faults(self) -> list[str]:
         """epsilon is the sum over the person's rows; sigma only scales the result and carries no guarantee."""
@@ -168,7 +158,7 @@ class PrivUnit(VectorMechanism):
             one_row = _core.privunit_epsilon(self.cap_probability, self.threshold)
         except ValueError as error:
             return [str(error)]
-        if Fraction(one_row) * self.rows_per_person <= Fraction(self.epsilon):
+        if product_up(self.rows_per_person, one_row) <= self.epsilon:  # rounded up to a float, as epsilon is one: as if exact
             return []
         return [
             f"cap_probability = {self.cap_probability!r} at threshold = {self.threshold!r} gives epsilon = "

@@ -96,14 +96,10 @@ class OneOf:
     """A value of a set, of the same kind as in it: 1.0 and True are not 1."""
 
     def __init__(self, *accepted: str | int) -> None:
-        self._accepted = accepted
-
-    @property
-    def accepted(self) -> tuple[str | int, ...]:
-        return self._accepted
+        self.accepted: Collection[str | int] = accepted
 
     def __call__(self, name: str, value: Any) -> None:
-        if not any(type(value) is type(one) and value == one for one in self.accepted):
+        if type(value) not in (str, int) or value not in self.accepted:
             raise ReceiptError(f"{name} must be one of {', '.join(map(repr, self.accepted))}, got {value!r:.60}")
 
 
@@ -432,11 +428,11 @@ class ReceiptFields:
         return False
 
     def _cipher_faults(self) -> list[str]:
-        expected = cipher_fields(self.cipher)
+        rounds, version = ROUNDS[self.cipher], _core.format_versions[self.cipher]
         faults = []
-        if self.rounds != expected["rounds"]:
-            faults.append(f"rounds must be {expected['rounds']} for {self.cipher}, got {self.rounds}")
-        versions = [expected["format_version"], *([HALF_WORDS] if self._may_be_of_half_words else [])]
+        if self.rounds != rounds:
+            faults.append(f"rounds must be {rounds} for {self.cipher}, got {self.rounds}")
+        versions = (version, HALF_WORDS) if self._may_be_of_half_words else (version,)
         if self.format_version not in versions:
             faults.append(f"format_version must be {' or '.join(map(str, versions))} for {self.cipher}, got {self.format_version}")
         return faults

@@ -54,9 +54,8 @@ def _optional_saturation(name: str, value: Any) -> None:
 class _KnownMechanism(OneOf):
     """A name of a mechanism of vectors, those that were registered included."""
 
-    @property
-    def accepted(self) -> tuple[str, ...]:
-        return tuple(known_mechanisms())
+    def __init__(self) -> None:
+        self.accepted = known_mechanisms()  # which `register` adds to
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +170,7 @@ class Receipt(ReceiptFields):
         """
         from hushvec.accounting import PureDP, Repeated
 
-        if None in self._law.values():
+        if self._missing:
             return PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
         mechanism = stated_mechanism(self)
         one, rows = mechanism.row_loss, mechanism.rows_per_person
@@ -188,9 +187,9 @@ class Receipt(ReceiptFields):
         return known_mechanisms()[self.mechanism]
 
     @property
-    def _law(self) -> dict[str, float | None]:
-        """The numbers that its mechanism needs, as they are stated."""
-        return {name: getattr(self, name) for name in self._kind.law_names}
+    def _missing(self) -> list[str]:
+        """The numbers of its mechanism's law that are not stated."""
+        return [name for name in self._kind.law_names if getattr(self, name) is None]
 
     def _faults(self) -> list[str]:
         faults = [*self._setting_faults(), *self._noise_faults()]
@@ -251,16 +250,14 @@ class Receipt(ReceiptFields):
 
     def _noise_faults(self) -> list[str]:
         """Contradictions in the noise: its numbers, its grid, its guarantee."""
-        law = self._law
+        law = self._kind.law_names
         faults = [
             f"{name} must be null for {self.mechanism}, got {getattr(self, name)!r}"
             for name in LAW_NUMBERS
-            if name not in law and getattr(self, name) is not None
+            if getattr(self, name) is not None and name not in law
         ]
-        if None in law.values():
-            name, further = self._kind.parameter_name, self._kind.further_numbers
-            names = [name] if law[name] is None else further
-            return [f"{' and '.join(names)} must be given for {self.mechanism}", *faults]
+        if missing := self._missing:
+            return [f"{' and '.join(missing)} must be given for {self.mechanism}", *faults]
         mechanism = stated_mechanism(self)
         halves = self.format_version == HALF_WORDS
         faults += mechanism.parameter_faults(self.grade, int8=self.dtype == INT8, half_words=halves)
@@ -276,7 +273,7 @@ class Receipt(ReceiptFields):
             return [f"grade must be 'exact' with dtype 'int8', got {self.grade!r}"]
         faults = ["renormalize must be false with dtype 'int8'"] if self.renormalize else []
         stated = self.saturation_probability
-        if self.grid is None or stated is None or None in self._law.values():
+        if self.grid is None or stated is None or self._missing:
             return faults
         needed = stated_mechanism(self).saturation_on(self.grid)
         if stated < needed * (1 - _SATURATION_MARGIN):
@@ -291,7 +288,7 @@ class Receipt(ReceiptFields):
 def stated_mechanism(receipt: Receipt) -> VectorMechanism:
     """Return the mechanism with the numbers that the receipt states, for what follows from them: its loss, density and noise."""
     kind = known_mechanisms()[receipt.mechanism]
-    price = ("epsilon", "delta") if kind.takes_delta else ("epsilon",)
-    stated = {name: getattr(receipt, name) for name in ("dimension", "clip_norm", *price, *kind.law_names)}
-    rows = rows_per_person(receipt.per, receipt.rows)
-    return kind.stated({**stated, "rows_per_person": rows, "released_grid": receipt.grid})
+    numbers = {name: getattr(receipt, name) for name in kind.stated_names}
+    numbers["rows_per_person"] = rows_per_person(receipt.per, receipt.rows)
+    numbers["released_grid"] = receipt.grid
+    return kind.stated(numbers)

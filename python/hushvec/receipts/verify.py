@@ -107,7 +107,7 @@ def verify_receipt(receipt: AnyReceipt | Mapping[str, Any]) -> Verification:
         'does not hold'
     """
     validate.rounding_to_nearest()
-    if isinstance(receipt, Mapping):
+    if not isinstance(receipt, ReceiptFields) and isinstance(receipt, Mapping):  # the abstract class is slow to ask
         receipt = receipt_from_dict(receipt)
     require_receipt(receipt)
     try:
