@@ -30,6 +30,7 @@ ArrayT = TypeVar("ArrayT")
 NUMPY_DTYPES = ("float32", "float64", "float16")
 TORCH_DTYPES = (*NUMPY_DTYPES, "bfloat16")
 DEFAULT_DTYPE = "float32"
+_DIMENSIONS = (1, 2)
 _JAX = "jax.Array of a program that is being traced (hushvec.integrations.jax works on it)"
 _CPU, _CUDA = 1, 2  # devices, as DLPack numbers them
 # numpy builds a dtype's name on every access, which takes a tenth of the time of a small release.
@@ -40,13 +41,13 @@ _NAMES = {np.dtype(name): name for name in NUMPY_DTYPES}
 
 
 def is_torch(x: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and not isinstance(x, np.ndarray) and isinstance(x, torch.Tensor)
+    torch = None if isinstance(x, np.ndarray) else sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
 
 
 def is_cupy(x: Any) -> bool:
-    cupy = sys.modules.get("cupy")
-    return cupy is not None and not isinstance(x, np.ndarray) and isinstance(x, cupy.ndarray)
+    cupy = None if isinstance(x, np.ndarray) else sys.modules.get("cupy")
+    return cupy is not None and isinstance(x, cupy.ndarray)
 
 
 def on_cuda(x: Any) -> bool:
@@ -66,12 +67,12 @@ def device_scope(x: Any) -> contextlib.AbstractContextManager[Any]:
 
 def is_traced(x: Any) -> bool:
     """Whether torch.compile is recording a call on x instead of running it."""
-    return is_torch(x) and bool(sys.modules["torch"].compiler.is_dynamo_compiling())
+    return not isinstance(x, np.ndarray) and is_torch(x) and bool(sys.modules["torch"].compiler.is_dynamo_compiling())
 
 
 def is_recorded(x: Any) -> bool:
     """Whether anything of torch that keeps calls of operators is recording a call on x: torch.compile, torch.export, make_fx, ..."""
-    if not is_torch(x):
+    if isinstance(x, np.ndarray) or not is_torch(x):
         return False
     from hushvec._util.torch_recording import keeps_operators
 
@@ -142,8 +143,15 @@ class CheckedRows(NamedTuple):
     finite: bool
 
 
+def is_plain(x: Any) -> bool:
+    """Whether `require_array` holds for x at once, as nearly always: numpy's own array of floats, in native byte order."""
+    return type(x) is np.ndarray and x.dtype in _NAMES and x.ndim in _DIMENSIONS
+
+
 def require_array(name: str, x: Any) -> None:
     """One or two dimensions, a floating dtype, memory of the CPU or a CUDA device, nothing hidden (mask, gradient)."""
+    if is_plain(x):
+        return
     if isinstance(x, np.ndarray):
         _require_ndarray(name, x)
     elif is_torch(x):
@@ -153,7 +161,7 @@ def require_array(name: str, x: Any) -> None:
     else:
         require_no_recorder()  # a recorder's stand-in is not an array
         raise _no_array(name, x, "")
-    if x.ndim not in (1, 2):
+    if x.ndim not in _DIMENSIONS:
         raise ValueError(f"{name} must have 1 or 2 dimensions, got {x.ndim}")
 
 
@@ -185,8 +193,6 @@ _WAYS = {
 
 
 def _require_ndarray(name: str, x: NDArray[Any]) -> None:
-    if type(x) is np.ndarray and x.dtype in _NAMES:  # as nearly always, and of native byte order
-        return
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} must be a plain numpy array, got MaskedArray (its mask would be lost)")
     _require_dtype(name, x, NUMPY_DTYPES)
@@ -249,7 +255,7 @@ def rows_and_dimension(x: Any) -> tuple[int, int]:
 def output_like(x: ArrayT, out: ArrayT | None) -> ArrayT:
     """`out`, or its memory, after a check that a result of x's kind, shape and dtype fits it, or a new array of that sort."""
     if out is None:
-        return empty_like(x)
+        return new_array(x, x.shape)  # type: ignore[attr-defined, no-any-return]
     if type(out) is not np.ndarray:
         out = shared("out", out, written=True)
     require_output(out, tuple(x.shape), dtype_name(x))  # type: ignore[attr-defined]
@@ -258,6 +264,8 @@ def output_like(x: ArrayT, out: ArrayT | None) -> ArrayT:
 
 
 def require_same_kind(name: str, array: Any, like_name: str, like: Any) -> None:
+    if isinstance(array, np.ndarray) and isinstance(like, np.ndarray):
+        return
     if (is_torch(array), is_cupy(array)) != (is_torch(like), is_cupy(like)):
         raise TypeError(f"{name} must be of the kind of {like_name}, {array_kind(like)}, got {array_kind(array)}")
     if device_of(array) != device_of(like):
@@ -290,15 +298,15 @@ _WORTH_LARGE_PAGES = 2**20
 
 def new_array(like: Any, shape: tuple[int, ...], *, dtype: str | None = None) -> Any:
     """A new array of this shape, of the kind and device of `like`, and of its dtype unless another is named."""
+    if isinstance(like, np.ndarray):
+        return np.empty(shape, dtype or like.dtype)
     if is_torch(like):
         new = like.new_empty(shape, dtype=dtype and getattr(sys.modules["torch"], dtype))
         if math.prod(shape) >= _WORTH_LARGE_PAGES and like.device.type == "cpu":
             _core.prefer_large_pages(new.data_ptr(), new.nbytes)
         return new
-    if is_cupy(like):
-        with device_scope(like):
-            return sys.modules["cupy"].empty(shape, dtype or like.dtype)
-    return np.empty(shape, dtype or like.dtype)
+    with device_scope(like):
+        return library_of(like).empty(shape, dtype=dtype or like.dtype)
 
 
 def copy_beside(like: Any, host: NDArray[Any]) -> Any:

@@ -24,6 +24,7 @@ from hushvec._native.arrays import (
     empty_like,
     is_cupy,
     is_exported,
+    is_plain,
     is_torch,
     library_of,
     nonfinite_error,
@@ -132,6 +133,15 @@ _LARGEST_WHOLE = 1 << _WHOLE_BITS["float32"]
 _SMALL_INTEGERS = 2  # bytes of integers that cannot exceed it
 
 
+def given_array(name: str, x: Any) -> Any:
+    """What a user gave `as_array`, after `require_array`."""
+    if is_plain(x):
+        return x
+    x = as_array(name, x)
+    require_array(name, x)
+    return x
+
+
 def as_array(name: str, x: Any) -> Any:
     """An array as it is, an exported one as it is `shared`. Lists, tuples and integers in CPU memory as a new float array."""
     if type(x) is np.ndarray and x.dtype.kind == "f":  # as nearly always
@@ -143,14 +153,14 @@ def as_array(name: str, x: Any) -> Any:
     return _of_sequence(name, x) if isinstance(x, (list, tuple)) else _of_integers(name, x)
 
 
-def dtype_after(dtype: np.dtype[Any]) -> str:
-    """The dtype of `as_array` of a numpy array, by name."""
-    return "float32" if dtype.kind in "iu" else dtype.name
-
-
 def given_rows(name: str, x: Any, *, finite: bool) -> CheckedRows:
     """`checked_rows` of what a user gave: `as_array` comes first."""
     return checked_rows(name, as_array(name, x), finite=finite)
+
+
+def dtype_after(dtype: np.dtype[Any]) -> str:
+    """The dtype of `as_array` of a numpy array, by name."""
+    return "float32" if dtype.kind in "iu" else dtype.name
 
 
 def _of_sequence(name: str, x: Sequence[Any]) -> Any:

@@ -18,8 +18,9 @@ _recorder: Callable[[], str | None] | None = None
 
 def require_no_recorder(what: str = "noise") -> None:
     """Raise where the caller is being recorded; called before anything is drawn, charged or released."""
-    recorder = _recorder or _found_recorder()
-    name = None if recorder is None else recorder()
+    if _recorder is None and sys.modules.get("torch") is None:
+        return
+    name = (_recorder or _found_recorder())()
     if name is not None:
         raise recording_error(what, name)
 
@@ -31,10 +32,9 @@ def recording_error(what: str, recorder: str) -> RuntimeError:
     )
 
 
-def _found_recorder() -> Callable[[], str | None] | None:
+def _found_recorder() -> Callable[[], str | None]:
     global _recorder
-    if sys.modules.get("torch") is not None:
-        from hushvec._util.torch_recording import recorder
+    from hushvec._util.torch_recording import recorder
 
-        _recorder = recorder
-    return _recorder
+    _recorder = recorder
+    return recorder

@@ -5,9 +5,9 @@ TypeError for the wrong kind of thing, ValueError for the wrong value. A bool is
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Collection, Iterable, Mapping
+from math import isfinite
 from numbers import Real
 from typing import Any
 
@@ -43,16 +43,20 @@ def rounding_to_nearest() -> None:
 
 def number(name: str, value: Any) -> float:
     """A finite float."""
-    # Real is an abstract class: asking it takes a twentieth of the time of a small call, and most values are floats.
-    if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):
-        raise TypeError(f"{name} must be a number, got {kind(value)}")
-    try:
-        converted = float(value)
-    except OverflowError:
-        raise ValueError(f"{name} must be finite, got {value!r:.40}") from None
-    if not math.isfinite(converted):
+    # Most values are floats, and Real is an abstract class: asking it takes a twentieth of the time of a small call.
+    converted: float = value if type(value) is float else _as_float(name, value)
+    if not isfinite(converted):
         raise ValueError(f"{name} must be finite, got {converted!r}")
     return converted
+
+
+def _as_float(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {kind(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite, got {value!r:.40}") from None
 
 
 def keep_floats(frozen: Any, *names: str) -> None:

@@ -18,12 +18,11 @@ from hushvec._native.arrays import (
     is_traced,
     noise_target,
     output_like,
-    require_array,
     require_same_kind,
     returned,
 )
 from hushvec._native.kernels import require_generator
-from hushvec._native.rowwise import as_array
+from hushvec._native.rowwise import given_array
 from hushvec._util.recording import require_no_recorder
 from hushvec._util.validate import clip_norm as require_clip_norm
 from hushvec._util.validate import flag, not_negative, positive
@@ -70,8 +69,7 @@ def clip(x: ArrayT, clip_norm: float, *, out: ArrayT | None = None) -> ArrayT:
 
         return torch_ops.traced_clip(x, clip_norm, out)  # type: ignore[arg-type, return-value]
     require_no_recorder("clip")
-    values = as_array("x", x)
-    require_array("x", values)
+    values = given_array("x", x)
     clip_norm = require_clip_norm(clip_norm)
     target = output_like(values, out)
     kernels.clip(values, clip_norm, target, out_is_fresh=out is None)
@@ -133,8 +131,7 @@ def clip_and_noise(
 
         return torch_ops.traced_clip_and_noise(x, clip_norm, law, noise, exact, out, generator)  # type: ignore[arg-type, return-value]
     source = require_generator(generator)
-    values = as_array("x", x)
-    require_array("x", values)
+    values = given_array("x", x)
     clip_norm = require_clip_norm(clip_norm)
     noise = positive(name, noise) if flag("exact", exact) else not_negative(name, noise)
     target = output_like(values, out)
@@ -320,9 +317,7 @@ def add_noise(embedding: ArrayT, noise: Any) -> ArrayT:
         >>> hv.add_noise(np.ones(384, np.float32), hv.gaussian_noise(384, sigma=0.1)).shape
         (384,)
     """
-    given, embedding, noise = embedding, as_array("embedding", embedding), as_array("noise", noise)
-    require_array("embedding", embedding)
-    require_array("noise", noise)
+    given, embedding, noise = embedding, given_array("embedding", embedding), given_array("noise", noise)
     require_same_kind("noise", noise, "embedding", embedding)
     if dtype_name(embedding) != dtype_name(noise):
         raise TypeError(f"noise must be {dtype_name(embedding)}, got {dtype_name(noise)}")
