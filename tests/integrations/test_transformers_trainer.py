@@ -21,8 +21,7 @@ from transformers import (  # noqa: E402
 )
 
 from hushvec.integrations.transformers import PrivacyCallback, PrivateTrainer  # noqa: E402
-from hushvec.training import AdaptiveClip, DPOptimizer, per_example_gradients  # noqa: E402
-from training.small_runs import grouped  # noqa: E402
+from hushvec.training import Account, AdaptiveClip, Clipping, DPOptimizer, per_example_gradients  # noqa: E402
 
 NOTES = 24
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch.*", "ignore::UserWarning:transformers.*")
@@ -87,7 +86,7 @@ def by_hand(steps, model=None, **rule):
     optimizer = DPOptimizer(
         torch.optim.SGD([one for one in model.parameters() if one.requires_grad], lr=0.1),
         clip_norm=0.5, noise_multiplier=0.0, expected_batch_size=NOTES, sampling_probability=1.0, model=model,
-        **grouped(**rule),
+        **rule,
     )
     for _ in range(steps):
         per_example_gradients(model, lambda predict, one: predict(**one).loss, batch_of(DATA), vectorize=False)
@@ -99,8 +98,8 @@ WAYS = {
     "one part": {"options": {"per_device_train_batch_size": 64}},
     "parts of 7": {"options": {"per_device_train_batch_size": 7}},
     "losses of one's own": {"losses": losses},
-    "automatic": {"normalize": 0.1},
-    "ghost, automatic": {"normalize": 0.1, "gradients": "ghost", "losses": losses},
+    "automatic": {"clipping": Clipping(normalize=0.1)},
+    "ghost, automatic": {"clipping": Clipping(normalize=0.1), "gradients": "ghost", "losses": losses},
     "ghost, in parts": {"gradients": "ghost", "losses": losses, "options": {"per_device_train_batch_size": 10}},
 }
 
@@ -109,7 +108,7 @@ WAYS = {
 def test_the_weights_are_those_of_steps_made_by_hand(way, tmp_path):
     trainer = private(tmp_path, noise_multiplier=0.0, **WAYS[way])
     trainer.train()
-    ours, expected = trained(trainer.model), by_hand(3, normalize=WAYS[way].get("normalize"))
+    ours, expected = trained(trainer.model), by_hand(3, clipping=WAYS[way].get("clipping", "auto"))
     start = trained(classifier())
     for name, one in expected.items():
         torch.testing.assert_close(ours[name], one, rtol=0, atol=1e-6)
@@ -119,7 +118,7 @@ def test_the_weights_are_those_of_steps_made_by_hand(way, tmp_path):
 
 def test_one_step_of_the_account_for_each_step_and_one_charge(tmp_path):
     budget = hv.PrivacyBudget(max_epsilon=9.0, max_delta=1e-4)
-    trainer = private(tmp_path / "run", epsilon=2.0, noise_multiplier=None, expected_batch_size=4, budget=budget,
+    trainer = private(tmp_path / "run", epsilon=2.0, noise_multiplier=None, expected_batch_size=4, account=Account(budget=budget),
                       receipt=tmp_path / "run.receipt.json")
     trainer.train()
     guarantee = trainer.privacy.guarantee()
@@ -181,12 +180,12 @@ def test_nothing_of_private_batches_is_published(tmp_path, capsys):
 
 def test_a_resumed_run_goes_on_with_its_account(tmp_path):
     options = {"max_steps": 4, "save_strategy": "steps", "save_steps": 2}
-    first = private(tmp_path / "run", options=options, journal=tmp_path / "journal")
+    first = private(tmp_path / "run", options=options, account=Account(journal=tmp_path / "journal"))
     first.train()
-    second = private(tmp_path / "run", options=options, journal=tmp_path / "journal2")
+    second = private(tmp_path / "run", options=options, account=Account(journal=tmp_path / "journal2"))
     with pytest.raises(ValueError, match="the journal must be that of the run in the checkpoint"):
         second.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-2"))
-    lost = private(tmp_path / "run", options=options, journal=tmp_path / "journal")
+    lost = private(tmp_path / "run", options=options, account=Account(journal=tmp_path / "journal"))
     with pytest.raises(hv.PrivacyBudgetExhaustedError):   # two steps are lost, and all four are spent
         lost.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-2"))
     assert lost.privacy.steps_taken == 4 and first.privacy.guarantee().resumed == 0
@@ -210,8 +209,9 @@ class StopsAt(TrainerCallback):
 def test_a_resumed_run_that_stops_early_says_why(tmp_path, stopped):
     """Steps after the checkpoint are in the journal, and count without their weights."""
     options = {"max_steps": 6, "save_strategy": "steps", "save_steps": 2}
-    private(tmp_path / "run", options=options, journal=tmp_path / "journal", callbacks=[StopsAt(stopped)]).train()
-    again = private(tmp_path / "run", options=options, journal=tmp_path / "journal")
+    account = Account(journal=tmp_path / "journal")
+    private(tmp_path / "run", options=options, account=account, callbacks=[StopsAt(stopped)]).train()
+    again = private(tmp_path / "run", options=options, account=account)
     lost = stopped - 2
     said = f"training stops at step {6 - lost} of 6: all 6 steps of the account are taken, {lost} of them by an earlier process"
     with pytest.warns(RuntimeWarning, match=said):
@@ -263,8 +263,19 @@ BAD = {
     "loss function": (dict(compute_loss_func=max), ValueError, "compute_loss_func must be None in private training"),
     "too large a batch": (dict(expected_batch_size=25), ValueError, "expected_batch_size must be at most the 24 examples"),
     "clip norm": (dict(clip_norm=-1.0), ValueError, "clip_norm"),
-    "adaptive": (dict(adaptive=AdaptiveClip(), gradients="ghost", losses=losses), ValueError, "adaptive must be None with gradients="),
-    "little noise": (dict(adaptive=AdaptiveClip(count_sigma=0.5)), ValueError, "count_sigma must be > noise_multiplier / 2"),
+    "adaptive": (
+        dict(clipping=Clipping(adaptive=AdaptiveClip()), gradients="ghost", losses=losses),
+        ValueError,
+        "adaptive must be None with gradients=",
+    ),
+    "little noise": (dict(clipping=Clipping(adaptive=AdaptiveClip(count_sigma=0.5))), ValueError, "count_sigma must be > noise_"),
+    "whole batches": (dict(clipping="batch"), ValueError, r"clipping must be of examples and .* got Clipping\(method='batch'"),
+    "scaled losses": (dict(clipping=Clipping(loss_scale=2.0)), ValueError, r"and have loss_scale 1\.0 in private training, got"),
+    "earlier names": (
+        dict(budget=hv.PrivacyBudget(max_epsilon=1.0)),
+        TypeError,
+        r"budget must be given as account=Account\(budget=\.\.\.\), got PrivateTrainer\(budget=\.\.\.\)",
+    ),
 }
 
 
@@ -302,7 +313,7 @@ class OwnTrainer(Trainer):
 def optimizer_of(model, **changed):
     given = dict(clip_norm=0.5, noise_multiplier=1.0, expected_batch_size=8, sampling_probability=1.0, delta=1e-5, model=model)
     inner = torch.optim.SGD([one for one in model.parameters() if one.requires_grad], lr=0.1)
-    return DPOptimizer(inner, **grouped(**{**given, **changed}))
+    return DPOptimizer(inner, **{**given, **changed})
 
 
 def stepping(kind, model, optimizer, args):
@@ -358,7 +369,7 @@ def flattened(notes):
 ], ids=["two rows of each", "one row of all", "flattened"])
 def test_a_collator_makes_one_row_of_each_note_or_nothing_is_charged(collator, said, tmp_path):
     budget = hv.PrivacyBudget(max_epsilon=9.0, max_delta=1e-4)
-    trainer = private(tmp_path, data_collator=collator, budget=budget)
+    trainer = private(tmp_path, data_collator=collator, account=Account(budget=budget))
     with pytest.raises(ValueError, match=said):
         trainer.train()
     assert trainer.privacy.steps_taken == 0 and budget.consumed() == 0.0
@@ -421,7 +432,7 @@ def test_ghost_clipping_refuses_notes_that_padding_ties_together(tmp_path):
     notes, budget = [words(2 + number % 3, number % 2) for number in range(NOTES)], hv.PrivacyBudget(max_epsilon=9.0, max_delta=1e-4)
     given = dict(
         model=classifier(), args=arguments(tmp_path), train_dataset=notes, delta=1e-5, clip_norm=0.5, expected_batch_size=NOTES,
-        noise_multiplier=1.0, gradients="ghost", losses=losses, budget=budget,
+        noise_multiplier=1.0, gradients="ghost", losses=losses, account=Account(budget=budget),
     )
     trainer = PrivateTrainer(data_collator=padded_left, **given)
     with pytest.raises(ValueError, match="an example's gradient must be what it is alone, got another one beside another example"):

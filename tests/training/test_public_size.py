@@ -100,6 +100,6 @@ def test_the_trainer_takes_a_public_number(tmp_path):
         return trainer.privacy.settings, len(trainer.get_train_dataloader())
 
     assert published(201, public_size=200) == published(200, public_size=200) == published(200)
-    assert published(201, adjacency="replace-one")[0].sampling_probability == 8 / 201
+    assert published(201, account=Account(adjacency="replace-one"))[0].sampling_probability == 8 / 201
     with pytest.raises(ValueError, match="public_size must be given for 201 examples, got None"):
         published(201)

@@ -1,11 +1,11 @@
-"""Calls as another library writes them, an object of options or camelCase names, answered by how they are written here."""
+"""Calls as another library or an earlier version writes them, answered by how they are written here."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from hushvec._util.validate import kind
@@ -34,3 +34,21 @@ def explained(function: _Function) -> _Function:
         return function(*arguments, **options)
 
     return call  # type: ignore[return-value]
+
+
+def moved(places: Mapping[str, str]) -> Callable[[_Function], _Function]:
+    """Let the function say where arguments are that it had: `{"budget": "account=Account(budget=...)"}`."""
+
+    def decorated(function: _Function) -> _Function:
+        title = function.__qualname__.removesuffix(".__init__")
+
+        @functools.wraps(function)
+        def call(*arguments: Any, **options: Any) -> Any:
+            for name in options:
+                if name in places:
+                    raise TypeError(f"{name} must be given as {places[name]}, got {title}({name}=...)")
+            return function(*arguments, **options)
+
+        return call  # type: ignore[return-value]
+
+    return decorated

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from operator import itemgetter
 from os import PathLike
@@ -11,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util import publish, validate
+from hushvec._util.keywords import moved
 from hushvec._util.lazy import needs_extra
-from hushvec.accounting import Accountant
-from hushvec.extend import Budget
 
 with needs_extra("hushvec.integrations.transformers", "peft"):
     import torch
@@ -21,7 +21,6 @@ with needs_extra("hushvec.integrations.transformers", "peft"):
 
     from hushvec.training import (
         Account,
-        AdaptiveClip,
         Clipping,
         DPOptimizer,
         GhostClipping,
@@ -32,7 +31,9 @@ with needs_extra("hushvec.integrations.transformers", "peft"):
     )
     from hushvec.training.global_generators import undisturbed
     from hushvec.training.per_example import batch_size, map_tensors
+    from hushvec.training.run_terms import PLACES, account_of, clipping_of
     from hushvec.training.sampler import SeparateExamples, public_size_of
+    from hushvec.training.schedule import BATCH
 
 PER_EXAMPLE, GHOST = "per-example", "ghost"
 
@@ -136,7 +137,6 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
     Args:
         epsilon, delta: of the whole training, as `noise_multiplier_for` takes them. epsilon=None with a noise_multiplier.
         clip_norm: C, the largest L2 norm of an example's gradient.
-        adaptive, normalize: as for `DPOptimizer`; adaptive for "per-example" gradients only.
         expected_batch_size: of a step. Each example of train_dataset is in each step with probability expected_batch_size /
             public_size, independently; the number of those that are is private.
         public_size: about how many examples train_dataset has: a public, rounded number, which receipt and weights may tell. None:
@@ -147,8 +147,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         losses: `losses(model, inputs) -> [B]`, one for each example, each depending on its own example alone. Needed for "ghost".
             None: the model's own loss of each example as a batch of one.
         vectorize: as for `per_example_gradients`; the default works with attention masks.
-        adjacency, accountant, budget, journal, allow_buffers: as for `DPOptimizer`. A resumed run needs a journal to count steps
-            that were lost with their process.
+        clipping, account: as for `DPOptimizer`; `Clipping(adaptive=)` for "per-example" gradients only. A resumed run needs a journal
+            to count steps that were lost with their process.
         receipt: as for `PrivacyCallback`.
         **trainer: arguments of Trainer. Of TrainingArguments, max_steps is the number of steps, and per_device_train_batch_size
             how many examples of a step are computed at once: larger ones are computed in parts, as one step. max_grad_norm is
@@ -174,6 +174,7 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         print(trainer.privacy.describe())
     """
 
+    @moved(PLACES)
     def __init__(
         self,
         *,
@@ -183,16 +184,11 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         expected_batch_size: float,
         public_size: int | None = None,
         noise_multiplier: float | None = None,
-        adaptive: AdaptiveClip | None = None,
-        normalize: float | None = None,
         gradients: str = PER_EXAMPLE,
         losses: Callable[[Any, dict[str, Any]], torch.Tensor] | None = None,
         vectorize: bool = False,
-        adjacency: str = "add-remove",
-        accountant: Accountant | None = None,
-        budget: Budget | None = None,
-        journal: str | PathLike[str] | None = None,
-        allow_buffers: Sequence[str] = (),
+        clipping: str | Clipping = "auto",
+        account: Account | None = None,
         receipt: str | PathLike[str] | None = None,
         **trainer: Any,
     ) -> None:
@@ -204,7 +200,10 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
             raise TypeError(f"losses must be callable or None, got {validate.kind(losses)}")
         if losses is None and gradients == GHOST:
             raise ValueError('losses must be given with gradients="ghost": one loss for each example')
-        if adaptive is not None and gradients == GHOST:
+        clipped, terms = clipping_of(clipping), account_of(account)
+        if clipped.method == BATCH or clipped.loss_scale != 1:
+            raise ValueError(f"clipping must be of examples and have loss_scale 1.0 in private training, got {clipped}")
+        if clipped.adaptive is not None and gradients == GHOST:
             raise ValueError('adaptive must be None with gradients="ghost", got an AdaptiveClip')
         if trainer.get("compute_loss_func") is not None:
             raise ValueError("compute_loss_func must be None in private training: give losses=, one loss for each example")
@@ -214,12 +213,12 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         if not hasattr(self.train_dataset, "__len__"):
             raise TypeError(f"train_dataset must have a length, got {validate.kind(self.train_dataset)}")
         exact = len(self.train_dataset)
-        size = exact if public_size is None and adjacency != "add-remove" else public_size_of(public_size, exact)
+        size = exact if public_size is None and terms.adjacency != "add-remove" else public_size_of(public_size, exact)
         self._probability = validate.positive("expected_batch_size", expected_batch_size) / size
         if self._probability > 1:
             raise ValueError(f"expected_batch_size must be at most the {size} examples of train_dataset, got {expected_batch_size!r}")
         if noise_multiplier is None and epsilon is not None:
-            noise_multiplier = noise_multiplier_for(epsilon, delta, self._probability, self.args.max_steps, adjacency=adjacency)
+            noise_multiplier = noise_multiplier_for(epsilon, delta, self._probability, self.args.max_steps, adjacency=terms.adjacency)
         self._options = dict(
             clip_norm=clip_norm,
             noise_multiplier=noise_multiplier,
@@ -228,12 +227,10 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
             delta=delta,
             steps=self.args.max_steps,
             model=self.model,
-            clipping=Clipping(adaptive=adaptive, normalize=None if gradients == GHOST else normalize),
-            account=Account(
-                adjacency=adjacency, accountant=accountant, budget=budget, journal=journal, allow_buffers=allow_buffers
-            ),
+            clipping=replace(clipped, normalize=None) if gradients == GHOST else clipped,
+            account=terms,
         )
-        self._gradients, self._losses, self._normalize = gradients, losses, normalize
+        self._gradients, self._losses, self._normalize = gradients, losses, clipped.normalize
         self._vectorize = validate.flag("vectorize", vectorize)
         self._receipt_path = receipt
         self._private: DPOptimizer | None = None

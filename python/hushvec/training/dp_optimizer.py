@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
+from hushvec._util.keywords import moved
 from hushvec._util.recording import require_no_recorder
 from hushvec.accounting import Accountant
 from hushvec.extend import Budget, CorrelatedNoise, key_fields
@@ -21,7 +22,7 @@ from hushvec.training.guarantee import TrainingGuarantee, guarantee_of, receipt_
 from hushvec.training.journal import StepFlags
 from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, model_of, stepped_by_another
 from hushvec.training.run_account import RunAccount, account_written, require_loadable, take_over
-from hushvec.training.run_terms import Account, Clipping, account_of, clipping_of, refuse_others
+from hushvec.training.run_terms import PLACES, Account, Clipping, account_of, clipping_of
 from hushvec.training.sampler import require_public_size
 from hushvec.training.schedule import BATCH, Settings, norms_of, require_norm_for_each
 
@@ -127,6 +128,7 @@ class DPOptimizer(WrappingOptimizer):
     # torch's GradScaler then calls step() in every iteration, with itself as an argument, in place of skipping it silently.
     _step_supports_amp_scaling = True
 
+    @moved(PLACES)
     def __init__(
         self,
         optimizer: torch.optim.Optimizer,
@@ -142,9 +144,7 @@ class DPOptimizer(WrappingOptimizer):
         clipping: str | Clipping = "auto",
         account: Account | None = None,
         distributed: bool | None = None,
-        **others: NoReturn,
     ) -> None:
-        refuse_others(others)
         super().__init__(optimizer)
         if sampling_probability is None and noise is None:
             raise TypeError("sampling_probability must be given, or noise=CorrelatedNoise, got neither")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
 
 from hushvec._native import _core
 from hushvec._util import validate
@@ -68,18 +67,11 @@ class Account:
     allow_buffers: Sequence[str] = ()
 
 
-_PLACES = {
-    **dict.fromkeys(("adaptive", "normalize", "loss_scale", "allow_batch_level"), "clipping=Clipping"),
-    **dict.fromkeys(Account.__dataclass_fields__, "account=Account"),
+# Where arguments are that `DPOptimizer` and `PrivateTrainer` had by themselves.
+PLACES = {
+    **{name: f"clipping=Clipping({name}=...)" for name in ("adaptive", "normalize", "loss_scale", "allow_batch_level")},
+    **{name: f"account=Account({name}=...)" for name in Account.__dataclass_fields__},
 }
-
-
-def refuse_others(given: Mapping[str, Any]) -> None:
-    """Raise TypeError for names that are no arguments of `DPOptimizer`; it says of which group one is a field."""
-    for name in given:
-        if name in _PLACES:
-            raise TypeError(f"{name} must be given as {_PLACES[name]}({name}=...), got DPOptimizer({name}=...)")
-        raise TypeError(f"DPOptimizer() got an unexpected keyword argument {name!r}")
 
 
 def clipping_of(value: str | Clipping) -> Clipping:
