@@ -318,7 +318,7 @@ def test_a_recommendation():
 
 def test_a_search():
     made = PrivateIndex(8, queries=VectorNoise(epsilon=8.0), store="numpy")
-    made.add(ROWS, [f"note {number}" for number in range(400)])
+    made.add(ROWS, [f"n{number}" for number in range(400)])   # short: a line that is too long is broken in two
     found = made.search(ROWS[:9], k=7)
     first, *queries, more, noise, scores = str(found).split("\n")
     assert first == "Search: 9 queries, the best 7 rows each" and len(queries) == 4
