@@ -9,7 +9,7 @@ import hushvec as hv
 from hushvec.accounting import PureDP
 from hushvec.budget import PrivacyBudget
 from hushvec.mechanisms import Gaussian, PrivUnit, PublicCodebook, PublicProjection
-from hushvec.mechanisms.recommend import recommend
+from hushvec.mechanisms.recommend import PublicData, recommend
 from hushvec.receipts.labels import LabelReceipt, labels_digest
 
 RNG = np.random.default_rng(0)
@@ -375,15 +375,15 @@ class TestInTheLibrary:
         asked = recommend(32, 8.0)
         assert asked.mechanism.name == "privunit"
         assert "Are there public rows of the same kind?" in asked.why
-        measured = recommend(32, 8.0, codebook=fitted, public_sample=SAMPLE)
+        measured = recommend(32, 8.0, public=PublicData(codebook=fitted, sample=SAMPLE))
         assert measured.options[0].figures["expected cosine"] == fitted.check(SAMPLE, epsilon=8.0).expected_cosine
         strangers = np.random.default_rng(7).standard_normal((300, 32)).astype(np.float32)
         with pytest.warns(hv.errors.UtilityWarning, match="PrivUnit is expected to do better") as caught:
-            other = recommend(32, 60.0, codebook=fitted, public_sample=strangers)
+            other = recommend(32, 60.0, public=PublicData(codebook=fitted, sample=strangers))
         assert other.mechanism.name == "privunit" and [warning.filename for warning in caught] == [__file__]
-        found = recommend(32, 8.0, codebook=fitted)
+        found = recommend(32, 8.0, public=PublicData(codebook=fitted))
         assert found.mechanism == fitted.mechanism(8.0) and "codebook: expected cosine" in found.why
         with pytest.raises(ValueError, match="codebook must be for 31 elements"):
-            recommend(31, 8.0, codebook=fitted)
+            recommend(31, 8.0, public=PublicData(codebook=fitted))
         with pytest.raises(ValueError, match="codebook must be None for task 'release'"):
-            recommend(32, 8.0, task="release", codebook=fitted)
+            recommend(32, 8.0, task="release", public=PublicData(codebook=fitted))

@@ -15,7 +15,7 @@ from scipy import stats
 import hushvec as hv
 from evidence.reference import checks
 from hushvec.mechanisms import PublicProjection
-from hushvec.mechanisms.recommend import recommend
+from hushvec.mechanisms.recommend import PublicData, recommend
 
 ALPHA = 1e-6
 RNG = np.random.default_rng(7)
@@ -419,24 +419,24 @@ def test_all_neighbors_stay_where_cosines_do():
 
 def test_recommend_warns_of_a_map_of_another_kind():
     of_kind, of_other = (PublicProjection.fit(of_a_kind(800, kind, seed=2), components=10) for kind in (0, 1))
-    assert recommend(10, 8.0, projection=of_kind, public_sample=SAMPLE).mechanism.dimension == 10
+    assert recommend(10, 8.0, public=PublicData(projection=of_kind, sample=SAMPLE)).mechanism.dimension == 10
     with pytest.warns(hv.errors.UtilityWarning, match="fit one on public rows of this kind, or use no map") as caught:
-        recommend(10, 8.0, projection=of_other, public_sample=SAMPLE)
+        recommend(10, 8.0, public=PublicData(projection=of_other, sample=SAMPLE))
     assert [warning.filename for warning in caught] == [__file__]
-    recommend(10, 8.0, projection=of_other)  # without a sample there is nothing to warn of
+    recommend(10, 8.0, public=PublicData(projection=of_other))  # without a sample there is nothing to warn of
 
 
 @pytest.mark.parametrize(
     "arguments, error, text",
     [
-        (dict(public_sample=SAMPLE), ValueError, "public_sample must be None without codebook or projection"),
+        (dict(sample=SAMPLE), ValueError, "sample must be None without codebook or projection"),
         (dict(projection=SAMPLE), TypeError, "projection must be a hushvec.mechanisms.PublicProjection"),
         (dict(projection=PublicProjection.mean_only(SAMPLE)), ValueError, "projection must lead to 10 elements, got one to 128"),
     ],
 )
 def test_recommend_refuses(arguments, error, text):
     with pytest.raises(error, match=text):
-        recommend(10, 8.0, **arguments)
+        recommend(10, 8.0, public=PublicData(**arguments))
 
 
 @pytest.mark.parametrize(

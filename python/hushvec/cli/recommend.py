@@ -15,7 +15,7 @@ from hushvec.cli._style import paint, printable
 from hushvec.cli.vectors import FILES, open_source, rows_and_fields
 from hushvec.cli.vectors.source import Columns
 from hushvec.mechanisms import MECHANISMS, PublicCodebook, PublicProjection
-from hushvec.mechanisms.recommend import TASKS, Recommendation, recommend
+from hushvec.mechanisms.recommend import TASKS, PublicData, Recommendation, recommend
 
 WIDTH = 80
 
@@ -65,9 +65,11 @@ class Recommend(
         found = recommend(
             1 if self.dimension is None else self.dimension,
             unit_rows=not self.any_length,
-            codebook=None if self.codebook is None else PublicCodebook.load(self.codebook),
-            projection=None if self.projection is None else PublicProjection.load(self.projection),
-            public_sample=sample,
+            public=PublicData(
+                codebook=None if self.codebook is None else PublicCodebook.load(self.codebook),
+                projection=None if self.projection is None else PublicProjection.load(self.projection),
+                sample=sample,
+            ),
             **self.named("epsilon", "delta", "task", "clip_norm", "rows_per_person", "n", "labels", "k", "sensitivity"),
         )
         return answered(self, _as_json(found), *_shown(found, self))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._util import validate
 from hushvec._util.display import Sheet, shown
+from hushvec._util.keywords import moved
 from hushvec.errors import UtilityWarning
 
 if TYPE_CHECKING:
@@ -51,6 +52,40 @@ class Option:
     def claims_privacy(self) -> bool:
         """Whether released bits carry the guarantee."""
         return self.grade == "exact"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublicData:
+    """What `recommend` may use of public rows of the same kind: a codebook or a map, of rows that are nobody's who is protected.
+
+    Args:
+        codebook: for "retrieval": which usually keeps most where there are such rows.
+        projection: the map that rows will go through before the release; `dimension` is that behind it.
+        sample: **other** public rows, not those of codebook or projection, which are checked on it.
+    """
+
+    codebook: PublicCodebook | None = None
+    projection: PublicProjection | None = None
+    sample: Any = None
+
+    def __post_init__(self) -> None:
+        from hushvec import mechanisms
+
+        for name, kind in ("codebook", "PublicCodebook"), ("projection", "PublicProjection"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, getattr(mechanisms, kind)):
+                raise TypeError(f"{name} must be a hushvec.mechanisms.{kind} or None, got {validate.kind(value)}")
+        if self.codebook is not None and self.projection is not None:
+            raise ValueError("projection must be None with a codebook: fit the codebook on rows behind it")
+        if self.sample is not None and self.codebook is None and self.projection is None:
+            raise ValueError("sample must be None without codebook or projection, which are checked on it")
+
+    def require_fit(self, dimension: int) -> None:
+        """Refuse what is not for rows of `dimension` elements."""
+        if self.codebook is not None and self.codebook.dimension != dimension:
+            raise ValueError(f"codebook must be for {dimension} elements, got one for {self.codebook.dimension}")
+        if self.projection is not None and self.projection.output_dimension != dimension:
+            raise ValueError(f"projection must lead to {dimension} elements, got one to {self.projection.output_dimension}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,7 +277,7 @@ _TOGETHER = (
 )
 _ARE_THERE_PUBLIC_ROWS = (
     "Are there public rows of the same kind? Then a codebook of them may keep several times as much: "
-    "give codebook=PublicCodebook.fit(public_rows, epsilon=...)."
+    "give public=PublicData(codebook=PublicCodebook.fit(public_rows, epsilon=...))."
 )
 _WHITEN_FIRST = (
     "Are there public rows of the same kind? Then whiten first: together with the split for n, this finds the same row more often "
@@ -330,6 +365,13 @@ class Recommendation:
         )
 
 
+@moved(
+    {
+        "codebook": "public=PublicData(codebook=...)",
+        "projection": "public=PublicData(projection=...)",
+        "public_sample": "public=PublicData(sample=...)",
+    }
+)
 def recommend(
     dimension: int,
     epsilon: float,
@@ -343,9 +385,7 @@ def recommend(
     labels: int | Sequence[Hashable] | None = None,
     k: int | None = None,
     sensitivity: float | None = None,
-    codebook: PublicCodebook | None = None,
-    projection: PublicProjection | None = None,
-    public_sample: Any = None,
+    public: PublicData | None = None,
 ) -> Recommendation:
     """Say which mechanism gives the most at a price, and why, before anything is spent.
 
@@ -367,10 +407,8 @@ def recommend(
             among (public, optional): PrivUnit then splits epsilon for that.
         labels: how many labels, or the labels; needed for "labels".
         k: how many candidates are named; needed for "top_k".
-        codebook: for "retrieval": a codebook of public rows of the same kind, which usually keeps most where there are such rows.
-        projection: the public map that rows will go through before the release, if there is one; `dimension` is that behind it.
-        public_sample: **public** rows like those to be released, not those of codebook or projection: both are checked on it.
         sensitivity: for "top_k", the most that one score moves; 2 clip_norm, that of a product with a unit query, if None.
+        public: a `hushvec.mechanisms.PublicData`: codebook or map of public rows, checked on a sample of others.
 
     Returns:
         A `Recommendation`.
@@ -396,8 +434,9 @@ def recommend(
         >>> recommendation.mechanism.name, recommendation.table[0][:4]
         ('gaussian', ('mechanism', 'epsilon', 'delta', 'grade'))
     """
-    if public_sample is not None and codebook is None and projection is None:
-        raise ValueError("public_sample must be None without codebook or projection, which are checked on it")
+    if not isinstance(public, PublicData | None):
+        raise TypeError(f"public must be a hushvec.mechanisms.PublicData or None, got {validate.kind(public)}")
+    given = public or PublicData()
     request = Request(
         dimension=validate.whole_number("dimension", dimension, at_least=1),
         epsilon=validate.positive("epsilon", epsilon),
@@ -410,17 +449,18 @@ def recommend(
         labels=None if labels is None else _checked_labels(labels),
         k=None if k is None else validate.whole_number("k", k, at_least=1),
         sensitivity=None if sensitivity is None else validate.positive("sensitivity", sensitivity),
-        codebook=None if codebook is None else _checked_codebook(codebook, dimension),
+        codebook=given.codebook,
         codebook_fit=None,
     )
-    request = replace(request, codebook_fit=_warned_of_misfits(request, projection, public_sample))
+    given.require_fit(request.dimension)
+    request = replace(request, codebook_fit=_warned_of_misfits(request, given))
     asked = TASKS[task]
     for name in ("n", "labels", "k", "sensitivity", "codebook"):
         if getattr(request, name) is None and name in asked.needs:
             raise TypeError(f"{name} must be given for task {task!r}")
         if getattr(request, name) is not None and name not in asked.needs + asked.takes:
             raise ValueError(f"{name} must be None for task {task!r}, got {getattr(request, name)!r}")
-    entries = (*asked.entries(), *(() if codebook is None else (_CODEBOOK,)))
+    entries = (*asked.entries(), *(() if given.codebook is None else (_CODEBOOK,)))
     found = (option_of(entry, request) for entry in entries)
     options = tuple(sorted(found, key=lambda option: (option.mechanism is None, not option.claims_privacy, -option.merit)))
     if options[0].mechanism is None:
@@ -429,38 +469,19 @@ def recommend(
     return Recommendation(task, options[0].mechanism, why(options, request), options)
 
 
-def _checked_codebook(value: Any, dimension: int) -> PublicCodebook:
-    from hushvec.mechanisms import PublicCodebook
-
-    if not isinstance(value, PublicCodebook):
-        raise TypeError(f"codebook must be a hushvec.mechanisms.PublicCodebook or None, got {validate.kind(value)}")
-    if value.dimension != dimension:
-        raise ValueError(f"codebook must be for {dimension} elements, got one for {value.dimension}")
-    return value
-
-
-def _warned_of_misfits(request: Request, projection: PublicProjection | None, public_sample: Any) -> CodebookFit | None:
+def _warned_of_misfits(request: Request, public: PublicData) -> CodebookFit | None:
     """How well the codebook serves the sample. Warns if the codebook or the map does not fit it."""
-    if projection is not None:
-        from hushvec.mechanisms import PublicProjection
-
-        if not isinstance(projection, PublicProjection):
-            raise TypeError(f"projection must be a hushvec.mechanisms.PublicProjection or None, got {validate.kind(projection)}")
-        if projection.output_dimension != request.dimension:
-            raise ValueError(f"projection must lead to {request.dimension} elements, got one to {projection.output_dimension}")
-        if request.codebook is not None:
-            raise ValueError("projection must be None with a codebook: fit the codebook on rows behind it")
-    if public_sample is None:
+    if public.sample is None:
         return None
-    if projection is not None:
-        of_map = projection.check(public_sample)
+    if public.projection is not None:
+        of_map = public.projection.check(public.sample)
         if not of_map.fits:
-            warnings.warn(str(of_map), UtilityWarning, stacklevel=3)
-    if request.codebook is None:
+            warnings.warn(str(of_map), UtilityWarning, stacklevel=4)
+    if public.codebook is None:
         return None
-    fit = request.codebook.check(public_sample, epsilon=request.epsilon / request.rows_per_person)
+    fit = public.codebook.check(public.sample, epsilon=request.epsilon / request.rows_per_person)
     if not fit.is_worth_it:
-        warnings.warn(str(fit), UtilityWarning, stacklevel=3)
+        warnings.warn(str(fit), UtilityWarning, stacklevel=4)
     return fit
 
 
