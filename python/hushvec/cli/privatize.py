@@ -98,16 +98,16 @@ class Privatize(
 def _plan(options: Privatize, source: Source) -> ReleasePlan:
     rows = source.count() if options.per == "release" else 1
     mechanism = options.mechanism if options.codebook is None else _response(options, source, rows)
-    return plan_release(
+    plan = plan_release(
         rows=rows,
         dimension=source.dimension,
         dtype=source.dtype,
         epsilon=options.epsilon if options.codebook is None else None,
         mechanism=mechanism,
         generator=make_generator(options),
-        values_dtype=options.dtype,
         **options.named("delta", "clip_norm", "sigma", "normalize", "renormalize", "per"),
     )
+    return plan if options.dtype is None else plan.with_values(options.dtype)
 
 
 def _response(options: Privatize, source: Source, rows: int) -> CodebookResponse:

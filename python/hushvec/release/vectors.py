@@ -84,6 +84,15 @@ class ReleasePlan:
             rowwise.unit_rows(values, values)
         return values
 
+    def with_values(self, dtype: str) -> ReleasePlan:
+        """The same release with values of this dtype, "int8", in place of x's. ValueError where there are none."""
+        if dtype != INT8:
+            raise ValueError(f"dtype must be None or 'int8', got {dtype!r}")
+        if self.renormalize:
+            raise ValueError("renormalize must be False with dtype='int8': unit rows are no multiples of a grid")
+        _ = self.mechanism.int8_grid  # raises where there is none
+        return replace(self, dtype=dtype)
+
     @property
     def is_dp_claim(self) -> bool:
         return self.mechanism.grade == "exact" and not self.generator.seeded
@@ -177,7 +186,6 @@ def plan_release(
     renormalize: bool = False,
     per: str = "record",
     generator: _core.Generator | None = None,
-    values_dtype: str | None = None,
 ) -> ReleasePlan:
     """Check every argument of `privatize` but the rows themselves. `rows` counts all of them; only per="release" uses it."""
     source = require_generator(generator)
@@ -205,13 +213,7 @@ def plan_release(
             raise ValueError(f"{name} must be False for mechanism {chosen.name!r}: unit rows are no whole numbers")
     if normalize and chosen.clip_norm != 1:
         raise ValueError(f"clip_norm must be 1.0 with normalize=True, got {chosen.clip_norm!r}")
-    if values_dtype is not None:
-        if values_dtype != INT8:
-            raise ValueError(f"dtype must be None or 'int8', got {values_dtype!r}")
-        if renormalize:
-            raise ValueError("renormalize must be False with dtype='int8': unit rows are no multiples of a grid")
-        _ = chosen.int8_grid  # raises where there is none
-    return ReleasePlan(chosen, per, values_dtype or dtype, normalize, renormalize, source)
+    return ReleasePlan(chosen, per, dtype, normalize, renormalize, source)
 
 
 AnyReceipt = TypeVar("AnyReceipt", bound=RowReceipt)
@@ -362,8 +364,9 @@ def privatize(
         renormalize=renormalize,
         per=per,
         generator=generator,
-        values_dtype=dtype,
     )
+    if dtype is not None:
+        plan = plan.with_values(dtype)
     if isinstance(notes, str) or not all(isinstance(note, str) for note in notes):
         raise TypeError("notes must be a sequence of strings")
     release = _released(checked, plan, budget, tuple(notes), projection, people)
