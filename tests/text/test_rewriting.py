@@ -12,7 +12,7 @@ import pytest
 import hushvec as hv
 from hushvec.mechanisms import EmpiricalGaussian, Gaussian, PublicProjection
 from hushvec.text import Redactor, Rewriter, rewrite
-from hushvec.text.rewriting.chunks import Part, joined
+from hushvec.text.rewriting.chunks import Chunking, Part, joined
 from text.rewriting_parts import DIMENSION, LawRecorder, Recorder, WordEmbedder
 
 VECTORS = Path(__file__).parent.parent / "evidence" / "vectors" / "seed_receipts.csv"
@@ -20,8 +20,14 @@ CONTACT = "Contact Jane Doe at jane@example.com."
 MEETING = "Contact Jane Doe at jane@example.com or call 415-555-0188 about the merger. Our office is downtown."
 
 
+def grouped(**arguments):
+    """Arguments of `Rewriter`, of which the fields of `Chunking` are given by themselves."""
+    of_chunks = {name: arguments.pop(name) for name in Chunking.__dataclass_fields__ if name in arguments}
+    return {**arguments, **({"chunking": Chunking(**of_chunks)} if of_chunks else {})}
+
+
 def rewriter(**changes):
-    return Rewriter(**{"embedder": WordEmbedder(), "inverter": Recorder(), "mechanism": "gaussian", **changes})
+    return Rewriter(**grouped(**{"embedder": WordEmbedder(), "inverter": Recorder(), "mechanism": "gaussian", **changes}))
 
 
 def text_of(chunks):
@@ -73,8 +79,38 @@ def test_a_bound_that_is_none_is_refused(bound, kind, words):
         rewriter(embedder=embedder)
 
 
-def test_the_published_name_of_the_clip_norm_is_taken():
-    assert rewriter(clip_radius=0.5).rewrite("some words").clip_norm == 0.5
+def test_a_call_with_the_names_of_the_paper():
+    parts = {"embedder": WordEmbedder(), "inverter": Recorder(), "mechanism": "gaussian"}
+    published = rewrite(
+        MEETING, epsilon=16.0, delta=1e-3, clip_radius=0.5, num_steps=5, whitelist_categories=["full person name"], max_len=8,
+        device=None, seed=0, **parts,
+    )  # fmt: skip
+    here = rewrite(
+        MEETING, clip_norm=0.5, redactor=Redactor(allow_categories=["full person name"]), chunking=Chunking(max_length=8),
+        generator=hv.Generator.unsafe_seeded(0), **parts,
+    )  # fmt: skip
+    assert published == here and published.clip_norm == 0.5 and "Jane Doe" in published.spans[0].text
+    assert rewrite(MEETING, whitelist_categories=None, seed=None, **parts).n_chunks == 4
+    with pytest.raises(TypeError, match="clip_norm must be given once, got clip_radius as well"):
+        rewrite(MEETING, clip_radius=0.5, clip_norm=0.5, **parts)
+    with pytest.raises(ValueError, match="seed must be >= 0, got -1"):
+        rewrite(MEETING, seed=-1, **parts)
+
+
+@pytest.mark.parametrize(
+    "name, place",
+    [
+        ("allow_categories", "redactor=Redactor(allow_categories=...)"),
+        ("level", "chunking=Chunking(level=...)"),
+        ("max_length", "chunking=Chunking(max_length=...)"),
+        ("max_chunks", "chunking=Chunking(max_chunks=...)"),
+        ("composition", "chunking=Chunking(composition=...)"),
+    ],
+)
+def test_an_earlier_argument_says_where_it_is(name, place):
+    for call in (Rewriter, lambda **arguments: rewrite(CONTACT, **arguments)):
+        with pytest.raises(TypeError, match=re.escape(f"{name} must be given as {place}, got Rewriter({name}=...)")):
+            call(**{name: None})
 
 
 # chunks and placeholders
@@ -117,7 +153,7 @@ def test_the_same_text_has_the_same_chunks_and_placeholders():
 
 
 def test_allowed_categories_are_rewritten():
-    result = rewriter(allow_categories=["full person name"]).rewrite(CONTACT)
+    result = rewriter(redactor=Redactor(allow_categories=["full person name"])).rewrite(CONTACT)
     assert result.output == "text0 [EMAIL]"
     assert result.spans[0].text == "Contact Jane Doe at "
 
@@ -596,8 +632,9 @@ ARGUMENTS = [
     ({"composition": "advanced"}, ValueError, "composition must be one of 'joint', 'basic'"),
     ({"level": "word"}, ValueError, "level must be one of 'chunk', 'document'"),
     ({"generator": 7}, TypeError, "generator must be a hushvec.Generator or None, got int"),
-    ({"allow_categories": ["nonsense"]}, ValueError, "nonsense"),
-    ({"allow_categories": ["email"], "redactor": Redactor()}, ValueError, "allow_categories must be None with a redactor"),
+    ({"chunking": 4}, TypeError, "chunking must be a hushvec.text.Chunking or None, got int"),
+    ({"whitelist_categories": ["nonsense"]}, ValueError, "nonsense"),
+    ({"whitelist_categories": ["email"], "redactor": Redactor()}, TypeError, "redactor must be given once, got whitelist_categories"),
     ({"redactor": "all"}, TypeError, "redactor must be a hushvec.text.Redactor"),
     ({"projection": "best"}, TypeError, "projection must be a hushvec.mechanisms.PublicProjection"),
     ({"inverter": object()}, TypeError, "inverter must have invert"),
@@ -715,7 +752,7 @@ def test_the_account_has_the_published_fields():
 
 
 def test_one_call_is_a_rewriter_for_one_text():
-    parts = {"embedder": WordEmbedder(), "inverter": Recorder(), "mechanism": "gaussian", "composition": "basic"}
+    parts = {"embedder": WordEmbedder(), "inverter": Recorder(), "mechanism": "gaussian", "chunking": Chunking(composition="basic")}
     first, second = (hv.Generator.unsafe_seeded(5) for _ in range(2))
     assert rewrite(CONTACT, generator=first, **parts) == Rewriter(generator=second, **parts).rewrite(CONTACT)
 

@@ -21,7 +21,9 @@ from hushvec.cli._style import say
 from hushvec.cli._texts import files_of_folder, mode_of_output, path_or_stdout, read_utf8, source_name, written
 from hushvec.extend import COMPOSITIONS
 from hushvec.mechanisms import Gaussian
-from hushvec.text.rewriting.plans import AUTO, CHOICE, LEVELS, NOTE_NO_PUBLIC_TEXTS, rewriting_mechanisms
+from hushvec.text.pii.redactor import Redactor
+from hushvec.text.rewriting.chunks import LEVELS, Chunking
+from hushvec.text.rewriting.plans import AUTO, CHOICE, NOTE_NO_PUBLIC_TEXTS, rewriting_mechanisms
 from hushvec.text.rewriting.results import Rewriting
 from hushvec.text.rewriting.rewriter import Rewriter
 
@@ -131,10 +133,10 @@ def _rewriter(options: Rewrite) -> Rewriter:
     with announced("loading the models"):
         rewriter = Rewriter(
             num_steps=options.steps,
-            allow_categories=comma_separated(options.allow_categories),
+            redactor=Redactor(allow_categories=comma_separated(options.allow_categories)),
+            chunking=Chunking(**options.named("composition", "level", "max_chunks", "max_length")),
             generator=None if options.unsafe_seed is None else Generator.unsafe_seeded(options.unsafe_seed),
-            **options.named("epsilon", "delta", "clip_norm", "mechanism", "composition", "level", "max_chunks", "max_length"),
-            **options.named("inverter", "embedder", "device"),
+            **options.named("epsilon", "delta", "clip_norm", "mechanism", "inverter", "embedder", "device"),
         )
     if options.mechanism == AUTO and rewriter.mechanism != CHOICE:
         print(f"{options.prog}: {NOTE_NO_PUBLIC_TEXTS.format(mechanism=rewriter.mechanism)}", file=sys.stderr)

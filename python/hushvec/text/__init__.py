@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from hushvec.text.pii.spans import Detector, Span
     from hushvec.text.pii.structured import redact_csv, redact_json
     from hushvec.text.public_choice import PublicChoice
+    from hushvec.text.rewriting.chunks import Chunking
     from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
     from hushvec.text.rewriting.rewriter import Rewriter, rewrite
 
 __all__ = [
+    "Chunking",
     "Detector",
     "MiniLMEmbedder",
     "Pseudonymizer",
@@ -69,6 +71,7 @@ __getattr__, __dir__ = at_first_use(
         "pii.spans": "Detector Span",
         "pii.structured": "redact_csv redact_json",
         "public_choice": "PublicChoice",
+        "rewriting.chunks": "Chunking",
         "rewriting.results": "Rewriting RewrittenSpan",
         "rewriting.rewriter": "Rewriter rewrite",
     },

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushvec import Generator
-from hushvec.text import Rewriter
+from hushvec.text import Chunking, Rewriter
 from hushvec.text.corpus import PublicCorpus
 from hushvec.text.inverters.public import PublicInverter
 from hushvec.text.rewriting.chunks import TokenPieces
@@ -42,13 +42,11 @@ class Setting:
             epsilon=self.epsilon,
             delta=DELTA,
             clip_norm=self.clip_norm,
-            max_length=TOKENS,
+            chunking=Chunking(level=self.level, max_length=TOKENS, composition=self.composition),
             generator=Generator.unsafe_seeded(seed),
             embedder=embedder,
             inverter=inverter,
-            composition=self.composition,
             mechanism=self.mechanism,
-            level=self.level,
         )
 
 

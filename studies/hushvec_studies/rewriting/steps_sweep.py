@@ -21,7 +21,7 @@ from pydantic import Field, field_validator
 
 from hushvec import Generator
 from hushvec.extend import Progress
-from hushvec.text import MiniLMEmbedder, Rewriter
+from hushvec.text import Chunking, MiniLMEmbedder, Rewriter
 from hushvec_studies.harness.charts import Panel
 from hushvec_studies.rewriting import documents, figures, judges, measured, options, pair_texts, pooled, rewriters
 
@@ -41,7 +41,7 @@ def rewriter(arguments, epsilon, steps):
         delta=rewriters.DELTA,
         clip_norm=CLIP_NORM,
         num_steps=steps,
-        max_length=rewriters.TOKENS,
+        chunking=Chunking(max_length=rewriters.TOKENS),
         device=arguments.device,
         generator=Generator.unsafe_seeded(arguments.seed),
         embedder=embedder_for(arguments),

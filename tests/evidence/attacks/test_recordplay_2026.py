@@ -22,7 +22,7 @@ from hushvec.jobs import NoiseJob, noise_batch
 from hushvec.mechanisms import PublicProjection
 from hushvec.mechanisms.top_k import GumbelTopK
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
-from hushvec.text import Rewriter
+from hushvec.text import Chunking, Rewriter
 from text.rewriting_parts import Recorder as NamedRows
 from text.rewriting_parts import WordEmbedder
 
@@ -300,7 +300,7 @@ TEXTS = ["The board meets on Tuesday.", "Sales fell in the north."]
 @pytest.mark.parametrize("mechanism", ["gaussian", "privunit"])
 def test_nothing_but_noise_depends_on_a_document(mechanism, other):
     """Level "document", which promises that nothing else comes out."""
-    pipeline = rewritten(level="document", mechanism=mechanism)
+    pipeline = rewritten(chunking=Chunking(level="document"), mechanism=mechanism)
     found, recorded = differences(pipeline, TEXTS, [TEXTS[0], other])
     assert found == []
     assert len(recorded.charges) == 2
@@ -309,14 +309,14 @@ def test_nothing_but_noise_depends_on_a_document(mechanism, other):
 @pytest.mark.parametrize("other", ["We moved the clinic, and nobody knows.", "x"])
 def test_nothing_but_noise_depends_on_the_words_of_a_chunk(other):
     """Level "chunk" with a public number of chunks, for texts without personal data; placeholders are covered by no epsilon."""
-    found, recorded = differences(rewritten(level="chunk", max_chunks=3), TEXTS, [TEXTS[0], other])
+    found, recorded = differences(rewritten(chunking=Chunking(level="chunk", max_chunks=3)), TEXTS, [TEXTS[0], other])
     assert found in ([], ["sensitivity"]) and len(recorded.charges) == 2  # a document is one person's: all its chunks may differ
 
 
 def test_chunks_without_a_public_number_are_seen():
     """The control: docs/threat-model.md says that placeholders and the number of chunks are covered by no epsilon."""
     other = "Write to jane@example.com on Tuesday."
-    assert differences(rewritten(level="chunk"), TEXTS, [TEXTS[0], other])[0]
+    assert differences(rewritten(chunking=Chunking(level="chunk")), TEXTS, [TEXTS[0], other])[0]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

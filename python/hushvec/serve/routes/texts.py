@@ -24,6 +24,7 @@ from hushvec.serve.routes import Run, endpoint
 from hushvec.serve.service import Caller, Service, require_texts
 from hushvec.text.inverters.public import on_grid
 from hushvec.text.pii.redactor import Redactor
+from hushvec.text.rewriting.chunks import Chunking
 from hushvec.text.rewriting.rewriter import Rewriter
 
 router = APIRouter(tags=["texts"])
@@ -151,7 +152,7 @@ def rewriter_for(
 
 def _rewriter(epsilon: float, categories: tuple[str, ...], mechanism: str, delta: float, allow_list: Any = None) -> Rewriter:
     redactor = Redactor(allow_categories=categories or None, allow_list=allow_list)
-    return Rewriter(epsilon=epsilon, delta=delta, mechanism=mechanism, level=_LEVEL, redactor=redactor)
+    return Rewriter(epsilon=epsilon, delta=delta, mechanism=mechanism, chunking=Chunking(level=_LEVEL), redactor=redactor)
 
 
 kept_rewriter = Kept(_rewriter, 64)  # the first one loads a model and embeds the public texts

@@ -11,7 +11,6 @@ from functools import cache, lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
-from hushvec._native._core import Generator
 from hushvec._util import validate
 from hushvec._util.validate import nearest_of
 from hushvec.text.pii import addresses, contact, credentials, dates, numbers, organisations, persons, places, quantities, records
@@ -132,24 +131,27 @@ class Redaction:
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_OTHER_NAMES = {"clip_radius": "clip_norm", "max_len": "max_length", "whitelist_categories": "allow_categories", "seed": "generator"}
 
 
-def with_other_names(function: Function) -> Function:
-    """A decorator: arguments may have the names of the papers on rewriting, too. A `seed` becomes a seeded generator."""
+def with_other_names(**others: tuple[str, Callable[[Any], Any]]) -> Callable[[Function], Function]:
+    """Let arguments have the names of the papers on rewriting, too: each becomes an argument here, of what its value becomes."""
 
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        for other in kwargs.keys() & _OTHER_NAMES:
-            name, value = _OTHER_NAMES[other], kwargs.pop(other)
-            if name in kwargs:
-                raise TypeError(f"{name} must be given once, got {other} as well")
-            if other == "seed" and value is not None:
-                value = Generator.unsafe_seeded(validate.whole_number("seed", value, at_least=0))
-            kwargs[name] = value
-        return function(*args, **kwargs)
+    def decorated(function: Function) -> Function:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for other in kwargs.keys() & others:
+                (name, meant), value = others[other], kwargs.pop(other)
+                if name in kwargs:
+                    raise TypeError(f"{name} must be given once, got {other} as well")
+                kwargs[name] = None if value is None else meant(value)
+            return function(*args, **kwargs)
 
-    return call  # type: ignore[return-value]
+        return call  # type: ignore[return-value]
+
+    return decorated
+
+
+_with_its_name_in_papers = with_other_names(whitelist_categories=("allow_categories", lambda names: names))
 
 
 class Redactor:
@@ -167,7 +169,7 @@ class Redactor:
         ['SSN [SSN]', 'nothing here']
     """
 
-    @with_other_names
+    @_with_its_name_in_papers
     def __init__(
         self,
         *,
@@ -346,7 +348,7 @@ class Redactor:
         return default_placeholder(category) if own is None else own
 
 
-@with_other_names
+@_with_its_name_in_papers
 def redact(
     text: str,
     *,

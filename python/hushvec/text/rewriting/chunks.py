@@ -7,10 +7,41 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hushvec._util import validate
+from hushvec.extend import COMPOSITIONS
 from hushvec.text.pii.spans import Span
+
+LEVELS = ("chunk", "document")
 
 _WORD = re.compile(r"\S+")
 _SENTENCE_ENDS = (".", "!", "?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chunking:
+    """How a document is cut into chunks, and how many are released together.
+
+    Args:
+        level: "chunk": each stretch between placeholders is rewritten by itself. "document": the redacted text is one vector and the
+            output is what that inverts to, nothing else. None: "document" for "privunit" and "randomized_response", else "chunk".
+        max_length: tokens in a chunk, special tokens counted; longer stretches are cut. Not for level "document".
+        max_chunks: a public number of chunks: shorter texts are filled up, neighboring chunks of longer ones are joined (their
+            mean row), and placeholders come last, so that neither K nor their places say anything about the text.
+        composition: for "gaussian". "joint": all chunks are one release, the exact bound. "basic": epsilon/K and delta/K for each.
+    """
+
+    level: str | None = None
+    max_length: int = 32
+    max_chunks: int | None = None
+    composition: str = "joint"
+
+    def __post_init__(self) -> None:
+        if self.level is not None:
+            validate.choice("level", self.level, LEVELS)
+        validate.whole_number("max_length", self.max_length, at_least=1)
+        if self.max_chunks is not None:
+            validate.whole_number("max_chunks", self.max_chunks, at_least=1)
+        validate.choice("composition", self.composition, COMPOSITIONS)
 
 
 class TokenPieces:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hushvec._native._core import Generator
 from hushvec._util import validate
 from hushvec.accounting import gaussian_sigma_for
-from hushvec.extend import COMPOSITIONS, Budget, ReleasePlan, priced_mechanisms, release_planned, releases_directions
+from hushvec.extend import Budget, ReleasePlan, priced_mechanisms, release_planned, releases_directions
 from hushvec.mechanisms import MECHANISMS, EmpiricalGaussian, PublicProjection, VectorMechanism
 from hushvec.noise import clip, gaussian_epsilon
 from hushvec.receipts import LabelReceipt, Receipt
@@ -21,7 +21,6 @@ from hushvec.release import privatize_labels
 from hushvec.text.inverters.protocol import ChoosingInverter, Inverter, LawInverter, Lifted, behind
 from hushvec.text.public_choice import PublicChoice
 
-LEVELS = ("chunk", "document")
 AUTO = "auto"
 
 CHOICE = "randomized_response"
@@ -68,7 +67,6 @@ class DocumentTerms:
 
     def __post_init__(self) -> None:
         validate.choice("mechanism", self.mechanism, rewriting_mechanisms())
-        validate.choice("composition", self.composition, COMPOSITIONS)
         validate.clip_norm(self.clip_norm)
         validate.delta(self.delta, zero_allowed=self.is_pure)
         validate.keep_floats(self, "delta", "clip_norm")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hushvec._native._core import Generator
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
+from hushvec._util.keywords import moved
 from hushvec.embedders.protocol import embedded_rows
 from hushvec.embedders.sources import DEFAULT_CLIP_NORM, default_clip_norm
 from hushvec.extend import Budget, require_budget, require_projection
@@ -21,11 +22,10 @@ from hushvec.mechanisms import Gaussian, PublicProjection
 from hushvec.receipts import LabelReceipt, Receipt
 from hushvec.text.pii.redactor import Redactor, with_other_names
 from hushvec.text.rewriting.choices import best_mechanism, choose
-from hushvec.text.rewriting.chunks import Part, TokenPieces, cut, joined
+from hushvec.text.rewriting.chunks import Chunking, Part, TokenPieces, cut, joined
 from hushvec.text.rewriting.plans import (
     AUTO,
     CHOICE,
-    LEVELS,
     NOTE_NO_PUBLIC_TEXTS,
     DocumentTerms,
     Plan,
@@ -55,6 +55,10 @@ NOTE_OWN_TEXT = "rows are taken to depend on their own document only"
 NOTE_PADDED = "the number of rows is max_chunks, whatever the text, and placeholders stand behind all chunks"
 
 
+def _seeded(seed: Any) -> Generator:
+    return Generator.unsafe_seeded(validate.whole_number("seed", seed, at_least=0))
+
+
 class Rewriter:
     """Embedder, inverter, redactor and terms, set up once and used for many texts. Arguments and errors as for `rewrite`.
 
@@ -65,7 +69,18 @@ class Rewriter:
         ['...', '...']
     """
 
-    @with_other_names
+    @with_other_names(
+        clip_radius=("clip_norm", lambda radius: radius),
+        max_len=("chunking", lambda tokens: Chunking(max_length=tokens)),
+        whitelist_categories=("redactor", lambda names: Redactor(allow_categories=names)),
+        seed=("generator", _seeded),
+    )
+    @moved(
+        {
+            "allow_categories": "redactor=Redactor(allow_categories=...)",
+            **{name: f"chunking=Chunking({name}=...)" for name in Chunking.__dataclass_fields__},
+        }
+    )
     def __init__(
         self,
         *,
@@ -73,16 +88,12 @@ class Rewriter:
         delta: float = 1e-3,
         clip_norm: float | None = None,
         num_steps: int = 5,
-        allow_categories: Iterable[str] | None = None,
-        max_length: int = 32,
+        chunking: Chunking | None = None,
         device: str | None = None,
         generator: Generator | None = None,
         embedder: Any = None,
         inverter: Any = None,
-        composition: str = "joint",
-        max_chunks: int | None = None,
         mechanism: str = AUTO,
-        level: str | None = None,
         projection: PublicProjection | str | None = AUTO,
         redactor: Redactor | None = None,
     ) -> None:
@@ -90,6 +101,10 @@ class Rewriter:
         chosen = require_projection(projection) if is_public_map else projection
         is_auto = validate.choice("mechanism", mechanism, (AUTO, *rewriting_mechanisms())) == AUTO
         name = best_mechanism(inverter) if is_auto else mechanism
+        if not isinstance(chunking, Chunking | None):
+            raise TypeError(f"chunking must be a hushvec.text.Chunking or None, got {validate.kind(chunking)}")
+        cuts = chunking or Chunking()
+        composition = cuts.composition
         # What mechanism "auto" would ignore is refused.
         if is_auto and composition != "joint" and name != Gaussian.name:
             raise ValueError(f"composition must be 'joint' with mechanism 'auto', got {composition!r}: it is of mechanism 'gaussian'")
@@ -97,25 +112,21 @@ class Rewriter:
             raise ValueError("projection must be 'auto' or None with mechanism 'auto' and public texts: no row is released")
         self._terms = DocumentTerms(epsilon, delta, DEFAULT_CLIP_NORM if clip_norm is None else clip_norm, name, composition)
         by_mechanism = "document" if is_of_documents(name) else "chunk"
-        self._level = by_mechanism if level is None else validate.choice("level", level, LEVELS)
-        self._max_chunks = None if max_chunks is None else validate.whole_number("max_chunks", max_chunks, at_least=1)
+        self._level, self._max_chunks = cuts.level or by_mechanism, cuts.max_chunks
         if self._max_chunks is not None and self._level == "document":
             raise ValueError(
-                f"max_chunks must be None for level 'document', where there is always one, got {max_chunks}: give level='chunk'"
+                f"max_chunks must be None for level 'document', where there is always one, got {self._max_chunks}: give level='chunk'"
             )
         validate.whole_number("num_steps", num_steps, at_least=0)
-        validate.whole_number("max_length", max_length, at_least=1)
         self._generator = require_generator(generator)
-        if redactor is not None and allow_categories is not None:
-            raise ValueError("allow_categories must be None with a redactor, which has its own")
         if not (redactor is None or isinstance(redactor, Redactor)):
             raise TypeError(f"redactor must be a hushvec.text.Redactor or None, got {validate.kind(redactor)}")
-        self._redactor = Redactor(allow_categories=allow_categories) if redactor is None else redactor
+        self._redactor = Redactor() if redactor is None else redactor
         self._require_noise_in_range()  # before the models load
-        self._embedder, own = choose(embedder, inverter, max_length=max_length, num_steps=num_steps, device=device)
+        self._embedder, own = choose(embedder, inverter, max_length=cuts.max_length, num_steps=num_steps, device=device)
         most = getattr(self._embedder.model, "max_length", None)
-        if isinstance(most, int) and max_length > most:
-            raise ValueError(f"max_length must be <= {most}, the tokens that the embedder reads, got {max_length}")
+        if isinstance(most, int) and cuts.max_length > most:
+            raise ValueError(f"max_length must be <= {most}, the tokens that the embedder reads, got {cuts.max_length}")
         chosen_notes: list[str] = []
         if is_auto and name != CHOICE:
             chosen_notes.append(NOTE_NO_PUBLIC_TEXTS.format(mechanism=name))
@@ -126,7 +137,7 @@ class Rewriter:
             if not is_of_documents(name):
                 note = NOTE_NO_NORM_BOUND if bound is None else NOTE_NORM_BOUND
                 chosen_notes.append(note.format(clip_norm=self._terms.clip_norm))
-        self._pieces = TokenPieces(max_length, getattr(self._embedder.model, "tokenizer", None))
+        self._pieces = TokenPieces(cuts.max_length, getattr(self._embedder.model, "tokenizer", None))
         notes: tuple[str, ...] = (NOTE_DOCUMENT, NOTE_OWN_TEXT) if self._level == "document" else (NOTE_CHUNKS, NOTE_OWN_TEXT)
         if self._max_chunks is not None:
             notes = (NOTE_PADDED_CHUNKS, NOTE_OWN_TEXT, NOTE_PADDED)
@@ -306,21 +317,16 @@ class RewriterSettings(TypedDict, total=False):
     delta: float
     clip_norm: float | None
     num_steps: int
-    allow_categories: Iterable[str] | None
-    max_length: int
+    chunking: Chunking | None
     device: str | None
     generator: Generator | None
     embedder: Any
     inverter: Any
-    composition: str
-    max_chunks: int | None
     mechanism: str
-    level: str | None
     projection: PublicProjection | str | None
     redactor: Redactor | None
 
 
-@with_other_names
 def rewrite(text: str, *, budget: Budget | None = None, **settings: Unpack[RewriterSettings]) -> Rewriting:
     """Rewrite a text with differential privacy: redact, split, embed, clip, add noise, invert, join.
 
@@ -332,8 +338,7 @@ def rewrite(text: str, *, budget: Budget | None = None, **settings: Unpack[Rewri
             (1.0 for unit vectors such as MiniLM's), else 1.5, which suits GTR; the receipt says which. No influence on "privunit"
             and "randomized_response".
         num_steps: rounds of correction, for vec2text checkpoints with a corrector.
-        allow_categories: categories of personal data that are not redacted: their text is rewritten like any other.
-        max_length: tokens in a chunk, special tokens counted; longer stretches are cut. Not for level "document".
+        chunking: a `Chunking`: level, tokens in a chunk, a public number of chunks, and their composition.
         device: "cpu", "cuda", ... for MiniLM and models of a path or a hub id; None: CUDA if there is one.
         generator: key stream of the noise; None: that of the process. A seeded one gives reproducible noise and NO privacy.
         embedder: None: all-MiniLM-L6-v2 from its wheel, or the one that the inverter was made for. A folder or hub id (T5 encoders
@@ -341,18 +346,11 @@ def rewrite(text: str, *, budget: Budget | None = None, **settings: Unpack[Rewri
         inverter: None: the public sentences that ship with hushvec, by their posterior. A file: the same with its lines, JSON lines or
             saved corpus (.npz) as public texts. A folder or hub id: a vec2text checkpoint or a decoder of `hushvec study
             train-inverter`. Or an object with `invert(embeddings) -> texts`.
-        composition: for "gaussian". "joint": all chunks are one release, the exact bound. "basic": epsilon/K and delta/K for
-            each.
-        max_chunks: a public number of chunks: shorter texts are filled up, neighboring chunks of longer ones are joined (their
-            mean row), and placeholders come last, so that neither K nor their places say anything about the text.
         mechanism: "auto": "randomized_response" (the nearest public text, or another by chance, pure epsilon) where the inverter
             has public texts, else what a decoder was trained for, else "privunit" (directions only, pure epsilon). "gaussian"
-            (the
-            published chain), "laplacian", "l2_laplace": additive noise, which leaves little.
-        level: "chunk": each stretch between placeholders is rewritten by itself. "document": the redacted text is one vector and the
-            output is what that inverts to, nothing else. None: "document" for "privunit" and "randomized_response", else "chunk".
+            (the published chain), "laplacian", "l2_laplace": additive noise, which leaves little.
         projection: "auto": the public map that the inverter asks for; a PublicProjection, or None. Not for "randomized_response".
-        redactor: of hushvec.text; None: all rules.
+        redactor: of hushvec.text; None: all rules. Categories that it allows are rewritten like any other text.
         budget: a PrivacyBudget, or any object with `consume(epsilon, delta)`: charged before the release, once for the document.
 
     Returns:
