@@ -153,18 +153,46 @@ def lines_of(path: str) -> list[str]:
 
 
 def long_calls() -> dict[str, int]:
-    """Public functions, methods and classes with more than 12 arguments -> how many. Records that the library itself fills,
-    dataclasses, are no calls."""
-    found = {}
-    for path in library():
+    """Public functions, methods and classes with more than 12 arguments -> how many. Keys of an `Unpack[...]` count, and the fields of
+    dataclasses that are in a face or an integration."""
+    found: dict[str, int] = {}
+    for path, room in library().items():
         where = path.removeprefix("python/").removesuffix(".py").replace("/", ".").removesuffix(".__init__")
         if any(part.startswith("_") for part in where.split(".")):
             continue
-        for name, function in public_functions(tree_of(path)):
-            arguments = [one.arg for one in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
-            count = sum(argument not in ("self", "cls") for argument in arguments)
-            if count > MOST_ARGUMENTS:
-                found[f"{where}.{name}"] = count
+        calls = {name: arguments_of(function) for name, function in public_functions(tree_of(path))}
+        for node in classes_in(path):
+            is_made = any(ast.unparse(one).startswith("dataclass") for one in node.decorator_list)
+            if is_made and (room == "integrations" or is_in_a_face(room, f"{where}.{node.name}".split(".", 2)[2])):
+                calls.setdefault(node.name, fields_of(node.name))
+        found |= {f"{where}.{name}": len(names) for name, names in calls.items() if len(names) > MOST_ARGUMENTS}
+    return found
+
+
+def arguments_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    taken = function.args
+    names = {one.arg for one in (*taken.posonlyargs, *taken.args, *taken.kwonlyargs)} - {"self", "cls"}
+    unpacked = re.fullmatch(r"Unpack\[(\w+)\]", ast.unparse(taken.kwarg.annotation or taken.kwarg) if taken.kwarg else "")
+    return names | (fields_of(unpacked[1]) if unpacked else set())
+
+
+def classes_in(path: str) -> Iterator[ast.ClassDef]:
+    return (node for node in tree_of(path).body if isinstance(node, ast.ClassDef))
+
+
+@cache
+def classes() -> dict[str, ast.ClassDef]:
+    return {node.name: node for path in library() for node in classes_in(path)}
+
+
+def fields_of(name: str) -> set[str]:
+    """The fields that a dataclass or a TypedDict is made of, those of its bases included."""
+    node, found = classes()[name], set()
+    for base in node.bases:
+        found |= fields_of(base.id) if isinstance(base, ast.Name) and base.id in classes() else set()
+    for one in node.body:
+        if isinstance(one, ast.AnnAssign) and not re.match("ClassVar|KW_ONLY", ast.unparse(one.annotation)):
+            found |= set() if one.value is not None and "init=False" in ast.unparse(one.value) else {ast.unparse(one.target)}
     return found
 
 

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 from hushvec._util.validate import kind
 
+__all__ = ["explained", "moved"]
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
