@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,15 @@ SMALLEST_FAR = 2.0**-900
 FAR_SHARE = 2.0**-24
 
 
+class DiscreteReleases(NamedTuple):
+    """`times` releases of whole numbers with the same noise."""
+
+    sigma: float
+    sensitivity: float
+    coordinates: int
+    times: int = 1
+
+
 def is_summed(sigma: float, coordinates: int) -> bool:
     """Whether the profile is computed from the law of the noise itself."""
     return coordinates == 1 and sigma <= LARGEST_SUMMED
@@ -35,7 +45,7 @@ def discrete_gaussian_delta(epsilon: float, sigma: float, sensitivity: float, co
         above, below = float((gains * (weights + rooms)).sum()), float((weights - rooms).sum())
         return rounding.up(above / below, units=8 + 4 * len(k)) + SMALLEST_FAR
     far = max(SMALLEST_FAR, FAR_SHARE * float(gaussian_delta(epsilon, sigma, sensitivity)))
-    shift, factor = gaussian_terms([(sigma, sensitivity, coordinates, 1)], far)
+    shift, factor = gaussian_terms([DiscreteReleases(sigma, sensitivity, coordinates)], far)
     delta = float(gaussian_delta(max(0.0, rounding.down(epsilon - shift, of=epsilon)), sigma, sensitivity))
     return rounding.up((delta + max(0.0, shift - epsilon)) * factor + far, units=32)
 
@@ -72,14 +82,14 @@ def _weights(sigma: float) -> tuple[NDArray[np.float64], NDArray[np.float64], ND
     return k, weights, weights * UNIT * (4 * exponents + 8)
 
 
-def gaussian_terms(releases: Sequence[tuple[float, float, int, int]], far: float) -> tuple[float, float]:
-    """Claim 4 of the note for (sigma, sensitivity, coordinates, count) together: h, and c, which is infinite where it is of no use.
+def gaussian_terms(releases: Sequence[DiscreteReleases], far: float) -> tuple[float, float]:
+    """Claim 4 of the note for all of them together: h, and c, which is infinite where it is of no use.
 
     delta(epsilon) is at most c times that of continuous noise at epsilon - h, plus `far`.
     """
-    numbers = sum(coordinates * count for _, _, coordinates, count in releases)
-    moved = math.fsum(count * (sensitivity / sigma) ** 2 for sigma, sensitivity, _, count in releases)
+    numbers = sum(one.coordinates * one.times for one in releases)
+    moved = math.fsum(one.times * (one.sensitivity / one.sigma) ** 2 for one in releases)
     radius = math.sqrt(numbers) + math.sqrt(-2 * math.log(far)) + math.sqrt(moved)
-    shift = rounding.up((radius / min(sigma for sigma, _, _, _ in releases)) ** 2 / 8, units=32)
-    excess = math.fsum(count * coordinates * ((1 + 0.5 / sigma) / sigma) ** 2 / 8 for sigma, _, coordinates, count in releases)
+    shift = rounding.up((radius / min(one.sigma for one in releases)) ** 2 / 8, units=32)
+    excess = math.fsum(one.times * one.coordinates * ((1 + 0.5 / one.sigma) / one.sigma) ** 2 / 8 for one in releases)
     return shift, rounding.up(math.exp(excess), units=32) if excess <= 1 else math.inf

@@ -16,6 +16,7 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec._util.rounding import quotient_down, sum_up, total, up
+from hushvec.accounting.discrete import DiscreteReleases
 from hushvec.accounting.losses import ADJACENCIES, ApproximateDP, DiscreteGaussianDP, GaussianDP, PrivacyLoss, PureDP
 
 
@@ -98,10 +99,10 @@ class Releases:
         return Releases.of(counts, self.adjacency)
 
     @cached_property
-    def discrete(self) -> tuple[tuple[float, float, int, int], ...]:
-        """(sigma, sensitivity, coordinates, count) of the discrete Gaussians whose profile is known by way of the Gaussian's."""
+    def discrete(self) -> tuple[DiscreteReleases, ...]:
+        """The discrete Gaussians whose profile is known by way of the Gaussian's."""
         found = [(loss, count) for loss, count in self.of_kind(DiscreteGaussianDP) if not loss.is_summed]
-        return tuple((loss.sigma, loss.sensitivity, loss.coordinates, count) for loss, count in found)
+        return tuple(DiscreteReleases(loss.sigma, loss.sensitivity, loss.coordinates, count) for loss, count in found)
 
     @cached_property
     def continuous(self) -> Releases:

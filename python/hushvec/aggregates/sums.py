@@ -107,7 +107,10 @@ class SumsOfRows(NotCopied):
         self._id = secrets.token_hex(16)
         self._names = (0,) if labels is None else group_codes((), labels, 0)[1]
         groups = len(self._names)
-        terms = Terms(epsilon, delta, adjacency, () if with_people else None, rows_per_person, self._charged_once(budget), generator)
+        terms = Terms(
+            epsilon, delta, adjacency, people=() if with_people else None, rows_per_person=rows_per_person,
+            budget=self._charged_once(budget), generator=generator,
+        )
         self._spending = Spending(terms, f"sums of {plural(groups, 'group')}")
         self._people = People(self._spending.rows_per_person) if with_people else None
         self._counts = validate.flag("counts", counts)

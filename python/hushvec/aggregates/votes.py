@@ -104,7 +104,7 @@ class PrivateVotes(NotCopied):
         self.threshold = validate.number("threshold", threshold)
         if not -1 < self.threshold < 1:
             raise ValueError(f"threshold must be > -1 and < 1, got {self.threshold!r}")
-        terms = Terms(epsilon_per_document, delta, adjacency, None, 1, budget, generator)
+        terms = Terms(epsilon_per_document, delta, adjacency, budget=budget, generator=generator)
         self._spending = Spending(terms, f"votes for {plural(len(self.labels), 'label')}")
         self.votes_per_document = _votes(self._spending, votes_per_document, noise)
         self.noise = self._spending.counts("votes for each label", len(self.labels), None, repeats=self.votes_per_document)

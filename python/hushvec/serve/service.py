@@ -56,7 +56,8 @@ class Caller(Account):
         sent = hash_of(self.secret)
         keys = (sent, *(known for known in self.tenant.keys if known != sent)) if self.secret else ()
         body = body if key is not None else bytearray()
-        return Asked(self.name, self.tenant.budget, self.tenant.limits, keys, request.url.path, body, key)
+        terms, limits = self.tenant.budget, self.tenant.limits
+        return Asked(self.name, terms=terms, limits=limits, secrets=keys, path=request.url.path, body=body, key=key)
 
     @cached_property
     def redactor(self) -> Redactor | None:

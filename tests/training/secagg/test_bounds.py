@@ -131,10 +131,10 @@ def test_sums_wrap_at_most_as_often_as_stated(bits, sigma):
     values = np.arange(len(sums)) - len(sums) // 2
     # rounding moves each of the three by less than 1: the sum of the vectors is within 3 of 10.6
     outside = sums[values + 15 / math.sqrt(2) - 3 >= margin].sum()
-    stated = bounds.wrap_probability(bits, 5.0, 15.0, sigma, clients, 2)
+    stated = bounds.ModularSum(bits, 5.0, 15.0, sigma, clients, 2).wrap_probability
     assert 0 < outside < stated < 1
-    assert bounds.wrap_probability(bits - 1, 5.0, 15.0, sigma, clients, 2) > stated
-    assert bounds.wrap_probability(3, 1e13, 3e13, sigma, clients, 2) == 1.0
+    assert bounds.ModularSum(bits - 1, 5.0, 15.0, sigma, clients, 2).wrap_probability > stated
+    assert bounds.ModularSum(3, 1e13, 3e13, sigma, clients, 2).wrap_probability == 1.0
 
 
 @pytest.mark.parametrize(("bits", "sigma"), [(6, 3.0), (6, 4.0), (7, 9.0), (8, 17.0)])
@@ -147,7 +147,7 @@ def test_wrapping_adds_at_most_the_stated_error(bits, sigma, place):
     wrapped = (values + center + half) % (2 * half) - half - center
     added = (noise * (wrapped**2 - values**2)).sum()
     multiples = ((values - wrapped) ** 2 * noise).sum()
-    stated = bounds.wrap_error(bits, 5.0, 15.0, sigma, 3, 2)
+    stated = bounds.ModularSum(bits, 5.0, 15.0, sigma, 3, 2).wrap_error
     assert max(added, 0) <= multiples <= stated < math.inf
-    assert bounds.wrap_error(bits, 5.0, 0.0, 0.7 * sigma, 3, 2) < multiples   # what less noise, and no vectors, would be stated
-    assert bounds.wrap_error(3, 1e13, 3e13, sigma, 3, 2) == math.inf
+    assert bounds.ModularSum(bits, 5.0, 0.0, 0.7 * sigma, 3, 2).wrap_error < multiples   # of less noise, and no vectors
+    assert bounds.ModularSum(3, 1e13, 3e13, sigma, 3, 2).wrap_error == math.inf

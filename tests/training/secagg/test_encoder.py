@@ -174,7 +174,7 @@ def test_the_scale_is_the_largest_that_wraps_seldom_enough():
         wider = Encoder(**{**TERMS, "bits": bits}, max_wrap_probability=1e-3)
         assert wider.scale > one.scale
         norm = one.scale * (1 + 1 / 16)
-        assert bounds.wrap_probability(bits, norm, 100 * norm, one.sigma * (1 + 1 / 16), 100, 128) > 1e-6
+        assert bounds.ModularSum(bits, norm, 100 * norm, one.sigma * (1 + 1 / 16), 100, 128).wrap_probability > 1e-6
 
 
 MANY = {**TERMS, "dimension": 250, "clients": 1000, "epsilon": 4.0, "bits": 14}

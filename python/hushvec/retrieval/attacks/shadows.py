@@ -202,7 +202,8 @@ def _searched(index: Any, pool: Vectors, asked: Vectors, drawn: _Drawn, k: int, 
     count = len(asked) // 2  # pairs of candidates
     members = np.zeros(len(asked), bool)
     members[inside[:count]] = True
-    return Model(index if keep else None, members, pairs[:count], coins[:count], slots[:count], ids, scores)
+    of_pairs = {"pairs": pairs[:count], "coins": coins[:count], "slots": slots[:count]}
+    return Model(index=index if keep else None, members=members, ids=ids, scores=scores, **of_pairs)
 
 
 def _calls(candidates: int, queries: int) -> Iterator[tuple[slice, int]]:

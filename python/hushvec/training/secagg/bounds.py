@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -86,20 +87,31 @@ def square_after_rounding(norm: float, dimension: int, clients: int) -> int:
     return math.floor(up(min(norm * norm + dimension / 4 + spread, (norm + root) ** 2), units=32))
 
 
-def wrap_probability(bits: int, norm: float, total: float, sigma: float, clients: int, dimension: int) -> float:
-    """At least the probability that a coordinate of the sum leaves the modulus: claim 5. norm is of one scaled vector, total of all.
-    """
-    exponent = _wrap_exponent(bits, norm, total, sigma, clients, dimension)
-    return min(1.0, exp_up(1 + math.log(2 * dimension) - exponent, units=32, of=25 + exponent))
+class ModularSum(NamedTuple):
+    """A sum of scaled vectors modulo 2^bits, for claim 5."""
 
+    bits: int
+    norm: float  # of one vector
+    total: float  # of all of them together
+    sigma: float
+    clients: int
+    dimension: int
 
-def wrap_error(bits: int, norm: float, total: float, sigma: float, clients: int, dimension: int) -> float:
-    """At least what wrapping adds to the mean squared error of a coordinate of the sum: claim 5. Infinite where it says nothing."""
-    exponent = _wrap_exponent(bits, norm, total, sigma, clients, dimension)
-    return math.inf if exponent < 1 else exp_up(1 + math.log(2.005) + math.log(4) * bits - exponent, units=32, of=50 + exponent)
+    @property
+    def wrap_probability(self) -> float:
+        """At least the probability that a coordinate leaves the modulus."""
+        exponent = self._exponent
+        return min(1.0, exp_up(1 + math.log(2 * self.dimension) - exponent, units=32, of=25 + exponent))
 
+    @property
+    def wrap_error(self) -> float:
+        """At least what wrapping adds to the mean squared error of a coordinate. Infinite where the claim says nothing."""
+        exponent = self._exponent
+        log_error = 1 + math.log(2.005) + math.log(4) * self.bits - exponent
+        return math.inf if exponent < 1 else exp_up(log_error, units=32, of=50 + exponent)
 
-def _wrap_exponent(bits: int, norm: float, total: float, sigma: float, clients: int, dimension: int) -> float:
-    """R^2/(2 V) of claim 5."""
-    margin = down(2.0 ** (bits - 1) - 2 - clients * norm * SLACK)
-    return max(0.0, margin) ** 2 / 2 / (total * total / dimension + clients * (sigma * sigma + 0.25))
+    @property
+    def _exponent(self) -> float:
+        """R^2/(2 V)."""
+        margin = down(2.0 ** (self.bits - 1) - 2 - self.clients * self.norm * SLACK)
+        return max(0.0, margin) ** 2 / 2 / (self.total * self.total / self.dimension + self.clients * (self.sigma * self.sigma + 0.25))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +99,12 @@ class SumGuarantee:
         return Sheet("Guarantee of a secure sum", (*facts, *(("note", note) for note in self.notes)))
 
 
+class _Plan(NamedTuple):
+    scale: float
+    square_norm: int
+    sigma: float  # infinite where nothing fits
+
+
 class Encoder:
     """Vectors as whole numbers modulo 2^bits, with noise, for a sum by secure aggregation. Made alike on all clients and the server.
 
@@ -175,7 +181,8 @@ class Encoder:
         validate.rounding_to_nearest()
         self.length = 1 << (self.dimension - 1).bit_length()
         self._times = 4 if self.adjacency == "replace-one" else 1
-        self.scale, self.square_norm, self.sigma = self._best_scale(target, wraps)
+        plan = self._best_plan(target, wraps)
+        self.scale, self.square_norm, self.sigma = plan.scale, plan.square_norm, plan.sigma
         self._central = float(gaussian_sigma(target, self.delta, 1.0))
         digits = hashlib.shake_256(b"hushvec.secagg signs" + seed.to_bytes(8, "big")).digest(-(-self.dimension // 8))
         self._signs = 1 - 2 * np.unpackbits(np.frombuffer(digits, np.uint8), count=self.dimension).astype(np.int8)
@@ -220,7 +227,7 @@ class Encoder:
     @property
     def wrap_probability(self) -> float:
         """As in `SumGuarantee`."""
-        return bounds.wrap_probability(*self._wrap_terms(self.scale, self.sigma))
+        return self._sum(self.scale, self.sigma).wrap_probability
 
     @property
     def guarantee(self) -> SumGuarantee:
@@ -304,17 +311,17 @@ class Encoder:
         mean: NDArray[np.float64] = centered[: self.dimension] * self._signs / (self.scale * math.sqrt(self.length) * answered)
         return mean
 
-    def _best_scale(self, target: float, wraps: float | None) -> tuple[float, int, float]:
-        """Scale, squared norm bound and sigma: the largest scale that wraps seldom enough, or the one of the smallest error."""
+    def _best_plan(self, target: float, wraps: float | None) -> _Plan:
+        """That of the largest scale that wraps seldom enough, or of the one of the smallest error."""
         most_rho = bounds.rho_for(target, self.delta)
 
-        def plan(step: int) -> tuple[float, int, float]:
+        def plan(step: int) -> _Plan:
             return self._plan(math.ldexp(_STEPS + step % _STEPS, step // _STEPS - 5), target, most_rho)
 
-        def wraps_seldom(scale: float, sigma: float) -> bool:
+        def wraps_seldom(one: _Plan) -> bool:
             if wraps is not None:
-                return bounds.wrap_probability(*self._wrap_terms(scale, sigma)) <= wraps
-            noise, wrapping = self._errors(scale, sigma)
+                return self._sum(one.scale, one.sigma).wrap_probability <= wraps
+            noise, wrapping = self._errors(one.scale, one.sigma)
             return wrapping <= noise < math.inf
 
         first = _STEPS * (math.frexp(self.clip_norm)[1] * -1 - 20)
@@ -322,31 +329,32 @@ class Encoder:
         while low < high:
             middle = (low + high) // 2
             tried = plan(middle)
-            best, low, high = (tried, middle + 1, high) if wraps_seldom(tried[0], tried[2]) else (best, low, middle)
+            best, low, high = (tried, middle + 1, high) if wraps_seldom(tried) else (best, low, middle)
         if best is None:
             raise ValueError(f"bits must be larger for {plural(self.clients, 'client')} and this epsilon, got {self.bits}")
         if wraps is None:   # the smallest error is a little below the scale that wraps as much as it rounds and adds noise
             below = [best, *(plan(low - 1 - step) for step in range(2, _STEPS, 2))]
-            best = min(below, key=lambda tried: sum(self._errors(tried[0], tried[2])) / tried[0] ** 2)
+            best = min(below, key=lambda one: sum(self._errors(one.scale, one.sigma)) / one.scale**2)
         return best
 
-    def _plan(self, scale: float, target: float, most_rho: float) -> tuple[float, int, float]:
+    def _plan(self, scale: float, target: float, most_rho: float) -> _Plan:
         square = bounds.square_after_rounding(self._norm(self.clip_norm * scale), self.length, self.clients)
         if square >= _MOST_SQUARE:
-            return scale, square, math.inf
+            return _Plan(scale, square, math.inf)
         shares = self.clients - self.dropouts
         sigma = bounds.sigma_for(target, self.delta, self._times * square, shares, self.length, self.rounds, most_rho)
-        return scale, square, sigma
+        return _Plan(scale, square, sigma)
 
     def _norm(self, scaled: float) -> float:
         return up(scaled * (1 + bounds.SLACK))
 
-    def _wrap_terms(self, scale: float, sigma: float) -> tuple[int, float, float, float, int, int]:
-        return self.bits, self._norm(self.clip_norm * scale), self._norm(self.max_sum_norm * scale), sigma, self.clients, self.length
+    def _sum(self, scale: float, sigma: float) -> bounds.ModularSum:
+        norm, total = self._norm(self.clip_norm * scale), self._norm(self.max_sum_norm * scale)
+        return bounds.ModularSum(self.bits, norm=norm, total=total, sigma=sigma, clients=self.clients, dimension=self.length)
 
     def _errors(self, scale: float, sigma: float) -> tuple[float, float]:
         """Mean squared errors of a coordinate of the sum, in whole numbers: of noise and rounding, and what wrapping adds at most."""
-        return self.clients * (sigma**2 + 0.25), bounds.wrap_error(*self._wrap_terms(scale, sigma))
+        return self.clients * (sigma**2 + 0.25), self._sum(scale, sigma).wrap_error
 
     def _charge(self, budget: Budget) -> None:
         shares = self.clients - self.dropouts
