@@ -78,10 +78,10 @@ class Rewrite(
     published: Any = option(
         "the published chain: --mechanism gaussian", alone="law", dest="mechanism", action="store_const", const=Gaussian.name
     )
-    composition: str = option("of a document's chunks, gaussian only", "joint", choices=COMPOSITIONS)
+    composition: str = option("of a document's chunks, gaussian only", Chunking.composition, choices=COMPOSITIONS)
     level: str | None = option("what is one row (default chunk for additive noise, else document)", choices=LEVELS)
     max_chunks: int | None = option("pad or join to this many chunks; placeholders follow", metavar="K")
-    max_length: int = option("tokens in a chunk", 32, metavar="TOKENS")
+    max_length: int = option("tokens in a chunk", Chunking.max_length, metavar="TOKENS")
     allow_categories: str | None = option("categories that are rewritten, not redacted", metavar="NAMES")
     inverter: str | None = option("file of public texts, or checkpoint (default: the bundled sentences)", metavar="PATH")
     embedder: str | None = option("folder or hub id (default all-MiniLM-L6-v2, or the inverter's own)", metavar="PATH")
