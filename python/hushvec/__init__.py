@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from hushvec.errors import PrivacyBudgetExhaustedError as PrivacyBudgetExhaustedError
     from hushvec.errors import ReceiptError as ReceiptError
     from hushvec.mechanisms.randomized_response import randomized_response as randomized_response
+    from hushvec.mechanisms.recommend import PublicData as PublicData
     from hushvec.mechanisms.recommend import Recommendation as Recommendation
     from hushvec.mechanisms.recommend import recommend as recommend
     from hushvec.middleware import calibrate_sensitivity as calibrate_sensitivity
@@ -91,7 +92,7 @@ __getattr__, __dir__ = at_first_use(
         "budget": "PrivacyBudget",
         "errors": "BudgetError HushvecError MissingExtraError PrivacyBudgetExhaustedError ReceiptError",
         "mechanisms.randomized_response": "randomized_response",
-        "mechanisms.recommend": "Recommendation recommend",
+        "mechanisms.recommend": "PublicData Recommendation recommend",
         "middleware": (
             "calibrate_sensitivity compose_embedding_middleware dp_classification_middleware dp_embedding_middleware "
             "get_sensitivity lookup_sensitivity pii_redaction_middleware wrap_classification_model wrap_embedding_model"

@@ -329,7 +329,7 @@ def test_nothing_is_drawn(monkeypatch):
         (lambda: recommend(3, 1.0, clip_norm=-1.0), ValueError, "clip_norm must be > 0, got -1.0"),
         (lambda: recommend(3, 1.0, unit_rows=1), TypeError, "unit_rows must be True or False"),
         (lambda: recommend(3, 1.0, rows_per_person=0), ValueError, "rows_per_person must be >= 1"),
-        (lambda: recommend(3, 1.0, public=4), TypeError, "public must be a hushvec.mechanisms.PublicData or None, got int"),
+        (lambda: recommend(3, 1.0, public=4), TypeError, "public must be a hushvec.PublicData or None, got int"),
         (lambda: recommend(3, 1.0, public_sample=1), TypeError, r"must be given as public=PublicData\(sample=\.\.\.\), got"),
         (lambda: recommend(3, 1.0, task="release", n=5), ValueError, "n must be None for task 'release', got 5"),
         (lambda: recommend(3, 1.0, task="mean"), TypeError, "n must be given for task 'mean'"),

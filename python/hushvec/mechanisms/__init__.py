@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from hushvec.mechanisms.metric import MetricEpsilon, MetricLaplace
     from hushvec.mechanisms.projection import ProjectionFit, PublicProjection
     from hushvec.mechanisms.randomized_response import FrequencyEstimate, RandomizedResponse
-    from hushvec.mechanisms.recommend import PublicData
     from hushvec.mechanisms.top_1 import top_1_bound
     from hushvec.mechanisms.top_k import GumbelTopK
 
@@ -65,7 +64,6 @@ __all__ = [
     "PrivUnit",
     "ProjectionFit",
     "PublicCodebook",
-    "PublicData",
     "PublicProjection",
     "RandomizedResponse",
     "VectorMechanism",
@@ -87,7 +85,6 @@ __getattr__, __dir__ = at_first_use(
         "metric": "MetricEpsilon MetricLaplace",
         "projection": "ProjectionFit PublicProjection",
         "randomized_response": "FrequencyEstimate RandomizedResponse",
-        "recommend": "PublicData",
         "top_1": "top_1_bound",
         "top_k": "GumbelTopK",
     },

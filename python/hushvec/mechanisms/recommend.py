@@ -408,7 +408,7 @@ def recommend(
         labels: how many labels, or the labels; needed for "labels".
         k: how many candidates are named; needed for "top_k".
         sensitivity: for "top_k", the most that one score moves; 2 clip_norm, that of a product with a unit query, if None.
-        public: a `hushvec.mechanisms.PublicData`: codebook or map of public rows, checked on a sample of others.
+        public: a `hushvec.PublicData`: codebook or map of public rows, checked on a sample of others.
 
     Returns:
         A `Recommendation`.
@@ -435,7 +435,7 @@ def recommend(
         ('gaussian', ('mechanism', 'epsilon', 'delta', 'grade'))
     """
     if not isinstance(public, PublicData | None):
-        raise TypeError(f"public must be a hushvec.mechanisms.PublicData or None, got {validate.kind(public)}")
+        raise TypeError(f"public must be a hushvec.PublicData or None, got {validate.kind(public)}")
     given = public or PublicData()
     request = Request(
         dimension=validate.whole_number("dimension", dimension, at_least=1),
