@@ -59,6 +59,11 @@ def _seeded(seed: Any) -> Generator:
     return Generator.unsafe_seeded(validate.whole_number("seed", seed, at_least=0))
 
 
+# Where arguments are that `Rewriter` had by themselves.
+_PLACES = {name: f"chunking=Chunking({name}=...)" for name in Chunking.__dataclass_fields__}
+_PLACES["allow_categories"] = "redactor=Redactor(allow_categories=...)"
+
+
 class Rewriter:
     """Embedder, inverter, redactor and terms, set up once and used for many texts. Arguments and errors as for `rewrite`.
 
@@ -75,12 +80,7 @@ class Rewriter:
         whitelist_categories=("redactor", lambda names: Redactor(allow_categories=names)),
         seed=("generator", _seeded),
     )
-    @moved(
-        {
-            "allow_categories": "redactor=Redactor(allow_categories=...)",
-            **{name: f"chunking=Chunking({name}=...)" for name in Chunking.__dataclass_fields__},
-        }
-    )
+    @moved(_PLACES)
     def __init__(
         self,
         *,

@@ -181,8 +181,7 @@ class Encoder:
         validate.rounding_to_nearest()
         self.length = 1 << (self.dimension - 1).bit_length()
         self._times = 4 if self.adjacency == "replace-one" else 1
-        plan = self._best_plan(target, wraps)
-        self.scale, self.square_norm, self.sigma = plan.scale, plan.square_norm, plan.sigma
+        self.scale, self.square_norm, self.sigma = self._best_plan(target, wraps)
         self._central = float(gaussian_sigma(target, self.delta, 1.0))
         digits = hashlib.shake_256(b"hushvec.secagg signs" + seed.to_bytes(8, "big")).digest(-(-self.dimension // 8))
         self._signs = 1 - 2 * np.unpackbits(np.frombuffer(digits, np.uint8), count=self.dimension).astype(np.int8)
