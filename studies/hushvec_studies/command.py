@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -22,10 +23,11 @@ from hushvec_studies.inverters.command import TrainInverter
 from hushvec_studies.personalize.command import DESCRIPTION as PERSONALIZE
 from hushvec_studies.personalize.command import add_arguments as add_personalize_arguments
 from hushvec_studies.personalize.command import run_personalize
-from hushvec_studies.retrieval.columns import Row, columns_text, read_rows
+from hushvec_studies.retrieval.columns import Row, columns_text
 from hushvec_studies.retrieval.configuration import Configuration, load_configuration, settings_text, shipped
 from hushvec_studies.retrieval.findings import epsilon_of, finding
 from hushvec_studies.retrieval.plan import Run, ablations, grid, planned, robustness
+from hushvec_studies.retrieval.points import TPR
 from hushvec_studies.retrieval.records import RESULTS, StudyFolder
 
 _PLANS: dict[str, tuple[Callable[[Configuration], list[Run]], str]] = {
@@ -112,7 +114,7 @@ def _run(options: argparse.Namespace, plan: Callable[[Configuration], list[Run]]
     if options.json:
         print_json(done.to_dict() | found.to_dict())
         return 0
-    print(_table(done.rows))
+    print(table_of(done.rows))
     print()
     say(*found.sentences, "")
     print(
@@ -136,30 +138,45 @@ def _report(options: argparse.Namespace) -> int:
     from hushvec_studies.retrieval.report import write_report
 
     page = write_report(options.folder)
-    found = finding(read_rows(options.folder / RESULTS))
+    found = finding(rows)
     if options.json:
         print_json({"report": str(page), "rows": len(rows)} | found.to_dict())
         return 0
-    say(str(page), *found.sentences)
+    print(table_of(rows))
+    say("", str(page), *found.sentences)
     return 0
 
 
-def _table(rows: list[Row]) -> str:
-    """The figures that decide, at the largest k of each run."""
+def table_of(rows: list[Row]) -> str:
+    """One line for each run, at its largest k: docs/studies.md shows some of them."""
     shown = [row for row in rows if row["k"] == max(other["k"] for other in rows if other["run_id"] == row["run_id"])]
-    header = ("sides", "noise", "epsilon", "k", "recall at 1", "recall at k", "AUC logistic", "AUC likelihood", "AUC rows")
-    return table(header, [_line(row) for row in shown])
+    header = ("sides", "noise", "epsilon", "k", "recall at 1", "recall at k", "same category in 10", *_AREAS.values(), "TPR at 1 %")
+    return table((*header, "bound"), [line(row) for row in shown])
 
 
-def _line(row: Row) -> tuple[str, ...]:
+_AREAS = {"mia_auc": "AUC logistic", "lira_auc": "AUC likelihood", "released_auc": "AUC rows"}
+
+
+def line(row: Row) -> tuple[str, ...]:
+    noise = {row[name] for name in ("noise_doc", "noise_query", "noise_score")} - {"none"}
+    known = ", ".join(sorted(noise)) or "none"
+    rates = [row[name] for name in TPR[0.01] if row[name] is not None]
     return (
         row["sides"],
-        row["noise"] if row["projection"] == "none" else f"{row['noise']}, {row['projection']}",
+        known if row["projection"] == "none" else f"{known}, {row['projection']}",
         f"{epsilon_of(row):g}",
         str(row["k"]),
-        *(_estimate(row, name) for name in ("recall_at_1", "recall_at_k", "mia_auc", "lira_auc", "released_auc")),
+        *(interval(row, name) for name in ("recall_at_1", "recall_at_k", "category_precision_at_10", *_AREAS)),
+        interval(row, strongest(row)) if rates else "-",
+        # what the claim allows the rate of true positives at 1 % false ones
+        "-" if row["epsilon_claimed"] in (None, math.inf) else f"{row['tpr_0.01_fpr_bound']:.3g}",
     )
 
 
-def _estimate(row: Row, name: str) -> str:
+def strongest(row: Row) -> str:
+    """The column of the largest rate of true positives at 1 % false ones."""
+    return max((name for name in TPR[0.01] if row[name] is not None), key=lambda name: float(row[name]))
+
+
+def interval(row: Row, name: str) -> str:
     return "-" if row[name] is None else interval_text(row[name], row[f"{name}_ci_lower"], row[f"{name}_ci_upper"])

@@ -1,11 +1,11 @@
 """Classifiers of many people's rows at small epsilon: from aggregates, from released rows, and without privacy.
 
     python -m hushvec_studies.aggregates.measure -o folder --data DATA
-    python -m hushvec_studies.aggregates.measure --tables folder/aggregates.json
 
 Accuracy on test rows; every train row is another person's, who is there or not. The collections are those of
 `hushvec study evaluation`, which DATA holds, and the digits that scikit-learn ships, on which nothing was chosen. Writes
-aggregates.json into the folder; a run that is stopped goes on where it was. The noise is seeded: measurements, no private releases.
+aggregates.json into the folder and prints its tables; a run that is stopped goes on where it was. The noise is seeded:
+measurements, no private releases.
 
 class_centroids, private_classifier    one release for all people, by a holder who is trusted with their rows
 ridge                                  the same from noisy second moments and class sums, which hushvec.aggregates has not
@@ -18,8 +18,6 @@ logistic regression, nearest centroid  scikit-learn's, on clean rows
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -41,15 +39,14 @@ from hushvec.aggregates.totals import GroupTotals, MomentTotals
 from hushvec_studies.evaluation.cells import TRAINING, Cell, nearest_centroid, probe, timed
 from hushvec_studies.evaluation.collection import BANKING, NEWSGROUPS, paths_of
 from hushvec_studies.evaluation.contenders import CODEBOOK, PRIVUNIT, WHITENED_PRIVUNIT, generators
-from hushvec_studies.evaluation.vectors import Embed, Hashed
+from hushvec_studies.evaluation.vectors import Embed, Hashed, questions
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.embeddings import EmbeddingCache, embedder
 from hushvec_studies.harness.measurements import measured
 from hushvec_studies.harness.outputs import processor, surroundings, write_study
 from hushvec_studies.harness.rows import unit
-from hushvec_studies.harness.settings import Distinct, Positive, Seed, Share, Text, add_options, checked, given, one_of
+from hushvec_studies.harness.settings import Distinct, Positive, Seed, Share, Text, as_json, one_of, parsed
 from hushvec_studies.harness.tables import markdown_table
-from hushvec_studies.harness.texts import records_of
 from hushvec_studies.retrieval.corpora import load_corpus
 
 Rows = NDArray[np.float32]
@@ -88,11 +85,7 @@ class Labelled(Hashed):
 
 def banking(folder: Path, embed: Embed) -> Labelled:
     """Banking77: the train questions, and the test questions; one that was there before is left out."""
-    (path,) = paths_of(BANKING, folder)
-    first: dict[str, Any] = {}
-    for record in records_of(path, "split", "text", "label"):
-        first.setdefault(" ".join(record["text"].lower().split()), record)
-    kept = list(first.values())
+    kept, _ = questions(folder)
     parts = np.array([one["split"] for one in kept])
     return labelled(BANKING.name, embed([one["text"] for one in kept]), [one["label"] for one in kept], parts)
 
@@ -247,7 +240,7 @@ def study(settings: Settings, data: list[Labelled], folder: Path) -> dict[str, A
     wanted = [cell for one in data for cell in cells(settings, one)]
     made = measured([(cell, partial(timed, measure)) for cell in wanted], folder, "measuring").rows
     return {
-        "settings": settings.model_dump(mode="json"),
+        "settings": as_json(settings),
         "surroundings": {**surroundings(), "processor": processor()},
         "collections": [
             {
@@ -303,31 +296,21 @@ def _cell(row: Mapping[str, Any]) -> str:
     return f"{value:.3f} ± {(high - low) / 2:.3f}"
 
 
+class Arguments(Settings):
+    """Of the command line."""
+
+    output: Path = Field(description="folder of the study")
+    data: Path = Field(description="folder with the files of the collections")
+    embeddings: Path | None = Field(default=None, description="folder that keeps embeddings (default: in the study's)")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder of the study")
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the files of the collections")
-    parser.add_argument("--tables", type=Path, metavar="FILE", help="print the tables of a results file, and measure nothing")
-    parser.add_argument("--embeddings", type=Path, metavar="DIR", help="folder that keeps embeddings (default: in the study's)")
-    add_options(parser, Settings)
-    options = parser.parse_args()
-    if options.tables is not None:
-        found = json.loads(options.tables.read_text(encoding="utf-8"))
-        for name in found["settings"]["collections"]:
-            print(f"{name}: {caption(found, name)}:\n\n{table(found, name)}\n")
-        return
-    if options.output is None or options.data is None:
-        parser.error("-o and --data must be given, or --tables")
-    settings = checked(Settings, given(options, Settings))
-    cache: list[EmbeddingCache] = []
-
-    def embed(texts: Any) -> Rows:
-        if not cache:
-            cache.append(EmbeddingCache(options.embeddings or options.output / "embeddings", embedder(settings.model)))
-        return cache[0].embed(texts)
-
-    data = [COLLECTIONS[name](options.data, embed) for name in settings.collections]
-    write_study(options.output / "aggregates.json", study(settings, data, options.output))
+    settings = parsed(__doc__ or "", Arguments)
+    cache = EmbeddingCache(settings.embeddings or settings.output / "embeddings", embedder(settings.model))
+    found = study(settings, [COLLECTIONS[name](settings.data, cache.embed) for name in settings.collections], settings.output)
+    write_study(settings.output / "aggregates.json", found)
+    for name in settings.collections:
+        print(f"{name}: {caption(found, name)}:\n\n{table(found, name)}\n")
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 import hushvec
+from hushvec.mechanisms import VectorMechanism
 from hushvec.release import privatize
 from hushvec.retrieval.measures import cosines, theoretical_cosine
 from hushvec_studies.clinical.cohort import VERSION
-from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, Setting, mechanism_for
+from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, mechanism_for
 from hushvec_studies.harness.measurements import Measurement, noise_seed
 
 DIMENSIONS = (384, 1920)
@@ -52,13 +53,13 @@ class Agreement(Measurement):
     @property
     def rows(self) -> int:
         """As many as the standard error asks for: a cosine varies by about 1 / sqrt(d), PrivUnit's by a third of itself more."""
-        expected = theoretical_cosine(mechanism_for(self.mechanism, self.setting))
+        expected = theoretical_cosine(self.law)
         spread = math.hypot(1 / math.sqrt(self.dimension), expected / 3 if self.mechanism.startswith("privunit") else 0.0)
         return max(_DISTINCT_ROWS, math.ceil(1.1 * (spread / (RELATIVE_ERROR * expected)) ** 2))
 
     @property
-    def setting(self) -> Setting:
-        return Setting(epsilon=self.epsilon, sigma=self.sigma, delta=self.delta, dimension=self.dimension, others=_OTHERS)
+    def law(self) -> VectorMechanism:
+        return mechanism_for(self.mechanism, others=_OTHERS, **self.fields("dimension", "epsilon", "sigma", "delta"))
 
 
 def agreements(delta: float, seed: int, dimensions: tuple[int, ...] = DIMENSIONS) -> list[Agreement]:
@@ -77,7 +78,7 @@ def agreements(delta: float, seed: int, dimensions: tuple[int, ...] = DIMENSIONS
 
 def measure_agreement(one: Agreement) -> dict[str, Any]:
     """Release unit rows in random directions, and compare the mean cosine with what theory says of the mechanism."""
-    mechanism = mechanism_for(one.mechanism, one.setting)
+    mechanism = one.law
     rng = np.random.default_rng([one.seed, one.dimension])
     clean = rng.standard_normal((_DISTINCT_ROWS, one.dimension), dtype=np.float32)
     clean /= np.linalg.norm(clean, axis=1, keepdims=True)
@@ -90,10 +91,7 @@ def measure_agreement(one: Agreement) -> dict[str, Any]:
     values = np.concatenate(seen)
     mean, theory = float(values.mean()), theoretical_cosine(mechanism)
     return {
-        "mechanism": one.mechanism,
-        "dimension": one.dimension,
-        "epsilon": one.epsilon,
-        "sigma": one.sigma,
+        **one.fields("mechanism", "dimension", "epsilon", "sigma"),
         "true_epsilon": mechanism.cost[0],
         "true_delta": mechanism.cost[1],
         "rows": total,

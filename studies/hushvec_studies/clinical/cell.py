@@ -19,7 +19,7 @@ from hushvec.release import privatize
 from hushvec.retrieval import Estimate
 from hushvec.retrieval.measures import cosines, theoretical_cosine
 from hushvec_studies.clinical.cohort import VERSION, Population, Source
-from hushvec_studies.clinical.contenders import MEAN, NONE, Setting, expected_top_1, fitted, mechanism_for
+from hushvec_studies.clinical.contenders import MEAN, NONE, expected_top_1, fitted, mechanism_for
 from hushvec_studies.harness.measurements import Measurement, noise_seed
 
 # The price of Gaussian noise is also stated at these.
@@ -78,11 +78,11 @@ def measure(cell: Cell) -> dict[str, Any]:
     """
     clean, components = prepared(cell.source, cell.patients, cell.public_rows, cell.public_map)
     others = len(clean) - 1
-    setting = Setting(epsilon=cell.epsilon, sigma=cell.sigma, delta=cell.delta, dimension=clean.shape[1], others=others)
-    mechanism = mechanism_for(cell.mechanism, setting)
+    price = cell.fields("epsilon", "sigma", "delta")
+    mechanism = mechanism_for(cell.mechanism, dimension=clean.shape[1], others=others, **price)
     ranks, near = (np.stack(drawn, axis=1) for drawn in zip(*_draws(clean, mechanism, cell)))
     measures = {"top_1": ranks < 1, "top_10": ranks < _TOP, "mrr": 1.0 / (1 + ranks)}
-    settings: dict[str, Any] = {"confidence": cell.confidence, "resamples": cell.resamples, "seed": cell.seed}
+    settings = cell.fields("confidence", "resamples", "seed")
     groups = np.repeat(np.arange(len(clean)), cell.draws)
     shares = bootstrap({name: column.ravel() for name, column in measures.items()}, groups=groups, limits=(0.0, 1.0), **settings)
     cosine = bootstrap({"cosine": near.ravel()}, groups=groups, **settings)["cosine"]
@@ -151,14 +151,10 @@ def _described(cell: Cell, dimension: int, components: int | None) -> dict[str, 
     return {
         "cohort": cell.source.name,
         **{name: getattr(strengths, name, None) for name in ("mean", "diagnosis", "own_dimension", "twin")},
-        "patients": cell.patients,
-        "draws": cell.draws,
-        "public_map": cell.public_map,
+        **cell.fields("patients", "draws", "public_map"),
         "dimension": dimension,
         "components": components,
-        "mechanism": cell.mechanism,
-        "epsilon": cell.epsilon,
-        "sigma": cell.sigma,
+        **cell.fields("mechanism", "epsilon", "sigma"),
     }
 
 

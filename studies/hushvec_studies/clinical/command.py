@@ -13,7 +13,7 @@ from hushvec_studies.clinical.cell import measure
 from hushvec_studies.clinical.cohort import Recorded
 from hushvec_studies.clinical.findings import bought, classical, disagreements, reached, sentences
 from hushvec_studies.clinical.plan import MAIN_COHORT, MAIN_EPSILON, Settings, planned
-from hushvec_studies.clinical.report import write_figure, write_latex
+from hushvec_studies.clinical.report import write_figure
 from hushvec_studies.harness.measurements import Measure, Measurement, measured
 from hushvec_studies.harness.outputs import show, surroundings, write_csv, write_study
 from hushvec_studies.harness.settings import add_options, checked, given
@@ -23,8 +23,8 @@ NOTE = "noise comes from a seed: measurements, and no private releases"
 DESCRIPTION = """\
 Patients' vectors under local noise: top-1 and cosine of every mechanism, each at what it really costs.
 
-Writes clinical.json, clinical.csv, agreement.csv, clinical.tex and clinical.svg into the folder, from one file for each
-measurement in its folder "measured": what is there is not measured again.
+Writes clinical.json, clinical.csv, agreement.csv and clinical.svg into the folder, from one file for each measurement in its
+folder "measured": what is there is not measured again.
 
 Columns of clinical.csv: parts; the cohort and its strengths, patients, draws; public_map, dimension behind it, components it keeps;
 mechanism, epsilon or sigma as asked; grade; noise_parameter as used; true_epsilon, true_delta; delta_at_epsilon (Gaussian kinds);
@@ -65,7 +65,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 
 def clinical_study(settings: Settings, folder: Path) -> dict[str, Any]:
-    """Measure what is not there yet, and write clinical.json, clinical.csv, clinical.tex, and agreement.csv if cosines are compared.
+    """Measure what is not there yet, and write clinical.json, clinical.csv, and agreement.csv if cosines are compared.
 
     Returns what clinical.json holds: settings, rows, agreement, findings.
     """
@@ -94,7 +94,6 @@ def clinical_study(settings: Settings, folder: Path) -> dict[str, Any]:
     write_csv(folder / "clinical.csv", rows)
     if agreement:
         write_csv(folder / "agreement.csv", agreement)
-    write_latex(folder / "clinical.tex", rows, agreement)
     return study
 
 

@@ -6,8 +6,6 @@ What no mechanism exceeds is `hushvec.retrieval.attacks.bounds.identification_bo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -23,57 +21,33 @@ PRIVUNIT = "privunit"
 PRIVUNIT_CORPUS = "privunit (corpus_size)"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setting:
-    """What a mechanism is made for.
+# Those that are asked for an epsilon.
+LDP = (PRIVUNIT, PRIVUNIT_CORPUS, "gaussian", CLASSICAL, "laplacian", "l2_laplace")
+
+
+def mechanism_for(
+    name: str, *, dimension: int, others: int, epsilon: float | None, sigma: float | None, delta: float
+) -> VectorMechanism:
+    """The mechanism of that name, for unit rows (clip_norm 1) and one row a person.
 
     Args:
-        epsilon: asked for; None for "empirical".
-        sigma: chosen; None for all others.
-        delta: for the Gaussian kinds.
         dimension: of the rows behind the public map.
-        others: n, among how many other rows the right one is to be found.
+        others: among how many other rows the right one is to be found.
+        epsilon: asked for; None for "empirical", which has a sigma.
+        delta: for the Gaussian kinds.
     """
-
-    epsilon: float | None
-    sigma: float | None
-    delta: float
-    dimension: int
-    others: int
-
-    @property
-    def asked(self) -> float:
-        assert self.epsilon is not None
-        return self.epsilon
-
-
-def _classical(setting: Setting) -> VectorMechanism:
-    """Gaussian noise of the published formula, with the epsilon that it really buys."""
-    return _gaussian(setting, float(gaussian_sigma(setting.asked, setting.delta, 2.0, method="classical", allow_unproven=True)))
-
-
-def _gaussian(setting: Setting, sigma: float | None) -> VectorMechanism:
-    assert sigma is not None
-    return EmpiricalGaussian(chosen_sigma=sigma, delta=setting.delta, dimension=setting.dimension)
-
-
-_BUILDERS: dict[str, Callable[[Setting], VectorMechanism]] = {
-    PRIVUNIT: lambda setting: PrivUnit(epsilon=setting.asked, dimension=setting.dimension),
-    PRIVUNIT_CORPUS: lambda setting: PrivUnit(epsilon=setting.asked, dimension=setting.dimension, corpus_size=setting.others),
-    "gaussian": lambda setting: Gaussian(epsilon=setting.asked, delta=setting.delta, dimension=setting.dimension),
-    CLASSICAL: _classical,
-    "laplacian": lambda setting: Laplacian(epsilon=setting.asked, dimension=setting.dimension),
-    "l2_laplace": lambda setting: L2Laplace(epsilon=setting.asked, dimension=setting.dimension),
-    EMPIRICAL: lambda setting: _gaussian(setting, setting.sigma),
-}
-
-# Those that are asked for an epsilon.
-LDP = tuple(name for name in _BUILDERS if name != EMPIRICAL)
-
-
-def mechanism_for(name: str, setting: Setting) -> VectorMechanism:
-    """The mechanism of that name, for unit rows (clip_norm 1) and one row a person."""
-    return _BUILDERS[name](setting)
+    if name == CLASSICAL:  # noise of the published formula, with the epsilon that it really buys
+        assert epsilon is not None
+        sigma = float(gaussian_sigma(epsilon, delta, 2.0, method="classical", allow_unproven=True))
+    if sigma is not None:
+        return EmpiricalGaussian(chosen_sigma=sigma, delta=delta, dimension=dimension)
+    assert epsilon is not None
+    if name == "gaussian":
+        return Gaussian(epsilon=epsilon, delta=delta, dimension=dimension)
+    if name in (PRIVUNIT, PRIVUNIT_CORPUS):
+        return PrivUnit(epsilon=epsilon, dimension=dimension, corpus_size=others if name == PRIVUNIT_CORPUS else None)
+    kind = Laplacian if name == "laplacian" else L2Laplace
+    return kind(epsilon=epsilon, dimension=dimension)
 
 
 # ---- public maps ----

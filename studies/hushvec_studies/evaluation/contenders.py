@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hushvec
+from hushvec.extend import found_share
 from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicCodebook, PublicProjection
 from hushvec_studies.harness.rows import unit
-from hushvec_studies.search_by_mechanism.measure import COMPONENTS, share_behind_map, whitened_privunit
 
 Rows = NDArray[np.float32]
 
@@ -26,6 +26,8 @@ MECHANISMS = (PRIVUNIT, WHITENED_PRIVUNIT, CODEBOOK, GAUSSIAN, WHITENED_GAUSSIAN
 WITHOUT_PUBLIC_ROWS = (PRIVUNIT, GAUSSIAN, LAPLACIAN, L2_LAPLACE)
 
 DOCUMENTS, QUESTIONS = "documents", "questions"
+
+COMPONENTS = (20, 40, 80, 160, 320)  # of whitening maps that are tried
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,17 @@ def contender(
         return Contender(codebook.mechanism(epsilon), len(codebook), unit, 0.0)
     mechanism_for = _privunit(searched=rows is not None) if name == WHITENED_PRIVUNIT else _gaussian(delta)
     tried = [components for components in COMPONENTS if components <= min(dimension, len(public) // 4)] or [dimension]
-    best = max(tried, key=lambda one: share_behind_map(public, one, epsilon, side, mechanism_for, generator))
+
+    def share(components: int) -> float:
+        """On public halves: how much of a row's neighborhood is found where one side of the search is released behind the map."""
+        seen, held_out = public[::2], public[1::2]
+        behind = PublicProjection.fit(seen, components=components, whiten=True)
+        mapped = unit(behind.transform(held_out))
+        law = mechanism_for(epsilon, behind, len(mapped))
+        released = np.asarray(hushvec.privatize(mapped, mechanism=law, generator=generator).values)
+        return found_share(held_out, *((released, mapped) if side == QUESTIONS else (mapped, unit(released))))
+
+    best = max(tried, key=share)
     whitening = PublicProjection.fit(public, components=best, whiten=True)
     found_delta = 0.0 if name == WHITENED_PRIVUNIT else delta
     return Contender(
@@ -102,9 +114,9 @@ def clean() -> Contender:
 
 def _privunit(searched: bool) -> Callable[[float, PublicProjection, int], PrivUnit]:
     """PrivUnit behind a map, as it serves a search among so many rows, or a mean of them."""
-    if searched:
-        return whitened_privunit
-    return lambda epsilon, whitening, rows: PrivUnit(epsilon=epsilon, dimension=whitening.output_dimension)
+    return lambda epsilon, whitening, rows: PrivUnit(
+        epsilon=epsilon, dimension=whitening.output_dimension, corpus_size=rows if searched else None
+    )
 
 
 def _gaussian(delta: float) -> Callable[[float, PublicProjection, int], Gaussian]:

@@ -53,13 +53,8 @@ def estimate(row: Row, name: str) -> Estimate:
 
 
 def verdict(row: Row, success: float) -> str:
-    """Whether the attack names at least a share `success` of rows more than a guess does. Said only where the interval is
-    sure."""
-    attack, wanted = estimate(row, "attack"), success + 1 / row["candidates"]
-    assert attack.low is not None and attack.high is not None
-    if attack.low >= wanted:
-        return SUCCEEDS
-    return FAILS if attack.high < wanted else OPEN
+    """Whether the attack names at least a share `success` of rows more than a guess does."""
+    return outcome({"value": row["attack"], "chance": 1 / row["candidates"]}, success)
 
 
 def refutes(row: Row) -> bool:

@@ -123,8 +123,7 @@ def measure_judgments(cell: TextCell) -> dict[str, Any]:
 def measure_sentences(cell: TextCell) -> dict[str, Any]:
     """Known spans whose every letter and digit is redacted, of all types and of those that rules aim at, and precision of finds."""
     detect = _rules()
-    counts: Callable[[list[Any], Detect], dict[str, Counter[str]]] = recall.counts
-    found = [counts([record], detect) for record in cell.records]
+    found = [recall.counts([record], detect) for record in cell.records]
     aimed = [[one[name] for name in recall.AIMED] for one in found]
     return _row(
         cell,
@@ -160,7 +159,7 @@ def _row(cell: TextCell, figures: Mapping[str, Sequence[Pair]]) -> dict[str, Any
         "data": cell.source,
         "documents": len(cell.records),
         "figures": {
-            name: ratio(pairs, cell.confidence, cell.resamples, cell.seed)
+            name: ratio(pairs, **cell.fields("confidence", "resamples", "seed"))
             for name, pairs in figures.items()
             if sum(whole for _, whole in pairs)
         },
@@ -231,8 +230,7 @@ class RewritingCell(Measurement):
 
 def sentences(folder: Path, embed: Embed, model: str, seed: int) -> Sentences:
     (path,) = paths_of(SENTENCES, folder)
-    of: Callable[..., list[Any]] = documents.sentences
-    public, private = of(path, None, seed, parity=0), of(path, MOST, seed, parity=1)
+    public, private = documents.sentences(path, None, seed, parity=0), documents.sentences(path, MOST, seed, parity=1)
     words = sorted({word for one in public for word in _words(one.text)})
     unknown = sorted({word for one in private for word in _words(one.text)} - set(words))
     texts = [one.text for one in public], [one.text for one in private]
@@ -260,13 +258,11 @@ def measure_rewriting(cell: RewritingCell) -> dict[str, Any]:
         of_text = cell.epsilon * _FARTHEST * float(np.mean([len(_WORD.findall(text)) for text in data.private]))
     elif cell.epsilon is not None:
         setting = rewriters.Setting("privunit", "document", cell.epsilon)
-        whole: Callable[..., Any] = rewriters.whole
-        rewrite: Callable[..., Any] = rewriters.rewritten
-        outputs, _ = rewrite(data.private, setting, model, whole(corpus, model), noise_seed(cell.digest))
+        inverter = rewriters.whole(corpus, model)
+        outputs, _ = rewriters.rewritten(data.private, setting, model, inverter, noise_seed(cell.digest))
         of_text = cell.epsilon
     return {
-        "method": cell.method,
-        "epsilon": cell.epsilon,
+        **cell.fields("method", "epsilon"),
         "epsilon_of_text": of_text,
         "documents": len(data.private),
         "figures": _figures(cell, model, outputs, judge),
@@ -312,23 +308,21 @@ class Bigrams:
 
 def _figures(cell: RewritingCell, model: Any, outputs: list[str], judge: list[str]) -> dict[str, list[float]]:
     data = cell.data
-    leaked: Callable[[str, tuple[str, ...]], int] = metrics.leaked
-    length: Callable[[str, str], float] = metrics.length_ratio
     texts: Texts = ([one or " " for one in outputs], data.private)
     made, given = (unit(np.asarray(model.embed(part), np.float32) + np.float32(1e-9)) for part in texts)
     columns: dict[str, NDArray[np.float64]] = {
         MEANING: np.einsum("nd,nd->n", made, given, dtype=np.float64),
         UNRELATED: np.einsum("nd,nd->n", made, np.roll(given, 1, axis=0), dtype=np.float64),
-        LENGTH: np.array([length(text, output) for text, output in zip(data.private, outputs, strict=True)]),
+        LENGTH: np.array([metrics.length_ratio(text, output) for text, output in zip(data.private, outputs, strict=True)]),
     }
-    means = bootstrap(columns, confidence=cell.confidence, resamples=cell.resamples, seed=cell.seed)
-    hits = [(float(leaked(output, own)), float(len(own))) for output, own in zip(outputs, data.identifying, strict=True)]
+    settings = cell.fields("confidence", "resamples", "seed")
+    means = bootstrap(columns, **settings)
+    hits = [(float(metrics.leaked(output, own)), float(len(own))) for output, own in zip(outputs, data.identifying, strict=True)]
     fluency = Bigrams(judge)
-    of: dict[str, Any] = {"confidence": cell.confidence, "resamples": cell.resamples, "seed": cell.seed}
     return {
         **{name: [one.value, float(one.low), float(one.high)] for name, one in means.items()},
-        LEAK: ratio(hits, **of),
-        BITS: ratio([fluency.bits(output) for output in outputs], **of),
+        LEAK: ratio(hits, **settings),
+        BITS: ratio([fluency.bits(output) for output in outputs], **settings),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -89,6 +89,18 @@ def searched(collection: Collection, embed: Embed) -> Searched:
     return Searched(collection.name, documents, queries, relevant, collection.left_out, (texts,))
 
 
+def halves(count: int, relevant: Sequence[Mapping[int, float]], splits: int) -> Iterator[tuple[Any, Any, Any, list[Any]]]:
+    """For each split: places of the public half of so many documents and of the private one, the queries that a private document
+    answers, and the grades of those documents by their place in the private half."""
+    for split in range(splits):
+        order = np.random.default_rng(split).permutation(count)
+        public, private = order[: count // 2], order[count // 2 :]
+        place = {int(document): number for number, document in enumerate(private)}
+        here = [{place[one]: grade for one, grade in wanted.items() if one in place} for wanted in relevant]
+        asking = np.flatnonzero([bool(wanted) for wanted in here])
+        yield public, private, asking, [here[query] for query in asking]
+
+
 def newsgroups(folder: Path, embed: Embed, min_tokens: int, most: int | None = None) -> Posts:
     """20 Newsgroups by date: train posts are public, test posts private; at most so many of each, drawn by a fixed seed. A text that
     is there twice is left out, so no private post is a public one."""
@@ -105,19 +117,24 @@ def newsgroups(folder: Path, embed: Embed, min_tokens: int, most: int | None = N
     return Posts(NEWSGROUPS.name, rows[:first], rows[first:], numbers[private], left_out, (texts[:first], texts[first:]))
 
 
-def banking(folder: Path, embed: Embed) -> Labelled:
-    """Banking77: half of the train questions, the same share of every class, is public; the other half trains classifiers, and the
-    test questions test them. A question that was there before is left out, so the three parts have no text in common."""
+def questions(folder: Path) -> tuple[list[Any], int]:
+    """Banking77 without questions that were there before, and how many those are."""
     (path,) = paths_of(BANKING, folder)
     records = records_of(path, "split", "text", "label")
     first: dict[str, Any] = {}
     for record in records:
         first.setdefault(" ".join(record["text"].lower().split()), record)
-    kept = list(first.values())
+    return list(first.values()), len(records) - len(first)
+
+
+def banking(folder: Path, embed: Embed) -> Labelled:
+    """Banking77: half of the train questions, the same share of every class, is public; the other half trains classifiers, and the
+    test questions test them. The three parts have no text in common."""
+    kept, repeated = questions(folder)
     texts = [one["text"] for one in kept]
     rows, classes = embed(texts), np.unique([one["label"] for one in kept], return_inverse=True)[1]
     test = np.array([one["split"] == "test" for one in kept])
     public, training = train_test_split(np.flatnonzero(~test), test_size=0.5, random_state=_SEED, stratify=classes[~test])
-    left_out = (("questions that were there before", len(records) - len(kept)),) if len(kept) < len(records) else ()
+    left_out = (("questions that were there before", repeated),) if repeated else ()
     of_parts = tuple([texts[place] for place in part] for part in (public, training))
     return Labelled(BANKING.name, rows[public], rows[training], classes[training], rows[test], classes[test], left_out, of_parts)

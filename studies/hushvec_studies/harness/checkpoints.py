@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushvec.embedders.checkpoints import CONFIG_FILE, TIDY, TOKENIZER_CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES, Tokens
-from hushvec.extend import SHARED, needs_extra, published_bytes
+from hushvec.extend import needs_extra
 from hushvec.text.inverters.vec2text.config import Vec2TextConfig
+from hushvec_studies.harness.outputs import write_bytes
 
 if TYPE_CHECKING:
     from hushvec.text.inverters.vec2text.model import Corrector, InversionModel
+
+
+_FIRST_MAP = "embedding_transform.0.weight"
 
 
 def learned_byte_pairs(texts: Iterable[str], size: int, special_tokens: Sequence[str], *, feature: str, extra: str) -> Any:
@@ -53,21 +57,28 @@ def config_json(config: Vec2TextConfig, kind: str) -> bytes:
     return (json.dumps(fields, indent=2) + "\n").encode()
 
 
-def save_checkpoint(folder: Path, model: InversionModel | Corrector, tokens: Tokens) -> None:
-    """Write a self-contained folder for `load_inversion` or `load_corrector`, config.json last: without it, it is unfinished."""
+def weight_bytes(model: Any, scale: float = 1.0) -> bytes:
+    """model.safetensors of a model that learned on embeddings divided by `scale`, for embeddings as they are. A tensor of several
+    names, as the table that encoder and decoder read tokens by, is stored once, under the first of them."""
     from safetensors.torch import save
 
-    folder.mkdir(parents=True, exist_ok=True)
-    different: dict[int, str] = {}  # a tensor of several names is written once
+    first: dict[int, str] = {}
     weights = {
-        name: tensor.contiguous().cpu()
+        name: tensor.detach().contiguous().cpu()
         for name, tensor in model.state_dict().items()
-        if different.setdefault(tensor.data_ptr(), name) == name
+        if first.setdefault(tensor.data_ptr(), name) == name
     }
+    if scale != 1.0:
+        weights[_FIRST_MAP] = weights[_FIRST_MAP] / scale
+    content: bytes = save(weights, metadata={"format": "pt"})
+    return content
+
+
+def save_checkpoint(folder: Path, model: InversionModel | Corrector, tokens: Tokens) -> None:
+    """Write a self-contained folder for `load_inversion` or `load_corrector`, config.json last: without it, it is unfinished."""
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG_FILE).unlink(missing_ok=True)
     files = {name: text.encode() for name, text in tokenizer_files(tokens).items()}
-    files[WEIGHT_FILES[0]] = save(weights, metadata={"format": "pt"})
-    files[CONFIG_FILE] = config_json(model.config, model.kind)
+    files |= {WEIGHT_FILES[0]: weight_bytes(model), CONFIG_FILE: config_json(model.config, model.kind)}
     for name, content in files.items():
-        with published_bytes(folder / name, mode=SHARED) as file:
-            file.write(content)
+        write_bytes(folder / name, content)

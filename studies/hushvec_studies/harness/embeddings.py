@@ -19,7 +19,6 @@ import safetensors
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from hushvec._util import validate
 from hushvec.extend import private_folder, published_bytes
 
 # ---- models ----
@@ -109,9 +108,6 @@ class EmbeddingCache:
         model: anything with `embed(texts) -> [n, d]` and a `model_id`. Two models with one `model_id` share their rows: the name must
             change when the model does.
 
-    Raises:
-        TypeError: the model has no `embed`, or no name.
-
     Guarantees:
         A row comes back exactly as the model gave it (float32). A file appears whole or not at all, so several processes may use one
         folder. Every file carries SHA-256 of its content: one that is torn or was changed is reported (DamagedShardWarning),
@@ -128,64 +124,35 @@ class EmbeddingCache:
     """
 
     def __init__(self, folder: str | os.PathLike[str], model: Any) -> None:
-        if not callable(getattr(model, "embed", None)):
-            raise TypeError(f"model must have embed(texts) -> rows, got {validate.kind(model)}")
-        model_id = getattr(model, "model_id", None)
-        if not isinstance(model_id, str) or not model_id:
-            raise TypeError(f"model must have a model_id, a str that names it, got {model_id!r:.60}")
         self._model = model
-        self.model_id = model_id
-        self._folder = Path(folder) / _folder_name(model_id)
+        self.model_id: str = model.model_id
+        self._folder = Path(folder) / _folder_name(self.model_id)
         self._rows: dict[bytes, NDArray[np.float32]] = {}
         self._read: set[str] = set()
-        self._dimension: int | None = None
-
-    @property
-    def dimension(self) -> int | None:
-        return self._dimension
 
     def embed(self, texts: Sequence[str], progress: Callable[[int], object] | None = None) -> NDArray[np.float32]:
-        """float32[n, d], writable: the rows of texts; those that are not in the cache come from the model, and are kept.
+        """float32[n, d], writable: the rows of one text or more; those that are not in the cache come from the model, and are kept.
 
         Args:
             progress: called with how many of the texts have their rows now, once for those of the cache and then after every file.
 
         Raises:
-            TypeError: texts is one string, or holds something else than strings.
             ValueError: a text that UTF-8 cannot hold; an answer of the model that has the wrong shape, another d than before, NaN or
-                Inf; a file of another model in the folder; no text at all before d is known.
+                Inf; a file of another model in the folder.
         """
-        validate.strings("texts", texts)
         keys = [_key(text) for text in texts]
         self._load()
         wanted = {key: text for key, text in zip(keys, texts) if key not in self._rows}
-        missing = list(wanted.items())
+        missing = list(wanted)
         _report(progress, sum(key not in wanted for key in keys))
         for start in range(0, len(missing), SHARD):
             batch = missing[start : start + SHARD]
-            self.add([text for _, text in batch], self._model.embed([text for _, text in batch]))
-            done = {key for key, _ in batch}
-            _report(progress, sum(key in done for key in keys))
-        if self._dimension is None:
-            raise ValueError("texts must hold at least one before the dimension is known, got none")
-        rows = [self._rows[key] for key in keys]
-        return np.stack(rows) if rows else np.empty((0, self._dimension), np.float32)
-
-    def add(self, texts: Sequence[str], rows: Any) -> None:
-        """Keep rows that were made elsewhere by the same model, as one file.
-
-        Raises:
-            TypeError, ValueError: as in `embed`.
-        """
-        validate.strings("texts", texts)
-        self._load()
-        keys = [_key(text) for text in texts]
-        shard = _Shard(np.frombuffer(b"".join(keys), np.uint8).reshape(-1, _KEY_BYTES), self._checked(rows, len(keys)))
-        if keys:
-            self._keep(shard)
-            self._read.add(self._write(shard))
-
-    # ---- files ----
+            made = set(batch)
+            rows = self._checked(self._model.embed([wanted[key] for key in batch]), len(batch))
+            shard = _Shard(np.frombuffer(b"".join(batch), np.uint8).reshape(-1, _KEY_BYTES), rows)
+            self._keep(shard, self._write(shard))
+            _report(progress, sum(key in made for key in keys))
+        return np.stack([self._rows[key] for key in keys])
 
     def _load(self) -> None:
         """Read what is in the folder and was not read before."""
@@ -199,11 +166,8 @@ class EmbeddingCache:
             if shard is None:
                 warnings.warn(f"{path}: damaged; its texts are embedded again", DamagedShardWarning, stacklevel=3)
                 path.unlink(missing_ok=True)
-                continue
-            if self._dimension is not None and shard.rows.shape[1] != self._dimension:
-                raise ValueError(f"{path}: must hold rows of {self._dimension} elements, got {shard.rows.shape[1]}")
-            self._keep(shard)
-            self._read.add(path.name)
+            else:
+                self._keep(shard, path.name)
 
     def _write(self, shard: _Shard) -> str:
         digest = _digest(shard)
@@ -216,16 +180,17 @@ class EmbeddingCache:
             file.write(stored)
         return path.name
 
-    def _keep(self, shard: _Shard) -> None:
-        self._dimension = shard.rows.shape[1]
+    def _keep(self, shard: _Shard, name: str) -> None:
         self._rows.update(zip(map(bytes, shard.keys), shard.rows))
+        self._read.add(name)
 
     def _checked(self, rows: Any, count: int) -> NDArray[np.float32]:
         answer = np.array(rows, np.float32, order="C")
+        known = next(iter(self._rows.values()), None)
         if answer.ndim != 2 or len(answer) != count or answer.shape[1] == 0:
             raise ValueError(f"model must answer {count} texts with as many rows, got shape {answer.shape}")
-        if self._dimension is not None and answer.shape[1] != self._dimension:
-            raise ValueError(f"model must answer with rows of {self._dimension} elements as before, got {answer.shape[1]}")
+        if known is not None and answer.shape[1] != len(known):
+            raise ValueError(f"model must answer with rows of {len(known)} elements as before, got {answer.shape[1]}")
         if not np.isfinite(answer).all():
             wrong = int(np.flatnonzero(~np.isfinite(answer).all(axis=1))[0])
             raise ValueError(f"model must answer with finite rows, got NaN or Inf for text {wrong}")

@@ -44,6 +44,10 @@ class Measurement:
         """Of the key: names the file."""
         return digest_of(self.key)
 
+    def fields(self, *names: str) -> dict[str, Any]:
+        """Some of its fields, as its row says them."""
+        return {name: getattr(self, name) for name in names}
+
 
 Measure = Callable[[Any], dict[str, Any]]
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import platform
 import re
+import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pandas
 
 import hushvec
-from hushvec.extend import SHARED, published_text
+from hushvec.extend import SHARED, published_bytes, published_text
 
 
 def surroundings() -> dict[str, str]:
@@ -30,10 +34,34 @@ def processor() -> str:
     return found[1] if found else platform.processor() or platform.machine()
 
 
+def versions(*packages: str) -> dict[str, str | None]:
+    """Of packages that figures depend on; None for one that is not installed."""
+    found: dict[str, str | None] = dict.fromkeys(packages)
+    for name in packages:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def readable(value: Any, digits: int) -> Any:
+    """Ready for strict JSON: infinity is "inf", what is not a number is null, figures have so many digits."""
+    if isinstance(value, dict):
+        return {str(key): readable(one, digits) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [readable(one, digits) for one in value]
+    if not isinstance(value, float) or math.isnan(value):
+        return None if isinstance(value, float) else value
+    return "inf" if math.isinf(value) else float(f"{value:.{digits}g}")
+
+
+def write_bytes(path: Path, content: bytes, *, mode: int = SHARED) -> None:
+    """A file that appears whole or not at all."""
+    with published_bytes(path, mode=mode) as file:
+        file.write(content)
+
+
 def write_text(path: Path, text: str) -> None:
-    """A text; the file appears whole or not at all."""
-    with published_text(path, mode=SHARED) as file:
-        file.write(text)
+    write_bytes(path, text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -64,29 +92,12 @@ def show(options: argparse.Namespace, study: Mapping[str, Any], sentences: Seque
 
 
 def commit_of(folder: Path) -> str | None:
-    """The commit that HEAD names, or None outside a repository or before its first commit.
+    """The commit that HEAD names, or None without git, outside a repository or before its first commit.
 
     Changes that are not committed do not show.
     """
-    for place in (folder, *folder.parents):
-        if (place / ".git").exists():
-            return _head(place / ".git")
-    return None
-
-
-def _head(marker: Path) -> str | None:
-    """HEAD of a repository, whose folder the marker is or, in a linked work tree, names."""
     try:
-        own = marker if marker.is_dir() else (marker.parent / marker.read_text().removeprefix("gitdir:").strip())
-        head = (own / "HEAD").read_text().strip()
-        if not head.startswith("ref:"):
-            return head or None
-        name = head.removeprefix("ref:").strip()
-        common = own / (own / "commondir").read_text().strip() if (own / "commondir").is_file() else own
-        for folder in (own, common):
-            if (folder / name).is_file():
-                return (folder / name).read_text().strip() or None
-        packed = (common / "packed-refs").read_text().splitlines() if (common / "packed-refs").is_file() else []
-        return next((line.split()[0] for line in packed if line.endswith(f" {name}")), None)
-    except (OSError, UnicodeDecodeError):
+        asked = subprocess.run(["git", "rev-parse", "--verify", "HEAD"], cwd=folder, capture_output=True, text=True)
+    except FileNotFoundError:
         return None
+    return asked.stdout.strip() if asked.returncode == 0 else None

@@ -1,4 +1,4 @@
-"""Two evaluations of the same queries: the difference of a measure, with its interval and the p-value of a sign-flip test."""
+"""Two values for each query: their difference, with its interval and the p-value of a sign-flip test."""
 
 from __future__ import annotations
 
@@ -13,11 +13,6 @@ from numpy.typing import NDArray
 from hushvec._util import validate
 from hushvec.audit.bootstrap import UNITS_PER_KIND, bootstrap, group_numbers, matrix_of, unit_sums
 from hushvec.extend import Estimate, product
-from hushvec.retrieval.evaluation import Evaluation
-from hushvec.retrieval.measures import MEAN_COSINE
-
-# Bounds of the difference of two shares.
-_DIFFERENCES = (-1.0, 1.0)
 
 # Two sums of the same numbers in another order are the same sum: a flip that changes nothing must count as such.
 _SAME_WITHIN = 1e-9
@@ -27,54 +22,12 @@ _SIGNS_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True)
 class PairedTest:
-    """The result of `compare`."""
+    """The result of `paired_test`."""
 
     difference: Estimate  # mean of first - second, with its bootstrap interval
     p_value: float  # of the two-sided sign-flip test
     cohens_d: float  # mean of the differences over their standard deviation; 0 if all are 0, infinite if all are alike, nan for one
     n: int  # units that were compared: queries, or groups of queries
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name, ready for strict JSON: an effect that is no finite number is "inf", "-inf" or "nan"."""
-        effect = self.cohens_d if math.isfinite(self.cohens_d) else str(self.cohens_d)
-        return {"difference": self.difference.to_dict(), "p_value": self.p_value, "cohens_d": effect, "n": self.n}
-
-
-def compare(first: Evaluation, second: Evaluation, metric: str) -> PairedTest:
-    """Two evaluations of the same queries: the difference of one metric, its interval, and its p-value.
-
-    Args:
-        first, second: of the same queries in the same order, with the same groups: what `evaluate` returned.
-        metric: a name that both have in `per_query`, or "mean_cosine", where the pairs are documents.
-
-    Guarantees:
-        Those of `paired_test`, of first - second, with the settings of `first`. Queries are resampled, noise is not: compare
-        several draws (seeds) of one mechanism as several evaluations.
-
-    Example:
-        >>> from hushvec_studies.harness.paired import compare
-        >>> from hushvec.retrieval.evaluation import evaluate_results
-        >>> good = evaluate_results([[1], [2], [3], [4], [5], [6]], [1, 2, 3, 4, 5, 6], k=1)
-        >>> poor = evaluate_results([[1], [1], [1], [1], [1], [1]], [1, 2, 3, 4, 5, 6], k=1)
-        >>> round(compare(good, poor, "recall_at_1").difference.value, 3)
-        0.833
-    """
-    pairs = [_values(name, given, metric) for name, given in (("first", first), ("second", second))]
-    if len(pairs[0]) != len(pairs[1]):
-        raise ValueError(
-            f"first and second must have the same queries, got {len(pairs[0])} and {len(pairs[1])} values of {metric}"
-        )
-    is_of_documents = metric == MEAN_COSINE
-    if not is_of_documents and not _are_same(first.groups, second.groups):
-        raise ValueError("first and second must have the same groups of queries")
-    return paired_test(
-        *pairs,
-        groups=None if is_of_documents else first.groups,
-        confidence=first.confidence,
-        resamples=first.resamples,
-        seed=first.seed,
-        limits=None if is_of_documents else _DIFFERENCES,
-    )
 
 
 def paired_test(
@@ -136,19 +89,6 @@ def _flipped_sums(differences: NDArray[np.float64], flips: int, rng: np.random.G
         else:
             bits = np.frombuffer(rng.bytes(rows * -(-len(terms) // 8)), np.uint8).reshape(rows, -1)
             yield 2.0 * product(np.unpackbits(bits, axis=1, count=len(terms)).astype(np.float64), terms) - terms.sum()
-
-
-def _values(name: str, evaluation: Evaluation, metric: Any) -> NDArray[np.float64]:
-    if not hasattr(evaluation, "per_query"):
-        raise TypeError(f"{name} must be an Evaluation, got {validate.kind(evaluation)}")
-    there = dict(evaluation.per_query)
-    if evaluation.cosines is not None:
-        there[MEAN_COSINE] = evaluation.cosines
-    return there[validate.choice("metric", metric, there)]
-
-
-def _are_same(first: NDArray[np.intp] | None, second: NDArray[np.intp] | None) -> bool:
-    return first is second or (first is not None and second is not None and np.array_equal(first, second))
 
 
 def _effect(differences: NDArray[np.float64]) -> float:

@@ -10,7 +10,9 @@ from hushvec.retrieval import PrivateIndex
 
 
 def unit(rows: Any) -> Any:
-    return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
+    """Rows of length 1; those of zeros stay as they are."""
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
 def index_of(rows: Any) -> PrivateIndex:

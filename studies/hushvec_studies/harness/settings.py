@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Collection, Mapping
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -31,9 +32,10 @@ _Item = TypeVar("_Item")
 
 
 class Settings(BaseModel):
-    """The base of all settings: frozen, and strict about types and names."""
+    """The base of all settings: frozen, and strict about types and names; a command line gives those of `places` without a name."""
 
     model_config = STRICT
+    places: ClassVar[tuple[str, ...]] = ()
 
 
 # ---- types ----
@@ -168,8 +170,19 @@ def word_for(value: Any) -> str:
 # ---- the command line ----
 
 
+def parsed(description: str, kind: type[_Model]) -> _Model:
+    """The settings of a program, from its command line; one that is wrong ends the program with one line."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser, kind)
+    try:
+        return checked(kind, given(parser.parse_args(), kind))
+    except (ValueError, TypeError) as error:
+        parser.error(str(error))
+
+
 def add_options(parser: argparse.ArgumentParser, kind: type[Settings]) -> None:
-    """An option for every field that has a description, which is its help; a flag for those that are true or false."""
+    """An option for every field that has a description, which is its help: a flag for those that are true or false, no name for
+    those that `kind.places` lists. One without a default has to be given."""
     for name, field in kind.model_fields.items():
         if field.description is None:
             continue
@@ -178,15 +191,16 @@ def add_options(parser: argparse.ArgumentParser, kind: type[Settings]) -> None:
         if element is bool:
             parser.add_argument(*flags, action="store_true", help=field.description)
             continue
-        shown = field.default if several else (field.default,)
-        words = " ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in shown if one is not None)
+        default = None if field.is_required() else field.default
+        words = " ".join(f"{one:g}" if isinstance(one, float) else str(one) for one in (default or () if several else [default]))
+        known: dict[str, Any] = {} if name in kind.places else {"default": default, "required": field.is_required()}
         parser.add_argument(
-            *flags,
+            *([name] if name in kind.places else flags),
             type=number_or_infinity if element is float else element,
-            default=field.default,
             nargs="*" if several else None,
             metavar=name.upper(),
-            help=(f"{field.description} (default: {words})" if words else field.description).replace("%", "%%"),
+            help=(field.description if default in (None, ()) else f"{field.description} (default: {words})").replace("%", "%%"),
+            **known,
         )
 
 
@@ -201,3 +215,9 @@ def _element(annotation: Any) -> tuple[Any, bool]:
 
 def given(options: argparse.Namespace, kind: type[Settings]) -> dict[str, Any]:
     return {name: getattr(options, name) for name, field in kind.model_fields.items() if field.description is not None}
+
+
+def as_json(settings: Settings) -> dict[str, Any]:
+    """The settings for a file of results: without paths of this machine."""
+    paths = {name for name, field in type(settings).model_fields.items() if _element(field.annotation)[0] is Path}
+    return settings.model_dump(mode="json", exclude=paths)

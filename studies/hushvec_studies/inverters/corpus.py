@@ -1,4 +1,4 @@
-"""The examples of a decoder: texts, split into training and validation; their tokens; their embeddings, kept; their batches."""
+"""The examples of a decoder: texts, split into training and validation; their tokens; their batches."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec.embedders.checkpoints import Tokens
-from hushvec.embedders.protocol import embedded_rows
-from hushvec.embedders.sources import SourceModel
-from hushvec.extend import Progress, distinct_texts, private_opener, texts_of_file
+from hushvec.extend import distinct_texts, texts_of_file
 from hushvec_studies.harness.checkpoints import learned_byte_pairs
 
 
@@ -94,63 +91,6 @@ def portable(tokenizer_json: str) -> str:
     content = json.loads(tokenizer_json)
     content["model"]["merges"] = [merge if isinstance(merge, str) else " ".join(merge) for merge in content["model"]["merges"]]
     return json.dumps(content, ensure_ascii=False) + "\n"
-
-
-EMBEDDINGS_FILE = "embeddings.npy"
-PARTIAL_SUFFIX = ".partial"
-TEXTS_AT_ONCE = 1024
-
-
-def kept_embeddings(folder: Path, model: SourceModel, texts: Sequence[str], dimension: int) -> NDArray[np.float32]:
-    """The rows of all texts: from the folder if they are saved there, else computed and saved.
-
-    Rows are appended to a file beside, which gets its name once all are in it. A resumed run continues after the last complete
-    row.
-    """
-    path = folder / EMBEDDINGS_FILE
-    if not path.exists():
-        _compute(path, model, texts, dimension)
-    try:
-        rows: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        raise ValueError(f"{path} is not an array file: {error}") from None
-    if rows.dtype != np.float32 or rows.shape != (len(texts), dimension):
-        raise ValueError(f"{path} must be float32 {(len(texts), dimension)}, got {rows.dtype} {rows.shape}")
-    return rows
-
-
-def _compute(path: Path, model: SourceModel, texts: Sequence[str], dimension: int) -> None:
-    partial = path.with_name(path.name + PARTIAL_SUFFIX)
-    with open(partial, "ab", opener=private_opener) as file, Progress("embedding", len(texts)) as progress:
-        done = _rows_there(file, len(texts), dimension)
-        progress.advance(done)
-        for first in range(done, len(texts), TEXTS_AT_ONCE):
-            chunk = texts[first : first + TEXTS_AT_ONCE]
-            rows = embedded_rows(model, chunk, first_row=first)
-            if rows.shape[1] != dimension:
-                raise ValueError(f"model output must have {dimension} columns, as for the first text, got {rows.shape[1]}")
-            file.write(rows.tobytes())
-            file.flush()
-            progress.advance(len(chunk))
-        os.fsync(file.fileno())
-    os.replace(partial, path)
-
-
-def _rows_there(file: BinaryIO, rows: int, dimension: int) -> int:
-    """How many rows the unfinished file holds, after cutting an incomplete last row; a new file gets the final header."""
-    before = file.tell()
-    if before == 0:
-        header = {"descr": np.dtype(np.float32).str, "fortran_order": False, "shape": (rows, dimension)}
-        np.lib.format.write_array_header_1_0(file, header)
-        file.flush()
-        return 0
-    with Path(file.name).open("rb") as written:
-        np.lib.format.read_magic(written)
-        np.lib.format.read_array_header_1_0(written)
-        start = written.tell()
-    whole = (before - start) // (4 * dimension)
-    file.truncate(start + whole * 4 * dimension)
-    return whole
 
 
 IGNORED = -100  # a label that the loss leaves out

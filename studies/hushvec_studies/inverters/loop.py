@@ -1,11 +1,10 @@
 """The steps of a run: loss, gradient, validation, checkpoint. A resumed run computes the same as an uninterrupted one.
 
-Ctrl-C and SIGTERM end a run between two steps, with a checkpoint. The losses are kept as CSV, and drawn if matplotlib is installed.
+Ctrl-C and SIGTERM end a run between two steps, with a checkpoint. The losses are kept as CSV, and drawn.
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import signal
@@ -21,9 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec.extend import PRIVATE, Progress
+from hushvec_studies.harness.charts import FAINT, Figure, Panel, Series, svg_of
+from hushvec_studies.harness.outputs import write_bytes, write_csv
+from hushvec_studies.harness.tables import Estimate
 from hushvec_studies.inverters.corpus import Batches, in_order, labels_of
 from hushvec_studies.inverters.network import ReleaseLaw, public_generator
-from hushvec_studies.inverters.settings import CHECKPOINT_FILE, Settings, write_file
+from hushvec_studies.inverters.settings import CHECKPOINT_FILE, Settings
 
 if TYPE_CHECKING:
     from hushvec.text.inverters.vec2text.model import InversionModel
@@ -61,43 +63,27 @@ class StopRequest:
 
 
 CURVE_FILE = "curve.csv"
-FIGURE_FILE = "curve.png"
+FIGURE_FILE = "curve.svg"
 COLUMNS = ("step", "epoch", "training_loss", "validation_loss", "learning_rate", "seconds")
 
 
 def write_curve(folder: Path, points: Sequence[Mapping[str, Any]]) -> None:
     """curve.csv: one line for every validation. Losses are mean cross-entropies of a token, in nats."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: point[name] for name in COLUMNS} for point in points)
-    write_file(folder / CURVE_FILE, text.getvalue().encode())
+    write_csv(folder / CURVE_FILE, points, COLUMNS)
 
 
 def draw_curve(folder: Path, points: Sequence[Mapping[str, Any]]) -> bool:
-    """Draw curve.png if matplotlib is installed and there is something to draw; returns whether it was drawn."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return False
+    """Draw curve.svg if there is something to draw; returns whether it was drawn."""
     if not points:
         return False
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.add_subplot()
-    steps = [point["step"] for point in points]
-    axes.plot(steps, [point["training_loss"] for point in points], label="training", color="#7a7a7a")
-    axes.plot(steps, [point["validation_loss"] for point in points], label="held-out texts", color="#0b5fa5")
+    steps = tuple(Estimate(point["step"]) for point in points)
+    kinds = (("training", "training_loss", FAINT), ("held-out texts", "validation_loss", 0))
+    lines = tuple(Series(label, steps, tuple(Estimate(point[name]) for point in points), style) for label, name, style in kinds)
     best = min(points, key=lambda point: point["validation_loss"])
-    axes.plot(best["step"], best["validation_loss"], "o", color="#0b5fa5")
-    axes.annotate(f"{best['validation_loss']:.3f}", (best["step"], best["validation_loss"]), (0, 8), textcoords="offset points")
-    axes.set_xlabel("step")
-    axes.set_ylabel("cross-entropy of a token, nats")
-    axes.set_ylim(bottom=0)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    image = io.BytesIO()
-    figure.savefig(image, format="png", dpi=150)
-    write_file(folder / FIGURE_FILE, image.getvalue())
+    title = f"best on held-out texts: {best['validation_loss']:.3f} after step {best['step']}"
+    y_label = "cross-entropy of a token, nats"
+    drawn = svg_of(Figure("curve", "", title, "", (Panel(title, lines),), "step", y_label, y_range=(0.0, 0.0)))
+    write_bytes(folder / FIGURE_FILE, drawn.encode())
     return True
 
 
@@ -273,7 +259,7 @@ class TrainingLoop:
             },
             content,
         )
-        write_file(self._folder / CHECKPOINT_FILE, content.getvalue(), mode=PRIVATE)
+        write_bytes(self._folder / CHECKPOINT_FILE, content.getvalue(), mode=PRIVATE)
 
     def read_checkpoint(self) -> bool:
         """Load the last checkpoint; False if there is none."""

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 # Standard deviations of the tables' first elements.
 _READ_STD, _WRITTEN_STD = 0.05, 0.02
 
-_FIRST_MAP = "embedding_transform.0.weight"
-
-
 def network_config(settings: Settings, vocabulary: int, dimension: int, embedder: str) -> Vec2TextConfig:
     """The shape of the model as its config.json states it."""
     size = settings.size
@@ -74,22 +71,6 @@ def new_network(config: Vec2TextConfig) -> InversionModel:
     nn.init.normal_(model.encoder_decoder.shared.weight, std=_READ_STD)
     nn.init.normal_(model.encoder_decoder.lm_head.weight, std=_WRITTEN_STD)
     return model
-
-
-def published_weights(network: InversionModel, scale: float) -> bytes:
-    """model.safetensors for embeddings as they are, from a network that learned on embeddings divided by `scale`."""
-    import safetensors.torch
-
-    tensors: dict[str, Any] = {}
-    seen: set[int] = set()
-    for name, tensor in network.state_dict().items():
-        # The table that tokens are read by is shared by encoder and decoder: it is stored once, under its first name.
-        if tensor.data_ptr() not in seen:
-            seen.add(tensor.data_ptr())
-            tensors[name] = tensor.detach().cpu().contiguous()
-    tensors[_FIRST_MAP] = tensors[_FIRST_MAP] / scale
-    content: bytes = safetensors.torch.save(tensors, metadata={"format": "pt"})
-    return content
 
 
 @dataclass(frozen=True)

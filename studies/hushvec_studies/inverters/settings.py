@@ -1,11 +1,11 @@
 """The settings of a run, checked before anything is read, embedded or written; the sizes of decoders; the folder of a run.
 
     run.json                what the run is: every setting, and digests of the corpus and of the projection
-    embeddings.npy          of the corpus, held-out texts first
+    embeddings/             of the corpus, a cache
     projection.npz          the public map, if the mechanism has one before it
     tokenizer.json          the vocabulary, with tokenizer_config.json
     checkpoint.pt           the state of the last checkpoint: weights, optimizer, random numbers, step, curve
-    curve.csv, curve.png    the losses
+    curve.csv, curve.svg    the losses
     config.json, model.safetensors     with tokenizer.json: the best decoder so far
 """
 
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.extend import SHARED, published_bytes
 from hushvec.text.inverters.trained import RUN_FILE, read_run
 
 # T5's relative positions end here.
@@ -103,7 +102,7 @@ class Settings:
         return asdict(self)
 
 
-CHECKPOINT_FILE = "checkpoint.pt"
+CHECKPOINT_FILE, EMBEDDINGS = "checkpoint.pt", "embeddings"
 
 
 def require_new(folder: Path) -> None:
@@ -123,12 +122,6 @@ def require_same_run(folder: Path, asked: Mapping[str, Any]) -> None:
     if different:
         shown = "; ".join(f"{name} is {there.get(name)!r}, asked for {wanted.get(name)!r}" for name in different)
         raise ValueError(f"{folder} holds a run of other settings: {shown}")
-
-
-def write_file(path: Path, content: bytes, *, mode: int = SHARED) -> None:
-    """Write beside, then rename: a reader sees the old file or the new one."""
-    with published_bytes(path, mode=mode) as file:
-        file.write(content)
 
 
 def _flat(said: Mapping[str, Any], before: str = "") -> dict[str, Any]:

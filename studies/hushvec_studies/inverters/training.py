@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +18,14 @@ from hushvec._util import validate
 from hushvec.embedders.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES, Tokens, chosen_device
 from hushvec.embedders.protocol import embedded_rows
 from hushvec.embedders.sources import SourceModel, as_embedding_model, default_clip_norm
+from hushvec.extend import Progress
 from hushvec.mechanisms import Mechanism, PublicProjection
 from hushvec.text.inverters.trained import PROJECTION_FILE, RUN_FILE, RUN_FORMAT, read_run
 from hushvec.text.inverters.vec2text.config import INVERSION
-from hushvec_studies.harness.checkpoints import config_json, tokenizer_files
-from hushvec_studies.inverters.corpus import Corpus, kept_embeddings, learned_tokens, portable, read_corpus, split_corpus
+from hushvec_studies.harness.checkpoints import config_json, tokenizer_files, weight_bytes
+from hushvec_studies.harness.embeddings import EmbeddingCache
+from hushvec_studies.harness.outputs import write_bytes
+from hushvec_studies.inverters.corpus import Corpus, learned_tokens, portable, read_corpus, split_corpus
 from hushvec_studies.inverters.loop import Examples, StopRequest, TrainingLoop, draw_curve
 from hushvec_studies.inverters.network import (
     ReleaseLaw,
@@ -28,16 +33,15 @@ from hushvec_studies.inverters.network import (
     mechanism_of,
     network_config,
     new_network,
-    published_weights,
 )
 from hushvec_studies.inverters.settings import (
+    EMBEDDINGS,
     RATE_TIMES_WIDTH,
     SIZES,
     DecoderSize,
     Settings,
     require_new,
     require_same_run,
-    write_file,
 )
 
 if TYPE_CHECKING:
@@ -245,13 +249,13 @@ class Run:
         self.folder.mkdir(exist_ok=True)
         try:
             content = json.dumps(self.as_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-            write_file(self.folder / RUN_FILE, content.encode())
+            write_bytes(self.folder / RUN_FILE, content.encode())
             self._rows()
         except (TypeError, ValueError, OSError) as error:
             # On a full disk the embeddings written so far stay, and a resumed run continues after them.
             if not isinstance(error, OSError) or not (self.folder / RUN_FILE).exists():
-                for path in self.folder.iterdir():
-                    path.unlink()
+                (self.folder / RUN_FILE).unlink(missing_ok=True)
+                shutil.rmtree(self.folder / EMBEDDINGS, ignore_errors=True)
                 if made:
                     self.folder.rmdir()
             raise
@@ -294,7 +298,16 @@ class Run:
         )
 
     def _rows(self) -> NDArray[np.float32]:
-        return kept_embeddings(self.folder, self.model, self.corpus.texts, self.dimension)
+        """The rows of all texts: those that the folder has, the others computed and kept."""
+        embedder = SimpleNamespace(model_id=self.embedder_name, embed=self._embedded)
+        with Progress("embedding", len(self.corpus.texts)) as progress:
+            return EmbeddingCache(self.folder / EMBEDDINGS, embedder).embed(self.corpus.texts, progress.advance)
+
+    def _embedded(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        rows = embedded_rows(self.model, texts)
+        if rows.shape[1] != self.dimension:
+            raise ValueError(f"model output must have {self.dimension} columns, as for the first text, got {rows.shape[1]}")
+        return rows
 
     def _public_map(self, training_rows: NDArray[np.float32]) -> PublicProjection | None:
         """The map before the mechanism, from the folder if it is saved there."""
@@ -316,11 +329,11 @@ class Run:
             vocabulary = portable(written.pop(TOKENIZER_FILE))
             # tokenizer.json last: its presence means that the others are complete
             for name, text in [*written.items(), (TOKENIZER_FILE, vocabulary)]:
-                write_file(self.folder / name, text.encode())
+                write_bytes(self.folder / name, text.encode())
         return Tokens.read(self.folder)
 
     def _publish(self, model: InversionModel, scale: float) -> None:
         """The best decoder so far as a checkpoint that `load_inversion` reads. A reader finds the old weights or the new ones."""
-        write_file(self.folder / WEIGHT_FILES[0], published_weights(model, scale))
+        write_bytes(self.folder / WEIGHT_FILES[0], weight_bytes(model, scale))
         if not (self.folder / CONFIG_FILE).exists():
-            write_file(self.folder / CONFIG_FILE, config_json(model.config, INVERSION))
+            write_bytes(self.folder / CONFIG_FILE, config_json(model.config, INVERSION))

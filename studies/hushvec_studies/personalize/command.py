@@ -15,7 +15,7 @@ from hushvec_studies.harness.outputs import show, surroundings, write_csv, write
 from hushvec_studies.harness.settings import add_options, checked, given
 from hushvec_studies.personalize.base import SHAPES, Base
 from hushvec_studies.personalize.plan import Settings, folder_base, measure, measure_audit, planned, shipped_base
-from hushvec_studies.personalize.report import sentences, summary, write_figure, write_latex
+from hushvec_studies.personalize.report import sentences, summary, write_figure
 from hushvec_studies.personalize.texts import ENTITIES, SHIPPED, Texts, notes_of_file, shipped_texts, texts_of_file
 
 NOTE = "noise and samples come from a seed: measurements, and no private releases"
@@ -25,8 +25,8 @@ DESCRIPTION = """\
 A small language model learns private notes through a LoRA adapter, without DP and with DP-SGD at several epsilons: perplexity,
 entity F1 and next-token accuracy before and after, with the accounting of every run.
 
-Writes personalize.json, personalize.csv, personalize.tex and figures into the folder, audits.csv with --canaries, and one file
-for each run in its folder "measured": what is there is not done again. The base model is kept in "models"."""
+Writes personalize.json, personalize.csv and figures into the folder, audits.csv with --canaries, and one file for each run in its
+folder "measured": what is there is not done again. The base model is kept in "models"."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +101,6 @@ def personalize_study(settings: Settings, folder: Path, *, figure: bool = True) 
     write_csv(folder / "personalize.csv", rows)
     if audited:
         write_csv(folder / "audits.csv", audited)
-    write_latex(folder / "personalize.tex", lines, audited)
     if figure:
         write_figure(folder / "personalize.svg", lines, settings.texts.name)
     return study

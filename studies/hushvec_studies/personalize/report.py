@@ -1,4 +1,4 @@
-"""What the runs of the study say: means over seeds, sentences by rules that are written here, LaTeX tables and figures."""
+"""What the runs of the study say: means over seeds, sentences by rules that are written here, and figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from hushvec_studies.harness.charts import Figure, Panel, Series, svg_of
 from hushvec_studies.harness.outputs import write_text
-from hushvec_studies.harness.tables import Estimate, interval_text, latex_table
+from hushvec_studies.harness.tables import Estimate
 
 Row = Mapping[str, Any]
 
@@ -85,16 +85,10 @@ def _asked(row: Row) -> float:
     return math.inf if row["epsilon_asked"] is None else float(row["epsilon_asked"])
 
 
-# ---- tables and figures ----
+# ---- figures ----
 
 
 _MEASURES = (("perplexity", "perplexity"), ("f1", "F1 of entities"), ("accuracy", "next token right"))
-
-
-def write_latex(path: Path, lines: Sequence[Row], audits: Sequence[Row]) -> None:
-    """The tables of a paper: lines of `summary`, and rows of audits if there are any."""
-    made = [_worth_table(lines)] + ([_audits(audits)] if audits else [])
-    write_text(path, "\n".join(made))
 
 
 def write_figure(path: Path, lines: Sequence[Row], name: str) -> None:
@@ -139,58 +133,3 @@ def _figure(lines: Sequence[Row], measure: str, title: str, name: str) -> Figure
         log_x=True,
         y_range=(0.0, 1.0),
     )
-
-
-def _worth_table(lines: Sequence[Row]) -> str:
-    first = lines[0]
-    return latex_table(
-        ["ε", "noise multiplier", "perplexity before", "after", "next token before", "after", "F1 before", "after", "seconds"],
-        [
-            [
-                "no DP" if line["epsilon"] is None else f"{line['epsilon']:.3g}",
-                "–" if line["epsilon"] is None else f"{line['noise_multiplier']:.3f}",
-                f"{line['perplexity_before']:.2f}",
-                _range(line, "perplexity_after", 2),
-                f"{line['accuracy_before']:.3f}",
-                _range(line, "accuracy_after", 3),
-                "–" if line["f1_before"] is None else f"{line['f1_before']:.3f}",
-                "–" if line["f1_after"] is None else _range(line, "f1_after", 3),
-                f"{line['seconds']:.0f}",
-            ]
-            for line in lines
-        ],
-        [True] * 9,
-        caption=(
-            f"An adapter of rank {first['rank']} on {first['train_notes']:,} notes: {first['steps']} steps, sampling probability "
-            f"{first['sampling_probability']:.4g}, δ = {first['delta']:g}, {first['adjacency']} adjacency; "
-            + ("one run each." if first["seeds"] == 1 else f"mean of {first['seeds']} runs and their range.")
-        ),
-        label="tab:personalize",
-    )
-
-
-def _audits(rows: Sequence[Row]) -> str:
-    return latex_table(
-        ["ε", "claimed at δ of the audit", "right guesses", "ε at least", "refuted"],
-        [
-            [
-                "no DP" if row["epsilon"] is None else f"{row['epsilon']:.3g}",
-                "∞" if row["audit_epsilon_claimed"] is None else f"{row['audit_epsilon_claimed']:.3g}",
-                f"{row['right']} of {row['guesses']}",
-                f"{row['audit_epsilon_lower']:.3f}",
-                "yes" if row["audit_flagged"] else "no",
-            ]
-            for row in rows
-        ],
-        [True, True, True, True, False],
-        caption=(
-            f"One-run audits with {rows[0]['canaries']} canaries at δ = {rows[0]['audit_delta']:g}, confidence "
-            f"{rows[0]['audit_confidence']:g}."
-        ),
-        label="tab:personalize-audit",
-    )
-
-
-def _range(line: Row, name: str, digits: int) -> str:
-    known = line[name], line[f"{name}_low"], line[f"{name}_high"]
-    return f"{line[name]:.{digits}f}" if line["seeds"] == 1 else interval_text(*known, digits)

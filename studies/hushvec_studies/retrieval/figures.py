@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hushvec.extend import SHARED, published_bytes, published_text
 from hushvec_studies.harness.charts import FAINT, INK, RAMP, Figure, Panel, Series, drawn_as, svg_of
+from hushvec_studies.harness.outputs import write_bytes
 from hushvec_studies.harness.tables import Estimate, number_text
 from hushvec_studies.retrieval.points import (
     AUC,
@@ -25,7 +25,6 @@ from hushvec_studies.retrieval.points import (
     without_noise,
 )
 
-FOLDERS = ("privacy_utility", "ablations", "comparison")
 # Rates below this have too few candidates behind them to be drawn.
 _LOWEST_RATE = 1e-3
 
@@ -49,27 +48,17 @@ def study_figures(rows: Iterable[Mapping[str, Any]], main: Conditions | None = N
     return [figure for figure in figures if any(panel.series for panel in figure.panels)]
 
 
-def draw_figures(rows: Iterable[Mapping[str, Any]], folder: str | os.PathLike[str], main: Conditions | None = None) -> list[Path]:
+def save_figures(figures: Iterable[Figure], folder: str | os.PathLike[str]) -> list[Path]:
     """Draw every figure as SVG and PDF into `privacy_utility`, `ablations` and `comparison` of the folder; the files.
 
     The same rows give the same bytes with the same version of matplotlib.
     """
-    return save_figures(study_figures(rows, main), folder)
-
-
-def save_figures(figures: Iterable[Figure], folder: str | os.PathLike[str]) -> list[Path]:
-    """Draw these figures, as `draw_figures` does with those of rows."""
     written = []
     for figure in figures:
         for kind in ("svg", "pdf"):
             path = Path(folder) / figure.folder / f"{figure.name}.{kind}"
             path.parent.mkdir(parents=True, exist_ok=True)
-            if kind == "svg":
-                with published_text(path, mode=SHARED) as text:
-                    text.write(svg_of(figure))
-            else:
-                with published_bytes(path, mode=SHARED) as file:
-                    file.write(drawn_as(figure, "pdf"))
+            write_bytes(path, svg_of(figure).encode() if kind == "svg" else drawn_as(figure, kind))
             written.append(path)
     return written
 

@@ -1,6 +1,6 @@
-"""What runs work on: the vectors of a split and of its queries, on disk beside the runs.
+"""What runs work on: the vectors of a split and of its queries, key phrases of the documents or the user's own with judgments.
 
-Workers read them and need neither texts nor model. Queries are key phrases of the documents, or the user's own with judgments.
+They are made in the study's own process; workers get the vectors, and need neither texts nor model.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.extend import Progress, published_folder
+from hushvec.extend import Progress
 from hushvec_studies.harness.embeddings import EmbeddingCache
 from hushvec_studies.harness.logs import stage
 from hushvec_studies.harness.rows import bytes_of
 from hushvec_studies.harness.texts import answered, grades_of, qrels_of, texts_of
-from hushvec_studies.retrieval.configuration import Configuration, Queries, to_values
+from hushvec_studies.retrieval.configuration import Configuration, Queries
 from hushvec_studies.retrieval.corpora import Corpus, load_corpus
 from hushvec_studies.retrieval.key_phrases import key_phrases, prepared_text
 from hushvec_studies.retrieval.plan import Run
@@ -85,13 +85,7 @@ def _files(asked: Queries) -> tuple[Path, Path]:
     return queries, qrels
 
 
-FORMAT = 1
-_ARRAYS = ("documents", "queries", "query_documents", "categories", "public")
-_JUDGED = "judged"
-_SAID = "inputs.json"
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Inputs:
     """Vectors of one split.
 
@@ -101,7 +95,6 @@ class Inputs:
         query_documents: int64 [m], the row of the document that each query is of, ascending.
         categories: int64 [n], a number for each category.
         public: float32 [p, d], rows of another split that public maps are fitted on; no rows where none is asked for.
-        digest: SHA-256 of all of it.
         judged: of the user's own queries, as `OwnQueries.judged`; `query_documents` is then the document that answers best. None
             for key phrases, each of which its own document answers.
     """
@@ -111,8 +104,19 @@ class Inputs:
     query_documents: NDArray[np.int64]
     categories: NDArray[np.int64]
     public: NDArray[np.float32]
-    digest: str
     judged: NDArray[np.float64] | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all of it; inputs of one digest are the same ones."""
+        arrays = [getattr(self, field.name) for field in fields(self)]
+        return hashlib.sha256(b"".join(bytes_of(array) for array in arrays if array is not None)).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Inputs) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
 
     @cached_property
     def relevant(self) -> Any:
@@ -149,35 +153,33 @@ def public_split(configuration: Configuration) -> str:
     return chosen
 
 
-class InputFolder:
-    """Inputs of a study, made when they are first asked for, in sub-folders that appear whole or not at all.
+class AllInputs:
+    """Inputs of a study, made when they are first asked for.
 
     Args:
         cache: folder of the embedding cache.
         embedder: model name -> anything with `model_id` and `embed(texts)`.
     """
 
-    def __init__(self, folder: Path, cache: Path, embedder: Callable[[str], Any], progress: bool = True) -> None:
-        self._folder, self._cache, self._embedder, self._progress = folder, cache, embedder, progress
+    def __init__(self, cache: Path, embedder: Callable[[str], Any], progress: bool = True) -> None:
+        self._cache, self._embedder, self._progress = cache, embedder, progress
         self._corpora: dict[str, Corpus] = {}
         self._caches: dict[str, EmbeddingCache] = {}
         self._own: dict[str, tuple[tuple[str, int], ...]] = {}
+        self._made: dict[str, Inputs] = {}
 
-    def of(self, run: Run) -> Path:
-        """The sub-folder with the inputs of a run; ValueError, TypeError, OSError: texts that cannot be read or embedded."""
+    def of(self, run: Run) -> Inputs:
+        """The inputs of a run; ValueError, TypeError, OSError: texts that cannot be read or embedded."""
         configuration = run.configuration
         corpus = self._corpus(configuration)
         other = None if run.projection == "none" else public_split(configuration)
         if other is not None:
             _require_enough(run.projection, corpus, other)
-        part = _searched(corpus, configuration)
-        own = None if configuration.queries.file is None else own_queries(configuration.queries, part)
-        if own is not None:
-            self._own[str(configuration.queries)] = own.left_out
-        folder = self._folder / _name(corpus, configuration, other, own)
-        if not folder.is_dir():
-            self._make(folder, corpus, part, configuration, other, own)
-        return folder
+        data, queries = configuration.data, configuration.queries
+        said = repr((data, configuration.embedding.model, queries, configuration.seed, other))
+        if said not in self._made:
+            self._made[said] = self._of(configuration, corpus, other)
+        return self._made[said]
 
     @property
     def left_out(self) -> tuple[tuple[str, int], ...]:
@@ -206,29 +208,20 @@ class InputFolder:
                 facts["documents"] = len(self._corpora[said])
         return self._corpora[said]
 
-    def _make(
-        self, folder: Path, corpus: Corpus, part: Corpus, configuration: Configuration, other: str | None, own: OwnQueries | None
-    ) -> None:
-        texts, of_documents = _phrases(configuration.queries, part) if own is None else (own.texts, own.documents)
+    def _of(self, configuration: Configuration, corpus: Corpus, other: str | None) -> Inputs:
+        part, judged = _searched(corpus, configuration), None
+        if configuration.queries.file is None:
+            texts, of_documents = _phrases(configuration.queries, part)
+        else:
+            own = own_queries(configuration.queries, part)
+            texts, of_documents, judged = own.texts, own.documents, own.judged
+            self._own[str(configuration.queries)] = own.left_out
         prepare = partial(prepared_text, lower_case=configuration.data.lower_case, drop=configuration.data.drop_stop_words)
-        numbers = {category: number for number, category in enumerate(sorted(set(part.categories)))}
         public = () if other is None else corpus.part(other).texts
         groups = [[prepare(text) for text in group] for group in (part.texts, texts, public)]
         documents, queries, fitted_on = self._embedded(configuration.embedding.model, groups)
-        arrays: dict[str, NDArray[Any]] = {
-            "documents": documents,
-            "queries": queries,
-            "query_documents": of_documents,
-            "categories": np.array([numbers[category] for category in part.categories]),
-            "public": fitted_on,
-        }
-        if own is not None:
-            arrays[_JUDGED] = own.judged
-        digest = hashlib.sha256(b"".join(map(bytes_of, arrays.values()))).hexdigest()
-        with published_folder(folder) as beside:
-            for name, array in arrays.items():
-                np.save(beside / f"{name}.npy", array)
-            (beside / _SAID).write_text(json.dumps({"format": FORMAT, "digest": digest}), encoding="utf-8")
+        categories = np.unique(part.categories, return_inverse=True)[1]
+        return Inputs(documents, queries, of_documents, categories.astype(np.int64), fitted_on, judged)
 
     def _embedded(self, name: str, groups: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
         if name not in self._caches:
@@ -266,38 +259,6 @@ def drawn(count: int, most: int | None, seed: int) -> NDArray[np.intp]:
     if most is None or most >= count:
         return np.arange(count)
     return np.sort(np.random.default_rng(seed).permutation(count)[:most])
-
-
-def load_inputs(folder: Path) -> Inputs:
-    """The inputs that `InputFolder.of` named; ValueError, OSError: the folder is damaged."""
-    try:
-        digest = json.loads((folder / _SAID).read_text(encoding="utf-8"))["digest"]
-        names = (*_ARRAYS, _JUDGED) if (folder / f"{_JUDGED}.npy").is_file() else _ARRAYS
-        return Inputs(**{name: np.load(folder / f"{name}.npy") for name in names}, digest=digest)
-    except (KeyError, ValueError, EOFError) as error:
-        raise ValueError(f"{folder}: must hold the inputs of a study; remove it to make them again ({error})") from None
-
-
-def digest_of(folder: Path) -> str:
-    return str(json.loads((folder / _SAID).read_text(encoding="utf-8"))["digest"])
-
-
-def _name(corpus: Corpus, configuration: Configuration, other: str | None, own: OwnQueries | None) -> str:
-    values = to_values(configuration)
-    said = [
-        FORMAT,
-        corpus.digest,
-        values["data"]["split"],
-        values["data"]["max_documents"],
-        values["embedding"]["model"],
-        {name: value for name, value in values["queries"].items() if value is not None},
-        other,
-    ]
-    if own is not None:
-        said.append([own.texts, own.documents.tolist(), own.judged.tolist()])
-    if configuration.data.lower_case or configuration.data.drop_stop_words:
-        said.append([configuration.data.lower_case, configuration.data.drop_stop_words])
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _searched(corpus: Corpus, configuration: Configuration) -> Corpus:

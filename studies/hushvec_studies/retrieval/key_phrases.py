@@ -20,8 +20,6 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from hushvec._util import validate
-
 # Letters and digits with apostrophes and hyphens inside. A word of one character, or without a letter, is a delimiter.
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 # Between the words of one fragment there are spaces only: punctuation, line ends and tabs delimit.
@@ -95,25 +93,12 @@ def word_scores(found: Sequence[Candidate]) -> dict[str, float]:
     return {word: degree[word] / count for word, count in frequency.items()}
 
 
-def scored_candidates(text: str, stop: Collection[str] | None = None) -> dict[str, float]:
-    """Every candidate of a text with its score, in their order, without limits: the algorithm as in the paper.
-
-    Example:
-        >>> scored_candidates("Exact noise for embedding vectors. The noise is exact.")
-        {'exact noise': 3.0, 'embedding vectors': 4.0, 'noise': 1.5, 'exact': 1.5}
-    """
-    found = candidates(text, stop_words() if stop is None else stop)
-    scores = word_scores(found)
-    return {" ".join(candidate.words): sum(scores[word] for word in candidate.words) for candidate in found}
-
-
-def key_phrases(text: str, *, count: int = 3, tokens: tuple[int, int] = (3, 5), stop: Collection[str] | None = None) -> list[str]:
+def key_phrases(text: str, *, count: int = 3, tokens: tuple[int, int] = (3, 5)) -> list[str]:
     """At most `count` different key phrases of a text, the best first, in lower case; fewer only where the text has no more.
 
     Args:
-        text: English unless `stop` says otherwise.
+        text: English.
         tokens: the fewest and the most words of a phrase.
-        stop: stop words in lower case; None: the package's own list.
 
     Guarantees:
         The same text gives the same phrases on every machine. Nothing here is private: a phrase says what the text says.
@@ -130,13 +115,8 @@ def key_phrases(text: str, *, count: int = 3, tokens: tuple[int, int] = (3, 5), 
         ...             "compatibility of a system of linear Diophantine equations are considered.", count=2)
         ['linear diophantine equations', 'systems of linear constraints']
     """
-    if not isinstance(text, str):
-        raise TypeError(f"text must be a str, got {validate.kind(text)}")
-    count = validate.whole_number("count", count, at_least=1)
-    fewest, most = checked_tokens(tokens)
-    stop = stop_words() if stop is None else stop
-    fragments = list(_fragments(text))
-    found = [piece for number, words in enumerate(fragments) for piece in _runs(words, number, stop, most)]
+    fewest, most = tokens
+    fragments, found = list(_fragments(text)), candidates(text, stop_words(), most)
     scores = word_scores(found)
     chosen: dict[str, Candidate] = {}
     long_enough = [candidate for candidate in found if len(candidate.words) >= fewest]
@@ -148,16 +128,6 @@ def key_phrases(text: str, *, count: int = 3, tokens: tuple[int, int] = (3, 5), 
             if not any(map(candidate.overlaps, chosen.values())):
                 chosen.setdefault(" ".join(candidate.words), candidate)
     return list(chosen)
-
-
-def checked_tokens(tokens: tuple[int, int]) -> tuple[int, int]:
-    """The fewest and the most words of a phrase, if they are a pair of whole numbers in that order."""
-    if isinstance(tokens, str) or not isinstance(tokens, Sequence) or len(tokens) != 2:
-        raise TypeError(f"tokens must be a pair of whole numbers, got {tokens!r:.60}")
-    fewest, most = (validate.whole_number("tokens", value, at_least=1) for value in tokens)
-    if fewest > most:
-        raise ValueError(f"tokens must be (fewest, most) with fewest <= most, got {(fewest, most)}")
-    return fewest, most
 
 
 def _fragments(text: str) -> Iterator[list[str]]:

@@ -3,7 +3,7 @@
     study.json            configuration and version that the folder belongs to
     measured/HASH.json    rows, receipts and promises of one run, named by its config_hash
     results.csv           all rows, written anew after every command
-    inputs/, embeddings/  vectors; as private as the texts
+    embeddings/           vectors; as private as the texts
 
 Runs are measurements of the harness: however a study ends, a run is either there once or not at all.
 """
@@ -82,7 +82,6 @@ class StudyFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.inputs = path / "inputs"
 
     def open_for(self, configuration: Configuration) -> None:
         """Begin a study in the folder, or go on with it. A folder without a run can be begun anew.

@@ -35,10 +35,10 @@ from hushvec_studies.harness.embeddings import embedder
 from hushvec_studies.harness.logs import stage
 from hushvec_studies.harness.measurements import Measurement, measured
 from hushvec_studies.harness.outputs import commit_of
-from hushvec_studies.harness.paired import compare
+from hushvec_studies.harness.paired import paired_test
 from hushvec_studies.retrieval.columns import FALSE_POSITIVE_RATES, RECALL_DEPTHS, Row, attack_column, empty_row
 from hushvec_studies.retrieval.configuration import Configuration
-from hushvec_studies.retrieval.inputs import InputFolder, Inputs, digest_of, drawn, load_inputs
+from hushvec_studies.retrieval.inputs import AllInputs, Inputs, drawn
 from hushvec_studies.retrieval.plan import Run
 from hushvec_studies.retrieval.prepared import Prepared, prepared_for
 from hushvec_studies.retrieval.records import RESULTS, Record, StudyFolder
@@ -52,8 +52,8 @@ _NOISE_COLUMNS = {"document": "noise_doc", "query": "noise_query", "score": "noi
 _CURVE_POINTS = 200
 
 
-def perform(run: Run, inputs: Path, config_hash: str, commit: str | None) -> Record:
-    """Do a run on the vectors of a folder; its name and the commit go into its rows.
+def perform(run: Run, data: Inputs, config_hash: str, commit: str | None) -> Record:
+    """Do a run on these vectors; its name and the commit go into its rows.
 
     All its randomness comes from the run's settings: the same run has the same figures.
 
@@ -61,8 +61,7 @@ def perform(run: Run, inputs: Path, config_hash: str, commit: str | None) -> Rec
         ValueError, TypeError: the inputs do not fit the settings, as with k above the number of documents.
     """
     start = time.perf_counter()
-    data = _inputs(inputs)
-    make_index = _maker(run, inputs)
+    make_index = _maker(run, data)
     prepared = prepared_for(run, data.digest)
     with stage("index", documents=len(data.documents)) as facts:
         index, build_seconds, facts["loaded"] = _index(run, data, make_index, prepared)
@@ -71,7 +70,7 @@ def perform(run: Run, inputs: Path, config_hash: str, commit: str | None) -> Rec
     row = empty_row() | _about(run, data, config_hash, commit) | _utility(run, data, searched, evaluation)
     row["index_build_time_s"] = build_seconds
     row |= _epsilons(run, index, searched)
-    row |= _difference(run, inputs, evaluation)
+    row |= _difference(run, data, evaluation)
     attacked, curves = _attacks(run, data, make_index, prepared)
     row["timestamp"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     row["run_seconds"] = time.perf_counter() - start
@@ -85,16 +84,10 @@ def perform(run: Run, inputs: Path, config_hash: str, commit: str | None) -> Rec
     )
 
 
-# One set of inputs and its search without noise: runs come in the order of the plan, set by set.
+# The search without noise of one set of inputs: runs come in the order of the plan, set by set.
 @lru_cache(maxsize=1)
-def _inputs(folder: Path) -> Inputs:
-    return load_inputs(folder)
-
-
-@lru_cache(maxsize=1)
-def _without_noise(run: Run, inputs: Path) -> Evaluation:
-    data = _inputs(inputs)
-    index = _maker(run, inputs)(_stream(run, "index"))
+def _without_noise(run: Run, data: Inputs) -> Evaluation:
+    index = _maker(run, data)(_stream(run, "index"))
     index.add(data.documents)
     return _evaluated(run, data, index)[1]
 
@@ -123,9 +116,9 @@ def _index(
     return index, seconds, False
 
 
-def _maker(run: Run, inputs: Path) -> Callable[[hushvec.Generator], PrivateIndex]:
+def _maker(run: Run, data: Inputs) -> Callable[[hushvec.Generator], PrivateIndex]:
     """A function that makes the run's index, empty."""
-    data, projection = _inputs(inputs), _projection(run.projection, inputs)
+    projection = _projection(run.projection, data)
     columns = data.documents.shape[1] if projection is None else projection.output_dimension
     noise: dict[str, Any] = {side: _noise(run, side, columns, len(data.documents)) for side in run.sides}
 
@@ -144,9 +137,8 @@ def _maker(run: Run, inputs: Path) -> Callable[[hushvec.Generator], PrivateIndex
 
 
 @lru_cache(maxsize=1)
-def _projection(name: str, inputs: Path) -> PublicProjection | None:
+def _projection(name: str, data: Inputs) -> PublicProjection | None:
     kind, _, components = name.partition(":")
-    data = _inputs(inputs)
     own = {row.tobytes() for row in data.documents}
     public = data.public[[row.tobytes() not in own for row in data.public]]  # a text that both splits have is not public
     if kind == "none":
@@ -267,12 +259,14 @@ def _recall_at(k: int, evaluation: Evaluation) -> Row:
     return row
 
 
-def _difference(run: Run, inputs: Path, evaluation: Evaluation) -> Row:
+def _difference(run: Run, data: Inputs, evaluation: Evaluation) -> Row:
     """Paired with the same searches without noise."""
     if run.noise is None or "recall_at_1" not in evaluation.metrics:
         return {}
-    clean = _without_noise(Run(run.configuration, "none", (), None, math.inf, run.projection, _depths(run)), inputs)
-    test = compare(evaluation, clean, "recall_at_1")
+    clean = _without_noise(Run(run.configuration, "none", (), None, math.inf, run.projection, _depths(run)), data)
+    values = (one.per_query["recall_at_1"] for one in (evaluation, clean))
+    settings = run.configuration
+    test = paired_test(*values, groups=data.groups, **settings.statistics.model_dump(), seed=settings.seed, limits=(-1.0, 1.0))
     row: Row = {"recall_at_1_p_value": test.p_value, "recall_at_1_cohens_d": _number(test.cohens_d)}
     _put(row, "recall_at_1_difference", test.difference)
     return row
@@ -425,24 +419,24 @@ def _number(value: float | None) -> float | None:
 EMBEDDINGS = "embeddings"
 
 
-Perform = Callable[[Run, Path, str, str | None], Record]
+Perform = Callable[[Run, Inputs, str, str | None], Record]
 
 
 @dataclass(frozen=True)
 class RunOnInputs(Measurement):
-    """What one file of the folder is of: a run on a folder of vectors, and the commit for its rows."""
+    """What one file of the folder is of: a run on vectors, and the commit for its rows."""
 
     run: Run
-    inputs: Path
+    data: Inputs
     commit: str | None
 
     @cached_property
     def key(self) -> dict[str, Any]:
-        return self.run.key(digest_of(self.inputs), hushvec.__version__)
+        return self.run.key(self.data.digest, hushvec.__version__)
 
     @cached_property
     def digest(self) -> str:
-        return self.run.fingerprint(digest_of(self.inputs), hushvec.__version__)
+        return self.run.fingerprint(self.data.digest, hushvec.__version__)
 
     @property
     def label(self) -> str:
@@ -511,7 +505,7 @@ def do_runs(
     place = StudyFolder(folder)
     place.open_for(configuration)
     cache = Path(configuration.embedding.cache or folder / EMBEDDINGS)
-    inputs = InputFolder(place.inputs, cache, embedder, progress)
+    inputs = AllInputs(cache, embedder, progress)
     commit = commit_of(Path.cwd())
     with stage("inputs", model=configuration.embedding.model) as facts:
         wanted = [(RunOnInputs(run, inputs.of(run), commit), partial(row_of, perform=perform)) for run in runs]
@@ -529,7 +523,7 @@ def row_of(one: RunOnInputs, perform: Perform) -> dict[str, Any]:
     """Do a run; its record, ready for JSON. Errors about settings that do not fit the texts begin with the run."""
     try:
         with stage("run", config_hash=one.digest, epsilon=one.run.epsilon, **_facts_of(one.run)):
-            return perform(one.run, one.inputs, one.digest, one.commit).to_dict()
+            return perform(one.run, one.data, one.digest, one.commit).to_dict()
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"run {one.label!r}: {error}") from error

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations, groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hushvec_studies.harness.paired import PairedTest, paired_test
+from hushvec_studies.harness.paired import paired_test
 from hushvec_studies.harness.tables import Cell, Estimate, Heading, Table
 from hushvec_studies.retrieval.configuration import Statistics
 from hushvec_studies.retrieval.points import (
@@ -39,22 +39,17 @@ _QUERIES_LEFT_OUT = "Noise on queries alone is left out: the asker adds it, and 
 def study_tables(rows: Iterable[Mapping[str, Any]], main: Conditions | None = None) -> list[Table]:
     """Every table that the rows are enough for; `main` is what the study is about, as for `points_of`, which needs rows."""
     points = points_of(rows, main)
-    made = (_summary, _frontier, _attacks, _best, _differences, _by_depth, _queries, _projections, _robustness, _performance)
+    made = (_summary, _frontier, _attacks, _best, _differences, _by_depth, _across_queries, _across_maps, _robustness, _performance)
     return [table for table in (make(points) for make in made) if table.lines]
 
 
-def write_tables(rows: Iterable[Mapping[str, Any]], folder: str | os.PathLike[str], main: Conditions | None = None) -> list[Path]:
+def write_each(tables: Iterable[Table], folder: str | os.PathLike[str]) -> list[Path]:
     """Write every table as `csv/NAME.csv` and `latex/NAME.tex`; the files.
 
     CSV has the numbers in full, an interval as the columns NAME_ci_lower and NAME_ci_upper, and an empty cell for what is not
     known. LaTeX is a `tabular` of booktabs, or a `longtable` where it is longer than a page; its first line says which packages
     it needs.
     """
-    return write_each(study_tables(rows, main), folder)
-
-
-def write_each(tables: Iterable[Table], folder: str | os.PathLike[str]) -> list[Path]:
-    """Write tables as `write_tables` does."""
     written = []
     for table in tables:
         for kind, suffix, write in (("csv", "csv", table.write_csv), ("latex", "tex", table.write_latex)):
@@ -268,14 +263,6 @@ def _by_depth(points: Sequence[Point]) -> Table:
     )
 
 
-def _queries(points: Sequence[Point]) -> Table:
-    return _across(points, 2, "ablation_queries", "Key phrases for each document")
-
-
-def _projections(points: Sequence[Point]) -> Table:
-    return _across(points, 3, "ablation_projection", "A public map before the noise")
-
-
 def _across(points: Sequence[Point], place: int, name: str, title: str) -> Table:
     """Settings of the main conditions beside those that differ from it in one thing."""
     k = depths_of(points)[-1]
@@ -287,6 +274,10 @@ def _across(points: Sequence[Point], place: int, name: str, title: str) -> Table
         kept,
         (*_WHERE, _CONDITIONS[place], _estimate("recall_at_k", f"recall@{k}"), _estimate("mrr", "MRR"), _strongest(AUC)),
     )
+
+
+_across_queries = partial(_across, place=2, name="ablation_queries", title="Key phrases for each document")
+_across_maps = partial(_across, place=3, name="ablation_projection", title="A public map before the noise")
 
 
 def _beside(points: Sequence[Point]) -> list[Point]:
@@ -358,9 +349,6 @@ def _by_run(points: Sequence[Point], conditions: Conditions) -> list[dict[int, P
 # ---- mechanism against mechanism ----
 
 
-_SHARES = (-1.0, 1.0)
-
-
 def mechanism_pairs(records: Sequence[Record], main: Conditions | None, statistics: Statistics, seed: int) -> Table:
     """Every pair of mechanisms at every epsilon that both ran at, by recall at the largest k that both have.
 
@@ -368,7 +356,7 @@ def mechanism_pairs(records: Sequence[Record], main: Conditions | None, statisti
     document are resampled, and change sign, together. Records without ranks, which older versions wrote, are left out.
     """
     here = main_conditions(points_of((row for record in records for row in record.rows), main))
-    lines = [_line(one, other, statistics, seed) for one, other in _pairs(_runs(records, here))]
+    lines = [_line(one, other, statistics, seed) for one, other in _pairs(records, here)]
     adjusted = holm([line[-2] if isinstance(line[-2], float) else None for line in lines])
     return Table(
         "mechanisms",
@@ -394,38 +382,26 @@ def mechanism_pairs(records: Sequence[Record], main: Conditions | None, statisti
     )
 
 
-class _Run:
+class _Run(NamedTuple):
     """A run with noise that can be paired."""
 
-    def __init__(self, record: Record) -> None:
-        self.record = record
-        self.settings: list[Setting] = [point.setting for point in points_of(record.rows)]
-        self.setting = self.settings[0]
-        self.seed = int(record.rows[0]["seed"])
+    record: Record
+    setting: Setting
+    ks: frozenset[int]
+    seed: int
 
     @property
     def name(self) -> str:
         return f"{self.setting.sides}, {self.setting.noise}"
 
-    @property
-    def ks(self) -> set[int]:
-        return {setting.k for setting in self.settings}
 
-    def found_within(self, k: int) -> NDArray[np.float64]:
-        """1 for every query that one of the first k documents answers."""
-        ranks = np.asarray(self.record.ranks)
-        return ((ranks > 0) & (ranks <= k)).astype(np.float64)
-
-
-def _runs(records: Iterable[Record], main: Conditions) -> Iterator[_Run]:
+def _pairs(records: Iterable[Record], main: Conditions) -> Iterator[tuple[_Run, _Run]]:
+    """Runs of the main conditions that can be compared, from the largest epsilon down."""
+    runs = []
     for record in records:
-        run = _Run(record) if record.ranks else None
-        if run is not None and run.setting.has_noise and run.setting.conditions == main:
-            yield run
-
-
-def _pairs(runs: Iterable[_Run]) -> Iterator[tuple[_Run, _Run]]:
-    """From the largest epsilon down."""
+        settings = [point.setting for point in points_of(record.rows)]
+        if record.ranks and settings[0].has_noise and settings[0].conditions == main:
+            runs.append(_Run(record, settings[0], frozenset(one.k for one in settings), int(record.rows[0]["seed"])))
 
     def place(run: _Run) -> tuple[int, float, str]:
         return run.seed, -run.setting.epsilon, run.setting.epsilon_text
@@ -438,28 +414,13 @@ def _pairs(runs: Iterable[_Run]) -> Iterator[tuple[_Run, _Run]]:
 
 def _line(one: _Run, other: _Run, statistics: Statistics, seed: int) -> tuple[Cell, ...]:
     k = max(one.ks & other.ks)
-    first, second = one.found_within(k), other.found_within(k)
+    ranks = [np.asarray(run.record.ranks) for run in (one, other)]
+    # 1 for every query that one of the first k documents answers
+    first, second = (((own > 0) & (own <= k)).astype(np.float64) for own in ranks)
     counts = np.asarray(one.record.queries_of)
-    test: PairedTest = paired_test(
-        first,
-        second,
-        groups=np.repeat(np.arange(len(counts)), counts),
-        confidence=statistics.confidence,
-        resamples=statistics.resamples,
-        seed=seed,
-        limits=_SHARES,
-    )
+    groups = np.repeat(np.arange(len(counts)), counts)
+    test = paired_test(first, second, groups=groups, **statistics.model_dump(), seed=seed, limits=(-1.0, 1.0))
     difference = Estimate(test.difference.value, test.difference.low, test.difference.high)
     effect = None if math.isnan(test.cohens_d) else test.cohens_d
-    return (
-        one.name,
-        other.name,
-        one.setting.epsilon_text,
-        one.seed,
-        k,
-        float(first.mean()),
-        float(second.mean()),
-        difference,
-        test.p_value,
-        effect,
-    )
+    shares = float(first.mean()), float(second.mean())
+    return (one.name, other.name, one.setting.epsilon_text, one.seed, k, *shares, difference, test.p_value, effect)

@@ -8,7 +8,7 @@ The sentences are released whole, without redaction: this is about what the nois
 
     decoder, clean       trained on embeddings as they are, given released ones
     decoder, noise       trained on embeddings as this mechanism releases them at this epsilon; only for those named by --trained
-    nearest              no training: the adversary's own sentence with the largest likelihood (likelihoods.py)
+    nearest              no training: the adversary's own sentence with the largest likelihood (releases.py)
     ..., stranger's      the same outputs, each compared with another private sentence: what is right by chance
 
 Epsilon inf is the clean vector: the most that these attackers can do. token_f1 and the similarities compare output and private
@@ -30,26 +30,16 @@ import hushvec as hv
 from hushvec.mechanisms import PublicProjection
 from hushvec.text.inverters.trained import TrainedInverter
 from hushvec_studies.harness.charts import Panel
+from hushvec_studies.harness.rows import unit
 from hushvec_studies.harness.settings import DistinctOrNone
 from hushvec_studies.harness.tables import Estimate
 from hushvec_studies.inverters import DecoderSize, train_inverter
-from hushvec_studies.rewriting import (
-    documents,
-    figures,
-    judges,
-    likelihoods,
-    measured,
-    metrics,
-    models,
-    options,
-    releases,
-    results,
-    variants,
-)
+from hushvec_studies.rewriting import documents, figures, judges, metrics, options, releases
 
 EPSILONS = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 MECHANISMS = ("privunit", "gaussian")
 DIRECTIONS = 40
+COLUMNS = ("mechanism", "epsilon", "attack", "token_f1", options.SIMILARITY, "recovered")
 QUICK_SIZE = DecoderSize(width=32, layers=1, heads=2, feed_forward=64, positions=2, bottleneck=32)
 
 
@@ -105,7 +95,7 @@ class Adversary:
         projection = self.projection(mechanism, epsilon)
         lifted = released if projection is None else np.asarray(projection.lift(released), np.float32)
         yield "nearest", self._nearest(mechanism, released, projection)
-        yield "decoder, clean", self.clean.invert(releases.unit(lifted))
+        yield "decoder, clean", self.clean.invert(unit(lifted))
         if (mechanism, epsilon) in self.noise_aware:
             law = {
                 "mechanism": mechanism,
@@ -118,19 +108,19 @@ class Adversary:
             yield "decoder, noise", decoder.invert(lifted)
 
     def _nearest(self, mechanism, released, projection):
-        clean = self.rows if projection is None else releases.unit(projection.transform(self.rows))
-        return [self.texts[best] for best in likelihoods.scores(mechanism, released, clean).argmax(axis=1)]
+        clean = self.rows if projection is None else unit(projection.transform(self.rows))
+        return [self.texts[best] for best in releases.scores(mechanism, released, clean).argmax(axis=1)]
 
 
 def row_of(private, outputs, opinions, seed):
-    row = {"n": len(private)} | results.columns(
+    row = {"n": len(private)} | metrics.named(
         "token_f1", metrics.mean([metrics.token_f1(one.text, output) for one, output in zip(private, outputs, strict=True)])
     )
     for judge in opinions:
         alike = metrics.cosines(judge([output or " " for output in outputs]), judge([one.text for one in private]))
-        row |= results.columns(f"similarity_{judge.name}", metrics.mean(alike))
+        row |= metrics.named(f"similarity_{judge.name}", metrics.mean(alike))
     hits = [metrics.leaked(output, one.identifying) for one, output in zip(private, outputs, strict=True)]
-    return row | results.columns("recovered", metrics.share(hits, [len(one.identifying) for one in private], seed))
+    return row | metrics.named("recovered", metrics.share(hits, [len(one.identifying) for one in private], seed))
 
 
 def attacked(private, adversary, opinions, mechanism, epsilon, seed):
@@ -147,7 +137,7 @@ def attacked(private, adversary, opinions, mechanism, epsilon, seed):
             "attack": name,
         }
         yield row | row_of(private, outputs, opinions, seed)
-        yield row | {"attack": f"{name}, stranger's"} | row_of(private, measured.strangers(outputs, seed), opinions, seed)
+        yield row | {"attack": f"{name}, stranger's"} | row_of(private, metrics.strangers(outputs, seed), opinions, seed)
 
 
 def draw(study, folder):
@@ -198,10 +188,10 @@ def studied(settings):
 
 
 def _studied(settings, folder):
-    model = models.minilm(None, [])
+    model = judges.remembering_minilm(None, [])
     records = documents.records(settings.sentences, 20 if settings.quick else settings.documents, settings.seed)
-    values = variants.values_of(documents.every_record(settings.sentences))
-    own = variants.varied(records, values, 3 if settings.quick else settings.variants, settings.seed)
+    values = documents.values_of(documents.every_record(settings.sentences))
+    own = documents.varied(records, values, 3 if settings.quick else settings.variants, settings.seed)
     options.stage(f"embedding {len(own)} sentences of the adversary's, training a decoder on them")
     trained = [(mechanism, float(epsilon)) for mechanism, epsilon in (pair.split(":") for pair in settings.trained)]
     size, epochs = (QUICK_SIZE, 1) if settings.quick else (settings.size, settings.epochs)
@@ -223,13 +213,8 @@ def _studied(settings, folder):
     return others, found
 
 
-def table(rows, settings):
-    named = [f"similarity_{name}" for name in ("minilm", *settings.judges)]
-    return rows, ["mechanism", "epsilon", "attack", "token_f1", *named, "recovered"]
-
-
 def main():
-    options.run(__doc__, "attack_decoder", Settings, studied, draw, table)
+    options.run(__doc__, "attack_decoder", Settings, studied, draw, COLUMNS)
 
 
 if __name__ == "__main__":

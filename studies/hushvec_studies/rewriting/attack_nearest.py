@@ -3,7 +3,7 @@
     python -m hushvec_studies.rewriting.attack_nearest --embeddings FOLDER
 
 The adversary holds a list of candidate texts, the private one among them, embeds them and orders them by how likely they make
-the vector that was released (likelihoods.py: the best possible score). Three lists:
+the vector that was released (releases.py: the best possible score). Three lists:
 
     posts       2,000 posts of 20 Newsgroups, of the newer half
     sentences   the synthetic sentences whose template_id is odd
@@ -24,52 +24,49 @@ import hushvec as hv
 from hushvec.extend import Progress
 from hushvec.mechanisms import PublicProjection
 from hushvec_studies.harness.charts import INK, Panel, Series
+from hushvec_studies.harness.rows import unit
 from hushvec_studies.harness.tables import Estimate
-from hushvec_studies.rewriting import documents, figures, likelihoods, metrics, models, options, releases, results, variants
-from hushvec_studies.rewriting.releases import unit
+from hushvec_studies.rewriting import documents, figures, judges, metrics, options, releases
 
 EPSILONS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, math.inf)
 MECHANISMS = ("privunit", "privunit, public map", "gaussian", "laplacian", "l2_laplace")
 DIRECTIONS = 40
 NAMES = 50
 GUESSES = (1, 10)
+COLUMNS = ("data", "mechanism", "epsilon", "top_1", "top_10", "guessing_1", "most_allowed_1")
 
 
 class OneList:
-    """All released rows are looked up in one list, which is the rows themselves."""
+    """Released rows that are all looked up in one list, which is the rows themselves."""
 
-    def __init__(self, name, rows, public):
-        self.name, self.rows, self.size = name, rows, len(rows)
-        self.map = PublicProjection.fit(public, components=min(DIRECTIONS, public.shape[1] // 2))
-
-    def found(self, mechanism, released, clean):
-        scored = likelihoods.scores(mechanism, released, clean)
-        return [likelihoods.found_within(scored, np.arange(len(clean)), guesses) for guesses in GUESSES]
-
-    def clean(self, projection):
-        return self.rows if projection is None else unit(projection.transform(self.rows))
-
-
-class ListOfEach:
-    """Each released row has a list of its own; the private text stands first in it."""
-
-    def __init__(self, name, lists, public):
-        self.name, self.variants, self.size = name, lists, lists.shape[1]
+    def __init__(self, name, listed, public):
+        self.name, self.listed, self.size = name, listed, listed.shape[-2]
         self.map = PublicProjection.fit(public, components=min(DIRECTIONS, public.shape[1] // 2))
 
     @property
     def rows(self):
-        return self.variants[:, 0]
-
-    def found(self, mechanism, released, clean):
-        scored = likelihoods.scores_of_own(mechanism, released, clean)
-        return [likelihoods.found_within(scored, np.zeros(len(clean), int), guesses) for guesses in GUESSES]
+        return self.listed
 
     def clean(self, projection):
         if projection is None:
-            return self.variants
-        flat = self.variants.reshape(-1, self.variants.shape[2])
-        return unit(projection.transform(flat)).reshape(*self.variants.shape[:2], -1)
+            return self.listed
+        flat = self.listed.reshape(-1, self.listed.shape[-1])
+        return unit(projection.transform(flat)).reshape(*self.listed.shape[:-1], -1)
+
+    def scores(self, mechanism, released, clean):
+        """Of every candidate behind each released row, and the place of the right one."""
+        return releases.scores(mechanism, released, clean), np.arange(len(clean))
+
+
+class ListOfEach(OneList):
+    """Each released row has a list of its own; the private text stands first in it."""
+
+    @property
+    def rows(self):
+        return self.listed[:, 0]
+
+    def scores(self, mechanism, released, clean):
+        return releases.scores_of_own(mechanism, released, clean), np.zeros(len(clean), int)
 
 
 def attacked(candidates, label, epsilon, draws, generator):
@@ -78,13 +75,12 @@ def attacked(candidates, label, epsilon, draws, generator):
     projection = candidates.map if "map" in label else None
     clean = candidates.clean(projection)
     repeats = 1 if epsilon == math.inf else draws
-    found = np.mean(
-        [
-            candidates.found(mechanism, releases.released(candidates.rows, mechanism, epsilon, projection, generator), clean)
-            for _ in range(repeats)
-        ],
-        axis=0,
-    )
+    drawn = []
+    for _ in range(repeats):
+        released = releases.released(candidates.rows, mechanism, epsilon, projection, generator)
+        scored, own = candidates.scores(mechanism, released, clean)
+        drawn.append([releases.found_within(scored, own, guesses) for guesses in GUESSES])
+    found = np.mean(drawn, axis=0)
     delta = releases.delta_of(mechanism)
     row = {
         "data": candidates.name,
@@ -95,15 +91,15 @@ def attacked(candidates, label, epsilon, draws, generator):
         "draws": repeats,
     }
     for guesses, shares in zip(GUESSES, found, strict=True):
-        row |= results.columns(f"top_{guesses}", metrics.mean(shares))
+        row |= metrics.named(f"top_{guesses}", metrics.mean(shares))
         row[f"guessing_{guesses}"] = min(1.0, guesses / candidates.size)
-    return row | {"most_allowed_1": likelihoods.most_allowed(epsilon, delta, candidates.size)}
+    return row | {"most_allowed_1": releases.most_allowed(epsilon, delta, candidates.size)}
 
 
 def lists(arguments):
     """The three lists of candidates, embedded."""
     posts = documents.read_posts(arguments.posts)
-    model = models.minilm(arguments.embeddings, posts)
+    model = judges.remembering_minilm(arguments.embeddings, posts)
     size, sentences, with_names = (40, 80, 5) if arguments.quick else (2000, None, 100)
     private = documents.private_posts(posts, size, arguments.seed)
     public = documents.public_posts(posts, 60 if arguments.quick else None, arguments.seed)
@@ -113,8 +109,8 @@ def lists(arguments):
     options.stage(f"embedding {len(odd)} private and {len(even)} public sentences, and {with_names} times {NAMES} names")
     public = model.embed([record["full_text"] for record in even])
     yield OneList("sentences", model.embed(sorted({record["full_text"] for record in odd})), public)
-    persons = variants.values_of(documents.every_record(arguments.sentences))["PERSON"]
-    chosen = variants.with_other_names(odd, persons, with_names, NAMES, arguments.seed)
+    persons = documents.values_of(documents.every_record(arguments.sentences))["PERSON"]
+    chosen = documents.with_other_names(odd, persons, with_names, NAMES, arguments.seed)
     yield ListOfEach("names", np.stack([model.embed(one) for one in chosen]), public)
 
 
@@ -139,7 +135,7 @@ def draw(study, folder):
             line = [row for row in own if row["mechanism"] == label]
             lines.append(figures.line(label, line, "top_1"))
         fine = np.geomspace(min(EPSILONS), max(filter(math.isfinite, EPSILONS)), 200)
-        allowed = [likelihoods.most_allowed(epsilon, 0.0, own[0]["candidates"]) for epsilon in fine]
+        allowed = [releases.most_allowed(epsilon, 0.0, own[0]["candidates"]) for epsilon in fine]
         bound = Series(
             "most that epsilon allows (delta = 0)", tuple(map(Estimate, fine)), tuple(map(Estimate, allowed)), INK, kind="theory"
         )
@@ -164,13 +160,8 @@ def studied(settings):
     return dict(delta=releases.DELTA, directions=DIRECTIONS, draws=draws), list(measured(settings, draws))
 
 
-def table(rows, settings):
-    shown = [row for row in rows if row["epsilon"] in (8, 16, 32, math.inf)]
-    return shown, ["data", "mechanism", "epsilon", "top_1", "top_10", "guessing_1", "most_allowed_1"]
-
-
 def main():
-    options.run(__doc__, "attack_nearest", Settings, studied, draw, table)
+    options.run(__doc__, "attack_nearest", Settings, studied, draw, COLUMNS, (8, 16, 32, math.inf))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from pydantic import Field
 
 from hushvec.text import MiniLMEmbedder
 from hushvec_studies.harness.settings import Several, one_of
-from hushvec_studies.rewriting import documents, figures, judges, measured, models, options, redactors, rewriters
+from hushvec_studies.rewriting import documents, figures, judges, metrics, options, redactors, rewriters
 from hushvec_studies.rewriting.rewriters import Setting
 
 EPSILON = 16.0
@@ -45,7 +45,7 @@ SETTINGS = (
     ("no noise, chunks", Setting("gaussian", "chunk", math.inf)),
     ("no noise, document", Setting("privunit", "document", math.inf)),
 )
-SHOWN = ("leak", "leak_identifying", "length_ratio", "seconds")
+COLUMNS = ("data", "system", "corpus", "leak", "leak_identifying", options.SIMILARITY, "length_ratio", "seconds")
 PIECED_POSTS = 100
 
 
@@ -89,8 +89,8 @@ def settings_rows(name, private, sources, embedder, opinions, seed):
                 "delta": setting.delta,
                 "chunks": chunks,
             }
-            yield row | measured.columns(private, outputs, opinions, seed) | {"seconds": seconds}
-            control = measured.columns(private, measured.strangers(outputs, seed), opinions, seed)
+            yield row | metrics.columns(private, outputs, opinions, seed) | {"seconds": seconds}
+            control = metrics.columns(private, metrics.strangers(outputs, seed), opinions, seed)
             yield row | {"system": f"{label}: another document's"} | control
 
 
@@ -102,13 +102,13 @@ def rows(name, private, sources, embedder, opinions, redacting, seed):
         outputs, seconds = timed(lambda: [redact(one.text) for one in private], len(private))
         yield (
             {"data": name, "system": label, "corpus": None}
-            | measured.columns(private, outputs, opinions, seed)
+            | metrics.columns(private, outputs, opinions, seed)
             | {"seconds": seconds}
         )
     yield from settings_rows(name, private, sources, embedder, opinions, seed)
     for corpus, inverters in sources.items():
-        yield {"data": name, "system": "best possible choice by minilm", "corpus": corpus} | measured.columns(
-            private, measured.best_choices(private, inverters["document"].corpus.texts, opinions[0]), opinions, seed
+        yield {"data": name, "system": "best possible choice by minilm", "corpus": corpus} | metrics.columns(
+            private, metrics.best_choices(private, inverters["document"].corpus.texts, opinions[0]), opinions, seed
         )
 
 
@@ -157,7 +157,7 @@ class Settings(options.Settings):
 def studied(settings):
     count = 20 if settings.quick else settings.documents
     posts = documents.read_posts(settings.posts) if "posts" in settings.data else []
-    embedder, kept = MiniLMEmbedder(), models.minilm(settings.embeddings if posts else None, posts)
+    embedder, kept = MiniLMEmbedder(), judges.remembering_minilm(settings.embeddings if posts else None, posts)
     opinions = judges.judges(kept, [] if settings.quick else settings.judges)
     redacting = settings.spacy_model, settings.token_classifier
     found = []
@@ -175,11 +175,6 @@ def studied(settings):
         judges=list(settings.judges),
     )
     return others, found
-
-
-def table(rows, settings):
-    named = ("minilm", *([] if settings.quick else settings.judges))
-    return rows, ["data", "system", "corpus", *SHOWN[:2], *(f"similarity_{name}" for name in named), *SHOWN[2:]]
 
 
 def draw(study, folder):
@@ -201,7 +196,7 @@ def label(row):
 
 
 def main():
-    options.run(__doc__, "comparison", Settings, studied, draw, table)
+    options.run(__doc__, "comparison", Settings, studied, draw, COLUMNS)
 
 
 if __name__ == "__main__":

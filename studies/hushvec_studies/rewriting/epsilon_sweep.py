@@ -17,28 +17,15 @@ from pydantic import Field
 from hushvec.extend import Progress
 from hushvec_studies.harness.charts import Panel
 from hushvec_studies.harness.tables import Estimate
-from hushvec_studies.rewriting import documents, figures, judges, measured, models, options, rewriters
+from hushvec_studies.rewriting import documents, figures, judges, metrics, options, rewriters
 from hushvec_studies.rewriting.rewriters import Setting
 
 EPSILONS = (4.0, 8.0, 16.0, 32.0, 64.0, 100.0, 200.0, 400.0, 1000.0, math.inf)
 QUICK_EPSILONS = (16.0, math.inf)
-MECHANISMS = {
-    "chunk": (
-        ("gaussian", "joint"),
-        ("gaussian", "basic"),
-        ("privunit", "joint"),
-        ("randomized_response", "joint"),
-        ("laplacian", "joint"),
-        ("l2_laplace", "joint"),
-    ),
-    "document": (
-        ("gaussian", "joint"),
-        ("privunit", "joint"),
-        ("randomized_response", "joint"),
-        ("laplacian", "joint"),
-        ("l2_laplace", "joint"),
-    ),
-}
+OTHERS = tuple((name, "joint") for name in ("privunit", "randomized_response", "laplacian", "l2_laplace"))
+# level -> mechanisms with their composition
+MECHANISMS = {"chunk": (("gaussian", "joint"), ("gaussian", "basic"), *OTHERS), "document": (("gaussian", "joint"), *OTHERS)}
+COLUMNS = ("data", "level", "mechanism", "epsilon", "leak", options.SIMILARITY, "length_ratio")
 PIECED_POSTS = 100
 
 
@@ -60,7 +47,7 @@ def swept(name, level, private, inverter, embedder, opinions, epsilons, seed):
                 "delta": setting.delta,
                 "chunks": chunks,
             }
-            yield row | measured.columns(private, outputs, opinions, seed)
+            yield row | metrics.columns(private, outputs, opinions, seed)
             progress.advance(1)
 
 
@@ -69,10 +56,10 @@ def levels(name, level, private, inverter, embedder, opinions, seed):
     texts = [one.text for one in private]
     outputs, _ = rewriters.rewritten(texts, Setting("gaussian", level, math.inf), embedder, inverter, seed)
     row = {"data": name, "level": level, "mechanism": "another document's", "epsilon": math.inf}
-    yield row | measured.columns(private, measured.strangers(outputs, seed), opinions, seed)
+    yield row | metrics.columns(private, metrics.strangers(outputs, seed), opinions, seed)
     if level == "document":  # chunks would need a best choice for every combination
-        best = measured.best_choices(private, inverter.corpus.texts, opinions[0])
-        yield row | {"mechanism": "best choice by minilm"} | measured.columns(private, best, opinions, seed)
+        best = metrics.best_choices(private, inverter.corpus.texts, opinions[0])
+        yield row | {"mechanism": "best choice by minilm"} | metrics.columns(private, best, opinions, seed)
 
 
 def kinds(arguments, posts, embedder):
@@ -91,47 +78,29 @@ def kinds(arguments, posts, embedder):
 
 def draw(study, folder):
     rows = study["rows"]
-    judged = [key[len("similarity_") :] for key in rows[0] if key.startswith("similarity_") and key.count("_") == 1]
-    for judge in judged:
-        what = f"similarity of input and output\n(cosine, {judge})"
-        figures.curves(
-            folder / f"epsilon_similarity_{judge}.svg",
-            [_panel(rows, *kind, f"similarity_{judge}", judge) for kind in _kinds(rows)],
-            title=f"Similarity by {judge} and epsilon",
-            y_label=what,
-            columns=2,
-        )
-    figures.curves(
-        folder / "epsilon_leak.svg",
-        [_panel(rows, *kind, "leak", None) for kind in _kinds(rows)],
-        title="Leak by epsilon",
-        y_label="leak (share of gold strings)",
-        columns=2,
-    )
+    drawn = [(name, f"Similarity by {judge} and epsilon", f"similarity of input and output\n(cosine, {judge})")
+             for name in options.judged(rows) for judge in [name.removeprefix("similarity_")]]  # fmt: skip
+    for measure, title, y_label in (*drawn, ("leak", "Leak by epsilon", "leak (share of gold strings)")):
+        panels = [_panel(rows, *kind, measure) for kind in dict.fromkeys((row["data"], row["level"]) for row in rows)]
+        figures.curves(folder / f"epsilon_{measure}.svg", panels, title=title, y_label=y_label, columns=2)
 
 
-def _kinds(rows):
-    return list(dict.fromkeys((row["data"], row["level"]) for row in rows))
+# Lines that are no mechanism, and what they are called in figures.
+MARKS = {
+    "another document's": "another document's output (chance)",
+    "best choice by minilm": "best choice of a public text by MiniLM",
+}
 
 
-def _panel(rows, name, level, measure, judge):
+def _panel(rows, name, level, measure):
     own = [row for row in rows if (row["data"], row["level"]) == (name, level) and row.get(measure) is not None]
-    swept_names = [
-        label for label in dict.fromkeys(row["mechanism"] for row in own) if "another" not in label and "best" not in label
-    ]
-    lines = [figures.line(label, [row for row in own if row["mechanism"] == label], measure) for label in swept_names]
-    marks = [
-        ("another document's output (chance)", Estimate(row[measure])) for row in own if row["mechanism"] == "another document's"
-    ]
-    if judge is not None:
-        marks += [
-            ("best choice of a public text by MiniLM", Estimate(row[measure]))
-            for row in own
-            if row["mechanism"] == "best choice by minilm"
-        ]
-    counted = next(row for row in own if row["mechanism"] in swept_names)
-    chunks = f", {counted['chunks']:.1f} chunks each" if level == "chunk" else ""
-    return Panel(f"{name}, level {level}: {counted['n']} texts{chunks}", tuple(lines), tuple(marks))
+    swept_rows = [row for row in own if row["mechanism"] not in MARKS]
+    labels = dict.fromkeys(row["mechanism"] for row in swept_rows)
+    lines = [figures.line(label, [row for row in own if row["mechanism"] == label], measure) for label in labels]
+    shown = [mark for mark in MARKS if measure != "leak" or mark.startswith("another")]
+    marks = [(MARKS[mark], Estimate(row[measure])) for mark in shown for row in own if row["mechanism"] == mark]
+    chunks = f", {swept_rows[0]['chunks']:.1f} chunks each" if level == "chunk" else ""
+    return Panel(f"{name}, level {level}: {swept_rows[0]['n']} texts{chunks}", tuple(lines), tuple(marks))
 
 
 class Settings(options.Settings):
@@ -143,7 +112,7 @@ class Settings(options.Settings):
 
 def studied(settings):
     posts = documents.read_posts(settings.posts)
-    embedder = models.minilm(settings.embeddings, posts)
+    embedder = judges.remembering_minilm(settings.embeddings, posts)
     opinions = judges.judges(embedder, settings.judges)
     others = dict(judges=list(settings.judges), delta=rewriters.DELTA, clip_norm=rewriters.CLIP_NORM, max_len=rewriters.TOKENS)
     found = []
@@ -154,14 +123,8 @@ def studied(settings):
     return others, found
 
 
-def table(rows, settings):
-    shown = [row for row in rows if row["epsilon"] in (8, 16, 32, 100, 400, math.inf)]
-    named = [f"similarity_{name}" for name in ("minilm", *settings.judges)]
-    return shown, ["data", "level", "mechanism", "epsilon", "leak", *named, "length_ratio"]
-
-
 def main():
-    options.run(__doc__, "epsilon_sweep", Settings, studied, draw, table)
+    options.run(__doc__, "epsilon_sweep", Settings, studied, draw, COLUMNS, (8, 16, 32, 100, 400, math.inf))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ ones are for measuring only. Writes ingredients.json, ingredients.csv and ingred
 from pathlib import Path
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field
 
 import hushvec as hv
-from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection
+from hushvec.mechanisms import MECHANISMS, PrivUnit, PublicProjection
 from hushvec.text import MiniLMEmbedder
 from hushvec.text.corpus import PublicCorpus, blocks
 from hushvec.text.inverters.decoding import ReleaseDecoder, as_taken_in, chosen_parts
@@ -32,6 +32,7 @@ EPSILONS = (4.0, 8.0, 16.0, 32.0, 64.0)
 DELTA = 1e-3
 FIRST_COMPONENTS = 40
 PRIVATE, FEW_PUBLIC, RE_EMBEDDED = 990, 1000, 330
+COLUMNS = ("ingredient", "mechanism", "epsilon", "public", "similarity", "standard_error")
 TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 EXCERPT = 320  # characters of a post's body: three of them fit into what MiniLM reads
 
@@ -56,12 +57,15 @@ class Study:
         """cosines: [draws, posts]."""
         per_post = np.mean(np.atleast_2d(cosines), axis=0)
         error = per_post.std(ddof=1) / np.sqrt(len(per_post))
-        row = {
-            "ingredient": name, "mechanism": mechanism, "epsilon": epsilon, "delta": delta, "public": public,
-            "similarity": round(float(per_post.mean()), 4), "standard_error": round(float(error), 4), "posts": len(per_post), **more,
-        }  # fmt: skip
-        self.rows.append(row)
-        options.stage(str(row))
+        setting = {"ingredient": name, "mechanism": mechanism, "epsilon": epsilon, "delta": delta, "public": public}
+        figures = {"similarity": round(float(per_post.mean()), 4), "standard_error": round(float(error), 4), "posts": len(per_post)}
+        self.rows.append({**setting, **figures, **more})
+        options.stage(str(self.rows[-1]))
+
+    def decoded(self, name, mechanism, epsilon, delta, public, found, **more):
+        """found: [draws, posts], numbers of public texts."""
+        rows = self.public[public]
+        self.record(name, mechanism, epsilon, delta, public, [cosines_of(self.private, rows, numbers) for numbers in found], **more)
 
     def released(self, mechanism, projection, private=None, draws=None):
         """One array of released rows a draw: normalised behind a map, as they are without one."""
@@ -130,9 +134,9 @@ def ladder(study, epsilon):
     mechanism = PrivUnit(epsilon=epsilon, dimension=FIRST_COMPONENTS)
     noisy = list(study.released(mechanism, first))
     mapped = unit_rows(first.transform(few))
+    at_40 = ("privunit", epsilon, 0, "1,000")
     found = [nearest(rows, mapped) for rows in noisy]
-    study.record("nearest public text in 40 dimensions", "privunit", epsilon, 0, "1,000",
-                 [cosines_of(study.private, few, numbers) for numbers in found], components=FIRST_COMPONENTS)  # fmt: skip
+    study.decoded("nearest public text in 40 dimensions", *at_40, found, components=FIRST_COMPONENTS)
     decoder = ReleaseDecoder(few, mechanism, first)
     for name, decide in (
         ("+ likeliest text instead of nearest", likeliest),
@@ -140,8 +144,7 @@ def ladder(study, epsilon):
         ("+ what the row says beyond the candidates", whole),
     ):
         found = [by_posterior(decoder, rows, few, decide) for rows in noisy]
-        study.record(name, "privunit", epsilon, 0, "1,000", [cosines_of(study.private, few, numbers) for numbers in found],
-                     components=FIRST_COMPONENTS)  # fmt: skip
+        study.decoded(name, *at_40, found, components=FIRST_COMPONENTS)
     pipeline(study, "+ dimensions chosen by epsilon", "privunit", epsilon, "1,000")
     pipeline(study, "+ all public posts", "privunit", epsilon, study.all)
     variations(study, epsilon, many)
@@ -157,39 +160,34 @@ def variations(study, epsilon, public):
     def measured(name, projection, law, rho=None, decide=whole):
         decoder = ReleaseDecoder(public, law, projection, rho)
         found = [by_posterior(decoder, rows, public, decide) for rows in study.released(law, projection)]
-        study.record(name, "privunit", epsilon, 0, study.all, [cosines_of(study.private, public, numbers) for numbers in found],
-                     components=law.dimension)  # fmt: skip
+        study.decoded(name, "privunit", epsilon, 0, study.all, found, components=law.dimension)
 
     measured("instead: the likeliest text", best, mechanism, decide=likeliest)
     measured("instead: no smoothing (rho = 1)", best, mechanism, rho=1.0)
     for alpha in (0.5, 1.0):
         measured(f"instead: components scaled by spread^-{alpha:g}", scaled(best, public, alpha), mechanism)
-    measured("instead: epsilon split for retrieval (corpus_size)", best,
-             PrivUnit(epsilon=epsilon, dimension=best.output_dimension, corpus_size=len(public)))  # fmt: skip
-    measured(
-        "instead: no map",
-        PublicProjection(np.zeros_like(study.private[0])),
-        PrivUnit(epsilon=epsilon, dimension=study.private.shape[1]),
-    )
+    split = PrivUnit(epsilon=epsilon, dimension=best.output_dimension, corpus_size=len(public))
+    measured("instead: epsilon split for retrieval (corpus_size)", best, split)
+    no_map = PublicProjection(np.zeros_like(study.private[0]))
+    measured("instead: no map", no_map, PrivUnit(epsilon=epsilon, dimension=study.private.shape[1]))
     temperature = best_temperature(study, public, best, mechanism)
-    found = [by_temperature(best.transform(public), public, rows / np.float32(mechanism.sigma), temperature)
-             for rows in study.released(mechanism, best)]  # fmt: skip
-    study.record("instead: score with temperature", "privunit", epsilon, 0, study.all,
-                 [cosines_of(study.private, public, numbers) for numbers in found],
-                 components=best.output_dimension, temperature=temperature)  # fmt: skip
+    scored = [rows / np.float32(mechanism.sigma) for rows in study.released(mechanism, best)]
+    found = [by_temperature(best.transform(public), public, rows, temperature) for rows in scored]
+    more = {"components": best.output_dimension, "temperature": temperature}
+    study.decoded("instead: score with temperature", "privunit", epsilon, 0, study.all, found, **more)
 
 
 def names(rows):
     return tuple(f"text {number}" for number in range(len(rows)))
 
 
+def numbers_of(texts):
+    return [int(text.split()[1]) for text in texts]
+
+
 def mechanism_of(name, epsilon, dimension):
-    return {
-        "privunit": lambda: PrivUnit(epsilon=epsilon, dimension=dimension),
-        "gaussian": lambda: Gaussian(epsilon=epsilon, delta=DELTA, dimension=dimension),
-        "laplacian": lambda: Laplacian(epsilon=epsilon, dimension=dimension),
-        "l2_laplace": lambda: L2Laplace(epsilon=epsilon, dimension=dimension),
-    }[name]()
+    delta = {"delta": DELTA} if name == "gaussian" else {}
+    return MECHANISMS[name](epsilon=epsilon, dimension=dimension, **delta)
 
 
 def pipeline(study, title, name, epsilon, which):
@@ -199,11 +197,8 @@ def pipeline(study, title, name, epsilon, which):
     projection = inverter.projection_for(name, epsilon)
     mechanism = mechanism_of(name, epsilon, study.private.shape[1] if projection is None else projection.output_dimension)
     way = inverter.for_release(mechanism, projection)
-    cosines = []
-    for noisy in study.released(mechanism, projection):
-        numbers = [int(text.split()[1]) for text in way.invert(noisy)]
-        cosines.append(cosines_of(study.private, public, numbers))
-    study.record(title, name, epsilon, mechanism.cost[1], which, cosines, components=mechanism.dimension)
+    found = [numbers_of(way.invert(noisy)) for noisy in study.released(mechanism, projection)]
+    study.decoded(title, name, epsilon, mechanism.cost[1], which, found, components=mechanism.dimension)
 
 
 def other_mechanisms(study, epsilon):
@@ -213,8 +208,8 @@ def other_mechanisms(study, epsilon):
     for name in ("gaussian", "laplacian", "l2_laplace"):
         mechanism = mechanism_of(name, epsilon, FIRST_COMPONENTS)
         found = [nearest(rows, mapped) for rows in study.released(mechanism, first)]
-        study.record("nearest public text in 40 dimensions", name, epsilon, mechanism.cost[1], "1,000",
-                     [cosines_of(study.private, few, numbers) for numbers in found], components=FIRST_COMPONENTS)  # fmt: skip
+        at_40 = (name, epsilon, mechanism.cost[1], "1,000")
+        study.decoded("nearest public text in 40 dimensions", *at_40, found, components=FIRST_COMPONENTS)
         pipeline(study, "the whole pipeline", name, epsilon, study.all)
 
 
@@ -222,12 +217,12 @@ def choices(study, epsilon):
     """Randomized response over representative public texts instead of a noisy vector."""
     for which, public in study.public.items():
         choice = PublicChoice(PublicCorpus(names(public), public), epsilon)
-        cosines = []
+        found = []
         for draw in range(study.draws):
             texts, _ = choice.release(study.private, generator=hv.Generator.unsafe_seeded(1000 * study.seed + draw))
-            cosines.append(cosines_of(study.private, public, [int(text.split()[1]) for text in texts]))
-        study.record("public choice", "randomized response", epsilon, 0, which, cosines, texts=len(choice.numbers),
-                     truth=round(choice.mechanism.probability_of_truth, 4))  # fmt: skip
+            found.append(numbers_of(texts))
+        more = {"texts": len(choice.numbers), "truth": round(choice.mechanism.probability_of_truth, 4)}
+        study.decoded("public choice", "randomized response", epsilon, 0, which, found, **more)
 
 
 def bounds(study):
@@ -287,18 +282,9 @@ def draw(study, output):
 
 class Settings(options.Settings):
     seed: Seed = Field(default=20, description="of noise and of the choice of posts")
-    embeddings: Path | None = Field(
-        default=None, validate_default=True, description="folder that hushvec_studies.embeddings.posts wrote; needed"
-    )
+    embeddings: Path = Field(description="folder that hushvec_studies.embeddings.posts wrote")
     draws: options.Count = Field(default=5, description="releases of every post")
     without_joining: bool = Field(default=False, description="leave out what needs MiniLM")
-
-    @field_validator("embeddings")
-    @classmethod
-    def _given(cls, embeddings):
-        if embeddings is None:
-            raise ValueError("must name the folder that hushvec_studies.embeddings.posts wrote")
-        return embeddings
 
 
 def studied(settings):
@@ -329,12 +315,8 @@ def embedder_of(posts, study, embeddings, settings):
     return embedder
 
 
-def table(rows, settings):
-    return rows, ["ingredient", "mechanism", "epsilon", "public", "similarity", "standard_error"]
-
-
 def main():
-    options.run(__doc__, "ingredients", Settings, studied, draw, table)
+    options.run(__doc__, "ingredients", Settings, studied, draw, COLUMNS)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from hushvec.extend import Progress
+from hushvec.text import MiniLMEmbedder
+from hushvec_studies.harness.rows import unit
 
 BATCH = 64
 
@@ -44,26 +46,25 @@ class Judge:
         return np.stack([self._known[text] for text in texts])
 
 
-def unit(rows):
-    rows = np.asarray(rows, np.float32)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1)
-
-
-class Remembering:
+class Remembering(Judge):
     """An embedder that embeds a text once: `embed` for hushvec, the tokenizer of the model passed through."""
 
     def __init__(self, model):
-        self._judge = Judge("the embedder", model.embed)
-        self._model = model
-
+        super().__init__("the embedder", model.embed)
         self.model_id, self.dimension, self.tokenizer = model.model_id, model.dimension, model.tokenizer
 
-    def learn(self, texts, rows):
-        self._judge.learn(texts, rows)
-
     def embed(self, texts):
-        return self._judge(list(texts)) if texts else self._model.embed(texts)
+        return self(list(texts)) if texts else self._embed(texts)
+
+
+def remembering_minilm(folder, posts):
+    """The embedder whose vectors are noised. `folder`: of `embeddings/posts.py` for these posts, or None."""
+    model = Remembering(MiniLMEmbedder())
+    if folder is not None:
+        rows = dict(zip(np.load(folder / "ids.npy").tolist(), unit(np.load(folder / "embeddings.npy")), strict=True))
+        for post in posts:  # as they are, and without the spaces around them, which a public corpus takes off: MiniLM sees neither
+            model.learn([post["text"], post["text"].strip()], [rows[post["id"]]] * 2)
+    return model
 
 
 def minilm(model):

@@ -1,8 +1,9 @@
-"""What is measured of one rewritten document, and the mean over documents with its standard error."""
+"""What is measured of rewritten documents, as columns of a row of results: a mean over documents with its standard error."""
 
 import math
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +24,12 @@ class Estimate:
     n: int
 
 
-def leaked(output, strings):
+def named(name, estimate):
+    """The columns of an estimate."""
+    return {name: estimate.value, f"{name}_error": estimate.error, f"{name}_n": estimate.n}
+
+
+def leaked(output: str, strings: Sequence[str]) -> int:
     """How many of the strings stand in the output, as substrings, upper and lower case alike."""
     lowered = output.lower()
     return sum(string.lower() in lowered for string in strings)
@@ -54,11 +60,11 @@ def cosines(left, right):
     return np.einsum("ij,ij->i", left, right) / np.where(lengths > 0, lengths, 1)
 
 
-def length_ratio(text, output):
+def length_ratio(text: str, output: str) -> float:
     return len(output) / len(text)
 
 
-def token_f1(text, output):
+def token_f1(text: str, output: str) -> float:
     """Harmonic mean of precision and recall of words, as a bag, upper and lower case alike; 0 where there is none in common."""
     wanted, given = (Counter(_WORD.findall(one.lower())) for one in (text, output))
     common = (wanted & given).total()
@@ -106,3 +112,37 @@ def won_against_others(outputs, inputs, seed=0, others=50):
     own = np.einsum("ij,ij->i", outputs, inputs)
     theirs = np.einsum("id,ikd->ik", outputs, inputs[strangers])
     return ((own[:, None] > theirs) + 0.5 * (own[:, None] == theirs)).mean(axis=1)
+
+
+# ---- lists of outputs ----
+
+
+def columns(documents, outputs, judges, seed):
+    """Leak, similarity by each judge, how often an output is nearer to its own input than to another's, and length."""
+    row = {"n": len(documents)} | leak(documents, outputs, seed)
+    for judge in judges:
+        made, given = judge(outputs[: judge.documents]), judge([one.text for one in documents[: judge.documents]])
+        row |= named(f"similarity_{judge.name}", mean(cosines(made, given)))
+        row |= named(f"nearer_{judge.name}", mean(won_against_others(made, given, seed)))
+    lengths = [length_ratio(one.text, output) for one, output in zip(documents, outputs, strict=True)]
+    return row | named("length_ratio", mean(lengths))
+
+
+def leak(documents, outputs, seed):
+    row = {}
+    for name in ("gold", "identifying"):
+        strings = [getattr(one, name) for one in documents]
+        hits = [leaked(output, own) for output, own in zip(outputs, strings, strict=True)]
+        row |= named("leak" if name == "gold" else "leak_identifying", share(hits, [len(own) for own in strings], seed))
+    return row
+
+
+def strangers(outputs, seed):
+    """The same outputs, each given to another document: what similarity and leak are by chance."""
+    places = np.arange(len(outputs)) + np.random.default_rng(seed).integers(1, len(outputs))
+    return [outputs[place % len(outputs)] for place in places]
+
+
+def best_choices(documents, corpus_texts, judge):
+    """For each document the public text that this judge finds most alike: no choice among them can do better by its measure."""
+    return [corpus_texts[best] for best in (judge([one.text for one in documents]) @ judge(list(corpus_texts)).T).argmax(axis=1)]

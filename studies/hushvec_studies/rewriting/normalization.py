@@ -14,47 +14,33 @@ similarity_minilm cosine of output and text by MiniLM; for a pair of train_pair.
 from pathlib import Path
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from hushvec.embedders.protocol import embedded_rows
 from hushvec.embedders.sources import open_embedding_model
 from hushvec.text import MiniLMEmbedder
 from hushvec.text.inverters import Vec2TextInverter
-from hushvec_studies.rewriting import judges, measured, metrics, options, pair_texts, pooled, releases, results
+from hushvec_studies.harness.rows import unit
+from hushvec_studies.rewriting import judges, metrics, options, pair_texts
 
 STEPS = (0, 20)
-INPUTS = {"as they are": lambda rows: rows, "unit length": releases.unit}
+COLUMNS = ("input", "steps", "bleu", "token_f1", "exact_match", options.SIMILARITY)
+INPUTS = {"as they are": lambda rows: rows, "unit length": unit}
 
 
 class Settings(options.Settings):
-    inverter: str | None = Field(
-        default=None, validate_default=True, description="folder or hub id of a vec2text checkpoint; needed"
-    )
+    inverter: str = Field(description="folder or hub id of a vec2text checkpoint: of train_pair.py, or such as jxm/gtr__nq__32")
     embedder: str | None = Field(
         default=None, description="folder or hub id of its embedder (default: the one that the checkpoint carries or names)"
     )
-    texts: Path | None = Field(default=None, validate_default=True, description="texts to read back, JSON lines; needed")
+    texts: Path = Field(description="texts to read back, JSON lines, such as the held_out.jsonl that train_pair.py writes")
     documents: options.Count = Field(default=500, description="at most")
     judges: options.Judges = Field(default=(), description="beside minilm")
-
-    @field_validator("inverter")
-    @classmethod
-    def _named(cls, inverter):
-        if inverter is None:
-            raise ValueError("must name a vec2text checkpoint: one of train_pair.py, or a hub id such as jxm/gtr__nq__32")
-        return inverter
-
-    @field_validator("texts")
-    @classmethod
-    def _given(cls, texts):
-        if texts is None:
-            raise ValueError("must name a file of texts, such as the held_out.jsonl that train_pair.py writes")
-        return texts
 
 
 def inverters(settings, steps):
     """(an inverter for each number of steps, the embedder that they read)."""
-    given = pooled.embedder_of(pooled.trained_on(settings.inverter), settings.embedder)
+    given = pair_texts.embedder_of(pair_texts.trained_on(settings.inverter), settings.embedder)
     model = open_embedding_model(given, max_length=32, device=None) if isinstance(given, str) else given
     made = {count: Vec2TextInverter.from_pretrained(settings.inverter, num_steps=count, embedder=model) for count in steps}
     return made, made[steps[0]].embedder
@@ -72,17 +58,17 @@ def rows_of(private, made, embedder, opinions, seed):
             outputs = inverter.invert(np.ascontiguousarray(prepared(rows), np.float32))
             row = {"input": name, "steps": steps}
             yield row | described(texts, outputs, opinions)
-            yield row | {"input": f"{name}: another text's"} | described(texts, measured.strangers(outputs, seed), opinions)
+            yield row | {"input": f"{name}: another text's"} | described(texts, metrics.strangers(outputs, seed), opinions)
 
 
 def described(texts, outputs, opinions):
     pairs = list(zip(texts, outputs, strict=True))
     row = {"n": len(texts)}
     for name, measure in (("bleu", metrics.bleu), ("token_f1", metrics.token_f1), ("exact_match", metrics.is_exact)):
-        row |= results.columns(name, metrics.mean([measure(text, output) for text, output in pairs]))
+        row |= metrics.named(name, metrics.mean([measure(text, output) for text, output in pairs]))
     for judge in opinions:
         alike = metrics.cosines(judge([output or " " for output in outputs]), judge(texts))
-        row |= results.columns(f"similarity_{judge.name}", metrics.mean(alike))
+        row |= metrics.named(f"similarity_{judge.name}", metrics.mean(alike))
     return row
 
 
@@ -94,17 +80,8 @@ def studied(settings):
     return dict(texts=settings.texts.name, documents=len(private)), found
 
 
-def draw(study, folder):
-    """Four rows: a table says it."""
-
-
-def table(rows, settings):
-    named = [f"similarity_{name}" for name in ("minilm", *settings.judges)]
-    return rows, ["input", "steps", "bleu", "token_f1", "exact_match", *named]
-
-
 def main():
-    options.run(__doc__, "normalization", Settings, studied, draw, table)
+    options.run(__doc__, "normalization", Settings, studied, lambda study, folder: None, COLUMNS)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """hushvec's rewriting as the studies run it: one setting, many texts."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +52,9 @@ class Setting:
         )
 
 
-def rewritten(texts, setting, embedder, inverter, seed):
+def rewritten(
+    texts: Sequence[str], setting: Setting, embedder: Any, inverter: PublicInverter, seed: int
+) -> tuple[list[str], float]:
     """(outputs, mean number of chunks)."""
     results = list(setting.rewriter(embedder, inverter, seed).rewrite_all(texts))
     return [one.output for one in results], float(np.mean([one.n_chunks for one in results]))
@@ -60,7 +64,7 @@ def shipped(model):
     return PublicInverter(PublicCorpus.shipped(model))
 
 
-def whole(texts, model):
+def whole(texts: Sequence[str], model: Any) -> PublicInverter:
     return PublicInverter(PublicCorpus.from_texts(texts, model))
 
 

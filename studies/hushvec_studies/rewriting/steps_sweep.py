@@ -17,22 +17,18 @@ import math
 import time
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from hushvec import Generator
 from hushvec.extend import Progress
 from hushvec.text import Chunking, MiniLMEmbedder, Rewriter
 from hushvec_studies.harness.charts import Panel
-from hushvec_studies.rewriting import documents, figures, judges, measured, options, pair_texts, pooled, rewriters
+from hushvec_studies.rewriting import documents, figures, judges, metrics, options, pair_texts, rewriters
 
 STEPS = (0, 1, 5, 10, 20, 50)
 EPSILONS = (16.0, 1000.0, math.inf)
 CLIP_NORM = 1.5
-
-
-def embedder_for(arguments):
-    """The one that was named; else that of train_pair.py where the checkpoint was trained on it; else the checkpoint's own."""
-    return pooled.embedder_of(pooled.trained_on(arguments.inverter), arguments.embedder)
+COLUMNS = ("steps", "epsilon", "leak", options.SIMILARITY, "length_ratio", "seconds")
 
 
 def rewriter(arguments, epsilon, steps):
@@ -44,7 +40,7 @@ def rewriter(arguments, epsilon, steps):
         chunking=Chunking(max_length=rewriters.TOKENS),
         device=arguments.device,
         generator=Generator.unsafe_seeded(arguments.seed),
-        embedder=embedder_for(arguments),
+        embedder=pair_texts.embedder_of(pair_texts.trained_on(arguments.inverter), arguments.embedder),
         inverter=arguments.inverter,
         mechanism="gaussian",
     )
@@ -62,7 +58,7 @@ def swept(private, arguments, opinions, steps, epsilons):
                 outputs = [one.output for one in made.rewrite_all(texts)]
                 seconds = (time.perf_counter() - start) / len(texts)
                 row = {"steps": count, "epsilon": epsilon, "delta": rewriters.DELTA if epsilon < math.inf else 0.0}
-                yield row | measured.columns(private, outputs, opinions, arguments.seed) | {"seconds": seconds}
+                yield row | metrics.columns(private, outputs, opinions, arguments.seed) | {"seconds": seconds}
                 progress.advance(1)
 
 
@@ -84,9 +80,7 @@ def draw(study, folder):
 
 
 class Settings(options.Settings):
-    inverter: str | None = Field(
-        default=None, validate_default=True, description="folder or hub id of a vec2text checkpoint; needed"
-    )
+    inverter: str = Field(description="folder or hub id of a vec2text checkpoint: of train_pair.py, or such as jxm/gtr__nq__32")
     embedder: str | None = Field(
         default=None, description="folder or hub id of its embedder (default: the one that the checkpoint carries or names)"
     )
@@ -94,15 +88,6 @@ class Settings(options.Settings):
     texts: Path | None = Field(default=None, description="private texts, one JSON object per line: text, and gold if known")
     documents: options.Count = Field(default=50, description="at most")
     judges: options.Judges = Field(default=("wordllama",), description="beside minilm")
-
-    @field_validator("inverter")
-    @classmethod
-    def _named(cls, inverter):
-        if inverter is None:
-            raise ValueError(
-                "must name a vec2text checkpoint, a folder or a hub id such as jxm/gtr__nq__32; none comes with hushvec"
-            )
-        return inverter
 
 
 def studied(settings):
@@ -118,13 +103,8 @@ def studied(settings):
     return dict(texts=texts, documents=len(private), delta=rewriters.DELTA, clip_norm=CLIP_NORM), found
 
 
-def table(rows, settings):
-    named = [f"similarity_{name}" for name in ("minilm", *settings.judges)]
-    return rows, ["steps", "epsilon", "leak", *named, "length_ratio", "seconds"]
-
-
 def main():
-    options.run(__doc__, "steps_sweep", Settings, studied, draw, table)
+    options.run(__doc__, "steps_sweep", Settings, studied, draw, COLUMNS)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ FOLDER/trained.json        settings, losses, seconds; written last
 The same command goes on with a run that was stopped: with the inverter from its last checkpoint, with the corrector from its start.
 
 Texts are short sentences of the invented records that ship with hushvec, told of other people (pair_texts.py); vectors are MiniLM's
-before they are normalized (pooled.py). The corpus is public: nothing is private about training.
+before they are normalized. The corpus is public: nothing is private about training.
 """
 
 import argparse
@@ -33,8 +33,7 @@ from hushvec_studies.harness.settings import Seed, add_options, checked, given
 from hushvec_studies.inverters import SIZES, train_inverter
 from hushvec_studies.inverters.corpus import Batches, labels_of
 from hushvec_studies.inverters.settings import RATE_TIMES_WIDTH
-from hushvec_studies.rewriting.pair_texts import shipped_texts, write_documents
-from hushvec_studies.rewriting.pooled import PooledMiniLM
+from hushvec_studies.rewriting.pair_texts import PooledMiniLM, shipped_texts, write_documents
 
 NAME, RUN, SAID = "inverter", "run", "trained.json"
 BATCH = 64

@@ -1,13 +1,11 @@
 """What search keeps of int8 releases, beside float32 ones of the same noise.
 
-    python -m hushvec_studies.embeddings.scifact scifact_corpus.jsonl.xz scifact_claims.jsonl.xz scifact
-    python -m hushvec_studies.search_by_mechanism.int8 scifact -o \
-        studies/hushvec_studies/search_by_mechanism/results/int8.json
+    python -m hushvec_studies.search_by_mechanism.int8 DATA -o studies/hushvec_studies/search_by_mechanism/results/int8.json
 
-All 5,183 abstracts of SciFact are released, and the 300 validation claims search them, clean. Both dtypes draw from the same
-seeds, so that a difference is one of grids and saturation, not of noise. int8 rows are searched with claims as they are, and with
-claims rounded to int8, as FAISS compares bytes. Means over three draws; the interval is that of int8 less float32, percentile
-bootstrap over claims, 95 %.
+All 5,183 abstracts of SciFact, whose files DATA holds, are released, and the 300 validation claims search them, clean. Both dtypes
+draw from the same seeds, so that a difference is one of grids and saturation, not of noise. int8 rows are searched with claims as they
+are, and with claims rounded to int8, as FAISS compares bytes. Means over three draws; the interval is that of int8 less float32,
+percentile bootstrap over claims, 95 %.
 """
 
 import argparse
@@ -17,9 +15,11 @@ import numpy as np
 
 import hushvec as hv
 from hushvec.audit.bootstrap import bootstrap
+from hushvec_studies.evaluation import collection, vectors
+from hushvec_studies.evaluation.cells import measures, searched
+from hushvec_studies.harness.embeddings import MINILM, embedder
 from hushvec_studies.harness.outputs import write_json
 from hushvec_studies.harness.rows import index_of
-from hushvec_studies.search_by_mechanism.measure import measures, read_scifact, searched
 
 RELEASES = (("gaussian", 8.0), ("gaussian", 64.0), ("gaussian", 256.0), ("privunit", 8.0), ("privunit", 16.0), ("privunit", 64.0))
 DRAWS = 3
@@ -56,14 +56,13 @@ def compared(documents, claims, relevant, mechanism, epsilon):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("scifact", type=Path)
+    parser.add_argument("data", type=Path, help="folder with the files of SciFact")
     parser.add_argument("-o", "--output", type=Path, required=True)
     arguments = parser.parse_args()
-    documents, claims, relevant, validation = read_scifact(arguments.scifact)
-    claims, relevant = claims[validation], [relevant[claim] for claim in validation]
+    data = vectors.searched(collection.scifact(arguments.data, validation=True), embedder(MINILM[0]).embed)
     rows = []
     for mechanism, epsilon in RELEASES:
-        rows.append(compared(documents, claims, relevant, mechanism, epsilon))
+        rows.append(compared(data.documents, data.queries, data.relevant, mechanism, epsilon))
         print(rows[-1], flush=True)
     write_json(arguments.output, rows)
 

@@ -62,7 +62,7 @@ PARTS_ASKED = ("--parts", "grid", "sigmas")
 def test_the_files_of_a_study(tmp_path, small_cohorts, capsys):
     assert run_clinical(options(tmp_path, *PARTS_ASKED, "--json")) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert files(tmp_path) == ["clinical.csv", "clinical.json", "clinical.tex", "measured"]
+    assert files(tmp_path) == ["clinical.csv", "clinical.json", "measured"]
     stored = json.loads((tmp_path / "clinical.json").read_text())
     assert printed == stored
     with (tmp_path / "clinical.csv").open(newline="") as file:
@@ -72,8 +72,6 @@ def test_the_files_of_a_study(tmp_path, small_cohorts, capsys):
     for row, other in zip(rows, stored["rows"]):
         assert row["mechanism"] == other["mechanism"]
         assert float(row["top_1_low"]) <= float(row["top_1"]) == other["top_1"] <= float(row["top_1_high"])
-    text = (tmp_path / "clinical.tex").read_text()
-    assert text.count(r"\begin{t") == text.count(r"\end{t") > 0
     assert "no private releases" in stored["note"]
     assert stored["settings"]["epsilons"] == [4.0, 16.0]
 
@@ -96,7 +94,7 @@ def test_an_interrupted_study_goes_on_where_it_was(tmp_path, small_cohorts, monk
     run_clinical(options(broken, *PARTS_ASKED))
     assert not set(before) & set(after)
     assert len(before) + len(after) == len(files(whole / "measured"))
-    for name in ("clinical.json", "clinical.csv", "clinical.tex"):
+    for name in ("clinical.json", "clinical.csv"):
         assert (broken / name).read_bytes() == (whole / name).read_bytes()
     after.clear()
     run_clinical(options(broken, *PARTS_ASKED))

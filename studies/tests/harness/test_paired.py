@@ -1,17 +1,13 @@
 """The sign-flip test against exact enumeration, scipy and its own null law; effect sizes. alpha = 1e-6 where a test is statistical."""
 
 import itertools
-import json
 import math
 
 import numpy as np
 import pytest
 
 from evidence.reference.sizes import scaled
-from hushvec import Generator
-from hushvec.retrieval import PrivateIndex, VectorNoise, evaluate
-from hushvec.retrieval.evaluation import evaluate_results
-from hushvec_studies.harness.paired import compare, paired_test, sign_flip_p_value
+from hushvec_studies.harness.paired import paired_test, sign_flip_p_value
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -119,17 +115,16 @@ def test_no_difference_at_all():
     assert (test.p_value, test.cohens_d, test.difference.value) == (1.0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("first, second, effect", [(1.0, 0.0, "inf"), (0.0, 1.0, "-inf")])
+@pytest.mark.parametrize("first, second, effect", [(1.0, 0.0, math.inf), (0.0, 1.0, -math.inf)])
 def test_a_difference_that_never_varies(first, second, effect):
     test = paired_test(np.full(30, first), np.full(30, second))
     assert test.p_value == 1e-4
-    assert json.loads(json.dumps(test.to_dict(), allow_nan=False))["cohens_d"] == effect
+    assert test.cohens_d == effect
 
 
 def test_a_single_pair_says_nothing():
     test = paired_test([1.0], [0.0])
     assert test.p_value == 1.0 and math.isnan(test.cohens_d)
-    json.dumps(test.to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -146,54 +141,9 @@ def test_bad_input(arguments, settings, error, text):
         paired_test(*arguments, **settings)
 
 
-def test_evaluations_are_compared_in_pairs():
-    answers = np.array([[one, one + 1] for one in range(100)])
-    wrong = np.where(np.arange(100)[:, None] < 20, answers[:, ::-1], answers)
-    clean, noisy = (evaluate_results(ids, np.arange(100), k=(1, 2)) for ids in (answers, wrong))
-    test = compare(noisy, clean, "recall_at_1")
-    assert test.difference.value == -0.2 and test.difference.low < -0.2 < test.difference.high < 0
-    assert test.p_value < 1e-3 and test.n == 100
-
-
 def test_a_difference_that_all_queries_agree_on_still_has_an_interval():
     """20 queries, each found by both or by one alone: nothing is known of more than 1 - 0.025 ** (1 / 20) of all queries."""
-    right, wrong = ([[one] for one in range(start, start + 20)] for start in (0, 100))
-    found, lost = (evaluate_results(ids, list(range(20)), k=1) for ids in (right, wrong))
-    open_share = 1 - 0.025 ** (1 / 20)
-    same, worse = compare(found, found, "mrr").difference, compare(lost, found, "mrr").difference
+    found, lost, open_share = np.ones(20), np.zeros(20), 1 - 0.025 ** (1 / 20)
+    same, worse = (paired_test(one, found, limits=(-1.0, 1.0)).difference for one in (found, lost))
     assert (same.low, same.value, same.high) == pytest.approx((-open_share, 0.0, open_share))
     assert (worse.low, worse.value, worse.high) == pytest.approx((-1.0, -1.0, -1.0 + 2 * open_share))
-
-
-def test_cosines_of_documents_are_compared_too():
-    rows, found = np.random.default_rng(1).standard_normal((300, 64)).astype(np.float32), []
-    for epsilon in (16.0, 4.0):
-        index = PrivateIndex(64, store="numpy", documents=VectorNoise(epsilon=epsilon), generator=Generator.unsafe_seeded(7))
-        index.add(rows)
-        found.append(evaluate(index, rows[:50], np.arange(50), clean=rows))
-    test = compare(*found, "mean_cosine")
-    assert test.n == 300 and test.difference.low > 0 and test.p_value == 1e-4
-
-
-@pytest.mark.parametrize(
-    "first, second, metric, error, text",
-    [
-        ({}, {}, "recall_at_7", ValueError, "metric must be one of 'recall_at_1', 'mrr', 'ndcg_at_1', got 'recall_at_7'"),
-        ({}, {}, 1, TypeError, "metric must be a str, got int"),
-        ({}, {"fewer": True}, "mrr", ValueError, "first and second must have the same queries, got 4 and 3 values of mrr"),
-        ({"groups": [1, 1, 2, 2]}, {}, "mrr", ValueError, "first and second must have the same groups of queries"),
-        ({"groups": [1, 1, 2, 2]}, {"groups": [1, 2, 2, 2]}, "mrr", ValueError, "the same groups"),
-    ],
-)
-def test_what_cannot_be_compared(first, second, metric, error, text):
-    def made(fewer=False, **settings):
-        return evaluate_results([[1], [2], [3], [4]][fewer:], [1, 2, 3, 4][fewer:], k=1, **settings)
-
-    with pytest.raises(error) as raised:
-        compare(made(**first), made(**second), metric)
-    assert text in str(raised.value)
-
-
-def test_only_evaluations_are_compared():
-    with pytest.raises(TypeError, match="second must be an Evaluation, got dict"):
-        compare(evaluate_results([[1]], [1], k=1), {}, "mrr")

@@ -9,7 +9,7 @@ import pytest
 
 from hushvec_studies.personalize.coding import Coded, coding_of, fitted_tokenizer
 from hushvec_studies.personalize.measures import F1, _counts, _entities, _told, f1_of, words_of, worth
-from hushvec_studies.personalize.report import sentences, summary, write_figure, write_latex
+from hushvec_studies.personalize.report import sentences, summary, write_figure
 from hushvec_studies.personalize.texts import ENTITIES, Note, Span, draw_notes, notes_of_file, shipped_texts, texts_of_file
 
 
@@ -271,12 +271,9 @@ WITHOUT_ENTITIES = [{**one, **{name: None for name in one if "f1" in name}} for 
 
 
 @pytest.mark.parametrize("some", [ROWS, ROWS[1:2], ROWS[2:], WITHOUT_ENTITIES])
-def test_tables_and_figures(tmp_path, some):
+def test_figures(tmp_path, some):
     lines = summary(some)
-    write_latex(tmp_path / "a.tex", lines, [])
     write_figure(tmp_path / "a.svg", lines, "made")
-    text = (tmp_path / "a.tex").read_text()
-    assert text.count(r"\begin{t") == text.count(r"\end{t") > 0
     drawn = sorted(path.name for path in tmp_path.glob("*.svg"))
     second = "accuracy" if lines[0]["f1_after"] is None else "f1"
     assert drawn == sorted(["a_perplexity.svg", f"a_{second}.svg"])

@@ -61,7 +61,7 @@ def done(tmp_path_factory):
 
 def test_the_files_of_a_study(done):
     names = sorted(path.name for path in done.iterdir())
-    assert names == ["audits.csv", "measured", "models", "personalize.csv", "personalize.json", "personalize.tex"]
+    assert names == ["audits.csv", "measured", "models", "personalize.csv", "personalize.json"]
     study = json.loads((done / "personalize.json").read_text())
     assert "no private releases" in study["note"]
     with (done / "personalize.csv").open(newline="") as file:

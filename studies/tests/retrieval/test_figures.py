@@ -10,8 +10,10 @@ from made_rows import EPSILONS, NOISES, made_row, made_rows, whole_study
 from hushvec_studies.harness import charts
 from hushvec_studies.harness.charts import COLOURS, FAINT, GRID, INK, MARKERS, RAMP, svg_of
 from hushvec_studies.harness.tables import Estimate
-from hushvec_studies.retrieval.figures import FOLDERS, draw_figures, roc_figures, save_figures, study_figures
+from hushvec_studies.retrieval.figures import roc_figures, save_figures, study_figures
 from hushvec_studies.retrieval.points import AUC, points_of
+
+FOLDERS = ("privacy_utility", "ablations", "comparison")
 
 SMALL = made_rows(sides=("document",), epsilons=(10.0, 2.5), ks=(10,))
 
@@ -144,7 +146,7 @@ def test_curves():
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
     folder = tmp_path_factory.mktemp("figures")
-    return folder, draw_figures(SMALL, folder)
+    return folder, save_figures(study_figures(SMALL), folder)
 
 
 def test_every_figure_is_drawn_twice(drawn):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hushvec_studies.retrieval.key_phrases import candidates, key_phrases, scored_candidates, stop_words, word_count, word_scores
+from hushvec_studies.retrieval.key_phrases import candidates, key_phrases, stop_words, word_count, word_scores
 
 # Rose et al. (2010), figure 1.1: the abstract.
 ABSTRACT = (
@@ -39,13 +39,19 @@ SCORES = {
 THEIRS = frozenset({"construction", "mixed"})
 
 
+def scored(stop):
+    """Every candidate with the sum of its words' scores."""
+    found = candidates(ABSTRACT, stop)
+    scores = word_scores(found)
+    return {" ".join(one.words): round(sum(scores[word] for word in one.words), 2) for one in found}
+
+
 def test_the_worked_example_of_the_paper():
-    assert {phrase: round(score, 2) for phrase, score in scored_candidates(ABSTRACT, stop_words() | THEIRS).items()} == SCORES
+    assert scored(stop_words() | THEIRS) == SCORES
 
 
 def test_our_stop_words_only_add_to_the_example():
-    ours = {phrase: round(score, 2) for phrase, score in scored_candidates(ABSTRACT).items()}
-    assert ours == {**SCORES, "construction": 1.00, "mixed": 1.00}
+    assert scored(stop_words()) == {**SCORES, "construction": 1.00, "mixed": 1.00}
     assert key_phrases(ABSTRACT) == ["minimal generating sets", "linear diophantine equations", "minimal supporting set"]
 
 
@@ -134,22 +140,3 @@ def test_the_first_phrases_do_not_depend_on_the_count(count):
 
 def test_words_are_counted_with_stop_words():
     assert word_count("The well-known set of 12, and don't.") == 7
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "words"),
-    [
-        ({"text": None}, TypeError, "text must be a str, got NoneType"),
-        ({"text": b"bytes"}, TypeError, "text must be a str, got bytes"),
-        ({"count": 0}, ValueError, "count must be >= 1, got 0"),
-        ({"count": True}, TypeError, "count must be a whole number, got bool"),
-        ({"tokens": (5, 3)}, ValueError, r"tokens must be \(fewest, most\) with fewest <= most, got \(5, 3\)"),
-        ({"tokens": (0, 3)}, ValueError, "tokens must be >= 1, got 0"),
-        ({"tokens": 3}, TypeError, "tokens must be a pair of whole numbers, got 3"),
-        ({"tokens": "35"}, TypeError, "tokens must be a pair of whole numbers, got '35'"),
-        ({"tokens": (1, 2, 3)}, TypeError, "tokens must be a pair"),
-    ],
-)
-def test_bad_input(change, error, words):
-    with pytest.raises(error, match=words):
-        key_phrases(**{"text": "a text", **change})

@@ -10,7 +10,7 @@ from evaluation.invented import beir_folder, write_lines
 from cli.command import assert_one_line, hushvec_here
 from hushvec_studies.retrieval.columns import read_rows
 from hushvec_studies.retrieval.configuration import load_configuration
-from hushvec_studies.retrieval.inputs import InputFolder, load_inputs
+from hushvec_studies.retrieval.inputs import AllInputs
 from hushvec_studies.retrieval.plan import ablations, planned
 from hushvec_studies.retrieval.runs import ranks_of
 
@@ -34,8 +34,8 @@ def configured(tmp_path, source, queries="null", judgments="null"):
 
 
 def inputs_of(path, tmp_path):
-    folder = InputFolder(tmp_path / "inputs", tmp_path / "cache", stand_ins.model, progress=False)
-    return load_inputs(folder.of(planned(load_configuration(path))[0])), folder.left_out
+    inputs = AllInputs(tmp_path / "cache", stand_ins.model, progress=False)
+    return inputs.of(planned(load_configuration(path))[0]), inputs.left_out
 
 
 def test_a_beir_folder_from_a_file_to_figures(tmp_path):
@@ -74,8 +74,8 @@ def test_key_phrases_are_what_they_were(tmp_path):
     """Without a file of queries neither the key of a run nor its inputs know of one."""
     run = planned(stand_ins.small(tmp_path))[0]
     assert set(run.settings()["queries"]) == {"per_document", "tokens"}
-    inputs = InputFolder(tmp_path / "inputs", tmp_path / "cache", stand_ins.model, progress=False)
-    found = load_inputs(inputs.of(run))
+    inputs = AllInputs(tmp_path / "cache", stand_ins.model, progress=False)
+    found = inputs.of(run)
     assert found.judged is None
     assert found.relevant is found.query_documents and found.groups is found.query_documents
 

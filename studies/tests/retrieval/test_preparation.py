@@ -5,7 +5,7 @@ import pytest
 import study_stand_ins as stand_ins
 
 from hushvec_studies.retrieval.configuration import to_values
-from hushvec_studies.retrieval.inputs import InputFolder, load_inputs
+from hushvec_studies.retrieval.inputs import AllInputs
 from hushvec_studies.retrieval.key_phrases import prepared_text, stop_words
 from hushvec_studies.retrieval.plan import first_difference, planned
 
@@ -52,7 +52,7 @@ def test_documents_and_queries_are_prepared_before_they_are_embedded(tmp_path):
     for changes in ((), BOTH):
         model = Recording()
         configuration = stand_ins.small(tmp_path, f"data.source={source}", "embedding.model=recording", *changes)
-        InputFolder(tmp_path / "inputs", tmp_path / f"cache{len(changes)}", lambda _: model, False).of(planned(configuration)[0])  # noqa: B023
+        AllInputs(tmp_path / f"cache{len(changes)}", lambda _: model, False).of(planned(configuration)[0])  # noqa: B023
         given.append(model.texts)
     plain, prepared = given
     assert any("The Patient" in text for text in plain)
@@ -61,9 +61,9 @@ def test_documents_and_queries_are_prepared_before_they_are_embedded(tmp_path):
 
 def test_other_preparations_are_other_inputs_and_other_runs(tmp_path):
     plain, prepared = (planned(stand_ins.small(tmp_path, *changes)) for changes in ((), BOTH))
-    folder = InputFolder(tmp_path / "inputs", tmp_path / "cache", stand_ins.model, progress=False)
-    here, there = folder.of(plain[0]), folder.of(prepared[0])
-    assert here != there and load_inputs(here).documents.shape == load_inputs(there).documents.shape
+    inputs = AllInputs(tmp_path / "cache", stand_ins.model, progress=False)
+    here, there = inputs.of(plain[0]), inputs.of(prepared[0])
+    assert here is not there and here.documents.shape == there.documents.shape
     assert plain[1].fingerprint("", "") != prepared[1].fingerprint("", "") and plain[1].seed("index") != prepared[1].seed("index")
     assert "data.lower_case is False there and True here" in first_difference(
         prepared[0].configuration, to_values(plain[0].configuration)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import study_stand_ins as stand_ins
 from hushvec.retrieval import PrivateIndex
 from hushvec.retrieval.attacks.bounds import membership_auc_bound, membership_bound
 from hushvec_studies.retrieval.columns import COLUMNS, NAMES
-from hushvec_studies.retrieval.inputs import InputFolder, load_inputs, public_split
+from hushvec_studies.retrieval.inputs import AllInputs, public_split
 from hushvec_studies.retrieval.plan import planned
 from hushvec_studies.retrieval.records import StudyFolder
 from hushvec_studies.retrieval.runs import do_runs
@@ -174,14 +175,13 @@ def test_a_public_map_is_never_fitted_on_what_it_protects(tmp_path):
     for overrides in (["data.split=all"], ["data.split=test", "privacy.public_split=test"]):
         configuration = stand_ins.small(tmp_path, *overrides, "privacy.projections=[mean]")
         with pytest.raises(ValueError, match=r"must be another split than data\.split"):
-            InputFolder(tmp_path / "inputs", tmp_path / "cache", stand_ins.model).of(planned(configuration)[0])
+            AllInputs(tmp_path / "cache", stand_ins.model).of(planned(configuration)[0])
 
 
 def test_inputs(tmp_path):
     configuration = stand_ins.small(tmp_path, "data.max_documents=20", "queries.per_document=2")
-    folder = InputFolder(tmp_path / "inputs", tmp_path / "cache", stand_ins.model, progress=False)
-    path = folder.of(planned(configuration)[0])
-    inputs = load_inputs(path)
+    of_study = AllInputs(tmp_path / "cache", stand_ins.model, progress=False)
+    inputs = of_study.of(planned(configuration)[0])
     assert inputs.documents.shape == (20, 256)
     assert len(inputs.queries) == len(inputs.query_documents) <= 40
     assert len(np.unique(inputs.categories)) == 3
@@ -190,11 +190,12 @@ def test_inputs(tmp_path):
     for place, document in enumerate(documents):
         own = inputs.queries[inputs.query_documents == document]
         assert np.array_equal(asked[place], own[np.arange(2) % len(own)])
-    # the same inputs are there already, others are not
-    assert InputFolder(tmp_path / "inputs", tmp_path / "cache", None, progress=False).of(planned(configuration)[0]) == path
-    (path / "queries.npy").write_bytes(b"torn")
-    with pytest.raises(ValueError, match="must hold the inputs of a study"):
-        load_inputs(path)
+    # of all runs on the same texts they are the same object, and elsewhere equal ones
+    assert all(of_study.of(run) is inputs for run in planned(configuration))
+    again = pickle.loads(pickle.dumps(inputs))
+    assert again == inputs and hash(again) == hash(inputs)
+    other = stand_ins.small(tmp_path, "data.max_documents=21", "queries.per_document=2")
+    assert of_study.of(planned(other)[0]) != inputs
 
 
 def test_noise_is_really_in_the_index(tmp_path, monkeypatch):

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import hushvec_studies.retrieval
 from cli.command import hushvec_here
+from hushvec_studies.command import interval, line, strongest
 from hushvec_studies.retrieval.columns import COLUMNS, OF_THE_MOMENT, read_rows
 from hushvec_studies.retrieval.configuration import FAMILIES, KEYS, load_configuration, shipped
 from hushvec_studies.retrieval.findings import Rules
-from hushvec_studies.retrieval.source_table import interval, line, strongest
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
@@ -69,7 +69,7 @@ def test_the_measured_lines_are_those_of_the_results():
     measured = []
     for name in ("source_grid", "wider_epsilons"):
         for row in (one for one in read_rows(results / f"{name}.csv") if one["k"] == 10):
-            sides, noise, epsilon = (cell.strip() for cell in line(row).strip("|").split(" | ")[:3])
+            sides, noise, epsilon = line(row)[:3]
             names = ("category_precision_at_10", "lira_auc", "released_auc", strongest(row))
             shares = ("" if row[name] is None else f"{row[name]:.3f}" for name in names)
             measured.append([sides, noise, epsilon, interval(row, "recall_at_k"), *shares])

@@ -10,7 +10,7 @@ from made_rows import EPSILONS, KS, NOISES, SIDES, made_row, made_rows, whole_st
 
 from hushvec_studies.harness.tables import PAGE, Estimate, Heading, Table, cell_text, latex_table, latex_text
 from hushvec_studies.retrieval.points import AUC, Conditions, points_of, undominated
-from hushvec_studies.retrieval.tables import holm, study_tables, write_tables
+from hushvec_studies.retrieval.tables import holm, study_tables, write_each
 
 STUDY = whole_study()
 
@@ -23,7 +23,7 @@ def tables():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("tables")
-    write_tables(STUDY, place)
+    write_each(study_tables(STUDY), place)
     return place
 
 
@@ -277,7 +277,7 @@ def test_a_table_longer_than_a_page(lines, environment):
 
 
 def test_files_are_the_same_again(folder, tmp_path):
-    again = write_tables(STUDY, tmp_path)
+    again = write_each(study_tables(STUDY), tmp_path)
     assert len(again) == 20
     for path in again:
         assert path.read_bytes() == (folder / path.relative_to(tmp_path)).read_bytes()
@@ -285,7 +285,7 @@ def test_files_are_the_same_again(folder, tmp_path):
 
 def test_names_of_the_user_are_escaped(tmp_path):
     rows = made_rows(noises=("50% & more_",), sides=("document",), embedding_model="m{#}_1")
-    write_tables([row | {"noise": "50% & more_"} for row in rows], tmp_path)
+    write_each(study_tables([row | {"noise": "50% & more_"} for row in rows]), tmp_path)
     assert r"50\% \& more\_" in (tmp_path / "latex" / "summary.tex").read_text()
 
 

@@ -19,6 +19,7 @@ from scipy import stats
 
 import hushvec as hv
 from hushvec_studies.harness.charts import Panel
+from hushvec_studies.harness.rows import unit
 from hushvec_studies.harness.settings import checked
 from hushvec_studies.harness.tables import Estimate
 from hushvec_studies.rewriting import (
@@ -29,18 +30,14 @@ from hushvec_studies.rewriting import (
     epsilon_sweep,
     figures,
     judges,
-    likelihoods,
-    measured,
     metrics,
     options,
     releases,
-    results,
     rewriters,
     steps_sweep,
-    variants,
 )
 
-RESULTS = Path(results.__file__).parent / "results"
+RESULTS = Path(options.__file__).parent / "results"
 PAGE = (Path(__file__).parents[3] / "docs" / "rewriting_studies.md").read_text(encoding="utf-8")
 
 ALPHA = 1e-6
@@ -95,10 +92,10 @@ def test_resampling_gives_the_error_of_a_binomial_share():
 
 
 def test_nearer_than_others():
-    rows = judges.unit(np.random.default_rng(3).standard_normal((300, 40)))
+    rows = unit(np.random.default_rng(3).standard_normal((300, 40)))
     assert metrics.won_against_others(rows, rows).min() == 1
     assert metrics.won_against_others(-rows, rows).max() == 0
-    turned = judges.unit(np.random.default_rng(4).standard_normal((300, 40)))
+    turned = unit(np.random.default_rng(4).standard_normal((300, 40)))
     assert abs(metrics.won_against_others(turned, rows).mean() - 0.5) < stats.norm.isf(ALPHA / 2) * math.sqrt(1 / 12 / 300)
     same = np.repeat(rows[:1], 10, axis=0)
     assert metrics.won_against_others(same, same).mean() == 0.5
@@ -109,8 +106,8 @@ def test_cosines_of_zeros_are_zero():
 
 
 def test_strangers_never_keep_their_own():
-    assert sorted(measured.strangers(["a", "b", "c"], 1)) == ["a", "b", "c"]
-    assert all(one != other for one, other in zip(measured.strangers(["a", "b", "c"], 1), "abc"))
+    assert sorted(metrics.strangers(["a", "b", "c"], 1)) == ["a", "b", "c"]
+    assert all(one != other for one, other in zip(metrics.strangers(["a", "b", "c"], 1), "abc"))
 
 
 # --- the adversary's scores ----------------------------------------------------------------------------------------------
@@ -129,20 +126,20 @@ def test_scores_order_candidates_by_density(mechanism, log_density):
     released, candidates = chance.standard_normal((5, 7)), chance.standard_normal((30, 7))
     expected = np.array([[log_density(y, x) for x in candidates] for y in released])
     for scored in (
-        likelihoods.scores(mechanism, released, candidates),
-        likelihoods.scores_of_own(mechanism, released, np.repeat(candidates[None], 5, axis=0)),
+        releases.scores(mechanism, released, candidates),
+        releases.scores_of_own(mechanism, released, np.repeat(candidates[None], 5, axis=0)),
     ):
         assert (scored.argsort(axis=1) == expected.argsort(axis=1)).all()
 
 
 def test_the_laplacian_score_is_the_better_one_for_laplace_noise():
     chance = np.random.default_rng(7)
-    candidates = judges.unit(chance.standard_normal((400, 60)))
+    candidates = unit(chance.standard_normal((400, 60)))
     noisy = candidates + chance.laplace(scale=0.25, size=candidates.shape)
     own = np.arange(400)
 
     def right(name):
-        return likelihoods.found_within(likelihoods.scores(name, noisy, candidates), own, 1).mean()
+        return releases.found_within(releases.scores(name, noisy, candidates), own, 1).mean()
 
     assert right("laplacian") > right("gaussian") + 0.05
 
@@ -150,23 +147,23 @@ def test_the_laplacian_score_is_the_better_one_for_laplace_noise():
 def test_ties_are_shared():
     scored = np.array([[3.0, 3.0, 1.0, 3.0], [0.0, 1.0, 2.0, 0.0]])
     own = np.array([0, 3])
-    assert likelihoods.found_within(scored, own, 1).tolist() == pytest.approx([1 / 3, 0])
-    assert likelihoods.found_within(scored, own, 2).tolist() == pytest.approx([2 / 3, 0])
-    assert likelihoods.found_within(scored, own, 3).tolist() == pytest.approx([1, 0.5])
+    assert releases.found_within(scored, own, 1).tolist() == pytest.approx([1 / 3, 0])
+    assert releases.found_within(scored, own, 2).tolist() == pytest.approx([2 / 3, 0])
+    assert releases.found_within(scored, own, 3).tolist() == pytest.approx([1, 0.5])
 
 
 @pytest.mark.parametrize("epsilon, labels", [(0.5, 2), (2.0, 10), (5.0, 1000)])
 def test_randomized_response_reaches_what_epsilon_allows(epsilon, labels):
     reached = math.exp(epsilon) / (math.exp(epsilon) + labels - 1)
-    assert likelihoods.most_allowed(epsilon, 0.0, labels) == pytest.approx(reached, rel=1e-12)
-    assert likelihoods.most_allowed(epsilon, 0.1, labels) > reached
-    assert likelihoods.most_allowed(0.0, 0.0, labels) == pytest.approx(1 / labels)
+    assert releases.most_allowed(epsilon, 0.0, labels) == pytest.approx(reached, rel=1e-12)
+    assert releases.most_allowed(epsilon, 0.1, labels) > reached
+    assert releases.most_allowed(0.0, 0.0, labels) == pytest.approx(1 / labels)
 
 
 @pytest.mark.parametrize("label", attack_nearest.MECHANISMS)
 def test_no_adversary_does_better_than_epsilon_allows(label):
-    rows = judges.unit(np.random.default_rng(8).standard_normal((20, 45)))
-    candidates = attack_nearest.OneList("toy", rows, judges.unit(np.random.default_rng(9).standard_normal((80, 45))))
+    rows = unit(np.random.default_rng(8).standard_normal((20, 45)))
+    candidates = attack_nearest.OneList("toy", rows, unit(np.random.default_rng(9).standard_normal((80, 45))))
     generator = hv.Generator.unsafe_seeded(10)
     clean = attack_nearest.attacked(candidates, label, math.inf, 1, generator)
     assert (clean["top_1"], clean["most_allowed_1"], clean["guessing_1"]) == (1, 1, 0.05)
@@ -175,7 +172,7 @@ def test_no_adversary_does_better_than_epsilon_allows(label):
     assert stats.binomtest(right, 20_000, row["most_allowed_1"], alternative="greater").pvalue > ALPHA
     # and the test would see it: the same share is far above what a tenth of that epsilon allows
     if label.startswith("privunit"):
-        tenth = likelihoods.most_allowed(0.2, 0.0, 20)
+        tenth = releases.most_allowed(0.2, 0.0, 20)
         assert stats.binomtest(right, 20_000, tenth, alternative="greater").pvalue < ALPHA
 
 
@@ -229,11 +226,11 @@ def test_shipped_records_of_other_people_are_public():
 
 
 def test_variants_hold_other_peoples_data(records):
-    values = variants.values_of(records)
+    values = documents.values_of(records)
     assert values == {"PERSON": ["Ann Other", "Bo Li", "Cleo Vale"], "AGE": ["31", "54", "9"]}
-    made = variants.varied(records, values, 200, 0)
+    made = documents.varied(records, values, 200, 0)
     assert len(made) == 9 - 3  # one form with three names and three ages, without the private ones
-    lists = variants.with_other_names(records, values["PERSON"], 2, 3, 0)
+    lists = documents.with_other_names(records, values["PERSON"], 2, 3, 0)
     assert [one[0] for one in lists] == ["Ann Other is 31", "Bo Li is 9"]
     assert all(len(set(one)) == 3 for one in lists)
 
@@ -242,8 +239,8 @@ def test_variants_hold_other_peoples_data(records):
 
 
 def test_results_are_strict_json_and_a_table(tmp_path):
-    study = {"rows": [{"a": math.inf, "b": math.nan, "c": 1 / 3}, {"a": 2.0, "d": "x"}]}
-    results.write(tmp_path, "toy", study)
+    rows = [{"a": math.inf, "b": math.nan, "c": 1 / 3}, {"a": 2.0, "d": "x"}]
+    options.write("toy", options.Settings(output=tmp_path), {}, rows)
     written = json.loads((tmp_path / "toy.json").read_text(), parse_constant=pytest.fail)
     assert written["rows"] == [{"a": "inf", "b": None, "c": 0.33333}, {"a": 2.0, "d": "x"}]
     with (tmp_path / "toy.csv").open(newline="") as file:
@@ -273,8 +270,8 @@ def test_the_sweep(toy, level, tmp_path):
     chance = next(row["similarity_minilm"] for row in rows if "another" in row["mechanism"])
     assert len(set(clean)) == 1 and clean[0] > chance + 0.1  # without noise the mechanism does not matter
     assert all(row["leak_identifying"] == 0 for row in rows)
-    results.write(tmp_path, "epsilon_sweep", {"rows": rows})
-    epsilon_sweep.draw(results.read(tmp_path, "epsilon_sweep"), tmp_path)
+    options.write("epsilon_sweep", options.Settings(output=tmp_path), {}, rows)
+    epsilon_sweep.draw(options.read(tmp_path, "epsilon_sweep"), tmp_path)
     for name in ("epsilon_similarity_minilm", "epsilon_leak"):
         assert (tmp_path / f"{name}.svg").read_text().startswith("<svg ")
 
@@ -344,7 +341,7 @@ def test_steps_say_what_they_need(capsys, monkeypatch):
     with pytest.raises(SystemExit) as stopped:
         steps_sweep.main()
     assert stopped.value.code == 2
-    assert "inverter must name a vec2text checkpoint" in capsys.readouterr().err
+    assert "the following arguments are required: --inverter" in capsys.readouterr().err
 
 
 def test_a_program_writes_its_files_and_prints_a_table(tmp_path, capsys, monkeypatch):
@@ -359,7 +356,7 @@ def test_a_program_writes_its_files_and_prints_a_table(tmp_path, capsys, monkeyp
         Settings,
         lambda settings: ({"draws": settings.draws}, rows),
         lambda study, folder: drawn.append((study["rows"], folder)),
-        lambda rows, settings: (rows, ["epsilon", "leak"]),
+        ("epsilon", "leak"),
     )
     monkeypatch.setattr(sys, "argv", ["toy", "-o", str(tmp_path), "--draws", "7", "--seed", "5"])
     options.run(*program)
@@ -383,7 +380,7 @@ def test_every_program_has_help(program, capsys, monkeypatch):
 
 def test_releases_are_of_unit_rows():
     rows = 3 * np.eye(4, dtype=np.float32)
-    assert releases.released(releases.unit(rows), "gaussian", math.inf, None, None) == pytest.approx(np.eye(4))
+    assert releases.released(unit(rows), "gaussian", math.inf, None, None) == pytest.approx(np.eye(4))
     noisy = releases.released(rows, "gaussian", 4000.0, None, hv.Generator.unsafe_seeded(11))
     assert noisy == pytest.approx(np.eye(4), abs=0.2)
 
@@ -400,7 +397,7 @@ def test_written_results_are_of_whole_runs(name):
 
 
 def test_written_likeness_at_epsilon_16_without_delta():
-    rows = results.read(RESULTS, "epsilon_sweep")["rows"]
+    rows = options.read(RESULTS, "epsilon_sweep")["rows"]
     (row,) = [
         row
         for row in rows
@@ -418,7 +415,7 @@ OTHER_TEMPLATES = " [sentences of other templates]"
 
 def test_the_page_has_the_written_comparison():
     """Corpora are told apart by what stands behind the system's name."""
-    rows = {(row["data"], row["corpus"], row["system"]): row for row in results.read(RESULTS, "comparison")["rows"]}
+    rows = {(row["data"], row["corpus"], row["system"]): row for row in options.read(RESULTS, "comparison")["rows"]}
     page = PAGE[PAGE.index("| texts | system | delta |") :].split("\n\n")[0].splitlines()[2:]
     data, seen = "", 0
     for line in page:

@@ -170,12 +170,10 @@ def _words_in_common(cell: Cell, delta: float, outputs: Sequence[str], wanted: S
     positives is by one of false positives; the upper end of the interval stands for the latter, so that this bound is one with the
     confidence of the interval.
     """
-    f1: Callable[[str, str], float] = token_f1
-    table = np.array([[f1(text, output) for text in wanted] for output in outputs])
+    table = np.array([[token_f1(text, output) for text in wanted] for output in outputs])
     own = np.diagonal(table)
     others = (table.sum(axis=1) - own) / (len(wanted) - 1)
-    setting: dict[str, Any] = {"confidence": cell.confidence, "resamples": cell.resamples, "seed": cell.seed}
-    of = bootstrap({"gain": own - others, "others": others}, **setting)
+    of = bootstrap({"gain": own - others, "others": others}, **cell.fields("confidence", "resamples", "seed"))
     gain, chance = of["gain"], of["others"]
     assert gain.low is not None and gain.high is not None and chance.high is not None
     value = Estimate(float(own.mean()), chance.value + gain.low, chance.value + gain.high, cell.confidence)

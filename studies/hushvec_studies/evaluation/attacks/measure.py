@@ -16,9 +16,8 @@ from hushvec.retrieval.attacks.curves import RocCurve
 from hushvec_studies.evaluation.attacks import decoders, rows
 from hushvec_studies.evaluation.cells import Cell
 from hushvec_studies.evaluation.contenders import Contender, generators
-from hushvec_studies.evaluation.vectors import Hashed, Labelled, Posts, Rows, Searched, Texts
+from hushvec_studies.evaluation.vectors import Hashed, Labelled, Posts, Rows, Searched, Texts, halves
 from hushvec_studies.harness.rows import unit
-from hushvec_studies.search_by_mechanism.measure import halves
 
 # ---- figures ----
 
@@ -178,9 +177,7 @@ def measure_attacks(cell: Cell) -> dict[str, Any]:
 
 def row_of(cell: Cell, delta: float, draws: int, count: int, figures: Mapping[str, AttackFigure]) -> dict[str, Any]:
     return {
-        "task": cell.task,
-        "mechanism": cell.mechanism,
-        "epsilon": cell.epsilon,
+        **cell.fields("task", "mechanism", "epsilon"),
         "delta": None if cell.epsilon is None else delta,
         "draws": draws,
         "rows": count,
