@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.mechanisms import EmpiricalGaussian, Gaussian, L2Laplace, Laplacian, PrivUnit, PublicProjection, VectorMechanism
+from hushvec.mechanisms import MECHANISMS, EmpiricalGaussian, PrivUnit, PublicProjection, VectorMechanism
 from hushvec.noise import gaussian_sigma
 from hushvec_studies.clinical.cohort import Population, Source
 
@@ -42,12 +43,8 @@ def mechanism_for(
     if sigma is not None:
         return EmpiricalGaussian(chosen_sigma=sigma, delta=delta, dimension=dimension)
     assert epsilon is not None
-    if name == "gaussian":
-        return Gaussian(epsilon=epsilon, delta=delta, dimension=dimension)
-    if name in (PRIVUNIT, PRIVUNIT_CORPUS):
-        return PrivUnit(epsilon=epsilon, dimension=dimension, corpus_size=others if name == PRIVUNIT_CORPUS else None)
-    kind = Laplacian if name == "laplacian" else L2Laplace
-    return kind(epsilon=epsilon, dimension=dimension)
+    own: dict[str, Any] = {PRIVUNIT_CORPUS: {"corpus_size": others}, "gaussian": {"delta": delta}}.get(name, {})
+    return MECHANISMS[name.split()[0]](epsilon=epsilon, dimension=dimension, **own)
 
 
 # ---- public maps ----

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 import hushvec
 from hushvec.extend import found_share
-from hushvec.mechanisms import Gaussian, L2Laplace, Laplacian, PrivUnit, PublicCodebook, PublicProjection
+from hushvec.mechanisms import MECHANISMS as KINDS
+from hushvec.mechanisms import Gaussian, PrivUnit, PublicCodebook, PublicProjection
 from hushvec_studies.harness.rows import unit
 
 Rows = NDArray[np.float32]
@@ -78,13 +79,10 @@ def contender(
         generator: of the noise by which a map is chosen.
     """
     dimension = public.shape[1]
-    if name == PRIVUNIT:
-        return Contender(PrivUnit(epsilon=epsilon, dimension=dimension, corpus_size=rows), None, unit, 0.0)
-    if name == GAUSSIAN:
-        return Contender(Gaussian(epsilon=epsilon, delta=delta, dimension=dimension), None, unit, delta)
-    if name in (LAPLACIAN, L2_LAPLACE):
-        kind = Laplacian if name == LAPLACIAN else L2Laplace
-        return Contender(kind(epsilon=epsilon, dimension=dimension), None, unit, 0.0)
+    if name in WITHOUT_PUBLIC_ROWS:
+        own: dict[str, Any] = {PRIVUNIT: {"corpus_size": rows}, GAUSSIAN: {"delta": delta}}.get(name, {})
+        mechanism = KINDS[name.replace(" ", "_")](epsilon=epsilon, dimension=dimension, **own)
+        return Contender(mechanism, None, unit, delta if name == GAUSSIAN else 0.0)
     if name == CODEBOOK:
         codebook = PublicCodebook.fit(public, epsilon=epsilon, purpose=purpose, seed=seed).for_any_row()
         return Contender(codebook.mechanism(epsilon), len(codebook), unit, 0.0)

@@ -69,6 +69,15 @@ def noise_seed(digest: str) -> int:
     return int(digest[:_SEED_DIGITS], 16)
 
 
+def dotted(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested mappings under dotted names."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from dotted(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
+
+
 def measured(
     wanted: Sequence[tuple[Measurement, Measure]], folder: Path, what: str, *, workers: int = 0, progress: bool = True
 ) -> Made:

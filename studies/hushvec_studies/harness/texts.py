@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import lzma
 import zlib
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,15 @@ def records_of(path: Path, *fields: str) -> list[Any]:
         if missing is not None:
             raise ValueError(f"{path}: line {number} must have {missing!r}")
     return records
+
+
+def digest_of_texts(header: str, texts: Iterable[str]) -> str:
+    """SHA-256 of a header and of texts in their order, each with its length before it."""
+    content = hashlib.sha256(header.encode())
+    for text in texts:
+        encoded = text.encode()
+        content.update(len(encoded).to_bytes(8, "little") + encoded)
+    return content.hexdigest()
 
 
 # ---- judgments ----

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hushvec.embedders.checkpoints import Tokens
 from hushvec.extend import distinct_texts, texts_of_file
 from hushvec_studies.harness.checkpoints import learned_byte_pairs
+from hushvec_studies.harness.texts import digest_of_texts
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,7 @@ class Corpus:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the texts in their order, each with its length before it."""
-        content = hashlib.sha256(f"hushvec training corpus {self.held_out}\n".encode())
-        for text in self.texts:
-            encoded = text.encode()
-            content.update(len(encoded).to_bytes(8, "little") + encoded)
-        return content.hexdigest()
+        return digest_of_texts(f"hushvec training corpus {self.held_out}\n", self.texts)
 
 
 def read_corpus(corpus: str | os.PathLike[str] | Sequence[str], text_key: str | None = None) -> list[str]:

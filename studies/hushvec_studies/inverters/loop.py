@@ -93,6 +93,14 @@ WEIGHT_DECAY = 0.01
 ROWS_FOR_SCALE = 4096
 
 
+def rate_at(step: int, steps: int) -> float:
+    """Linear warm-up, then cosine decay to 0, as a share of the highest rate."""
+    warm_up = max(1, min(LONGEST_WARM_UP, round(WARM_UP_SHARE * steps)))
+    if step < warm_up:
+        return (step + 1) / warm_up
+    return 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(1, steps - warm_up)))
+
+
 @dataclass(frozen=True)
 class Examples:
     """Texts as token ids, with their embeddings in the same order."""
@@ -173,11 +181,7 @@ class TrainingLoop:
                 progress.advance(1, f"loss {loss:.3f}{best}")
 
     def learning_rate(self, step: int) -> float:
-        """Linear warmup, then cosine decay to 0."""
-        warm_up = max(1, min(LONGEST_WARM_UP, round(WARM_UP_SHARE * self.steps)))
-        if step < warm_up:
-            return self._settings.learning_rate * (step + 1) / warm_up
-        return self._settings.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(1, self.steps - warm_up)))
+        return self._settings.learning_rate * rate_at(step, self.steps)
 
     def _learn(self) -> float:
         import torch

@@ -18,6 +18,7 @@ from typing import Any
 
 from hushvec._util import validate
 from hushvec.text.inverters.trained import RUN_FILE, read_run
+from hushvec_studies.harness.measurements import dotted
 
 # T5's relative positions end here.
 LARGEST_MAX_TOKENS = 512
@@ -117,19 +118,8 @@ def require_new(folder: Path) -> None:
 
 def require_same_run(folder: Path, asked: Mapping[str, Any]) -> None:
     """Refuse to resume a run with other settings."""
-    there, wanted = _flat(read_run(folder)), _flat(asked)
+    there, wanted = dict(dotted(read_run(folder))), dict(dotted(asked))
     different = sorted(name for name in {*there, *wanted} if there.get(name) != wanted.get(name))
     if different:
         shown = "; ".join(f"{name} is {there.get(name)!r}, asked for {wanted.get(name)!r}" for name in different)
         raise ValueError(f"{folder} holds a run of other settings: {shown}")
-
-
-def _flat(said: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """{"size": {"width": 64}} as {"size.width": 64}."""
-    flat: dict[str, Any] = {}
-    for name, value in said.items():
-        if isinstance(value, Mapping):
-            flat.update(_flat(value, f"{before}{name}."))
-        else:
-            flat[before + name] = value
-    return flat

@@ -23,7 +23,7 @@ import numpy as np
 import hushvec as hv
 from hushvec.audit.bootstrap import bootstrap
 from hushvec.mechanisms import Gaussian, PrivUnit, PublicCodebook, PublicProjection
-from hushvec_studies.harness.outputs import write_json
+from hushvec_studies.harness.outputs import write_study
 from hushvec_studies.harness.rows import index_of, others_of, unit
 
 EPSILONS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)
@@ -103,7 +103,7 @@ def main():
     parser.add_argument("-o", "--output", type=Path, required=True)
     arguments = parser.parse_args()
     arrays = (np.load(arguments.posts / f"{name}.npy") for name in ("embeddings", "splits", "categories"))
-    write_json(arguments.output, measured(*arrays))
+    write_study(arguments.output, measured(*arrays))
 
 
 if __name__ == "__main__":

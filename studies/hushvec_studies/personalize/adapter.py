@@ -98,31 +98,12 @@ class Schedule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Accounting:
-    """What the run costs, as it was accounted.
-
-    Args:
-        epsilon: at `delta`; math.inf without noise.
-        noise_multiplier: standard deviation of the noise over the clip norm; 0 without noise.
-        sampling_probability: of an example in a step.
-        grade: of the sums of gradients: "float", or None without noise.
-    """
-
-    epsilon: float
-    delta: float
-    adjacency: str
-    noise_multiplier: float
-    sampling_probability: float
-    steps: int
-    grade: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Learned:
     """A trained adapter.
 
     Args:
         model: with the adapter.
+        accounting: what the run costs, as `accounted` says it.
         epsilon_at: epsilon of the run at another delta.
         trainable: numbers that learned.
         moved: Frobenius norm of what all layers add to their weights.
@@ -131,7 +112,7 @@ class Learned:
     """
 
     model: Any
-    accounting: Accounting
+    accounting: dict[str, Any]
     epsilon_at: Callable[[float], float]
     trainable: int
     moved: float
@@ -211,7 +192,7 @@ def learn(
 
 
 Losses = Callable[[Sequence[int]], Iterator[Any]]
-Trained = tuple[Accounting, Callable[[float], float]]
+Trained = tuple[dict[str, Any], Callable[[float], float]]
 
 
 def _with_noise(model: Any, inner: Any, sampler: Any, losses_of: Losses, schedule: Schedule, seed: int) -> Trained:
@@ -240,17 +221,18 @@ def _with_noise(model: Any, inner: Any, sampler: Any, losses_of: Losses, schedul
     return accounted(schedule, probability, guarantee.epsilon, multiplier, guarantee.grade), optimizer.epsilon
 
 
-def accounted(schedule: Schedule, probability: float, epsilon: float, multiplier: float, grade: str | None) -> Accounting:
-    """What a run of a schedule costs."""
-    return Accounting(
-        epsilon=epsilon,
-        delta=schedule.delta,
-        adjacency=ADJACENCY,
-        noise_multiplier=multiplier,
-        sampling_probability=probability,
-        steps=schedule.steps,
-        grade=grade,
-    )
+def accounted(schedule: Schedule, probability: float, epsilon: float, multiplier: float, grade: str | None) -> dict[str, Any]:
+    """What a run of a schedule costs: an infinite epsilon is None. The multiplier is the noise's standard deviation over the clip
+    norm, the grade that of the sums of gradients, None without noise."""
+    return {
+        "epsilon": epsilon if math.isfinite(epsilon) else None,
+        "delta": schedule.delta,
+        "adjacency": ADJACENCY,
+        "noise_multiplier": multiplier,
+        "sampling_probability": probability,
+        "steps": schedule.steps,
+        "grade": grade,
+    }
 
 
 @lru_cache

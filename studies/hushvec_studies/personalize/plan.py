@@ -47,7 +47,7 @@ class Cell(Measurement):
             "what": "adapter",
             "texts": self.texts.key,
             "base": self.base.key,
-            "schedule": _json(asdict(self.schedule)),
+            "schedule": {**asdict(self.schedule), "epsilon": _finite(self.schedule.epsilon)},
             "seed": self.seed,
         }
 
@@ -173,7 +173,7 @@ def _worth_of_base(base: Base, cache: Path, texts: Texts) -> Worth:
 
 
 def _price(schedule: Schedule, learned: Learned) -> dict[str, Any]:
-    return {"epsilon_asked": _finite(schedule.epsilon), **_json(asdict(learned.accounting))}
+    return {"epsilon_asked": _finite(schedule.epsilon), **learned.accounting}
 
 
 def _columns(found: Worth, when: str) -> dict[str, Any]:
@@ -182,10 +182,6 @@ def _columns(found: Worth, when: str) -> dict[str, Any]:
 
 def _finite(epsilon: float) -> float | None:
     return epsilon if math.isfinite(epsilon) else None
-
-
-def _json(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if value == math.inf else value for name, value in fields.items()}
 
 
 # ---- settings, and the runs that they ask for ----

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from hushvec.extend import json_record, require_utf8
-from hushvec_studies.harness.texts import lines_of
+from hushvec_studies.harness.texts import digest_of_texts, lines_of
 
 # ---- drawn notes ----
 
@@ -195,12 +195,10 @@ class Texts:
     @property
     def key(self) -> dict[str, Any]:
         """What names them in a file's key: name, sizes, and SHA-256 of every text and span."""
-        content = hashlib.sha256()
-        for note in (*self.train, *self.test):
-            for field in (note.text, repr([tuple(span) for span in note.spans])):
-                encoded = field.encode()
-                content.update(len(encoded).to_bytes(8, "little") + encoded)
-        return {"name": self.name, "train": len(self.train), "test": len(self.test), "sha256": content.hexdigest()}
+        notes = (*self.train, *self.test)
+        said = (field for note in notes for field in (note.text, repr([tuple(span) for span in note.spans])))
+        sha256 = digest_of_texts("", said)
+        return {"name": self.name, "train": len(self.train), "test": len(self.test), "sha256": sha256}
 
 
 def shipped_texts(train: int, test: int, seed: int) -> Texts:

@@ -11,13 +11,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from hushvec._util import validate
 from hushvec.data import records
 from hushvec.extend import decoded, json_record, require_utf8
-from hushvec_studies.harness.texts import SUFFIXES, lines_of, suffix_of, text_of
+from hushvec_studies.harness.texts import SUFFIXES, digest_of_texts, lines_of, suffix_of, text_of
 from hushvec_studies.retrieval.key_phrases import word_count
 
 NEWSGROUPS = "20newsgroups"
@@ -94,12 +95,8 @@ class Corpus:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of every id, text, category and part in their order, each with its length before it."""
-        content = hashlib.sha256(b"hushvec study corpus 1\n")
-        for fields in zip(self.ids, self.texts, self.categories, self.splits, strict=True):
-            for field in fields:
-                encoded = field.encode()
-                content.update(len(encoded).to_bytes(8, "little") + encoded)
-        return content.hexdigest()
+        columns = (self.ids, self.texts, self.categories, self.splits)
+        return digest_of_texts("hushvec study corpus 1\n", chain.from_iterable(zip(*columns, strict=True)))
 
 
 class _Document(NamedTuple):

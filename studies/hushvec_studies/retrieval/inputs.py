@@ -202,7 +202,7 @@ class AllInputs:
                     data_home=data.data_home,
                     categories=data.categories,
                     min_tokens=data.min_tokens,
-                    splits=data.splits,  # type: ignore[arg-type]
+                    splits=data.splits,
                     seed=configuration.seed,
                 )
                 facts["documents"] = len(self._corpora[said])

@@ -186,12 +186,3 @@ def _distinct(runs: Iterable[Run]) -> list[Run]:
     for run in runs:
         seen.setdefault(run.fingerprint("", ""), run)
     return list(seen.values())
-
-
-def dotted(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of nested mappings under dotted names."""
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from dotted(value, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", value

@@ -26,8 +26,8 @@ from hushvec.audit.targets import Logistic
 from hushvec.extend import private_folder, published_folder, published_text
 from hushvec.retrieval import PrivateIndex
 from hushvec.retrieval.attacks.shadows import Game, Model
-from hushvec_studies.harness.measurements import digest_of
-from hushvec_studies.retrieval.plan import Run, dotted
+from hushvec_studies.harness.measurements import digest_of, dotted
+from hushvec_studies.retrieval.plan import Run
 
 FORMAT = 1
 _RUN, _INDEX, _ATTACK, _GAME, _ARRAYS = "run.json", "index", "attack", "game.json", "game.npz"

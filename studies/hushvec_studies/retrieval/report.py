@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import hushvec
 from hushvec_studies.harness.charts import Figure
+from hushvec_studies.harness.measurements import dotted
 from hushvec_studies.harness.outputs import write_text
 from hushvec_studies.harness.pages import rendered, themed
 from hushvec_studies.harness.tables import Table, number_text
@@ -18,7 +19,6 @@ from hushvec_studies.retrieval.columns import COLUMNS, Row
 from hushvec_studies.retrieval.configuration import Configuration, to_values
 from hushvec_studies.retrieval.figures import roc_figures, save_figures, study_figures
 from hushvec_studies.retrieval.findings import Frontier, finding
-from hushvec_studies.retrieval.plan import dotted
 from hushvec_studies.retrieval.points import Conditions
 from hushvec_studies.retrieval.records import Record, StudyFolder
 from hushvec_studies.retrieval.tables import mechanism_pairs, study_tables, write_each

@@ -16,7 +16,6 @@ before they are normalized. The corpus is public: nothing is private about train
 """
 
 import argparse
-import math
 import time
 from pathlib import Path
 from typing import Annotated
@@ -32,12 +31,13 @@ from hushvec_studies.harness.outputs import write_study
 from hushvec_studies.harness.settings import Seed, add_options, checked, given
 from hushvec_studies.inverters import SIZES, train_inverter
 from hushvec_studies.inverters.corpus import Batches, labels_of
+from hushvec_studies.inverters.loop import LARGEST_GRADIENT, WEIGHT_DECAY, rate_at
+from hushvec_studies.inverters.network import with_small_tables
 from hushvec_studies.inverters.settings import RATE_TIMES_WIDTH
 from hushvec_studies.rewriting.pair_texts import PooledMiniLM, shipped_texts, write_documents
 
 NAME, RUN, SAID = "inverter", "run", "trained.json"
 BATCH = 64
-WARM_UP, WEIGHT_DECAY, LARGEST_GRADIENT = 0.05, 0.01, 1.0
 
 
 class Settings(harness.Settings):
@@ -114,7 +114,7 @@ def trained_corrector(inversion, texts, embedder, settings):
     losses = []
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
-        model = new_corrector(Corrector(inversion.model.config), settings.size)
+        model = with_small_tables(Corrector(inversion.model.config))
         batches = Batches([len(ids) for ids in targets], BATCH, settings.seed)
         steps = settings.corrector_epochs * batches.in_epoch
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, weight_decay=WEIGHT_DECAY)
@@ -161,21 +161,6 @@ def padded(rows):
     width = max(map(len, rows))
     ids = torch.tensor([row + [0] * (width - len(row)) for row in rows])
     return ids, torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
-
-
-def new_corrector(model, size):
-    """Small first elements of its tables, as for the inverter (hushvec_studies.inverters.network says why)."""
-    from torch import nn
-
-    nn.init.normal_(model.encoder_decoder.shared.weight, std=0.05)
-    nn.init.normal_(model.encoder_decoder.lm_head.weight, std=0.02)
-    return model
-
-
-def rate_at(step, steps):
-    """Linear warm-up, then cosine decay to 0, as a share of the highest rate."""
-    first = max(1, round(WARM_UP * steps))
-    return (step + 1) / first if step < first else 0.5 * (1 + math.cos(math.pi * (step - first) / max(1, steps - first)))
 
 
 def _unpadded(row, pad):
