@@ -42,7 +42,7 @@ from hushvec_studies.evaluation.contenders import CODEBOOK, PRIVUNIT, WHITENED_P
 from hushvec_studies.evaluation.vectors import Embed, Hashed, questions
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.embeddings import EmbeddingCache, embedder
-from hushvec_studies.harness.measurements import measured
+from hushvec_studies.harness.measurements import grid, measured
 from hushvec_studies.harness.outputs import processor, surroundings, write_study
 from hushvec_studies.harness.rows import unit
 from hushvec_studies.harness.settings import Distinct, Positive, Seed, Share, Text, as_json, one_of, parsed
@@ -230,9 +230,9 @@ def cells(settings: Settings, data: Labelled) -> list[Cell]:
     """Every method at every epsilon, after those on clean rows."""
     given = {name: getattr(settings, name) for name in ("delta", "draws", "seed", "confidence", "resamples")}
     one = partial(Cell, task=data.name, side=TRAINING, data=data, **given)
-    clean = [one(mechanism=name, epsilon=None) for name in CLEAN]
+    clean = grid(one, mechanism=CLEAN, epsilon=(None,))
     noisy = (*AGGREGATES, RIDGE, VOTES, *RELEASED)
-    return clean + [one(mechanism=name, epsilon=epsilon) for name in noisy for epsilon in settings.epsilons]
+    return clean + grid(one, mechanism=noisy, epsilon=settings.epsilons)
 
 
 def study(settings: Settings, data: list[Labelled], folder: Path) -> dict[str, Any]:

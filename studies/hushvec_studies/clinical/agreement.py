@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hushvec.release import privatize
 from hushvec.retrieval.measures import cosines, theoretical_cosine
 from hushvec_studies.clinical.cohort import VERSION
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, mechanism_for
-from hushvec_studies.harness.measurements import Measurement, noise_seed
+from hushvec_studies.harness.measurements import Measurement, grid, noise_seed
 
 DIMENSIONS = (384, 1920)
 
@@ -64,14 +65,15 @@ class Agreement(Measurement):
 
 def agreements(delta: float, seed: int, dimensions: tuple[int, ...] = DIMENSIONS) -> list[Agreement]:
     """All comparisons that can be made with a bearable number of rows."""
-    asked: list[tuple[str, float | None, float | None]] = [
-        (name, epsilon, None) for name in LDP if name != CLASSICAL for epsilon in EPSILONS
-    ]
-    asked += [(EMPIRICAL, None, sigma) for sigma in SIGMAS]
+    one = partial(Agreement, delta=delta, seed=seed)
+    kinds = tuple(name for name in LDP if name != CLASSICAL)
     planned = [
-        Agreement(mechanism=name, dimension=dimension, epsilon=epsilon, sigma=sigma, delta=delta, seed=seed)
+        cell
         for dimension in dimensions
-        for name, epsilon, sigma in asked
+        for cell in (
+            *grid(one, dimension=(dimension,), mechanism=kinds, epsilon=EPSILONS, sigma=(None,)),
+            *grid(one, dimension=(dimension,), mechanism=(EMPIRICAL,), epsilon=(None,), sigma=SIGMAS),
+        )
     ]
     return [one for one in planned if one.rows * one.dimension <= _MOST_ELEMENTS]
 

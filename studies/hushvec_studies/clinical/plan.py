@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from typing import Annotated
 
 from pydantic import Field
@@ -24,6 +23,7 @@ from hushvec_studies.clinical.contenders import (
     WHITENED,
 )
 from hushvec_studies.harness import settings as harness
+from hushvec_studies.harness.measurements import grid
 from hushvec_studies.harness.settings import Listed, Positive, Several, Share, one_of
 
 MAIN_COHORT = "clinical"
@@ -146,16 +146,5 @@ def _cells(
     count = settings.patients if patients is None else patients
     draws = settings.draws if patients is None else max(1, settings.draws * settings.patients // patients)
     given = settings.model_dump(include={"public_rows", "delta", "seed", "confidence", "resamples"})
-    return [
-        Cell(
-            source=source,
-            patients=count,
-            public_map=public_map,
-            mechanism=mechanism,
-            epsilon=epsilon,
-            sigma=sigma,
-            draws=draws,
-            **given,
-        )
-        for source, public_map, mechanism, epsilon, sigma in product(sources, maps, mechanisms, epsilons, sigmas)
-    ]
+    cell = partial(Cell, patients=count, draws=draws, **given)
+    return grid(cell, source=sources, public_map=maps, mechanism=mechanisms, epsilon=epsilons, sigma=sigmas)

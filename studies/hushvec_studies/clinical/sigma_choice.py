@@ -19,6 +19,7 @@ import hashlib
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,7 +35,7 @@ from hushvec_studies.clinical.findings import share
 from hushvec_studies.clinical.plan import PUBLISHED_SIGMA
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.charts import INK, Figure, Panel, Series, svg_of
-from hushvec_studies.harness.measurements import measured
+from hushvec_studies.harness.measurements import grid, measured
 from hushvec_studies.harness.outputs import surroundings, write_csv, write_study, write_text
 from hushvec_studies.harness.settings import Several, Share, add_options, checked, given
 from hushvec_studies.harness.tables import Estimate
@@ -113,19 +114,9 @@ def _halves(name: str, first: Unit, second: Unit) -> tuple[Half, Half]:
 
 
 def cells_of(half: Half, settings: Settings) -> list[Cell]:
-    return [
-        Cell(
-            source=half,
-            patients=len(half.rows),
-            public_rows=0,
-            public_map=NONE,
-            mechanism=EMPIRICAL,
-            epsilon=None,
-            sigma=sigma,
-            **settings.model_dump(include={"delta", "draws", "seed", "confidence", "resamples"}),
-        )
-        for sigma in sorted(settings.sigmas)
-    ]
+    given = settings.model_dump(include={"delta", "draws", "seed", "confidence", "resamples"})
+    kind = {"public_map": NONE, "public_rows": 0, "mechanism": EMPIRICAL, "epsilon": None}
+    return grid(partial(Cell, source=half, patients=len(half.rows), **kind, **given), sigma=sorted(settings.sigmas))
 
 
 def chosen(rows: Iterable[Row], wanted: float) -> float | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,7 +37,7 @@ from hushvec.training import (
 from hushvec_studies.aggregates.measure import Labelled, banking
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.embeddings import EmbeddingCache, embedder
-from hushvec_studies.harness.measurements import Measurement, measured
+from hushvec_studies.harness.measurements import Measurement, grid, measured
 from hushvec_studies.harness.outputs import processor, surroundings, write_study
 from hushvec_studies.harness.settings import Distinct, Positive, Share, Text, as_json, one_of, parsed
 from hushvec_studies.harness.tables import markdown_table
@@ -144,13 +145,8 @@ WAYS = ("poisson", "cyclic", "correlated")
 def study(settings: Settings, data: Labelled, folder: Path) -> dict[str, Any]:
     """What correlated.json holds, after everything that is missing was measured."""
     shared = {name: getattr(settings, name) for name in ("delta", "batches", "epochs")}
-    tried = [
-        Run(data=data, model=model, way=way, epsilon=epsilon, rate=rate, seed=0, **shared)
-        for model in settings.models
-        for way in WAYS
-        for epsilon in settings.epsilons
-        for rate in settings.rates
-    ]
+    axes = {"model": settings.models, "way": WAYS, "epsilon": settings.epsilons, "rate": settings.rates}
+    tried = grid(partial(Run, data=data, seed=0, **shared), **axes)
     found = measured([(one, measure) for one in tried], folder, "learning rates").rows
     best: dict[tuple[str, str, float], Run] = {}
     for one in tried:

@@ -19,7 +19,7 @@ from hushvec_studies.evaluation.collection import BANKING, NEWSGROUPS, SCIFACT, 
 from hushvec_studies.evaluation.contenders import DOCUMENTS, MECHANISMS, NONE, QUESTIONS
 from hushvec_studies.evaluation.texts import rewriting_cells, sentences, text_cell
 from hushvec_studies.harness import settings as harness
-from hushvec_studies.harness.measurements import Measure, Measurement
+from hushvec_studies.harness.measurements import Measure, Measurement, grid
 from hushvec_studies.harness.settings import Distinct, Positive, Seed, Share, Text, one_of
 
 FEWEST_DOCUMENTS = 64
@@ -98,8 +98,7 @@ class Task:
     ) -> list[Wanted]:
         given = {"delta": settings.delta, "draws": settings.draws, **settings.intervals}
         cell = partial(Cell, task=self.name, side=self.side, data=data, **given)
-        wanted = [cell(mechanism=NONE, epsilon=None)]
-        wanted += [cell(mechanism=mechanism, epsilon=epsilon) for mechanism in mechanisms for epsilon in settings.epsilons]
+        wanted = [cell(mechanism=NONE, epsilon=None), *grid(cell, mechanism=mechanisms, epsilon=settings.epsilons)]
         return [(one, partial(timed, measure)) for one in wanted]
 
 

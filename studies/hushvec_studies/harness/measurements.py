@@ -12,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,7 +24,7 @@ FOLDER = "measured"
 _SEED_DIGITS = 15  # hexadecimal
 
 Row = Mapping[str, Any]
-_Found = TypeVar("_Found")
+_Found, _Cell = TypeVar("_Found"), TypeVar("_Cell")
 
 
 class Measurement:
@@ -76,6 +77,11 @@ def dotted(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, A
             yield from dotted(value, f"{before}{key}.")
         else:
             yield f"{before}{key}", value
+
+
+def grid(cell: Callable[..., _Cell], **axes: Iterable[Any]) -> list[_Cell]:
+    """A measurement for every choice of a value on each axis, by name; those of the last axis beside each other."""
+    return [cell(**dict(zip(axes, values))) for values in product(*axes.values())]
 
 
 def measured(

@@ -14,11 +14,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, InstanceOf
 
 from hushvec._util import validate
 from hushvec.text.inverters.trained import RUN_FILE, read_run
+from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.measurements import dotted
+from hushvec_studies.harness.settings import Positive, Share
 
 # T5's relative positions end here.
 LARGEST_MAX_TOKENS = 512
@@ -69,38 +73,25 @@ SIZES: Mapping[str, DecoderSize] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
+Count = Annotated[int, Field(ge=1)]
+
+
+class Settings(harness.Settings):
     """Every number that affects what a run computes. Arguments as for `train_inverter`."""
 
-    size: DecoderSize
-    vocabulary: int
-    max_tokens: int
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    dropout: float
-    validation: float
-    checkpoint_every: int
-    seed: int
-
-    def __post_init__(self) -> None:
-        if validate.whole_number("vocabulary", self.vocabulary, at_least=SMALLEST_VOCABULARY) > 2**20:
-            raise ValueError(f"vocabulary must be at most 2^20, got {self.vocabulary}")
-        if validate.whole_number("max_tokens", self.max_tokens, at_least=2) > LARGEST_MAX_TOKENS:
-            raise ValueError(f"max_tokens must be at most {LARGEST_MAX_TOKENS}, got {self.max_tokens}")
-        for name in ("epochs", "batch_size", "checkpoint_every"):
-            validate.whole_number(name, getattr(self, name), at_least=1)
-        validate.positive("learning_rate", self.learning_rate)
-        for name, low in (("dropout", True), ("validation", False)):
-            value = validate.not_negative(name, getattr(self, name))
-            if value >= 1 or not (low or value > 0):
-                raise ValueError(f"{name} must be {'>=' if low else '>'} 0 and < 1, got {value!r}")
-        if validate.whole_number("seed", self.seed, at_least=0) > LARGEST_SEED:
-            raise ValueError(f"seed must be at most 2^63 - 1, got {self.seed}")
+    size: InstanceOf[DecoderSize]
+    vocabulary: Annotated[int, Field(ge=SMALLEST_VOCABULARY, le=2**20)]
+    max_tokens: Annotated[int, Field(ge=2, le=LARGEST_MAX_TOKENS)]
+    epochs: Count
+    batch_size: Count
+    learning_rate: Positive
+    dropout: Annotated[float, Field(ge=0, lt=1)]
+    validation: Share
+    checkpoint_every: Count
+    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)]
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**dict(self), "size": asdict(self.size)}
 
 
 CHECKPOINT_FILE, EMBEDDINGS = "checkpoint.pt", "embeddings"

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from hushvec.text.inverters.vec2text.config import INVERSION
 from hushvec_studies.harness.checkpoints import config_json, tokenizer_files, weight_bytes
 from hushvec_studies.harness.embeddings import EmbeddingCache
 from hushvec_studies.harness.outputs import write_bytes
+from hushvec_studies.harness.settings import checked
 from hushvec_studies.inverters.corpus import Corpus, learned_tokens, portable, read_corpus, split_corpus
 from hushvec_studies.inverters.loop import Examples, StopRequest, TrainingLoop, draw_curve
 from hushvec_studies.inverters.network import (
@@ -171,7 +172,7 @@ def train_inverter(
     given = locals()
     shape = size if isinstance(size, DecoderSize) else SIZES[validate.choice("size", size, SIZES)]
     rate = RATE_TIMES_WIDTH / shape.width if learning_rate is None else learning_rate
-    settings = Settings(**{field.name: given[field.name] for field in fields(Settings)} | {"size": shape, "learning_rate": rate})
+    settings = checked(Settings, {name: given[name] for name in Settings.model_fields} | {"size": shape, "learning_rate": rate})
     target = Path(folder)
     if validate.flag("resume", resume):
         read_run(target)

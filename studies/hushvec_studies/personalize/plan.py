@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field, InstanceOf, model_validator
 from hushvec.audit import AuditResult
 from hushvec.training.canaries import audit_training
 from hushvec_studies.harness import settings as harness
-from hushvec_studies.harness.measurements import Measurement
+from hushvec_studies.harness.measurements import Measurement, grid
 from hushvec_studies.harness.settings import Epsilon, Positive, Several, Share
 from hushvec_studies.personalize.adapter import Canaries, Included, Learned, Schedule, learn
 from hushvec_studies.personalize.base import SHAPES, Base, ready
@@ -249,26 +249,14 @@ def folder_base(folder: Path, context: int) -> Base:
 
 def planned(settings: Settings, folder: Path) -> tuple[list[Cell], list[AuditCell]]:
     """(runs, audits), the one without DP first."""
-    runs = [
-        Cell(texts=settings.texts, base=settings.base, schedule=schedule, seed=seed, cache=folder / MODELS)
-        for schedule in _schedules(settings, settings.epsilons)
-        for seed in dict.fromkeys(settings.seeds)
-    ]
+    schedules = _schedules(settings, settings.epsilons)
+    shared: dict[str, Any] = {"base": settings.base, "cache": folder / MODELS}
+    runs = grid(partial(Cell, texts=settings.texts, **shared), schedule=schedules, seed=dict.fromkeys(settings.seeds))
     if not settings.canaries:
         return runs, []
-    audits = [
-        AuditCell(
-            texts=replace(settings.texts, train=settings.texts.train[: settings.audit_notes]),
-            base=settings.base,
-            schedule=schedule,
-            seed=settings.seeds[0],
-            cache=folder / MODELS,
-            canaries=settings.canaries,
-            delta=settings.audit_delta,
-            confidence=settings.confidence,
-        )
-        for schedule in _schedules(settings, settings.epsilons)
-    ]
+    shared |= {"seed": settings.seeds[0], "canaries": settings.canaries, "delta": settings.audit_delta}
+    fewer = replace(settings.texts, train=settings.texts.train[: settings.audit_notes])
+    audits = grid(partial(AuditCell, texts=fewer, confidence=settings.confidence, **shared), schedule=schedules)
     return runs, audits
 
 

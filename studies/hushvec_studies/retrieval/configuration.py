@@ -173,14 +173,13 @@ def _ablated(value: Any) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-def _ablated_in_words(value: Mapping[str, tuple[Any, ...]]) -> dict[str, list[Any]]:
-    return {key: [_plain(one) for one in values] for key, values in value.items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Settings):
-        return value.model_dump(mode="json")
-    return [_plain(one) for one in value] if isinstance(value, tuple) else in_words(value)
+def _plain(value: Any, *, by_name: bool = False) -> Any:
+    """A value as YAML and JSON know it; families of noise spelled out, or by their names."""
+    if isinstance(value, NoiseFamily):
+        return value.name if by_name else value.model_dump(mode="json")
+    if isinstance(value, Mapping):
+        return {key: _plain(one, by_name=by_name) for key, one in value.items()}
+    return [_plain(one, by_name=by_name) for one in value] if isinstance(value, tuple) else in_words(value)
 
 
 Split = Annotated[str, one_of(SPLITS)]
@@ -315,7 +314,7 @@ class Configuration(Settings):
     attack: Attack = Attack()
     statistics: Statistics = Statistics()
     ablate: Annotated[
-        Mapping[str, tuple[Any, ...]], BeforeValidator(_ablated), PlainSerializer(_ablated_in_words, when_used="json")
+        Mapping[str, tuple[Any, ...]], BeforeValidator(_ablated), PlainSerializer(_plain, when_used="json")
     ] = Field(
         default={"queries.per_document": (1, 3, 5)},
         description="settings that `study ablate` varies, one at a time, with their values",
@@ -374,16 +373,8 @@ def settings_text() -> str:
     """Every setting with its default and its meaning, for the help of the commands."""
     lines = ["settings of CONFIG, with their defaults:"]
     for name, key in KEYS.items():
-        lines += [f"  {name}: {json.dumps(_shown(key.default))}", f"      {key.meaning}"]
+        lines += [f"  {name}: {json.dumps(_plain(key.default, by_name=True))}", f"      {key.meaning}"]
     return "\n".join(lines)
-
-
-def _shown(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _shown(one) for key, one in value.items()}
-    if isinstance(value, tuple):
-        return [_shown(one) for one in value]
-    return value.name if isinstance(value, NoiseFamily) else in_words(value)
 
 
 def suggestion(name: str) -> str:
