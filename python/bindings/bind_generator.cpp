@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -126,7 +125,7 @@ StateArray state_words(const py::capsule& stream) {
 // Copies the words and advances the nonce in `memory`. One step under the lock of all nonces: without a GIL nothing else makes it one.
 void take_words(StateWords& words, std::int64_t* memory) {
     register_fork_handlers();
-    const std::lock_guard<std::mutex> lock(fork_lock());
+    const std::lock_guard<Mutex> lock(fork_lock());
     std::memcpy(words.data(), memory, sizeof words);
     if (words[5] != 20 && words[5] != 12 && words[5] != 8) {
         throw py::value_error("state must have 20, 12 or 8 rounds, got " + std::to_string(static_cast<std::int64_t>(words[5])));

@@ -6,7 +6,6 @@
 #include <exception>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <utility>
 
@@ -15,6 +14,8 @@
 #include "clip/row_norms.hpp"
 #include "clip/row_scale_arithmetic.hpp"
 #include "dispatch/dispatch.hpp"
+#include "hushvec/clipped_sum.hpp"
+#include "parallel/mutex.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {
@@ -282,17 +283,17 @@ struct Failure {
 // Each thread sums a share of the rows, which `make_share` makes; the shares go into the sums when all of them are there.
 template <class MakeShare>
 void put_shares(const std::vector<MatrixView>& parts, MakeShare make_share, const Sums& sums, Put put) {
-    std::mutex mutex;
+    Mutex mutex;
     std::vector<decltype(make_share())> shares;
     Failure first;
     parallel_ranges(parts[0].rows, columns_of(parts) / kElementsOfASample, [&] {
-        const std::lock_guard<std::mutex> lock(mutex);
+        const std::lock_guard<Mutex> lock(mutex);
         shares.push_back(make_share());
         return [&, share = shares.back().get()](std::size_t begin, std::size_t end) {
             try {
                 share->add(begin, end);
             } catch (...) {
-                const std::lock_guard<std::mutex> locked(mutex);
+                const std::lock_guard<Mutex> locked(mutex);
                 if (begin < first.row) first = {begin, std::current_exception()};
             }
         };

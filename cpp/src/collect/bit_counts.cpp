@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <mutex>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -11,6 +10,7 @@
 #include "collect/bit_rows.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/collect.hpp"
+#include "parallel/mutex.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {
@@ -88,11 +88,11 @@ void check_bit_rows(const BitRows& reports) {
 void count_bits(const Kernels& kernels, const BitRows& reports, std::int64_t* counts) {
     const std::size_t words = report_words(reports.bits);
     const std::size_t stretches = (reports.rows + kRowsAtOnce - 1) / kRowsAtOnce;
-    std::mutex counts_mutex;
+    Mutex counts_mutex;
     const auto count_stretches = [&](std::size_t begin, std::size_t end) {
         BitCounter counter(kernels, reports.bits);
         const auto flush = [&] {
-            const std::lock_guard<std::mutex> lock(counts_mutex);
+            const std::lock_guard<Mutex> lock(counts_mutex);
             counter.flush(counts);
         };
         for (std::size_t stretch = begin; stretch < end; ++stretch) {
@@ -141,7 +141,7 @@ void count_codes(const Code* codes, std::size_t count, std::uint64_t labels, std
         return;
     }
     constexpr std::size_t kAtOnce = 4096;
-    std::vector<std::int64_t> tallies(labels);
+    std::vector<std::int64_t> tallies(static_cast<std::size_t>(labels));
     Code some[kAtOnce];
     for (std::size_t first = 0; first < count; first += kAtOnce) {
         const std::size_t length = std::min(kAtOnce, count - first);

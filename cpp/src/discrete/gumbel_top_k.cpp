@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <functional>
 #include <limits>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 
@@ -15,6 +14,7 @@
 #include "discrete/sample_words.hpp"
 #include "hushvec/discrete.hpp"
 #include "hushvec/noise.hpp"
+#include "parallel/mutex.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {
@@ -166,12 +166,12 @@ template <class Score>
 std::vector<UndecidedRow> gumbel_top_k(const KeyStream& stream, const TopKSelection& selection, const Score* scores, std::size_t rows,
                                        std::int64_t* indices, double bound_factor) {
     std::vector<UndecidedRow> undecided;
-    std::mutex undecided_mutex;
+    Mutex undecided_mutex;
     parallel_ranges(rows, selection.candidates, [&] {
         return [&, selector = Selector<Score>(stream, selection, bound_factor)](std::size_t begin, std::size_t end) mutable {
             for (std::size_t row = begin; row < end; ++row) {
                 if (selector.select(scores + row * selection.candidates, row, indices + row * selection.picks)) continue;
-                const std::lock_guard<std::mutex> lock(undecided_mutex);
+                const std::lock_guard<Mutex> lock(undecided_mutex);
                 undecided.push_back({row, selector.contest().candidates()});
             }
         };

@@ -14,8 +14,8 @@ std::atomic<void (*)()> child_action{nullptr};
 }  // namespace
 
 // Never destroyed: objects that outlive static destruction still take it.
-std::mutex& fork_lock() {
-    static std::mutex& lock = *new std::mutex;
+Mutex& fork_lock() {
+    static Mutex& lock = *new Mutex;
     return lock;
 }
 

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
+
+#include "parallel/mutex.hpp"
 
 namespace hushvec {
 
 // The lock of everything that a forked child must find whole: the nonces of generators, the slots of keys, the list of live pages.
 // Held across fork(), so that a child never inherits it locked by a thread it does not have.
-std::mutex& fork_lock();
+Mutex& fork_lock();
 
 // Called in a forked child while it holds the lock. One action, set before the first fork that matters.
 void set_child_action(void (*action)());

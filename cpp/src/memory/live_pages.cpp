@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <mutex>
 #include <stdexcept>
 #include <vector>
 
@@ -29,17 +28,17 @@ void LivePages::add(LockedPages* pages) {
         return std::atexit(&LivePages::wipe_all);
     }();
     if (failed != 0) throw std::runtime_error("atexit failed: memory would not be wiped at exit");
-    const std::lock_guard<std::mutex> lock(fork_lock());
+    const std::lock_guard<Mutex> lock(fork_lock());
     live().push_back(pages);
 }
 
 void LivePages::remove(LockedPages* pages) {
-    const std::lock_guard<std::mutex> lock(fork_lock());
+    const std::lock_guard<Mutex> lock(fork_lock());
     live().erase(std::find(live().begin(), live().end(), pages));
 }
 
 MemoryReport LivePages::report() {
-    const std::lock_guard<std::mutex> lock(fork_lock());
+    const std::lock_guard<Mutex> lock(fork_lock());
     MemoryReport report;
     for (const LockedPages* pages : live()) {
         report.mappings += 1;
@@ -50,7 +49,7 @@ MemoryReport LivePages::report() {
 }
 
 void LivePages::wipe_all() {
-    const std::lock_guard<std::mutex> lock(fork_lock());
+    const std::lock_guard<Mutex> lock(fork_lock());
     for (LockedPages* pages : live()) wipe(pages->data_, pages->mapped_);
 }
 

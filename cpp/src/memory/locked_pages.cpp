@@ -1,7 +1,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <limits>
-#include <mutex>
 #include <new>
 
 #include "hushvec/locked_memory.hpp"
@@ -47,7 +46,7 @@ LockedPages::~LockedPages() {
 }
 
 PageRefusals LockedPages::refusals() const {
-    const std::lock_guard<std::mutex> lock(fork_lock());
+    const std::lock_guard<Mutex> lock(fork_lock());
     return refusals_;
 }
 

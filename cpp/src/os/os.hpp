@@ -1,5 +1,5 @@
 // What this library asks of the operating system: everything, and what each answer promises. One file per system has the answers
-// (linux.cpp, macos.cpp, windows.cpp; posix.cpp is what the first two share). No other file includes a header of a system.
+// (linux.cpp, macos.cpp, windows.cpp, wasm.cpp; posix.cpp is what the first two share). No other file includes a header of a system.
 //
 // Requests that a system may refuse return 0 where they were granted and a code of errno otherwise; `not_offered` where the system has
 // no such call.
@@ -8,7 +8,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+
+#include "parallel/mutex.hpp"
+
+#if HUSHVEC_THREADS
 #include <thread>
+#endif
 
 namespace hushvec::os {
 
@@ -55,8 +60,10 @@ bool at_fork(void (*before)(), void (*in_parent)(), void (*in_child)());
 
 std::uint32_t process_id();
 
+#if HUSHVEC_THREADS
 // Moves the thread off the processor that this one runs on, where the system lets a program choose: a hint.
 void move_away(std::thread& thread);
+#endif
 
 // ---- the processor, where only the system can tell
 

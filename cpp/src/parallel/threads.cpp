@@ -1,18 +1,21 @@
 #include "parallel/threads.hpp"
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdlib>
-#include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <string>
-#include <system_error>
-#include <thread>
 
 #include "hushvec/float_modes.hpp"
 #include "hushvec/stack_frames.hpp"
 #include "os/os.hpp"
+#include "parallel/mutex.hpp"
+
+#if HUSHVEC_THREADS
+#include <condition_variable>
+#include <memory>
+#include <system_error>
+#include <thread>
+#endif
 
 namespace hushvec {
 namespace {
@@ -35,6 +38,7 @@ std::atomic<std::size_t>& requested() {
     return count;
 }
 
+#if HUSHVEC_THREADS
 // Asked once: the C library reads a file of the kernel for it, which takes longer than a small call (7.5 us, glibc 2.36).
 std::size_t all_cores() {
     static const std::size_t count = std::max<std::size_t>(1, std::thread::hardware_concurrency());
@@ -68,6 +72,9 @@ private:
     std::size_t working_ = 0;
     bool closed_ = false;
 };
+#else
+std::size_t all_cores() { return 1; }
+#endif
 
 }  // namespace
 
@@ -79,7 +86,8 @@ std::size_t num_threads() {
 }
 
 void call_on_threads(std::size_t threads, ThreadWork take_ranges) {
-    if (threads == 1) return take_ranges();
+    if (threads == 1 || HUSHVEC_THREADS == 0) return take_ranges();
+#if HUSHVEC_THREADS
     const auto crew = std::make_shared<Crew>();
     const auto help = [crew, &take_ranges] {
         const FloatModes modes;
@@ -100,6 +108,7 @@ void call_on_threads(std::size_t threads, ThreadWork take_ranges) {
     }
     take_ranges();
     crew->close();
+#endif
 }
 
 }  // namespace hushvec

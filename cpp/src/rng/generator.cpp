@@ -1,6 +1,5 @@
 #include "hushvec/generator.hpp"
 
-#include <mutex>
 #include <stdexcept>
 
 #include "hushvec/dispatch.hpp"
@@ -62,7 +61,7 @@ Cipher Generator::device_cipher() const {
 WipedKey Generator::next_key(Cipher cipher, bool half_words, std::uint64_t nonces) {
     WipedKey fresh;   // stays zero with a seed, whose streams can be repeated
     if (source_ == KeySource::os) os::fill_with_random_bytes(fresh.key, sizeof fresh.key);
-    const std::lock_guard<std::mutex> lock(fork_lock());
+    const std::lock_guard<Mutex> lock(fork_lock());
     follow_fork();
     KeyStream& next = slot_->stream;
     if (next.nonce + nonces > (cipher == Cipher::aes256 ? limits_.aes_nonces : kFirstNonceApart)) {
@@ -76,7 +75,7 @@ WipedKey Generator::next_key(Cipher cipher, bool half_words, std::uint64_t nonce
 WipedKey Generator::apart(std::uint64_t place) {
     const Cipher cipher = device_cipher();
     if (source_ == KeySource::os) return Generator(cipher).reserve_key();
-    const std::lock_guard<std::mutex> lock(fork_lock());
+    const std::lock_guard<Mutex> lock(fork_lock());
     follow_fork();
     return WipedKey(slot_->stream, KeyStream{}, kFirstNonceApart + (place << kNonceBitsOfAPlace), cipher);
 }
