@@ -5,8 +5,13 @@ set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES HUSHVEC_ZIG HUSHVEC_TARGET)
 string(REGEX MATCH "^[^-]+" CMAKE_SYSTEM_PROCESSOR "${HUSHVEC_TARGET}")
 # musl as a shared library: zig would otherwise compile all of it first. Its loader is Debian's package musl.
 set(target "${HUSHVEC_TARGET}")
+set(optimized -O1)
 if(HUSHVEC_TARGET MATCHES "macos")
   set(CMAKE_SYSTEM_NAME Darwin)
+elseif(HUSHVEC_TARGET MATCHES "wasi")
+  set(CMAKE_SYSTEM_NAME WASI)
+  string(APPEND target " -mcpu=generic+simd128")   # what every browser has had since 2023
+  set(optimized -Os)   # the module is downloaded; its loops have options of their own
 elseif(HUSHVEC_TARGET MATCHES "windows")
   set(CMAKE_SYSTEM_NAME Windows)
   set(CMAKE_CROSSCOMPILING_EMULATOR wine)
@@ -23,7 +28,7 @@ function(hushvec_zig_tool name arguments)
        "exec '${HUSHVEC_ZIG}' ${arguments} \"$@\"\n")
   file(CHMOD ${script} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
 endfunction()
-hushvec_zig_tool(c++ "c++ -target ${target} -O1")   # asked from the first call on: zig makes its libraries for each way to optimize
+hushvec_zig_tool(c++ "c++ -target ${target} ${optimized}")   # asked from the first call on: zig makes its libraries for each way to optimize
 hushvec_zig_tool(ar ar)
 hushvec_zig_tool(ranlib ranlib)
 set(CMAKE_CXX_COMPILER "${CMAKE_BINARY_DIR}/zig/c++")

@@ -22,7 +22,7 @@ inline constexpr double kLargestDiscreteScale = 0x1p40;
 // Up to here |k| > 2^31 - 1 has a probability below 2^-120.
 inline constexpr double largest_int32_scale(DiscreteLaw law) { return law == DiscreteLaw::gaussian ? 0x1p27 : 0x1p24; }
 
-inline constexpr std::size_t kMostDiscreteSamples = std::size_t{1} << 40;
+inline constexpr std::uint64_t kMostDiscreteSamples = std::uint64_t{1} << 40;
 
 // Throws std::invalid_argument unless scale is in [kSmallestDiscreteScale, kLargestDiscreteScale], for integers of 4 bytes at most
 // largest_int32_scale(law), and count <= kMostDiscreteSamples.

@@ -1,9 +1,12 @@
 // The rules on the arguments of the calibration functions, and the words in which a broken rule is reported.
 #pragma once
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -13,11 +16,17 @@ namespace hushvec::calibration {
 
 inline constexpr std::ptrdiff_t kScalar = -1;   // index of an argument that is not an element of an array
 
-// The shortest text that reads back as the same double, with ".0" where it would look like an integer.
+// The shortest text that reads back as the same double, with ".0" where it would look like an integer: std::to_chars, whose tables of powers
+// of ten would be a third of the module for browsers.
 inline std::string number_text(double value) {
-    char buffer[32];
-    const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-    std::string text(buffer, end);
+    char scientific[32], plain[400];
+    int digits = 0;
+    do std::snprintf(scientific, sizeof scientific, "%.*e", digits, value);
+    while (std::strtod(scientific, nullptr) != value && ++digits < 17);
+    const char* exponent = std::strchr(scientific, 'e');
+    if (exponent == nullptr) return scientific;   // no finite number
+    std::snprintf(plain, sizeof plain, "%.*f", std::max(0, digits - std::atoi(exponent + 1)), value);
+    std::string text = std::strlen(plain) <= std::strlen(scientific) ? plain : scientific;
     if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
     return text;
 }

@@ -28,7 +28,7 @@ void check_discrete(DiscreteLaw law, double scale, std::size_t item_bytes, std::
                       std::ilogb(largest), largest < kLargestDiscreteScale ? " for int32" : "", scale);
         throw std::invalid_argument(text);
     }
-    if (count > kMostDiscreteSamples) throw std::invalid_argument("a call must have at most 2^40 samples, got " + std::to_string(count));
+    if (std::uint64_t{count} > kMostDiscreteSamples) throw std::invalid_argument("a call must have at most 2^40 samples, got " + std::to_string(count));
 }
 
 const Staircase& staircase_of(DiscreteLaw law, double scale) {

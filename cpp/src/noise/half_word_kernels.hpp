@@ -34,7 +34,7 @@ HUSHVEC_INLINE void for_half_words_of_groups(const KeyStream& stream, std::uint6
     const std::uint64_t end = first_group + groups;
     for (std::uint64_t group = first_group; group < end;) {
         const std::uint64_t first_words = group / 2;
-        const std::size_t here = std::min<std::uint64_t>(kAtOnce, (end + 1) / 2 - first_words);
+        const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(kAtOnce, (end + 1) / 2 - first_words));
         cipher.groups(first_words, here, words);
         const std::uint64_t last = std::min<std::uint64_t>(end, 2 * (first_words + here));
         visit(words + group % 2 * kGroupPairs, group, static_cast<std::size_t>(last - group));

@@ -76,7 +76,7 @@ void AesWords::groups(std::uint64_t first, std::size_t count, std::uint32_t* wor
     while (count > 0) {
         const std::uint64_t segment = first >> group_bits_;
         if (segment != segment_) enter(segment);
-        const std::size_t here = std::min<std::uint64_t>(count, ((segment + 1) << group_bits_) - first);
+        const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(count, ((segment + 1) << group_bits_) - first));
         active_aes().keystream(*round_keys_, domain_, first, here, words);
         first += here;
         count -= here;

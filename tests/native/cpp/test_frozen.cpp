@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -276,16 +275,19 @@ private:
     }
 };
 
+// By the C library: libc++ of WebAssembly has no streams of files.
 std::map<std::string, std::string> read_vectors(const char* path) {
     std::map<std::string, std::string> vectors;
-    std::ifstream file(path);
-    std::string line;
-    std::getline(file, line);   // release,digest
-    while (std::getline(file, line)) {
-        if (!line.empty() && line.back() == '\r') line.pop_back();
+    std::FILE* file = std::fopen(path, "r");
+    if (file == nullptr) return vectors;
+    char read[200];
+    while (std::fgets(read, sizeof read, file) != nullptr) {
+        std::string line = read;
+        line.erase(line.find_last_not_of("\r\n") + 1);
         const std::size_t comma = line.rfind(',');
-        if (comma != std::string::npos) vectors[line.substr(0, comma)] = line.substr(comma + 1);
+        if (comma != std::string::npos && line != "release,digest") vectors[line.substr(0, comma)] = line.substr(comma + 1);
     }
+    std::fclose(file);
     return vectors;
 }
 
