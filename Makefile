@@ -12,7 +12,7 @@ PIP_WHEEL = -m pip wheel --quiet --disable-pip-version-check --no-deps
 # The file that takes longest begins first (tests/groups.py).
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick native-rest device-core bytecode sanitizers portable arm mutants ranks wheel release tidy coverage format bench figures docs lock clean FORCE
+.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick native-rest device-core bytecode sanitizers portable arm web mutants ranks wheel release tidy coverage format bench figures docs lock clean FORCE
 
 demo: .venv/installed
 	@.venv/bin/hushvec demo
@@ -20,9 +20,9 @@ demo: .venv/installed
 # ---- installation
 
 CPP_SOURCES = CMakeLists.txt $(shell find cmake cpp cuda python/bindings tests/native/cpp tests/native/cuda -type f -not -path '*/__pycache__/*')
-FORMATTED = $(filter %.cpp %.hpp %.cu %.cuh, $(CPP_SOURCES)) $(wildcard examples/cpp/*.cpp)
+FORMATTED = $(filter %.cpp %.hpp %.cu %.cuh, $(CPP_SOURCES)) $(wildcard examples/cpp/*.cpp js/native/*.cpp)
 STUDIES = $(wildcard studies/pyproject.toml)
-LINTED = python tests examples scripts $(if $(STUDIES),studies)
+LINTED = python tests examples scripts js $(if $(STUDIES),studies)
 TESTS = tests $(if $(STUDIES),studies/tests)
 ALONE = $(shell grep -rl --include='test_*.py' 'mark\.alone' $(TESTS))
 
@@ -183,6 +183,15 @@ portable: .venv-test/portable
 
 arm: .venv-test/tools
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/check_portable.py aarch64-linux
+
+# The npm package: the core for WebAssembly, and its tests by Node's own runner.
+.venv-test/web: .venv-test/tools pyproject.toml
+	$(BIN)/python scripts/requirements.py --no-studies web | grep ziglang > .venv-test/requirements-web.txt
+	$(INSTALL) --requirement .venv-test/requirements-web.txt
+	touch $@
+
+web: .venv-test/web
+	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_web.sh
 
 # Tests that rank, with the other kernels of numpy's BLAS.
 # Random mutants of the core, by today's date, against the quick tests of their rooms (MUTANTS="--count 30 --rooms budget").
