@@ -3,7 +3,7 @@
 # build/web too. Needs cmake and ninja on PATH, and Node 20 or newer.
 #
 #   scripts/check_web.sh             all of it
-#   scripts/check_web.sh build       js/hushvec.wasm alone
+#   scripts/check_web.sh build       js/src/hushvec.wasm alone
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,7 @@ if ! {
   echo "the web module does not build"
   exit 1
 fi
-cp build/web/js/native/hushvec.wasm js/hushvec.wasm
+cp build/web/js/native/hushvec.wasm js/src/hushvec.wasm
 echo "== web: tests (built in $SECONDS s)"
 [ "${1:-}" != build ] || exit 0
 status=0

@@ -1,5 +1,6 @@
-// The operations that the package calls, of float32 rows under ChaCha: they take the place of cpp/src/tables/table_portable.cpp, whose others
+// The operations that the package calls, of float32 rows under ChaCha: they take the place of cpp/src/tables, whose others
 // would be half of the module. A missing one stops the program.
+#include "lanes/aes/kernels.hpp"
 #include "lanes/portable.hpp"
 #include "tables/kernel_table.hpp"
 
@@ -41,5 +42,6 @@ constexpr Backend float32_backend() {
 }  // namespace
 
 constinit const Backend kPortableBackend = float32_backend();
+constinit const AesKernels kAesPortable = {"none", nullptr, nullptr, nullptr};
 
 }  // namespace hushvec

@@ -1,6 +1,6 @@
 // Browsers: the module is fetched from beside this file, and budgets lie in IndexedDB.
 
-export const loadModule = () => WebAssembly.compileStreaming(fetch(new URL('../hushvec.wasm', import.meta.url)));
+export const loadModule = () => WebAssembly.compileStreaming(fetch(new URL('./hushvec.wasm', import.meta.url)));
 
 const TOTALS = 'totals';
 

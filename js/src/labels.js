@@ -1,10 +1,10 @@
 // Randomized answers: labels, and rows as codes of a public codebook.
 import { onCopies, version } from './core.js';
 import { generatorOf } from './generator.js';
+import { responseLaw } from './mechanisms.js';
 import { choice, positive, quotientDown, repr } from './numbers.js';
 import { NOTE_SEED, NOTE_SOURCE, receiptOf } from './receipts.js';
 import { charge, rowsPerPerson } from './release.js';
-import { responseLaw } from './response-law.js';
 
 const NOTE_ONE_PERSON = 'all answers are about one person; their number is treated as public';
 

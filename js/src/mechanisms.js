@@ -1,4 +1,4 @@
-// The laws of vectors: what their noise is for a price, and how far one person's rows can move.
+// The laws: what the noise on vectors is for a price, how far one person's rows can move, and what randomized response does.
 import { withCore, onCopies } from './core.js';
 import { clipNorm as checkedClipNorm, delta as checkedDelta, positive, quotientDown, repr, timesRootUp } from './numbers.js';
 
@@ -26,6 +26,12 @@ function asUsed(name, value, clipNorm) {
 function privunitLaw(epsilon) {
   const [law] = onCopies([new Float64Array(2)], (core, place) => core.privunit_law(epsilon, place));
   return { cap_probability: law[0], threshold: law[1] };
+}
+
+/** The law of randomized response: of 2^64 equally likely values, how many answer with the truth and with a given other label. */
+export function responseLaw(epsilon, labels) {
+  const [[truth, other]] = onCopies([new BigUint64Array(2)], (core, place) => core.response_law(epsilon, labels, place));
+  return { truth, other };
 }
 
 /** Every argument checked, and the noise for it: what is released, at which cost. */

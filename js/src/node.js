@@ -1,7 +1,7 @@
 // Node: the module and budgets lie in files.
 import { open, readFile } from 'node:fs/promises';
 
-export const loadModule = async () => WebAssembly.compile(await readFile(new URL('../hushvec.wasm', import.meta.url)));
+export const loadModule = async () => WebAssembly.compile(await readFile(new URL('./hushvec.wasm', import.meta.url)));
 
 // A line for each charge, in the order in which the system appended them, whoever wrote them: a charge counts if the total of those before it left
 // room for it. So nobody locks the file, and a program that ends between two lines leaves nothing half done. Each line begins with its line break:

@@ -1,9 +1,8 @@
 // Receipts of vectors and of labels: the JSON of the Python package byte for byte, and whether a guarantee follows from the numbers.
 import { withCore } from './core.js';
 import { ReceiptError } from './errors.js';
-import { gridOf, KINDS, sensitivityOf } from './mechanisms.js';
+import { gridOf, KINDS, responseLaw, sensitivityOf } from './mechanisms.js';
 import { exact, quotientDown, repr } from './numbers.js';
-import { responseLaw } from './response-law.js';
 
 export const NOTE_SEED = 'key from a user-given seed: not a DP claim';
 export const NOTE_FLOAT = 'floating-point: not protected';
