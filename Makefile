@@ -193,11 +193,11 @@ arm: .venv-test/tools
 web: .venv-test/web
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_web.sh
 
-# Tests that rank, with the other kernels of numpy's BLAS.
 # Random mutants of the core, by today's date, against the quick tests of their rooms (MUTANTS="--count 30 --rooms budget").
 mutants: dev
 	$(BIN)/python scripts/mutants.py $(MUTANTS)
 
+# Tests that rank, with the other kernels of numpy's BLAS.
 ranks: .venv-test/installed
 	$(BIN)/python scripts/check_ranks.py
 
