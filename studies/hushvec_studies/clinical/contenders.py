@@ -43,8 +43,9 @@ def mechanism_for(
     if sigma is not None:
         return EmpiricalGaussian(chosen_sigma=sigma, delta=delta, dimension=dimension)
     assert epsilon is not None
-    own: dict[str, Any] = {PRIVUNIT_CORPUS: {"corpus_size": others}, "gaussian": {"delta": delta}}.get(name, {})
-    return MECHANISMS[name.split()[0]](epsilon=epsilon, dimension=dimension, **own)
+    own: dict[str, dict[str, Any]] = {PRIVUNIT_CORPUS: {"corpus_size": others}, "gaussian": {"delta": delta}}
+    given: dict[str, Any] = {"epsilon": epsilon, "dimension": dimension, **own.get(name, {})}
+    return MECHANISMS[name.split()[0]](**given)
 
 
 # ---- public maps ----

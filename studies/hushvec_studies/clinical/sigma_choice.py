@@ -115,7 +115,7 @@ def _halves(name: str, first: Unit, second: Unit) -> tuple[Half, Half]:
 
 def cells_of(half: Half, settings: Settings) -> list[Cell]:
     given = settings.model_dump(include={"delta", "draws", "seed", "confidence", "resamples"})
-    kind = {"public_map": NONE, "public_rows": 0, "mechanism": EMPIRICAL, "epsilon": None}
+    kind: dict[str, Any] = {"public_map": NONE, "public_rows": 0, "mechanism": EMPIRICAL, "epsilon": None}
     return grid(partial(Cell, source=half, patients=len(half.rows), **kind, **given), sigma=sorted(settings.sigmas))
 
 

@@ -80,9 +80,9 @@ def contender(
     """
     dimension = public.shape[1]
     if name in WITHOUT_PUBLIC_ROWS:
-        own: dict[str, Any] = {PRIVUNIT: {"corpus_size": rows}, GAUSSIAN: {"delta": delta}}.get(name, {})
-        mechanism = KINDS[name.replace(" ", "_")](epsilon=epsilon, dimension=dimension, **own)
-        return Contender(mechanism, None, unit, delta if name == GAUSSIAN else 0.0)
+        own: dict[str, dict[str, Any]] = {PRIVUNIT: {"corpus_size": rows}, GAUSSIAN: {"delta": delta}}
+        given: dict[str, Any] = {"epsilon": epsilon, "dimension": dimension, **own.get(name, {})}
+        return Contender(KINDS[name.replace(" ", "_")](**given), None, unit, delta if name == GAUSSIAN else 0.0)
     if name == CODEBOOK:
         codebook = PublicCodebook.fit(public, epsilon=epsilon, purpose=purpose, seed=seed).for_any_row()
         return Contender(codebook.mechanism(epsilon), len(codebook), unit, 0.0)

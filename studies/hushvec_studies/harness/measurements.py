@@ -24,7 +24,8 @@ FOLDER = "measured"
 _SEED_DIGITS = 15  # hexadecimal
 
 Row = Mapping[str, Any]
-_Found, _Cell = TypeVar("_Found"), TypeVar("_Cell")
+_Found = TypeVar("_Found")
+_Cell = TypeVar("_Cell")
 
 
 class Measurement:

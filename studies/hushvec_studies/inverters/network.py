@@ -60,7 +60,8 @@ def new_network(config: Vec2TextConfig) -> InversionModel:
     """The model with random weights, from torch's generator."""
     with needs_extra("a trained decoder", "text"):
         from hushvec.text.inverters.vec2text.model import InversionModel
-    return with_small_tables(InversionModel(config))
+    network: InversionModel = with_small_tables(InversionModel(config))
+    return network
 
 
 def with_small_tables(model: Any) -> Any:
