@@ -202,8 +202,6 @@ def _one(rows: Iterable[Row], **fields: Any) -> Row:
     return found[0]
 
 
-
-
 def _table(titles: Sequence[str], lines: Iterable[Sequence[Any]]) -> list[str]:
     return markdown_table(titles, lines).splitlines()
 

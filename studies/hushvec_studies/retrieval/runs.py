@@ -293,7 +293,7 @@ def _attacks(
             cut = game.at(k)
             classifiers[k] = observe(cut, classifiers.get(k)).classifier
             results = {attack: of_rows[attack] if attack in of_rows else _judged(run, cut, attack) for attack in attacks}
-            rows[k] = _attack_row(run, game, results)
+            rows[k] = _attack_row(game, results)
             if k == max(run.ks):
                 curves = {attack: _curve(result, k) for attack, result in results.items()}
     if prepared is not None and kept is None:
@@ -331,7 +331,7 @@ def _judged(run: Run, game: Game, attack: str) -> MembershipResult:
     return judge(game, attack=attack, fprs=FALSE_POSITIVE_RATES, claim="index", **run.configuration.statistics.model_dump())
 
 
-def _attack_row(run: Run, game: Game, results: Mapping[str, MembershipResult]) -> Row:
+def _attack_row(game: Game, results: Mapping[str, MembershipResult]) -> Row:
     row: Row = {
         "num_candidates": len(game.documents),
         "attack_queries": game.queries.shape[1],
