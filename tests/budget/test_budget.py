@@ -276,7 +276,7 @@ def test_implied_epsilon_is_a_guarantee_for_a_gaussian():
         ((1.0,), {"store": "sqlite://x"}, ValueError, "store must be sqlite:///"),
         ((1.0,), {"store": "sqlite:///x?mode=ro"}, ValueError, "store must be sqlite:///"),
         ((1.0,), {"store": ""}, ValueError, "store must be the path of a file"),
-        ((1.0,), {"store": 7}, TypeError, "store must be a path or an address, got int"),
+        ((1.0,), {"store": 7}, TypeError, "store must be a path, an address or a hushvec.extend.Store, got int"),
     ],
 )
 def test_bad_budgets(arguments, options, kind, text, tmp_path, monkeypatch):

@@ -33,6 +33,7 @@ def at_first_use(
     below: Collection[str] = (),
     extra: str = "",
     packages: Collection[str] = (),
+    moved: Collection[str] = (),
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package (PEP 562).
 
@@ -41,6 +42,7 @@ def at_first_use(
         modules: a module, by its name below the package or a full one that begins with "hushvec.", -> the names that it has, with
             spaces between them. The names become `__all__` of a package that has none.
         below: modules below the package that are themselves such names.
+        moved: modules that have names in their `__all__` which the package once had: ImportError says where they are.
         extra, packages: an extra of hushvec, and those of its packages without which names cannot be imported: MissingExtraError.
     """
     package = namespace["__name__"]
@@ -53,6 +55,9 @@ def at_first_use(
             return import_module(f"{package}.{name}")  # which makes it an attribute of the package
         module = module_of.get(name)
         if module is None:
+            for other in moved if not name.startswith("_") else ():
+                if name in import_module(other).__all__:
+                    raise ImportError(f"{package} has no {name}: it is in {other}")
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
             found = import_module(module if module.startswith("hushvec.") else f"{package}.{module}")

@@ -9,7 +9,16 @@ the Renyi curve of sampled Gaussians and privacy loss distributions: those need 
 """
 
 from hushvec.accounting.accountant import Accountant
-from hushvec.accounting.composition import Candidate, Composition, amplify_by_poisson_sampling, compose, gaussian_sigma_for
+from hushvec.accounting.closed_forms import zcdp_epsilon
+from hushvec.accounting.composition import (
+    COMPOSITIONS,
+    Candidate,
+    Composition,
+    amplify_by_poisson_sampling,
+    compose,
+    gaussian_sigma_for,
+)
+from hushvec.accounting.correlated import CorrelatedNoise
 from hushvec.accounting.losses import (
     ADJACENCIES,
     ApproximateDP,
@@ -24,26 +33,12 @@ from hushvec.accounting.losses import (
     Shuffled,
     ZeroConcentratedDP,
 )
-from hushvec.accounting.releases import Repeated
+from hushvec.accounting.pld import rough_epsilon
+from hushvec.accounting.releases import Repeated, SampleRange
 
 __all__ = [
-    "ADJACENCIES",
-    "Accountant",
-    "ApproximateDP",
-    "BoundedRangeDP",
-    "Candidate",
-    "Composition",
-    "DiscreteGaussianDP",
-    "GaussianDP",
-    "LaplaceDP",
-    "PoissonSampledGaussianDP",
-    "PoissonSampledLaplaceDP",
-    "PrivacyLoss",
-    "PureDP",
-    "Repeated",
-    "Shuffled",
-    "ZeroConcentratedDP",
-    "amplify_by_poisson_sampling",
-    "compose",
-    "gaussian_sigma_for",
+    "ADJACENCIES", "COMPOSITIONS", "Accountant", "ApproximateDP", "BoundedRangeDP", "Candidate", "Composition",
+    "CorrelatedNoise", "DiscreteGaussianDP", "GaussianDP", "LaplaceDP", "PoissonSampledGaussianDP",
+    "PoissonSampledLaplaceDP", "PrivacyLoss", "PureDP", "Repeated", "SampleRange", "Shuffled", "ZeroConcentratedDP",
+    "amplify_by_poisson_sampling", "compose", "gaussian_sigma_for", "rough_epsilon", "zcdp_epsilon",
 ]

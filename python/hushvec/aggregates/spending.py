@@ -20,9 +20,9 @@ from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import float32_up, root_up
 from hushvec.accounting import ADJACENCIES, GaussianDP
-from hushvec.extend import Budget, entry_of_charge, key_fields, require_budget, require_secret_key, squared_mu
+from hushvec.extend import Budget, entry_of_charge, key_fields, require_budget, require_secret_key
 from hushvec.noise import gaussian_sigma
-from hushvec.receipts import AggregateReceipt, AggregateStatistic, LedgerEntry
+from hushvec.receipts import AggregateReceipt, AggregateStatistic, LedgerEntry, squared_mu
 
 ADD_REMOVE, REPLACE_ONE = "add-remove", "replace-one"
 _LEAST_NOISE, _MOST_NOISE = 2.0**-16, 2.0**16  # what integers of 63 bits hold in units fine enough for the grid

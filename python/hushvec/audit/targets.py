@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._native.products import product
 from hushvec._util import validate
-from hushvec.extend import answers_with_codes, known_mechanisms, releases_directions, takes_integers
-from hushvec.mechanisms import VectorMechanism
+from hushvec.mechanisms import VectorMechanism, answers_with_codes, known_mechanisms, releases_directions, takes_integers
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import CodebookResponse

@@ -7,20 +7,14 @@ docs/budget.md is the guide and describes the rows and the export field by field
 filter's guarantee.
 """
 
+from hushvec.budget.arguments import MEMORY, default_file, default_store, file_of, open_store
 from hushvec.budget.chain import ChainReport, Head, export_head, verify_export
-from hushvec.budget.charge import BudgetState, Charge
+from hushvec.budget.charge import BudgetState, Charge, budget_row
 from hushvec.budget.ledger import PrivacyBudget, budget_keys, verify_ledger
-from hushvec.budget.rows import implied_epsilon
+from hushvec.budget.rows import POLICIES, implied_epsilon
 
 __all__ = [
-    "BudgetState",
-    "ChainReport",
-    "Charge",
-    "Head",
-    "PrivacyBudget",
-    "budget_keys",
-    "export_head",
-    "implied_epsilon",
-    "verify_export",
+    "MEMORY", "POLICIES", "BudgetState", "ChainReport", "Charge", "Head", "PrivacyBudget", "budget_keys", "budget_row",
+    "default_file", "default_store", "export_head", "file_of", "implied_epsilon", "open_store", "verify_export",
     "verify_ledger",
 ]

@@ -60,7 +60,7 @@ def open_store(store: Any, *, create: bool) -> Store:
     """The database of an argument `store`.
 
     Args:
-        store: a path, sqlite:///path, postgresql://..., or None for the default file.
+        store: a path, sqlite:///path, postgresql://..., None for the default file, or a `Store` of your own.
         create: make what is missing.
     """
     if store is None:
@@ -68,7 +68,9 @@ def open_store(store: Any, *, create: bool) -> Store:
     if isinstance(store, os.PathLike):
         store = os.fspath(store)
     if not isinstance(store, str):
-        raise TypeError(f"store must be a path or an address, got {validate.kind(store)}")
+        if isinstance(store, Store):
+            return store
+        raise TypeError(f"store must be a path, an address or a hushvec.extend.Store, got {validate.kind(store)}")
     path = file_of(store)
     if path is None:
         from hushvec.budget.postgresql import PostgreSQLStore

@@ -71,7 +71,8 @@ class PrivacyBudget:
             an SQLite file: $HUSHVEC_BUDGET_STORE, or else $XDG_STATE_HOME/hushvec/budget.sqlite, or else
             ~/.local/state/hushvec/budget.sqlite.
         store: a path or sqlite:///path; postgresql://user@host/database; "memory". None with no persist_key either is memory:
-            the ledger lasts as long as this process. One store holds any number of ledgers.
+            the ledger lasts as long as this process. One store holds any number of ledgers. Or a store of your own, an object for
+            this budget alone: docs/extend.md.
         on_exhausted: "block": a charge that does not fit raises and is not recorded. "warn": it is recorded, with a
             PrivacyBudgetWarning; such a ledger only counts.
         charged_by: name of the service or person that charges through this object, at most 100 printable characters. Every row
@@ -118,7 +119,7 @@ class PrivacyBudget:
         *,
         max_rho: float | None = None,
         persist_key: str | None = None,
-        store: str | PathLike[str] | None = None,
+        store: str | PathLike[str] | Store | None = None,
         on_exhausted: str = BLOCK,
         charged_by: str | None = None,
         per_person: bool = False,
@@ -135,7 +136,7 @@ class PrivacyBudget:
 
     @classmethod
     def reopen(
-        cls, persist_key: str | None = None, *, store: str | PathLike[str] | None = None, charged_by: str | None = None
+        cls, persist_key: str | None = None, *, store: str | PathLike[str] | Store | None = None, charged_by: str | None = None
     ) -> PrivacyBudget:
         """Open an existing ledger with the limits and the policy that it has. BudgetError if there is none.
 
@@ -234,7 +235,7 @@ class PrivacyBudget:
         rho: float | None = None,
         charge_id: str | None = None,
         purpose: str | None = None,
-        store: str | PathLike[str] | None = None,
+        store: str | PathLike[str] | Store | None = None,
         charged_by: str | None = None,
     ) -> list[Charge]:
         """Charge several budgets at once, all or none, for a release about several people who have a budget each.
@@ -436,7 +437,7 @@ _CLOSED = _Closed()
 
 
 @contextmanager
-def _opened(store: str | PathLike[str] | None) -> Iterator[Store]:
+def _opened(store: str | PathLike[str] | Store | None) -> Iterator[Store]:
     opened = open_store(store, create=False)
     try:
         yield opened
@@ -446,7 +447,7 @@ def _opened(store: str | PathLike[str] | None) -> Iterator[Store]:
         opened.close()
 
 
-def budget_keys(store: str | PathLike[str] | None = None) -> list[str]:
+def budget_keys(store: str | PathLike[str] | Store | None = None) -> list[str]:
     """The names of all ledgers in a store, as for `PrivacyBudget`; None is the default file. BudgetError if it cannot be used."""
     with _opened(store) as opened, opened.read("") as transaction:
         return transaction.keys()
@@ -455,7 +456,7 @@ def budget_keys(store: str | PathLike[str] | None = None) -> list[str]:
 def verify_ledger(
     persist_key: str | None = None,
     *,
-    store: str | PathLike[str] | None = None,
+    store: str | PathLike[str] | Store | None = None,
     heads: Iterable[Head | tuple[int, str]] = (),
 ) -> ChainReport:
     """`PrivacyBudget.verify` for a ledger that may be too damaged to be opened. BudgetError if there is none, or no store."""

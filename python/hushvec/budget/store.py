@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from hushvec._util.os_files import call_around_fork
 from hushvec.budget.rows import FIELDS, NUMBERS
@@ -105,11 +105,15 @@ class Transaction:
         return None if row is None else tuple(row)
 
 
+@runtime_checkable
 class Store(Protocol):
-    """A database with the rows of any number of ledgers. Calls come one at a time. Every method raises StoreFailure."""
+    """A database with the rows of any number of ledgers. Calls come one at a time. Every method raises StoreFailure.
+
+    docs/extend.md has one of your own, and `hushvec.extend.check_store` tries it.
+    """
 
     name: str  # in errors: a path or an address, never a password
-    address: str  # that another process opens it with
+    address: Any  # what another process passes as `store`
 
     def write(self, *keys: str, keep: bool = True) -> AbstractContextManager[Sequence[Transaction]]:
         """One transaction on these ledgers. Leaving it normally commits, and returns when the rows are on stable storage; without

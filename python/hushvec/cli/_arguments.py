@@ -13,8 +13,8 @@ from hushvec._util.publish import receipt_path
 from hushvec.cli._parser import Command, option
 from hushvec.cli._parser import Subparsers as Subparsers
 from hushvec.cli._parser import add_command as add_command
-from hushvec.extend import PER, ROUNDS
 from hushvec.mechanisms import MECHANISMS
+from hushvec.receipts import PER, ROUNDS
 
 if TYPE_CHECKING:
     from hushvec.budget import PrivacyBudget

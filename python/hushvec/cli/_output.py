@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._util.display import Sheet, aligned, as_text
 from hushvec.cli._style import paint, printable
-from hushvec.extend import sheet_of
+from hushvec.receipts import sheet_of
 
 if TYPE_CHECKING:
     from hushvec.receipts.verify import AnyReceipt

@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util.publish import SHARED, published_text
-from hushvec.budget import BudgetState, PrivacyBudget, budget_keys, export_head, verify_export, verify_ledger
+from hushvec.budget import (
+    POLICIES,
+    BudgetState,
+    PrivacyBudget,
+    budget_keys,
+    budget_row,
+    export_head,
+    verify_export,
+    verify_ledger,
+)
 from hushvec.budget.arguments import charged_by_and_purpose
 from hushvec.budget.charge import COLUMNS
 from hushvec.budget.rows import BLOCK
@@ -19,7 +28,6 @@ from hushvec.cli._output import answered, print_json, table, titled
 from hushvec.cli._parser import Command, option
 from hushvec.cli._style import printable
 from hushvec.errors import BudgetError
-from hushvec.extend import POLICIES, budget_row
 from hushvec.receipts.base import MOST_EXPORT_CHARACTERS, json_object
 
 WRONG = 1

@@ -19,9 +19,10 @@ from hushvec.cli._style import printable
 from hushvec.cli.vectors import FILES, NOTE_EMBEDDED, VectorOptions, open_source, rehearse
 from hushvec.cli.vectors.source import Columns, FileError, Source, naming, require_output
 from hushvec.cli.vectors.tables import suffix_of
-from hushvec.extend import INT8, ReleasePlan, RowReceipt, charge, plan_release, released_rows, require_chargeable
+from hushvec.extend import ReleasePlan, RowReceipt, charge, plan_release, released_rows, require_chargeable
 from hushvec.mechanisms import CodebookResponse, PublicCodebook
 from hushvec.mechanisms.codebook import AUTO, COSINE, SEARCH
+from hushvec.receipts import INT8
 
 ALL = "all"
 

@@ -14,12 +14,12 @@ from hushvec import Generator
 from hushvec._util.display import Progress, announced, plural
 from hushvec._util.lines import copied_fields, json_line, json_record, numbered_lines
 from hushvec._util.publish import published_text, receipt_path
+from hushvec.accounting import COMPOSITIONS
 from hushvec.cli._arguments import BudgetOptions, ForceOption, comma_separated, opened_budget, replaced_release
 from hushvec.cli._output import answered
 from hushvec.cli._parser import argument, number_or_infinity, option
 from hushvec.cli._style import say
 from hushvec.cli._texts import files_of_folder, mode_of_output, path_or_stdout, read_utf8, source_name, written
-from hushvec.extend import COMPOSITIONS
 from hushvec.mechanisms import Gaussian
 from hushvec.text.pii.redactor import Redactor
 from hushvec.text.rewriting.chunks import LEVELS, Chunking

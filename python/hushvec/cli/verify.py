@@ -16,8 +16,16 @@ from hushvec.cli._output import answered, receipt_lines
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import paint, printable
 from hushvec.errors import ReceiptError
-from hushvec.extend import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, units_differ
-from hushvec.receipts import Verification, receipt_from_json, verify_charges, verify_receipt
+from hushvec.receipts import (
+    DOES_NOT_HOLD,
+    HOLDS,
+    NOT_A_CLAIM,
+    Verification,
+    receipt_from_json,
+    units_differ,
+    verify_charges,
+    verify_receipt,
+)
 from hushvec.receipts.base import MOST_EXPORT_CHARACTERS, json_object
 
 if TYPE_CHECKING:

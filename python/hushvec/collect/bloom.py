@@ -24,8 +24,8 @@ from hushvec.collect.memo import Memo
 from hushvec.collect.oracles import bit_rows
 from hushvec.collect.release import Collection, numbered, require_words
 from hushvec.collect.sketch_bytes import BLOOM, Contents, ReportSketch, exact_sum
-from hushvec.extend import instantaneous_epsilon, permanent_epsilon
 from hushvec.mechanisms import RandomizedResponse
+from hushvec.receipts import instantaneous_epsilon, permanent_epsilon
 
 METHODS = ("least_squares", "lasso")
 MOST_BITS = 2**20

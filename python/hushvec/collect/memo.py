@@ -22,7 +22,8 @@ from hushvec._native import _core
 from hushvec._util import os_files, validate
 from hushvec._util.publish import private_opener, published_bytes
 from hushvec.errors import HushvecError
-from hushvec.extend import ROUNDS, NotCopied
+from hushvec.extend import NotCopied
+from hushvec.receipts import ROUNDS
 
 # What permanent reports are drawn from, on every machine: a report from another stream would be a second report of its word.
 MEMO_CIPHER = "chacha20"

@@ -18,17 +18,8 @@ from hushvec._util.rounding import product_up
 from hushvec.accounting import PureDP, Shuffled
 from hushvec.collect.memo import MEMO_CIPHER, Memo, require_memo
 from hushvec.errors import PrivacyBudgetExhaustedError
-from hushvec.extend import (
-    NOTE_SEED,
-    PER,
-    Budget,
-    cipher_fields,
-    entry_of_charge,
-    release_sheet,
-    require_budget,
-    require_secret_key,
-)
-from hushvec.receipts import LedgerEntry, ReportReceipt
+from hushvec.extend import Budget, entry_of_charge, release_sheet, require_budget, require_secret_key
+from hushvec.receipts import NOTE_SEED, PER, LedgerEntry, ReportReceipt, cipher_fields
 
 
 def sequence_of(words: Any) -> Sequence[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from fractions import Fraction
 from functools import partial
@@ -76,16 +76,23 @@ def check_mechanism(mechanism: type[VectorMechanism], *, releases: int = 4000) -
         'its receipt has the numbers of its law, and a mechanism can be made of them'
     """
     known = known_mechanisms().get(getattr(mechanism, "name", "")) is mechanism
-    failures: list[str] = []
     with nullcontext() if known else registered(mechanism):
-        for check in _CHECKS:
-            try:
-                check(mechanism, releases)
-            except AssertionError as failure:
-                failures.append(f"{mechanism.name}: {check.__doc__}: {failure}")
+        return tried(mechanism.name, _CHECKS, mechanism, releases)
+
+
+def tried(name: str, checks: Sequence[Callable[..., None]], *given: Any) -> tuple[str, ...]:
+    """Call every check with what is given, and return their docstrings, the sentences that hold; AssertionError if some do not."""
+    failures = []
+    for check in checks:
+        try:
+            check(*given)
+        except AssertionError as failure:
+            failures.append(f"{name}: {check.__doc__}: {failure}")
+        except Exception as error:
+            failures.append(f"{name}: {check.__doc__}: {type(error).__name__}: {error}")
     if failures:
         raise AssertionError("\n".join(failures))
-    return tuple(str(check.__doc__) for check in _CHECKS)
+    return tuple(str(check.__doc__) for check in checks)
 
 
 # ---- what is tried; a docstring is the sentence that must hold ----

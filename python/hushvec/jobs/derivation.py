@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._native import _core
-from hushvec.extend import HALF_WORDS
 from hushvec.mechanisms import Mechanism, VectorMechanism
+from hushvec.receipts import HALF_WORDS
 
 KEY_BYTES = 32
 PLACE_BYTES = 40

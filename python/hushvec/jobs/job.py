@@ -26,11 +26,11 @@ from hushvec._util import validate
 from hushvec._util.publish import Unfinished, sync_folder, unfinished
 from hushvec._util.recording import require_no_recorder
 from hushvec.budget import PrivacyBudget
-from hushvec.extend import HALF_WORDS, ReleasePlan, RowReceipt, answers_with_codes, plan_release
+from hushvec.extend import ReleasePlan, RowReceipt, plan_release
 from hushvec.jobs import derivation
-from hushvec.mechanisms import Mechanism, PublicCodebook
+from hushvec.mechanisms import Mechanism, PublicCodebook, answers_with_codes
 from hushvec.mechanisms.base import RowKeys
-from hushvec.receipts import LedgerEntry
+from hushvec.receipts import HALF_WORDS, LedgerEntry
 
 _LARGEST_SEED_BITS = 8 * derivation.KEY_BYTES
 _LARGEST_FILE = 1 << 16

@@ -34,58 +34,37 @@ from hushvec._util.rounding import product_up, quotient_down, root_up, rounded_u
 from hushvec.mechanisms.additive import AdditiveNoise, EmpiricalGaussian, Gaussian, L2Laplace, Laplacian
 from hushvec.mechanisms.base import ADJACENCY, Mechanism, VectorMechanism, sensitivity_of
 from hushvec.mechanisms.discrete import DiscreteGaussian, DiscreteLaplacian
-from hushvec.mechanisms.privunit import PrivUnit
+from hushvec.mechanisms.privunit import PrivUnit, top_1_probability
 
 if TYPE_CHECKING:
-    from hushvec.mechanisms.codebook import CodebookFit, CodebookResponse, PublicCodebook
+    from hushvec.mechanisms.codebook import CodebookFit, CodebookResponse, PublicCodebook, found_share
     from hushvec.mechanisms.metric import MetricEpsilon, MetricLaplace
     from hushvec.mechanisms.projection import ProjectionFit, PublicProjection
+    from hushvec.mechanisms.public_arrays import load_npz, nearest_codes, save_npz, unit_public_rows
     from hushvec.mechanisms.randomized_response import FrequencyEstimate, RandomizedResponse
-    from hushvec.mechanisms.top_1 import top_1_bound
+    from hushvec.mechanisms.top_1 import top_1_bound, top_1_sentence
     from hushvec.mechanisms.top_k import GumbelTopK
 
 __all__ = [
-    "ADJACENCY",
-    "INTEGER_MECHANISMS",
-    "MECHANISMS",
-    "CodebookFit",
-    "CodebookResponse",
-    "DiscreteGaussian",
-    "DiscreteLaplacian",
-    "EmpiricalGaussian",
-    "FrequencyEstimate",
-    "Gaussian",
-    "GumbelTopK",
-    "L2Laplace",
-    "Laplacian",
-    "Mechanism",
-    "MetricEpsilon",
-    "MetricLaplace",
-    "PrivUnit",
-    "ProjectionFit",
-    "PublicCodebook",
-    "PublicProjection",
-    "RandomizedResponse",
-    "VectorMechanism",
-    "product_up",
-    "quotient_down",
-    "register",
-    "registered",
-    "root_up",
-    "rounded_up",
-    "sensitivity",
-    "top_1_bound",
+    "ADJACENCY", "INTEGER_MECHANISMS", "MECHANISMS", "CodebookFit", "CodebookResponse", "DiscreteGaussian",
+    "DiscreteLaplacian", "EmpiricalGaussian", "FrequencyEstimate", "Gaussian", "GumbelTopK", "L2Laplace", "Laplacian",
+    "Mechanism", "MetricEpsilon", "MetricLaplace", "PrivUnit", "ProjectionFit", "PublicCodebook", "PublicProjection",
+    "RandomizedResponse", "VectorMechanism", "answers_with_codes", "found_share", "known_mechanisms", "load_npz",
+    "nearest_codes", "priced_mechanisms", "product_up", "quotient_down", "register", "registered", "releases_directions",
+    "root_up", "rounded_up", "save_npz", "sensitivity", "takes_integers", "top_1_bound", "top_1_probability",
+    "top_1_sentence", "unit_public_rows",
 ]
 
 # Imported at first use: `import hushvec` needs none of them, and they would make it take a fifth longer.
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
-        "codebook": "CodebookFit CodebookResponse PublicCodebook",
+        "codebook": "CodebookFit CodebookResponse PublicCodebook found_share",
         "metric": "MetricEpsilon MetricLaplace",
         "projection": "ProjectionFit PublicProjection",
+        "public_arrays": "load_npz nearest_codes save_npz unit_public_rows",
         "randomized_response": "FrequencyEstimate RandomizedResponse",
-        "top_1": "top_1_bound",
+        "top_1": "top_1_bound top_1_sentence",
         "top_k": "GumbelTopK",
     },
 )

@@ -15,16 +15,8 @@ from hushvec._util import validate
 from hushvec._util.keywords import explained
 from hushvec.embedders.protocol import EmbeddingResult, on_host, read_answer
 from hushvec.embedders.sources import SourceModel, as_embedding_model, is_unit_norm_model
-from hushvec.extend import (
-    Budget,
-    ReleasePlan,
-    plan_release,
-    release_planned,
-    releases_directions,
-    require_chargeable,
-    require_projection,
-)
-from hushvec.mechanisms import Mechanism
+from hushvec.extend import Budget, ReleasePlan, plan_release, release_planned, require_chargeable, require_projection
+from hushvec.mechanisms import Mechanism, releases_directions
 from hushvec.middleware.wrap import EmbeddingMiddleware
 from hushvec.noise import gaussian_sigma
 

@@ -7,40 +7,45 @@ docs/receipts.md describes every field and the three answers of `verify_receipt`
 from typing import TYPE_CHECKING
 
 from hushvec._util.lazy import at_first_use
-from hushvec.receipts.base import LedgerEntry, Verification
-from hushvec.receipts.vectors import Receipt
-from hushvec.receipts.verify import receipt_from_dict, receipt_from_json, verify_charges, verify_receipt
+from hushvec.receipts.base import (
+    DOES_NOT_HOLD,
+    HALF_WORDS,
+    HOLDS,
+    NOT_A_CLAIM,
+    NOTE_FLOAT,
+    NOTE_SEED,
+    PER,
+    ROUNDS,
+    LedgerEntry,
+    Verification,
+    cipher_fields,
+    sheet_of,
+)
+from hushvec.receipts.vectors import INT8, Receipt
+from hushvec.receipts.verify import receipt_from_dict, receipt_from_json, units_differ, verify_charges, verify_receipt
 
 if TYPE_CHECKING:
-    from hushvec.receipts.aggregates import AggregateReceipt, AggregateStatistic
-    from hushvec.receipts.labels import LabelReceipt
-    from hushvec.receipts.reports import ReportReceipt
+    from hushvec.receipts.aggregates import AggregateReceipt, AggregateStatistic, squared_mu
+    from hushvec.receipts.labels import LabelReceipt, row_receipt
+    from hushvec.receipts.reports import ReportReceipt, instantaneous_epsilon, permanent_epsilon
     from hushvec.receipts.selections import SelectionReceipt
-    from hushvec.receipts.training import TrainingReceipt
+    from hushvec.receipts.training import CLIPPED, NOTE_CLIENTS, NOTE_NOISE_FREE, TrainingReceipt, sensitivity_factor, step_loss
 
 __all__ = [
-    "AggregateReceipt",
-    "AggregateStatistic",
-    "LabelReceipt",
-    "LedgerEntry",
-    "Receipt",
-    "ReportReceipt",
-    "SelectionReceipt",
-    "TrainingReceipt",
-    "Verification",
-    "receipt_from_dict",
-    "receipt_from_json",
-    "verify_charges",
-    "verify_receipt",
+    "CLIPPED", "DOES_NOT_HOLD", "HALF_WORDS", "HOLDS", "INT8", "NOTE_CLIENTS", "NOTE_FLOAT", "NOTE_NOISE_FREE", "NOTE_SEED",
+    "NOT_A_CLAIM", "PER", "ROUNDS", "AggregateReceipt", "AggregateStatistic", "LabelReceipt", "LedgerEntry", "Receipt",
+    "ReportReceipt", "SelectionReceipt", "TrainingReceipt", "Verification", "cipher_fields", "instantaneous_epsilon",
+    "permanent_epsilon", "receipt_from_dict", "receipt_from_json", "row_receipt", "sensitivity_factor", "sheet_of",
+    "squared_mu", "step_loss", "units_differ", "verify_charges", "verify_receipt",
 ]
 
 __getattr__, __dir__ = at_first_use(
     globals(),
     {
-        "aggregates": "AggregateReceipt AggregateStatistic",
-        "labels": "LabelReceipt",
-        "reports": "ReportReceipt",
+        "aggregates": "AggregateReceipt AggregateStatistic squared_mu",
+        "labels": "LabelReceipt row_receipt",
+        "reports": "ReportReceipt instantaneous_epsilon permanent_epsilon",
         "selections": "SelectionReceipt",
-        "training": "TrainingReceipt",
+        "training": "CLIPPED NOTE_CLIENTS NOTE_NOISE_FREE TrainingReceipt sensitivity_factor step_loss",
     },
 )

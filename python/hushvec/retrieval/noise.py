@@ -15,8 +15,9 @@ from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.rounding import float32_down, product_up, quotient_down, root_up
 from hushvec.accounting import LaplaceDP, PrivacyLoss, PureDP, ZeroConcentratedDP, compose
-from hushvec.extend import PER, Budget, ReleasePlan, plan_release, releases_directions, require_budget
-from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, Mechanism, VectorMechanism
+from hushvec.extend import Budget, ReleasePlan, plan_release, require_budget
+from hushvec.mechanisms import EmpiricalGaussian, Gaussian, Laplacian, Mechanism, VectorMechanism, releases_directions
+from hushvec.receipts import PER
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import GumbelTopK

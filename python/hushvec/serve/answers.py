@@ -20,9 +20,9 @@ from typing import Any
 
 from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import PRIVATE, fault_of_place, private_file, private_folder
+from hushvec.budget import file_of
 from hushvec.budget.sqlite import LOGS
 from hushvec.errors import BudgetError
-from hushvec.extend import file_of
 
 KEPT_SECONDS = 24 * 3600
 LONGEST_KEY = 255

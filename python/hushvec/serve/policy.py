@@ -23,8 +23,8 @@ from pydantic_core import PydanticCustomError
 
 from hushvec._util.lazy import needs_extra
 from hushvec._util.publish import plain_bytes
-from hushvec.extend import MEMORY, file_of, priced_mechanisms
-from hushvec.mechanisms import MECHANISMS, PrivUnit
+from hushvec.budget import MEMORY, file_of
+from hushvec.mechanisms import MECHANISMS, PrivUnit, priced_mechanisms
 from hushvec.serve.keys import HASH_PATTERN
 
 MEGABYTE = 1_000_000

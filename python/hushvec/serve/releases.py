@@ -20,20 +20,10 @@ import numpy as np
 import orjson
 
 from hushvec._util.publish import is_first_to_write, private_folder
-from hushvec.budget import PrivacyBudget
+from hushvec.budget import PrivacyBudget, default_file, default_store, open_store
 from hushvec.budget.store import PROBE
 from hushvec.errors import AlreadyChargedError, BudgetError, PrivacyBudgetExhaustedError
-from hushvec.extend import (
-    ChargeOnce,
-    ReleasePlan,
-    Store,
-    StoreFailure,
-    default_file,
-    default_store,
-    open_store,
-    plan_release,
-    release_planned,
-)
+from hushvec.extend import ChargeOnce, ReleasePlan, Store, StoreFailure, plan_release, release_planned
 from hushvec.release import Release
 from hushvec.serve.answers import LONGEST_KEY, AnswerStore, Claim, claim_name, fingerprint_of
 from hushvec.serve.bodies import BYTES_PER_NUMBER, JSON, Part

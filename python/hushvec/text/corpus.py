@@ -21,7 +21,7 @@ from hushvec._util.display import Progress
 from hushvec._util.lines import SHIPPED_SENTENCES, distinct_texts, shipped_texts, texts_of_file
 from hushvec.embedders.protocol import embedded_rows
 from hushvec.embedders.sources import SourceModel, as_embedding_model, model_id_of
-from hushvec.extend import load_npz, save_npz
+from hushvec.mechanisms import load_npz, save_npz
 
 FORMAT = 1
 DEFAULT_KEY = "text"

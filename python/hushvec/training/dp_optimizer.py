@@ -12,8 +12,8 @@ from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.keywords import moved
 from hushvec._util.recording import require_no_recorder
-from hushvec.accounting import Accountant
-from hushvec.extend import Budget, CorrelatedNoise, key_fields
+from hushvec.accounting import Accountant, CorrelatedNoise
+from hushvec.extend import Budget, key_fields
 from hushvec.receipts import TrainingReceipt
 from hushvec.training import batch_gradients, ranks, shards
 from hushvec.training.batch_gradients import BatchSum, Named, require_no_scaler

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from hushvec._native import _core
-from hushvec.accounting import compose
-from hushvec.extend import NOTE_FLOAT, NOTE_NOISE_FREE, NOTE_SEED, CorrelatedNoise, SampleRange, key_fields
-from hushvec.receipts import LedgerEntry, TrainingReceipt
+from hushvec.accounting import CorrelatedNoise, SampleRange, compose
+from hushvec.extend import key_fields
+from hushvec.receipts import NOTE_FLOAT, NOTE_NOISE_FREE, NOTE_SEED, LedgerEntry, TrainingReceipt
 from hushvec.training.run_account import RunAccount
 
 NOTE_GRADIENTS = (

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 
 from hushvec._util import validate
 from hushvec._util.rounding import raised, up
-from hushvec.accounting import PrivacyLoss
+from hushvec.accounting import PrivacyLoss, rough_epsilon
 from hushvec.errors import HushvecError
-from hushvec.extend import rough_epsilon
 from hushvec.noise import gaussian_sigma
 from hushvec.training.schedule import STATED, StepSchedule
 

@@ -12,8 +12,8 @@ from typing import Any
 from hushvec._util import validate
 from hushvec._util.rounding import up
 from hushvec.accounting import ADJACENCIES, PrivacyLoss, compose
-from hushvec.extend import CLIPPED, sensitivity_factor, step_loss
-from hushvec.extend import CorrelatedNoise as CorrelatedNoise  # of hushvec.training, for users
+from hushvec.accounting import CorrelatedNoise as CorrelatedNoise  # of hushvec.training, for users
+from hushvec.receipts import CLIPPED, sensitivity_factor, step_loss
 from hushvec.training.adaptive_clip import AdaptiveClip as AdaptiveClip  # of hushvec.training, for users
 from hushvec.training.adaptive_clip import RowNorm
 from hushvec.training.clip_rules import ClipRule

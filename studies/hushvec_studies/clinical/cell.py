@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import hushvec
 from hushvec.audit.bootstrap import bootstrap
-from hushvec.extend import inner_products
+from hushvec.extend.helpers import inner_products
 from hushvec.mechanisms import VectorMechanism
 from hushvec.noise import gaussian_delta, gaussian_epsilon
 from hushvec.release import privatize

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.extend import product
+from hushvec.extend.helpers import product
 
 # Raised when a change of this package changes what is measured: results of older versions are then measured anew.
 VERSION = 1

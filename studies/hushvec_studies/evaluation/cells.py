@@ -14,8 +14,7 @@ from sklearn.naive_bayes import CategoricalNB
 
 import hushvec
 from hushvec.audit.bootstrap import bootstrap
-from hushvec.extend import nearest_codes
-from hushvec.mechanisms import CodebookResponse
+from hushvec.mechanisms import CodebookResponse, nearest_codes
 from hushvec.retrieval import PrivateIndex, PrivateQuery
 from hushvec.retrieval.measures import Judgements, judgements, per_query
 from hushvec_studies.evaluation.attacks.rows import attack_interval, bounds, recognized_rows, released_codes

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.extend import Progress
+from hushvec.extend.helpers import Progress
 from hushvec_studies.evaluation.attacks.decoders import require_strangers
 from hushvec_studies.evaluation.collection import NEWSGROUPS, SOURCES, TEXT_SOURCES, Source, own, titled
 from hushvec_studies.evaluation.findings import attack_choice, attack_results, attack_sentences, choice, sentences, task_results

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hushvec
-from hushvec.extend import found_share
 from hushvec.mechanisms import MECHANISMS as KINDS
-from hushvec.mechanisms import Gaussian, PrivUnit, PublicCodebook, PublicProjection
+from hushvec.mechanisms import Gaussian, PrivUnit, PublicCodebook, PublicProjection, found_share
 from hushvec_studies.harness.rows import unit
 
 Rows = NDArray[np.float32]

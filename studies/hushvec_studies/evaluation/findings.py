@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hushvec.extend import clopper_pearson_lower
+from hushvec.extend.helpers import clopper_pearson_lower
 from hushvec_studies.evaluation.attacks.inversion import EXACT, FOUND, NAMED, START
 from hushvec_studies.evaluation.attacks.measure import AREA, FAILS, FPRS, OPEN, PAIR, SUCCEEDS, WORDS, exceeds, outcome, rate_name
 from hushvec_studies.evaluation.cells import BY_CODE, CENTROID, PROBE

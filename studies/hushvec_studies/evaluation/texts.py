@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 import hushvec
 from hushvec.audit.bootstrap import bootstrap
-from hushvec.extend import clopper_pearson
+from hushvec.extend.helpers import clopper_pearson
 from hushvec.text import Redactor
 from hushvec_studies.evaluation.collection import SENTENCES, SOURCES, TAB, Source, paths_of
 from hushvec_studies.evaluation.findings import Row

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushvec.embedders.checkpoints import CONFIG_FILE, TIDY, TOKENIZER_CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES, Tokens
-from hushvec.extend import needs_extra
+from hushvec.extend.helpers import needs_extra
 from hushvec.text.inverters.vec2text.config import Vec2TextConfig
 from hushvec_studies.harness.outputs import write_bytes
 

@@ -19,7 +19,7 @@ import safetensors
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from hushvec.extend import private_folder, published_bytes
+from hushvec.extend.helpers import private_folder, published_bytes
 
 # ---- models ----
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.extend import private_opener
+from hushvec.extend.helpers import private_opener
 
 LOGGER = logging.getLogger("hushvec_studies")
 

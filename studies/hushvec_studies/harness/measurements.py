@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from hushvec.extend import Progress, published_text
+from hushvec.extend.helpers import Progress, published_text
 from hushvec_studies.harness.workers import results_of
 
 FOLDER = "measured"

@@ -17,7 +17,7 @@ from typing import Any
 import pandas
 
 import hushvec
-from hushvec.extend import SHARED, published_bytes, published_text
+from hushvec.extend.helpers import SHARED, published_bytes, published_text
 
 
 def surroundings() -> dict[str, str]:

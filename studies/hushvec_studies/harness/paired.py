@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 from hushvec.audit.bootstrap import UNITS_PER_KIND, bootstrap, group_numbers, matrix_of, unit_sums
-from hushvec.extend import Estimate, product
+from hushvec.extend.helpers import Estimate, product
 
 # Two sums of the same numbers in another order are the same sum: a flip that changes nothing must count as such.
 _SAME_WITHIN = 1e-9

@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from hushvec.cli._parser import number_or_infinity
-from hushvec.extend import nearest_of
+from hushvec.extend.helpers import nearest_of
 
 STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
 _Model = TypeVar("_Model", bound="Settings")

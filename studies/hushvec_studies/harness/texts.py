@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hushvec.extend import decoded, numbered_lines
+from hushvec.extend.helpers import decoded, numbered_lines
 
 _UNPACKERS: dict[str, Callable[[bytes], bytes]] = {".jsonl": bytes, ".jsonl.xz": lzma.decompress, ".jsonl.gz": gzip.decompress}
 SUFFIXES = tuple(_UNPACKERS)

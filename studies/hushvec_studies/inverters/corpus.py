@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec.embedders.checkpoints import Tokens
-from hushvec.extend import distinct_texts, texts_of_file
+from hushvec.extend.helpers import distinct_texts, texts_of_file
 from hushvec_studies.harness.checkpoints import learned_byte_pairs
 from hushvec_studies.harness.texts import digest_of_texts
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.extend import PRIVATE, Progress
+from hushvec.extend.helpers import PRIVATE, Progress
 from hushvec_studies.harness.charts import FAINT, Figure, Panel, Series, svg_of
 from hushvec_studies.harness.outputs import write_bytes, write_csv
 from hushvec_studies.harness.tables import Estimate

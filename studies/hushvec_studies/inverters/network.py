@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hushvec import Generator
 from hushvec._util import validate
-from hushvec.extend import needs_extra
+from hushvec.extend.helpers import needs_extra
 from hushvec.mechanisms import MECHANISMS, EmpiricalGaussian, Mechanism, PublicProjection
 from hushvec.text.inverters.protocol import behind
 from hushvec.text.inverters.vec2text.config import Vec2TextConfig

@@ -18,7 +18,7 @@ from hushvec._util import validate
 from hushvec.embedders.checkpoints import CONFIG_FILE, TOKENIZER_FILE, WEIGHT_FILES, Tokens, chosen_device
 from hushvec.embedders.protocol import embedded_rows
 from hushvec.embedders.sources import SourceModel, as_embedding_model, default_clip_norm
-from hushvec.extend import Progress
+from hushvec.extend.helpers import Progress
 from hushvec.mechanisms import Mechanism, PublicProjection
 from hushvec.text.inverters.trained import PROJECTION_FILE, RUN_FILE, RUN_FORMAT, read_run
 from hushvec.text.inverters.vec2text.config import INVERSION

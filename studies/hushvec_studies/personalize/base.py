@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hushvec.extend import published_folder
+from hushvec.extend.helpers import published_folder
 from hushvec.training.ghost import IGNORED, next_token_losses
 from hushvec_studies.harness.measurements import digest_of
 from hushvec_studies.personalize.coding import Coding, coding_of, coding_of_folder, fitted_tokenizer

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from hushvec.extend import json_record, require_utf8
+from hushvec.extend.helpers import json_record, require_utf8
 from hushvec_studies.harness.texts import digest_of_texts, lines_of
 
 # ---- drawn notes ----

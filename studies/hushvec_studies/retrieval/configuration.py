@@ -18,7 +18,7 @@ import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WrapValidator, model_validator
 
 from hushvec._util import validate
-from hushvec.extend import nearest, nearest_of
+from hushvec.extend.helpers import nearest, nearest_of
 from hushvec_studies.harness.settings import (
     Distinct,
     DistinctOrNone,

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from hushvec._util import validate
 from hushvec.data import records
-from hushvec.extend import decoded, json_record, require_utf8
+from hushvec.extend.helpers import decoded, json_record, require_utf8
 from hushvec_studies.harness.texts import SUFFIXES, digest_of_texts, lines_of, suffix_of, text_of
 from hushvec_studies.retrieval.key_phrases import word_count
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.extend import Sheet, number, share, shown
+from hushvec.extend.helpers import Sheet, number, share, shown
 from hushvec_studies.retrieval.columns import ATTACKS, FALSE_POSITIVE_RATES, Row, attack_column
 
 # What a row and the run without noise that it is compared with have in common.

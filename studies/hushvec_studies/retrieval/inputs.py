@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec.extend import Progress
+from hushvec.extend.helpers import Progress
 from hushvec_studies.harness.embeddings import EmbeddingCache
 from hushvec_studies.harness.logs import stage
 from hushvec_studies.harness.rows import bytes_of

@@ -23,7 +23,7 @@ import numpy as np
 
 import hushvec
 from hushvec.audit.targets import Logistic
-from hushvec.extend import private_folder, published_folder, published_text
+from hushvec.extend.helpers import private_folder, published_folder, published_text
 from hushvec.retrieval import PrivateIndex
 from hushvec.retrieval.attacks.shadows import Game, Model
 from hushvec_studies.harness.measurements import digest_of, dotted

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import hushvec
-from hushvec.extend import published_text
+from hushvec.extend.helpers import published_text
 from hushvec_studies.harness.measurements import Measurements
 from hushvec_studies.retrieval import columns
 from hushvec_studies.retrieval.columns import Row

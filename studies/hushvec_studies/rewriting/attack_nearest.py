@@ -21,7 +21,7 @@ import numpy as np
 from pydantic import Field
 
 import hushvec as hv
-from hushvec.extend import Progress
+from hushvec.extend.helpers import Progress
 from hushvec.mechanisms import PublicProjection
 from hushvec_studies.harness.charts import INK, Panel, Series
 from hushvec_studies.harness.rows import unit

@@ -14,7 +14,7 @@ import math
 
 from pydantic import Field
 
-from hushvec.extend import Progress
+from hushvec.extend.helpers import Progress
 from hushvec_studies.harness.charts import Panel
 from hushvec_studies.harness.tables import Estimate
 from hushvec_studies.rewriting import documents, figures, judges, metrics, options, rewriters

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hushvec.extend import Progress
+from hushvec.extend.helpers import Progress
 from hushvec.text import MiniLMEmbedder
 from hushvec_studies.harness.rows import unit
 

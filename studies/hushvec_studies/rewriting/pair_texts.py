@@ -16,7 +16,7 @@ from hushvec._util import validate
 from hushvec.data import records
 from hushvec.embedders.checkpoints import CONFIG_FILE
 from hushvec.embedders.minilm import DIMENSION, MiniLMEmbedder
-from hushvec.extend import published_text
+from hushvec.extend.helpers import published_text
 from hushvec.text.inverters.vec2text.config import read_fields
 from hushvec_studies.harness.texts import objects_of
 from hushvec_studies.rewriting.documents import Document

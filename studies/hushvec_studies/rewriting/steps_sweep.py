@@ -20,7 +20,7 @@ from pathlib import Path
 from pydantic import Field
 
 from hushvec import Generator
-from hushvec.extend import Progress
+from hushvec.extend.helpers import Progress
 from hushvec.text import Chunking, MiniLMEmbedder, Rewriter
 from hushvec_studies.harness.charts import Panel
 from hushvec_studies.rewriting import documents, figures, judges, metrics, options, pair_texts, rewriters

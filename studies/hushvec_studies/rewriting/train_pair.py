@@ -23,7 +23,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from hushvec.extend import Progress
+from hushvec.extend.helpers import Progress
 from hushvec.text.inverters.vec2text.loading import ENDING, load_inversion
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.checkpoints import save_checkpoint

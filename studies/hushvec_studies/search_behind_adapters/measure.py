@@ -13,7 +13,7 @@ import argparse
 import numpy as np
 
 import hushvec as hv
-from hushvec.extend import SHIPPED_NOTES, SHIPPED_SENTENCES, inner_products, shipped_texts
+from hushvec.extend.helpers import SHIPPED_NOTES, SHIPPED_SENTENCES, inner_products, shipped_texts
 from hushvec.mechanisms import PrivUnit, PublicCodebook, PublicProjection
 from hushvec.text import MiniLMEmbedder
 

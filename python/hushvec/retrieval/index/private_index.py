@@ -15,14 +15,15 @@ from hushvec._native import _core, rowwise
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
-from hushvec.extend import Budget, RowReceipt, top_1_sentence
+from hushvec.extend import Budget, RowReceipt
+from hushvec.mechanisms import top_1_sentence
 from hushvec.retrieval.index import saved
 from hushvec.retrieval.index.content import NOTE_BESIDE, Content, Documents, StoredDocument, store_error
 from hushvec.retrieval.index.prepared import KeptReleases, prepare, require_rows
 from hushvec.retrieval.index.searching import Chosen, ScoreSearch, SearchResult, best_of_some
 from hushvec.retrieval.index.settings import SIDES, IndexSettings
 from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise, cost_of_queries
-from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, open_store
+from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, OWN, Store, open_store
 from hushvec.retrieval.stores.numpy_flat import NumpyStore
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class PrivateIndex:
         documents: noise on rows before they are stored.
         queries: noise on queries before they are searched.
         scores: noise on scores before the best are named; needs a store that looks at every row in memory ("flat", "numpy").
-        store: "flat" (also "numpy"), "hnsw", "lancedb", "qdrant" or "pgvector".
+        store: "flat" (also "numpy"), "hnsw", "lancedb", "qdrant" or "pgvector"; or a new, empty store of your own: docs/extend.md.
         store_options: of that store, by name; docs/retrieval.md lists them.
         path: folder of a store on disk; None keeps it in memory. For "pgvector" the address of the database, never saved;
             errors hide its password.
@@ -91,21 +92,23 @@ class PrivateIndex:
         documents: VectorNoise | None = None,
         queries: VectorNoise | None = None,
         scores: ScoreNoise | None = None,
-        store: str = "flat",
+        store: str | Store = "flat",
         store_options: Mapping[str, Any] | None = None,
         path: str | os.PathLike[str] | None = None,
         projection: PublicProjection | None = None,
         normalize: bool = True,
         generator: _core.Generator | None = None,
     ) -> None:
+        own = store if isinstance(store, Store) and not isinstance(store, type) else None
+        name: Any = store if own is None else OWN
         settings = IndexSettings(
-            dimension, documents, queries, scores, store=store, store_options=store_options, projection=projection, normalize=normalize
+            dimension, documents, queries, scores, store=name, store_options=store_options, projection=projection, normalize=normalize
         )
         source = require_generator(generator)
         settings.require_secret_key(source)
-        rows = open_store(store, settings.columns, options=store_options, path=path)
+        rows = open_store(name, settings.columns, options=store_options, path=path, own=own)
         if len(rows):  # the path is not shown: it may be an address with a password
-            raise ValueError(f"path must be new, or of an index that is loaded: {store!r} there holds {len(rows)} rows")
+            raise ValueError(f"path must be new, or of an index that is loaded: {name!r} there holds {len(rows)} rows")
         self._take(Content(settings, rows), source)
 
     @classmethod
@@ -407,9 +410,10 @@ class PrivateIndex:
             yield "grade float: not protected against floating-point attacks, NOT a DP claim"
 
     def fresh(self, generator: _core.Generator | None = None) -> PrivateIndex:
-        """An empty index in memory with the same settings, its own key stream, no budgets ("flat" instead of an address)."""
+        """An empty index in memory with the same settings, its own key stream, no budgets ("flat" instead of an address or an own
+        store)."""
         settings = self.settings.with_budgets({})
-        if settings.store in BEHIND_AN_ADDRESS:
+        if settings.store in (*BEHIND_AN_ADDRESS, OWN):
             settings = dataclasses.replace(settings, store="flat", store_options=None)
         store = open_store(settings.store, settings.columns, options=settings.store_options)
         return PrivateIndex._of(Content(settings, store), require_generator(generator))
@@ -434,6 +438,7 @@ class PrivateIndex:
         score_budget: Budget | None = None,
         without_budgets: bool = False,
         path: str | os.PathLike[str] | None = None,
+        store: Store | None = None,
         generator: _core.Generator | None = None,
     ) -> PrivateIndex:
         """The index that `save` wrote.
@@ -442,6 +447,7 @@ class PrivateIndex:
             document_budget, query_budget, score_budget: of the sides; a side that had one when it was saved needs one again.
             without_budgets: continue without the budgets that the index had.
             path: where a store on disk lies, if it was moved; the address of a database, always.
+            store: for an index with a store of your own: one without rows, or what `outlives`, with its rows.
             generator: as for a new index.
 
         ValueError for no index, or not what was saved; for a budget that is missing, or given for a side without noise.
@@ -452,7 +458,7 @@ class PrivateIndex:
             "queries": ("query_budget", query_budget),
             "scores": ("score_budget", score_budget),
         }
-        content = saved.load(Path(folder), store_path=path, budgets=budgets, without_budgets=without_budgets)
+        content = saved.load(Path(folder), store_path=path, own=store, budgets=budgets, without_budgets=without_budgets)
         content.settings.require_secret_key(source)
         return cls._of(content, source)
 

@@ -32,10 +32,11 @@ from hushvec._native import _core
 from hushvec._util import lines, validate
 from hushvec._util.os_files import sync
 from hushvec._util.publish import private_file, private_folder, published_bytes, sync_folder
-from hushvec.extend import Budget, row_receipt
+from hushvec.extend import Budget
+from hushvec.receipts import row_receipt
 from hushvec.retrieval.index.content import Content, Documents, RowIds
 from hushvec.retrieval.index.settings import SIDES, IndexSettings
-from hushvec.retrieval.stores import ON_DISK, KeyedStore, open_store, shown
+from hushvec.retrieval.stores import ON_DISK, OWN, KeyedStore, Store, open_store, shown
 
 INDEX_FORMAT = 1
 MANIFEST = "index.json"
@@ -86,6 +87,7 @@ def load(
     folder: Path,
     *,
     store_path: str | os.PathLike[str] | None,
+    own: Store | None,
     budgets: Mapping[str, tuple[str, Budget | None]],
     without_budgets: bool,
 ) -> Content:
@@ -107,10 +109,10 @@ def load(
             raise ValueError(f"{written} must have one line for each of the {len(ids)} rows, got {len(documents)}")
     except (KeyError, TypeError, AttributeError) as mistake:
         raise ValueError(f"{folder / MANIFEST} does not describe an index: {mistake!r}") from None
-    path = store_path if store_path is not None else manifest["store_path"]
+    path = store_path if store_path is not None or settings.store == OWN else manifest["store_path"]
     if path is not None and settings.store in ON_DISK and not Path(path).is_dir():
         raise ValueError(f"path must be the folder where the rows of {folder} lie, got {shown(path)}, which is no folder")
-    store = open_store(settings.store, settings.columns, options=settings.store_options, path=path)
+    store = open_store(settings.store, settings.columns, options=settings.store_options, path=path, own=own)
     if "rows" in parts:
         store.read(parts["rows"])
     else:

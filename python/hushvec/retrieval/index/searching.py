@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util.display import Sheet, at_least, plural, shown
-from hushvec.extend import NOTE_SEED, ReleasePlan, RowReceipt, charge, entry_of_charge, key_fields
+from hushvec.extend import ReleasePlan, RowReceipt, charge, entry_of_charge, key_fields
 from hushvec.mechanisms import VectorMechanism
-from hushvec.receipts import Receipt, SelectionReceipt
+from hushvec.receipts import NOTE_SEED, Receipt, SelectionReceipt
 from hushvec.retrieval.noise import ScoreNoise
 from hushvec.retrieval.stores import Store
 from hushvec.retrieval.stores.numpy_flat import NumpyStore, Rows, Scores, best_of_matrix, score_blocks

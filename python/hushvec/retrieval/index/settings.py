@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from hushvec._native import _core
 from hushvec._util import validate
-from hushvec.extend import PER, Budget, answers_with_codes, require_projection, require_secret_key
-from hushvec.mechanisms import MECHANISMS, Mechanism
+from hushvec.extend import Budget, require_projection, require_secret_key
+from hushvec.mechanisms import MECHANISMS, Mechanism, answers_with_codes
+from hushvec.receipts import PER
 from hushvec.retrieval.noise import PER_QUERY, ScoreNoise, VectorNoise
-from hushvec.retrieval.stores import STORES, WITH_A_MATRIX
+from hushvec.retrieval.stores import OWN, STORES, WITH_A_MATRIX
 
 if TYPE_CHECKING:
     from hushvec.mechanisms import PublicCodebook, PublicProjection
@@ -49,7 +50,8 @@ class IndexSettings:
                 object.__setattr__(self, name, replace(noise, per=per))
         if self.documents is not None and self.documents.per == PER_QUERY:
             raise ValueError(f"documents must have per={' or '.join(map(repr, PER))}, got {PER_QUERY!r}, which is for queries")
-        validate.choice("store", self.store, STORES)
+        if self.store != OWN:
+            validate.choice("store", self.store, STORES)
         validate.flag("normalize", self.normalize)
         if self.projection is not None and require_projection(self.projection).dimension != self.dimension:
             raise ValueError(f"projection must be for {self.dimension} elements, got one for {self.projection.dimension}")

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from hushvec._native import _core
 from hushvec._util.display import Progress
-from hushvec.extend import unit_public_rows
-from hushvec.mechanisms import CodebookResponse, PrivUnit, PublicCodebook, RandomizedResponse
+from hushvec.mechanisms import CodebookResponse, PrivUnit, PublicCodebook, RandomizedResponse, unit_public_rows
 from hushvec.mechanisms.codebook import NEIGHBORS, Tried, best, count_for, counts_up_to, gains, tried_until_past
 from hushvec.retrieval.stores import open_store
 

@@ -20,7 +20,8 @@ from hushvec._native import rowwise
 from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec._util.publish import append_bytes, is_first_to_write, published_bytes
-from hushvec.extend import RowReceipt, row_receipt
+from hushvec.extend import RowReceipt
+from hushvec.receipts import row_receipt
 
 _FORMAT = 1
 

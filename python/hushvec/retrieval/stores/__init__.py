@@ -20,6 +20,7 @@ from hushvec._util import validate
 __all__ = [
     "BEHIND_AN_ADDRESS",
     "ON_DISK",
+    "OWN",
     "STORES",
     "WITH_A_MATRIX",
     "KeyedStore",
@@ -81,7 +82,10 @@ def when_gone(store: object, close: Callable[[], Any]) -> None:
 
 @runtime_checkable
 class Store(Protocol):
-    """Rows in the order in which they came. A place is a row's number in that order, among the rows that are there."""
+    """Rows in the order in which they came. A place is a row's number in that order, among the rows that are there.
+
+    docs/extend.md has one of your own, and `hushvec.extend.check_store` tries it.
+    """
 
     suffix: str = ".npy"  # of the file that `write` makes
     folder: Path | None = None  # where rows on disk lie
@@ -175,19 +179,33 @@ _KINDS = {
 }
 
 STORES = tuple(_KINDS)
+OWN = "own"  # what settings call a store that the caller made
 ON_DISK = tuple(name for name, kind in _KINDS.items() if kind.place == "folder")
 # Behind a server: its rows lie where an address says.
 BEHIND_AN_ADDRESS = tuple(name for name, kind in _KINDS.items() if kind.place == "address")
 
 
 def open_store(
-    name: str, columns: int, *, options: Mapping[str, Any] | None = None, path: str | os.PathLike[str] | None = None
+    name: str,
+    columns: int,
+    *,
+    options: Mapping[str, Any] | None = None,
+    path: str | os.PathLike[str] | None = None,
+    own: Store | None = None,
 ) -> Store:
     """The store of that name for rows of so many elements, empty, or with what lies at `path`.
 
     `options` are of that store: docs/retrieval.md lists them. `path` is the folder of a store on disk, None keeps it in memory; or the
-    address of a database. StoreError: what lies there cannot be used.
+    address of a database. `own` is the store itself where the name is OWN. StoreError: what lies there cannot be used.
     """
+    if own is None and name == OWN:
+        raise ValueError("store must be the object where it is one of your own, got none")
+    if own is not None and name != OWN:
+        raise ValueError(f"store must be None for an index that was saved with {name!r}, got {validate.kind(own)}")
+    if own is not None:
+        if options is not None or path is not None:
+            raise ValueError("store_options and path must be None with a store of your own, which has its own")
+        return own
     kind = _KINDS[validate.choice("store", name, STORES)]
     if not isinstance(options, Mapping | None):
         raise TypeError(f"store_options must be a mapping, got {validate.kind(options)}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.extend import COMPOSITIONS
+from hushvec.accounting import COMPOSITIONS
 from hushvec.text.pii.spans import Span
 
 LEVELS = ("chunk", "document")

@@ -13,8 +13,15 @@ from numpy.typing import NDArray
 from hushvec._native._core import Generator
 from hushvec._util import validate
 from hushvec.accounting import gaussian_sigma_for
-from hushvec.extend import Budget, ReleasePlan, priced_mechanisms, release_planned, releases_directions
-from hushvec.mechanisms import MECHANISMS, EmpiricalGaussian, PublicProjection, VectorMechanism
+from hushvec.extend import Budget, ReleasePlan, release_planned
+from hushvec.mechanisms import (
+    MECHANISMS,
+    EmpiricalGaussian,
+    PublicProjection,
+    VectorMechanism,
+    priced_mechanisms,
+    releases_directions,
+)
 from hushvec.noise import clip, gaussian_epsilon
 from hushvec.receipts import LabelReceipt, Receipt
 from hushvec.release import privatize_labels

@@ -13,8 +13,8 @@ from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.publish import published_text
 from hushvec.accounting import ADJACENCIES
-from hushvec.extend import NOTE_CLIENTS, Budget
-from hushvec.receipts import TrainingReceipt
+from hushvec.extend import Budget
+from hushvec.receipts import NOTE_CLIENTS, TrainingReceipt
 from hushvec.training.adaptive_clip import AdaptiveClip as AdaptiveClip  # of hushvec.federated too
 from hushvec.training.clipped_sums import ClippedSum
 from hushvec.training.federated.updates import UpdateRelease, noise_of_rounds

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hushvec._util.rounding import UNIT, down, exp_up, up
-from hushvec.extend import zcdp_epsilon
+from hushvec.accounting import zcdp_epsilon
 from hushvec.noise import gaussian_epsilon
 
 LEAST_SIGMA, MOST_SIGMA = 0.5, 2.0**40  # of one share: claim 1, and what the sampler draws

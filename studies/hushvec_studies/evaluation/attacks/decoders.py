@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from hushvec.extend import Estimate
+from hushvec.extend.helpers import Estimate
 from hushvec_studies.harness.rows import unit
 from hushvec_studies.retrieval.key_phrases import stop_words
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec.audit.bootstrap import bootstrap
-from hushvec.extend import Estimate
+from hushvec.extend.helpers import Estimate
 from hushvec.retrieval.attacks.bounds import identification_bound, membership_bound
 from hushvec_studies.evaluation.attacks.measure import AttackFigure, Sought, row_of
 from hushvec_studies.evaluation.attacks.rows import attack_interval

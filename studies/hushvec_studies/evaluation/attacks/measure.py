@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hushvec
-from hushvec.extend import Estimate
+from hushvec.extend.helpers import Estimate
 from hushvec.retrieval.attacks.bounds import identification_bound, membership_auc_bound, membership_bound
 from hushvec.retrieval.attacks.curves import RocCurve
 from hushvec_studies.evaluation.attacks import decoders, rows

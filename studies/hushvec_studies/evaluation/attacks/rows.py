@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from hushvec.extend import Estimate, clopper_pearson, nearest_codes
-from hushvec.mechanisms import CodebookResponse, Laplacian, top_1_bound
+from hushvec.extend.helpers import Estimate, clopper_pearson
+from hushvec.mechanisms import CodebookResponse, Laplacian, nearest_codes, top_1_bound
 from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec.text.inverters.posterior import CandidateLaw
 from hushvec_studies.evaluation.contenders import Contender
