@@ -68,6 +68,10 @@ ASARRAY = "    x = np.asarray(x, np.float32)\n"
              (RETURN, f'    if bad:\n        raise ValueError("x must be finite")\n{RETURN}')],
             f"{BAD}: nan was refused after the charge",
         ),
+        (
+            [(f"{DRAW}x - center", f"{DRAW}(x - center) / 2"), ("release.values + center", "2 * release.values + center")],
+            f"{KEPT}: sensitivity must be >=",
+        ),
         ([(DRAW, f"    center = x.mean(axis=0)\n{DRAW}")], f"{KEPT}: sensitivity must be >="),
         (
             [(RETURN, "    again = release_planned(x - center, plan, budget=None).values\n"
