@@ -116,7 +116,7 @@ def hot(code, register):
 
 
 def laid_out(code, found, register):
-    """What comes before the only hot loop of the loop around it, where that is as much: a loop that the compiler has unrolled whole."""
+    """What is around the only hot loop in the loop around it, where that is as much: a loop that the compiler has unrolled."""
     if len(found) != 1:
         return []
     (inner,) = found
