@@ -15,7 +15,7 @@
 #include "clip/row_scale_arithmetic.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/clipped_sum.hpp"
-#include "parallel/mutex.hpp"
+#include "os/mutex.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {

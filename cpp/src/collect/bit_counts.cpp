@@ -10,7 +10,7 @@
 #include "collect/bit_rows.hpp"
 #include "dispatch/dispatch.hpp"
 #include "hushvec/collect.hpp"
-#include "parallel/mutex.hpp"
+#include "os/mutex.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {

@@ -14,7 +14,7 @@
 #include "discrete/sample_words.hpp"
 #include "hushvec/discrete.hpp"
 #include "hushvec/noise.hpp"
-#include "parallel/mutex.hpp"
+#include "os/mutex.hpp"
 #include "parallel/threads.hpp"
 
 namespace hushvec {

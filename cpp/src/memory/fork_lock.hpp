@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "parallel/mutex.hpp"
+#include "os/mutex.hpp"
 
 namespace hushvec {
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "parallel/mutex.hpp"
+#include "os/mutex.hpp"
 
 #if HUSHVEC_THREADS
 #include <thread>

@@ -7,8 +7,8 @@
 
 #include "hushvec/float_modes.hpp"
 #include "hushvec/stack_frames.hpp"
+#include "os/mutex.hpp"
 #include "os/os.hpp"
-#include "parallel/mutex.hpp"
 
 #if HUSHVEC_THREADS
 #include <condition_variable>
