@@ -92,7 +92,7 @@ export class PublicCodebook {
         const receipt = receiptOfAnswers({
           per, epsilon, labelCount: this.size, digest, law, answers: rows.rows, scores: 'none', generator, notes: [...ofRelease, NOTE_CODEBOOK, ...checkedNotes(notes)], codebook: this.digest,
         });
-        await charge(budget, generator, epsilon, 0);
+        if (budget !== undefined) await charge(budget, generator, epsilon, 0);
         const ids = answered(codes, this.size, law, generator);
         return { values: rows.inForm(this.#decoded(ids, law)), ids, receipt };
       },

@@ -86,6 +86,6 @@ export async function privatizeLabels(trueLabels, labels, { epsilon, budget, per
   const digest = await labelsDigest(labels);
   const receipt = receiptOfAnswers({ per, epsilon, labelCount: labels.length, digest, law, answers: codes.length, scores, generator, notes });
   if (codes.length === 0) return { values: [], receipt };
-  await charge(budget, generator, epsilon, 0);
+  if (budget !== undefined) await charge(budget, generator, epsilon, 0);
   return { values: Array.from(answered(codes, labels.length, law, generator), (code) => labels[code]), receipt };
 }

@@ -7,12 +7,12 @@ import { clipNorm as checkedClipNorm, delta as checkedDelta, positive, quotientD
 export const KINDS = {
   gaussian: { law: 0, parameter: 'sigma', norm: 'l2', takesDelta: true, halfWords: true, factor: (rows) => rows },
   empirical: { law: 0, parameter: 'sigma', norm: 'l2', takesDelta: true, halfWords: true, factor: (rows) => rows },
-  laplacian: { law: 1, parameter: 'scale', norm: 'l1', takesDelta: false, halfWords: true, factor: (rows, dimension) => rows ** 2 * dimension },
-  privunit: { parameter: 'sigma', norm: 'l2', takesDelta: false, halfWords: false, factor: (rows) => rows ** 2 },
+  laplacian: { law: 1, parameter: 'scale', norm: 'l1', takesDelta: false, halfWords: true, factor: (rows, dimension) => rows ** 2n * dimension },
+  privunit: { parameter: 'sigma', norm: 'l2', takesDelta: false, halfWords: false, factor: (rows) => rows ** 2n },
 };
 export const MECHANISMS = ['gaussian', 'laplacian', 'privunit'];
 
-export const sensitivityOf = (kind, clipNorm, rows, dimension) => timesRootUp(2 * clipNorm, kind.factor(rows, dimension));
+export const sensitivityOf = (kind, clipNorm, rows, dimension) => timesRootUp(2 * clipNorm, kind.factor(BigInt(rows), BigInt(dimension)));
 
 export const gridOf = (kind, noise, clipNorm, version) =>
   withCore((core) => (kind.law === undefined ? core.privunit_grid(noise) : core.exact_grid(noise, clipNorm, Number(version === 3))));

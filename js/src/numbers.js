@@ -56,6 +56,12 @@ export function choice(name, value, accepted) {
   return value;
 }
 
+/** No option that nothing reads: a misspelled one would have its default. */
+export function knownOptions(options, known) {
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new TypeError(`options must be of ${known.join(', ')}, got ${repr(unknown)}`);
+}
+
 export function flag(name, value) {
   if (typeof value !== 'boolean') throw new TypeError(`${name} must be true or false, got ${kind(value)}`);
   return value;
@@ -86,10 +92,10 @@ export function quotientDown(numerator, divisor) {
   return exact(near) * BigInt(divisor) <= exact(numerator) ? near : nextTo(near, -1n);
 }
 
-/** A float that is at least value * sqrt(factor), whole, and at most one unit in the last place above the smallest such. */
+/** A float that is at least value * sqrt(factor), a BigInt, and at most one unit in the last place above the smallest such. */
 export function timesRootUp(value, factor) {
-  const square = exact(value) ** 2n * BigInt(factor);
-  let root = value * Math.sqrt(factor);
+  const square = exact(value) ** 2n * factor;
+  let root = value * Math.sqrt(Number(factor));
   while (exact(root) ** 2n > square && exact(nextTo(root, -1n)) ** 2n >= square) root = nextTo(root, -1n);
   while (exact(root) ** 2n < square) root = nextTo(root, 1n);
   return root;

@@ -87,17 +87,15 @@ const LABELS = {
   receipt_kind: oneOf('labels'),
 };
 
-const rulesOf = (fields) => ('receipt_kind' in fields ? LABELS : VECTORS);
-
 /** A receipt of exactly these fields, in the order of its JSON. ReceiptError otherwise. */
 export function receiptOf(fields) {
   if (fields === null || typeof fields !== 'object' || Array.isArray(fields)) throw new ReceiptError('receipt must be an object with fields');
-  const rules = rulesOf(fields);
-  const unknown = Object.keys(fields).find((name) => !(name in rules));
+  const rules = Object.hasOwn(fields, 'receipt_kind') ? LABELS : VECTORS;
+  const unknown = Object.keys(fields).find((name) => !Object.hasOwn(rules, name));
   if (unknown !== undefined) throw new ReceiptError(`receipt must not have the field ${repr(unknown)}: it is unknown`);
   const receipt = {};
   for (const [name, rule] of Object.entries(rules)) {
-    if (!(name in fields)) throw new ReceiptError(`receipt must have the field ${repr(name)}`);
+    if (!Object.hasOwn(fields, name)) throw new ReceiptError(`receipt must have the field ${repr(name)}`);
     rule(name, fields[name]);
     receipt[name] = fields[name];
   }
@@ -132,6 +130,7 @@ export function receiptToJson(receipt) {
 
 /** As C's %.{digits}g. */
 function general(value, digits) {
+  if (!Number.isFinite(value)) return repr(value);
   const [significand, exponent] = value.toExponential(digits - 1).split('e');
   if (exponent >= -4 && exponent < digits) return repr(Number(value.toPrecision(digits))).replace(/\.0$/, '');
   return `${Number(significand)}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
@@ -192,6 +191,16 @@ function vectorFaults(receipt) {
 
 const unitOf = ({ per, answers }) => (per === 'record' || answers === 1 ? 'one answer' : `all ${answers} answers of one person`);
 
+/** The M of the core's law; WORDS where 64 bits cannot prefer the truth by so little. */
+function leastOther(epsilon, count) {
+  try {
+    return responseLaw(epsilon, count).other;
+  } catch (error) {
+    if (error instanceof RangeError) return WORDS;
+    throw error;
+  }
+}
+
 /** T / M <= e^epsilon, where M is at least that of the core's law, the smallest M of all laws of this epsilon. */
 function labelFaults(receipt) {
   const { epsilon, delta, label_count: count, per, answers } = receipt;
@@ -201,7 +210,7 @@ function labelFaults(receipt) {
   if (total !== WORDS) return [...faults, `truth_values + ${count - 1} other_values must be 2^64 for ${count} labels, got ${total}`];
   if (truth < other) return [...faults, `truth_values must be >= other_values, got ${truth} and ${other}`];
   const times = per === 'release' ? Math.max(1, answers) : 1;
-  if (truth === other || other >= responseLaw(quotientDown(epsilon, times), count).other) return faults;
+  if (truth === other || other >= leastOther(quotientDown(epsilon, times), count)) return faults;
   const needed = Math.log(Number(truth) / Number(other)) * times;
   return [...faults, `truth_values / other_values gives epsilon = ${needed.toPrecision(6)} for ${unitOf(receipt)}, more than the ${repr(epsilon)} stated`];
 }

@@ -2,11 +2,12 @@
 import { onCopies, version, withCore } from './core.js';
 import { generatorOf } from './generator.js';
 import { calibrated, gridOf, MECHANISMS, noisy } from './mechanisms.js';
-import { choice, clipNorm as checkedClipNorm, flag, notNegative, positive, repr, wholeNumber } from './numbers.js';
+import { choice, clipNorm as checkedClipNorm, flag, knownOptions, notNegative, positive, repr, wholeNumber } from './numbers.js';
 import { NOTE_RELEASE, NOTE_SEED, receiptOf } from './receipts.js';
 import { requireFinite, rowsOf } from './rows.js';
 
 const PER = ['record', 'release'];
+const OPTIONS = ['epsilon', 'delta', 'mechanism', 'clipNorm', 'normalize', 'renormalize', 'budget', 'per', 'notes', 'dimension', 'generator'];
 
 export const unitRows = (rows, dimension) => onCopies([rows], (core, place) => core.unit_rows(place, rows.length / dimension, dimension))[0];
 
@@ -17,7 +18,6 @@ export function checkedNotes(notes) {
 
 /** Charge a budget, or anything with `consume(epsilon, delta)`, before anything is drawn. */
 export async function charge(budget, generator, epsilon, delta) {
-  if (budget === undefined) return;
   if (typeof budget?.consume !== 'function') throw new TypeError('budget must have a method consume(epsilon, delta)');
   if (generator.seeded) throw new RangeError('budget must be None with a seeded generator: such a release has no privacy to account for');
   await budget.consume(epsilon, delta);
@@ -27,6 +27,7 @@ export const rowsPerPerson = (per, rows) => (choice('per', per, PER) === 'releas
 
 /** Release rows with differential privacy, and a receipt that states the guarantee. */
 export async function privatize(x, options = {}) {
+  knownOptions(options, OPTIONS);
   const { epsilon, delta = 1e-5, mechanism = 'gaussian', clipNorm = 1, normalize = false, renormalize = false } = options;
   const { budget, per = 'record', notes = [], dimension: given } = options;
   const generator = generatorOf(options.generator);
@@ -66,9 +67,10 @@ export async function privatize(x, options = {}) {
     projection: null,
     receipt_version: 1,
   });
-  if (budget !== undefined || normalize) requireFinite(rows);
-  await charge(budget, generator, epsilon, plan.delta);
-  const values = noisy(plan, normalize ? unitRows(rows.data, dimension) : rows.data, generator);
+  const data = budget === undefined ? rows.data : rows.data.slice(); // which the caller may change while the budget is charged
+  if (budget !== undefined || normalize) requireFinite({ data, dimension });
+  if (budget !== undefined) await charge(budget, generator, epsilon, plan.delta);
+  const values = noisy(plan, normalize ? unitRows(data, dimension) : data, generator);
   return { values: rows.inForm(renormalize ? unitRows(values, dimension) : values), receipt };
 }
 

@@ -32,6 +32,20 @@ test('rows are not written to', async () => {
   assert.deepEqual([...x], [...Float32Array.from(ROW)]);
 });
 
+test('rows may change once the call has begun', async () => {
+  const budget = await hv.createPrivacyBudget({ maxEpsilon: 2e4 });
+  for (const more of [{}, { budget }]) {
+    const x = Float32Array.from(ROW);
+    const release = hv.privatize(x, { epsilon: 1e4, delta: 0.1, clipNorm: 10, ...more });
+    x.fill(9);
+    (await release).values.forEach((value, i) => assert.ok(Math.abs(value - ROW[i]) < 2, `${value}`));
+  }
+});
+
+test('an option that nothing reads is refused', async () => {
+  await assert.rejects(hv.privatize(ROW, { epsilon: 8, clip_norm: 2 }), { name: 'TypeError', message: /^options must be of epsilon, .*, got 'clip_norm'$/ });
+});
+
 test('two releases without a seed differ, and their receipts hold', async () => {
   const [first, second] = [await hv.privatize(ROW, { epsilon: 8 }), await hv.privatize(ROW, { epsilon: 8 })];
   assert.notDeepEqual(first.values, second.values);
@@ -88,6 +102,9 @@ test('a receipt may not have a field twice', async () => {
   assert.equal(hv.verifyReceipt(json).status, 'holds');
   assert.throws(() => hv.verifyReceipt(json.replace('{', '{"epsilon": 9.0,')), { name: 'ReceiptError', message: 'receipt must not have a field twice' });
   assert.throws(() => hv.verifyReceipt(json.replace('"rows"', '"lines"')), { message: "receipt must not have the field 'lines': it is unknown" });
+  const fields = JSON.parse(json);
+  assert.throws(() => hv.verifyReceipt({ ...fields, toString: 1 }), { message: "receipt must not have the field 'toString': it is unknown" });
+  assert.equal(hv.verifyReceipt({ ...fields, rows: Number.MAX_SAFE_INTEGER, dimension: Number.MAX_SAFE_INTEGER, per: 'release', sigma: 1e-300, epsilon: 1e-300 }).status, 'does not hold');
   assert.throws(() => hv.verifyReceipt('[]'), { message: 'receipt must be an object with fields' });
 });
 
@@ -102,6 +119,12 @@ test('ten charges of 0.1 are exactly 1', async () => {
   });
   await budget.reset();
   assert.equal(budget.remaining(), 1);
+});
+
+test('a receipt of labels with an epsilon that no law has does not hold', async () => {
+  const { receipt } = await hv.privatizeLabels(['a'], ['a', 'b'], { epsilon: 1 });
+  for (const epsilon of [1e-30, 5e-324]) assert.equal(hv.verifyReceipt({ ...receipt, epsilon }).status, 'does not hold');
+  assert.equal(hv.verifyReceipt({ ...receipt, epsilon: 5e-324, answers: 3, per: 'release' }).status, 'does not hold');
 });
 
 test('delta is counted, and limited where it is asked for', async () => {
