@@ -1,8 +1,8 @@
 // Receipts of vectors and of labels: the JSON of the Python package byte for byte, and whether a guarantee follows from the numbers.
 import { withCore } from './core.js';
 import { ReceiptError } from './errors.js';
-import { gridOf, KINDS, responseLaw, sensitivityOf } from './mechanisms.js';
-import { exact, quotientDown, repr } from './numbers.js';
+import { gridOf, KINDS, sensitivityOf } from './mechanisms.js';
+import { exact, repr } from './numbers.js';
 
 export const NOTE_SEED = 'key from a user-given seed: not a DP claim';
 export const NOTE_FLOAT = 'floating-point: not protected';
@@ -157,51 +157,66 @@ function claimFaults(receipt, kind, rows) {
     + `more than the ${repr(delta)} stated; at that delta it gives epsilon = ${general(needed, 6)}`];
 }
 
+function noiseFaults(receipt, kind) {
+  const noise = receipt[kind.parameter];
+  const grid = gridOf(kind, noise, receipt.clip_norm, receipt.format_version);
+  const expected = receipt.grade === 'exact' ? grid : null;
+  if (Math.fround(noise) !== noise) return [`${kind.parameter} must be a float32, got ${repr(noise)}`];
+  return receipt.grid === expected ? [] : [`grid must be ${repr(expected)} for this ${kind.parameter}, clip_norm and grade, got ${repr(receipt.grid)}`];
+}
+
 function vectorFaults(receipt) {
   const { mechanism, delta, dimension, rows, per, normalize, clip_norm: clipNorm } = receipt;
   const kind = KINDS[mechanism];
   const ofPerson = per === 'release' ? Math.max(1, rows) : 1;
-  const faults = [];
-  if (receipt.sensitivity_norm !== kind.norm) faults.push(`sensitivity_norm must be ${repr(kind.norm)} for ${mechanism}, got ${repr(receipt.sensitivity_norm)}`);
+  const [setting, faults] = [[], []];
+  if (receipt.sensitivity_norm !== kind.norm) setting.push(`sensitivity_norm must be ${repr(kind.norm)} for ${mechanism}, got ${repr(receipt.sensitivity_norm)}`);
   const needed = sensitivityOf(kind, clipNorm, ofPerson, dimension);
   if (receipt.sensitivity < needed) {
-    faults.push(`sensitivity must be >= ${repr(needed)} for clip_norm = ${repr(clipNorm)}, per = ${repr(per)}, ${rows} rows of ${dimension}, got ${repr(receipt.sensitivity)}`);
+    setting.push(`sensitivity must be >= ${repr(needed)} for clip_norm = ${repr(clipNorm)}, per = ${repr(per)}, ${rows} rows of ${dimension}, got ${repr(receipt.sensitivity)}`);
   }
-  if (!kind.takesDelta && delta !== 0) faults.push(`delta must be 0 for ${mechanism}, got ${repr(delta)}`);
-  if (kind.takesDelta && delta === 0) faults.push(`delta must be > 0 for ${mechanism}, got 0.0`);
-  if (mechanism === 'privunit' && !normalize) faults.push('normalize must be true for privunit, which releases directions');
-  if (mechanism !== 'privunit' && normalize && clipNorm !== 1) faults.push(`clip_norm must be 1.0 with normalize, got ${repr(clipNorm)}`);
+  if (!kind.takesDelta && delta !== 0) setting.push(`delta must be 0 for ${mechanism}, got ${repr(delta)}`);
+  if (kind.takesDelta && delta === 0) setting.push(`delta must be > 0 for ${mechanism}, got 0.0`);
+  if (mechanism === 'privunit' && !normalize) setting.push('normalize must be true for privunit, which releases directions');
+  if (mechanism !== 'privunit' && normalize && clipNorm !== 1) setting.push(`clip_norm must be 1.0 with normalize, got ${repr(clipNorm)}`);
   const law = mechanism === 'privunit' ? ['sigma', 'cap_probability', 'threshold'] : [kind.parameter];
   for (const name of ['sigma', 'scale', 'cap_probability', 'threshold']) {
     if (!law.includes(name) && receipt[name] !== null) faults.push(`${name} must be null for ${mechanism}, got ${repr(receipt[name])}`);
-    if (law.includes(name) && receipt[name] === null) return [...faults, `${name} must be given for ${mechanism}`];
   }
-  try {
-    const noise = receipt[kind.parameter];
-    const expected = receipt.grade === 'exact' ? gridOf(kind, noise, clipNorm, receipt.format_version) : null;
-    if (Math.fround(noise) !== noise) faults.push(`${kind.parameter} must be a float32, got ${repr(noise)}`);
-    else if (receipt.grid !== expected) faults.push(`grid must be ${repr(expected)} for this ${kind.parameter}, clip_norm and grade, got ${repr(receipt.grid)}`);
-    faults.push(...claimFaults(receipt, kind, ofPerson));
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    faults.push(error.message);
+  if (receipt[kind.parameter] === null) return [...setting, `${kind.parameter} must be given for ${mechanism}`, ...faults];
+  const missing = law.filter((name) => receipt[name] === null);
+  if (missing.length > 0) return [...setting, `${law.slice(1).join(' and ')} must be given for ${mechanism}`, ...faults];
+  for (const found of [noiseFaults, claimFaults]) {
+    try {
+      faults.push(...found(receipt, kind, ofPerson));
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      faults.push(error.message);
+    }
   }
-  return faults;
+  return [...setting, ...faults];
 }
 
 const unitOf = ({ per, answers }) => (per === 'record' || answers === 1 ? 'one answer' : `all ${answers} answers of one person`);
 
-/** The M of the core's law; WORDS where 64 bits cannot prefer the truth by so little. */
-function leastOther(epsilon, count) {
-  try {
-    return responseLaw(epsilon, count).other;
-  } catch (error) {
-    if (error instanceof RangeError) return WORDS;
-    throw error;
-  }
+const BITS = 320n; // behind the point of the logarithm below
+
+/** atanh(numerator / denominator) for a quotient up to 1/3, wrong by less than 2^9 units of the last bit. */
+function atanh(numerator, denominator) {
+  let power = (numerator << BITS) / denominator;
+  const square = (power * power) >> BITS;
+  let sum = 0n;
+  for (let odd = 1n; power > 0n; odd += 2n, power = (power * square) >> BITS) sum += power / odd;
+  return sum;
 }
 
-/** T / M <= e^epsilon, where M is at least that of the core's law, the smallest M of all laws of this epsilon. */
+/** At least ln(truth / other) in units of 2^-BITS, for truth > other. */
+function logarithmUp(truth, other) {
+  let [halvings, low] = [0n, other];
+  for (; low * 2n <= truth; low *= 2n) halvings += 1n;
+  return 2n * (halvings * atanh(1n, 3n) + atanh(truth - low, truth + low)) + (1n << 17n);
+}
+
 function labelFaults(receipt) {
   const { epsilon, delta, label_count: count, per, answers } = receipt;
   const [truth, other] = [BigInt(receipt.truth_values), BigInt(receipt.other_values)];
@@ -210,9 +225,9 @@ function labelFaults(receipt) {
   if (total !== WORDS) return [...faults, `truth_values + ${count - 1} other_values must be 2^64 for ${count} labels, got ${total}`];
   if (truth < other) return [...faults, `truth_values must be >= other_values, got ${truth} and ${other}`];
   const times = per === 'release' ? Math.max(1, answers) : 1;
-  if (truth === other || other >= leastOther(quotientDown(epsilon, times), count)) return faults;
-  const needed = Math.log(Number(truth) / Number(other)) * times;
-  return [...faults, `truth_values / other_values gives epsilon = ${needed.toPrecision(6)} for ${unitOf(receipt)}, more than the ${repr(epsilon)} stated`];
+  const needed = truth === other ? 0n : logarithmUp(truth, other) * BigInt(times);
+  if (needed << (1074n - BITS) <= exact(epsilon)) return faults;
+  return [...faults, `truth_values / other_values gives epsilon = ${(Number(needed) * 2 ** -Number(BITS)).toPrecision(6)} for ${unitOf(receipt)}, more than the ${repr(epsilon)} stated`];
 }
 
 function keyFaults({ cipher, rounds, format_version: version, mechanism, grade }) {
@@ -232,7 +247,7 @@ export function verifyReceipt(given) {
   if (receipt.is_dp_claim) faults.push(...why.map((reason) => `is_dp_claim must be false: ${reason}`));
   if (faults.length > 0) return { status: 'does not hold', reasons: faults };
   const unit = isOfLabels ? `what is behind ${unitOf(receipt)}` : receipt.per === 'record' ? 'one row' : 'all rows of the release';
-  const guarantee = (verb) => `(${repr(receipt.epsilon)}, ${repr(receipt.delta)})-DP under replacement of ${unit} ${verb}`;
+  const guarantee = (verb) => `(${repr(receipt.epsilon)}, ${isOfLabels ? '0.0' : repr(receipt.delta)})-DP under replacement of ${unit} ${verb}`;
   if (receipt.is_dp_claim) return { status: 'holds', reasons: [guarantee(`follows from the ${isOfLabels ? 'law' : 'parameters'}`)] };
   const otherwise = isOfLabels ? `with a secret key${receipt.scores === 'source' ? ' if the labels alone were released' : ''}` : 'in real arithmetic with a secret key';
   return { status: 'not a DP claim', reasons: [...(why.length ? why : ['the receipt itself makes no claim']), guarantee(`would hold ${otherwise}`)] };
