@@ -14,6 +14,7 @@ from hushvec._native import _core
 
 torch = pytest.importorskip("torch")
 
+from hushvec._native.torch_ops import _source  # noqa: E402
 from hushvec.integrations.torch_ops import (  # noqa: E402
     clip,
     clip_,
@@ -343,6 +344,7 @@ def test_schemas():
         (lambda s: clip_and_noise_(torch.ones(3), None, 1.0, "laplacian", 0.0, True, s), ValueError, "scale must be > 0, got 0.0"),
         (lambda s: gaussian_noise_(torch.ones(3), 1.0, s[:5]), ValueError, r"state must be a tensor of 8 int64 words .*\(5,\)"),
         (lambda s: gaussian_noise_(torch.ones(3), 1.0, s.float()), ValueError, "state must be a tensor of 8 int64 words"),
+        (lambda s: _source(s.to("meta"), "x", torch.ones(3)), ValueError, "state must be on cpu like x, got meta"),
         (lambda s: gaussian_noise_(torch.ones(3), 1.0, torch.ones_like(s)), RuntimeError, "state must come from stream_state"),
     ],
 )

@@ -289,6 +289,15 @@ def test_ties_beyond_64_bits_draw_extension_words():
     assert deepest > 0
 
 
+def test_known_bits_are_those_of_the_key_stream():
+    seed, sample, domains = 23, 1100, (reference.GUMBEL_HIGH, reference.GUMBEL_LOW)
+    first = reference.uniforms(chacha.seed_key(seed), 0, 20, sample + 1, *domains)[sample]
+    uniform, drawn = reference.Uniform(chacha.seed_key(seed), 0, 20, sample, first), hv.Generator.unsafe_seeded(seed)._reserve()
+    for step in range(3):
+        assert top_k._known_bits(drawn, sample, step) == uniform.prefix
+        uniform.extend()
+
+
 @pytest.mark.parametrize("cipher", ["aes256", "chacha20", "chacha8"])
 def test_open_rows_are_settled_by_the_words_that_the_kernels_read(cipher):
     scores = np.random.default_rng(19).normal(size=(40, 50))
