@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from hushvec.budget import PrivacyBudget, budget_keys, implied_epsilon
+from hushvec.budget import PrivacyBudget, budget_keys, implied_epsilon, verify_ledger
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError, PrivacyBudgetWarning
 
 
@@ -368,10 +368,17 @@ def test_budgets_in_one_store_are_apart(make_durable):
     assert first.verify().holds and second.verify().holds
 
 
-def test_reopening_needs_a_ledger(make_durable):
+def test_reopening_and_verifying_need_a_ledger(make_durable):
     make_durable(1.0)
-    with pytest.raises(BudgetError, match="there is no budget with key 'nobody'"):
-        PrivacyBudget.reopen("nobody", store=make_durable.store)
+    for call in (PrivacyBudget.reopen, verify_ledger):
+        with pytest.raises(BudgetError, match="there is no budget with key 'nobody'"):
+            call("nobody", store=make_durable.store)
+
+
+def test_the_folders_of_a_new_ledger_are_made_private(tmp_path):
+    with PrivacyBudget(1.0, persist_key="k", store=tmp_path / "team" / "ledgers" / "budget.sqlite") as budget:
+        budget.consume(0.5)
+    assert (tmp_path / "team" / "ledgers").stat().st_mode & 0o777 == 0o700
 
 
 def test_two_objects_see_each_other(make_durable):

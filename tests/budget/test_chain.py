@@ -4,6 +4,7 @@ import copy
 import hashlib
 import json
 import re
+from dataclasses import FrozenInstanceError
 from fractions import Fraction
 from pathlib import Path
 
@@ -52,6 +53,13 @@ def test_a_sound_export_holds(export):
     report = verify_export(export)
     assert (report.holds, report.rows, report.first_wrong, report.reason) == (True, 6, None, "")
     assert report.head == export_head(export)
+
+
+def test_what_a_ledger_says_cannot_be_changed():
+    budget = some_budget()
+    for said, field in ((budget.verify(), "holds"), (budget.state(), "exhausted")):
+        with pytest.raises(FrozenInstanceError):
+            setattr(said, field, True)
 
 
 def test_hashes_are_the_documented_ones(export):

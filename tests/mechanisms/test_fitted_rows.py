@@ -1,5 +1,7 @@
 """Rows that a public map or codebook was fitted on are refused in every release, and only those."""
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 
@@ -27,6 +29,14 @@ def forms(rows):
     torch = pytest.importorskip("torch")
     yield "torch", torch.from_numpy(rows)
     yield "torch float64, transposed", torch.from_numpy(rows).double().T.contiguous().T
+
+
+def test_what_is_known_cannot_be_changed():
+    known = FittedRows.of(PUBLIC)
+    with pytest.raises(FrozenInstanceError):
+        known.words = known.words[:, :0]
+    with pytest.raises(ValueError, match="read-only"):
+        known.words[:] = 0
 
 
 @pytest.mark.parametrize("form", [name for name, _ in forms(MIXED)])

@@ -1,11 +1,13 @@
 """privatize_labels: what comes back, what is refused, and that only releases are charged."""
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 from scipy import stats
 
 import hushvec as hv
-from hushvec.release.labels import LabelRelease, privatize_labels
+from hushvec.release.labels import LabelRelease, plan_labels, privatize_labels
 
 LABELS = ["a", "b", "c"]
 ALPHA = 1e-6
@@ -44,6 +46,17 @@ def test_the_given_generator_is_the_one_in_use():
     assert release.receipt.key_source == "seed"
     assert privatize_labels(true, LABELS, epsilon=1.0).values != bare  # equal with a probability below 1e-20
     assert privatize_labels(true, LABELS, epsilon=1.0, generator=hv.Generator(rounds=8)).receipt.cipher == "chacha8"
+
+
+def test_a_plan_is_fixed_and_knows_whether_it_makes_a_claim():
+    def plan(generator=None, **scores):
+        return plan_labels(LABELS, epsilon=1.0, budget=None, per="record", generator=generator, **scores)
+
+    assert plan().is_dp_claim
+    assert not plan(scores="source").is_dp_claim
+    assert not plan(hv.Generator.unsafe_seeded(1)).is_dp_claim
+    with pytest.raises(FrozenInstanceError):
+        plan().generator = hv.Generator()
 
 
 def test_values_are_the_public_objects():

@@ -463,6 +463,6 @@ def verify_ledger(
     key = key_of(persist_key)
     with _opened(store) as opened, opened.read(key) as transaction:
         report = check_chain(transaction.rows(), [Head(*head) for head in heads])
-    if report.rows == 0 and not report.holds and report.first_wrong == 1:
+    if report.rows == 0:
         raise BudgetError(f"{opened.name}: there is no budget with key {key!r}")
     return report
