@@ -238,8 +238,8 @@ def test_implied_epsilon_is_rounded_up(rho, delta):
     iv.prec = 200
     exact = iv.mpf(mpf(rho)) + 2 * iv.sqrt(iv.mpf(mpf(rho)) * -iv.log(iv.mpf(mpf(delta))))
     found = implied_epsilon(rho, delta)
-    assert mpf(found) >= exact.b or (rho == 0 and found == 0)
-    assert mpf(math.nextafter(found, 0)) <= exact.a or rho == 0
+    assert (found == 0) == (rho == 0)
+    assert mpf(math.nextafter(found, 0)) <= exact.a and (mpf(found) >= exact.b or rho == 0)
 
 
 def test_implied_epsilon_is_a_guarantee_for_a_gaussian():
@@ -373,6 +373,12 @@ def test_reopening_and_verifying_need_a_ledger(make_durable):
     for call in (PrivacyBudget.reopen, verify_ledger):
         with pytest.raises(BudgetError, match="there is no budget with key 'nobody'"):
             call("nobody", store=make_durable.store)
+
+
+def test_reopening_makes_no_file(tmp_path):
+    with pytest.raises(BudgetError, match="there is no such file"):
+        PrivacyBudget.reopen("k", store=tmp_path / "budget.sqlite")
+    assert not any(tmp_path.iterdir())
 
 
 def test_the_folders_of_a_new_ledger_are_made_private(tmp_path):

@@ -102,6 +102,7 @@ def test_expected_harm_matches_what_happens():
         mechanism.apply(x, y, hv.Generator.unsafe_seeded(3))
         norms = np.linalg.norm(y - x, axis=1)
         assert np.sqrt(np.mean(norms**2)) == pytest.approx(mechanism.noise_norm, rel=0.02)
+        assert np.mean((y - x) ** 2) == pytest.approx(mechanism.element_variance, rel=0.04)
         cosines = y[:, 0] / np.linalg.norm(y, axis=1)
         assert cosines.mean() == pytest.approx(mechanism.expected_cosine(), abs=0.012)
         assert mechanism.expected_cosine(norm=0.5) < mechanism.expected_cosine()

@@ -302,6 +302,10 @@ class TestFiles:
         with pytest.raises(ValueError, match="not on those to be released"):
             hv.privatize(PUBLIC, mechanism=again.mechanism(8.0))
 
+    def test_it_is_shown_by_the_start_of_its_digest(self, fitted):
+        size, dimension = fitted.codes.shape
+        assert repr(fitted) == f"PublicCodebook({size} codes, dimension {dimension}, digest {fitted.digest[:12]})"
+
     @pytest.mark.parametrize("name", ["codes", "sums"])
     def test_the_digest_is_of_every_bit(self, fitted, name):
         arrays = {"codes": fitted.codes.copy(), "sums": fitted.sums.copy()}

@@ -94,7 +94,9 @@ def test_one_person_shares_epsilon_over_the_answers(answers, epsilon):
     assert (receipt.truth_values, receipt.other_values) in [_core.response_law(share, 3) for share in shares]
     assert status(receipt) == "holds"
     if answers > 1:
-        assert status(receipt, per="record") == "holds"
+        assert f"behind all {answers} answers of one person follows" in hv.verify_receipt(receipt).reasons[0]
+        each = hv.verify_receipt(dataclasses.replace(receipt, per="record"))
+        assert each.status == "holds" and "behind one answer follows" in each.reasons[0]
         assert status(receipt, answers=answers + 1) == "does not hold"
 
 

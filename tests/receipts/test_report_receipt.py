@@ -1,5 +1,6 @@
 """Receipts of reports are read and verified like those of every other kind."""
 
+import dataclasses
 import json
 
 import pytest
@@ -24,6 +25,11 @@ def test_receipts_are_read_by_their_kind(which):
     assert isinstance(receipt_from_json(receipt.to_json()), ReportReceipt)
     assert receipt_from_json(receipt.to_json()) == receipt
     assert hv.verify_receipt(receipt).status == hv.verify_receipt(json.loads(receipt.to_json())).status == "holds"
+
+
+def test_a_memo_costs_what_all_reports_made_of_it_tell():
+    forged = dataclasses.replace(RECEIPTS["memo"](), epsilon=1.99)  # one fresh report tells less
+    assert hv.verify_receipt(forged).status == "does not hold"
 
 
 @pytest.mark.parametrize("which", RECEIPTS)

@@ -222,6 +222,13 @@ def fields(**changes):
     return {**release().to_dict(), **changes}
 
 
+def test_saturation_belongs_to_int8():
+    with pytest.raises(hv.ReceiptError, match="saturation must be given with dtype 'int8'"):
+        dataclasses.replace(release(), dtype="int8")
+    with pytest.raises(hv.ReceiptError, match="saturation_probability must be left out with dtype 'float32'"):
+        dataclasses.replace(release(dtype="int8"), dtype="float32", saturation=None)
+
+
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(hv.Receipt)])
 def test_every_field_is_needed_and_checked(name):
     whole = release(dtype="int8").to_dict() if name.startswith("saturation") else fields()
