@@ -92,6 +92,16 @@ def test_noisy_documents_need_a_bound_of_their_own(epsilon, inputs, sizes):
     assert top_1_bound(epsilon, 2) < found <= top_1_bound(epsilon, 2, noise_on="documents")
 
 
+@pytest.mark.parametrize("epsilon, n", [(0.5, 1000), (2.0, 10), (8.0, 1000)])
+def test_noisy_documents_come_near_their_bound(epsilon, n):
+    """With two likelihood ratios, the low one and e^epsilon times it, of which the best is taken."""
+    low = np.exp(-np.linspace(0, epsilon, 2001))
+    high = low * math.exp(epsilon)
+    share = (1 - low) / (high - low)
+    found = float((high - (high - low) * (1 - share) ** n).max()) / n
+    assert 0.96 * top_1_bound(epsilon, n, noise_on="documents") < found <= top_1_bound(epsilon, n, noise_on="documents")
+
+
 def test_a_mechanism_that_knows_the_rows_may_do_better():
     """Randomized response over the list itself: outside of what the bound covers."""
     epsilon, n = 8.0, 2000

@@ -322,6 +322,15 @@ def test_aes_has_extension_blocks_for_fewer_scores():
     assert str(caught.value) == "index must be below 2^54, got 18014398509481984"
 
 
+def test_an_order_that_64_bits_leave_open_is_not_taken():
+    lows = {0: 5 << 500, 1: 9 << 500}
+
+    def known_bits(candidate, step):
+        return (2**63 << 512 | lows[candidate]) >> 512 * (1 - step)
+
+    assert top_k.best({0: Fraction(1), 1: Fraction(1)}, 2, known_bits) == [1, 0]
+
+
 def test_settling_takes_as_many_steps_as_it_needs():
     """Uniforms that agree in 64 + 512 bits, equal signals."""
     common = int.from_bytes(np.random.default_rng(14).bytes(8 + 64), "big")
