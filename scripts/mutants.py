@@ -19,17 +19,20 @@ import difflib
 import importlib.util
 import os
 import random
-import subprocess
+import signal
 import sys
+import tempfile
 import time
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
+from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python/hushvec"
@@ -111,32 +114,92 @@ def quick_script() -> Any:
     return module
 
 
-def tests_for(path: Path) -> list[list[str]]:
-    """The test files to run, in order: those that name the module, as `make quick` chooses them, then the others of the room."""
+@cache
+def near_and_others(path: Path) -> list[list[str]]:
+    """The test files of a room, in order: those that name the module, as `make quick` chooses them, then the others."""
     room = ROOT / "tests" / path.relative_to(PACKAGE).parts[0]
     near = {test for test in quick_script().tests_of_module(PACKAGE, ROOT / "tests", path) if room in test.parents}
     others = set(room.rglob("test_*.py")) - near
     return [sorted(str(test.relative_to(ROOT)) for test in group) for group in (near, others) if group]
 
 
-def passes(tests: list[str]) -> bool:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--timeout", "120", "-m", QUICK, *tests]
-    # A mutant's bytecode would be taken for the source's where both are written within a second.
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        code = subprocess.run(
-            command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=MOST_SECONDS
-        ).returncode
-    except subprocess.TimeoutExpired:
-        return False
-    return code in (0, 5)  # 5: all of these tests belong to another target
+def lines_of_statement(tree: ast.Module, line: int) -> range:
+    """Lines of the statement of a function around a line, without its block; of the function's head, its block too. What stands
+    outside of functions is run once, by whichever test imports it first: none."""
+    around = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)]
+    if not any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in around):
+        return range(0)
+    least = min(around, key=lambda node: (node.end_lineno or 0) - node.lineno)
+    end = least.end_lineno or line
+    if isinstance(least, ast.If | ast.For | ast.While | ast.With | ast.Try):
+        end = max(line, least.body[0].lineno - 1)
+    return range(least.lineno, end + 1)
 
 
-def survives(path: Path, changed: str) -> bool:
+def tests_of_lines(path: Path, changed: str, ran: CoverageData) -> list[str]:
+    """The tests that ran the changed statement without a mutant."""
+    source = path.read_text(encoding="utf-8")
+    tree, contexts = ast.parse(source), ran.contexts_by_lineno(str(path))
+    blocks = difflib.SequenceMatcher(None, source.splitlines(), changed.splitlines(), autojunk=False).get_opcodes()
+    lines = {line for kind, first, last, *_ in blocks if kind != "equal" for line in range(first + 1, max(first + 1, last) + 1)}
+    near = {line for changed_line in lines for line in lines_of_statement(tree, changed_line)}
+    return sorted({context.rpartition("|")[0] for line in near for context in contexts.get(line, ()) if context})
+
+
+def ready() -> None:
+    """Imports what takes long and has no mutants, once for all processes that are forked from this one."""
+    for name in ("numpy", "scipy.stats", "scipy.optimize", "torch"):
+        importlib.import_module(name)
+    sys.dont_write_bytecode = True  # a mutant's would be taken for the source's where both are written within a second
+
+
+def pytest_in_a_fork(arguments: list[str], output: Path) -> int:
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        with output.open("wb") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        os._exit(pytest.main(["-q", "-p", "no:cacheprovider", "-m", QUICK, *arguments]))
+    return os.waitstatus_to_exitcode(waited(child))
+
+
+def waited(child: int) -> int:
+    end = time.monotonic() + MOST_SECONDS
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+
+def passes(tests: list[str], folder: Path) -> bool:
+    # 5: all of these tests belong to another target
+    return pytest_in_a_fork(["-x", "--timeout", "60", *tests], folder / "tests.log") in (0, 5)
+
+
+def without_a_mutant(room: str, folder: Path) -> CoverageData | None:
+    """Which test of the room ran which line, or None where one fails."""
+    data = folder / f"{room}.coverage"
+    os.environ["COVERAGE_FILE"] = str(data)
+    options = ["--cov", "hushvec", "--cov-context", "test", "--cov-report", ""]
+    if pytest_in_a_fork([*options, f"tests/{room}"], folder / "tests.log"):
+        print((folder / "tests.log").read_text(encoding="utf-8", errors="replace"))
+        return None
+    ran = CoverageData(str(data))
+    ran.read()
+    return ran
+
+
+def survives(path: Path, changed: str, ran: CoverageData, folder: Path) -> bool:
+    """Whether all quick tests of the room pass: first those that ran the line, in this process; then all, as some start processes."""
+    first = tests_of_lines(path, changed, ran)
     source, times = path.read_bytes(), path.stat()
     try:
         path.write_text(changed, encoding="utf-8")
-        return all(passes(tests) for tests in tests_for(path))
+        return all(passes(tests, folder) for tests in ([first] if first else []) + near_and_others(path))
     finally:
         path.write_bytes(source)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -156,26 +219,34 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the mutants, and run nothing")
     arguments = parser.parse_args()
     mutants = chosen(arguments.count, list(arguments.rooms), arguments.seed)
-    if not arguments.list:
-        for room in sorted({path.relative_to(PACKAGE).parts[0] for path, _ in mutants}):
-            if not passes([f"tests/{room}"]):
-                print(f"the quick tests of {room} fail without a mutant")
-                return 1
-    survivors = []
+    if arguments.list:
+        for path, changed in mutants:
+            print(f"{path.relative_to(ROOT).as_posix()}\n{difference(path, changed)}")
+        return 0
+    ready()
+    with tempfile.TemporaryDirectory() as folder:
+        return run_all(mutants, arguments.seed, Path(folder))
+
+
+def run_all(mutants: list[tuple[Path, str]], seed: str, folder: Path) -> int:
+    ran: dict[str, CoverageData] = {}
+    for room in sorted({path.relative_to(PACKAGE).parts[0] for path, _ in mutants}):
+        data = without_a_mutant(room, folder)
+        if data is None:
+            print(f"the quick tests of {room} fail without a mutant")
+            return 1
+        ran[room] = data
+    survivors = 0
     for number, (path, changed) in enumerate(mutants, 1):
         where, what = path.relative_to(ROOT).as_posix(), difference(path, changed)
-        if arguments.list:
-            print(f"{where}\n{what}")
-            continue
         began = time.monotonic()
-        if survives(path, changed):
-            survivors.append(where)
+        if survives(path, changed, ran[path.relative_to(PACKAGE).parts[0]], folder):
+            survivors += 1
             print(f"{number}/{len(mutants)} survived: {where}\n{what}", flush=True)
         else:
             print(f"{number}/{len(mutants)} killed in {time.monotonic() - began:.0f} s: {where} {what.splitlines()[0]}", flush=True)
-    if not arguments.list:
-        killed = len(mutants) - len(survivors)
-        print(f"seed {arguments.seed}: {killed} of {len(mutants)} killed ({killed / len(mutants):.1%}), {len(survivors)} survived")
+    killed = len(mutants) - survivors
+    print(f"seed {seed}: {killed} of {len(mutants)} killed ({killed / len(mutants):.1%}), {survivors} survived")
     return 0
 
 

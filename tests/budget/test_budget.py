@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import pickle
+import re
 import time
 
 import pytest
@@ -373,6 +374,15 @@ def test_reopening_and_verifying_need_a_ledger(make_durable):
     for call in (PrivacyBudget.reopen, verify_ledger):
         with pytest.raises(BudgetError, match="there is no budget with key 'nobody'"):
             call("nobody", store=make_durable.store)
+
+
+def test_what_is_printed_counts_charges_and_resets(tmp_path):
+    with PrivacyBudget(1.0, persist_key="k", store=tmp_path / "budget.sqlite") as budget:
+        budget.consume(0.25)
+        assert "reset" not in str(budget)
+        budget.reset()
+        budget.consume(0.5)
+        assert re.search("charges +2, in 2 periods", str(budget)) and "1 reset: what was spent before" in str(budget)
 
 
 def test_reopening_makes_no_file(tmp_path):

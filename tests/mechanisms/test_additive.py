@@ -73,6 +73,18 @@ def test_empirical_states_what_sigma_buys(sigma, epsilon):
     assert hv.gaussian_delta(mechanism.epsilon * (1 - 1e-8), mechanism.sigma, 2.0) > 1e-5
 
 
+def test_a_ceiling_below_what_sigma_buys_is_refused():
+    asked = {"delta": 1e-5, "sigma": 0.5, "dimension": 8}
+    with pytest.raises(ValueError, match=r"epsilon must be >= .*, what sigma = 0\.5 buys at delta = 1e-05, or be left out; got 1\.0"):
+        EmpiricalGaussian.from_arguments(epsilon=1.0, **asked)
+    assert EmpiricalGaussian.from_arguments(epsilon=1000.0, **asked).sigma == 0.5
+
+
+def test_a_receipt_states_delta_of_what_has_one():
+    assert Gaussian.stated_names == ("dimension", "clip_norm", "epsilon", "delta", "sigma")
+    assert Laplacian.stated_names == ("dimension", "clip_norm", "epsilon", "scale")
+
+
 def test_sensitivity_is_rounded_up():
     for clip_norm, rows, dimension in itertools.product([2.0**-99, 0.1, 1.0, 1.1, 2.0**99], [1, 2, 3, 10**6], SIZES):
         one = 2 * Fraction(clip_norm)

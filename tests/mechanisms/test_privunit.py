@@ -218,3 +218,10 @@ def test_no_other_angle_tells_two_rows_better_apart():
 
 def test_a_cap_less_likely_than_chance_states_no_total_variation():
     assert privunit.privunit_variation(1.0, 0.01, 0.5) is None
+
+
+def test_a_row_is_e_to_the_epsilon_times_likelier_inside_its_cap():
+    mechanism = PrivUnit(epsilon=4.0, dimension=64)
+    edge = mechanism.threshold * mechanism.noise_parameter * np.eye(1, 64)
+    densities = mechanism.log_densities(np.concatenate([2 * edge, edge / 2]), np.eye(1, 64))
+    assert densities.tolist() == [[mechanism.epsilon_per_row], [0.0]]

@@ -171,7 +171,7 @@ def unit_of(item: Any) -> float | None:
     if isinstance(item, Repeated):
         return unit_of(item.item)
     if isinstance(item, (tuple, list)):
-        return unit_of(item[0]) if item and not _is_number(item[0]) else None
+        return unit_of(item[0]) if item else None
     unit: float | None = getattr(item, "unit", None) if hasattr(item, "has_loss") else None
     return unit
 
