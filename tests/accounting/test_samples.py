@@ -9,8 +9,8 @@ import pytest
 
 import hushvec as hv
 from cli.command import hushvec_here
-from hushvec.accounting import Accountant, GaussianDP, PoissonSampledGaussianDP, PureDP, Repeated, Shuffled, compose
-from hushvec.accounting.releases import SampleRange, shared
+from hushvec.accounting import Accountant, GaussianDP, PoissonSampledGaussianDP, PureDP, Repeated, Shuffled, compose, composition
+from hushvec.accounting.releases import SampleRange, collect, shared
 from receipts.forgeries import SCRIPT, module_of, training_receipt
 from receipts.test_check_receipt import run as run_script
 
@@ -67,6 +67,12 @@ def test_two_trainings_count_with_amplification_if_their_samples_are_apart(other
     assert ("count without amplification" in str(together)) is not amplified
     assert compose(both, delta=DELTA, independent_samples=True).epsilon == pytest.approx(ON_THEIR_OWN, rel=1e-3)
     assert ON_THE_SAME < unamplified(2 * STEPS)
+
+
+def test_samples_may_be_shared_unless_the_caller_says_no(monkeypatch):
+    both = [run_of()] * 2
+    monkeypatch.setattr(composition, "compose_collected", lambda releases, **_: releases)
+    assert compose(both, delta=DELTA) == collect(both, independent_samples=False) != collect(both, independent_samples=True)
 
 
 def test_only_those_that_may_share_lose_their_amplification():

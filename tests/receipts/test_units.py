@@ -142,4 +142,6 @@ def test_the_command_and_the_script_say_it(paid, tmp_path, monkeypatch, capsys, 
     assert "with the receipts before it is about different units, so charges add up for one row alone" in capsys.readouterr().out
     joined, rows = receipts["clients who are there or not"], receipts["rows"]
     # of several alike, the first is named
-    assert units_differ([rows, joined, joined]) == "receipt 1 about replace-one, receipt 2 about add-remove, so their losses have no sum"
+    assert units_differ([rows, joined, joined]) == (
+        "receipt 1 about replace-one, receipt 2 about add-remove, so their losses have no sum"
+    )

@@ -1,5 +1,6 @@
 """privatize: what comes back, normalisation, units of privacy, budgets and key streams."""
 
+from dataclasses import FrozenInstanceError
 from functools import partial
 
 import numpy as np
@@ -95,6 +96,13 @@ def test_a_row_that_is_not_finite_is_named(value, printed, normalize):
         for call, row in ((plan.run, 5), (partial(plan.run, first_row=20), 25), (plan.without_noise, 5)):
             with pytest.raises(ValueError, match=f"^x must be finite, got {printed} in row {row}$"):
                 call(x)
+
+
+def test_a_plan_is_fixed_and_keeps_lengths_unless_asked():
+    plan = plan_release(rows=2, dimension=8, dtype="float32", epsilon=3.0, delta=1e-5, clip_norm=1.0, mechanism="gaussian")
+    assert (plan.normalize, plan.renormalize, plan.per) == (False, False, "record")
+    with pytest.raises(FrozenInstanceError):
+        plan.normalize = True
 
 
 @pytest.mark.parametrize("normalize", [False, True])
