@@ -5,11 +5,14 @@
 
 Three methods. "pair" tells two neighboring inputs apart, "one-run" guesses the coins behind one release, "repeats" looks for
 noise that comes back. An audit can refute a claim and never prove one; docs/audit.md says what it can see.
+
+`protection` attacks vectors that were protected in any way, with or without a claim; docs/protection.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from hushvec._util import validate
@@ -50,6 +53,12 @@ _METHODS: dict[str, Callable[..., AuditResult | RepeatsResult]] = {
     "repeats": audit_repeats,
 }
 METHODS = (*_METHODS, "all")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "protection":  # is made of attacks on indexes, which import this package
+        return import_module("hushvec.retrieval.attacks.protection").protection
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def audit_mechanism(

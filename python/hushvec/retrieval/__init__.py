@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hushvec.retrieval.attacks.bounds import membership_auc_bound, membership_bound
     from hushvec.retrieval.attacks.inversion import InversionResult, embedding_inversion
     from hushvec.retrieval.attacks.membership import MembershipResult, TunedEpsilon, judge, membership_inference, tune_epsilon
+    from hushvec.retrieval.attacks.protection import ProtectionResult, protection
     from hushvec.retrieval.attacks.shadows import play
     from hushvec.retrieval.evaluation import Evaluation, evaluate
     from hushvec.retrieval.index.content import StoredDocument
@@ -29,6 +30,7 @@ __all__ = [
     "MembershipResult",
     "PrivateIndex",
     "PrivateQuery",
+    "ProtectionResult",
     "Question",
     "ScoreNoise",
     "SearchResult",
@@ -42,6 +44,7 @@ __all__ = [
     "membership_bound",
     "membership_inference",
     "play",
+    "protection",
     "tune_epsilon",
 ]
 
@@ -53,6 +56,7 @@ __getattr__, __dir__ = at_first_use(
         "attacks.bounds": "membership_auc_bound membership_bound",
         "attacks.inversion": "InversionResult embedding_inversion",
         "attacks.membership": "MembershipResult TunedEpsilon judge membership_inference tune_epsilon",
+        "attacks.protection": "ProtectionResult protection",
         "attacks.shadows": "play",
         "index.content": "StoredDocument",
         "index.private_index": "PrivateIndex",

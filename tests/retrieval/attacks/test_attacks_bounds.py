@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize
 
-from hushvec.retrieval.attacks.bounds import epsilon_for, membership_auc_bound, membership_bound
+from hushvec.retrieval.attacks.bounds import attribute_bound, epsilon_for, membership_auc_bound, membership_bound
 from hushvec.retrieval.attacks.inversion import identification_bound
 
 EPSILONS = [0.0, 0.1, 0.5, 1.0, 2.5, 10.0, 40.0]
@@ -72,6 +72,26 @@ def test_no_epsilon_meets_a_target_below_chance():
 def test_randomized_response_reaches_the_identification_bound(candidates, epsilon):
     truth = math.exp(epsilon) / (math.exp(epsilon) + candidates - 1)
     assert identification_bound(epsilon, 0.0, candidates) == pytest.approx(truth, rel=1e-12)
+
+
+@pytest.mark.parametrize("labels", [2, 3, 100])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 5.0])
+def test_randomized_response_reaches_the_attribute_bound(labels, epsilon):
+    truth = math.exp(epsilon) / (math.exp(epsilon) + labels - 1)
+    assert attribute_bound(epsilon, 0.0, 1 / labels) == pytest.approx(truth, rel=1e-12)
+    assert attribute_bound(epsilon, 0.0, 0.8) >= 0.8
+
+
+def test_no_guess_of_a_leaking_response_is_above_the_attribute_bound():
+    """With probability delta the label comes out, else randomized response; the best guess by Bayes' rule, for uneven labels."""
+    for epsilon in (0.1, 1.0, 3.0):
+        for shares in ([0.7, 0.2, 0.1], [0.34, 0.33, 0.33], [0.9, 0.1]):
+            delta, labels = 0.02, len(shares)
+            told = math.exp(epsilon) / (math.exp(epsilon) + labels - 1)
+            response = np.full((labels, labels), (1 - told) / (labels - 1))
+            np.fill_diagonal(response, told)
+            right = delta + (1 - delta) * (np.array(shares)[:, None] * response).max(axis=0).sum()
+            assert right <= attribute_bound(epsilon, delta, max(shares)) + 1e-12
 
 
 def test_identification_bound_with_delta_holds_for_randomized_response_that_leaks():

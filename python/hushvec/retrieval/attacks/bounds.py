@@ -71,6 +71,18 @@ def identification_bound(epsilon: float, delta: float, candidates: int) -> float
     return min(1.0, (1 + others * delta * decay) / (1 + others * decay) * _UP)
 
 
+def attribute_bound(epsilon: float, delta: float, prior: float) -> float:
+    """The largest expected share of rows whose label can be guessed, where the commonest label has the share `prior` of them.
+
+    prior / (prior + (1 - prior) e^-epsilon) + delta, at most 1, rounded up, with epsilon and delta of one row. It holds for any
+    adversary that guesses from that row and what it knows besides, for rows drawn independently (docs/proofs/membership_bound.md,
+    claim 6).
+    """
+    epsilon, delta = _promise(epsilon, delta)
+    share = validate.probability("prior", prior)
+    return min(1.0, (share / (share + (1 - share) * math.exp(-epsilon)) + delta) * _UP)
+
+
 def epsilon_for(target_tpr: float, fpr: float, delta: float) -> float:
     """The largest epsilon at which no attack can exceed a rate of true positives, by `membership_bound`.
 

@@ -77,6 +77,7 @@ def embedding_inversion(
     clean: Any,
     candidates: Any = None,
     *,
+    places: Any = None,
     receipt: RowReceipt | None = None,
     codebook: PublicCodebook | None = None,
     confidence: float = 0.95,
@@ -90,12 +91,15 @@ def embedding_inversion(
         clean: float array [n, d], the truth; compared as directions.
         candidates: float array [c, d], the adversary's list, c >= 2, for public vectors of the same kind. None: the true vectors
             themselves, in which row i looks for vector i.
+        places: int array [n], which of the candidates is the true vector of each row, where the list has them. None: it has none of
+            them, and nothing is identified.
         receipt: its law gives likelihoods and the bound. None: inner products, with the noise's size estimated from lengths.
         codebook: whose answers the rows are; needed with their receipt, which has its digest alone.
         confidence, resamples, seed: of the bootstrap over rows.
 
     Guarantees:
-        `identified_bound` holds for the expected share with candidates=None, for rows of different people with independent noise.
+        `identified_bound` holds for the expected share where the list has the truth, for rows of different people with independent
+        noise.
         The cosines of these four adversaries bound nothing.
 
     Edge cases:
@@ -120,10 +124,11 @@ def embedding_inversion(
     listed = truth if candidates is None else require_vectors("candidates", candidates, 2)
     if listed.shape[1:] != truth.shape[1:] or len(listed) < 2:
         raise ValueError(f"candidates must be [c, {truth.shape[1]}] with c >= 2, got {listed.shape}")
+    own = _places(places, len(rows), None if candidates is None else len(listed))
     law = law_of(receipt, codebook)
     truth, listed = unit(truth), unit(listed)
     scale = receipt.clip_norm if isinstance(receipt, Receipt) else 1.0
-    found, guessed = _by_list(rows, truth, listed * np.float32(scale), law, listed_truth=candidates is None)
+    found, guessed = _by_list(rows, truth, listed * np.float32(scale), law, own)
     columns = {
         "released": cosines(rows, truth),
         "linear": cosines(_linear(rows, listed * np.float32(scale)), truth),
@@ -132,9 +137,9 @@ def embedding_inversion(
     setting: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
     measured = bootstrap(columns, **setting, limits=(-1.0, 1.0))
     shares = bootstrap(found, **setting, limits=(0.0, 1.0))
-    claimed = receipt is not None and candidates is None
+    claimed = receipt is not None and own is not None
     return InversionResult(
-        identified={top: shares[str(top)] for top in _TOPS} if candidates is None else {},
+        identified={top: shares[str(top)] for top in _TOPS} if own is not None else {},
         identified_bound=identification_bound(receipt.epsilon, receipt.delta, len(listed)) if receipt and claimed else 1.0,
         cosines=measured,
         reconstruction=max(measured, key=lambda name: measured[name].value),
@@ -144,8 +149,20 @@ def embedding_inversion(
     )
 
 
+def _places(places: Any, rows: int, candidates: int | None) -> NDArray[np.intp] | None:
+    """Which candidate is each row's own; `candidates` None: row i's is candidate i."""
+    if candidates is None or places is None:
+        if places is not None:
+            raise TypeError("places must be left out without candidates: row i looks for vector i")
+        return np.arange(rows) if candidates is None else None
+    own = np.asarray(places)
+    if own.dtype.kind not in "iu" or own.shape != (rows,) or own.min() < 0 or own.max() >= candidates:
+        raise ValueError(f"places must be {rows} whole numbers from 0 to {candidates - 1}, one for each row, got {places!r:.60}")
+    return own.astype(np.intp)
+
+
 def _by_list(
-    rows: Rows, truth: Rows, listed: Rows, receipt: Law, *, listed_truth: bool
+    rows: Rows, truth: Rows, listed: Rows, receipt: Law, places: NDArray[np.intp] | None
 ) -> tuple[Columns, Columns]:
     """({top: chance that a row's truth is among so many best, equals in random order}, cosines of what the list gives)."""
     above, equal = np.zeros(len(rows), np.intp), np.ones(len(rows), np.intp)
@@ -156,8 +173,8 @@ def _by_list(
             table = inner_products(unit(rows[part]), listed).astype(np.float64) * math.sqrt(rows.shape[1])
         else:
             table = log_densities(rows[part], listed, receipt)
-        if listed_truth:
-            own = table[np.arange(len(table)), np.arange(first, first + len(table))][:, None]
+        if places is not None:
+            own = table[np.arange(len(table)), places[part]][:, None]
             above[part], equal[part] = (table > own).sum(axis=1), (table == own).sum(axis=1)
         best[part] = listed[np.argmax(table, axis=1)]
         weights = np.exp(table - table.max(axis=1, keepdims=True)).astype(np.float32)
