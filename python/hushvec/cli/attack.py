@@ -46,11 +46,11 @@ class Attack(
     Exit code 0: no attack did better than chance or than the receipt allows, which proves nothing; 1: one did."""
 
     clean: Path = argument(f"the rows as they were: {FILES}", "CLEAN")
-    protected: list[Path] = argument("protected rows, in files of the same kinds", "PROTECTED", nargs="*")
+    protected: list[Path] = argument("protected rows, in files of the same kinds", "PROTECTED", nargs="*", type=Path)
     command: str | None = option("protects rows: a program that reads {in} and writes {out}, .npy files", metavar="COMMAND")
     labels: Path | None = option("a label for each row, one per line", metavar="FILE")
     pairs: list[int] | None = option(
-        f"a number of known pairs; may be repeated (default {', '.join(map(str, PAIRS))})", metavar="K"
+        f"a number of known pairs; may be repeated (default {', '.join(map(str, PAIRS))})", metavar="K", type=int
     )
     confidence: float = option("of each interval", 0.95)
     alpha: float = option("of the verdicts on a protection, all together", 1e-3)
@@ -60,11 +60,9 @@ class Attack(
     def run(self) -> int:
         if not self.protected and self.command is None:
             raise ValueError("one of PROTECTED and --command must be given")
-        figures = None if self.output is None else self.output.with_suffix(".json")
         if self.output is not None:
             require_new_output(self)
-            if figures in (self.output, self.clean, *self.protected):
-                raise ValueError(f"{self.output}: must be another name: the figures go into {figures}")
+            self._require_other_names(self.output)
         clean = np.asarray(self.rows(self.clean), np.float32)
         labels = None if self.labels is None else self.labels.read_text(encoding="utf-8").splitlines()
         given: list[tuple[str, NDArray[Any], AnyReceipt | None]] = [
@@ -80,13 +78,20 @@ class Attack(
                 result = protection(clean, rows, receipt=receipt, **options)
             measured.append(Measured(name, result, time.perf_counter() - start))
         value = {"protections": [{"name": one.name, "seconds": one.seconds, **one.result.to_dict()} for one in measured]}
-        if self.output is not None and figures is not None:
+        if self.output is not None:
+            figures = self.output.with_suffix(".json")
             with published_text(figures, mode=SHARED) as file:
                 file.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
             with published_text(self.output, mode=SHARED) as file:
                 file.write(page(measured, self._words(), figures.name))
         answered(self, value, *(titled(f"{one.name}: {one.result}") for one in measured))
         return WEAK if any(one.result.weak for one in measured) else 0
+
+    def _require_other_names(self, output: Path) -> None:
+        figures = output.with_suffix(".json")
+        read = {path.resolve() for path in (self.clean, *self.protected)}
+        if output == figures or read & {output.resolve(), figures.resolve()}:
+            raise ValueError(f"{output}: must be another name than those of the inputs, and of the figures in {figures}")
 
     def _words(self) -> str:
         """The command that repeats it."""

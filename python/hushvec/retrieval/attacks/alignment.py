@@ -46,7 +46,7 @@ class Reader:
         """What the attacker takes the clean rows to be."""
         if self.matrix is None:
             return protected
-        return np.asarray(product(protected - self.center, self.matrix) + self.origin, np.float32)
+        return np.asarray(product(np.asarray(protected - self.center, np.float64), self.matrix) + self.origin, np.float32)
 
 
 AS_IT_IS = Reader("the row as it is")

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products, product
 from hushvec._util import validate
-from hushvec._util.display import Sheet, at_least, confidence_of, number, plural, shown
+from hushvec._util.display import Sheet, at_least, at_most, confidence_of, number, plural, shown
 from hushvec._util.statistics import Estimate, binom_p_value
 from hushvec.audit.bootstrap import bootstrap
 from hushvec.audit.results import THIS_ATTACK, as_json
-from hushvec.extend import HOLDS, RowReceipt
-from hushvec.receipts import Receipt, verify_receipt
+from hushvec.extend import RowReceipt
+from hushvec.receipts import HOLDS, Receipt, verify_receipt
 from hushvec.retrieval.attacks.alignment import Reader, Rows, known_pairs, named, ridge, without_pairs
 from hushvec.retrieval.attacks.bounds import attribute_bound, identification_bound, membership_auc_bound
 from hushvec.retrieval.attacks.features import require_vectors, unit
@@ -267,7 +267,10 @@ class _Attacks:
     def half(self, most: int) -> int | None:
         """The fewest pairs, by bisection from 2 to `most`, that name half of the judged rows."""
         listed = self.clean[np.concatenate([self.judged, self.public])]
-        names_half = lambda count: named(self.reader(count).read(self.protected[self.judged]), listed) >= 0.5
+
+        def names_half(count: int) -> bool:
+            return named(self.reader(count).read(self.protected[self.judged]), listed) >= 0.5
+
         if not names_half(most):
             return None
         few, many = 1, most
@@ -307,7 +310,7 @@ class _Attacks:
             bound=None if self.receipt is None else membership_auc_bound(self.receipt.epsilon, self.receipt.delta),
             rows=result.candidates,
             verdict=self._verdict(proved > 0, beyond),
-            note=f"{reader.name}, {pairs:,} pairs; the store has half of the candidates",
+            note=f"{reader.name}, {pairs:,} pairs; guesses of who is in the store prove epsilon >= {at_most(proved)}",
         )
 
     def reading(self, reader: Reader) -> tuple[list[Finding], dict[str, Any]]:
