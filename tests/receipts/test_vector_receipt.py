@@ -229,6 +229,19 @@ def test_saturation_belongs_to_int8():
         dataclasses.replace(release(dtype="int8"), dtype="float32", saturation=None)
 
 
+@pytest.mark.parametrize("saturation", [(-127, 128), (-128, 127), (-127.0, 127.0), [-127, 127]])
+def test_saturation_is_at_the_ends_of_int8(saturation):
+    with pytest.raises(hv.ReceiptError, match=r"saturation must be \[-127, 127\] or null, got "):
+        dataclasses.replace(release(dtype="int8"), saturation=saturation)
+
+
+def test_what_claims_nothing_is_printed_so():
+    receipt = release()
+    assert "NOT A DP CLAIM" not in str(receipt)
+    silent = str(dataclasses.replace(receipt, is_dp_claim=False))
+    assert "NOT A DP CLAIM" in silent and "the receipt itself makes no claim" in silent and "not guaranteed" in silent
+
+
 @pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(hv.Receipt)])
 def test_every_field_is_needed_and_checked(name):
     whole = release(dtype="int8").to_dict() if name.startswith("saturation") else fields()
