@@ -5,9 +5,10 @@
     python scripts/mutants.py --count 20 --rooms budget noise
 
 A mutant is one change of a source by an operator of cosmic-ray: a number plus or minus one, another comparison, `or` for `and`, a
-loop that is not run. It is written into the working tree while its tests run, and taken back. A survivor is a line that no quick test
-of its room checks, or a change that makes no difference; which of the two, somebody must judge. Exit code 1 where the tests fail
-without a mutant.
+loop that is not run. It is written into the working tree while its tests run, and taken back. First come the tests that ran the
+changed statement without a mutant, in a process forked from this one, which has imported what takes long. A survivor is a line
+that no quick test of its room checks, or a change that makes no difference; which of the two, somebody must judge. Exit code 1
+where the tests fail without a mutant.
 """
 
 from __future__ import annotations
