@@ -69,6 +69,11 @@ def test_two_trainings_count_with_amplification_if_their_samples_are_apart(other
     assert ON_THE_SAME < unamplified(2 * STEPS)
 
 
+def test_a_range_meets_all_that_begin_before_its_end():
+    ranges = [[SampleRange(ONE, 1, 10)], [SampleRange(ONE, 5, 20)], [SampleRange(ONE, 15, 16)], [SampleRange(OTHER, 15, 16)]]
+    assert shared(ranges) == {0, 1, 2}
+
+
 def test_samples_may_be_shared_unless_the_caller_says_no(monkeypatch):
     both = [run_of()] * 2
     monkeypatch.setattr(composition, "compose_collected", lambda releases, **_: releases)

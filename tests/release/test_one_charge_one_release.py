@@ -22,6 +22,7 @@ from hushvec.collect import Memo, Vocabulary
 from hushvec.errors import AlreadyChargedError, BudgetError
 from hushvec.federated import PrivateAverage, PrivateRounds
 from hushvec.jobs import NoiseJob, noise_batch
+from hushvec.release.charging import ChargeOnce
 from hushvec.release.vectors import ReleasePlan
 from hushvec.training.clipped_sums import ClippedSum
 
@@ -303,3 +304,11 @@ def test_a_refused_copy_of_sums_is_refused_again(tmp_path):
 def test_a_copy_is_refused(made, how):
     with pytest.raises(TypeError, match=f"^{type(made).__name__} must not be copied or pickled: a copy would release more"):
         how(made)
+
+
+def test_the_first_charge_of_a_call_has_the_calls_id():
+    budget = hv.PrivacyBudget(10.0)
+    call = ChargeOnce(budget, "call")
+    for _ in range(3):
+        call.consume(1.0)
+    assert [row["charge_id"] for row in budget.export()["rows"][1:]] == ["call", "call/2", "call/3"]
