@@ -241,3 +241,10 @@ def test_other_releases_in_the_accountant_have_receipts_of_their_own():
     optimizer.step()
     assert optimizer.receipt().epsilon < optimizer.epsilon()
     assert hv.verify_receipt(optimizer.receipt()).status == "holds"
+
+
+def test_an_older_receipt_of_samples_does_not_say_which():
+    fields = training_receipt().to_dict()
+    fields.pop("samples", None)
+    assert TrainingReceipt.from_dict(fields).samples == ()
+    assert TrainingReceipt.from_dict({**fields, "sampling_probability": 0.5}).samples is None
