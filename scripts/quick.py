@@ -84,8 +84,8 @@ def runs(found):
 
 
 def words(text):
-    """Of a text, or of a pattern that it must match."""
-    return re.findall(r"\w+", re.sub(r"\\(.)", r"\1", text))
+    """Of a text, or of a pattern that it must match; comparisons are words too, by which texts may differ alone."""
+    return re.findall(r"\w+|[<>]=?", re.sub(r"\\(.)", r"\1", text))
 
 
 def quoting(root, gone):

@@ -74,6 +74,11 @@ def test_texts_are_what_errors_say_between_their_values():
     assert quick.texts(source) == {" must be > 0, got "}
 
 
+def test_texts_that_differ_by_a_comparison_differ():
+    gone = quick.runs({" must be > 0, got "}) - quick.runs({" must be >= 0, got "})
+    assert quick.quotes("limit must be > 0, got -1", gone) and not quick.quotes("limit must be >= 0, got -1", gone)
+
+
 def test_tests_that_quote_a_text_are_chosen_in_every_folder(root):
     (root / "tests/jobs/test_other.py").write_text('assert str(error) == "limit must be > 0, got -1"\n')
     assert quick.quoting(root, quick.runs({" must be > 0, got "})) == ["tests/jobs/test_other.py"]
