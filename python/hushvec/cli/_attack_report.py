@@ -105,7 +105,10 @@ def _named_against_pairs(measured: Sequence[Measured]) -> str:
     lines = [[(one.pairs or 1, one.value) for one in found.result.of(KNOWN_PAIRS)] for found in measured]
     counts = sorted({count for line in lines for count, _ in line})
     span = math.log(counts[-1] / counts[0]) or 1.0
-    along = lambda count: math.log(count / counts[0]) / span
+
+    def along(count: int) -> float:
+        return math.log(count / counts[0]) / span
+
     parts = [_words(_at(along(count), 0), f"{count:,}", below=18, anchor="middle") for count in counts]
     for number, line in enumerate(lines):
         color = _COLORS[number % len(_COLORS)]

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from hushvec.cli._parser import argument, option
 from hushvec.cli.vectors import FILES, VectorOptions
 from hushvec.receipts import receipt_from_json
 from hushvec.retrieval.attacks.protection import PAIRS, protection
-
-if TYPE_CHECKING:
-    from hushvec.receipts.verify import AnyReceipt
 
 WEAK = 1
 
@@ -65,9 +62,7 @@ class Attack(
             self._require_other_names(self.output)
         clean = np.asarray(self.rows(self.clean), np.float32)
         labels = None if self.labels is None else self.labels.read_text(encoding="utf-8").splitlines()
-        given: list[tuple[str, NDArray[Any], AnyReceipt | None]] = [
-            (str(path), self.rows(path), _receipt(receipt_path(path))) for path in self.protected
-        ]
+        given = [(str(path), self.rows(path), _receipt(receipt_path(path))) for path in self.protected]
         if self.command is not None:
             given.append((self.command, _by_command(self.command, clean), None))
         options = {**self.named("confidence", "alpha", "seed"), "pairs": self.pairs or PAIRS, "labels": labels}
@@ -103,7 +98,7 @@ class Attack(
         return shlex.join(words)
 
 
-def _receipt(path: Path) -> AnyReceipt | None:
+def _receipt(path: Path) -> Any:
     return receipt_from_json(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 

@@ -187,6 +187,7 @@ def test_it_is_reached_from_both_rooms_and_repeats():
         ({"pairs": (1,)}, "pairs must be >= 2, got 1"),
         ({"alpha": 1.0}, "alpha must be > 0 and < 1, got 1.0"),
         ({"confidence": 0.0}, "confidence must be > 0 and < 1, got 0.0"),
+        ({"receipt": "holds"}, "receipt must be one of released rows or None, got str"),
         ({"seed": -1}, "seed must be >= 0, got -1"),
     ],
 )

@@ -16,7 +16,7 @@ from hushvec._util.statistics import Estimate, binom_p_value
 from hushvec.audit.bootstrap import bootstrap
 from hushvec.audit.results import THIS_ATTACK, as_json
 from hushvec.extend import RowReceipt
-from hushvec.receipts import HOLDS, Receipt, verify_receipt
+from hushvec.receipts import HOLDS, LabelReceipt, Receipt, verify_receipt
 from hushvec.retrieval.attacks.alignment import Reader, Rows, known_pairs, named, ridge, without_pairs
 from hushvec.retrieval.attacks.bounds import attribute_bound, identification_bound, membership_auc_bound
 from hushvec.retrieval.attacks.features import require_vectors, unit
@@ -195,6 +195,8 @@ def protection(
     order = np.random.default_rng(validate.whole_number("seed", seed, at_least=0)).permutation(len(rows))
     judged, public = np.split(order, [min(_JUDGED, len(rows) // 4)])
     counts = _pairs(pairs, len(public) // 2)
+    if receipt is not None and not isinstance(receipt, (Receipt, LabelReceipt)):
+        raise TypeError(f"receipt must be one of released rows or None, got {validate.kind(receipt)}")
     no_bound = "no bound: there is no receipt" if receipt is None else ""
     if receipt is not None and (found := verify_receipt(receipt)).status != HOLDS:
         no_bound = f"no bound: the receipt is no claim that holds: {'; '.join(found.reasons)}"
@@ -223,8 +225,8 @@ def protection(
         half=attacks.half(len(public) // 2),
         useful=attacks.useful(),
         no_bound=no_bound,
-        epsilon=attacks.receipt and attacks.receipt.epsilon,
-        delta=attacks.receipt and attacks.receipt.delta,
+        epsilon=None if attacks.receipt is None else attacks.receipt.epsilon,
+        delta=None if attacks.receipt is None else attacks.receipt.delta,
         rows=len(rows),
         dimension=rows.shape[1],
         protected_dimension=hidden.shape[1],
@@ -249,7 +251,7 @@ class _Attacks:
 
     @property
     def is_same_space(self) -> bool:
-        return self.clean.shape[1] == self.protected.shape[1]
+        return bool(self.clean.shape[1] == self.protected.shape[1])
 
     def same_space(self) -> Finding:
         law = self.receipt if isinstance(self.receipt, Receipt) else None
