@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, TextIO, TypeVar
 
 __all__ = [
-    "Progress", "Sheet", "aligned", "announced", "as_text", "at_least", "at_most", "confidence_of", "number", "plural",
+    "Progress", "Sheet", "aligned", "announced", "as_html", "as_text", "at_least", "at_most", "confidence_of", "number", "plural",
     "printable", "share", "shown",
 ]
 
