@@ -19,6 +19,7 @@ SENTENCES = [f"The {thing} is {state}." for thing in THINGS for state in STATES]
 NOT_HERE = {
     "hushvec serve": "it runs until it is stopped, or needs a policy; tests/serve runs it",
     "hushvec ui": "it runs until it is stopped; tests/serve runs it",
+    "hushvec attack": "its exit code says what it found; tests/cli/test_cli_attack.py runs it",
     "hushvec study": "it takes minutes to hours; studies/tests runs the studies on little data",
     "spacy=en_core_web_sm": "the pipeline is a package of its own; tests/integrations/test_detectors.py has one of rules",
     "jxm/gtr__nq__32": "it downloads checkpoints",
