@@ -368,8 +368,8 @@ class _Attacks:
         successes = int(value.value * rows + 1e-6)
         above = binom_p_value(successes, rows, chance) <= self.share
         beyond = bound is not None and bound < 1 and binom_p_value(successes, rows, bound) <= self.share
-        named = {"attack": attack, "measures": measures, "note": note, "verdict": self._verdict(above, beyond)}
-        return Finding(value=value, chance=chance, bound=bound, rows=rows, pairs=pairs, **named)
+        words = {"attack": attack, "measures": measures, "note": note, "verdict": self._verdict(above, beyond)}
+        return Finding(value=value, chance=chance, bound=bound, rows=rows, pairs=pairs, **words)
 
     def _verdict(self, above: bool, beyond: bool) -> str:
         if beyond:
