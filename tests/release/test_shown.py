@@ -327,8 +327,8 @@ def test_a_search():
     assert queries[1] == f"  query 1      {told}, 2 more"
     assert (more, noise) == ("  ...          5 more queries", "  query noise  privunit, epsilon 72.0, delta 0.0 for this search")
     assert scores == "  score noise  none"
-    one = made.search(ROWS[:1], k=20)
-    assert str(one).startswith("Search: 1 query, the best 20 rows\n") and words(str(one)).count("(") == 15 and ", 5 more" in str(one)
+    one = words(str(made.search(ROWS[:1], k=20)))
+    assert one.startswith("Search: 1 query, the best 20 rows query 0 ") and one.count("(") == 15 and ", 5 more" in one
     assert words(str(made.search(ROWS[:1], k=1, among=[]))).startswith("Search: 1 query, the best 0 rows query 0 no rows")
 
 
