@@ -173,8 +173,9 @@ def contexts(count):
 
 
 def growth(entry, unit):
-    """Work on TIMES the length over that on the length; no more is counted than decides."""
-    text = lambda size: (unit * (size // len(unit) + 1))[:size]
+    """Work on TIMES the length over that on the length; no more is counted than decides. Whole units, so that both texts end alike: how
+    the title of a column ends decides how much is asked about each of its words."""
+    text = lambda size: unit * (size // len(unit))
     short = work(ENTRIES[entry], text(SIZE), MOST)
     long = work(ENTRIES[entry], text(TIMES * SIZE), (MOST_GROWTH + 1) * short + FLOOR)
     return float("inf") if short > MOST else long / short if long > FLOOR else 0
