@@ -173,8 +173,10 @@ def contexts(count):
 
 
 def growth(entry, unit):
-    """Work on TIMES the length over that on the length; no more is counted than decides. Whole units, so that both texts end alike: how
-    the title of a column ends decides how much is asked about each of its words."""
+    """Work on TIMES the length over that on the length; no more is counted than decides.
+
+    Whole units, so that both texts end alike: how a column's title ends decides how much is asked about each of its words.
+    """
     text = lambda size: unit * (size // len(unit))
     short = work(ENTRIES[entry], text(SIZE), MOST)
     long = work(ENTRIES[entry], text(TIMES * SIZE), (MOST_GROWTH + 1) * short + FLOOR)
