@@ -50,7 +50,7 @@ HUSHVEC_INLINE Float64Elements<V> load_elements(const double* x) { return {V::lo
 inline constexpr std::size_t kOpenBits = 64;   // flags of open pairs or samples that fill one register
 
 // What a loop found open, by its place in the run, until it goes into the queue. Most often 64 flags have one bit or none, which nobody can
-// predict, and a wrong guess costs as much as the noise of 40 samples: the first two places are filled without asking.
+// predict, and a wrong guess costs more than to fill two places without asking.
 class OpenPlaces {
 public:
     HUSHVEC_INLINE void add(std::uint64_t open, std::size_t first) {
