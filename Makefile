@@ -12,7 +12,7 @@ PIP_WHEEL = -m pip wheel --quiet --disable-pip-version-check --no-deps
 # The file that takes longest begins first (tests/groups.py).
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick native-rest device-core bytecode sanitizers portable arm web mutants ranks wheel release tidy coverage format bench figures docs lock clean FORCE
+.PHONY: demo dev quick test groups hosts site device-code slow full newest lint native native-quick native-rest device-core bytecode sanitizers portable arm web try mutants ranks wheel release tidy coverage format bench figures docs lock clean FORCE
 
 demo: .venv/installed
 	@.venv/bin/hushvec demo
@@ -192,6 +192,14 @@ arm: .venv-test/tools
 
 web: .venv-test/web
 	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_web.sh
+
+# The page "Try it", on this machine: make try PORT=8000
+PORT = 8000
+try: .venv-test/web
+	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/check_web.sh build
+	$(BIN)/python scripts/site/try_page.py build/try
+	@echo "open http://localhost:$(PORT)/ (Ctrl-C ends it)"
+	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory build/try 2>/dev/null
 
 # Random mutants of the core, by today's date, against the quick tests of their rooms (MUTANTS="--count 30 --rooms budget").
 mutants: dev

@@ -19,6 +19,7 @@ import command_line
 import notebooks
 import places
 import public_names
+import try_page
 
 PAGES = (".md", ".ipynb")
 MERMAID = re.compile(r"^```mermaid\n.*?^```\n", re.MULTILINE | re.DOTALL)
@@ -56,6 +57,8 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(File.generated(config, page, content=text))
         for name, content in images.items():
             files.append(File.generated(config, f"{Path(file.src_uri).parent.as_posix()}/{name}", content=content))
+    for name, content in try_page.files_beside().items():
+        files.append(File.generated(config, f"try/{name}", content=content))
     named: set[str] = set()
     for file in files.documentation_pages():
         named |= places.files_named_by(file.src_uri, file.content_string)

@@ -1,33 +1,24 @@
-"""The page in a browser: what people do on it, what it asks for, and whether it can be used by keyboard and screen reader.
+"""The page in a browser: what people do on it, what it asks for, and whether it can be used by keyboard and screen reader."""
 
-Needs Debian's chromium, or another one named by CHROMIUM, and the package playwright. AXE names axe.min.js of axe-core, for
-its checks.
-"""
-
-import contextlib
 import json
-import os
-import shutil
 from datetime import datetime, timezone
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
+from browsers import AXE, api, is_wide, launched, opened, violations
 from hushvec.serve.keys import hash_of, new_key
 from serve.services import free_port, policy_fields, server, write_policy
 
-api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
-if CHROMIUM is None:
-    pytest.skip("chromium is not installed: apt-get install chromium, or name one by CHROMIUM", allow_module_level=True)
-
-AXE = os.environ.get("AXE")
 NOTE = "Mrs. Edith Varga (born 3 March 1947) checks her blood sugar; write to ines.varga@example.org about Edith Varga."
-MILLISECONDS = 30_000
 FIRST_REWRITING = 0   # loads a model, for as long as a busy machine takes: the limit is that of the test
-api.expect.set_options(timeout=MILLISECONDS)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with launched() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -38,40 +29,9 @@ def address(tmp_path_factory):
         yield f"http://127.0.0.1:{port}/"
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with api.sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        yield launched
-        launched.close()
-
-
-@contextlib.contextmanager
-def opened(browser, address, *, is_quiet=True, **settings):
-    """A page; afterwards: no errors on its console, no request to anybody else."""
-    context = browser.new_context(accept_downloads=True, **settings)
-    page = context.new_page()
-    page.set_default_timeout(MILLISECONDS)
-    said, asked = [], []
-    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(address)
-    try:
-        yield page
-        assert {urlsplit(url).netloc for url in asked if not url.startswith("blob:")} == {urlsplit(address).netloc}
-        assert not is_quiet or said == []
-    finally:
-        context.close()
-
-
 def paste(page, text=NOTE):
     page.get_by_label("Your text").fill(text)
     page.locator("#found").wait_for()
-
-
-def is_wide(page):
-    return page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
 
 
 def test_the_story_of_a_document(browser, address):
@@ -519,15 +479,6 @@ def test_nothing_is_wider_than_the_screen_and_axe_finds_nothing(browser, address
             page.wait_for_load_state("networkidle")
             assert not is_wide(page), name
             assert violations(page) == [], name
-
-
-def violations(page):
-    if AXE is None:
-        return []
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(Path(AXE).read_text())
-    found = page.evaluate("axe.run().then((found) => found.violations)")
-    return [(one["id"], [node["target"] for node in one["nodes"]][:5]) for one in found]
 
 
 @pytest.mark.skipif(AXE is None, reason="AXE does not name axe.min.js: npm install axe-core")
