@@ -54,6 +54,23 @@ def fingerprint_of(secret: bytes, digest: bytes) -> str:
     return hmac.new(secret, digest, hashlib.sha256).hexdigest()
 
 
+def engine_of(store: str) -> Any:
+    """Connect to the database of the ledgers, or to the file beside an SQLite ledger, which is made if there is none."""
+    with needs_extra("serving", "serve"):
+        import sqlalchemy as sql
+    path = file_of(store)
+    if path is None:
+        from hushvec.budget.postgresql import parsed
+
+        patience: dict[str, Any] = {"connect_timeout": 10, "options": "-c statement_timeout=10000"}
+        pool = {"pool_size": MOST_CONNECTIONS, "max_overflow": 0}
+        return sql.create_engine(parsed(store), pool_pre_ping=True, connect_args=patience, **pool)
+    url = sql.URL.create("sqlite", database=str(_private_file_beside(path)))
+    engine = sql.create_engine(url, pool_pre_ping=True, connect_args={"timeout": 10})
+    sql.event.listen(engine, "connect", _durable)
+    return engine
+
+
 class AnswerStore:
     """Claims and answers in SQLite or PostgreSQL, for any number of processes: in the database of the ledgers, or beside an
     SQLite ledger in a file of its name and ".answers", which is its owner's alone."""
@@ -63,18 +80,7 @@ class AnswerStore:
             import sqlalchemy as sql
         self._sql = sql
         path = file_of(store)
-        if path is None:
-            from hushvec.budget.postgresql import parsed
-
-            url = parsed(store)
-            patience: dict[str, Any] = {"connect_timeout": 10, "options": "-c statement_timeout=10000"}
-            pool = {"pool_size": MOST_CONNECTIONS, "max_overflow": 0}
-        else:
-            url = sql.URL.create("sqlite", database=str(_private_file_beside(path)))
-            patience, pool = {"timeout": 10}, {}
-        self._engine = sql.create_engine(url, pool_pre_ping=True, connect_args=patience, **pool)
-        if path is not None:
-            sql.event.listen(self._engine, "connect", _durable)
+        self._engine = engine_of(store)
         columns = [
             sql.Column("name", sql.String(64), primary_key=True),
             sql.Column("claimed", sql.Float, nullable=False, index=True),

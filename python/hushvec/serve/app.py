@@ -29,7 +29,7 @@ from hushvec.serve.failures import ServiceError
 from hushvec.serve.metrics import request_span, start_exporting
 from hushvec.serve.policy import Policy, local_policy, read_policy
 from hushvec.serve.reloading import kept_policy, watch
-from hushvec.serve.routes import accounts, aggregates, embeddings, explore, page, texts
+from hushvec.serve.routes import accounts, aggregates, embeddings, explore, page, released, texts
 from hushvec.serve.service import Service
 
 _log = logging.getLogger("hushvec.serve")
@@ -106,7 +106,7 @@ def create_app(
     app.add_middleware(_Around, service=service)
     app.add_exception_handler(ServiceError, _service_error)
     app.add_exception_handler(HTTPException, _http_error)
-    for module in (embeddings, aggregates, texts, accounts, explore, page):
+    for module in (embeddings, aggregates, texts, released, accounts, explore, page):
         app.include_router(module.router)
     return app
 

@@ -120,6 +120,14 @@ class Limits(_Strict):
     answer_bytes: Annotated[int, Field(ge=1)] = 64 * MEGABYTE
 
 
+class ClientReleases(_Strict):
+    """What rows that clients released themselves may cost by their receipt."""
+
+    epsilon: Positive
+    delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    rows: Annotated[int, Field(ge=1)] = 100_000  # kept for the tenant
+
+
 def mechanisms_offered(*, directions: bool = False) -> tuple[str, ...]:
     """Return the names of what a policy may name: an exact grade and a price; `directions`: those that release directions."""
     exact = priced_mechanisms(exact=True)
@@ -147,6 +155,7 @@ class Tenant(_Strict):
     codebook: str | None = Field(default=None, description="file of a public codebook, for that mechanism")
     redact: bool | Redaction = False
     aggregates: bool = Field(default=False, description="whether many people's rows may be answered together, with delta")
+    releases: ClientReleases | None = Field(default=None, description="takes rows that clients released, each with its receipt")
     budget: BudgetTerms
     limits: Limits = Limits()
 

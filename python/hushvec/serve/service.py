@@ -26,6 +26,7 @@ from hushvec.serve.keys import hash_of, owner_of
 from hushvec.serve.metrics import Metrics
 from hushvec.serve.models import NOBODY, ServedModel, Turns
 from hushvec.serve.policy import OPERATOR, AnyModel, Policy, Tenant, now_utc
+from hushvec.serve.released_rows import ReleasedRows
 from hushvec.serve.releases import Asked, Ledgers, Releases, load_codebook
 from hushvec.serve.reloading import PolicyInForce, redactor_of
 from hushvec.text.pii.redactor import Redactor
@@ -85,6 +86,7 @@ class Service:
         self.metrics = Metrics()
         self.work = Work(self.metrics.waiting)
         self.releases = opened_stores(policy)
+        self.released_rows = ReleasedRows(self.releases.ledgers.store)
         self._models: dict[str, ServedModel] = {}
         self._failed: dict[str, tuple[AnyModel, float]] = {}
         self._opening: dict[str, threading.Lock] = {}
@@ -194,6 +196,7 @@ class Service:
         for model in self._models.values():
             model.close()
         self.releases.close()
+        self.released_rows.close()
         self.metrics.close()
 
 
