@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import hushvec as hv
-from hushvec.data import private_note_vectors
+from hushvec.data import private_note_vectors, public_sentence_vectors
+from hushvec.mechanisms import PublicCodebook
 from hushvec.serve.keys import hash_of, new_key
 from serve.services import charges, client_of, policy_fields
 
@@ -53,12 +54,23 @@ def test_released_rows_are_stored_and_found(client, tmp_path, mechanism, renorma
     assert charges(tmp_path / "budget.sqlite") == []   # the client has paid
 
 
-def refused(client, body):
+def test_codes_of_a_codebook_are_stored_and_found(client):
+    book = PublicCodebook.of(public_sentence_vectors())
+    release = hv.privatize(private_note_vectors(), mechanism=book.mechanism(8.0))
+    assert client.post("/v1/released", json=body_of(release)).json() == {"stored": 80, "rows": 80}
+    asked = {"vector": release.values[3].tolist(), "receipt": {**release.receipt.to_dict(), "answers": 1}, "k": 1}
+    found = client.post("/v1/released/search", json=asked).json()
+    assert (release.values[int(found["ids"][0].removeprefix("note "))] == release.values[3]).all()
+    assert "it is of 80 rows, the vectors are 79" in refused(client, {**body_of(release), "vectors": release.values[1:].tolist(),
+                                                                     "ids": [str(number) for number in range(79)]}, kept=80)
+
+
+def refused(client, body, kept=0):
     answer = client.post("/v1/released", json=body)
     assert answer.status_code == 422, answer.text
     error = answer.json()["error"]
     assert error["code"] == "receipt_refused" and error["param"] == "receipt"
-    assert client.post("/v1/released/search", json=question(client)).json()["ids"] == []
+    assert len(client.post("/v1/released/search", json={**question(client), "k": 100}).json()["ids"]) == kept
     return error["message"]
 
 
@@ -83,9 +95,9 @@ def test_a_receipt_beyond_the_policy_is_refused(client):
 def test_a_receipt_of_other_rows_is_refused(client):
     body = body_of(released())
     fewer = {"ids": body["ids"][1:], "vectors": body["vectors"][1:]}
-    assert "it is of 8 rows of 384, the vectors are 7 of 384" in refused(client, {**body, **fewer})
+    assert "it is of 8 rows, the vectors are 7" in refused(client, {**body, **fewer})
     cut = [row[:-1] for row in body["vectors"]]
-    assert "it is of 8 rows of 384, the vectors are 8 of 383" in refused(client, {**body, "vectors": cut})
+    assert "it is of rows of 384, the vectors have 383" in refused(client, {**body, "vectors": cut})
     answers = hv.privatize_labels(["a"] * 8, labels=["a", "b"], epsilon=8.0)
     assert "it must be of released vectors" in refused(client, {**body, "receipt": answers.receipt.to_dict()})
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from hushvec.errors import ReceiptError
-from hushvec.receipts import HOLDS, Receipt, receipt_from_dict, verify_receipt
+from hushvec.extend import released_rows
+from hushvec.receipts import HOLDS, LabelReceipt, Receipt, receipt_from_dict, verify_receipt
 from hushvec.retrieval.queries.question import unit
 from hushvec.serve.bodies import Fields, Rows, Vector
 from hushvec.serve.failures import ServiceError, invalid
@@ -67,7 +68,7 @@ def search(service: Service, caller: Caller, asked: SearchRequest, run: Run) -> 
 def _require_release(rows: NDArray[np.float32], fields: dict[str, Any], caller: Caller) -> None:
     """Raise ServiceError unless a receipt of these rows holds, within the policy's terms.
 
-    A receipt cannot show that its numbers are true. That its rows lie on its grid, as rows without noise do not, guards against
+    A receipt cannot show that its numbers are true. That noisy rows lie on its grid, as rows without noise do not, guards against
     a client's mistake, not against its will.
     """
     terms = caller.tenant.releases
@@ -82,13 +83,17 @@ def _require_release(rows: NDArray[np.float32], fields: dict[str, Any], caller: 
         raise _refused(str(error)) from None
     if verdict.status != HOLDS:
         raise _refused(f"the guarantee {verdict.status}")
-    if not isinstance(receipt, Receipt):
+    if not isinstance(receipt, Receipt) and not (isinstance(receipt, LabelReceipt) and receipt.codebook is not None):
         raise _refused("it must be of released vectors")
-    if (receipt.rows, receipt.dimension) != rows.shape:
-        raise _refused(f"it is of {receipt.rows} rows of {receipt.dimension}, the vectors are {len(rows)} of {rows.shape[1]}")
+    if (count := released_rows(receipt)) != len(rows):
+        raise _refused(f"it is of {count} rows, the vectors are {len(rows)}")
     if receipt.epsilon > terms.epsilon or receipt.delta > terms.delta:
         stated = f"{receipt.epsilon:g} and {receipt.delta:g}"
         raise _refused(f"epsilon and delta must be at most {terms.epsilon:g} and {terms.delta:g}, got {stated}")
+    if isinstance(receipt, LabelReceipt):  # codes are public rows, in which nobody's are
+        return
+    if receipt.dimension != rows.shape[1]:
+        raise _refused(f"it is of rows of {receipt.dimension}, the vectors have {rows.shape[1]}")
     if not receipt.renormalize and receipt.grid is not None and (np.remainder(rows.astype(np.float64), receipt.grid) != 0).any():
         raise _refused("the vectors are not on its grid, so they are not those that were released")
 
