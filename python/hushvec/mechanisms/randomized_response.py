@@ -23,7 +23,7 @@ _MOST_LABELS = 2**24
 _DIGITS = 40
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FrequencyEstimate:
     """How many of those who answered hold each label, estimated from their randomized answers.
 
