@@ -3,6 +3,7 @@
 import io
 import math
 import re
+import time
 from html.parser import HTMLParser
 
 import numpy as np
@@ -67,6 +68,7 @@ def test_every_text_is_escaped():
     page = as_html(Sheet(bad, ((bad, bad),), (bad,)))
     assert Cells(page).texts.count(bad) == 4 and "script" not in Cells(page).tags
     assert "<script" not in page
+    assert not re.search(r"alert\(1\)[^<]*[\"']", page), "a quote would end an attribute"
 
 
 def test_the_table_takes_the_colors_of_the_page():
@@ -123,3 +125,23 @@ def test_progress_that_was_not_drawn_leaves_the_terminal_alone(monkeypatch):
     with Progress("rows", 4, terminal) as progress:
         progress.advance(4)
     assert terminal.getvalue() == ""
+
+
+def test_a_note_stands_behind_the_numbers_until_the_next_one(monkeypatch):
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(time, "monotonic", iter(range(100)).__next__)
+    with Progress("rows", 4, terminal) as progress:
+        for note in (None, "one", None, "two"):
+            progress.advance(1, note)
+    ends = [drawn.split(" left")[-1].split("4/4")[-1] for drawn in terminal.getvalue().split("\033[K")]
+    assert ends == ["", " one", " one", " two", "\r", ""]
+
+
+def test_the_line_of_a_progress_is_gone_at_its_end(monkeypatch):
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(time, "monotonic", iter(range(100)).__next__)
+    with Progress("rows", 4, terminal) as progress:
+        progress.advance(1)
+    assert terminal.getvalue().endswith("left\033[K\r\033[K")

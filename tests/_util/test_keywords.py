@@ -6,6 +6,7 @@ import re
 import pytest
 
 import hushvec as hv
+from hushvec._util.keywords import moved
 
 CALLS = (hv.dp_embedding_middleware, hv.dp_classification_middleware, hv.pii_redaction_middleware, hv.PrivacyBudget)
 OBJECTS = ({"epsilon": 1.0}, {"epsilon": 1.0, "labels": ["a", "b"]}, {"patterns": ["email"]})
@@ -38,3 +39,17 @@ def test_calls_as_they_are_written_here_go_through():
     assert hv.PrivacyBudget(10.0, 1e-5).remaining() == hv.PrivacyBudget(max_epsilon=10.0).remaining() == 10.0
     redactor = hv.pii_redaction_middleware(patterns=["email"], allow_list=["a@b.org"]).redactor
     assert redactor.redact("a@b.org c@d.org").text == "a@b.org [EMAIL]"
+
+
+def test_an_argument_that_has_moved_says_where_it_is_now():
+    @moved({"budget": "account=Account(budget=...)"})
+    def release(rows, *, account=None):
+        return rows, account
+
+    assert release(1, account=2) == (1, 2) and release(1) == (1, None)
+    with pytest.raises(TypeError) as error:
+        release(1, account=2, budget=3)
+    title = release.__qualname__
+    assert str(error.value) == f"budget must be given as account=Account(budget=...), got {title}(budget=...)"
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+        release(1, other=3)

@@ -184,3 +184,11 @@ class TestIndexes:
         assert rows
         for path in rows:
             assert any(mode(parent) & 0o077 == 0 for parent in path.parents if parent.is_relative_to(folder)), path
+
+
+def test_a_file_is_read_where_the_system_cannot_open_without_waiting(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"12345")
+    monkeypatch.delattr(os, "O_NONBLOCK")
+    assert publish.plain_bytes(tmp_path / "file", 5) == b"12345"
+    with pytest.raises(ValueError, match=r"file: must be a plain file of at most 4 bytes$"):
+        publish.plain_bytes(tmp_path / "file", 4)

@@ -234,6 +234,14 @@ def test_a_library_with_devices_brings_rows_to_the_cpu_and_gets_values_back_ther
     )
 
 
+@pytest.mark.parametrize("draw", [hv.discrete_gaussian, hv.discrete_laplacian])
+def test_whole_numbers_are_not_drawn_into_a_copy_of_memory_that_is_elsewhere(draw):
+    memory = np.zeros((2, 3), np.int64)
+    with pytest.raises(TypeError, match=r"^out must be a numpy array, a torch tensor or a CuPy array, got Shared \(DLPack: "):
+        draw((2, 3), 4.0, out=Shared(memory, device=ONE_API))
+    assert not memory.any()
+
+
 class OnMetal(array.array):
     """One row, as MLX has it on a Mac: DLPack says Metal, and the memory is also a buffer."""
 
