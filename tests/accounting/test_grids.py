@@ -9,6 +9,7 @@ import pytest
 from hushvec.accounting import GaussianDP, LaplaceDP, PoissonSampledGaussianDP, PureDP, compose, pld
 from hushvec.accounting import pld as grids
 from hushvec.accounting import poisson as curves
+from hushvec.accounting.releases import collect
 from hushvec.accounting.tilted import shortfall
 
 pytest.importorskip("dp_accounting")
@@ -93,3 +94,10 @@ def test_no_curve_for_an_unknown_direction(of):
     with pytest.raises(ValueError) as caught:
         of(1.0, 0.5, "swap", np.zeros(1))
     assert str(caught.value) == "direction must be one of 'remove', 'add', 'replace', got 'swap'"
+
+
+def test_the_grid_of_many_sampled_steps_is_a_tenth_of_the_spread_of_one():
+    """So that what rounding within a cell adds to each does not add up; a hundred or fewer need it no finer than their sum."""
+    loss = PoissonSampledGaussianDP(noise_multiplier=30.0, sampling_probability=1e-3)
+    steps = [pld._step(collect([(loss, count)], independent_samples=True)) for count in (100, 101)]
+    assert steps[1] == pld._spread(loss)[0] / 10 < 0.95 * steps[0]

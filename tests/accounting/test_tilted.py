@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from hushvec.accounting import poisson
+from hushvec.accounting import poisson, tilted
 from hushvec.accounting.poisson import sampled_gaussian
 from hushvec.accounting.tilted import GridLaw, Sum, shortfall
 
@@ -148,3 +148,15 @@ def connected(deltas, cells, step):
     masses[1:-1] = slopes[1:] - slopes[:-1] * (1 + growth)
     masses[0], masses[-1] = 1 - deltas[0] + slopes[0], -slopes[-1] * (1 + growth)
     return GridLaw(int(cells[0]), np.maximum(masses, 0.0), float(deltas[-1]))
+
+
+def test_a_window_that_is_too_long_is_taken_at_a_lower_tilt_where_that_is_shorter(monkeypatch):
+    sums, step = Sum(LAWS["far and rare"], 0.125), 0.125
+    monkeypatch.setattr(tilted, "MOST_CELLS", 150)
+    found = sums._tilted(5.0)
+    assert found is not None and 2.9 < found.tilt < 3.0, "five steps down"
+    exact = exact_delta(sums.laws, step, 4.0)
+    assert exact <= found.delta(4.0) <= 1.01 * exact
+    assert Sum(LAWS["two points"], step)._tilted(5.0) is not None
+    monkeypatch.setattr(tilted, "MOST_CELLS", 60)
+    assert Sum(LAWS["two points"], step)._tilted(5.0) is None, "there a lower tilt has a longer window"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 
@@ -351,3 +352,38 @@ def test_nothing_is_released_when_the_store_fails(tmp_path):
         os.unlink(path)
         with pytest.raises(BudgetError):
             hv.privatize(np.ones((2, 8), np.float32), epsilon=1.0, budget=budget)
+
+
+class Answering:
+    """A connection to a file that fails a number of times with the same words, and then has a write-ahead log."""
+
+    def __init__(self, text, times):
+        self.text, self.left = text, times
+
+    def execute(self, statement):
+        if self.left:
+            self.left -= 1
+            raise sqlite3.OperationalError(self.text)
+        return self
+
+    def fetchone(self):
+        return ("wal",)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "left"),
+    [("database is locked", 3, 4), ("database is locked", 30, 0), ("disk I/O error", 30, 99)],
+    ids=["busy beyond the deadline", "busy for a while", "broken"],
+)
+def test_a_busy_file_is_asked_again_until_the_deadline_and_a_broken_one_is_not(monkeypatch, text, seconds, left):
+    """A clock that goes one second with each look: at 0 it begins, and each further answer comes a second later."""
+    clock = iter(range(1000))
+    monkeypatch.setattr(hushvec.budget.sqlite, "WAIT_SECONDS", seconds)
+    monkeypatch.setattr(hushvec.budget.sqlite, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _: None))
+    connection = Answering(text, 100 if "I/O" in text else 8)
+    if left == 0:
+        assert hushvec.budget.sqlite._use_write_ahead_log(connection) == "wal"
+    else:
+        with pytest.raises(sqlite3.OperationalError, match=f"^{text}$"):
+            hushvec.budget.sqlite._use_write_ahead_log(connection)
+    assert connection.left == left

@@ -1,6 +1,8 @@
 """Public codebooks: codes, decoding, fit, files, the law of a release, and what must be refused."""
 
 import math
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import pytest
 import hushvec as hv
 from hushvec.accounting import PureDP
 from hushvec.budget import PrivacyBudget
-from hushvec.mechanisms import Gaussian, PrivUnit, PublicCodebook, PublicProjection
+from hushvec.mechanisms import Gaussian, PrivUnit, PublicCodebook, PublicProjection, codebook
 from hushvec.mechanisms.recommend import PublicData, recommend
 from hushvec.receipts.labels import LabelReceipt, labels_digest
 
@@ -391,3 +393,21 @@ class TestInTheLibrary:
             recommend(31, 8.0, public=PublicData(codebook=fitted))
         with pytest.raises(ValueError, match="codebook must be None for task 'release'"):
             recommend(32, 8.0, task="release", public=PublicData(codebook=fitted))
+
+
+def test_codes_are_looked_for_among_directions(monkeypatch):
+    """Centers get the length of one after each round, and every cluster may be as small as one row: so is faiss asked."""
+    asked = []
+
+    class Kmeans:
+        def __init__(self, dimension, count, **options):
+            asked.append((dimension, count, options))
+
+        def train(self, rows):
+            self.centroids = 3 * rows[: asked[-1][1]]
+
+    monkeypatch.setitem(sys.modules, "faiss", SimpleNamespace(Kmeans=Kmeans))
+    book = PublicCodebook.fit(PUBLIC, codes=5, seed=7)
+    options = {"niter": codebook._ROUNDS, "seed": 7, "spherical": True, "min_points_per_centroid": 1, "verbose": False}
+    assert asked == [(PUBLIC.shape[1], 5, options)]
+    np.testing.assert_allclose(np.linalg.norm(book.codes, axis=1), 1.0, rtol=1e-6)

@@ -225,3 +225,16 @@ def test_a_row_is_e_to_the_epsilon_times_likelier_inside_its_cap():
     edge = mechanism.threshold * mechanism.noise_parameter * np.eye(1, 64)
     densities = mechanism.log_densities(np.concatenate([2 * edge, edge / 2]), np.eye(1, 64))
     assert densities.tolist() == [[mechanism.epsilon_per_row], [0.0]]
+
+
+def test_cells_of_a_grid_that_the_edge_of_the_cap_cuts_are_partly_inside():
+    """ln((1 - s) + e^epsilon s) for the normal share s that is inside, from wholly outside to wholly inside."""
+    mechanism = PrivUnit(epsilon=4.0, dimension=64)
+    spread = max(mechanism.released_grid / (mechanism.noise_parameter * math.sqrt(12)), 1e-6)
+    places = np.array([-30.0, -7.5, -2.0, -1.0, 0.0, 0.5, 3.0, 7.5, 30.0])
+    rows = ((mechanism.threshold + spread * places) * mechanism.noise_parameter)[:, None] * np.eye(1, 64)
+    inside = [math.erfc(-place / math.sqrt(2)) / 2 for place in places]
+    wanted = [1 - share + math.exp(mechanism.epsilon_per_row) * share for share in inside]
+    found = np.exp(mechanism.log_densities(rows, np.eye(1, 64))[:, 0])
+    np.testing.assert_allclose(found, wanted, atol=1e-3 * math.exp(mechanism.epsilon_per_row))
+    assert np.all(np.diff(found) >= 0) and found[0] == 1.0

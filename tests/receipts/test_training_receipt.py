@@ -248,3 +248,15 @@ def test_an_older_receipt_of_samples_does_not_say_which():
     fields.pop("samples", None)
     assert TrainingReceipt.from_dict(fields).samples == ()
     assert TrainingReceipt.from_dict({**fields, "sampling_probability": 0.5}).samples is None
+
+
+@pytest.mark.parametrize(
+    ("change", "has_loss"),
+    [({}, True), ({"steps": 0, "epsilon": 0.0}, False), ({"noise_multiplier": 0.0, "epsilon": None}, False),
+     ({"steps": 0, "noise_multiplier": 0.0, "epsilon": None}, False)],
+)  # fmt: skip
+def test_a_run_has_a_loss_once_a_step_had_noise(change, has_loss):
+    receipt = dataclasses.replace(training_receipt(), **change)
+    assert receipt.has_loss is has_loss
+    if has_loss:
+        assert receipt.loss.count == receipt.steps
