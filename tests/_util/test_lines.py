@@ -11,6 +11,7 @@ from hushvec._util.lines import (
     json_record,
     lines_of_file,
     lines_with_ends,
+    manifest,
     numbered_lines,
     require_utf8,
     shipped_texts,
@@ -133,3 +134,25 @@ def test_texts_that_are_none(texts, kind, words):
 
 def test_distinct_texts_keep_their_order():
     assert distinct_texts([" b", "", "a", "b\n", "  "]) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("[]", "{path} must be an index of format 2"),
+        ("null", "{path} must be an index of format 2"),
+        ('{"index_format": 1}', "{path} must be an index of format 2"),
+        ("{}", "{path} must be an index of format 2"),
+        ("{", "{path} cannot be read as JSON: "),
+        (None, "{folder} holds no index: index.json is missing"),
+    ],
+)
+def test_a_folder_without_a_manifest_of_its_format_is_refused(tmp_path, content, reason):
+    path = tmp_path / "index.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ValueError) as error:
+        manifest(tmp_path, path.name, "an index", 2)
+    assert str(error.value).startswith(reason.format(path=path, folder=tmp_path))
+    path.write_text('{"index_format": 2, "rows": 3}')
+    assert manifest(tmp_path, path.name, "an index", 2) == {"index_format": 2, "rows": 3}

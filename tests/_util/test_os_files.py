@@ -139,3 +139,45 @@ def test_standard_output_takes_every_text():
                 [sys.executable, "-c", code, where], capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding}, check=True
             )
             assert finished.stdout == expected
+
+
+INFINITE = -1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+@pytest.mark.parametrize(
+    ("limits", "after"),
+    [
+        ((100, 5000), (1000, 5000)),
+        ((100, 500), (500, 500)),
+        ((100, INFINITE), (1000, INFINITE)),
+        ((1000, 5000), None),
+        ((4000, 5000), None),
+        ((INFINITE, INFINITE), None),
+    ],
+    ids=str,
+)
+def test_the_limit_of_open_files_is_raised_and_never_lowered(monkeypatch, limits, after):
+    asked = []
+    monkeypatch.setattr(os_files.resource, "RLIM_INFINITY", INFINITE)
+    monkeypatch.setattr(os_files.resource, "getrlimit", lambda _: limits)
+    monkeypatch.setattr(os_files.resource, "setrlimit", lambda _, limit: asked.append(limit))
+    os_files.allow_open_files(1000)
+    assert asked == ([] if after is None else [after])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+@pytest.mark.parametrize(
+    ("status", "ignores"),
+    [
+        ("Name:\tx\nCapEff:\t0000000000004000\n", True),
+        ("CapEff:\t000001ffffffffff\n", True),
+        ("CapEff:\t000001ffffffbfff\n", False),
+        ("CapEff:\t0000000000000000\n", False),
+        ("CapPrm:\t000001ffffffffff\n", False),
+        ("", False),
+    ],
+)
+def test_the_limit_of_locked_memory_is_ignored_with_the_capability_alone(monkeypatch, status, ignores):
+    monkeypatch.setattr(Path, "read_text", lambda *_: status)
+    assert os_files.ignores_lock_limit() is ignores

@@ -192,3 +192,8 @@ def test_a_file_is_read_where_the_system_cannot_open_without_waiting(tmp_path, m
     assert publish.plain_bytes(tmp_path / "file", 5) == b"12345"
     with pytest.raises(ValueError, match=r"file: must be a plain file of at most 4 bytes$"):
         publish.plain_bytes(tmp_path / "file", 4)
+
+
+def test_a_file_that_keeps_nothing_knows_how_much_it_got():
+    file = publish.Discarded()
+    assert (file.tell(), file.write(b"abc"), file.write(np.zeros(2)), file.tell()) == (0, 3, 16, 19)

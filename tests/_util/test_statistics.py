@@ -157,3 +157,10 @@ def test_edges():
 def test_adjusted_p_values_are_those_of_p_adjust(correction, expected):
     """Known answers of R's p.adjust, in the order in which the p-values are given."""
     assert statistics.adjusted(np.array([0.5, 0.01, 0.04]), correction) == pytest.approx(expected, rel=1e-15)
+
+
+def test_blocks_of_a_long_tail_double_up_to_the_largest():
+    """Few and long, because each costs some calls of numpy."""
+    lengths = [len(block) for block in statistics.binom_logpmf_down(400_000, 1_000_000, 0.5, 0.5)]
+    assert lengths[:8] == [2**power for power in range(10, 18)] and set(lengths[8:-1]) == {2**17}
+    assert sum(lengths) == 400_001
