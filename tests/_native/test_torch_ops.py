@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from hushvec._native import _core
 
 torch = pytest.importorskip("torch")
 
-from hushvec._native.torch_ops import _source  # noqa: E402
+from hushvec._native import torch_ops  # noqa: E402
+from hushvec._native.torch_ops import _source, traced_clip, traced_clip_and_noise  # noqa: E402
 from hushvec.integrations.torch_ops import (  # noqa: E402
     clip,
     clip_,
@@ -398,3 +400,76 @@ def test_eager_work_loads_no_operators():
         "assert 'hushvec._native.torch_ops' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+IN_PLACE = {
+    "gaussian_noise_": lambda x, state: gaussian_noise_(x, 1.0, state),
+    "laplacian_noise_": lambda x, state: laplacian_noise_(x, 1.0, state),
+    "clip_and_noise_": lambda x, state: clip_and_noise_(x, None, 1.0, "gaussian", 1.0, True, state),
+    "clip_": lambda x, state: clip_(x, None, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_a_recorder_knows_what_an_operator_in_place_returns(name):
+    """Nothing: tensors without memory go through, and nothing is drawn."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    state = stream_state(seed=1)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        assert IN_PLACE[name](torch.ones(3, 4), mode.from_tensor(state)) is None
+    assert state[NONCE] == stream_state(seed=1)[NONCE]
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_what_clip_becomes_in_a_program_clips_what_it_is_given(in_place):
+    x = some_rows()
+    wanted, out = hv.clip(x, 1.0), x if in_place else torch.zeros_like(x)
+    assert traced_clip(x, 1.0, out) is out and torch.equal(out, wanted)
+    assert torch.equal(traced_clip(some_rows(), 1.0, None), wanted)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplacian"])
+@pytest.mark.parametrize("in_place", [True, False])
+def test_what_noise_becomes_in_a_program_starts_from_what_it_is_given(law, in_place):
+    x = some_rows()
+    clipped, out = hv.clip(x, 1.0), x if in_place else torch.zeros_like(x)
+    assert traced_clip_and_noise(x, 1.0, law, 2.0**-6, False, out, None) is out
+    assert 0.001 < float((out - clipped).abs().mean()) < 0.05
+    new = traced_clip_and_noise(some_rows(), 1.0, law, 2.0**-6, False, None, None)
+    assert 0.001 < float((new - clipped).abs().mean()) < 0.05
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda state: state.int(), lambda state: state.reshape(2, 4), lambda state: torch.stack([state, state], 1)[:, 0]],
+    ids=["dtype", "shape", "gaps"],
+)
+def test_a_state_has_one_form(change):
+    with pytest.raises(ValueError, match=r"^state must be a tensor of 8 int64 words \(stream_state\), got torch\.int\d\d \("):
+        _source(change(stream_state()), "x", torch.ones(3))
+
+
+class OnDevice:
+    """A state in CUDA memory, as far as the choice of a source looks at it."""
+
+    dtype, shape, device = torch.int64, (8,), SimpleNamespace(type="cuda")
+
+    def is_contiguous(self):
+        return True
+
+    def data_ptr(self):
+        return -1
+
+    def __getitem__(self, place):
+        return "its words", place
+
+
+def test_a_state_on_a_device_is_a_generator_with_a_key_or_the_words_of_a_seed(monkeypatch):
+    for kept, source in [("a generator", "a generator"), (None, ("its words", slice(None, 6)))]:
+        monkeypatch.setitem(torch_ops._on_device, -1, kept)
+        assert _source(OnDevice(), "x", OnDevice()) == source
+    monkeypatch.delitem(torch_ops._on_device, -1)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    with pytest.raises(RuntimeError, match=r"^state must be the tensor that stream_state returned while .* got a copy$"):
+        _source(OnDevice(), "x", OnDevice())
