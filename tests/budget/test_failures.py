@@ -4,11 +4,13 @@ import os
 import resource
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
 from fractions import Fraction
 from types import SimpleNamespace
+from urllib.parse import quote
 
 import pytest
 
@@ -387,3 +389,55 @@ def test_a_busy_file_is_asked_again_until_the_deadline_and_a_broken_one_is_not(m
         with pytest.raises(sqlite3.OperationalError, match=f"^{text}$"):
             hushvec.budget.sqlite._use_write_ahead_log(connection)
     assert connection.left == left
+
+
+class FailingAt:
+    """A connection on which the statements that begin with some words fail."""
+
+    def __init__(self, connection, words):
+        self._connection, self._words = connection, words
+
+    def execute(self, statement, *values):
+        if statement.startswith(self._words):
+            raise sqlite3.OperationalError("disk I/O error")
+        return self._connection.execute(statement, *values)
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+
+@pytest.mark.parametrize(("words", "may_be_charged"), [("BEGIN", False), ("INSERT", False), ("COMMIT", True)])
+def test_a_charge_may_be_there_only_where_its_commit_failed(tmp_path, words, may_be_charged):
+    with PrivacyBudget(1.0, persist_key="k", store=tmp_path / "b.sqlite") as budget:
+        store = budget._ledger._store
+        store._connection = FailingAt(store._opened(), words)
+        with pytest.raises(BudgetError) as caught:
+            budget.consume(0.25, charge_id="x")
+        assert caught.value.may_be_charged is may_be_charged
+        store._connection = FailingAt(store._opened(), "COMMIT")
+        with pytest.raises(BudgetError) as caught:
+            budget.state()
+        assert not caught.value.may_be_charged, "nothing was written"
+        assert not budget.consume(0.25, charge_id="x").repeated
+
+
+def test_folders_of_a_ledger_are_made_and_are_its_owners_alone(tmp_path):
+    path = tmp_path / "a" / "b" / "c" / "b.sqlite"
+    with PrivacyBudget(1.0, persist_key="k", store=path) as budget:
+        budget.consume(0.25)
+    assert [stat.S_IMODE(folder.stat().st_mode) & 0o077 for folder in (path.parent, path)] == [0, 0]
+
+
+def test_a_ledger_is_opened_as_it_is_named_and_never_made_by_sqlite(tmp_path, monkeypatch):
+    """By a URI with mode=rw, for a name with any signs, however SQLite was built: one build takes URIs without being asked."""
+    asked, connect = [], sqlite3.connect
+
+    def recorded(name, **options):
+        asked.append((name, options["uri"]))
+        return connect(name, **options)
+
+    monkeypatch.setattr(hushvec.budget.sqlite.sqlite3, "connect", recorded)
+    path = tmp_path / "100 % #1?mode=memory.sqlite"
+    with PrivacyBudget(1.0, persist_key="k", store=path) as budget:
+        budget.consume(0.25)
+    assert asked == [(f"file:{quote(str(path))}?mode=rw", True)] and path.stat().st_size > 0
