@@ -379,9 +379,9 @@ class Answering:
 )
 def test_a_busy_file_is_asked_again_until_the_deadline_and_a_broken_one_is_not(monkeypatch, text, seconds, left):
     """A clock that goes one second with each look: at 0 it begins, and each further answer comes a second later."""
-    clock = iter(range(1000))
+    clock, pauses = iter(range(1000)), []
     monkeypatch.setattr(hushvec.budget.sqlite, "WAIT_SECONDS", seconds)
-    monkeypatch.setattr(hushvec.budget.sqlite, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda _: None))
+    monkeypatch.setattr(hushvec.budget.sqlite, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=pauses.append))
     connection = Answering(text, 100 if "I/O" in text else 8)
     if left == 0:
         assert hushvec.budget.sqlite._use_write_ahead_log(connection) == "wal"
@@ -389,6 +389,7 @@ def test_a_busy_file_is_asked_again_until_the_deadline_and_a_broken_one_is_not(m
         with pytest.raises(sqlite3.OperationalError, match=f"^{text}$"):
             hushvec.budget.sqlite._use_write_ahead_log(connection)
     assert connection.left == left
+    assert all(0 < pause < 0.01 for pause in pauses), "the other process is done in milliseconds"
 
 
 class FailingAt:
