@@ -3,7 +3,7 @@
 import numpy as np
 
 from hushvec.mechanisms import FrequencyEstimate
-from room_classes import by_place, by_value, classes_of, that_change, with_arrays
+from room_classes import by_place, by_value, classes_of, numbers_left_out, that_change, with_arrays
 
 
 def test_nothing_can_be_changed_after_it_is_made():
@@ -23,3 +23,38 @@ def test_those_without_arrays_are_equal_by_value_and_the_others_by_identity():
 def test_two_estimates_can_be_compared_and_kept_in_a_set():
     one, other = (FrequencyEstimate(np.ones(2), np.ones(2), 2) for _ in range(2))
     assert one != other and len({one, other, one}) == 2
+
+
+LEFT_OUT = """
+additive.AdditiveNoise(clip_norm=1.0, rows_per_person=1)
+additive.EmpiricalGaussian(clip_norm=1.0, rows_per_person=1, delta=1e-05)
+additive.Gaussian(clip_norm=1.0, rows_per_person=1, delta=1e-05)
+additive.L2Laplace(clip_norm=1.0, rows_per_person=1)
+additive.Laplacian(clip_norm=1.0, rows_per_person=1)
+base.Mechanism(clip_norm=1.0, rows_per_person=1)
+base.Mechanism.apply(out_is_fresh=False)
+base.Mechanism.require_other_rows(first_row=0)
+base.VectorMechanism(clip_norm=1.0, rows_per_person=1)
+base.VectorMechanism.log_densities(unit_length=False)
+codebook.CodebookResponse(clip_norm=1.0, rows_per_person=1)
+codebook.CodebookResponse.require_other_rows(first_row=0)
+codebook.PublicCodebook.fit(seed=0)
+codebook.PublicCodebook.mechanism(rows_per_person=1)
+codebook.PublicCodebook.require_other_rows(first_row=0)
+codebook.found_share(most=1024)
+discrete.DiscreteGaussian(clip_norm=1.0, rows_per_person=1, delta=1e-05)
+discrete.DiscreteLaplacian(clip_norm=1.0, rows_per_person=1)
+metric.MetricLaplace.expected_cosine(norm=1.0)
+privunit.PrivUnit(clip_norm=1.0, rows_per_person=1)
+privunit.PrivUnit.log_densities(unit_length=False)
+projection.PublicProjection.fit(components=40, remove_mean=True, whiten=False)
+public_arrays.require_other_rows(first_row=0)
+randomized_response.RandomizedResponse(k=0)
+recommend.Task(larger_is_better=False)
+recommend.recommend(delta=1e-05, clip_norm=1.0, unit_rows=True, rows_per_person=1)
+"""
+
+
+def test_what_a_caller_leaves_out_means_what_it_did():
+    """A default is a part of every call that does not name it: another one changes those calls without a word."""
+    assert numbers_left_out("mechanisms") == LEFT_OUT.split("\n")[1:-1]
