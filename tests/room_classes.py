@@ -1,4 +1,4 @@
-"""What holds for all dataclasses of a room, which rooms hand to each other and keep in caches and sets, and for its arguments."""
+"""What holds for all dataclasses of a room, which rooms hand to each other and keep in caches and sets, and for arguments."""
 
 import importlib
 import inspect
@@ -48,7 +48,7 @@ def by_value(room):
 
 
 def numbers_left_out(room):
-    """A line for each function, class or method without an underscore with numbers, True or False where arguments are left out."""
+    """A line for each function, class or method without an underscore with numbers or bools where arguments are left out."""
     lines = set()
     for module in modules_of(room):
         if module.__name__.rpartition(".")[2].startswith("_"):   # compiled
