@@ -279,21 +279,19 @@ def table(found: Mapping[str, Any], collection: str) -> str:
     """The table of a collection, from the study."""
     rows = [row for row in found["rows"] if row["collection"] == collection]
     titles = ["learned from", *(f"epsilon {epsilon:g}" for epsilon in found["settings"]["epsilons"])]
-    lines = [[title, *(_cell(row) for row in rows if row["method"] == method)] for method, title in SHOWN.items()]
+    lines = [[title, *(f"{best(row)[0]:.3f}" for row in rows if row["method"] == method)] for method, title in SHOWN.items()]
     return markdown_table(titles, lines)
 
 
 def caption(found: Mapping[str, Any], collection: str) -> str:
     (about,) = (one for one in found["collections"] if one["name"] == collection)
-    clean = [f"{row['method']} {_cell(row)}" for row in found["rows"] if row["collection"] == collection and not row["epsilon"]]
+    rows = [row for row in found["rows"] if row["collection"] == collection]
+    clean = [f"{row['method']} {best(row)[0]:.3f}" for row in rows if not row["epsilon"]]
+    widest = max(high - low for _, low, high in map(best, rows)) / 2
     return (
-        f"{about['people']:,} people, {about['classes']} classes, {about['tested']:,} test rows; without noise {', '.join(clean)}"
+        f"{about['people']:,} people, {about['classes']} classes, {about['tested']:,} test rows, at most ± {widest:.3f}; "
+        f"without noise {', '.join(clean)}"
     )
-
-
-def _cell(row: Mapping[str, Any]) -> str:
-    value, low, high = best(row)
-    return f"{value:.3f} ± {(high - low) / 2:.3f}"
 
 
 class Arguments(Settings):
