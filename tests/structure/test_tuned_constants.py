@@ -1,4 +1,4 @@
-"""The table "Tuned constants" of docs/performance.md has every constant of the core that only time decides, with its value."""
+"""The table "Tuned constants" of bench/README.md has every constant of the core that only time decides, with its value."""
 
 import re
 from pathlib import Path
@@ -29,7 +29,7 @@ def constants(sources):
 
 def table():
     """The same, as the page has it."""
-    section = (ROOT / "docs/performance.md").read_text("utf-8").split("\n## Tuned constants\n")[1].split("\n## ")[0]
+    section = (ROOT / "bench/README.md").read_text("utf-8").split("\n## Tuned constants\n")[1].split("\n## ")[0]
     found = {}
     for file, name, value in re.findall(r"^\| `([\w/.]+)` \| `(\w+)` \| `([^`]+)` \|", section, re.MULTILINE):
         found.setdefault((file, name), []).append(value)
