@@ -63,7 +63,7 @@ def perform(run, inputs, config_hash, commit):
     if LOG in os.environ:
         with open(os.environ[LOG], "a") as log:
             log.write(config_hash + "\n")
-    return Record(rows=rows, receipts={}, promises=("a promise",), curves={})
+    return Record(rows=rows)
 
 
 def row_of(run, k, config_hash):

@@ -222,12 +222,6 @@ class Queries(Settings):
     tokens: Annotated[tuple[Tokens, Tokens], BeforeValidator(as_tuple), AfterValidator(_in_order)] = Field(
         default=(3, 5), description="least and most tokens of a key phrase"
     )
-    file: Text | None = Field(
-        default=None, description="queries of your own, instead of key phrases: JSON lines, or a BEIR folder with its judgments"
-    )
-    judgments: Text | None = Field(
-        default=None, description="which documents answer them, by TREC or BEIR; null: test.tsv of the folder, or its only file"
-    )
 
 
 class Privacy(Settings):
@@ -263,9 +257,6 @@ class Retrieval(Settings):
     )
     store: Annotated[str, one_of(STORES)] = Field(default="flat", description="index that holds the vectors")
     latency_queries: Annotated[int, Field(ge=1, le=100_000)] = Field(default=200, description="queries that are timed one by one")
-    prepared: Text | None = Field(
-        default=None, description="folder that keeps indexes and attack models, and gives them to a rerun; null: none are kept"
-    )
 
 
 class Attack(Settings):
@@ -320,12 +311,6 @@ class Configuration(Settings):
         description="settings that `study ablate` varies, one at a time, with their values",
     )
     robustness: Robustness = Robustness()
-
-    @model_validator(mode="after")
-    def _judged_queries(self) -> Configuration:
-        if self.queries.judgments is not None and self.queries.file is None:
-            raise ValueError(f"queries.judgments must come with queries.file, got {self.queries.judgments!r} alone")
-        return self
 
     @model_validator(mode="after")
     def _enough_shadows(self) -> Configuration:

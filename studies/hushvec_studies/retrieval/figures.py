@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hushvec_studies.harness.charts import FAINT, INK, RAMP, Figure, Panel, Series, drawn_as, svg_of
+from hushvec_studies.harness.charts import INK, RAMP, Figure, Panel, Series, drawn_as, svg_of
 from hushvec_studies.harness.outputs import write_bytes
 from hushvec_studies.harness.tables import Estimate, number_text
 from hushvec_studies.retrieval.points import (
@@ -25,9 +24,6 @@ from hushvec_studies.retrieval.points import (
     without_noise,
 )
 
-# Rates below this have too few candidates behind them to be drawn.
-_LOWEST_RATE = 1e-3
-
 Measure = Callable[[Point], Estimate | None]
 
 
@@ -39,8 +35,6 @@ def study_figures(rows: Iterable[Mapping[str, Any]], main: Conditions | None = N
     for k in depths:
         shown = _Shown(points, k)
         figures += [_frontier(shown, attack) for attack in _ATTACKS]
-        figures += [_recall(shown)]
-        figures += [_attack(shown, attack) for attack in _ATTACKS]
     figures += _by_depth(points)
     figures += _by_conditions(points, 2, "queries", "key phrases per document")
     figures += _by_conditions(points, 3, "projection", "public map before the noise")
@@ -67,18 +61,17 @@ def save_figures(figures: Iterable[Figure], folder: str | os.PathLike[str]) -> l
 
 
 class _Attack(NamedTuple):
-    """A figure of the attacks: its short name, its columns, the column of its bound, its name for people, and what a guess reaches."""
+    """A figure of the attacks: its short name, its columns, its name for people, and what a guess reaches."""
 
     short: str
     names: tuple[str, ...]
-    bound: str
     label: str
     chance: float
 
 
 _ATTACKS = (
-    _Attack("auc", AUC, "auc_bound", "attack AUC", 0.5),
-    _Attack("tpr", TPR[0.01], "tpr_0.01_fpr_bound", "attack TPR at 1 % FPR", 0.01),
+    _Attack("auc", AUC, "attack AUC", 0.5),
+    _Attack("tpr", TPR[0.01], "attack TPR at 1 % FPR", 0.01),
 )
 
 
@@ -132,10 +125,6 @@ def _auc(point: Point) -> Estimate | None:
     return point.strongest(AUC)
 
 
-def _epsilon(point: Point) -> Estimate:
-    return Estimate(point.setting.epsilon)
-
-
 def _shades(points: Iterable[Point]) -> dict[float, str]:
     """A colour for each epsilon, the same in all panels of a figure."""
     epsilons = sorted({point.setting.epsilon for point in points})
@@ -171,56 +160,6 @@ def _frontier(shown: _Shown, attack: _Attack) -> Figure:
         f"recall@{shown.k}",
         log_x=attack.short == "tpr",
         y_range=(0.0, 0.0),
-    )
-
-
-def _recall(shown: _Shown) -> Figure:
-    return _over_epsilon(
-        shown,
-        _recall_at_k,
-        name=f"recall_k{shown.k}",
-        title=f"Recall@{shown.k} against ε",
-        caption="The dotted line and its band are the same search without noise; bars are intervals.",
-        y_label=f"recall@{shown.k}",
-        y_range=(0.0, 0.0),
-    )
-
-
-def _attack(shown: _Shown, attack: _Attack) -> Figure:
-    label = attack.label
-    return _over_epsilon(
-        shown,
-        lambda point: point.strongest(attack.names),
-        lambda point: point.estimate(attack.bound),
-        name=f"attack_{attack.short}_k{shown.k}",
-        title=f"{label[0].upper()}{label[1:]} beside its bound, k = {shown.k}",
-        caption="Solid: the strongest of the attacks, with its interval. Dashed: the most that any attack can reach under the "
-        "claim for documents. The dotted line and its band are the attack on the index without noise. Noise on queries alone promises "
-        f"documents nothing: the bound is 1. A guess reaches {attack.chance:g}.",
-        y_label=label,
-        y_range=(0.45, 1.02) if attack.short == "auc" else None,
-        log_y=attack.short == "tpr",
-    )
-
-
-def _over_epsilon(shown: _Shown, measure: Measure, bound: Measure | None = None, **others: Any) -> Figure:
-    level = None if shown.clean is None else measure(shown.clean)
-
-    def series(own: list[Point]) -> Iterator[Series]:
-        for noise, group in _by_noise(own).items():
-            if all(point.setting.epsilon < math.inf for point in group):
-                yield from _series(noise, group, _epsilon, measure, shown.styles[noise])
-                if bound is not None:
-                    yield from _series(f"{noise}, bound", group, _epsilon, bound, shown.styles[noise], "theory")
-
-    ticks = sorted({point.setting.epsilon for point in shown.noisy if point.setting.epsilon < math.inf})
-    return Figure(
-        folder="privacy_utility",
-        panels=_panels(shown.noisy, series, levels=() if level is None else (("no noise", level),)),
-        x_label="ε of each side with noise",
-        ticks=tuple((value, number_text(value)) for value in ticks),
-        log_x=True,
-        **others,
     )
 
 
@@ -308,57 +247,3 @@ def _comparison(shown: _Shown) -> Figure:
         tuple((float(place), number_text(value)) for place, value in enumerate(labels)),
     )
 
-
-# ---- curves of attacks ----
-
-
-def roc_figures(runs: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]], main: Conditions | None = None) -> list[Figure]:
-    """Curves of the likelihood-ratio attack, or of the next one that there is, one figure for each mechanism; not drawn yet.
-
-    Args:
-        runs: (a row, attack -> {"k", "fpr", "tpr"}) of every run; at least one.
-    """
-    curves = {row["run_id"]: found for row, found in runs}
-    points = points_of((row for row, _ in runs), main)
-    here = [point for point in points if point.setting.conditions == main_conditions(points)]
-    rates = tuple(Estimate(10.0 ** (power / 8)) for power in range(-24, 1))
-
-    def curve(label: str, point: Point, style: str) -> Iterator[Series]:
-        attacks = curves[point.rows[0]["run_id"]]
-        found = attacks.get("likelihood") or attacks.get("logistic") or attacks.get("released") or {"fpr": (), "tpr": ()}
-        shown = [(Estimate(x), Estimate(y)) for x, y in zip(found["fpr"], found["tpr"]) if x >= _LOWEST_RATE and y > 0]
-        if shown:
-            xs, ys = zip(*shown)
-            yield Series(label, xs, ys, style, kind="curve")
-
-    clean = [series for point in here if not point.setting.has_noise for series in curve("no noise", point, INK)]
-    figures = []
-    for noise, own in _by_noise(point for point in here if point.setting.has_noise).items():
-        shades = _shades(own)
-
-        def series(group: list[Point]) -> list[Series]:
-            ordered = sorted(group, key=lambda point: point.setting.epsilons)
-            found = [
-                one
-                for point in ordered
-                for one in curve(f"ε = {point.setting.epsilon_text}", point, shades[point.setting.epsilon])
-            ]
-            return [Series("a guess", rates, rates, FAINT, kind="theory"), *found, *clean] if found else []
-
-        figures.append(
-            Figure(
-                f"roc_{_file_name(noise)}",
-                "privacy_utility",
-                f"True positives against false positives, {noise}",
-                "Share of members and of others whom the attack takes for members, at every threshold, both on logarithmic scales: "
-                "the lower left corner is where an adversary names few and is rarely wrong. The likelihood-ratio attack if made, "
-                "else the logistic one; largest k.",
-                tuple(panel for panel in _panels(own, series) if panel.series),
-                "false positive rate",
-                "true positive rate",
-                log_x=True,
-                log_y=True,
-                y_range=(_LOWEST_RATE, 1.0),
-            )
-        )
-    return [figure for figure in figures if figure.panels]

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushvec._util import validate
-from hushvec.extend.helpers import Sheet, number, share, shown
 from hushvec_studies.retrieval.columns import ATTACKS, FALSE_POSITIVE_RATES, Row, attack_column
 
 # What a row and the run without noise that it is compared with have in common.
@@ -109,10 +108,9 @@ class Frontier:
         )
 
 
-@shown
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What the rows of a study show; `print` and notebooks show it as a table.
+    """What the rows of a study show.
 
     Args:
         frontiers: one for every side, noise, public map and k that was tried with noise, in the order of the rows.
@@ -130,21 +128,6 @@ class Finding:
     def sentences(self) -> tuple[str, ...]:
         """The finding in words, the answer first."""
         return (self.answer, *self.details, *self.notes)
-
-    def _sheet(self) -> Sheet:
-        header = ("noise on", "k", "search survives from", "attacks fail up to", "most kept where they fail")
-        rows = (
-            (
-                _name(one),
-                str(one.k),
-                number(one.survives_from),
-                number(one.fails_to),
-                "-" if one.most_kept is None else f"{share(one.most_kept[0])} at {number(one.most_kept[1])}",
-            )
-            for one in self.frontiers
-        )
-        facts = (*(("note", text) for text in self.notes), ("rules", self.rules.to_text()))
-        return Sheet(self.answer, facts, table=(header, *rows) if self.frontiers else ())
 
     def to_dict(self) -> dict[str, Any]:
         return {

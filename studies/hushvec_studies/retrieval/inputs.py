@@ -1,4 +1,4 @@
-"""What runs work on: the vectors of a split and of its queries, key phrases of the documents or the user's own with judgments.
+"""What runs work on: the vectors of a split and of its queries, which are key phrases of the documents.
 
 They are made in the study's own process; workers get the vectors, and need neither texts nor model.
 """
@@ -21,68 +21,10 @@ from hushvec.extend.helpers import Progress
 from hushvec_studies.harness.embeddings import EmbeddingCache
 from hushvec_studies.harness.logs import stage
 from hushvec_studies.harness.rows import bytes_of
-from hushvec_studies.harness.texts import answered, grades_of, qrels_of, texts_of
 from hushvec_studies.retrieval.configuration import Configuration, Queries
 from hushvec_studies.retrieval.corpora import Corpus, load_corpus
 from hushvec_studies.retrieval.key_phrases import key_phrases, prepared_text
 from hushvec_studies.retrieval.plan import Run
-
-
-@dataclass(frozen=True)
-class OwnQueries:
-    """Queries that a document of the part answers, those of one document beside each other.
-
-    Args:
-        documents: int64 [m], the row of the document that answers each query best, ascending.
-        judged: float64 [j, 3]: number of a query, row of a document, grade > 0.
-        left_out: why queries and judgments are not here, and how many for each reason.
-    """
-
-    texts: list[str]
-    documents: NDArray[np.int64]
-    judged: NDArray[np.float64]
-    left_out: tuple[tuple[str, int], ...]
-
-
-def own_queries(asked: Queries, part: Corpus) -> OwnQueries:
-    """The queries of `queries.file` with their judgments; ValueError: a bad file, or no query that a document answers."""
-    queries, qrels = _files(asked)
-    left_out: Counter[str] = Counter()
-    texts = texts_of(queries, "queries", left_out)
-    place = {name: row for row, name in enumerate(part.ids)}
-    relevant = answered(texts, grades_of(qrels), place, left_out)
-    counted = tuple((reason, count) for reason, count in left_out.items() if count)
-    if not relevant:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in counted)
-        raise ValueError(
-            f"queries.file must have a query that a searched document answers, got none (left out: {reasons or 'nothing'})"
-        )
-    best = {query: place[max(grades, key=lambda one: grades[one])] for query, grades in relevant.items()}
-    order = sorted(relevant, key=lambda query: best[query])
-    judged = [(number, place[one], grade) for number, query in enumerate(order) for one, grade in relevant[query].items()]
-    return OwnQueries(
-        [texts[query] for query in order],
-        np.array([best[query] for query in order], np.int64),
-        np.array(judged, np.float64),
-        counted,
-    )
-
-
-def _files(asked: Queries) -> tuple[Path, Path]:
-    """The files of queries and of judgments."""
-    assert asked.file is not None
-    given = Path(asked.file)
-    queries = given / "queries.jsonl" if given.is_dir() else given
-    if asked.judgments is not None:
-        qrels = Path(asked.judgments)
-    elif given.is_dir():
-        qrels = qrels_of(given)
-    else:
-        raise ValueError(f"queries.judgments must be given, as queries.file is no BEIR folder: {asked.file}")
-    for name, path in (("queries.file", queries), ("queries.judgments", qrels)):
-        if not path.is_file():
-            raise ValueError(f"{name} must be a file, {path} is not there")
-    return queries, qrels
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +37,6 @@ class Inputs:
         query_documents: int64 [m], the row of the document that each query is of, ascending.
         categories: int64 [n], a number for each category.
         public: float32 [p, d], rows of another split that public maps are fitted on; no rows where none is asked for.
-        judged: of the user's own queries, as `OwnQueries.judged`; `query_documents` is then the document that answers best. None
-            for key phrases, each of which its own document answers.
     """
 
     documents: NDArray[np.float32]
@@ -104,34 +44,18 @@ class Inputs:
     query_documents: NDArray[np.int64]
     categories: NDArray[np.int64]
     public: NDArray[np.float32]
-    judged: NDArray[np.float64] | None = None
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all of it; inputs of one digest are the same ones."""
         arrays = [getattr(self, field.name) for field in fields(self)]
-        return hashlib.sha256(b"".join(bytes_of(array) for array in arrays if array is not None)).hexdigest()
+        return hashlib.sha256(b"".join(map(bytes_of, arrays))).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Inputs) and self.digest == other.digest
 
     def __hash__(self) -> int:
         return hash(self.digest)
-
-    @cached_property
-    def relevant(self) -> Any:
-        """What answers each query, as `hushvec.retrieval.evaluate` takes it."""
-        if self.judged is None:
-            return self.query_documents
-        grades: list[dict[int, float]] = [{} for _ in self.queries]
-        for query, document, grade in self.judged:
-            grades[int(query)][int(document)] = float(grade)
-        return grades
-
-    @property
-    def groups(self) -> NDArray[np.int64]:
-        """Queries that are resampled together: key phrases of one document; of the user's own each for itself."""
-        return self.query_documents if self.judged is None else np.arange(len(self.queries))
 
     @cached_property
     def asked(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -165,7 +89,6 @@ class AllInputs:
         self._cache, self._embedder, self._progress = cache, embedder, progress
         self._corpora: dict[str, Corpus] = {}
         self._caches: dict[str, EmbeddingCache] = {}
-        self._own: dict[str, tuple[tuple[str, int], ...]] = {}
         self._made: dict[str, Inputs] = {}
 
     def of(self, run: Run) -> Inputs:
@@ -183,11 +106,11 @@ class AllInputs:
 
     @property
     def left_out(self) -> tuple[tuple[str, int], ...]:
-        """Why documents of the sources, and queries of the user's own, are not among the inputs, and how many."""
+        """Why documents of the sources are not among the inputs, and how many."""
         counts: Counter[str] = Counter()
-        for left_out in (*(corpus.left_out for corpus in self._corpora.values()), *self._own.values()):
+        for corpus in self._corpora.values():
             # of one source under several settings, the setting that leaves out the most
-            counts |= Counter(dict(left_out))
+            counts |= Counter(dict(corpus.left_out))
         return tuple(counts.items())
 
     def _corpus(self, configuration: Configuration) -> Corpus:
@@ -209,19 +132,14 @@ class AllInputs:
         return self._corpora[said]
 
     def _of(self, configuration: Configuration, corpus: Corpus, other: str | None) -> Inputs:
-        part, judged = _searched(corpus, configuration), None
-        if configuration.queries.file is None:
-            texts, of_documents = _phrases(configuration.queries, part)
-        else:
-            own = own_queries(configuration.queries, part)
-            texts, of_documents, judged = own.texts, own.documents, own.judged
-            self._own[str(configuration.queries)] = own.left_out
+        part = _searched(corpus, configuration)
+        texts, of_documents = _phrases(configuration.queries, part)
         prepare = partial(prepared_text, lower_case=configuration.data.lower_case, drop=configuration.data.drop_stop_words)
         public = () if other is None else corpus.part(other).texts
         groups = [[prepare(text) for text in group] for group in (part.texts, texts, public)]
         documents, queries, fitted_on = self._embedded(configuration.embedding.model, groups)
         categories = np.unique(part.categories, return_inverse=True)[1]
-        return Inputs(documents, queries, of_documents, categories.astype(np.int64), fitted_on, judged)
+        return Inputs(documents, queries, of_documents, categories.astype(np.int64), fitted_on)
 
     def _embedded(self, name: str, groups: Sequence[Sequence[str]]) -> list[NDArray[np.float32]]:
         if name not in self._caches:

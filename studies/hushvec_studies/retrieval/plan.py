@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hushvec_studies.harness.measurements import digest_of
+from hushvec_studies.harness.measurements import digest_of, noise_seed
 from hushvec_studies.retrieval.configuration import KEYS, Configuration, NoiseFamily, to_values, with_settings
 
 _SIDE_OF = {"doc_ldp": "document", "query_ldp": "query", "score_ldp": "score"}
@@ -27,10 +27,8 @@ _OF_THE_PLAN = frozenset(
         "privacy.projections",
         "ablate",
         "robustness",
-        "retrieval.prepared",
     }
 )
-_OF_KEY_PHRASES = ("queries.per_document", "queries.tokens")
 # Settings that came later. At their defaults they are no part of a run, so that runs from before keep their names and their noise.
 _LATER = ("data.lower_case", "data.drop_stop_words")
 # Settings that say how answers are judged, after all noise has been drawn: other values of them see the same noise.
@@ -81,8 +79,6 @@ class Run:
                 del values[section][key]
         if self.projection == "none":
             del values["privacy"]["public_split"]
-        # without queries of one's own the key is what it was before there were any
-        values["queries"] = {name: value for name, value in values["queries"].items() if value is not None}
         return values | {
             "sides": list(self.sides),
             "noise": None if self.noise is None else self.noise.model_dump(mode="json"),
@@ -95,17 +91,13 @@ class Run:
         """Everything that decides the figures of the run on inputs of this digest by this version of the package."""
         return {**self.settings(), "inputs": inputs, "version": version}
 
-    def drawing(self, inputs: str, version: str) -> dict[str, Any]:
-        """Everything that decides noise, indexes and their answers: the key without what only judges them."""
-        key, default = self.key(inputs, version), to_values(Configuration())
+    def seed(self, purpose: str) -> int:
+        """A seed of its own for every run and purpose, the same however the run is judged."""
+        key, default = self.key(purpose, ""), to_values(Configuration())
         for name in _OF_THE_JUDGEMENT:
             section, _, inner = name.partition(".")
             key[section][inner] = default[section][inner]
-        return key
-
-    def seed(self, purpose: str) -> int:
-        """A seed of its own for every run and purpose, the same however the run is judged."""
-        return int(digest_of(self.drawing(purpose, ""))[:15], 16)
+        return noise_seed(digest_of(key))
 
     def fingerprint(self, inputs: str, version: str) -> str:
         """The config_hash of the run: 32 hexadecimal digits of its key's digest."""
@@ -124,10 +116,7 @@ def grid(configuration: Configuration) -> list[Run]:
 
 def ablations(configuration: Configuration) -> list[Run]:
     """The configured runs, and those with each setting of `ablate` at each of its values, one at a time."""
-    # settings of key phrases decide nothing where queries are the user's
-    idle = _OF_KEY_PHRASES if configuration.queries.file is not None else ()
-    varied = {key: values for key, values in configuration.ablate.items() if key not in idle}
-    return _varied(configuration, ({key: value} for key, values in varied.items() for value in values))
+    return _varied(configuration, ({key: value} for key, values in configuration.ablate.items() for value in values))
 
 
 def robustness(configuration: Configuration) -> list[Run]:

@@ -1,7 +1,7 @@
 """The folder of a study: what it is a study of, and what its runs left behind.
 
     study.json            configuration and version that the folder belongs to
-    measured/HASH.json    rows, receipts and promises of one run, named by its config_hash
+    measured/HASH.json    rows of one run and the ranks behind them, named by its config_hash
     results.csv           all rows, written anew after every command
     embeddings/           vectors; as private as the texts
 
@@ -35,27 +35,17 @@ class Record:
 
     Args:
         rows: one for each k.
-        receipts: side -> the receipt of what was released there. Noise of a study comes from a seed: these receipts say what was
-            done, and are no claims of privacy.
-        promises: sentences of the index about what it promises whom.
-        curves: attack -> {"k", "fpr", "tpr"}: its ROC curve at the largest k.
         ranks: place of the first document that answers each query among those returned, from 1; 0 where there is none.
         queries_of: how many queries in a row ask for the same document.
     """
 
     rows: tuple[Row, ...]
-    receipts: Mapping[str, Any]
-    promises: tuple[str, ...]
-    curves: Mapping[str, Any]
     ranks: tuple[int, ...] = ()
     queries_of: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "rows": [columns.to_json(row) for row in self.rows],
-            "receipts": dict(self.receipts),
-            "promises": list(self.promises),
-            "curves": dict(self.curves),
             # thousands of small numbers: one line of the file instead of one line for each
             "ranks": " ".join(map(str, self.ranks)),
             "queries_of": " ".join(map(str, self.queries_of)),
@@ -67,14 +57,7 @@ class Record:
         if not said["rows"] or any(set(row) != set(columns.NAMES) for row in said["rows"]):
             raise ValueError("not a run of this version of hushvec")
         rows = tuple(columns.from_json(row) for row in said["rows"])
-        return cls(
-            rows=rows,
-            receipts=said["receipts"],
-            promises=tuple(said["promises"]),
-            curves=said["curves"],
-            ranks=_numbers(said.get("ranks", "")),
-            queries_of=_numbers(said.get("queries_of", "")),
-        )
+        return cls(rows=rows, **{name: tuple(map(int, said.get(name, "").split())) for name in ("ranks", "queries_of")})
 
 
 class StudyFolder:
@@ -132,10 +115,6 @@ class StudyFolder:
         if not isinstance(said, dict) or said.get("format") != FORMAT or not isinstance(said.get("configuration"), dict):
             raise ValueError(f"{path}: is not the beginning of a study of this version of hushvec")
         return said
-
-
-def _numbers(said: str) -> tuple[int, ...]:
-    return tuple(map(int, said.split()))
 
 
 def _place(row: Row) -> tuple[Any, ...]:

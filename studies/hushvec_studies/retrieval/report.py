@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,13 +13,13 @@ from hushvec_studies.harness.charts import Figure
 from hushvec_studies.harness.measurements import dotted
 from hushvec_studies.harness.outputs import write_text
 from hushvec_studies.harness.pages import rendered, themed
-from hushvec_studies.harness.tables import Table, number_text
+from hushvec_studies.harness.tables import Table
 from hushvec_studies.retrieval.columns import COLUMNS, Row
 from hushvec_studies.retrieval.configuration import Configuration, to_values
-from hushvec_studies.retrieval.figures import roc_figures, save_figures, study_figures
-from hushvec_studies.retrieval.findings import Frontier, finding
+from hushvec_studies.retrieval.figures import save_figures, study_figures
+from hushvec_studies.retrieval.findings import finding
 from hushvec_studies.retrieval.points import Conditions
-from hushvec_studies.retrieval.records import Record, StudyFolder
+from hushvec_studies.retrieval.records import StudyFolder
 from hushvec_studies.retrieval.tables import mechanism_pairs, study_tables, write_each
 
 __all__ = ["write_report"]
@@ -51,32 +50,25 @@ def write_report(folder: str | os.PathLike[str]) -> Path:
     pairs = mechanism_pairs(records, main, configuration.statistics, configuration.seed)
     tables = [*study_tables(rows, main), *([pairs] if pairs.lines else [])]
     write_each(tables, study.path / "tables")
-    figures = [*study_figures(rows, main), *roc_figures([(record.rows[0], record.curves) for record in records], main)]
+    figures = study_figures(rows, main)
     paths = {path.stem: path for path in save_figures(figures, study.path / "figures") if path.suffix == ".svg"}
     drawn = [(figure, paths[figure.name].read_text(encoding="utf-8")) for figure in figures]
     page = study.path / REPORT
-    write_text(page, page_of(configuration, records, tables, drawn))
+    write_text(page, page_of(configuration, rows, tables, drawn))
     return page
 
 
 # ---- the page ----
 
 
-# Fields of a receipt that a reader looks for first, in the order in which they are shown; a receipt shows those that it has.
-_RECEIPT_FIELDS = ("mechanism", "epsilon", "delta", "sigma", "scale", "sensitivity", "clip_norm", "per", "adjacency", "key_source")
 Drawn = tuple[Figure, str]
 
 # Sections of tables and figures: name, title, tables, beginnings of the names of figures.
 _SHOWN = (
     ("frontier", "Use against attack", ("frontier", "best_settings"), ("frontier_",)),
-    ("attacks", "Attacks and their bounds", ("attacks",), ("attack_", "roc_")),
-    ("recall", "What is still found", ("statistical_analysis", "mechanisms"), ("recall_k", "recall_difference")),
-    (
-        "ablations",
-        "One thing changed at a time",
-        ("ablation_k", "ablation_queries", "ablation_projection"),
-        ("ablation_",),
-    ),
+    ("attacks", "Attacks and their bounds", ("attacks",), ()),
+    ("recall", "What is still found", ("statistical_analysis", "mechanisms"), ("recall_difference",)),
+    ("ablations", "One thing changed at a time", ("ablation_k", "ablation_queries", "ablation_projection"), ("ablation_",)),
     ("robustness", "Other texts, models and seeds", ("robustness",), ()),
     ("performance", "Time and memory", ("performance",), ()),
     ("settings", "Every setting", ("summary",), ()),
@@ -93,26 +85,13 @@ class Section(NamedTuple):
     tables: Sequence[Table] = ()
 
 
-class _Grid(NamedTuple):
-    titles: list[str]
-    lines: list[list[str]]
-
-
-def page_of(
-    configuration: Configuration, records: Sequence[Record], made_tables: Sequence[Table], figures: Sequence[Drawn]
-) -> str:
+def page_of(configuration: Configuration, rows: Sequence[Row], made_tables: Sequence[Table], figures: Sequence[Drawn]) -> str:
     """The whole HTML document of a study with at least one run."""
-    rows = [row for record in records for row in record.rows]
     tables = {table.name: table for table in made_tables}
-    runs = [_promised(record) for record in records if record.receipts or record.promises]
     shown = [
         _section(name, title, names, [one for one in figures if one[0].name.startswith(beginnings)], tables)
         for name, title, names, beginnings in _SHOWN
     ]
-    found = finding(rows)
-    asked = configuration.queries.per_document, configuration.privacy.projections[0]
-    main = (configuration.data.split, configuration.embedding.model, configuration.seed, *asked)
-    here = [frontier for frontier in found.frontiers if (*frontier.texts[:-1], frontier.projection) == main]
     return rendered(
         "retrieval.html",
         title=f"Private retrieval: {configuration.name}",
@@ -120,15 +99,10 @@ def page_of(
         sections=[
             Section("finding", "Finding"),
             *(one for one in shown if one.figures or one.tables),
-            *([Section("receipts", "Promises and receipts")] if runs else []),
             Section("configuration", "Configuration"),
             Section("reading", "How to read this"),
         ],
-        finding=found,
-        main_frontiers=_frontiers(here),
-        other_frontiers=_frontiers([frontier for frontier in found.frontiers if frontier not in here]),
-        receipts=[line for record in records for line in _receipts(record)],
-        runs=runs,
+        finding=finding(rows),
         configuration=[
             (key, json.dumps(value, ensure_ascii=False).strip('"')) for key, value in dotted(to_values(configuration))
         ],
@@ -186,51 +160,3 @@ def _depth(one: Figure) -> int:
     return int(end) if end.isdecimal() else -1
 
 
-def _frontiers(frontiers: Sequence[Frontier]) -> _Grid:
-    titles = ("noise", "split", "model", "seed", "queries", "public map", "k", "retrieval survives", "attacks fail", "both at ε")
-    lines = [
-        (
-            f"{frontier.sides}, {frontier.noise}",
-            *(str(part) for part in (*frontier.texts[:-1], frontier.projection)),
-            str(frontier.k),
-            _from_epsilon("from", frontier.survives_from),
-            _from_epsilon("up to", frontier.fails_to),
-            ", ".join(number_text(epsilon) for epsilon in frontier.both) or "none",
-        )
-        for frontier in frontiers
-    ]
-    # a column that says the same in every line says nothing
-    kept = [place for place in range(len(titles)) if place == 0 or place > 5 or len({line[place] for line in lines}) > 1]
-    return _Grid([titles[place] for place in kept], [[line[place] for place in kept] for line in lines])
-
-
-def _from_epsilon(words: str, epsilon: float | None) -> str:
-    return "at none tried" if epsilon is None else f"{words} ε = {number_text(epsilon)}"
-
-
-def _receipts(record: Record) -> Iterator[tuple[str, str, str]]:
-    for side, receipt in record.receipts.items():
-        known = ((name, receipt[name]) for name in _RECEIPT_FIELDS if receipt.get(name) is not None)
-        shown = (f"{name} {number_text(value) if isinstance(value, float) else value}" for name, value in known)
-        yield _run_label(record.rows[0]), side, ", ".join(shown)
-
-
-def _promised(record: Record) -> dict[str, Any]:
-    said = json.dumps(dict(record.receipts), indent=2, ensure_ascii=False) if record.receipts else ""
-    return {"label": _run_label(record.rows[0]), "promises": record.promises, "receipts": said}
-
-
-def _run_label(row: Row) -> str:
-    given = [
-        row[name] for name in ("epsilon_doc", "epsilon_query", "epsilon_score") if row[name] is not None and row[name] != math.inf
-    ]
-    noise = f"{row['sides']}, {row['noise']}, ε {' / '.join(number_text(epsilon) for epsilon in dict.fromkeys(given))}"
-    parts = [
-        "no noise" if row["sides"] == "none" else noise,
-        row["dataset_split"],
-        f"seed {row['seed']}",
-        f"{row['queries_per_document']} queries",
-    ]
-    if row["projection"] != "none":
-        parts.append(f"map {row['projection']}")
-    return ", ".join(str(part) for part in parts)

@@ -29,7 +29,6 @@ from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.retrieval import Estimate, PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.attacks.membership import MembershipResult, judge
 from hushvec.retrieval.attacks.shadows import Game, play
-from hushvec.retrieval.attacks.statistics import observe
 from hushvec.retrieval.evaluation import Evaluation, evaluate
 from hushvec_studies.harness.embeddings import embedder
 from hushvec_studies.harness.logs import stage
@@ -40,7 +39,6 @@ from hushvec_studies.retrieval.columns import FALSE_POSITIVE_RATES, RECALL_DEPTH
 from hushvec_studies.retrieval.configuration import Configuration
 from hushvec_studies.retrieval.inputs import AllInputs, Inputs, drawn
 from hushvec_studies.retrieval.plan import Run
-from hushvec_studies.retrieval.prepared import Prepared, prepared_for
 from hushvec_studies.retrieval.records import RESULTS, Record, StudyFolder
 
 # Names of runs as UUIDs of the fifth kind, below a name space of this package.
@@ -48,8 +46,6 @@ _NAME_SPACE = uuid.uuid5(uuid.NAMESPACE_URL, "hushvec study")
 _CATEGORY_DEPTH = 10
 _EPSILON_COLUMNS = {"document": "epsilon_doc", "query": "epsilon_query", "score": "epsilon_score"}
 _NOISE_COLUMNS = {"document": "noise_doc", "query": "noise_query", "score": "noise_score"}
-# Points of a curve that are kept for figures.
-_CURVE_POINTS = 200
 
 
 def perform(run: Run, data: Inputs, config_hash: str, commit: str | None) -> Record:
@@ -62,25 +58,24 @@ def perform(run: Run, data: Inputs, config_hash: str, commit: str | None) -> Rec
     """
     start = time.perf_counter()
     make_index = _maker(run, data)
-    prepared = prepared_for(run, data.digest)
-    with stage("index", documents=len(data.documents)) as facts:
-        index, build_seconds, facts["loaded"] = _index(run, data, make_index, prepared)
+    with stage("index", documents=len(data.documents)):
+        index = make_index(_stream(run, "index"))
+        began = time.perf_counter()
+        index.add(data.documents)
+        build_seconds = time.perf_counter() - began
     with stage("search", queries=len(data.queries)):
         searched, evaluation = _evaluated(run, data, index)
     row = empty_row() | _about(run, data, config_hash, commit) | _utility(run, data, searched, evaluation)
     row["index_build_time_s"] = build_seconds
     row |= _epsilons(run, index, searched)
     row |= _difference(run, data, evaluation)
-    attacked, curves = _attacks(run, data, make_index, prepared)
+    attacked = _attacks(run, data, make_index)
     row["timestamp"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     row["run_seconds"] = time.perf_counter() - start
     return Record(
         rows=tuple(row | attacked.get(k, {}) | _recall_at(k, evaluation) for k in run.ks),
-        receipts=_receipts(index, searched),
-        promises=tuple(index.describe()),
-        curves=curves,
         ranks=ranks_of(data, searched.found),
-        queries_of=tuple(np.unique(data.groups, return_counts=True)[1].tolist()),
+        queries_of=tuple(np.unique(data.query_documents, return_counts=True)[1].tolist()),
     )
 
 
@@ -97,23 +92,6 @@ def _stream(run: Run, purpose: str) -> hushvec.Generator:
 
 
 # ---- the index ----
-
-
-def _index(
-    run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex], prepared: Prepared | None
-) -> tuple[PrivateIndex, float, bool]:
-    """The index with its documents, the seconds that it took to build, now or when it was kept, and whether it was loaded."""
-    stream = _stream(run, "index")
-    kept = None if prepared is None else prepared.index(stream)
-    if kept is not None:
-        return *kept, True
-    index = make_index(stream)
-    began = time.perf_counter()
-    index.add(data.documents)
-    seconds = time.perf_counter() - began
-    if prepared is not None:
-        prepared.keep_index(index, seconds)
-    return index, seconds, False
 
 
 def _maker(run: Run, data: Inputs) -> Callable[[hushvec.Generator], PrivateIndex]:
@@ -207,12 +185,12 @@ def _evaluated(run: Run, data: Inputs, index: PrivateIndex) -> tuple[_Watched, E
     evaluation = evaluate(
         watched,
         data.queries,
-        data.relevant,
+        data.query_documents,
         k=_depths(run),
         **settings.statistics.model_dump(),
         seed=settings.seed,
         clean=data.documents,
-        groups=data.groups,
+        groups=data.query_documents,
     )
     return watched, evaluation
 
@@ -241,15 +219,12 @@ def _category_precision(settings: Configuration, data: Inputs, found: NDArray[An
     nearest = data.categories[found[:, :_CATEGORY_DEPTH].astype(np.int64)]
     shares = (nearest == data.categories[data.query_documents][:, None]).mean(axis=1)
     of = settings.statistics.model_dump()
-    return bootstrap({"precision": shares}, groups=data.groups, seed=settings.seed, limits=(0.0, 1.0), **of)["precision"]
+    return bootstrap({"precision": shares}, groups=data.query_documents, seed=settings.seed, limits=(0.0, 1.0), **of)["precision"]
 
 
 def ranks_of(data: Inputs, found: NDArray[Any]) -> tuple[int, ...]:
-    """The place of the first document that answers each query, from 1; 0 where none was returned."""
-    if data.judged is None:
-        hits = found == data.query_documents[:, None]
-    else:
-        hits = np.array([[document in answers for document in row] for row, answers in zip(found.tolist(), data.relevant)])
+    """The place of the document that answers each query, from 1; 0 where it was not returned."""
+    hits = found == data.query_documents[:, None]
     return tuple(np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, 0).tolist())
 
 
@@ -266,7 +241,8 @@ def _difference(run: Run, data: Inputs, evaluation: Evaluation) -> Row:
     clean = _without_noise(Run(run.configuration, "none", (), None, math.inf, run.projection, _depths(run)), data)
     values = (one.per_query["recall_at_1"] for one in (evaluation, clean))
     settings = run.configuration
-    test = paired_test(*values, groups=data.groups, **settings.statistics.model_dump(), seed=settings.seed, limits=(-1.0, 1.0))
+    of = {"seed": settings.seed, **settings.statistics.model_dump()}
+    test = paired_test(*values, groups=data.query_documents, limits=(-1.0, 1.0), **of)
     row: Row = {"recall_at_1_p_value": test.p_value, "recall_at_1_cohens_d": _number(test.cohens_d)}
     _put(row, "recall_at_1_difference", test.difference)
     return row
@@ -275,30 +251,22 @@ def _difference(run: Run, data: Inputs, evaluation: Evaluation) -> Row:
 # ---- attacks ----
 
 
-def _attacks(
-    run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex], prepared: Prepared | None
-) -> tuple[dict[int, Row], dict[str, Any]]:
-    """Columns of the attacks for each k, and the curves at the largest k. All of them see the same game."""
+def _attacks(run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex]) -> dict[int, Row]:
+    """Columns of the attacks for each k. All of them see the same game."""
     attacks = _attacks_on(run)
     if not attacks:
-        return {}, {}
-    kept = None if prepared is None else prepared.attack()
-    with stage("attack models", shadow_models=run.configuration.attack.shadow_models, loaded=kept is not None):
-        game, classifiers = (_played(run, data, make_index), {}) if kept is None else kept
+        return {}
+    with stage("attack models", shadow_models=run.configuration.attack.shadow_models):
+        game = _played(run, data, make_index)
     rows: dict[int, Row] = {}
-    curves: dict[str, Any] = {}
     with stage("attacks", attacks=len(attacks), ks=len(run.ks)):
         of_rows = {attack: _judged(run, game, attack) for attack in attacks if attack == "released"}
         for k in run.ks:
             cut = game.at(k)
-            classifiers[k] = observe(cut, classifiers.get(k)).classifier
-            results = {attack: of_rows[attack] if attack in of_rows else _judged(run, cut, attack) for attack in attacks}
-            rows[k] = _attack_row(game, results)
-            if k == max(run.ks):
-                curves = {attack: _curve(result, k) for attack, result in results.items()}
-    if prepared is not None and kept is None:
-        prepared.keep_attack(game, classifiers)
-    return rows, curves
+            rows[k] = _attack_row(
+                game, {attack: of_rows[attack] if attack in of_rows else _judged(run, cut, attack) for attack in attacks}
+            )
+    return rows
 
 
 def _played(run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex]) -> Game:
@@ -355,13 +323,6 @@ def _attack_row(game: Game, results: Mapping[str, MembershipResult]) -> Row:
     return row
 
 
-def _curve(result: MembershipResult, k: int) -> dict[str, Any]:
-    """A curve thin enough to keep: every corner at the left end, where rates are small, and some further on."""
-    rates = result.roc
-    places = np.unique(np.geomspace(1, len(rates.fpr), _CURVE_POINTS).astype(int) - 1)
-    return {"k": k, "fpr": [float(rates.fpr[place]) for place in places], "tpr": [float(rates.tpr[place]) for place in places]}
-
-
 # ---- what a row says of the run itself ----
 
 
@@ -397,11 +358,6 @@ def _receipt(index: PrivateIndex, searched: _Watched, side: str) -> Any:
     if side == "document":
         return index.receipts[-1]
     return getattr(searched.answers[0], f"{side}_receipt")
-
-
-def _receipts(index: PrivateIndex, searched: _Watched) -> dict[str, Any]:
-    found = {side: _receipt(index, searched, side) if side != "document" or index.receipts else None for side in _EPSILON_COLUMNS}
-    return {side: receipt.to_dict() for side, receipt in found.items() if receipt is not None}
 
 
 def _put(row: Row, name: str, estimate: Estimate | None) -> None:

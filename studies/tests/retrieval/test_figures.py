@@ -1,6 +1,5 @@
 """Figures: what is drawn where, and that the drawn files are whole, the same again, and fit into one page."""
 
-import math
 import re
 import xml.etree.ElementTree as ET
 
@@ -9,8 +8,7 @@ from made_rows import EPSILONS, NOISES, made_row, made_rows, whole_study
 
 from hushvec_studies.harness import charts
 from hushvec_studies.harness.charts import COLOURS, FAINT, GRID, INK, MARKERS, RAMP, svg_of
-from hushvec_studies.harness.tables import Estimate
-from hushvec_studies.retrieval.figures import roc_figures, save_figures, study_figures
+from hushvec_studies.retrieval.figures import save_figures, study_figures
 from hushvec_studies.retrieval.points import AUC, points_of
 
 FOLDERS = ("privacy_utility", "ablations", "comparison")
@@ -32,7 +30,7 @@ def series_of(figure, panel, label):
 
 def test_which_figures_there_are(named):
     assert set(named) == {
-        *(f"{kind}_k{k}" for kind in ("frontier_auc", "frontier_tpr", "recall", "attack_auc", "attack_tpr") for k in (1, 5, 10)),
+        *(f"{kind}_k{k}" for kind in ("frontier_auc", "frontier_tpr") for k in (1, 5, 10)),
         *(
             f"ablation_{what}_{kind}_{noise}"
             for what in ("k", "queries", "projection")
@@ -69,10 +67,10 @@ def test_the_frontier_is_the_rows(named):
 
 def test_a_mechanism_keeps_its_style(named):
     styles = {}
-    for name in ("frontier_auc_k10", "frontier_tpr_k1", "recall_k5", "attack_auc_k10", "recall_difference"):
+    for name in ("frontier_auc_k10", "frontier_tpr_k1", "recall_difference"):
         for panel in named[name].panels:
             for one in panel.series:
-                styles.setdefault(one.label.removesuffix(", bound"), set()).add(one.style)
+                styles.setdefault(one.label, set()).add(one.style)
     assert styles == {"gaussian": {0}, "pure": {1}, "no noise": {INK}}
 
 
@@ -82,16 +80,6 @@ def test_the_search_without_noise_is_in_every_panel(named):
     for panel in named["frontier_auc_k10"].panels:
         point = next(one for one in panel.series if one.label == "no noise")
         assert point.x == (clean.strongest(AUC),) and point.kind == "points"
-    for panel in named["recall_k10"].panels:
-        assert panel.levels == (("no noise", clean.estimate("recall_at_k")),)
-
-
-def test_bounds_stand_beside_attacks(named):
-    figure = named["attack_tpr_k10"]
-    bound = series_of(figure, 0, "pure, bound")
-    assert bound.kind == "theory"
-    assert [y.value for y in bound.y] == [min(1.0, math.exp(epsilon) * 0.01 + 1e-5) for epsilon in sorted(EPSILONS)]
-    assert [y.value for y in series_of(figure, 1, "pure, bound").y] == [1.0] * 4
 
 
 def test_ablations_have_a_line_for_each_epsilon(named):
@@ -116,7 +104,7 @@ def test_sides_with_different_epsilons_have_names_of_their_own():
 def test_rows_without_attacks_have_no_figures_of_attacks():
     bare = dict.fromkeys(name for name in made_row() if name.startswith(("mia", "lira", "tpr", "auc")))
     names = {figure.name for figure in study_figures([row | bare for row in made_rows(ks=(10,))])}
-    assert names == {"recall_k10", "recall_difference"}
+    assert names == {"recall_difference"}
 
 
 def test_one_run_has_no_figures():
@@ -126,18 +114,6 @@ def test_one_run_has_no_figures():
 def test_no_rows():
     with pytest.raises(ValueError, match="rows must hold at least one, got none"):
         study_figures([])
-
-
-def test_curves():
-    curves = {"likelihood": {"k": 10, "fpr": [0.0, 1e-4, 0.01, 1.0], "tpr": [0.0, 0.1, 0.2, 1.0]}, "logistic": {}}
-    (one, other) = roc_figures([(row, curves) for row in SMALL])
-    assert (one.name, other.name) == ("roc_gaussian", "roc_pure")
-    assert [series.label for series in one.panels[0].series] == ["a guess", "ε = 2.5", "ε = 10", "no noise"]
-    # rates below one in a thousand are not drawn
-    assert one.panels[0].series[1].x == (Estimate(0.01), Estimate(1.0))
-    assert roc_figures([(row, {}) for row in SMALL]) == []
-    logistic = roc_figures([(row, {"logistic": {"fpr": [0.5], "tpr": [0.6]}}) for row in SMALL])
-    assert logistic[0].panels[0].series[1].y == (Estimate(0.6),)
 
 
 # ---- files ----
@@ -213,8 +189,8 @@ def test_panels_of_any_number_are_as_wide_as_the_page_allows(sides):
 
 def test_more_mechanisms_than_colours(tmp_path):
     rows = made_rows(sides=("document",), noises=[f"noise {n}" for n in range(len(COLOURS) + 1)], epsilons=(5.0,), ks=(10,))
-    figure = next(figure for figure in study_figures(rows) if figure.name == "recall_k10")
-    assert len(figure.panels[0].series) == len(COLOURS) + 1 == len(MARKERS) + 1
+    figure = next(figure for figure in study_figures(rows) if figure.name == "frontier_auc_k10")
+    assert len(figure.panels[0].series) == len(COLOURS) + 2 == len(MARKERS) + 2  # and the point without noise
     assert "noise 8" in svg_of(figure)
 
 
@@ -222,7 +198,7 @@ def test_names_of_the_user_are_escaped(tmp_path):
     rows = [
         row | {"noise": "_<b>&\"' $x_1$"} for row in made_rows(sides=("document",), noises=("pure",), epsilons=(5.0,), ks=(10,))
     ]
-    figure = next(figure for figure in study_figures(rows) if figure.name == "recall_k10")
+    figure = next(figure for figure in study_figures(rows) if figure.name == "frontier_auc_k10")
     (path, _) = save_figures([figure], tmp_path)
     text = "".join(ET.fromstring(path.read_text(encoding="utf-8")).itertext())
     assert "_<b>&\"' $x_1$" in text

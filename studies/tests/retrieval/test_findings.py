@@ -146,12 +146,3 @@ def test_the_conclusions_as_json():
     said = json.loads(json.dumps(finding([CLEAN, row("query")]).to_dict(), allow_nan=False))
     assert said["frontiers"][0]["promise"] == "inf"
     assert said["frontiers"][0]["dataset_split"] == "train"
-
-
-def test_a_notebook_and_a_terminal_show_the_frontiers():
-    found = finding([row(sides="none"), *(row(epsilon=epsilon, recall=epsilon / 40) for epsilon in (5.0, 20.0))])
-    assert str(found).startswith(found.answer)
-    markup = found._repr_html_()
-    assert markup.startswith('<table class="hushvec"') and found.rules.to_text().split(",")[0][:40] in markup
-    (frontier,) = found.frontiers
-    assert f">{frontier.survives_from:g}</td>" in markup and f">{frontier.fails_to:g}</td>" in markup

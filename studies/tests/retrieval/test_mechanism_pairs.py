@@ -23,7 +23,7 @@ STATISTICS = Statistics(resamples=400)
 
 def record(side, noise, epsilon, ranks, seed=2025, ks=(1, 10), **changes):
     rows = tuple(made_row(side, noise, epsilon, k, seed=seed, **changes) for k in ks)
-    return Record(rows=rows, receipts={}, promises=(), curves={}, ranks=tuple(ranks), queries_of=(EACH,) * DOCUMENTS)
+    return Record(rows=rows, ranks=tuple(ranks), queries_of=(EACH,) * DOCUMENTS)
 
 
 def ranks_of(share, seed):
