@@ -140,7 +140,7 @@ def learn(
     """Put an adapter on a frozen model, which is changed in place, and train it.
 
     Args:
-        targets: names of layers; those that the model has not are left out.
+        targets: names of layers.
         notes: what it learns; one note is one example.
         schedule: how. Its sampling probability is the batch over the notes, canaries left out: under add-or-remove adjacency the
             number of examples is private, and an audit must not let it show.
@@ -154,8 +154,7 @@ def learn(
     from hushvec.training import PoissonSampler
 
     probability = min(1.0, schedule.batch / len(notes))
-    there = {name.rpartition(".")[2] for name, _ in model.named_modules()}
-    adapted = add_lora(model, rank=schedule.rank, target_modules=[name for name in targets if name in there], seed=seed)
+    adapted = add_lora(model, rank=schedule.rank, target_modules=list(targets), seed=seed)
     before = None if canaries is None else canaries.of.values(adapted)
     parameters = [parameter for parameter in adapted.parameters() if parameter.requires_grad]
     inner = _adam(parameters, schedule.learning_rate)

@@ -1,4 +1,4 @@
-"""The model beneath the adapter: a small GPT-2 that has read public text only, or a folder of the user's."""
+"""The model beneath the adapter: a small GPT-2 that has read public text only."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from typing import Any
 from hushvec.extend.helpers import published_folder
 from hushvec.training.ghost import IGNORED, next_token_losses
 from hushvec_studies.harness.measurements import digest_of
-from hushvec_studies.personalize.coding import Coding, coding_of, coding_of_folder, fitted_tokenizer
+from hushvec_studies.personalize.coding import Coding, coding_of, fitted_tokenizer
 from hushvec_studies.personalize.texts import Note
 
 VERSION = 1
-# Layers of GPT-2 that an adapter goes to, and of other models the ends of names that are usual.
-GPT2_TARGETS = ("c_attn", "c_proj", "c_fc")
-USUAL_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj", "gate_proj", *GPT2_TARGETS)
+# Layers that an adapter goes to.
+TARGETS = ("c_attn", "c_proj", "c_fc")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,59 +47,39 @@ class Base:
     """What an adapter is put on.
 
     Args:
-        name: of the shape, or of the folder.
-        shape: None for a folder.
-        public: notes that the model reads first; public ones. Not used with a folder.
+        name: of the shape.
+        public: notes that the model reads first; public ones.
         entities: kinds that it has tokens for.
-        folder: of a model and its tokenizer, or None.
-        context: tokens of a note at most.
         seed: of its first weights and batches.
     """
 
     name: str
-    shape: Shape | None
+    shape: Shape
     public: tuple[Note, ...]
     entities: tuple[str, ...]
-    folder: Path | None
-    context: int
     seed: int
 
     @property
     def key(self) -> dict[str, Any]:
         """Everything that the model depends on."""
-        if self.folder is not None:
-            files = sorted(path for path in self.folder.iterdir() if path.is_file())
-            sizes = {path.name: [path.stat().st_size, path.stat().st_mtime_ns] for path in files}
-            return {"version": VERSION, "name": self.name, "context": self.context, "files": sizes}
-        assert self.shape is not None
         texts = digest_of({"texts": [[note.text, [list(span) for span in note.spans]] for note in self.public]})
         return {"version": VERSION, **asdict(self.shape), "public": texts, "entities": list(self.entities), "seed": self.seed}
 
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Names of the layers that an adapter goes to, as far as the model has them."""
-        return GPT2_TARGETS if self.folder is None else USUAL_TARGETS
-
 
 def ready(base: Base, cache: Path) -> tuple[Any, Coding]:
-    """The model, frozen and fresh, and its tokens: read from the cache where it is there, else trained on its public notes.
-
-    Raises:
-        OSError, ValueError: a folder that holds no model.
-    """
+    """The model, frozen and fresh, and its tokens: read from the cache where it is there, else trained on its public notes."""
     from tokenizers import Tokenizer
     from transformers import AutoModelForCausalLM
 
-    if base.folder is not None:
-        model = AutoModelForCausalLM.from_pretrained(base.folder, local_files_only=True)
-        return _frozen(model), coding_of_folder(base.folder)
     folder = cache / digest_of(base.key)[:16]
     if not folder.is_dir():
         model, tokenizer = _trained(base)
         _store(model, tokenizer, folder)
     with _quiet():
         model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
-    return _frozen(model), coding_of(Tokenizer.from_file(str(folder / "tokenizer.json")), base.entities)
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    return model, coding_of(Tokenizer.from_file(str(folder / "tokenizer.json")), base.entities)
 
 
 def _trained(base: Base) -> tuple[Any, Any]:
@@ -108,7 +87,6 @@ def _trained(base: Base) -> tuple[Any, Any]:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     shape = base.shape
-    assert shape is not None
     tokenizer = fitted_tokenizer((note.text for note in base.public), base.entities, shape.vocabulary)
     coding = coding_of(tokenizer, base.entities)
     notes = [coding.code(note, shape.context) for note in base.public]
@@ -159,12 +137,6 @@ def note_losses(model: Any, coding: Coding, notes: Sequence[Any]) -> Any:
     places = torch.arange(ids.shape[1]).expand(len(ids), -1)
     logits = model(input_ids=ids, attention_mask=mask, position_ids=places).logits
     return next_token_losses(logits.float(), labels)
-
-
-def _frozen(model: Any) -> Any:
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
-    return model
 
 
 def _store(model: Any, tokenizer: Any, folder: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,8 +45,8 @@ class Coding:
     """How notes become tokens.
 
     Args:
-        tokenizer: of the tokenizers library, or of transformers.
-        entities: kinds with tokens of their own, whose ids are `tags`; () for none.
+        tokenizer: of the tokenizers library.
+        entities: kinds with tokens of their own, whose ids are `tags`.
         begin, end: ids of the tokens around a note.
     """
 
@@ -84,8 +83,7 @@ class Coding:
 
     def _word(self, word: str) -> tuple[int, ...]:
         if word not in self._pieces:
-            coded = self._tokenizer.encode(f" {word}", add_special_tokens=False)
-            self._pieces[word] = tuple(getattr(coded, "ids", coded))
+            self._pieces[word] = tuple(self._tokenizer.encode(f" {word}", add_special_tokens=False).ids)
         return self._pieces[word]
 
     def _tag(self, word: re.Match[str], spans: Iterable[Span]) -> int:
@@ -116,18 +114,6 @@ def coding_of(tokenizer: Any, entities: Sequence[str]) -> Coding:
         tokenizer.token_to_id(END),
         [tokenizer.token_to_id(tag_token(entity)) for entity in entities],
     )
-
-
-def coding_of_folder(folder: Path) -> Coding:
-    """Of a model's folder: its own tokens, none for entities."""
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    end = tokenizer.eos_token_id
-    if end is None:
-        raise ValueError(f"{folder}: the tokenizer must have a token for the end of a text")
-    begin = tokenizer.bos_token_id
-    return Coding(tokenizer, (), end if begin is None else begin, end, ())
 
 
 def tag_token(entity: str) -> str:

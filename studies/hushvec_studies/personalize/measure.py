@@ -2,7 +2,7 @@
 
     python -m hushvec_studies.personalize.measure -o DIR [--seeds 1 ...] [--parts audits study]
 
-Writes audits.csv, and copies of personalize.csv and the figures, into results/ beside this file. Runs that DIR has are not done
+Writes audits.csv, and a copy of personalize.csv, into results/ beside this file. Runs that DIR has are not done
 again.
 """
 
@@ -43,9 +43,7 @@ def main():
         audits(options.output)
     if "study" in options.parts:
         hushvec(["study", "personalize", "-o", str(options.output), "--seeds", *options.seeds])
-        for path in options.output.glob("personalize*.*"):
-            if path.suffix != ".json":
-                shutil.copyfile(path, RESULTS / path.name)
+        shutil.copyfile(options.output / "personalize.csv", RESULTS / "personalize.csv")
 
 
 def audits(folder):

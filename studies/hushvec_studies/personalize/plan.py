@@ -19,7 +19,7 @@ from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.measurements import Measurement, grid
 from hushvec_studies.harness.settings import Epsilon, Positive, Several, Share
 from hushvec_studies.personalize.adapter import Canaries, Included, Learned, Schedule, learn
-from hushvec_studies.personalize.base import SHAPES, Base, ready
+from hushvec_studies.personalize.base import SHAPES, TARGETS, Base, ready
 from hushvec_studies.personalize.coding import Coded, Coding
 from hushvec_studies.personalize.measures import Worth, worth
 from hushvec_studies.personalize.texts import Texts, draw_notes
@@ -82,9 +82,9 @@ class AuditCell(Cell):
 def measure(cell: Cell) -> dict[str, Any]:
     """Train the adapter and measure it, and its base beside it: a flat row, in which an infinite epsilon is None (`Worth`)."""
     model, coding = ready(cell.base, cell.cache)
-    train, test = coded(cell.texts, coding, cell.base.context)
+    train, test = coded(cell.texts, coding, cell.base.shape.context)
     before = _worth_of_base(cell.base, cell.cache, cell.texts)
-    learned = learn(model, cell.base.targets, coding, train, cell.schedule, cell.seed)
+    learned = learn(model, TARGETS, coding, train, cell.schedule, cell.seed)
     return {
         "texts": cell.texts.name,
         "base": cell.base.name,
@@ -132,13 +132,13 @@ def audited(cell: AuditCell, train: Train = learn) -> tuple[AuditResult, Learned
     `train` is another function than `learn` for trials of the audit itself.
     """
     model, coding = ready(cell.base, cell.cache)
-    notes, _ = coded(cell.texts, coding, cell.base.context)
+    notes, _ = coded(cell.texts, coding, cell.base.shape.context)
     canaries = Canaries(cell.canaries, cell.seed)
     runs: list[Learned] = []
 
     def with_canaries(included: NDArray[np.bool_]) -> Learned:
         chosen = Included(canaries, np.flatnonzero(included))
-        runs.append(train(model, cell.base.targets, coding, notes, cell.schedule, cell.seed, chosen))
+        runs.append(train(model, TARGETS, coding, notes, cell.schedule, cell.seed, chosen))
         return runs[0]
 
     result = audit_training(
@@ -168,7 +168,7 @@ def price(epsilon: float) -> str:
 @lru_cache(maxsize=4)
 def _worth_of_base(base: Base, cache: Path, texts: Texts) -> Worth:
     model, coding = ready(base, cache)
-    train, test = coded(texts, coding, base.context)
+    train, test = coded(texts, coding, base.shape.context)
     return worth(model, coding, test, train)
 
 
@@ -231,20 +231,7 @@ class Settings(harness.Settings):
 
 def shipped_base(name: str, entities: tuple[str, ...], public: int, seed: int) -> Base:
     """A base model of a shape that reads drawn public notes."""
-    return Base(
-        name=name,
-        shape=SHAPES[name],
-        public=tuple(draw_notes(public, "public", seed)),
-        entities=entities,
-        folder=None,
-        context=SHAPES[name].context,
-        seed=seed,
-    )
-
-
-def folder_base(folder: Path, context: int) -> Base:
-    """A model of the user's: its folder, as transformers saves it with its tokenizer."""
-    return Base(name=folder.name, shape=None, public=(), entities=(), folder=folder, context=context, seed=0)
+    return Base(name=name, shape=SHAPES[name], public=tuple(draw_notes(public, "public", seed)), entities=entities, seed=seed)
 
 
 def planned(settings: Settings, folder: Path) -> tuple[list[Cell], list[AuditCell]]:

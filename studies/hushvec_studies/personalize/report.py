@@ -1,15 +1,10 @@
-"""What the runs of the study say: means over seeds, sentences by rules that are written here, and figures."""
+"""What the runs of the study say: means over seeds, and sentences by rules that are written here."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
-
-from hushvec_studies.harness.charts import Figure, Panel, Series, svg_of
-from hushvec_studies.harness.outputs import write_text
-from hushvec_studies.harness.tables import Estimate
 
 Row = Mapping[str, Any]
 
@@ -84,52 +79,3 @@ def _audit(row: Row) -> str:
 def _asked(row: Row) -> float:
     return math.inf if row["epsilon_asked"] is None else float(row["epsilon_asked"])
 
-
-# ---- figures ----
-
-
-_MEASURES = (("perplexity", "perplexity"), ("f1", "F1 of entities"), ("accuracy", "next token right"))
-
-
-def write_figure(path: Path, lines: Sequence[Row], name: str) -> None:
-    """What each epsilon is worth, as an SVG file: lines over epsilon, ordinary training and the base as levels."""
-    shown = [(measure, title) for measure, title in _MEASURES[:2] if lines[0][f"{measure}_after"] is not None]
-    shown = shown if len(shown) == 2 else [_MEASURES[0], _MEASURES[2]]
-    for measure, title in shown:
-        write_text(path.with_name(f"{path.stem}_{measure}{path.suffix}"), svg_of(_figure(lines, measure, title, name)))
-
-
-def _figure(lines: Sequence[Row], measure: str, title: str, name: str) -> Figure:
-    private = sorted((line for line in lines if line["epsilon"] is not None), key=lambda line: line["epsilon"])
-    ordinary = next((line for line in lines if line["epsilon"] is None), None)
-    across = [line["epsilon"] for line in private] or [1.0]
-    ends = (Estimate(min(across) / 1.2), Estimate(max(across) * 1.2))
-    before = Estimate(lines[0][f"{measure}_before"])
-    series = [Series("before", ends, (before, before), "#5b6570", kind="theory")]
-    if ordinary is not None:
-        level = Estimate(ordinary[f"{measure}_after"])
-        series.append(Series("adapter without DP", ends, (level, level), 1, kind="curve"))
-    if private:
-        series.append(
-            Series(
-                "adapter with DP",
-                tuple(Estimate(line["epsilon"]) for line in private),
-                tuple(
-                    Estimate(line[f"{measure}_after"], line[f"{measure}_after_low"], line[f"{measure}_after_high"])
-                    for line in private
-                ),
-                0,
-            )
-        )
-    return Figure(
-        name=f"personalize-{measure}",
-        folder="personalize",
-        title=f"{title} by epsilon: {name}",
-        caption="Mean over seeds; bars from the least to the largest.",
-        panels=(Panel(title=f"{title}, {name}", series=tuple(series)),),
-        x_label=f"ε at δ = {lines[0]['delta']:g}",
-        y_label=title,
-        ticks=tuple((line["epsilon"], f"{line['epsilon']:.3g}") for line in private) or ((1.0, "1"),),
-        log_x=True,
-        y_range=(0.0, 1.0),
-    )

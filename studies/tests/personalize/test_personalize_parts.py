@@ -1,16 +1,12 @@
-"""Parts of the study of personalisation that need no model: notes, files, tokens, measures of entities, tables."""
-
-import gzip
-import json
-import lzma
+"""Parts of the study of personalisation that need no model: notes, tokens, measures of entities, tables."""
 
 import numpy as np
 import pytest
 
 from hushvec_studies.personalize.coding import Coded, coding_of, fitted_tokenizer
 from hushvec_studies.personalize.measures import F1, _counts, _entities, _told, f1_of, words_of, worth
-from hushvec_studies.personalize.report import sentences, summary, write_figure
-from hushvec_studies.personalize.texts import ENTITIES, Note, Span, draw_notes, notes_of_file, shipped_texts, texts_of_file
+from hushvec_studies.personalize.report import sentences, summary
+from hushvec_studies.personalize.texts import ENTITIES, Note, Span, draw_notes, shipped_texts
 
 
 @pytest.mark.parametrize("style", ["public", "private"])
@@ -39,59 +35,6 @@ def test_shipped_texts():
     many = shipped_texts(2000, 200, seed=1)
     assert len(many.test) == 200 == len(set(many.test)) and not set(many.test) & set(many.train)
     assert texts.key == shipped_texts(30, 10, seed=1).key != shipped_texts(30, 10, seed=2).key
-
-
-LINES = [
-    {"text": f"Ann number {place} lives in Rome", "spans": [{"entity_type": "PERSON", "start_position": 0, "end_position": 3}]}
-    for place in range(40)
-]
-
-
-@pytest.mark.parametrize("suffix, pack", [(".jsonl", bytes), (".jsonl.xz", lzma.compress), (".jsonl.gz", gzip.compress)])
-def test_a_file_of_texts(tmp_path, suffix, pack):
-    path = tmp_path / f"notes{suffix}"
-    path.write_bytes(pack("\n".join(map(json.dumps, LINES)).encode()))
-    texts = texts_of_file(path, ("PERSON",))
-    assert len(texts.train) + len(texts.test) == 40 and texts.test and texts.name == path.name
-    assert all(note.spans == (Span(0, 3, "PERSON"),) for note in texts.train)
-    assert texts_of_file(path, ()).train[0].spans == ()
-    assert texts_of_file(path, ("PERSON",)) == texts
-    # the rule of the split is the text alone
-    assert set(texts_of_file(path, (), most=25).test) <= {Note(note.text, ()) for note in texts.test}
-
-
-@pytest.mark.parametrize(
-    "content, said",
-    [
-        (b'{"text": ""}', "line 1: 'text' must not be empty"),
-        (b'{"txt": "a"}', "line 1: has no key 'text'"),
-        (b'{"text": "a"}\n{"text": 3}', "line 2: 'text' must be a string, got int"),
-        (b'{"text": "a", "spans": 3}', "line 1: 'spans' must be a list, got int"),
-        (b'{"text": "a", "spans": [{"start_position": 0}]}', "line 1: a span must have entity_type"),
-        (
-            b'{"text": "a", "spans": [{"start_position": 0, "end_position": 2, "entity_type": "X"}]}',
-            "line 1: a span must be within its text of 1 characters",
-        ),
-        (b'{"text": "\xff"}', "must be UTF-8"),
-        (b"nothing", "line 1: not JSON"),
-        (b'{"text": "a"}', "must have at least 20 texts, got 1"),
-    ],
-)
-def test_files_that_are_none(tmp_path, content, said):
-    path = tmp_path / "notes.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(ValueError) as caught:
-        texts_of_file(path, ("X",))
-    assert said in str(caught.value) and "notes.jsonl" in str(caught.value)
-
-
-def test_other_files(tmp_path):
-    (tmp_path / "notes.txt").write_text("a")
-    with pytest.raises(ValueError, match=r"must be a \.jsonl"):
-        notes_of_file(tmp_path / "notes.txt", ())
-    (tmp_path / "notes.jsonl.xz").write_bytes(b"not packed")
-    with pytest.raises(ValueError, match="is damaged"):
-        notes_of_file(tmp_path / "notes.jsonl.xz", ())
 
 
 @pytest.fixture(scope="module")
@@ -265,16 +208,3 @@ def test_sentences_say_what_was_accounted():
     assert said[1].startswith("epsilon 1.999, delta 1e-05: perplexity 90.00 to 41.00")
     assert "claims 0.6 at delta 1e-06; 20 of 32 guesses" in said[3] and "refuted" not in said[3]
     assert "which is refuted" in sentences([], [{**audit, "audit_flagged": True}])[0]
-
-
-WITHOUT_ENTITIES = [{**one, **{name: None for name in one if "f1" in name}} for one in ROWS]
-
-
-@pytest.mark.parametrize("some", [ROWS, ROWS[1:2], ROWS[2:], WITHOUT_ENTITIES])
-def test_figures(tmp_path, some):
-    lines = summary(some)
-    write_figure(tmp_path / "a.svg", lines, "made")
-    drawn = sorted(path.name for path in tmp_path.glob("*.svg"))
-    second = "accuracy" if lines[0]["f1_after"] is None else "f1"
-    assert drawn == sorted(["a_perplexity.svg", f"a_{second}.svg"])
-    assert all("<svg" in path.read_text()[:200] for path in tmp_path.glob("*.svg"))

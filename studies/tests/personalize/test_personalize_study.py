@@ -22,7 +22,7 @@ from hushvec_studies.personalize.plan import (
 
 SMALL = [
     *("--notes", "120", "--batch", "20", "--steps", "6", "--rank", "2", "--epsilons", "inf", "2"),
-    *("--delta", "1e-3", "--no-figure"),
+    *("--delta", "1e-3"),
 ]
 
 
@@ -42,8 +42,7 @@ def options(folder, *words):
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     parser.add_argument("--json", action="store_true")
-    base = () if "--model" in words else ("--config", "tiny")
-    return parser.parse_args(["-o", str(folder), *SMALL, *base, *words])
+    return parser.parse_args(["-o", str(folder), *SMALL, "--config", "tiny", *words])
 
 
 @pytest.fixture(scope="module")
@@ -103,26 +102,6 @@ def test_an_interrupted_study_goes_on_where_it_was(done, tmp_path, monkeypatch, 
     assert json.loads(capsys.readouterr().out) == json.loads((done / "personalize.json").read_text())
 
 
-def test_texts_of_the_user_and_a_folder_of_a_model(done, tmp_path):
-    """A folder that transformers can read, with a tokenizer of its own: perplexity and next tokens, no entities."""
-    from transformers import PreTrainedTokenizerFast
-
-    data = tmp_path / "mine.jsonl"
-    data.write_text("\n".join(json.dumps({"text": f"note {place} of a ward , obs stable , {place * 7} mg"}) for place in range(60)))
-    model = next((done / "models").iterdir())
-    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(model / "tokenizer.json"), bos_token="<begin>", eos_token="<end>")
-    tokenizer.save_pretrained(model)
-    study = command.personalize_study(
-        settings_of(options(tmp_path, "--data", str(data), "--model", str(model), "--context", "24", "--epsilons", "inf")),
-        tmp_path / "out",
-        figure=False,
-    )
-    row = study["rows"][0]
-    assert (row["texts"], row["base"]) == ("mine.jsonl", model.name)
-    assert row["f1_before"] is None and row["f1_after"] is None
-    assert row["perplexity_after"] < row["perplexity_before"]
-
-
 def test_an_adapter_that_does_not_learn_is_no_result(done, monkeypatch, tmp_path):
     """An optimizer that does nothing: the study stops instead of writing a row."""
 
@@ -139,7 +118,7 @@ def test_an_adapter_that_does_not_learn_is_no_result(done, monkeypatch, tmp_path
     monkeypatch.setattr(adapter, "_adam", lambda parameters, learning_rate: Idle(parameters))
     settings = settings_of(options(tmp_path, "--epsilons", "inf"))
     with pytest.raises(AdapterUnchangedError, match="must change in every layer"):
-        command.personalize_study(settings, tmp_path, figure=False)
+        command.personalize_study(settings, tmp_path)
     assert not list(tmp_path.glob("measured/*"))
 
 
@@ -181,15 +160,12 @@ BAD = [
     (["--canaries", "8"], "canaries must be 0 or >= 32"),
     (["--canaries", "32", "--audit-notes", "10"], "audit_notes must be >= batch = 20"),
     (["--canaries", "32", "--audit-notes", "60", "--confidence", "1"], "confidence must be"),
-    (["--entities", "PERSON"], "--entities must go with --data"),
-    (["--data", "none.txt"], "must be a .jsonl"),
+    (["--notes", "0"], "notes must be >= 1"),
 ]
 
 
 @pytest.mark.parametrize("words, said", BAD, ids=[said for _, said in BAD])
 def test_options_that_are_refused_before_anything_is_trained(tmp_path, words, said):
-    (tmp_path / "none.txt").write_text("")
-    words = [str(tmp_path / word) if word == "none.txt" else word for word in words]
     with pytest.raises(ValueError) as caught:
         run_personalize(options(tmp_path / "out", *words))
     assert said in str(caught.value)
@@ -209,8 +185,8 @@ def test_the_smallest_preset_says_something(tmp_path, monkeypatch):
     monkeypatch.undo()
     parser = argparse.ArgumentParser()
     add_arguments(parser)
-    given = parser.parse_args(["-o", str(tmp_path), "--config", "tiny", "--epsilons", "inf", "--no-figure"])
-    (row,) = command.personalize_study(settings_of(given), tmp_path, figure=False)["rows"]
+    given = parser.parse_args(["-o", str(tmp_path), "--config", "tiny", "--epsilons", "inf"])
+    (row,) = command.personalize_study(settings_of(given), tmp_path)["rows"]
     for when in ("before", "after"):
         assert row[f"f1_least_{when}"] > 2 * row[f"f1_chance_{when}"] > 0
     assert row["accuracy_frequent_after"] > row["accuracy_rare_after"]
