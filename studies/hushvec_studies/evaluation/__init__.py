@@ -5,7 +5,7 @@ vectors      the benchmarks with their vectors, split into public and private ro
 contenders   the mechanisms that are compared, by name
 cells        one measurement of search or classification: a mechanism at an epsilon on a task
 attacks      what adversaries learn from released rows, beside what the claim allows
-texts        what redaction protects, and what rewritten texts keep and give away
+texts        what rewritten texts keep and give away
 plan         settings, and the measurements that they ask for
 findings     what the figures say, in sentences
 report       tables, figures and the page

@@ -47,14 +47,6 @@ BANKING = Source(
     "CC BY 4.0",
     "Casanueva et al., Efficient intent detection with dual sentence encoders (2020)",
 )
-TAB = Source(
-    "tab",
-    "Text Anonymization Benchmark",
-    ("tab_113.jsonl.xz",),
-    "https://github.com/NorskRegnesentral/text-anonymization-benchmark, 113 judgments of the train and dev splits",
-    "MIT; judgments hold real names, so no text of them is shown or kept with the results",
-    "Pilan et al., The Text Anonymization Benchmark (2022)",
-)
 SENTENCES = Source(
     "sentences",
     "Presidio's sentences",
@@ -63,8 +55,7 @@ SENTENCES = Source(
     "MIT; synthetic",
     "presidio-research, synthetic sentences with known spans",
 )
-TEXT_SOURCES = (TAB, SENTENCES)
-SOURCES = {source.name: source for source in (SCIFACT, NEWSGROUPS, BANKING, *TEXT_SOURCES)}
+SOURCES = {source.name: source for source in (SCIFACT, NEWSGROUPS, BANKING, SENTENCES)}
 
 
 def titled(task: str) -> str:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from hushvec.extend.helpers import Progress
 from hushvec_studies.evaluation.attacks.decoders import require_strangers
-from hushvec_studies.evaluation.collection import NEWSGROUPS, SOURCES, TEXT_SOURCES, Source, own, titled
-from hushvec_studies.evaluation.findings import attack_choice, attack_results, attack_sentences, choice, sentences, task_results
-from hushvec_studies.evaluation.plan import Settings, Task, Wanted, benchmark_tasks, rewritings, search_tasks, text_cells
+from hushvec_studies.evaluation.collection import NEWSGROUPS, SOURCES, Source, own, titled
+from hushvec_studies.evaluation.findings import attack_choice, attack_results, choice, task_results
+from hushvec_studies.evaluation.plan import Settings, Task, Wanted, benchmark_tasks, rewritings, search_tasks
 from hushvec_studies.evaluation.report import page_of
-from hushvec_studies.evaluation.texts import rewriting_sentence, text_sentence
+from hushvec_studies.evaluation.texts import rewriting_sentence
 from hushvec_studies.harness.embeddings import EmbeddingCache, embedder
 from hushvec_studies.harness.measurements import measured
 from hushvec_studies.harness.outputs import processor, show, surroundings, write_study, write_text
@@ -30,8 +30,8 @@ DESCRIPTION = """\
 Search and classification on public benchmarks or on your own data, over epsilon and mechanisms, beside attacks and their bounds.
 
 Writes evaluation.html and evaluation.json into the folder, from one file for each measurement in its folder "measured": what
-is there is not measured again. The benchmarks are SciFact, 20 Newsgroups and Banking77, and for redaction and rewriting the Text
-Anonymization Benchmark and Presidio's sentences; --data names the folder of their files.
+is there is not measured again. The benchmarks are SciFact, 20 Newsgroups and Banking77, and for rewriting Presidio's sentences; --data
+names the folder of their files.
 Your own data: --corpus with a BEIR folder, or with --queries and --qrels (TREC or BEIR)."""
 
 
@@ -59,7 +59,6 @@ def run_evaluation(options: argparse.Namespace) -> int:
         raise ValueError("--data or --corpus must be given, and not both: benchmarks, or data of your own")
     if options.corpus is None and (options.queries is not None or options.qrels is not None):
         raise ValueError("--queries and --qrels must go with --corpus")
-    texts: list[Wanted] = []
     rewriting: list[Wanted] = []
     cache = EmbeddingCache(options.embeddings or options.output / "embeddings", embedder(settings.model))
     if options.corpus is not None:
@@ -67,10 +66,9 @@ def run_evaluation(options: argparse.Namespace) -> int:
         sources, tasks = [source], search_tasks(settings, _embed(cache), collection)
     else:
         sources = [SOURCES[name] for name in settings.benchmarks]
-        texts = text_cells(settings, options.data)
         rewriting = rewritings(settings, options.data, _embed(cache))
         tasks = benchmark_tasks(settings, options.data, _embed(cache))
-    study = evaluation(settings, sources, tasks, options.output, texts, rewriting, workers=options.workers)
+    study = evaluation(settings, sources, tasks, options.output, rewriting, workers=options.workers)
     write_study(options.output / "evaluation.json", study)
     write_text(options.output / "evaluation.html", page_of(study))
     return show(options, study, list(_in_short(study, options.output / "evaluation.html")))
@@ -85,8 +83,6 @@ def _in_short(study: Mapping[str, Any], page: Path) -> Iterator[str]:
         if told["task"] in attacks:
             yield attacks[told["task"]]
         yield ""
-    for row in study["texts"]:
-        yield text_sentence(row)
     if study["rewriting"]:
         yield rewriting_sentence(study["rewriting"])
     yield f"Every figure with its interval, and what it says: {page}"
@@ -97,7 +93,6 @@ def evaluation(
     sources: Sequence[Source],
     tasks: Sequence[Task],
     folder: Path,
-    texts: Sequence[Wanted] = (),
     rewriting: Sequence[Wanted] = (),
     *,
     workers: int = 0,
@@ -105,40 +100,22 @@ def evaluation(
     """What evaluation.json holds, after everything that is missing was measured."""
     wanted = [pair for task in tasks for pair in task.cells(settings)]
     attacking = [pair for task in tasks for pair in task.attack_cells(settings)]
-    made = measured([*wanted, *attacking, *texts, *rewriting], folder, "measuring", workers=workers).rows
-    parts = (wanted, attacking, texts, rewriting)
-    rows, attacks, redacted, rewritten = ([made[one.digest] for one, _ in part] for part in parts)
+    made = measured([*wanted, *attacking, *rewriting], folder, "measuring", workers=workers).rows
+    rows, attacks, rewritten = ([made[one.digest] for one, _ in part] for part in (wanted, attacking, rewriting))
     results = task_results(rows)
     use = {result.name: result for result in results}
     return {
         "note": NOTE,
         "command": command_for(settings, sources),
-        "commands": {
-            **{task.name: command_for(settings, [one for one in sources if one.name == task.data.name]) for task in tasks},
-            **{source.name: command_for(settings, [source]) for source in sources if source in TEXT_SOURCES},
-        },
         "settings": settings.model_dump(mode="json"),
         "surroundings": {**surroundings(), "processor": processor(), "cores": len(os.sched_getaffinity(0))},
         "sources": [_described(source, tasks) for source in sources],
-        "findings": [
-            {
-                "task": result.name,
-                "choice": choice(result, settings.success),
-                "sentences": sentences(result, settings.success),
-            }
-            for result in results
-        ],
+        "findings": [{"task": result.name, "choice": choice(result, settings.success)} for result in results],
         "attack_findings": [
-            {
-                "task": one.task,
-                "choice": attack_choice(one, use[one.task], settings.success),
-                "sentences": attack_sentences(one, use[one.task], settings.success),
-            }
-            for one in attack_results(attacks)
+            {"task": one.task, "choice": attack_choice(one, use[one.task], settings.success)} for one in attack_results(attacks)
         ],
         "rows": rows,
         "attacks": attacks,
-        "texts": redacted,
         "rewriting": rewritten,
     }
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hushvec.extend.helpers import clopper_pearson_lower
 from hushvec_studies.evaluation.attacks.inversion import EXACT, FOUND, NAMED, START
-from hushvec_studies.evaluation.attacks.measure import AREA, FAILS, FPRS, OPEN, PAIR, SUCCEEDS, WORDS, exceeds, outcome, rate_name
+from hushvec_studies.evaluation.attacks.measure import AREA, FAILS, FPRS, PAIR, WORDS, exceeds, outcome, rate_name
 from hushvec_studies.evaluation.cells import BY_CODE, CENTROID, PROBE
-from hushvec_studies.evaluation.contenders import NONE, WITHOUT_PUBLIC_ROWS
-from hushvec_studies.harness.tables import Estimate, interval_text, number_text, percent_text
+from hushvec_studies.evaluation.contenders import NONE
+from hushvec_studies.harness.tables import Estimate, interval_text, percent_text
 
 Row = Mapping[str, Any]
 
@@ -64,26 +63,6 @@ def refutes(row: Row) -> bool:
     return clopper_pearson_lower(hits, row["released"], _LUCK) > float(row["bound"])
 
 
-def is_better(one: Row, other: Row, main: str, by: str = "attack") -> bool:
-    """Whether `one` dominates `other`: its claim is no weaker, their intervals are apart in use or in the attack `by`, and in neither
-    is `one` the worse."""
-    if one["epsilon"] > other["epsilon"] or one["delta"] > other["delta"]:
-        return False
-    use, other_use, attack, other_attack = (estimate(row, name) for name in (main, by) for row in (one, other))
-    more_useful, less_recognized = use[1] > other_use[2], attack[2] < other_attack[1]  # type: ignore[operator]
-    return (more_useful and attack.value <= other_attack.value) or (less_recognized and use.value >= other_use.value)
-
-
-def dominators(result: TaskResult, row: Row, by: str = "attack") -> list[Row]:
-    """The rows of other mechanisms that dominate this one, the most useful first."""
-    others = [one for one in result.rows if one["mechanism"] != row["mechanism"] and is_better(one, row, result.main, by)]
-    return sorted(others, key=lambda one: -one[result.main][0])
-
-
-def sentences(result: TaskResult, success: float) -> list[str]:
-    return [_use(result), _attacks(result, success), *_dominated(result), *_exposed(result)]
-
-
 def choice(result: TaskResult, success: float) -> str:
     """What the figures of a task mean for somebody who chooses epsilon."""
     title, useful = TITLES[result.main], useful_rows(result)
@@ -113,6 +92,11 @@ def choice(result: TaskResult, success: float) -> str:
         told.append(f"Both hold at {_listed([_named(row) for row in both])}.")
     else:
         told.append(f"No setting keeps half of the {title} while the attack fails: choose which of the two matters more.")
+    told += [
+        f"The attack exceeds the bound of the claim: {_named(row)}, {percent(row)}. The claim is refuted."
+        for row in result.rows
+        if refutes(row)
+    ]
     return " ".join(told)
 
 
@@ -133,84 +117,6 @@ def percent(row: Row) -> str:
 
 def bound_text(bound: float | None) -> str:
     return "any share" if bound is None else f"at most {100 * bound:.3g} %"
-
-
-def _use(result: TaskResult) -> str:
-    """The best mechanism at each epsilon, of all and of those that need no public rows."""
-    told = f"{_upper(TITLES[result.main])} without noise is {said(result.clean, result.main)}."
-    told += f" The largest at each epsilon: {_best(result, result.rows)}."
-    alone = [row for row in result.rows if row["mechanism"] in WITHOUT_PUBLIC_ROWS]
-    return told + (f" Without public data: {_best(result, alone)}." if alone and len(alone) < len(result.rows) else "")
-
-
-def _best(result: TaskResult, rows: Sequence[Row]) -> str:
-    parts = []
-    for epsilon in sorted({row["epsilon"] for row in rows}):
-        best = max((row for row in rows if row["epsilon"] == epsilon), key=lambda row: row[result.main][0])
-        parts.append(f"epsilon {epsilon:g}, {best['mechanism']}: {said(best, result.main)}")
-    return "; ".join(parts)
-
-
-def _upper(text: str) -> str:
-    """With a capital letter, but nDCG@10 stays."""
-    return text if text.startswith("nDCG") else text[0].upper() + text[1:]
-
-
-def _attacks(result: TaskResult, success: float) -> str:
-    return (
-        f"The adversary names one of {result.clean['candidates']:,} rows; a guess is right for "
-        f"{100 / result.clean['candidates']:.2g} %, and an attack succeeds with {100 * success:g} % more. "
-        + by_outcome(result.rows, lambda row: verdict(row, success))
-    )
-
-
-def by_outcome(rows: Sequence[Row], outcome_of: Callable[[Row], str]) -> str:
-    """For each outcome of an attack the settings that have it."""
-    told = []
-    for said in (FAILS, OPEN, SUCCEEDS):
-        there = [row for row in rows if outcome_of(row) == said]
-        if there:
-            told.append(f"It {'is ' if said == OPEN else ''}{said}: {settings_text(there, rows)}.")
-    return " ".join(told)
-
-
-def settings_text(rows: Sequence[Row], among: Sequence[Row]) -> str:
-    """privunit at every epsilon; gaussian at epsilon 8 and 16
-
-    A mechanism of which every row of `among` is named is said to be so at every epsilon, if it has several.
-    """
-    there: dict[str, list[str]] = {}
-    for row in rows:
-        there.setdefault(row["mechanism"], []).append(number_text(row["epsilon"]))
-    measured = Counter(row["mechanism"] for row in among)
-    return "; ".join(
-        f"{name} at every epsilon" if 1 < len(own) == measured[name] else f"{name} at epsilon {_listed(own)}"
-        for name, own in there.items()
-    )
-
-
-def _dominated(result: TaskResult) -> list[str]:
-    """A sentence for each mechanism that has dominated settings."""
-    told = []
-    for mechanism in dict.fromkeys(row["mechanism"] for row in result.rows):
-        own = [row for row in result.rows if row["mechanism"] == mechanism]
-        beaten = [(row, better) for row in own if (better := dominators(result, row))]
-        if not beaten:
-            continue
-        there = _listed([number_text(row["epsilon"]) for row, _ in beaten])
-        where = "at every epsilon measured" if len(beaten) == len(own) else f"at epsilon {there}"
-        examples = "; ".join(f"epsilon {row['epsilon']:g} by {_named(better[0])}" for row, better in beaten)
-        told.append(f"{mechanism} is dominated {where}: {examples}.")
-    return told
-
-
-def _exposed(result: TaskResult) -> list[str]:
-    """A claim that an attack refutes is an error in the mechanism or in the claim."""
-    return [
-        f"The attack exceeds the bound of the claim: {_named(row)}, {percent(row)}. The claim is refuted."
-        for row in result.rows
-        if refutes(row)
-    ]
 
 
 def _named(row: Row) -> str:
@@ -288,26 +194,9 @@ def estimate_of(figure: Mapping[str, Any]) -> Estimate:
     return Estimate(*figure["value"])
 
 
-def attack_sentences(result: AttackResult, use: TaskResult, success: float) -> list[str]:
-    """For each attack: what it reaches without noise, where it fails or succeeds, and which settings are dominated by it."""
-    told = [f"An attack succeeds if it is at least {success:g} better than chance; shares and areas go from 0 to 1."]
-    for name in result.names:
-        clean = result.clean[name]
-        outcomes = by_outcome(result.having(name), lambda row: outcome(row["figures"][name], success))
-        reached = f"{interval_text(*clean['value'])} without noise, {clean['chance']:.2g} by chance"
-        said = f"{_upper(title(name))}: {reached}. {outcomes}"
-        told.append(f"{said} {dominated}" if (dominated := _dominated_in(result, use, name)) else said)
-    told += [
-        f"{_upper(title(name))} exceeds the bound of the claim at {settings_text([row], [row])}. The claim is refuted."
-        for name in result.names
-        for row in result.having(name)
-        if exceeds(row["figures"][name])
-    ]
-    return told
-
-
 def attack_choice(result: AttackResult, use: TaskResult, success: float) -> str:
-    """What the attacks mean for somebody who chooses epsilon: what they reach at the smallest epsilon that is useful."""
+    """What the attacks mean for somebody who chooses epsilon: what they reach at the smallest epsilon that is useful, and the claims
+    that they refute."""
     measured = {(row["mechanism"], row["epsilon"]): row for row in result.rows}
     useful = [row for row in useful_rows(use) if (row["mechanism"], row["epsilon"]) in measured]
     if useful:
@@ -317,7 +206,13 @@ def attack_choice(result: AttackResult, use: TaskResult, success: float) -> str:
         which = "the most useful setting, which keeps less than half of the use"
     figures = measured[first["mechanism"], first["epsilon"]]["figures"]
     said = [_reached(name, figures[name], success) for name in main_figures(result.names) if name in figures]
-    return f"At {first['mechanism']} at epsilon {first['epsilon']:g}, {which}: {'; '.join(said)}."
+    refuted = [
+        f" {title(name)} exceeds the bound of the claim at {_named(row)}: the claim is refuted."
+        for name in result.names
+        for row in result.having(name)
+        if exceeds(row["figures"][name])
+    ]
+    return f"At {_named(first)}, {which}: {'; '.join(said)}.{''.join(refuted)}"
 
 
 def _reached(name: str, figure: dict[str, Any], success: float) -> str:
@@ -325,13 +220,3 @@ def _reached(name: str, figure: dict[str, Any], success: float) -> str:
     allowed = ", where the claim allows nearly all" if bound == "1" else f", where the claim allows {bound}"
     return f"{title(name)} {interval_text(*figure['value'])}{allowed} ({outcome(figure, success)})"
 
-
-def _dominated_in(result: AttackResult, use: TaskResult, name: str) -> str:
-    """Which settings are no better in use and in this attack than another mechanism's of no larger epsilon."""
-    values = {(row["mechanism"], row["epsilon"]): row["figures"][name]["value"] for row in result.having(name)}
-    rows: list[Row] = [
-        {**row, name: values[place]} for row in use.rows if (place := (row["mechanism"], row["epsilon"])) in values
-    ]
-    joined = use._replace(rows=rows)
-    beaten = [row for row in rows if dominators(joined, row, name)]
-    return f"In use against this attack, dominated: {settings_text(beaten, rows)}." if beaten else ""

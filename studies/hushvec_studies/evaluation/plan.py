@@ -15,9 +15,9 @@ from hushvec_studies.evaluation.attacks.decoders import TFIDF_SVD, WORDLLAMA
 from hushvec_studies.evaluation.attacks.inversion import INVERTED, measure_inversion
 from hushvec_studies.evaluation.attacks.measure import Target, measure_attacks, sought, target
 from hushvec_studies.evaluation.cells import PRIVATE_QUERY, TEST, TRAINING, Cell, measure_labels, measure_search, timed
-from hushvec_studies.evaluation.collection import BANKING, NEWSGROUPS, SCIFACT, SENTENCES, SOURCES, TEXT_SOURCES
+from hushvec_studies.evaluation.collection import BANKING, NEWSGROUPS, SCIFACT, SENTENCES, SOURCES
 from hushvec_studies.evaluation.contenders import DOCUMENTS, MECHANISMS, NONE, QUESTIONS
-from hushvec_studies.evaluation.texts import rewriting_cells, sentences, text_cell
+from hushvec_studies.evaluation.texts import rewriting_cells, sentences
 from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.measurements import Measure, Measurement, grid
 from hushvec_studies.harness.settings import Distinct, Positive, Seed, Share, Text, one_of
@@ -115,11 +115,6 @@ def benchmark_tasks(settings: Settings, folder: Path, embed: vectors.Embed) -> l
         BANKING.name: lambda: _labels(settings, vectors.banking(folder, embed)),
     }
     return [task for name in settings.benchmarks if name in made for task in made[name]()]
-
-
-def text_cells(settings: Settings, folder: Path) -> list[Wanted]:
-    chosen = [source for source in TEXT_SOURCES if source.name in settings.benchmarks]
-    return [text_cell(source, folder, **settings.intervals) for source in chosen]
 
 
 def rewritings(settings: Settings, folder: Path, embed: vectors.Embed) -> list[Wanted]:

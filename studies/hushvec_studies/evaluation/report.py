@@ -1,17 +1,14 @@
-"""The page of an evaluation: its tables, its figures, and what stands around them."""
+"""The page of an evaluation: its tables, its figure, and what stands around them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-from markupsafe import Markup
 
 import hushvec
 from hushvec_studies.evaluation.attacks.measure import AREA, FPRS, PAIR, WORDS, rate_name
 from hushvec_studies.evaluation.cells import PRIVATE_QUERY, PROBE
-from hushvec_studies.evaluation.collection import SENTENCES, SOURCES, titled
+from hushvec_studies.evaluation.collection import titled
 from hushvec_studies.evaluation.contenders import MECHANISMS, NONE
 from hushvec_studies.evaluation.findings import (
     TITLES,
@@ -19,16 +16,14 @@ from hushvec_studies.evaluation.findings import (
     Row,
     TaskResult,
     attack_results,
-    dominators,
     estimate,
     estimate_of,
-    main_figures,
     task_results,
     title,
     verdict,
 )
-from hushvec_studies.evaluation.texts import REWRITING_TITLES, TEXT_TITLES, text_sentence
-from hushvec_studies.harness.charts import FAINT, Figure, Panel, Series, svg_of
+from hushvec_studies.evaluation.texts import REWRITING_TITLES
+from hushvec_studies.harness.charts import Figure, Panel, Series, svg_of
 from hushvec_studies.harness.pages import rendered, themed
 from hushvec_studies.harness.tables import Cell, Estimate, Heading, Table, number_text
 
@@ -55,11 +50,7 @@ def use_table(result: TaskResult) -> Table:
 
 def attack_table(result: TaskResult, success: float) -> Table:
     """Who is recognized at every setting, beside what the claim allows."""
-    note = (
-        f"The adversary has a list of {result.clean['candidates']:,} clean rows. “Dominated by” names the most useful setting "
-        "whose epsilon and delta are no larger, which is no worse in use and attack, and better in one of them with intervals that "
-        "do not overlap."
-    )
+    note = f"The adversary has a list of {result.clean['candidates']:,} clean rows."
     headings = (
         *_SETTING,
         Heading(result.main, TITLES[result.main]),
@@ -67,22 +58,12 @@ def attack_table(result: TaskResult, success: float) -> Table:
         Heading("bound", "bound of the claim", 4),
         Heading("top_1_bound", "bound, independent rows", 4),
         Heading("verdict", "the attack"),
-        Heading("dominated_by", "dominated by"),
     )
-    lines = tuple(_attack_line(result, row, success) for row in (result.clean, *result.rows))
+    lines = tuple(
+        (*_setting(row), estimate(row, result.main), estimate(row, "attack"), row["bound"], row["top_1_bound"], verdict(row, success))
+        for row in (result.clean, *result.rows)
+    )
     return Table(f"{_file_name(result.name)}_attack", "Who is recognized", note, headings, lines)
-
-
-def redaction_table(row: Row) -> Table:
-    lines = tuple((TEXT_TITLES[name], Estimate(*figure)) for name, figure in row["figures"].items())
-    note = f"By the rules of hushvec.text alone, on {row['documents']:,} documents."
-    return Table(
-        f"{row['data']}_redaction",
-        SOURCES[row["data"]].title,
-        note,
-        (Heading("figure", "figure"), Heading("share", "share")),
-        lines,
-    )
 
 
 def rewriting_table(rows: Sequence[Row]) -> Table:
@@ -184,187 +165,45 @@ def _setting(row: Row) -> tuple[Cell, ...]:
     return row["mechanism"], number_text(float("inf") if row["epsilon"] is None else row["epsilon"])
 
 
-def _attack_line(result: TaskResult, row: Row, success: float) -> tuple[Cell, ...]:
-    better = [] if row is result.clean else dominators(result, row)
-    return (
-        *_setting(row),
-        estimate(row, result.main),
-        estimate(row, "attack"),
-        row["bound"],
-        row["top_1_bound"],
-        verdict(row, success),
-        f"{better[0]['mechanism']}, ε {better[0]['epsilon']:g}" if better else "–",
-    )
-
-
 def _file_name(task: str) -> str:
     return "".join(letter if letter.isalnum() else "_" for letter in task.replace(", ", "_"))
 
 
-# ---- figures ----
+# ---- the figure ----
 
 
-# A mechanism keeps its color in all figures.
-_STYLES = {name: number for number, name in enumerate((*MECHANISMS, PRIVATE_QUERY))}
-_COLUMNS = 3
 _LEAST = 0.0001  # of a share on a logarithmic axis
-_SHORT = {PROBE: "accuracy"}
-_SHORT_ATTACKS = {
-    PAIR: "one of two told apart",
-    rate_name(PAIR, 0.01): "confirmed at 1 % false alarms",
-    AREA: "membership, AUC",
-    WORDS: "words, AUC",
-}
 
 
-def evaluation_figures(results: Sequence[TaskResult]) -> list[Figure]:
-    """All figures, with one panel for each task; none without a task."""
-    if not results:
-        return []
-    shares = (_LEAST, 0.001, 0.01, 0.1, 1)
-    over_epsilon: dict[str, Any] = {"ticks": _ticks(results), "log_x": True, "columns": _COLUMNS}
-    return [
-        Figure(
-            "frontier",
-            "figures",
-            "Use over attack",
-            "Up is more useful, left is less recognized; numbers are epsilon. A point below and to the right of another is dominated "
-            "by it if their intervals, the bars, are apart and its epsilon is no larger. Shares below 0.0001 are drawn there.",
-            tuple(_use_panel(result, _recognized, named=True) for result in results),
-            "share of rows recognized",
-            _use_label(results),
-            y_range=(0, 0.5),
-            **over_epsilon | {"ticks": tuple((one, f"{one:g}") for one in shares)},
-        ),
-        Figure(
-            "use",
-            "figures",
-            "Use over epsilon",
-            "The dotted line is the same use without noise.",
-            tuple(_use_panel(result, _epsilon) for result in results),
-            "epsilon of a row",
-            _use_label(results),
-            y_range=(0, 0.5),
-            **over_epsilon,
-        ),
-        Figure(
-            "attack",
-            "figures",
-            "Attack over epsilon",
-            "The share of rows that an adversary with the clean list recognizes. The dashed line is the most that any attack can, on "
-            "any list of this length, where delta is 0.",
-            tuple(
-                Panel(titled(one.name), (*_series(one.rows, _epsilon, partial(estimate, name="attack")), _bound(one.rows)))
-                for one in results
-            ),
-            "epsilon of a row",
-            "share of rows recognized",
-            y_range=(0, 1),
-            **over_epsilon,
-        ),
-    ]
+def frontier(results: Sequence[TaskResult]) -> Figure:
+    """Use over attack, a panel for each task."""
+    measures = dict.fromkeys("accuracy" if result.main == PROBE else TITLES[result.main] for result in results)
+    return Figure(
+        "frontier",
+        "figures",
+        "Use over attack",
+        "Up is more useful, left is less recognized; numbers are epsilon, bars are intervals, and the dotted line is the use without "
+        "noise. Shares below 0.0001 are drawn there.",
+        tuple(Panel(titled(one.name), _series(one), (("without noise", estimate(one.clean, one.main)),)) for one in results),
+        "share of rows recognized",
+        " or ".join(measures),
+        ticks=tuple((one, f"{one:g}") for one in (_LEAST, 0.001, 0.01, 0.1, 1)),
+        log_x=True,
+        y_range=(0, 0.5),
+        columns=3,
+    )
 
 
-def attack_figures(results: Sequence[TaskResult], attacks: Sequence[AttackResult]) -> list[Figure]:
-    """The attacks beside re-identification: use over attack, and attack over epsilon, a panel for each attack and task; those that all
-    tasks have."""
-    names = list(dict.fromkeys(name for result in attacks for name in result.names))
-    common = [name for name in main_figures(names) if all(name in result.clean for result in attacks)]
-    drawn = [(name, result) for name in common for result in attacks]
-    if not drawn:
-        return []
-    use = {result.name: result for result in results}
-    columns = len(attacks) if len(attacks) > 1 else _COLUMNS
-    return [
-        Figure(
-            "frontier_attacks",
-            "figures",
-            "Use over each attack",
-            "As above, for the other attacks. Chance is the dotted vertical line.",
-            tuple(_attack_use_panel(use[result.task], result, name) for name, result in drawn),
-            "share or area under the curve that the attack reaches",
-            _use_label([use[result.task] for result in attacks]),
-            y_range=(0, 0.5),
-            columns=columns,
-        ),
-        Figure(
-            "attacks",
-            "figures",
-            "Each attack over epsilon",
-            "The dashed line is the bound of the claim where delta is 0; the dotted one is the attack without noise.",
-            tuple(_attack_panel(result, name) for name, result in drawn),
-            "epsilon of a row",
-            "share or area under the curve",
-            ticks=_ticks(results),
-            log_x=True,
-            y_range=(0, 1),
-            columns=columns,
-        ),
-    ]
-
-
-def _panel_title(result: AttackResult, name: str) -> str:
-    short = _SHORT_ATTACKS.get(name) or "{1}, {2} pairs".format(*name.split(" "))
-    return f"{titled(result.task).partition(',')[0]}: {short}"
-
-
-def _attack_use_panel(use: TaskResult, result: AttackResult, name: str) -> Panel:
-    kept = {(row["mechanism"], row["epsilon"]): estimate(row, use.main) for row in use.rows}
-    reached, level = partial(_reached, name=name), (("without noise", estimate(use.clean, use.main)),)
-    series = _series(result.having(name), reached, lambda row: kept[row["mechanism"], row["epsilon"]], named=True)
-    return Panel(_panel_title(result, name), series, level, result.clean[name]["chance"])
-
-
-def _attack_panel(result: AttackResult, name: str) -> Panel:
-    rows, level = result.having(name), (("without noise", estimate_of(result.clean[name])),)
-    bound = _bound([{**row, "bound": row["figures"][name]["bound"]} for row in rows])
-    return Panel(_panel_title(result, name), (*_series(rows, _epsilon, partial(_reached, name=name)), bound), level)
-
-
-def _use_panel(result: TaskResult, x: Callable[[Row], Estimate], named: bool = False) -> Panel:
-    """The use of every mechanism, and a line for that without noise."""
-    use = partial(estimate, name=result.main)
-    return Panel(titled(result.name), _series(result.rows, x, use, named), (("without noise", use(result.clean)),))
-
-
-def _series(
-    rows: Sequence[Row], x: Callable[[Row], Estimate], y: Callable[[Row], Estimate], named: bool = False
-) -> tuple[Series, ...]:
+def _series(result: TaskResult) -> tuple[Series, ...]:
     """A line for each mechanism."""
     lines = []
-    for mechanism in dict.fromkeys(row["mechanism"] for row in rows):
-        own = [row for row in rows if row["mechanism"] == mechanism]
-        names = tuple(number_text(row["epsilon"]) for row in own) if named else ()
-        lines.append(Series(mechanism, tuple(map(x, own)), tuple(map(y, own)), _STYLES[mechanism], names))
+    for style, mechanism in enumerate((*MECHANISMS, PRIVATE_QUERY)):
+        own = [row for row in result.rows if row["mechanism"] == mechanism]
+        if own:
+            recognized = tuple(Estimate(*(max(one, _LEAST) for one in row["attack"])) for row in own)
+            names = tuple(number_text(row["epsilon"]) for row in own)
+            lines.append(Series(mechanism, recognized, tuple(estimate(row, result.main) for row in own), style, names))
     return tuple(lines)
-
-
-def _bound(rows: Sequence[Row]) -> Series:
-    pure = {row["epsilon"]: row["bound"] for row in rows if row["delta"] == 0} or {row["epsilon"]: row["bound"] for row in rows}
-    x, y = (tuple(map(Estimate, values)) for values in zip(*sorted(pure.items())))
-    return Series("bound of the claim", x, y, FAINT, kind="theory")
-
-
-def _epsilon(row: Row) -> Estimate:
-    return Estimate(row["epsilon"])
-
-
-def _reached(row: Row, name: str) -> Estimate:
-    return estimate_of(row["figures"][name])
-
-
-def _recognized(row: Row) -> Estimate:
-    """The share of rows recognized, where a logarithmic axis can show it."""
-    return Estimate(*(max(one, _LEAST) for one in row["attack"]))
-
-
-def _ticks(results: Sequence[TaskResult]) -> tuple[tuple[float, str], ...]:
-    epsilons = sorted({row["epsilon"] for result in results for row in result.rows})
-    return tuple((one, number_text(one)) for one in epsilons)
-
-
-def _use_label(results: Sequence[TaskResult]) -> str:
-    return " or ".join(dict.fromkeys(_SHORT.get(result.main, TITLES[result.main]) for result in results))
 
 
 # ---- the page ----
@@ -386,41 +225,35 @@ _MECHANISMS = (
 
 def page_of(study: Mapping[str, Any]) -> str:
     """The whole HTML document, from what evaluation.json holds."""
-    results, settings = task_results(study["rows"]), study["settings"]
-    attacks = attack_results(study["attacks"])
+    results, attacks, settings = task_results(study["rows"]), attack_results(study["attacks"]), study["settings"]
     return rendered(
         "evaluation.html",
         title="Evaluation of private embeddings",
         note=study["note"],
         facts=_facts(study),
-        figures=[_figure(figure, study["command"]) for figure in evaluation_figures(results)],
+        figures=[
+            {"title": one.title, "caption": one.caption, "svg": themed(svg_of(one))}
+            for one in ([frontier(results)] if results else [])
+        ],
         tasks=[
             {
                 "name": f"task-{number}",
                 "title": titled(result.name),
                 **said,
                 "tables": [use_table(result), attack_table(result, settings["success"])],
-                "command": study["commands"][result.name],
             }
             for number, (result, said) in enumerate(zip(results, study["findings"]))
         ],
-        attack_figures=[_figure(figure, study["command"]) for figure in attack_figures(results, attacks)],
         attacks=[
             {
                 "name": f"attacks-{number}",
                 "title": titled(result.task),
                 **said,
                 "tables": other_attack_tables(result),
-                "command": study["commands"][result.task],
             }
             for number, (result, said) in enumerate(zip(attacks, study["attack_findings"]))
         ],
-        texts=[
-            {"sentence": text_sentence(row), "table": redaction_table(row), "command": study["commands"][row["data"]]}
-            for row in study["texts"]
-        ],
         rewriting=rewriting_table(study["rewriting"]) if study["rewriting"] else None,
-        rewriting_command=study["commands"].get(SENTENCES.name),
         mechanisms=_MECHANISMS,
         sources=[
             (source["title"], source["files"], source["origin"], source["license"], source["reference"], source["left_out"])
@@ -430,12 +263,6 @@ def page_of(study: Mapping[str, Any]) -> str:
         confidence=f"{100 * settings['confidence']:g} %",
         version=hushvec.__version__,
     )
-
-
-def _figure(figure: Figure, command: str) -> dict[str, Any]:
-    """A figure with the command that measures it again in its caption."""
-    caption = Markup("{} Reproduce: <code>{}</code>").format(figure.caption, command)
-    return {"title": figure.title, "caption": caption, "svg": themed(svg_of(figure))}
 
 
 def _facts(study: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -450,4 +277,5 @@ def _facts(study: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("seed", str(settings["seed"])),
         ("hushvec", around["hushvec"]),
         ("Python", around["python"]),
+        ("command", study["command"]),
     ]

@@ -1,6 +1,4 @@
-"""Redaction and rewriting of texts: one measurement each, and what the figures say in sentences.
-
-Redaction is measured on texts with known identifiers: what the rules of hushvec.text protect, and what they cost.
+"""Rewriting of texts: one measurement of each method, and what the figures say in sentences.
 
 Rewriting is measured on Presidio's sentences: those whose template_id is odd are private, the others public.
 
@@ -18,13 +16,11 @@ Reference:
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,103 +32,18 @@ from numpy.typing import NDArray
 import hushvec
 from hushvec.audit.bootstrap import bootstrap
 from hushvec.extend.helpers import clopper_pearson
-from hushvec.text import Redactor
-from hushvec_studies.evaluation.collection import SENTENCES, SOURCES, TAB, Source, paths_of
+from hushvec_studies.evaluation.collection import SENTENCES, paths_of
 from hushvec_studies.evaluation.findings import Row
 from hushvec_studies.evaluation.vectors import Embed, Hashed, Rows, Texts
 from hushvec_studies.harness.embeddings import embedder
 from hushvec_studies.harness.measurements import Measure, Measurement, noise_seed
 from hushvec_studies.harness.rows import unit
 from hushvec_studies.harness.tables import interval_text, percent_text
-from hushvec_studies.harness.texts import records_of
-from hushvec_studies.redaction import recall, tab
 from hushvec_studies.rewriting import documents, metrics, rewriters
 
-# ---- redaction ----
+REWRITING_VERSION = 2  # of what a measurement does
 
-
-REDACTION_VERSION, REWRITING_VERSION = 1, 2  # of what a measurement does
-DIRECT, QUASI, PRECISION = "recall_direct", "recall_quasi", "precision"
-BY_INFORMATION, LOST = "precision_by_information", "information_lost"
-HIDDEN, HIDDEN_AIMED, PRECISION_OF_FINDS = "hidden", "hidden_aimed", "precision_of_finds"
-
-Detect = Callable[[str], Iterable[tuple[int, int, str]]]
 Pair = tuple[float, float]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextCell(Measurement):
-    """Redaction of one data set: texts with known identifiers, and settings of the intervals."""
-
-    source: str
-    records: list[Any]
-    confidence: float
-    resamples: int
-    seed: int
-
-    @property
-    def key(self) -> Mapping[str, Any]:
-        content = hashlib.sha256(json.dumps(self.records, sort_keys=True).encode()).hexdigest()
-        own = {name: value for name, value in vars(self).items() if name != "records"}
-        return {"redaction": REDACTION_VERSION, "hushvec": hushvec.__version__, "content": content, **own}
-
-    @property
-    def label(self) -> str:
-        return f"redaction of {self.source}"
-
-
-def text_cell(source: Source, folder: Path, *, confidence: float, resamples: int, seed: int) -> tuple[Measurement, Measure]:
-    (path,) = paths_of(source, folder)
-    records: Any
-    if source is TAB:
-        records, measure = records_of(path, "text", "entities"), measure_judgments
-    else:
-        records, measure = json.loads(path.read_text(encoding="utf-8")), measure_sentences
-    cell = TextCell(source=source.name, records=records, confidence=confidence, resamples=resamples, seed=seed)
-    return cell, measure
-
-
-def measure_judgments(cell: TextCell) -> dict[str, Any]:
-    """Recall of entities and precision of words on judgments, by the definitions of the benchmark's authors.
-
-    They weigh words by what a language model does not foresee. Here the information of a word is -log2 of its share of all words of
-    these judgments: so it takes no model, and a name counts for more than "the".
-    """
-    found = [tab.counts(document, _rules()) for document in cell.records]
-    words = Counter(word.lower() for document in cell.records for word in tab.WORD.findall(document["text"]))
-    count = words.total()
-
-    def information(chosen: Iterable[str]) -> float:
-        return sum(-math.log2(words[word.lower()] / count) for word in chosen)
-
-    def wrong(one: tab.Counts) -> float:
-        return information(one.redacted) - information(one.right)
-
-    return _row(
-        cell,
-        {
-            DIRECT: [(one.protected["DIRECT"], one.total["DIRECT"]) for one in found],
-            QUASI: [(one.protected["QUASI"], one.total["QUASI"]) for one in found],
-            PRECISION: [(len(one.right), len(one.redacted)) for one in found],
-            BY_INFORMATION: [(information(one.right), information(one.redacted)) for one in found],
-            LOST: [(wrong(one), information(one.kept)) for one in found],
-        },
-    )
-
-
-def measure_sentences(cell: TextCell) -> dict[str, Any]:
-    """Known spans whose every letter and digit is redacted, of all types and of those that rules aim at, and precision of finds."""
-    detect = _rules()
-    found = [recall.counts([record], detect) for record in cell.records]
-    aimed = [[one[name] for name in recall.AIMED] for one in found]
-    return _row(
-        cell,
-        {
-            HIDDEN: [_sums(one.values(), "hidden", "gold") for one in found],
-            HIDDEN_AIMED: [_sums(one, "hidden", "gold") for one in aimed],
-            PRECISION_OF_FINDS: [_sums(one.values(), "right", "predicted") for one in found],
-        },
-    )
 
 
 def ratio(pairs: Sequence[Pair], confidence: float, resamples: int, seed: int) -> list[float]:
@@ -151,32 +62,6 @@ def ratio(pairs: Sequence[Pair], confidence: float, resamples: int, seed: int) -
         exact = clopper_pearson(counted * int(value), counted, confidence)
         low, high = exact.low, exact.high
     return [value, float(low), float(high)]
-
-
-def _row(cell: TextCell, figures: Mapping[str, Sequence[Pair]]) -> dict[str, Any]:
-    """Every figure that has something to count."""
-    return {
-        "data": cell.source,
-        "documents": len(cell.records),
-        "figures": {
-            name: ratio(pairs, **cell.fields("confidence", "resamples", "seed"))
-            for name, pairs in figures.items()
-            if sum(whole for _, whole in pairs)
-        },
-    }
-
-
-def _sums(rows: Iterable[Mapping[str, int]], part: str, whole: str) -> Pair:
-    chosen = list(rows)
-    return float(sum(row[part] for row in chosen)), float(sum(row[whole] for row in chosen))
-
-
-def _rules() -> Detect:
-    redactor = Redactor()
-    return lambda text: [(span.start, span.end, span.category) for span in redactor.detect(text)]
-
-
-# ---- rewriting ----
 
 
 AS_IT_IS, WORDS, WHOLE = "as it is", "words, metric", "text, PrivUnit"
@@ -333,17 +218,6 @@ def _words(text: str) -> list[str]:
 # ---- in sentences ----
 
 
-TEXT_TITLES = {
-    DIRECT: "direct identifiers protected, every mention of them",
-    QUASI: "quasi identifiers protected, every mention of them",
-    PRECISION: "redacted words that identify",
-    BY_INFORMATION: "the same, words weighed by information",
-    LOST: "information lost of words that do not identify",
-    HIDDEN: "identifiers hidden, of all types",
-    HIDDEN_AIMED: "identifiers hidden, of the types that rules aim at",
-    PRECISION_OF_FINDS: "finds that are identifiers",
-}
-
 REWRITING_TITLES = {
     MEANING: "meaning: cosine with the text",
     UNRELATED: "cosine with another text",
@@ -351,19 +225,6 @@ REWRITING_TITLES = {
     LENGTH: "length, of the text's",
     BITS: "bits per word (less is more fluent)",
 }
-
-
-def text_sentence(row: Row) -> str:
-    """What redaction of a data set means for somebody who chooses epsilon."""
-    figures, title = row["figures"], SOURCES[row["data"]].title
-    if DIRECT in figures and QUASI in figures:
-        direct, quasi = figures[DIRECT], figures[QUASI]
-        return (
-            f"{title}: redaction has no epsilon, and what it misses it does not protect. {_open(direct)} of the direct identifiers "
-            f"and {_open(quasi)} of the quasi identifiers stay readable somewhere, so that a text may still name its person after "
-            "it. Choose epsilon for what is released of such texts as if nothing had been redacted."
-        )
-    return f"{title}: {'; '.join(f'{TEXT_TITLES[name]} {percent_text(*figure)}' for name, figure in figures.items())}."
 
 
 def rewriting_sentence(rows: Sequence[Row]) -> str:
@@ -382,8 +243,3 @@ def rewriting_sentence(rows: Sequence[Row]) -> str:
     note = f"epsilon of {WORDS} is of a word and a unit of distance, and adds up over the words of a text"
     return f"Rewriting of {rows[0]['documents']:,} sentences; {note}. {'; '.join(told)}."
 
-
-def _open(figure: list[float]) -> str:
-    """The share that is not protected."""
-    value, low, high = figure
-    return percent_text(1 - value, 1 - high, 1 - low)

@@ -40,21 +40,19 @@ class Counts(NamedTuple):
 
     Args:
         protected, total: entities by kind of identifier, and by kind and type.
-        redacted: words that are redacted.
-        right: those of them that lie in a mention of a direct or a quasi identifier.
-        kept: words that lie in none, redacted or not.
+        redacted, right: how many words are redacted, and how many of them lie in a mention of a direct or a quasi identifier.
     """
 
     protected: Counter[str]
     total: Counter[str]
-    redacted: list[str]
-    right: list[str]
-    kept: list[str]
+    redacted: int
+    right: int
 
 
 def counts(document: dict[str, Any], detect: Detect) -> Counts:
     """What of a document's entities is protected, and which of its words are redacted."""
-    found = Counts(Counter(), Counter(), [], [], [])
+    protected: Counter[str] = Counter()
+    total: Counter[str] = Counter()
     text = document["text"]
     covered = bytearray(len(text))
     for start, end, _ in detect(text):
@@ -62,21 +60,15 @@ def counts(document: dict[str, Any], detect: Detect) -> Counts:
     for (kind, entity_type), mentions in _entities(document).items():
         safe = all(_is_protected(text, covered, start, end) for start, end in mentions)
         for name in (kind[0], f"{kind[0]} {entity_type}"):
-            found.total[name] += 1
-            found.protected[name] += safe
+            total[name] += 1
+            protected[name] += safe
     personal = bytearray(len(text))
     for one in document["entities"]:
         if one["identifier_type"] in KINDS:
             start, end = one["start_offset"], one["end_offset"]
             personal[start:end] = b"\1" * (end - start)
-    for word in WORD.finditer(text):
-        if covered[word.start()]:
-            found.redacted.append(word.group())
-            if personal[word.start()]:
-                found.right.append(word.group())
-        if not personal[word.start()]:
-            found.kept.append(word.group())
-    return found
+    redacted = [bool(personal[word.start()]) for word in WORD.finditer(text) if covered[word.start()]]
+    return Counts(protected, total, len(redacted), sum(redacted))
 
 
 def rates(documents: Iterable[dict[str, Any]], detect: Detect) -> dict[str, Any]:
@@ -88,8 +80,8 @@ def rates(documents: Iterable[dict[str, Any]], detect: Detect) -> dict[str, Any]
         one = counts(document, detect)
         protected += one.protected
         total += one.total
-        redacted += len(one.redacted)
-        right += len(one.right)
+        redacted += one.redacted
+        right += one.right
     return {
         "entities": dict(sorted(total.items())),
         "recall": {name: round(protected[name] / count, 4) for name, count in sorted(total.items())},

@@ -5,7 +5,6 @@ import re
 
 import pytest
 from evaluation.invented import beir_folder
-from evaluation.test_vectors import pack
 
 from cli.command import assert_one_line, hushvec_here
 
@@ -53,23 +52,19 @@ def test_the_other_attacks(done):
             assert 0 <= low <= value <= high <= 1 and 0 < figure["chance"] <= 0.5
             assert (figure["bound"] is None) == (row["epsilon"] is None)
     (told,) = found["attack_findings"]
-    assert told["sentences"][1].startswith("One of two rows told apart: 1.000 [")
-    assert "is refuted" not in json.dumps(told)
+    assert "one of two rows told apart" in told["choice"] and "is refuted" not in json.dumps(told)
 
 
 def test_the_page_needs_nothing_else(done):
     folder, _, _ = done
     page = (folder / "out" / "evaluation.html").read_text()
-    assert page.count("<svg") == 5
+    assert page.count("<svg") == 1
     assert not re.search(r'(src|href)="(?!#)', page)
     assert "measurements, and no private releases" in page
-    # every figure, both tasks' tables and the attacks on private documents
-    commands = re.findall(r"Reproduce: <code>(.*?)</code>", page)
-    assert len(commands) == 5 + 2 + 1
-    assert set(commands) == {
+    assert (
         "hushvec study evaluation -o DIR --corpus corpus.jsonl --queries queries.jsonl --qrels test.tsv --mechanisms privunit "
         "&#39;public codebook&#39; --epsilons 4 32 --draws 1 --model hashed-words --resamples 50"
-    }
+    ) in page
     for color in ("#0a66b0", "#1d2329"):
         assert color not in re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
 
@@ -91,7 +86,7 @@ def test_what_is_there_is_not_measured_again(done):
         ((), "--data or --corpus must be given, and not both: benchmarks, or data of your own"),
         (("--data", ".", "--corpus", "."), "--data or --corpus must be given, and not both: benchmarks, or data of your own"),
         (("--data", ".", "--qrels", "judged.tsv"), "--queries and --qrels must go with --corpus"),
-        (("--data", ".", "--benchmarks", "scifcat"), "must be one of scifact, newsgroups, banking77, tab, sentences, got 'scifcat'"),
+        (("--data", ".", "--benchmarks", "scifcat"), "must be one of scifact, newsgroups, banking77, sentences, got 'scifcat'"),
         (("--data", ".", "--epsilons", "0"), "epsilons[0] must be > 0, got 0.0"),
     ],
 )
@@ -114,21 +109,6 @@ def test_a_collection_that_is_too_small_is_refused(tmp_path):
     (corpus / "corpus.jsonl").write_text("\n".join(kept) + "\n")
     finished = study(tmp_path, "--corpus", corpus)
     assert_one_line(finished, "mine: must have at least 64 documents, half of which are public, got 60")
-
-
-def test_redaction_alone(tmp_path):
-    """The command beside a table of texts; no vectors are measured, so there is no figure."""
-    text = "Write to jane@example.com."
-    mail = {"start_offset": 9, "end_offset": 25, "entity_type": "CODE", "entity_id": "e", "identifier_type": "DIRECT"}
-    pack(tmp_path / "tab_113.jsonl.xz", [{"text": text, "entities": [mail]}] * 2)
-    finished = study(tmp_path, "--data", tmp_path, "--benchmarks", "tab", "--resamples", "50")
-    assert finished.code == 0, finished.err
-    found = json.loads((tmp_path / "out" / "evaluation.json").read_text())
-    assert found["rows"] == found["attacks"] == []
-    assert found["texts"][0]["figures"]["recall_direct"] == pytest.approx([1.0, 0.025**0.5, 1.0])
-    page = (tmp_path / "out" / "evaluation.html").read_text()
-    assert "direct identifiers protected" in page and "<svg" not in page
-    assert "Text Anonymization Benchmark: direct identifiers protected, every mention of them 100 % [15.8 %, 100 %]" in finished.out
 
 
 def test_workers_give_the_same_rows(done, tmp_path):

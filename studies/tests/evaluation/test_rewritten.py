@@ -20,6 +20,7 @@ from hushvec_studies.evaluation.texts import (
     Sentences,
     by_words,
     measure_rewriting,
+    ratio,
     rewriting_sentence,
     sentences,
 )
@@ -128,3 +129,10 @@ def test_bits_by_hand():
     expected = -math.log2(0.6 * 1 + 0.3 * 0.5 + uniform) - math.log2(0.6 * 0.5 + 0.3 * 0.25 + uniform)
     assert count == 2 and bits == pytest.approx(expected)
     assert model.bits("z")[0] == pytest.approx(-math.log2(uniform))
+
+
+def test_an_interval_is_over_documents():
+    """Half of 200 documents lose all of their ten words: the share has the spread of 200 draws, 0.035, not of 2,000."""
+    value, low, high = ratio([(10.0 * (number % 2), 10.0) for number in range(200)], 0.95, 2000, 1)
+    assert value == 0.5
+    assert high - low == pytest.approx(2 * 1.96 * 0.5 / math.sqrt(200), rel=0.15)
