@@ -71,3 +71,11 @@ def test_every_other_rounding_mode_is_refused(mode):
     finally:
         library.fesetround(0)
     validate.rounding_to_nearest()
+
+
+def test_an_instance_is_returned_and_anything_else_is_refused_by_its_type():
+    assert validate.instance("name", "ann", str, "a str") == "ann"
+    assert validate.instance("name", None, str | None, "a str or None") is None
+    with pytest.raises(TypeError) as refused:
+        validate.instance("name", 1, str, "a str")
+    assert str(refused.value) == "name must be a str, got int"

@@ -14,9 +14,9 @@ from typing import Any
 from hushvec._util.recording import require_no_recorder
 
 __all__ = [
-    "choice", "clip_norm", "column", "delta", "fields", "flag", "keep_floats", "kind", "listed", "nearest", "nearest_of",
-    "not_negative", "number", "positive", "probability", "rounding_to_nearest", "sampling_probability", "strings",
-    "whole_number",
+    "choice", "clip_norm", "column", "delta", "fields", "flag", "instance", "keep_floats", "kind", "listed", "nearest",
+    "nearest_of", "not_negative", "number", "positive", "probability", "rounding_to_nearest", "sampling_probability",
+    "strings", "whole_number",
 ]
 
 SMALLEST_NORM = 2.0**-100
@@ -182,6 +182,13 @@ def fields(what: str, value: Any, names: Collection[str]) -> None:
     for name in value:
         if name not in names:
             raise ValueError(f"{what} must not have the field {name!r:.60}: it is unknown")
+
+
+def instance(name: str, value: Any, kinds: Any, rule: str) -> Any:
+    """The value, if it is of these kinds; `rule` has them in words."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{name} must be {rule}, got {kind(value)}")
+    return value
 
 
 def kind(value: Any) -> str:

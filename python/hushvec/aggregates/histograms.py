@@ -129,8 +129,7 @@ def private_norm_quantiles(
         >>> bool(6 < private_norm_quantiles(rows, [0.5], epsilon=1.0, delta=1e-5).norms[0] < 12)
         True
     """
-    if not isinstance(probabilities, Sequence):
-        raise TypeError(f"probabilities must be a sequence of numbers, got {validate.kind(probabilities)}")
+    validate.instance("probabilities", probabilities, Sequence, "a sequence of numbers")
     shares = np.array([validate.probability("probabilities", share) for share in probabilities])
     given = given_rows("rows", rows, finite=False)
     given_terms = Terms(epsilon, delta, **terms)

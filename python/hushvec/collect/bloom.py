@@ -301,9 +301,8 @@ class BloomFilter(Collection):
         return dict(mechanism="bloom", cells=2, **law)
 
 
-def _salt(value: Any) -> bytes:
-    if not isinstance(value, bytes):
-        raise TypeError(f"salt must be bytes, got {validate.kind(value)}")
+def _salt(value: bytes) -> bytes:
+    validate.instance("salt", value, bytes, "bytes")
     if len(value) > _SALT_BYTES:
         raise ValueError(f"salt must have at most {_SALT_BYTES} bytes, got {len(value)}")
     return value
@@ -341,8 +340,7 @@ class BloomSketch(ReportSketch):
     _kind, _of_what = BLOOM, "filter"
 
     def __init__(self, filter_: BloomFilter) -> None:
-        if not isinstance(filter_, BloomFilter):
-            raise TypeError(f"filter_ must be a BloomFilter, got {validate.kind(filter_)}")
+        validate.instance("filter_", filter_, BloomFilter, "a BloomFilter")
         self.filter = self._collection = filter_
         self.reports_of_cohorts = np.zeros(filter_.cohorts, np.int64)
         self.ones = np.zeros((filter_.cohorts, filter_.bits), np.int64)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hushvec._native import _core
-from hushvec._util import os_files, validate
+from hushvec._util import os_files
 from hushvec._util.publish import private_opener, published_bytes
 from hushvec.errors import HushvecError
 from hushvec.extend import NotCopied
@@ -162,9 +162,3 @@ def _contents(path: Path) -> tuple[bytes, dict[str, list[str]]]:
     if len(secret) != _SECRET_BYTES:
         raise fault
     return secret, words
-
-
-def require_memo(value: Any) -> Memo:
-    if not isinstance(value, Memo):
-        raise TypeError(f"memo must be a hushvec.collect.Memo or None, got {validate.kind(value)}")
-    return value

@@ -16,7 +16,7 @@ from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
 from hushvec._util.rounding import product_up
 from hushvec.accounting import PureDP, Shuffled
-from hushvec.collect.memo import MEMO_CIPHER, Memo, require_memo
+from hushvec.collect.memo import MEMO_CIPHER, Memo
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.extend import Budget, entry_of_charge, release_sheet, require_budget, require_secret_key
 from hushvec.receipts import NOTE_SEED, PER, LedgerEntry, ReportReceipt, cipher_fields
@@ -191,7 +191,8 @@ class Collection(ABC):
             require_secret_key(source)
         if memo is not None:
             self._require_memo_allowed()
-            return self._release_from_memo(known, require_memo(memo), per, budget, generator)
+            validate.instance("memo", memo, Memo, "a hushvec.collect.Memo or None")
+            return self._release_from_memo(known, memo, per, budget, generator)
         if per == "release" and len(known) > self.words_per_person:
             raise ValueError(f"words must be at most {self.words_per_person}, words_per_person, of one person, got {len(known)}")
         words_of_one = max(1, len(known)) if per == "release" else 1

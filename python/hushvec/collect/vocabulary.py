@@ -212,8 +212,7 @@ class Sketch(ReportSketch):
     _kind, _of_what = VOCABULARY, "vocabulary"
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        if not isinstance(vocabulary, Vocabulary):
-            raise TypeError(f"vocabulary must be a Vocabulary, got {validate.kind(vocabulary)}")
+        validate.instance("vocabulary", vocabulary, Vocabulary, "a Vocabulary")
         self.vocabulary = self._collection = vocabulary
         self.reports = 0
         self._tallies = np.zeros(vocabulary.oracle.tallies, np.int64)

@@ -37,8 +37,7 @@ UNIT_NORM_MODELS = frozenset(_UNIT_NORM_MODELS.split())
 
 
 def is_unit_norm_model(model_id: str | None) -> bool:
-    if model_id is not None and not isinstance(model_id, str):
-        raise TypeError(f"model_id must be a str or None, got {validate.kind(model_id)}")
+    validate.instance("model_id", model_id, str | None, "a str or None")
     return model_id is not None and model_id.rstrip("/").rsplit("/", 1)[-1].lower() in UNIT_NORM_MODELS
 
 

@@ -70,8 +70,7 @@ def noise_batch(
         >>> bool((noise_batch(rows[::-1], job, ids=["eve", "bob", "ann"]) == noisy[::-1]).all())
         True
     """
-    if not isinstance(job, NoiseJob):
-        raise TypeError(f"job must be a hushvec.jobs.NoiseJob, got {validate.kind(job)}")
+    validate.instance("job", job, NoiseJob, "a hushvec.jobs.NoiseJob")
     if isinstance(batch, np.ndarray):
         if id_column is not None:
             raise TypeError("id_column must be None for an array, which has no columns; give ids")

@@ -217,8 +217,7 @@ class NoiseJob:
         It must be a `PrivacyBudget`, whose ledger recognizes the job: PostgreSQL for several machines, SQLite for one. If it refuses,
         nothing may be released.
         """
-        if not isinstance(budget, PrivacyBudget):
-            raise TypeError(f"budget must be a PrivacyBudget, whose ledger knows a job again, got {validate.kind(budget)}")
+        validate.instance("budget", budget, PrivacyBudget, "a PrivacyBudget, whose ledger knows a job again")
         if self.seeded:
             raise ValueError("budget must be None for a seeded job: such a release has no privacy to account for")
         epsilon, delta = self.mechanism.cost
@@ -398,8 +397,7 @@ def _read(path: Path, codebook: PublicCodebook | None) -> NoiseJob:
             raise ValueError(f"its fields must be {', '.join(_FIELDS)}")
     arguments = fields["arguments"]
     digest = arguments.get("codebook") if isinstance(arguments, dict) else None
-    if codebook is not None and not isinstance(codebook, PublicCodebook):
-        raise TypeError(f"codebook must be a hushvec.mechanisms.PublicCodebook or None, got {validate.kind(codebook)}")
+    validate.instance("codebook", codebook, PublicCodebook | None, "a hushvec.mechanisms.PublicCodebook or None")
     if codebook is None and digest is not None:
         raise TypeError(f"codebook must be given for the job in {path}: the one with digest {digest!r:.80}")
     if codebook is not None and codebook.digest != digest:

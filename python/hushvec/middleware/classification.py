@@ -207,8 +207,7 @@ def wrap_classification_model(
         >>> sorted(set(model(["win a prize"] * 1000).labels)), model("win a prize").receipt.answers
         (['ham', 'spam'], 1)
     """
-    if not isinstance(middleware, ClassificationMiddleware):
-        raise TypeError(f"middleware must be made by dp_classification_middleware, got {validate.kind(middleware)}")
+    validate.instance("middleware", middleware, ClassificationMiddleware, "made by dp_classification_middleware")
     if isinstance(model, PrivateClassifier):
         raise ValueError("model must not be wrapped already: its answers would be randomized twice")
     classifier = classifier_of(model, takes=takes, with_scores=middleware.plan.scores == "source")

@@ -332,8 +332,7 @@ def lookup_sensitivity(model_id: str) -> float:
         ...     print(str(error).partition(":")[0])
         model_id must be in the table of models that make unit vectors, got 'nomic-embed-text'
     """
-    if not isinstance(model_id, str):
-        raise TypeError(f"model_id must be a str, got {validate.kind(model_id)}")
+    validate.instance("model_id", model_id, str, "a str")
     if not is_unit_norm_model(model_id):
         raise ValueError(
             f"model_id must be in the table of models that make unit vectors, got {model_id!r:.80}: give clip_norm= (the sensitivity "
@@ -375,8 +374,7 @@ def calibrate_sensitivity(model: Any, samples: Sequence[str] | None = None) -> f
     if len(texts) < 2:
         raise ValueError(f"samples must hold at least 2 texts, got {len(texts)}")
     for text in texts:
-        if not isinstance(text, str):
-            raise TypeError(f"samples must be strings, got {validate.kind(text)}")
+        validate.instance("samples", text, str, "strings")
     values = read_answer(as_embedding_model(model).embed(texts), len(texts)).values
     if first_row_off_unit(values) is None:
         return UNIT_SENSITIVITY

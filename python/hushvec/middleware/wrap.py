@@ -288,8 +288,7 @@ def compose_embedding_middleware(middleware: Any) -> EmbeddingMiddleware:
     if not middleware:
         raise ValueError("middleware must have at least 1 step, got 0")
     for step in middleware:
-        if not isinstance(step, EmbeddingMiddleware):
-            raise TypeError(f"middleware must be hushvec.middleware.EmbeddingMiddleware objects, got {validate.kind(step)}")
+        validate.instance("middleware", step, EmbeddingMiddleware, "hushvec.middleware.EmbeddingMiddleware objects")
     return middleware[0] if len(middleware) == 1 else ComposedMiddleware(middleware)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from hushvec._native import _core
 from hushvec._util.lazy import needs_extra
 from hushvec._util.os_files import MEMORY_CALLS, ignores_lock_limit, lock_limit
-from hushvec._util.validate import flag, kind, whole_number
+from hushvec._util.validate import flag, instance, whole_number
 from hushvec.errors import SecureMemoryError, SecureMemoryWarning
 
 if TYPE_CHECKING:
@@ -140,8 +140,7 @@ class SecureBuffer:
         with needs_extra("a torch view", "torch"):
             import torch
         element = torch.uint8 if dtype is None else dtype
-        if not isinstance(element, torch.dtype):
-            raise TypeError(f"dtype must be a torch.dtype, got {kind(element)}")
+        instance("dtype", element, torch.dtype, "a torch.dtype")
         dimensions, count = self._layout(element.itemsize, shape, offset)
         if count == 0:
             return torch.empty(dimensions, dtype=element)

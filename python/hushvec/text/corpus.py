@@ -62,8 +62,7 @@ class PublicCorpus:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "texts", _checked_texts(self.texts))
-        if self.model_id is not None and not isinstance(self.model_id, str):
-            raise TypeError(f"model_id must be a str or None, got {validate.kind(self.model_id)}")
+        validate.instance("model_id", self.model_id, str | None, "a str or None")
         object.__setattr__(self, "embeddings", _checked_rows(self.embeddings, self.texts))
 
     @classmethod

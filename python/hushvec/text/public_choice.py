@@ -78,8 +78,7 @@ class PublicChoice:
     size: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.corpus, PublicCorpus):
-            raise TypeError(f"corpus must be a PublicCorpus, got {validate.kind(self.corpus)}")
+        validate.instance("corpus", self.corpus, PublicCorpus, "a PublicCorpus")
         if len(self.corpus) < 2:
             raise ValueError(f"corpus must hold at least two texts, got {len(self.corpus)}")
         validate.keep_floats(self, "epsilon")

@@ -69,8 +69,7 @@ class RowNorm:
     """
 
     def __init__(self, clip_norm: float, adaptive: AdaptiveClip | None, noise_multiplier: float, expected: float) -> None:
-        if not isinstance(adaptive, AdaptiveClip | None):
-            raise TypeError(f"adaptive must be a hushvec.training.AdaptiveClip or None, got {validate.kind(adaptive)}")
+        validate.instance("adaptive", adaptive, AdaptiveClip | None, "a hushvec.training.AdaptiveClip or None")
         self._adaptive = adaptive
         self._beside = 0.0 if adaptive is None else adaptive.coordinate(noise_multiplier, expected)
         self.of_rows = min(clip_norm * math.hypot(1.0, self._beside), LARGEST_CLIP_NORM)

@@ -99,8 +99,7 @@ def load_checkpoint(path: str | os.PathLike[str], optimizer: DPOptimizer, model:
 
 
 def _checked(optimizer: Any, model: Any) -> Any:
-    if not isinstance(optimizer, DPOptimizer):
-        raise TypeError(f"optimizer must be a DPOptimizer, got {validate.kind(optimizer)}")
+    validate.instance("optimizer", optimizer, DPOptimizer, "a DPOptimizer")
     require_module(model)
     return ranks.unwrapped(model)
 

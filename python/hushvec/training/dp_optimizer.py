@@ -37,8 +37,7 @@ class WrappingOptimizer(torch.optim.Optimizer):
     param_groups, state, defaults = map(_of_wrapped, ("param_groups", "state", "defaults"))
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
-        if not isinstance(optimizer, torch.optim.Optimizer):
-            raise TypeError(f"optimizer must be a torch.optim.Optimizer, got {validate.kind(optimizer)}")
+        validate.instance("optimizer", optimizer, torch.optim.Optimizer, "a torch.optim.Optimizer")
         if isinstance(optimizer, WrappingOptimizer):
             raise TypeError("optimizer must be an ordinary one, got a DPOptimizer: noise would be added twice and counted once")
         closure = inspect.signature(type(optimizer).step).parameters.get("closure")

@@ -87,7 +87,7 @@ def trainable(model: Any) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
 
 def require_losses(losses: Any) -> int:
     """The number of examples that have a loss each: finite, and with gradients."""
-    _require_tensor(losses)
+    validate.instance("losses", losses, torch.Tensor, "a tensor")
     if losses.dim() != 1 or not len(losses):
         raise ValueError(f"losses must be a tensor [B], one loss for each of B >= 1 examples, got {list(losses.shape)}")
     if not losses.requires_grad:
@@ -99,15 +99,10 @@ def require_losses(losses: Any) -> int:
 
 
 def _losses_of_examples(losses: Any, examples: int) -> Any:
-    _require_tensor(losses)
+    validate.instance("losses", losses, torch.Tensor, "a tensor")
     if tuple(losses.shape) != (examples,):
         raise ValueError(f"losses must be a tensor [{examples}], one loss for each example, got {list(losses.shape)}")
     return losses
-
-
-def _require_tensor(losses: Any) -> None:
-    if not isinstance(losses, torch.Tensor):
-        raise TypeError(f"losses must be a tensor, got {validate.kind(losses)}")
 
 
 def require_no_batch_divisor(module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:

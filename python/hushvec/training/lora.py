@@ -146,8 +146,7 @@ class AdapterCheck:
 
     def __init__(self, model: Any, *, probe: Any = None, optimizer: Any = None) -> None:
         require_module(model)
-        if probe is not None and not isinstance(probe, torch.Tensor | Mapping):
-            raise TypeError(f"probe must be a tensor or a mapping, got {validate.kind(probe)}")
+        validate.instance("probe", probe, torch.Tensor | Mapping | None, "a tensor or a mapping")
         self._model, self._probe = model, probe
         _require_trainable(model, optimizer)
         self._before = _matrices(model)

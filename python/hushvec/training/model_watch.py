@@ -41,8 +41,7 @@ Stamp = tuple[torch.Tensor, int, int]
 
 
 def require_module(model: object) -> None:
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {validate.kind(model)}")
+    validate.instance("model", model, torch.nn.Module, "a torch.nn.Module")
 
 
 def stamp_of(tensor: torch.Tensor) -> Stamp:
@@ -156,8 +155,7 @@ class ModelWatch:
         frozen_only: bool = False,
     ) -> None:
         self.model, self._parameters, self._frozen_only = model, parameters, frozen_only
-        if model is not None and not isinstance(model, torch.nn.Module):
-            raise TypeError(f"model must be a torch.nn.Module or None, got {validate.kind(model)}")
+        validate.instance("model", model, torch.nn.Module | None, "a torch.nn.Module or None")
         validate.strings("allow_buffers", allow_buffers)
         tensors = tensors_of(model) if model is not None and allow_buffers else {}
         buffers = [name for name, tensor in tensors.items() if not isinstance(tensor, torch.nn.Parameter)]

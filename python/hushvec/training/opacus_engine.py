@@ -236,8 +236,7 @@ def secure_opacus(
         >>> type(optimizer).__name__, len(loader)
         ('ExactOptimizer', 8)
     """
-    if not isinstance(privacy_engine, PrivacyEngine):
-        raise TypeError(f"privacy_engine must be an opacus.PrivacyEngine, got {validate.kind(privacy_engine)}")
+    validate.instance("privacy_engine", privacy_engine, PrivacyEngine, "an opacus.PrivacyEngine")
     if type(privacy_engine) not in (PrivacyEngine, ExactPrivacyEngine):
         raise TypeError(f"privacy_engine must be a PrivacyEngine itself, got the derived {validate.kind(privacy_engine)}")
     if privacy_engine.secure_mode:
@@ -449,8 +448,7 @@ def opacus_accounting(privacy_engine: Any, delta: float) -> OpacusAccounting:
         >>> round(both.opacus_epsilon, 2), round(both.epsilon, 2), both.steps
         (1.21, 0.72, 100)
     """
-    if not isinstance(privacy_engine, PrivacyEngine):
-        raise TypeError(f"privacy_engine must be an opacus.PrivacyEngine, got {validate.kind(privacy_engine)}")
+    validate.instance("privacy_engine", privacy_engine, PrivacyEngine, "an opacus.PrivacyEngine")
     checked = validate.delta(delta)
     if isinstance(privacy_engine, ExactPrivacyEngine):
         for watch in privacy_engine.hushvec_watches:

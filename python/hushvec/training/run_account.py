@@ -230,11 +230,10 @@ def is_ledger(budget: Any) -> bool:
     return isinstance(budget, PrivacyBudget)
 
 
-def _require_accountant(value: Any, schedule: StepSchedule) -> Accountant:
+def _require_accountant(value: Accountant | None, schedule: StepSchedule) -> Accountant:
     if value is None:
         return Accountant(adjacency=schedule.adjacency)
-    if not isinstance(value, Accountant):
-        raise TypeError(f"accountant must be a hushvec.accounting.Accountant or None, got {validate.kind(value)}")
+    validate.instance("accountant", value, Accountant, "a hushvec.accounting.Accountant or None")
     if value.adjacency not in (None, schedule.adjacency):
         raise ValueError(f"adjacency must be that of the accountant, {value.adjacency!r}, got {schedule.adjacency!r}")
     return value

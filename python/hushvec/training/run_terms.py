@@ -80,6 +80,4 @@ def clipping_of(value: str | Clipping) -> Clipping:
 
 
 def account_of(value: Account | None) -> Account:
-    if not isinstance(value, Account | None):
-        raise TypeError(f"account must be a hushvec.training.Account or None, got {validate.kind(value)}")
-    return value or Account()
+    return validate.instance("account", value, Account | None, "a hushvec.training.Account or None") or Account()

@@ -24,9 +24,10 @@ STATED = 1 - 2.0**-12  # of the noise, with which receipts state epsilon
 
 
 def require_noise(value: Any) -> CorrelatedNoise | None:
-    if value is not None and not isinstance(value, CorrelatedNoise):
-        raise TypeError(f"noise must be a hushvec.training.CorrelatedNoise or None, got {validate.kind(value)}")
-    return value
+    noise: CorrelatedNoise | None = validate.instance(
+        "noise", value, CorrelatedNoise | None, "a hushvec.training.CorrelatedNoise or None"
+    )
+    return noise
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -228,14 +228,12 @@ class Documents:
 
 
 def _text(name: str, text: Any) -> str:
-    if not isinstance(text, str):
-        raise TypeError(f"{name} must be a str, got {validate.kind(text)}")
+    validate.instance(name, text, str, "a str")
     return require_utf8(text, name)
 
 
 def _fields(name: str, fields: Any) -> Metadata:
-    if not isinstance(fields, Mapping):
-        raise TypeError(f"{name} must be a mapping, got {validate.kind(fields)}")
+    validate.instance(name, fields, Mapping, "a mapping")
     for key, value in fields.items():
         if not isinstance(key, str):
             raise TypeError(f"{name} must have strings as keys, got {validate.kind(key)}")

@@ -218,8 +218,7 @@ class PrivateQuery:
         """
         from hushvec.retrieval.index.private_index import PrivateIndex
 
-        if not isinstance(question, Question):
-            raise TypeError(f"question must be a Question, got {validate.kind(question)}")
+        validate.instance("question", question, Question, "a Question")
         _require_holder(holder, len(question.row))
         if isinstance(holder, PrivateIndex):
             ids = holder.search(question.row, min(question.fetch, len(holder))).ids[0]
@@ -232,8 +231,7 @@ class PrivateQuery:
     def rank(self, query: Any, found: Candidates, k: int = 10) -> Answer:
         """The best k of the server's documents for the question that was asked, by cosine, at no cost. The answer is kept."""
         row, most = self._row(query), self._most(k)
-        if not isinstance(found, Candidates):
-            raise TypeError(f"found must be Candidates, got {validate.kind(found)}")
+        validate.instance("found", found, Candidates, "Candidates")
         checked = candidates(found.ids, found.vectors)
         if checked.vectors.shape[1] != self.dimension:
             raise ValueError(f"found must have vectors of {self.dimension} columns, got {checked.vectors.shape[1]}")

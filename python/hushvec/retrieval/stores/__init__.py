@@ -207,8 +207,7 @@ def open_store(
             raise ValueError("store_options and path must be None with a store of your own, which has its own")
         return own
     kind = _KINDS[validate.choice("store", name, STORES)]
-    if not isinstance(options, Mapping | None):
-        raise TypeError(f"store_options must be a mapping, got {validate.kind(options)}")
+    validate.instance("store_options", options, Mapping | None, "a mapping")
     chosen = {} if options is None else dict(options)
     for option in chosen:
         if option not in kind.options:

@@ -152,10 +152,8 @@ class PublicInverter:
     """
 
     def __init__(self, corpus: PublicCorpus, *, parts: int = 1, separator: str = " ", delta: float = DEFAULT_DELTA) -> None:
-        if not isinstance(corpus, PublicCorpus):
-            raise TypeError(f"corpus must be a PublicCorpus, got {validate.kind(corpus)}")
-        if not isinstance(separator, str):
-            raise TypeError(f"separator must be a str, got {validate.kind(separator)}")
+        validate.instance("corpus", corpus, PublicCorpus, "a PublicCorpus")
+        validate.instance("separator", separator, str, "a str")
         self.corpus, self.separator = corpus, separator
         self.parts = validate.whole_number("parts", parts, at_least=1, at_most=MOST_PARTS)
         self.delta = validate.delta(delta)
@@ -174,10 +172,8 @@ class PublicInverter:
             mechanism: Gaussian, Laplacian, L2Laplace, PrivUnit or EmpiricalGaussian, with the numbers of its law.
             projection: what the rows went through before it, which brought them to the length clip_norm; None if nothing.
         """
-        if projection is not None and not isinstance(projection, PublicProjection):
-            raise TypeError(f"projection must be a PublicProjection or None, got {validate.kind(projection)}")
-        if not isinstance(mechanism, VectorMechanism):
-            raise TypeError(f"mechanism must be a mechanism of noisy vectors, got {validate.kind(mechanism)}")
+        validate.instance("projection", projection, PublicProjection | None, "a PublicProjection or None")
+        validate.instance("mechanism", mechanism, VectorMechanism, "a mechanism of noisy vectors")
         if projection is not None and projection.dimension != self.corpus.dimension:
             raise ValueError(f"projection must take {self.corpus.dimension} columns, got {projection.dimension}")
         return ReleasedInverter(self, ReleaseDecoder(self.corpus.embeddings, mechanism, projection))

@@ -101,8 +101,7 @@ class Rewriter:
         chosen = require_projection(projection) if is_public_map else projection
         is_auto = validate.choice("mechanism", mechanism, (AUTO, *rewriting_mechanisms())) == AUTO
         name = best_mechanism(inverter) if is_auto else mechanism
-        if not isinstance(chunking, Chunking | None):
-            raise TypeError(f"chunking must be a hushvec.text.Chunking or None, got {validate.kind(chunking)}")
+        validate.instance("chunking", chunking, Chunking | None, "a hushvec.text.Chunking or None")
         cuts = chunking or Chunking()
         composition = cuts.composition
         # What mechanism "auto" would ignore is refused.
@@ -119,8 +118,7 @@ class Rewriter:
             )
         validate.whole_number("num_steps", num_steps, at_least=0)
         self._generator = require_generator(generator)
-        if not (redactor is None or isinstance(redactor, Redactor)):
-            raise TypeError(f"redactor must be a hushvec.text.Redactor or None, got {validate.kind(redactor)}")
+        validate.instance("redactor", redactor, Redactor | None, "a hushvec.text.Redactor or None")
         self._redactor = Redactor() if redactor is None else redactor
         self._require_noise_in_range()  # before the models load
         self._embedder, own = choose(embedder, inverter, max_length=cuts.max_length, num_steps=num_steps, device=device)

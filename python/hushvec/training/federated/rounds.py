@@ -69,8 +69,7 @@ class PrivateRounds:
         self._rho = one.loss.rho
         if budget is not None:
             require_budget(budget)
-        if not isinstance(persist_key, str):
-            raise TypeError(f"persist_key must be a str, got {validate.kind(persist_key)}")
+        validate.instance("persist_key", persist_key, str, "a str")
         run = (together, self._delta, up(self._rounds * self._rho))
         self.ledger = PrivacyBudget(max_rho=run[2], persist_key=persist_key, store=store)
         pays = _RunThenRound if isinstance(budget, PrivacyBudget) else PaidRounds
