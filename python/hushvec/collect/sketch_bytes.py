@@ -65,8 +65,7 @@ class ReportSketch(ABC):
 
     def merge(self, other: Self) -> None:
         """Add the reports of another sketch of this collection, 2^62 together at most; else SketchError, and nothing is added."""
-        if not isinstance(other, type(self)):
-            raise TypeError(f"other must be a {type(self).__name__}, got {validate.kind(other)}")
+        validate.instance("other", other, type(self), f"a {type(self).__name__}")
         if other._collection.digest != self._collection.digest:
             raise SketchError(self._difference(other._collection))
         contents = other._contents()
@@ -86,8 +85,7 @@ class ReportSketch(ABC):
 
     @classmethod
     def _read(cls, data: bytes, sketch: Self) -> Self:
-        if not isinstance(data, bytes | bytearray | memoryview):
-            raise TypeError(f"data must be bytes, got {type(data).__name__}")
+        validate.instance("data", data, bytes | bytearray | memoryview, "bytes")
         data = bytes(data)
         if not data.startswith(_MAGIC[: len(data)]) or not data:
             raise SketchError("data must be a sketch of hushvec, got other bytes")

@@ -37,8 +37,7 @@ class CheckpointError(HushvecError, ValueError):
 def find_folder(path_or_id: str | os.PathLike[str], *, expected: str, weights: bool = True) -> Path:
     """Return the folder of a model, or of a repository on the Hugging Face hub, which is downloaded once and then cached, unless
     HF_HUB_OFFLINE is set. An error names the `expected` files; with `weights` weight files are wanted from the hub too."""
-    if not isinstance(path_or_id, str | os.PathLike):
-        raise TypeError(f"a checkpoint must be a folder or a hub id, got {validate.kind(path_or_id)}")
+    validate.instance("a checkpoint", path_or_id, str | os.PathLike, "a folder or a hub id")
     path = Path(path_or_id).expanduser()
     if path.is_dir():
         return path

@@ -37,11 +37,10 @@ def law_of(receipt: Any, codebook: Any = None) -> Law:
         return codebook.mechanism(receipt.epsilon, rows_per_person=rows_per_person(receipt.per, receipt.answers))
     if codebook is not None:
         raise TypeError("codebook must be left out without a receipt of its answers")
-    if receipt is not None and not isinstance(receipt, Receipt):
-        raise TypeError(f"receipt must be one of released rows or None, got {validate.kind(receipt)}")
-    if receipt is not None and receipt.mechanism not in MECHANISMS:
-        raise ValueError(f"receipt must be of rows of floats, got mechanism {receipt.mechanism!r}: its rows are whole numbers")
-    return receipt
+    law: Receipt | None = validate.instance("receipt", receipt, Receipt | None, "one of released rows or None")
+    if law is not None and law.mechanism not in MECHANISMS:
+        raise ValueError(f"receipt must be of rows of floats, got mechanism {law.mechanism!r}: its rows are whole numbers")
+    return law
 
 
 def log_densities(rows: Rows, centers: Rows, receipt: Law) -> Table:

@@ -34,8 +34,7 @@ def matcher(where: Any, name: str = "where") -> Matches:
 
 
 def _filter(where: Any, name: str) -> Matches:
-    if not isinstance(where, Mapping):
-        raise TypeError(f"{name} must be a mapping, as {{'year': {{'$gte': 2020}}}}, got {validate.kind(where)}")
+    validate.instance(name, where, Mapping, "a mapping, as {'year': {'$gte': 2020}}")
     return _all([_clause(key, value, name) for key, value in where.items()])
 
 
@@ -68,8 +67,7 @@ def _operator(key: Any, operand: Any, name: str) -> _Test:
     if key in _ORDERS:
         return _in_order(_ORDERS[key], operand, f"{key!r} of {name}")
     if key == "$not":
-        if not isinstance(operand, Mapping):
-            raise TypeError(f"'$not' of {name} must be a mapping of operators, got {validate.kind(operand)}")
+        validate.instance(f"'$not' of {name}", operand, Mapping, "a mapping of operators")
         return _denied(_field(operand, name))
     one_of = key in ("$in", "$nin")
     if one_of and not isinstance(operand, list):

@@ -42,8 +42,7 @@ class IndexSettings:
         validate.whole_number("dimension", self.dimension, at_least=1)
         for name, kind in _KINDS.items():
             side = getattr(self, name)
-            if side is not None and not isinstance(side, kind):
-                raise TypeError(f"{name} must be a hushvec.retrieval.{kind.__name__} or None, got {validate.kind(side)}")
+            validate.instance(name, side, kind | None, f"a hushvec.retrieval.{kind.__name__} or None")
         for name, per in _PER.items():
             noise = getattr(self, name)
             if noise is not None and noise.per is None:

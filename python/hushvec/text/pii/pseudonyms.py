@@ -173,8 +173,7 @@ def restore(text: str, known: Mapping[str, str], *, document: str | None = None)
         >>> restore("Ask [PERSON_AAAA].", {"[PERSON_AAAA]": "Jane Doe"})
         'Ask Jane Doe.'
     """
-    if not isinstance(text, str):
-        raise TypeError(f"text must be a string, got {type(text).__name__}")
+    validate.instance("text", text, str, "a string")
     if document is not None:
         known = (known if isinstance(known, Known) else Known(known)).of(document)
     return replaced(text, Restorer(known)(text))
@@ -222,8 +221,7 @@ def mail_words(value: str) -> str:
 
 
 def derived_key(key: bytes, purpose: str) -> bytes:
-    if not isinstance(key, (bytes, bytearray)):
-        raise TypeError(f"key must be bytes, got {type(key).__name__}")
+    validate.instance("key", key, (bytes, bytearray), "bytes")
     if len(key) < FEWEST_KEY_BYTES:
         raise ValueError(f"key must have at least {FEWEST_KEY_BYTES} bytes, got {len(key)}")
     return hmac.new(bytes(key), f"hushvec {purpose} 1".encode(), hashlib.sha256).digest()

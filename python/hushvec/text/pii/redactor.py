@@ -202,19 +202,20 @@ class Redactor:
         self._anchored = [(source, rule) for source, rule in enumerate(self._rules) if not rule.apart]
         self._allowed: tuple[Rule, ...] = tuple(rule for rule in (*own_rules(), *custom) if rule.category in self._stay)
         self._keep = frozenset(() if allow_list is None else names_of("allow_list", allow_list))
-        self._replacement = None if replacement is None else _text("replacement", replacement)
-        if not (replacements is None or isinstance(replacements, Mapping)):
-            raise TypeError(f"replacements must be a mapping from categories to texts, got {type(replacements).__name__}")
+        self._replacement = None if replacement is None else validate.instance("replacement", replacement, str, "a string")
+        validate.instance("replacements", replacements, Mapping | None, "a mapping from categories to texts")
         texts = dict(replacements or {})
         names = known("replacements", list(texts))
-        self._replacements = {name: _text(f"replacements[{key!r}]", texts[key]) for name, key in zip(names, texts)}
+        for key, shown in texts.items():
+            validate.instance(f"replacements[{key!r}]", shown, str, "a string")
+        self._replacements = dict(zip(names, texts.values()))
 
     def __reduce__(self) -> tuple[Any, ...]:  # rules are functions in functions: another process makes its own
         return functools.partial(type(self), **self._arguments), ()
 
     def redact(self, text: str) -> Redaction:
         """Replace what is found; see `hushvec.text.redact`."""
-        return self.redact_all([_text("text", text)])[0]
+        return self.redact_all([validate.instance("text", text, str, "a string")])[0]
 
     def redact_all(self, texts: Iterable[str]) -> list[Redaction]:
         """`redact` for each text. If one of them is not a string, nothing has been redacted."""
@@ -222,7 +223,7 @@ class Redactor:
 
     def detect(self, text: str) -> tuple[Span, ...]:
         """The spans that `redact` replaces, in the order of the text, without overlaps."""
-        return self.detect_all([_text("text", text)])[0]
+        return self.detect_all([validate.instance("text", text, str, "a string")])[0]
 
     def detect_all(self, texts: Iterable[str]) -> list[tuple[Span, ...]]:
         """`detect` for each text, with the same result. Many short texts take a fraction of the time."""
@@ -439,12 +440,6 @@ _prefilter = lru_cache(maxsize=16)(Prefilter)
 @cache
 def _default() -> Redactor:
     return Redactor()
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, got {type(value).__name__}")
-    return value
 
 
 def _checked_detectors(detectors: Any) -> tuple[Detector, ...]:
