@@ -83,7 +83,6 @@ NEEDS = {
     "training/lora.py": {"torch"},
     "training/model_watch.py": {"torch"},
     "training/opacus_engine.py": {"opacus", "torch"},
-    "training/packing.py": {"torch"},
     "training/per_example.py": {"torch"},
     "training/ranks.py": {"torch"},
     "training/sample_loader.py": {"torch"},

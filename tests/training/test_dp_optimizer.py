@@ -14,7 +14,7 @@ from hushvec.budget import PrivacyBudget
 from hushvec.errors import PrivacyBudgetExhaustedError
 from hushvec.training import Account, Clipping, DPOptimizer, PoissonSampler, StepSchedule, per_example_gradients
 from hushvec.training.guarantee import NOTE_BATCH, NOTE_BUDGET, NOTE_NOISE_FREE, NOTE_POISSON
-from hushvec.training.run_terms import PLACES
+from hushvec.training.schedule import PLACES
 from training.small_runs import (
     clipped_sum,
     examples_of,

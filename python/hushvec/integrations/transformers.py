@@ -31,9 +31,8 @@ with needs_extra("hushvec.integrations.transformers", "peft"):
     )
     from hushvec.training.global_generators import undisturbed
     from hushvec.training.per_example import batch_size, map_tensors
-    from hushvec.training.run_terms import PLACES, account_of, clipping_of
     from hushvec.training.sampler import SeparateExamples, public_size_of
-    from hushvec.training.schedule import BATCH
+    from hushvec.training.schedule import BATCH, PLACES, account_of, clipping_of
 
 PER_EXAMPLE, GHOST = "per-example", "ghost"
 

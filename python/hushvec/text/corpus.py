@@ -115,8 +115,7 @@ class PublicCorpus:
     @cached_property
     def directions(self) -> NDArray[np.float32]:
         """The embeddings as unit rows."""
-        lengths = np.sqrt(np.einsum("ij,ij->i", self.embeddings, self.embeddings, dtype=np.float64))
-        return np.asarray(self.embeddings / lengths[:, None].astype(np.float32), np.float32)
+        return unit_rows(self.embeddings)
 
     @cached_property
     def digest(self) -> str:
@@ -257,3 +256,15 @@ def blocks(rows: int, columns: int) -> Iterator[slice]:
 def spread_evenly(count: int, most: int) -> NDArray[np.int64]:
     """At most this many of 0, ..., count - 1, evenly spread."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64))
+
+
+def row_lengths(rows: Rows) -> NDArray[np.float64]:
+    """Euclidean lengths [n, 1], summed in float64."""
+    squares: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    return np.asarray(np.sqrt(squares)[:, None])
+
+
+def unit_rows(rows: Rows) -> Rows:
+    """Each row divided by its length; zeros stay zeros."""
+    lengths = row_lengths(rows)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1.0).astype(np.float32), np.float32)

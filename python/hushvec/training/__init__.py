@@ -29,11 +29,9 @@ if TYPE_CHECKING:
     from hushvec.training.model_watch import ModelChangedError
     from hushvec.training.noise_multiplier import noise_multiplier_for
     from hushvec.training.opacus_engine import OpacusAccounting, opacus_accounting, secure_opacus
-    from hushvec.training.packing import unpack_people
-    from hushvec.training.per_example import per_example_gradients
-    from hushvec.training.run_terms import Account, Clipping
+    from hushvec.training.per_example import per_example_gradients, unpack_people
     from hushvec.training.sampler import CyclicSampler, PoissonSampler, cyclic_loader, poisson_loader
-    from hushvec.training.schedule import AdaptiveClip, CorrelatedNoise, StepSchedule
+    from hushvec.training.schedule import Account, AdaptiveClip, Clipping, CorrelatedNoise, StepSchedule
 
 __all__ = [
     "Account",
@@ -81,11 +79,9 @@ __getattr__, __dir__ = at_first_use(
         "model_watch": "ModelChangedError",
         "noise_multiplier": "noise_multiplier_for",
         "opacus_engine": "OpacusAccounting opacus_accounting secure_opacus",
-        "packing": "unpack_people",
-        "per_example": "per_example_gradients",
-        "run_terms": "Account Clipping",
+        "per_example": "per_example_gradients unpack_people",
         "sampler": "CyclicSampler PoissonSampler cyclic_loader poisson_loader",
-        "schedule": "AdaptiveClip CorrelatedNoise StepSchedule",
+        "schedule": "Account AdaptiveClip Clipping CorrelatedNoise StepSchedule",
     },
     below=("federated", "secagg"),
     extra="training",

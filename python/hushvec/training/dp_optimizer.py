@@ -22,9 +22,18 @@ from hushvec.training.guarantee import TrainingGuarantee, guarantee_of, receipt_
 from hushvec.training.journal import StepFlags
 from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, model_of, stepped_by_another
 from hushvec.training.run_account import RunAccount, account_written, require_loadable, take_over
-from hushvec.training.run_terms import PLACES, Account, Clipping, account_of, clipping_of
 from hushvec.training.sampler import require_public_size
-from hushvec.training.schedule import BATCH, Settings, norms_of, require_norm_for_each
+from hushvec.training.schedule import (
+    BATCH,
+    PLACES,
+    Account,
+    Clipping,
+    Settings,
+    account_of,
+    clipping_of,
+    norms_of,
+    require_norm_for_each,
+)
 
 
 def _of_wrapped(name: str) -> Any:

@@ -12,7 +12,7 @@ from hushvec._native.arrays import DEFAULT_DTYPE, TORCH_DTYPES, dtype_name, is_t
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.rounding import product_up
-from hushvec.training.adaptive_clip import LARGEST_CLIP_NORM
+from hushvec.training.clip_rules import LARGEST_CLIP_NORM
 from hushvec.training.clipped_sums import CLIPPINGS, ClippedSum
 
 # Units in the largest gradient below which a sum without noise is worth a warning: fewer than 8 bits of it are kept.

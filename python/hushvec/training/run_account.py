@@ -23,9 +23,8 @@ from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 from hushvec.extend import Budget, entry_of_charge, require_budget, require_secret_key
 from hushvec.training.gradients import require_scales
 from hushvec.training.journal import StepFlags, StepJournal
-from hushvec.training.run_terms import Account
 from hushvec.training.samples import Sample, drawn
-from hushvec.training.schedule import Settings, StepSchedule
+from hushvec.training.schedule import Account, Settings, StepSchedule
 
 _WHEN_USED_UP = (
     "a resumed run has steps - optimizer.steps_taken left, as a journal counts those after the checkpoint too; a longer run costs "

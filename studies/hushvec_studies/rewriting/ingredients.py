@@ -18,9 +18,9 @@ from pydantic import Field
 import hushvec as hv
 from hushvec.mechanisms import MECHANISMS, PrivUnit, PublicProjection
 from hushvec.text import MiniLMEmbedder
-from hushvec.text.corpus import PublicCorpus, blocks
+from hushvec.text.corpus import PublicCorpus, blocks, unit_rows
 from hushvec.text.inverters.decoding import ReleaseDecoder, as_taken_in, chosen_parts
-from hushvec.text.inverters.posterior import softmax, unit_rows
+from hushvec.text.inverters.posterior import softmax
 from hushvec.text.inverters.public import PublicInverter
 from hushvec.text.public_choice import PublicChoice
 from hushvec_studies.harness.charts import Panel

@@ -154,12 +154,6 @@ class KeyedStore(Store):
         """The rows [n, columns] of keys that are there, ascending and distinct."""
 
 
-# Earlier names of the two.
-RowStore = Store
-StoreBase = Store
-DiskStore = KeyedStore
-
-
 class _Kind(NamedTuple):
     """How a store is opened."""
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from hushvec._native.products import inner_products, product
 from hushvec.mechanisms import Mechanism, PublicProjection, VectorMechanism
-from hushvec.text.corpus import Rows, blocks, spread_evenly
-from hushvec.text.inverters.posterior import CandidateLaw, nearest_cosine, row_lengths, softmax, unit_rows
+from hushvec.text.corpus import Rows, blocks, row_lengths, spread_evenly, unit_rows
+from hushvec.text.inverters.posterior import CandidateLaw, nearest_cosine, softmax
 
 _LISTS_PER_ROOT = 2  # lists of the index by sqrt(rows)
 _LISTS_READ = 24  # of them, for each query

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from hushvec._native.products import inner_products
 from hushvec._util import validate
 from hushvec.mechanisms import VectorMechanism
-from hushvec.text.corpus import Rows, spread_evenly
+from hushvec.text.corpus import Rows, spread_evenly, unit_rows
 
 # rho below the first makes every candidate alike, above the second leaves no room between the rows of a dense corpus.
 SMALLEST_RHO, LARGEST_RHO = 0.05, 0.999
@@ -113,15 +113,3 @@ def nearest_cosine(rows: Rows) -> float:
         cosines[np.arange(len(numbers)), numbers] = -1
         best.append(cosines.max(axis=1))
     return float(np.clip(np.concatenate(best).mean(dtype=np.float64), SMALLEST_RHO, LARGEST_RHO))
-
-
-def row_lengths(rows: Rows) -> NDArray[np.float64]:
-    """Euclidean lengths [n, 1], summed in float64."""
-    squares: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-    return np.asarray(np.sqrt(squares)[:, None])
-
-
-def unit_rows(rows: Rows) -> Rows:
-    """Each row divided by its length; zeros stay zeros."""
-    lengths = row_lengths(rows)
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1.0).astype(np.float32), np.float32)

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec.mechanisms import MECHANISMS, PublicProjection, VectorMechanism
-from hushvec.text.corpus import PublicCorpus, Rows, blocks, checked_rows, spread_evenly
+from hushvec.text.corpus import PublicCorpus, Rows, blocks, checked_rows, spread_evenly, unit_rows
 from hushvec.text.inverters.decoding import MOST_TOGETHER, NearestRows, ReleaseDecoder, as_taken_in, chosen_parts
-from hushvec.text.inverters.posterior import unit_rows
 from hushvec.text.public_choice import PublicChoice
 
 DEFAULT_DELTA = 1e-3

@@ -15,16 +15,15 @@ from hushvec._util.publish import published_text
 from hushvec.accounting import ADJACENCIES
 from hushvec.extend import Budget
 from hushvec.receipts import NOTE_CLIENTS, TrainingReceipt
-from hushvec.training.adaptive_clip import AdaptiveClip as AdaptiveClip  # of hushvec.federated too
+from hushvec.training.clip_rules import AdaptiveClip as AdaptiveClip  # of hushvec.federated too
 from hushvec.training.clipped_sums import ClippedSum
 from hushvec.training.federated.updates import UpdateRelease, noise_of_rounds
 from hushvec.training.gradients import named_arrays, require_scales, restored
 from hushvec.training.guarantee import Unit, guarantee_of, receipt_of
 from hushvec.training.journal import StepFlags
 from hushvec.training.run_account import RunAccount
-from hushvec.training.run_terms import Account
 from hushvec.training.samples import drawn
-from hushvec.training.schedule import Settings
+from hushvec.training.schedule import Account, Settings
 
 NOTE_SAMPLED = (
     "each client was in each round with sampling_probability, independently, and an answer that is missing does not depend on other "
