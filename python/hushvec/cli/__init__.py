@@ -18,7 +18,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
-from hushvec import __version__
+from hushvec._native import _core
 from hushvec._util.os_files import print_utf8
 from hushvec._util.validate import nearest
 from hushvec.cli import _map
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("\n".join([*_map.map_lines(_map.summaries()), *(_map.options_lines() if words else ())]), flush=True)
             return 0
         if words[0] == "--version":
-            print(f"hushvec {__version__}")
+            print(f"hushvec {_core.__version__}")
             return 0
         return _run(words)
     except BrokenPipeError:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hushvec import Generator
+from hushvec._native._core import Generator
 from hushvec._util.publish import receipt_path
 from hushvec.cli._parser import Command, option
 from hushvec.cli._parser import Subparsers as Subparsers

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-import hushvec
+from hushvec._native import _core
 from hushvec._util.display import as_html
 from hushvec.retrieval.attacks.protection import KNOWN_PAIRS, SAME_SPACE, ProtectionResult
 
@@ -94,7 +94,7 @@ def _answer(measured: Sequence[Measured]) -> str:
 
 
 def _versions() -> str:
-    return f"hushvec {hushvec.__version__}, numpy {np.__version__}, Python {platform.python_version()}, {platform.machine()}"
+    return f"hushvec {_core.__version__}, numpy {np.__version__}, Python {platform.python_version()}, {platform.machine()}"
 
 
 # ---- pictures

@@ -15,7 +15,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hushvec import __version__
+from hushvec._native import _core
 from hushvec.cli._style import paint, printable
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def module_of(command: str) -> str:
 
 def map_lines(added: dict[str, str]) -> Iterator[str]:
     """Yield the map, for a terminal; `added`: commands of other distributions and one line about each."""
-    yield f"{paint('bold', f'hushvec {__version__}')}  differential privacy for embedding vectors"
+    yield f"{paint('bold', f'hushvec {_core.__version__}')}  differential privacy for embedding vectors"
     purposes = {**PURPOSES, "Measure": added} if added else PURPOSES
     width = max(len(name) for commands in purposes.values() for name in commands)
     for purpose, commands in purposes.items():

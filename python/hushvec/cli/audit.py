@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import hushvec
 from hushvec import audit
 from hushvec._util import validate
 from hushvec._util.display import Progress
@@ -14,6 +13,7 @@ from hushvec.cli._output import answered, facts
 from hushvec.cli._parser import Command, option
 from hushvec.extend import plan_release
 from hushvec.mechanisms import MECHANISMS, PublicCodebook
+from hushvec.mechanisms.randomized_response import randomized_response
 
 FLAGGED = 1
 RANDOMIZED_RESPONSE = "randomized_response"
@@ -76,7 +76,7 @@ def _target(options: AuditMechanism) -> audit.AuditTarget:
     if options.mechanism == RANDOMIZED_RESPONSE:
         labels, epsilon = options.labels, _needed_epsilon(options)
         return audit.LabelTarget(
-            lambda truth, generator: hushvec.randomized_response(truth, range(labels), epsilon, generator=generator),
+            lambda truth, generator: randomized_response(truth, range(labels), epsilon, generator=generator),
             labels=labels,
             epsilon=epsilon,
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import hushvec
 from hushvec._native import _core
+from hushvec._native.kernels import backends
 from hushvec.cli._output import answered, facts
 from hushvec.cli._parser import Command
 from hushvec.secure_memory import status
@@ -25,9 +25,9 @@ class Backends(
 
     def run(self) -> int:
         report = {
-            **hushvec.backends(),
+            **backends(),
             "threads": _core.get_num_threads(),
-            "version": hushvec.__version__,
+            "version": _core.__version__,
             "format_versions": _core.format_versions,
             "memory": status()["protections"],
         }

@@ -15,9 +15,9 @@ from hushvec.cli._output import print_json
 from hushvec.cli._parser import argument, option
 from hushvec.cli._texts import lines_of_source
 from hushvec.data import private_note_vectors, private_notes, public_sentence_vectors, public_sentences
-from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.mechanisms import MECHANISMS, EmpiricalGaussian, Gaussian, Laplacian, PrivUnit
 from hushvec.release import privatize
+from hushvec.text import MiniLMEmbedder
 from hushvec.text.corpus import PublicCorpus
 
 DEFAULT_EPSILON = 8.0

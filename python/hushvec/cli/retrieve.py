@@ -19,12 +19,12 @@ from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import printable
 from hushvec.cli._texts import read_utf8, stripped_lines
 from hushvec.cli.vectors import VectorOptions, require_one
-from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.mechanisms import MECHANISMS, PublicCodebook, PublicProjection
 from hushvec.receipts import PER
 from hushvec.retrieval import PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.noise import PER_QUERY, SCORE_MECHANISMS
 from hushvec.retrieval.stores import BEHIND_AN_ADDRESS, ON_DISK, STORES
+from hushvec.text import MiniLMEmbedder
 
 _TEXT_SUFFIX = ".txt"
 _SHOWN_QUERIES = 100

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from hushvec import Generator
+from hushvec._native._core import Generator
 from hushvec._util.display import Progress, announced, plural
 from hushvec._util.lines import copied_fields, json_line, json_record, numbered_lines
 from hushvec._util.publish import published_text, receipt_path

@@ -20,6 +20,7 @@ from hushvec.extend import RowReceipt
 
 Kind = Literal["document", "query"]
 KINDS: tuple[Kind, ...] = ("document", "query")
+NOTE_OWN_TEXT = "each row is taken to depend on its own text only"  # in receipts of what a model makes of texts
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ import numpy as np
 from hushvec._native import _core, arrays
 from hushvec._util import validate
 from hushvec._util.keywords import explained
-from hushvec.embedders.protocol import EmbeddingResult, on_host, read_answer
+from hushvec.embedders.protocol import NOTE_OWN_TEXT, EmbeddingResult, on_host, read_answer
 from hushvec.embedders.sources import SourceModel, as_embedding_model, is_unit_norm_model
 from hushvec.extend import Budget, ReleasePlan, plan_release, release_planned, require_chargeable, require_projection
 from hushvec.mechanisms import Mechanism, releases_directions
@@ -27,8 +27,6 @@ _TRIAL_DIMENSION = 8
 
 # Kept by one middleware: one for each model that it is wrapped around, unless per="release" makes one for each batch size.
 MOST_PLANS = 64
-
-NOTE_OWN_TEXT = "each row is taken to depend on its own text only"
 
 
 @dataclass(eq=False, repr=False)

@@ -18,8 +18,8 @@ from hushvec.cli.vectors.comma_separated import CsvSource
 from hushvec.cli.vectors.objects import JsonlSource, JsonSource
 from hushvec.cli.vectors.source import Columns, FileError, Source, naming
 from hushvec.cli.vectors.tables import TableSource, suffix_of
-from hushvec.embedders.minilm import MiniLMEmbedder
 from hushvec.jobs.tables import SUFFIXES
+from hushvec.text import MiniLMEmbedder
 
 FILES = ".npy, .npz, .parquet, .arrow, .feather, .jsonl, .ndjson, .json or .csv, or a folder of save_to_disk"
 NOTE_EMBEDDED = "vectors are all-MiniLM-L6-v2 embeddings of texts, cut after 256 tokens"

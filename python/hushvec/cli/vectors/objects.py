@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hushvec._util.lines import copied_fields, decoded, json_line, json_object, lines_of_file, nested_field, require_utf8
 from hushvec.cli.vectors.source import Columns, FileError, Part, Sink, Source, rows_per_part
-from hushvec.embedders.minilm import DIMENSION, MiniLMEmbedder
+from hushvec.text import MiniLMEmbedder
 
 TEXTS_PER_PART = 256
 Line = tuple[str, dict[str, Any]]  # where an object of the file stands, and the object
@@ -37,7 +37,7 @@ class JsonlSource(Source):
         first = next(self._items(), None)
         if first is None:
             raise FileError(self._path, "the file must hold at least one line, and one row")
-        self.dimension = DIMENSION if self._text else len(self._list_of(*first[:2]))
+        self.dimension = MiniLMEmbedder.dimension if self._text else len(self._list_of(*first[:2]))
 
     def _look(self, first: Line | None) -> None:
         """Find out from the first object how a row is found in each."""
@@ -100,7 +100,7 @@ class JsonlSource(Source):
             if not isinstance(text, str):
                 raise ValueError(f"{where}: {self._text!r} must be a string, got {type(text).__name__}")
         texts = [require_utf8(text, where) for where, text, _ in part]
-        return np.zeros((len(texts), DIMENSION), np.float32) if rehearsal else self._embedder.embed(texts)
+        return np.zeros((len(texts), MiniLMEmbedder.dimension), np.float32) if rehearsal else self._embedder.embed(texts)
 
     def _list_of(self, where: str, values: Any) -> list[float]:
         if not isinstance(values, list) or not values or not all(type(value) in (float, int) for value in values):

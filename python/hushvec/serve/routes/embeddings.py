@@ -15,8 +15,8 @@ from fastapi import APIRouter
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
+from hushvec.embedders.protocol import NOTE_OWN_TEXT
 from hushvec.mechanisms import PublicProjection
-from hushvec.middleware.privacy import NOTE_OWN_TEXT
 from hushvec.retrieval.queries.question import Question, candidates, ranked, unit
 from hushvec.serve.bodies import ARROW, Epsilon, Fields, Rows, Vector, read_vectors, write_vectors
 from hushvec.serve.failures import ServiceError, invalid
