@@ -6,17 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hushvec._util import validate
+from hushvec.accounting import releases
 from hushvec.accounting.composition import Composition, compose_collected
 from hushvec.accounting.losses import ADJACENCIES, LOSSES, PrivacyLoss
-from hushvec.accounting.releases import (
-    Releases,
-    has_unknown_samples,
-    is_amplified,
-    one,
-    require_one_unit,
-    sharing_samples,
-    unit_of,
-)
 
 VERSION = 1
 
@@ -65,19 +57,19 @@ class Accountant:
                 so it is needed where another amplified loss is there already.
         """
         times = validate.whole_number("count", count, at_least=1)
-        stated, is_record = validate.flag("independent_samples", independent_samples), sharing_samples([release, release])
-        if is_record and not stated and (self.is_amplified or sharing_samples([(release, times)])):
+        stated, is_record = validate.flag("independent_samples", independent_samples), releases.sharing_samples([release, release])
+        if is_record and not stated and (self.is_amplified or releases.sharing_samples([(release, times)])):
             raise ValueError(
                 "independent_samples must be True for a receipt of training beside other amplified losses: where two rest on the "
                 "same samples, their epsilons do not add up (compose compares the samples that receipts name)"
             )
-        loss, own_count = one("release", release, adjacency=self._adjacency)
-        require_one_unit([*self._of_unit, release])
+        loss, own_count = releases.one("release", release, adjacency=self._adjacency)
+        releases.require_one_unit([*self._of_unit, release])
         if self._adjacency is not None and loss.adjacency != self._adjacency:
             raise ValueError(f"adjacency must be {self._adjacency!r} in this accountant, got {loss.adjacency!r}")
         self._adjacency = loss.adjacency
-        self._of_unit = self._of_unit or [release][: unit_of(release) is not None]
-        if not stated and has_unknown_samples(release):
+        self._of_unit = self._of_unit or [release][: releases.unit_of(release) is not None]
+        if not stated and releases.has_unknown_samples(release):
             self.without_amplification()
         loss = loss.unamplified if self._unamplified else loss
         self._counts[loss] = self._counts.get(loss, 0) + times * own_count
@@ -113,7 +105,7 @@ class Accountant:
     @property
     def is_amplified(self) -> bool:
         """Whether it holds a loss that sampling or shuffling has lowered."""
-        return any(map(is_amplified, self._counts))
+        return any(map(releases.is_amplified, self._counts))
 
     def __len__(self) -> int:
         return sum(self._counts.values())
@@ -163,8 +155,8 @@ class Accountant:
             accountant.add(*_from_entry(entry, accountant.adjacency))
         return accountant
 
-    def _releases(self) -> Releases:
-        return Releases.of(self._counts, self._adjacency or ADJACENCIES[0])
+    def _releases(self) -> releases.Releases:
+        return releases.Releases.of(self._counts, self._adjacency or ADJACENCIES[0])
 
 
 def _from_entry(entry: Any, adjacency: str | None) -> tuple[PrivacyLoss, int]:

@@ -9,16 +9,7 @@ from typing import Any
 from hushvec._util import validate
 from hushvec._util.display import Sheet, at_least, plural, shown
 from hushvec._util.rounding import quotient_down, up
-from hushvec.accounting.losses import (
-    ApproximateDP,
-    GaussianDP,
-    LaplaceDP,
-    PoissonSampledGaussianDP,
-    PoissonSampledLaplaceDP,
-    PrivacyLoss,
-    PureDP,
-    ZeroConcentratedDP,
-)
+from hushvec.accounting import losses
 from hushvec.accounting.poisson import EXTRA, amplified_epsilon, has_dp_accounting
 from hushvec.accounting.releases import Releases, collect, one
 from hushvec.accounting.theorems import THEOREMS
@@ -130,7 +121,7 @@ def compose_collected(releases: Releases, *, delta: float | None, epsilon: float
     validate.rounding_to_nearest()
     if delta is not None and epsilon is not None:
         raise ValueError(f"delta and epsilon must not both be given, got delta = {delta!r} and epsilon = {epsilon!r}")
-    if releases.of_kind(PoissonSampledGaussianDP) and not releases.only and not has_dp_accounting():
+    if releases.of_kind(losses.PoissonSampledGaussianDP) and not releases.only and not has_dp_accounting():
         raise MissingExtraError("composition of Poisson-sampled releases", EXTRA)
     if epsilon is not None:
         return _by_all_theorems(releases, delta=1.0, epsilon=validate.positive("epsilon", epsilon))
@@ -214,7 +205,7 @@ def gaussian_sigma_for(
     return float(gaussian_sigma(quotient_down(epsilon, count), quotient_down(delta, count), sensitivity))
 
 
-def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> PrivacyLoss:
+def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> losses.PrivacyLoss:
     """Loss of a mechanism that runs on a Poisson sample, which includes every person with this probability, independently.
 
     Args:
@@ -244,12 +235,12 @@ def amplify_by_poisson_sampling(release: Any, sampling_probability: float) -> Pr
         raise ValueError(f"release must be one release, got {count}")
     if loss.adjacency != "add-remove":
         raise ValueError(f"adjacency must be 'add-remove' for amplification by Poisson sampling, got {loss.adjacency!r}")
-    if isinstance(loss, (GaussianDP, LaplaceDP)):
-        kind = PoissonSampledGaussianDP if isinstance(loss, GaussianDP) else PoissonSampledLaplaceDP
+    if isinstance(loss, (losses.GaussianDP, losses.LaplaceDP)):
+        kind = losses.PoissonSampledGaussianDP if isinstance(loss, losses.GaussianDP) else losses.PoissonSampledLaplaceDP
         return kind(noise_multiplier=loss.noise_multiplier, sampling_probability=q)
-    if isinstance(loss, (ZeroConcentratedDP, PoissonSampledGaussianDP, PoissonSampledLaplaceDP)):
+    if isinstance(loss, (losses.ZeroConcentratedDP, losses.PoissonSampledGaussianDP, losses.PoissonSampledLaplaceDP)):
         raise TypeError(f"release must have an epsilon of its own or be GaussianDP, got {type(loss).__name__}")
     epsilon = amplified_epsilon(loss.pure_epsilon, q)
-    if isinstance(loss, ApproximateDP) and loss.delta_bound > 0:
-        return ApproximateDP(epsilon=epsilon, delta=up(q * loss.delta_bound, units=2), adjacency="add-remove")
-    return PureDP(epsilon=epsilon, total_variation=up(q * loss.total_variation), adjacency="add-remove")
+    if isinstance(loss, losses.ApproximateDP) and loss.delta_bound > 0:
+        return losses.ApproximateDP(epsilon=epsilon, delta=up(q * loss.delta_bound, units=2), adjacency="add-remove")
+    return losses.PureDP(epsilon=epsilon, total_variation=up(q * loss.total_variation), adjacency="add-remove")

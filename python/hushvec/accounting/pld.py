@@ -11,20 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.rounding import down
-from hushvec.accounting import optimal, shuffling
+from hushvec.accounting import losses, optimal, shuffling
 from hushvec.accounting.closed_forms import variation_of
 from hushvec.accounting.discrete import discrete_gaussian_curve
-from hushvec.accounting.losses import (
-    BoundedRangeDP,
-    DiscreteGaussianDP,
-    GaussianDP,
-    LaplaceDP,
-    PoissonSampledGaussianDP,
-    PoissonSampledLaplaceDP,
-    PrivacyLoss,
-    PureDP,
-    Shuffled,
-)
 from hushvec.accounting.poisson import crossings, dp_accounting, laplace_curve, sampled_gaussian, sampled_laplace
 from hushvec.accounting.releases import Releases, gaussian_part
 from hushvec.accounting.tilted import GridLaw, Sum, shortfall
@@ -62,7 +51,10 @@ def sampled_gaussian_law(deviation: float, probability: float, direction: str, s
 
 
 # Kinds that have a grid; where too many differ, neighbors in size are taken as the worst of them.
-ON_GRIDS = (PureDP, BoundedRangeDP, LaplaceDP, PoissonSampledGaussianDP, PoissonSampledLaplaceDP, Shuffled)
+ON_GRIDS = (
+    *(losses.PureDP, losses.BoundedRangeDP, losses.LaplaceDP, losses.Shuffled),
+    *(losses.PoissonSampledGaussianDP, losses.PoissonSampledLaplaceDP),
+)
 
 # The widest grid step for Gaussian and shuffled losses, what others cost together by theirs, relative to their spread, and the finest;
 # finer steps take longer, coarser ones give looser bounds; all are valid.
@@ -98,7 +90,7 @@ def delta_of(core: Releases, epsilon: float) -> float:
     return 1.0
 
 
-def rough_epsilon(loss: PrivacyLoss, count: int, delta: float, coarsening: int) -> float:
+def rough_epsilon(loss: losses.PrivacyLoss, count: int, delta: float, coarsening: int) -> float:
     """`epsilon_of` equal releases, on a grid so many times coarser: still valid and much faster, but larger."""
     core = Releases.of({loss: count}, loss.adjacency)
     if has_too_little_noise(core):
@@ -108,7 +100,7 @@ def rough_epsilon(loss: PrivacyLoss, count: int, delta: float, coarsening: int) 
 
 def has_too_little_noise(core: Releases) -> bool:
     """Whether losses of Gaussian releases are too large for a grid."""
-    sampled = (loss.noise_multiplier for loss, _ in core.counts if isinstance(loss, PoissonSampledGaussianDP))
+    sampled = (loss.noise_multiplier for loss, _ in core.counts if isinstance(loss, losses.PoissonSampledGaussianDP))
     return gaussian_part(core) > LARGEST_SQUARE or min(sampled, default=1.0) < LARGEST_SQUARE**-0.5
 
 
@@ -120,16 +112,16 @@ def _composed(core: Releases, coarsening: int) -> tuple[Sum, ...]:
 def _sums(core: Releases, coarsening: int) -> tuple[Sum, ...]:
     """The sum of all losses: of removing, and where that is not the same, of adding. On a grid so many times coarser than usual."""
     step = coarsening * _step(core)
-    parts = [(loss, count) for loss, count in core.counts if not isinstance(loss, GaussianDP)]
+    parts = [(loss, count) for loss, count in core.counts if not isinstance(loss, losses.GaussianDP)]
     squares = gaussian_part(core)
     if squares:
-        parts.append((GaussianDP(noise_multiplier=down(1 / math.sqrt(squares)), adjacency=core.adjacency), 1))
+        parts.append((losses.GaussianDP(noise_multiplier=down(1 / math.sqrt(squares)), adjacency=core.adjacency), 1))
     laws = [(_laws(loss, step), count) for loss, count in parts]
     directions = 1 if all(_is_symmetric(loss) for loss, _ in parts) else 2
     return tuple(Sum([(both[direction], count) for both, count in laws], step) for direction in range(directions))
 
 
-def _laws(loss: PrivacyLoss, step: float) -> tuple[GridLaw, GridLaw]:
+def _laws(loss: losses.PrivacyLoss, step: float) -> tuple[GridLaw, GridLaw]:
     """The loss of one release on the grid: of removing, and of adding."""
     removing = _law(loss, "remove", step)
     return removing, removing if _is_symmetric(loss) else _law(loss, "add", step)
@@ -137,7 +129,7 @@ def _laws(loss: PrivacyLoss, step: float) -> tuple[GridLaw, GridLaw]:
 
 def _is_symmetric(loss: Any) -> bool:
     """Whether removing a person loses what adding one does."""
-    sampled = isinstance(loss, (PoissonSampledGaussianDP, PoissonSampledLaplaceDP))
+    sampled = isinstance(loss, (losses.PoissonSampledGaussianDP, losses.PoissonSampledLaplaceDP))
     return not sampled or loss.adjacency == "replace-one" or loss.sampling_probability == 1
 
 
@@ -152,22 +144,22 @@ def _law(loss: Any, direction: str, step: float) -> GridLaw:
     else:
         return _three_points(loss, step)
     furthest = max(-law.first, law.first + len(law.masses)) * step
-    is_compared = furthest <= LARGEST_LOSS and not isinstance(loss, LaplaceDP)
+    is_compared = furthest <= LARGEST_LOSS and not isinstance(loss, losses.LaplaceDP)
     return law._replace(short=shortfall(law, step, curve)) if is_compared else law
 
 
 def _curve(loss: Any, direction: str) -> Callable[[_Floats], _Floats] | None:
     """delta at each epsilon of either sign, rounded up, of what is no Gaussian and more than an epsilon and a total variation."""
-    if isinstance(loss, LaplaceDP):
+    if isinstance(loss, losses.LaplaceDP):
         return partial(laplace_curve, loss.pure_epsilon)
-    if isinstance(loss, PoissonSampledLaplaceDP):
+    if isinstance(loss, losses.PoissonSampledLaplaceDP):
         return partial(sampled_laplace, loss.unamplified.pure_epsilon, loss.sampling_probability, direction)
-    if isinstance(loss, DiscreteGaussianDP):
+    if isinstance(loss, losses.DiscreteGaussianDP):
         return partial(discrete_gaussian_curve, loss.sigma, loss.sensitivity)
     return partial(shuffling.shuffled_curve, *_batch(loss)) if _is_amplified(loss) else None
 
 
-def _three_points(loss: PrivacyLoss, step: float) -> GridLaw:
+def _three_points(loss: losses.PrivacyLoss, step: float) -> GridLaw:
     """The worst mechanism of this epsilon and total variation, each of its losses moved to the two cells around it."""
     epsilon, points = loss.pure_epsilon, optimal.three_points(loss.pure_epsilon, loss.total_variation)
     cells, masses = optimal.split_upwards(np.array([epsilon, 0.0, -epsilon]), np.array(points), step)
@@ -178,19 +170,19 @@ def _three_points(loss: PrivacyLoss, step: float) -> GridLaw:
 
 def _is_amplified(loss: Any) -> bool:
     """Whether shuffling lowers the loss; otherwise it is that of one report."""
-    return isinstance(loss, Shuffled) and shuffling.is_amplified(*_batch(loss))
+    return isinstance(loss, losses.Shuffled) and shuffling.is_amplified(*_batch(loss))
 
 
-def _batch(loss: Shuffled) -> tuple[float, int]:
+def _batch(loss: losses.Shuffled) -> tuple[float, int]:
     """The epsilon of a report, and how many people there are tables for."""
     return loss.epsilon_bound, min(loss.n, shuffling.MOST_PEOPLE)
 
 
 def _gaussian_curve(loss: Any, direction: str) -> tuple[float, float, str] | None:
     """Arguments of `sampled_gaussian` for this loss: deviation, probability, direction. None for other noise."""
-    if isinstance(loss, GaussianDP):
+    if isinstance(loss, losses.GaussianDP):
         return loss.noise_multiplier, 1.0, "remove"
-    if not isinstance(loss, PoissonSampledGaussianDP):
+    if not isinstance(loss, losses.PoissonSampledGaussianDP):
         return None
     if loss.adjacency == "replace-one":
         # The curve's deviation is in units of one vector's norm, which is half the sensitivity under replace-one.
@@ -203,13 +195,13 @@ def _step(core: Releases) -> float:
     variance, finest = gaussian_part(core), math.inf
     widest = 12 * math.sqrt(variance) + variance
     for loss, count in core.counts:
-        if isinstance(loss, GaussianDP):
+        if isinstance(loss, losses.GaussianDP):
             finest = min(finest, COARSEST_STEP)
             continue
         spread, reach = _spread(loss)
         variance += count * spread * spread
         widest = max(widest, reach)
-        if isinstance(loss, PoissonSampledGaussianDP) or _is_amplified(loss):
+        if isinstance(loss, losses.PoissonSampledGaussianDP) or _is_amplified(loss):
             finest = min(finest, COARSEST_STEP, spread / 10 if count > 100 or _is_amplified(loss) else math.inf)
     # A loss moved within a cell gains about step^2 / 8 on average.
     finest = min(finest, STEP_OF_SUM * math.sqrt(math.sqrt(variance) / core.number))
@@ -219,11 +211,11 @@ def _step(core: Releases) -> float:
 
 def _spread(loss: Any) -> tuple[float, float]:
     """About the deviation of a loss, to choose a grid, and the largest value that it takes, or about that for Gaussian noise."""
-    if isinstance(loss, PoissonSampledGaussianDP):
+    if isinstance(loss, losses.PoissonSampledGaussianDP):
         slope = 1 / loss.noise_multiplier
         variance = math.expm1(min(slope * slope, 50.0))
         return min(loss.sampling_probability * math.sqrt(variance), slope), slope * slope / 2 + 9 * slope
-    if isinstance(loss, DiscreteGaussianDP):
+    if isinstance(loss, losses.DiscreteGaussianDP):
         slope = math.floor(loss.sensitivity) / loss.sigma
         return slope, slope * slope / 2 + 12 * slope
     if _is_amplified(loss):

@@ -13,19 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.rounding import UNIT, down, smallest, sum_up, total, up
-from hushvec.accounting import optimal, pld
+from hushvec.accounting import losses, optimal, pld
 from hushvec.accounting.closed_forms import ORDERS, rdp_delta, rdp_epsilon, with_failure, zcdp_delta, zcdp_epsilon
 from hushvec.accounting.discrete import FAR_SHARE, SMALLEST_FAR, gaussian_terms
-from hushvec.accounting.losses import (
-    BoundedRangeDP,
-    DiscreteGaussianDP,
-    GaussianDP,
-    PoissonSampledGaussianDP,
-    PrivacyLoss,
-    PureDP,
-    Shuffled,
-    ZeroConcentratedDP,
-)
 from hushvec.accounting.poisson import EXTRA, has_dp_accounting
 from hushvec.accounting.releases import Releases, coarsened, gaussian_part
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
@@ -126,16 +116,16 @@ class Basic(Theorem):
     reference = "Dwork, McSherry, Nissim, Smith (2006); Dwork and Roth (2014), theorem 3.16"
 
     def obstacle(self, releases: Releases) -> str:
-        many = len(releases.of_kind(PoissonSampledGaussianDP)) > MOST_INVERTED
+        many = len(releases.of_kind(losses.PoissonSampledGaussianDP)) > MOST_INVERTED
         return f"more than {MOST_INVERTED} different sampled losses" if many else ""
 
     def epsilon(self, releases: Releases, delta: float) -> float:
         if releases.spent > delta:
             return math.inf
         alone = self._shared(releases, delta, ())
-        return min(alone, self._shared(releases, delta, (Shuffled,))) if _shuffled_share(releases) else alone
+        return min(alone, self._shared(releases, delta, (losses.Shuffled,))) if _shuffled_share(releases) else alone
 
-    def _shared(self, releases: Releases, delta: float, also: tuple[type[PrivacyLoss], ...]) -> float:
+    def _shared(self, releases: Releases, delta: float, also: tuple[type[losses.PrivacyLoss], ...]) -> float:
         sharing, fixed = [], []
         for loss, count in releases.counts:
             if loss.pure_epsilon == math.inf or isinstance(loss, also):
@@ -162,12 +152,12 @@ class Basic(Theorem):
 
 def _shuffled_share(releases: Releases) -> bool:
     """Whether there are shuffled reports, and few enough different ones to solve for their epsilons."""
-    return 0 < len(releases.of_kind(Shuffled)) <= MOST_INVERTED
+    return 0 < len(releases.of_kind(losses.Shuffled)) <= MOST_INVERTED
 
 
-def _epsilons(sharing: list[tuple[PrivacyLoss, int]], share: float) -> list[tuple[float, int]]:
-    gaussian = [(loss.noise_multiplier, count) for loss, count in sharing if isinstance(loss, GaussianDP)]
-    rest = [(loss.epsilon(share), count) for loss, count in sharing if not isinstance(loss, GaussianDP)]
+def _epsilons(sharing: list[tuple[losses.PrivacyLoss, int]], share: float) -> list[tuple[float, int]]:
+    gaussian = [(loss.noise_multiplier, count) for loss, count in sharing if isinstance(loss, losses.GaussianDP)]
+    rest = [(loss.epsilon(share), count) for loss, count in sharing if not isinstance(loss, losses.GaussianDP)]
     if not gaussian:
         return rest
     found = np.asarray(gaussian_epsilon(share, np.array([multiplier for multiplier, _ in gaussian])))
@@ -283,7 +273,7 @@ class Renyi(CoreTheorem):
     reference = "Mironov (2017), proposition 1; Canonne, Kamath, Steinke (2020), proposition 12"
 
     def obstacle(self, releases: Releases) -> str:
-        if releases.of_kind(PoissonSampledGaussianDP) and not has_dp_accounting():
+        if releases.of_kind(losses.PoissonSampledGaussianDP) and not has_dp_accounting():
             return f"needs hushvec[{EXTRA}]"
         return ""
 
@@ -298,10 +288,10 @@ class Renyi(CoreTheorem):
 def _curve(core: Releases) -> NDArray[np.float64]:
     """Sum of the Renyi divergences at ORDERS. What is linear in the order goes in as one rho."""
     orders = ORDERS
-    linear = (GaussianDP, ZeroConcentratedDP)
+    linear = (losses.GaussianDP, losses.ZeroConcentratedDP)
     rho = total(loss.rho * count for loss, count in core.counts if isinstance(loss, linear))
     curve = up(rho, units=8) * orders
-    for loss, count in coarsened(core, (PoissonSampledGaussianDP,), MOST_CURVES).counts:
+    for loss, count in coarsened(core, (losses.PoissonSampledGaussianDP,), MOST_CURVES).counts:
         if not isinstance(loss, linear):
             curve = curve + count * loss.rdp_curve(orders)
     summed: NDArray[np.float64] = curve * (1 + (16 + len(core.counts)) * UNIT)
@@ -316,18 +306,18 @@ class LossDistributions(ContinuousTheorem):
 
     def obstacle(self, releases: Releases) -> str:
         core = releases.core.continuous
-        discrete = len(core.of_kind(DiscreteGaussianDP))
-        if len(core.of_kind(ZeroConcentratedDP)) > discrete:
+        discrete = len(core.of_kind(losses.DiscreteGaussianDP))
+        if len(core.of_kind(losses.ZeroConcentratedDP)) > discrete:
             return "a rho alone has no privacy loss distribution"
         if discrete > MOST_GRIDS:
             return f"more than {MOST_GRIDS} different discrete Gaussian losses"
         if core.are_gaussian:
             return "the Gaussian theorem is exact here"
-        if all(isinstance(loss, (PureDP, BoundedRangeDP)) for loss, _ in core.counts):
+        if all(isinstance(loss, (losses.PureDP, losses.BoundedRangeDP)) for loss, _ in core.counts):
             return "the optimal theorem is exact here"
         if pld.has_too_little_noise(core):
             return "too little Gaussian noise for a grid"
-        needing = any(core.of_kind(kind) for kind in (GaussianDP, PoissonSampledGaussianDP, Shuffled))
+        needing = any(core.of_kind(kind) for kind in (losses.GaussianDP, losses.PoissonSampledGaussianDP, losses.Shuffled))
         if needing and not has_dp_accounting():
             return f"needs hushvec[{EXTRA}]"
         return ""

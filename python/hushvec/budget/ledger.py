@@ -12,17 +12,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from hushvec._util import validate
 from hushvec._util.display import Sheet, shown
 from hushvec._util.keywords import explained
+from hushvec.budget import arguments
 from hushvec.budget.amounts import Spend, amounts, float_down, float_up
-from hushvec.budget.arguments import (
-    is_memory,
-    key_of,
-    open_store,
-    purpose_field,
-    require_charged_by,
-    require_plain,
-    require_text,
-    terms_of_limits,
-)
 from hushvec.budget.chain import ChainReport, Head, check_chain, export_of
 from hushvec.budget.charge import BudgetState, Charge, budget_sheet
 from hushvec.budget.durable import DurableLedger
@@ -124,14 +115,14 @@ class PrivacyBudget:
         charged_by: str | None = None,
         per_person: bool = False,
     ) -> None:
-        self._charged_by = require_charged_by(charged_by)
-        key = require_plain(key_of(persist_key))
-        terms = terms_of_limits(key, max_epsilon, max_delta, max_rho, on_exhausted, per_person)
-        if is_memory(persist_key, store):
+        self._charged_by = arguments.require_charged_by(charged_by)
+        key = arguments.require_plain(arguments.key_of(persist_key))
+        terms = arguments.terms_of_limits(key, max_epsilon, max_delta, max_rho, on_exhausted, per_person)
+        if arguments.is_memory(persist_key, store):
             self._ledger: MemoryLedger | DurableLedger | _Closed = MemoryLedger(terms)
         else:
             keeps_own_delta = max_rho is None and max_delta is None
-            self._ledger = DurableLedger(open_store(store, create=True), key, terms, keeps_own_delta=keeps_own_delta)
+            self._ledger = DurableLedger(arguments.open_store(store, create=True), key, terms, keeps_own_delta=keeps_own_delta)
         self._remember()
 
     @classmethod
@@ -151,8 +142,8 @@ class PrivacyBudget:
             7.0
         """
         budget = cls.__new__(cls)
-        budget._charged_by = require_charged_by(charged_by)
-        budget._ledger = DurableLedger(open_store(store, create=False), key_of(persist_key), None)
+        budget._charged_by = arguments.require_charged_by(charged_by)
+        budget._ledger = DurableLedger(arguments.open_store(store, create=False), arguments.key_of(persist_key), None)
         budget._remember()
         return budget
 
@@ -199,11 +190,11 @@ class PrivacyBudget:
         """
         asked = amounts(self._currency, epsilon, delta, rho)
         if charge_id is not None:
-            require_text("charge_id", charge_id)
+            arguments.require_text("charge_id", charge_id)
         if people is None:
-            return self._ledger.charge(asked, charge_id, purpose_field(self._charged_by, purpose))
+            return self._ledger.charge(asked, charge_id, arguments.purpose_field(self._charged_by, purpose))
         named = people_of(people, self._ledger.person_key)
-        return self._ledger.charge(asked, charge_id, purpose_field(self._charged_by, purpose), named)
+        return self._ledger.charge(asked, charge_id, arguments.purpose_field(self._charged_by, purpose), named)
 
     def affordable(
         self, people: Iterable[Any], epsilon: float | None = None, delta: float = 0.0, *, rho: float | None = None
@@ -275,18 +266,18 @@ class PrivacyBudget:
             ((1,), 0.75, 0.75)
         """
         if charge_id is not None:
-            require_text("charge_id", charge_id)
+            arguments.require_text("charge_id", charge_id)
         wanted = _together(budgets, has_own_place=store is not None or charged_by is not None)
         asked = partial(amounts, epsilon=epsilon, delta=delta, rho=rho)
         keys = [each for each in wanted if isinstance(each, str)]
         if keys:
-            field = purpose_field(require_charged_by(charged_by), purpose)
-            leader = DurableLedger(open_store(store, create=False), keys[0], None)
+            field = arguments.purpose_field(arguments.require_charged_by(charged_by), purpose)
+            leader = DurableLedger(arguments.open_store(store, create=False), keys[0], None)
             try:
                 return leader.charge_with([(key, None, field) for key in keys], asked, charge_id)
             finally:
                 leader.close()
-        ledgers = [(budget._ledger, purpose_field(budget._charged_by, purpose)) for budget in wanted]
+        ledgers = [(budget._ledger, arguments.purpose_field(budget._charged_by, purpose)) for budget in wanted]
         if isinstance(first := ledgers[0][0], DurableLedger):
             named = [(ledger.terms.budget_key, ledger.ledger, field) for ledger, field in ledgers]
             return first.charge_with(named, asked, charge_id)
@@ -323,7 +314,7 @@ class PrivacyBudget:
 
     def reset(self, *, purpose: str | None = None) -> None:
         """Start a new period with nothing spent. The old rows stay and still count: losses of periods add up."""
-        self._ledger.reset(purpose_field(self._charged_by, purpose))
+        self._ledger.reset(arguments.purpose_field(self._charged_by, purpose))
 
     def verify(self, heads: Iterable[Head | tuple[int, str]] = ()) -> ChainReport:
         """Recompute the whole ledger from its first row on; see `hushvec.budget.verify_export`.
@@ -404,7 +395,7 @@ def _together(budgets: Any, *, has_own_place: bool) -> list[Any]:
     if not wanted:
         raise ValueError("budgets must not be empty")
     if all(isinstance(each, str) for each in wanted):
-        names = [require_text("persist_key", key) for key in wanted]
+        names = [arguments.require_text("persist_key", key) for key in wanted]
     elif all(isinstance(each, PrivacyBudget) for each in wanted):
         if has_own_place:
             raise TypeError("store and charged_by must be None with open budgets, which have their own")
@@ -438,7 +429,7 @@ _CLOSED = _Closed()
 
 @contextmanager
 def _opened(store: str | PathLike[str] | Store | None) -> Iterator[Store]:
-    opened = open_store(store, create=False)
+    opened = arguments.open_store(store, create=False)
     try:
         yield opened
     except StoreFailure as failure:
@@ -460,7 +451,7 @@ def verify_ledger(
     heads: Iterable[Head | tuple[int, str]] = (),
 ) -> ChainReport:
     """`PrivacyBudget.verify` for a ledger that may be too damaged to be opened. BudgetError if there is none, or no store."""
-    key = key_of(persist_key)
+    key = arguments.key_of(persist_key)
     with _opened(store) as opened, opened.read(key) as transaction:
         report = check_chain(transaction.rows(), [Head(*head) for head in heads])
     if report.rows == 0:

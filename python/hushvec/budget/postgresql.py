@@ -10,18 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from hushvec._util.lazy import needs_extra
+from hushvec.budget import store
 from hushvec.budget.rows import FIELDS
-from hushvec.budget.store import (
-    MOST_ROWS,
-    ROWS_AT_ONCE,
-    STATEMENTS,
-    TABLE,
-    WAIT_SECONDS,
-    Fields,
-    StoreFailure,
-    Transaction,
-    create_table,
-)
 
 # A server that disappears without closing the connection is detected after about these times. libpq's names; the address may
 # set its own.
@@ -30,19 +20,19 @@ MOST_CONNECTIONS = 8  # of a process to one address, whatever the number of its 
 SCHEMA_LOCK = 0x6875736876656300  # any number that nobody else locks: "hushvec" in ASCII
 
 _SCHEMA = (
-    create_table("BIGINT"),
-    f"""CREATE OR REPLACE FUNCTION {TABLE}_refuse() RETURNS trigger LANGUAGE plpgsql AS
+    store.create_table("BIGINT"),
+    f"""CREATE OR REPLACE FUNCTION {store.TABLE}_refuse() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'a budget ledger is append-only'; END $$""",
-    f"""CREATE TRIGGER {TABLE}_append_only BEFORE UPDATE OR DELETE ON {TABLE}
-        FOR EACH ROW EXECUTE FUNCTION {TABLE}_refuse()""",
-    f"""CREATE TRIGGER {TABLE}_no_truncate BEFORE TRUNCATE ON {TABLE}
-        FOR EACH STATEMENT EXECUTE FUNCTION {TABLE}_refuse()""",
+    f"""CREATE TRIGGER {store.TABLE}_append_only BEFORE UPDATE OR DELETE ON {store.TABLE}
+        FOR EACH ROW EXECUTE FUNCTION {store.TABLE}_refuse()""",
+    f"""CREATE TRIGGER {store.TABLE}_no_truncate BEFORE TRUNCATE ON {store.TABLE}
+        FOR EACH STATEMENT EXECUTE FUNCTION {store.TABLE}_refuse()""",
 )
 
 # A query of the catalog, which sees what was committed before it began. to_regclass would repeat its answer from before
 # the wait for the lock.
 _IS_THERE = f"""SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid
-    WHERE c.relname = '{TABLE}' AND t.tgname = '{TABLE}_no_truncate' AND pg_catalog.pg_table_is_visible(c.oid))"""
+    WHERE c.relname = '{store.TABLE}' AND t.tgname = '{store.TABLE}_no_truncate' AND pg_catalog.pg_table_is_visible(c.oid))"""
 # One statement, so one round trip: a commit that waits for the disk, a limit on waiting for other writers, and the lock
 # locks themselves, which end with the transaction. Two calls take locks that they share in the same order, so neither waits for the
 # other in a circle. An advisory lock needs no right to update rows, so a role may have INSERT and SELECT only.
@@ -53,7 +43,7 @@ _LOCK = """SELECT
     pg_advisory_xact_lock(number) FROM (SELECT hashtextextended('hushvec budget ' || key, 0) AS number
     FROM unnest(CAST(:keys AS text[])) AS key ORDER BY number) AS in_order"""
 _PERIOD, _CHARGE_ID = FIELDS.index("period"), FIELDS.index("charge_id")
-_STATEMENTS = {**STATEMENTS, "lock": _LOCK, "lock schema": "SELECT pg_advisory_xact_lock(:number)"}
+_STATEMENTS = {**store.STATEMENTS, "lock": _LOCK, "lock schema": "SELECT pg_advisory_xact_lock(:number)"}
 
 
 class PostgreSQLStore:
@@ -82,7 +72,7 @@ class PostgreSQLStore:
     @contextlib.contextmanager
     def write(self, *keys: str, keep: bool = True) -> Iterator[list[_Transaction]]:
         with self._transaction(commits=keep) as connection:
-            connection.execute(self._statements["lock"], {"keys": list(keys), "wait_ms": str(int(WAIT_SECONDS * 1000))})
+            connection.execute(self._statements["lock"], {"keys": list(keys), "wait_ms": str(int(store.WAIT_SECONDS * 1000))})
             transactions = [_Transaction(connection, key, self._statements) for key in keys]
             yield transactions
             if new := [dict(zip(FIELDS, fields)) for transaction in transactions for fields in transaction.new]:
@@ -102,7 +92,7 @@ class PostgreSQLStore:
     @contextlib.contextmanager
     def _transaction(self, *, commits: bool) -> Iterator[Any]:
         if self._in_use:
-            raise StoreFailure(f"{self.name}: another call of this process is not finished")
+            raise store.StoreFailure(f"{self.name}: another call of this process is not finished")
         if self._pool is None or self._pool.pid != os.getpid():
             self._pool = _Pool.of(self._address)
         engine = self._pool.engine
@@ -115,7 +105,7 @@ class PostgreSQLStore:
                 committing = commits
                 connection.commit()
         except self._error as error:
-            raise StoreFailure(f"{self.name}: {_first_line(error)}", unknown=committing) from error
+            raise store.StoreFailure(f"{self.name}: {_first_line(error)}", unknown=committing) from error
         finally:
             self._in_use = False
 
@@ -149,7 +139,7 @@ class _Pool:
             address,
             pool_size=MOST_CONNECTIONS,
             max_overflow=0,
-            pool_timeout=WAIT_SECONDS,
+            pool_timeout=store.WAIT_SECONDS,
             pool_pre_ping=True,
             isolation_level="READ COMMITTED",
             connect_args={name: value for name, value in PATIENCE.items() if name not in address.query},
@@ -186,27 +176,27 @@ def parsed(url: str) -> Any:
     return address
 
 
-class _Transaction(Transaction):
+class _Transaction(store.Transaction):
     """Rows wait until the end and go to the server together: one round trip for a batch instead of one each."""
 
     def __init__(self, connection: Any, key: str, statements: Mapping[str, Any]) -> None:
         super().__init__(connection, key, statements)
-        self.new: list[Fields] = []
+        self.new: list[store.Fields] = []
 
-    def last(self) -> Fields | None:
+    def last(self) -> store.Fields | None:
         return self.new[-1] if self.new else super().last()
 
-    def find(self, period: int, charge_id: str) -> Fields | None:
+    def find(self, period: int, charge_id: str) -> store.Fields | None:
         for fields in self.new:
             if (fields[_PERIOD], fields[_CHARGE_ID]) == (period, charge_id):
                 return fields
         return super().find(period, charge_id)
 
-    def append(self, fields: Fields) -> None:
+    def append(self, fields: store.Fields) -> None:
         self.new.append(fields)
 
-    def rows(self, behind: int = 0, most: int = MOST_ROWS) -> Iterator[Fields]:
-        options = {"stream_results": True, "yield_per": ROWS_AT_ONCE}
+    def rows(self, behind: int = 0, most: int = store.MOST_ROWS) -> Iterator[store.Fields]:
+        options = {"stream_results": True, "yield_per": store.ROWS_AT_ONCE}
         asked = {"key": self._key, "behind": behind, "most": most}
         with self._connection.execute(self._statements["behind"], asked, execution_options=options) as found:
             yield from map(tuple, found)

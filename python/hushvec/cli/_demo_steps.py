@@ -16,16 +16,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from hushvec._util.display import plural
-from hushvec.cli._demo_attack import (
-    AGGREGATE_EPSILON,
-    CHOICE,
-    TOPICS,
-    Outcome,
-    StolenVectors,
-    TooFewPeople,
-    TopicAccuracy,
-    one_of_two,
-)
+from hushvec.cli import _demo_attack as attack
 from hushvec.cli._output import receipt_sheet
 from hushvec.cli._style import paint, printable
 from hushvec.receipts import verify_receipt
@@ -48,10 +39,10 @@ _MOST = 0.5
 class Measured:
     """The figures that the steps tell."""
 
-    stolen: StolenVectors
-    outcomes: Sequence[Outcome]  # one release each, of all texts; the last is the one whose receipt is shown
-    sweep: Mapping[float, Sequence[Outcome]]  # the table over epsilon; empty if it was left out
-    learned: TopicAccuracy | TooFewPeople | None  # by many people's topics, or why not; None where all texts are one person's
+    stolen: attack.StolenVectors
+    outcomes: Sequence[attack.Outcome]  # one release each, of all texts; the last is the one whose receipt is shown
+    sweep: Mapping[float, Sequence[attack.Outcome]]  # the table over epsilon; empty if it was left out
+    learned: attack.TopicAccuracy | attack.TooFewPeople | None  # of many people's texts, or why not; None where all are one person's
     shown: int  # how many texts are shown
     source: str | None  # what was asked for: a path, "-" or None
     private: bool  # texts may be printed
@@ -115,7 +106,7 @@ def _one_text(measured: Measured) -> _Step:
         paint("bold", f"{'':{_NAME}}{'nearest public sentence':{_SENTENCE}}{'topic':>6}{'thief':>8}{'1 of 2':>12}"),
         *(line for row in range(max(1, min(measured.shown, measured.count))) for line in _lines_of_text(measured, row)),
         *(
-            paint("bold", f"{name.strip():8}") + text.format(count=measured.count, topics=len(TOPICS), chance=chance)
+            paint("bold", f"{name.strip():8}") + text.format(count=measured.count, topics=len(attack.TOPICS), chance=chance)
             for name, _, text in legend
         ),
     ]
@@ -145,7 +136,7 @@ def _sentence(measured: Measured, number: int) -> str:
     return f"{'' if measured.shown == 0 else _cut(measured.stolen.corpus.texts[number], _SENTENCE):{_SENTENCE}}"
 
 
-def verdict(stolen: StolenVectors, outcome: Outcome) -> str:
+def verdict(stolen: attack.StolenVectors, outcome: attack.Outcome) -> str:
     """Return the worth of a release to a reader, in one sentence."""
     what = "nothing" if outcome.same_sentence < _LITTLE else "little" if outcome.same_sentence < _MOST else "most"
     kept = round(outcome.same_sentence * len(stolen.texts))
@@ -168,24 +159,25 @@ def _over_epsilon(measured: Measured) -> _Step:
 
 
 def _in_aggregate(measured: Measured) -> _Step:
-    title = f"What survives in aggregate at epsilon {AGGREGATE_EPSILON:g}"
+    title = f"What survives in aggregate at epsilon {attack.AGGREGATE_EPSILON:g}"
     learned = measured.learned
     if learned is None:
         return "", ()
-    if isinstance(learned, TooFewPeople):
+    if isinstance(learned, attack.TooFewPeople):
         return title, _filled(said("too few", texts=plural(measured.count, "text"), times=learned.times, enough=learned.enough))
     who = "people" if measured.source is None else "writers"
     who = said(who, people=learned.people, count=measured.count, times=learned.people // measured.count)
     sentences, largest = len(measured.stolen.corpus.texts), _percent(learned.largest)
-    told = _filled(said("learned", who=who, topics=len(TOPICS), sentences=sentences, largest=largest))
+    told = _filled(said("learned", who=who, topics=len(attack.TOPICS), sentences=sentences, largest=largest))
     lines = [("no noise", "bad", learned.clean, _percent(1.0))] if measured.private else []
-    lines.append((f"centroids, epsilon {AGGREGATE_EPSILON:g}", "good", learned.centroids, _bound(one_of_two(learned.receipt))))
-    lines += [(f"rows, epsilon {epsilon:g}", "name", right, _bound(bound)) for epsilon, (right, bound) in learned.rows.items()]
+    bound = _bound(attack.one_of_two(learned.receipt))
+    lines.append((f"centroids, epsilon {attack.AGGREGATE_EPSILON:g}", "good", learned.centroids, bound))
+    lines += [(f"rows, epsilon {epsilon:g}", "name", right, _bound(most)) for epsilon, (right, most) in learned.rows.items()]
     width = _NAME + _SENTENCE
     return title, (
         *told,
         paint("bold", f"{'':{width}}{'topic':>6}{'1 of 2':>20}"),
-        *(f"{paint(style, f'{name:{width}}')}{_percent(right):>6}{bound:>20}" for name, style, right, bound in lines),
+        *(f"{paint(style, f'{name:{width}}')}{_percent(right):>6}{most:>20}" for name, style, right, most in lines),
     )
 
 
@@ -223,7 +215,7 @@ def _next(measured: Measured) -> _Step:
 def _together(measured: Measured) -> list[str]:
     """Return the cost of all the releases on this screen about the same texts, if each makes a claim."""
     receipts: list[Any] = [outcome.receipt for outcome in measured.outcomes]
-    if isinstance(measured.learned, TopicAccuracy):
+    if isinstance(measured.learned, attack.TopicAccuracy):
         receipts.append(measured.learned.receipt)
     if len(receipts) == 1 or not all(receipt.is_dp_claim for receipt in receipts):
         return []
@@ -236,7 +228,7 @@ def _together(measured: Measured) -> list[str]:
 
 
 def _name(mechanism: str) -> str:
-    return "public text" if mechanism == CHOICE else mechanism
+    return "public text" if mechanism == attack.CHOICE else mechanism
 
 
 def _percent(share: float) -> str:

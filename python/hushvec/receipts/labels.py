@@ -17,18 +17,6 @@ from hushvec._util.rounding import decimal_up, fraction_up, log_ratio_up
 from hushvec.mechanisms import ADJACENCY
 from hushvec.mechanisms.randomized_response import RandomizedResponse, response_variation
 from hushvec.receipts import base
-from hushvec.receipts.base import (
-    HOLDS,
-    WORDS,
-    Facts,
-    OneOf,
-    ReceiptFields,
-    WholeNumber,
-    all_of,
-    key_fields,
-    rows_per_person,
-    short,
-)
 from hushvec.receipts.vectors import Receipt
 
 if TYPE_CHECKING:
@@ -51,7 +39,7 @@ _MOST_LABELS = 2**24
 _LABELS_AT_ONCE = 1 << 16
 
 
-class Shufflable(ReceiptFields):
+class Shufflable(base.ReceiptFields):
     """A receipt of answers that people may send through a shuffler."""
 
     _shuffled: ClassVar[str]
@@ -66,7 +54,7 @@ class Shufflable(ReceiptFields):
 
         epsilon, variation = self.epsilon, share * response_variation(self.truth_values, self.other_values)
         if answers > 1:
-            epsilon = max(fraction_up(log_ratio_up(self.truth_values, self.other_values)), 1 / WORDS)
+            epsilon = max(fraction_up(log_ratio_up(self.truth_values, self.other_values)), 1 / base.WORDS)
         assert epsilon is not None
         one = PureDP(epsilon=epsilon, total_variation=variation, adjacency=self.adjacency)
         return one if answers == 1 else Repeated(one, answers)
@@ -98,7 +86,7 @@ class Shufflable(ReceiptFields):
         """
         from hushvec.accounting import Shuffled
 
-        if (status := self._verified().status) != HOLDS:
+        if (status := self._verified().status) != base.HOLDS:
             raise ValueError(f"receipt must hold for a note on shuffling, got one that is found {status!r}")
         checked = validate.delta(delta)
         shuffled = Shuffled(self, n)
@@ -136,17 +124,17 @@ class LabelReceipt(Shufflable):
         True
     """
 
-    mechanism: Annotated[str, OneOf(MECHANISM)]
+    mechanism: Annotated[str, base.OneOf(MECHANISM)]
     adjacency: base.Adjacency
     per: base.Per
     epsilon: base.Positive
     delta: base.Delta
-    label_count: Annotated[int, WholeNumber(2, below=_MOST_LABELS + 1)]
+    label_count: Annotated[int, base.WholeNumber(2, below=_MOST_LABELS + 1)]
     labels_digest: base.Digest
-    truth_values: Annotated[int, WholeNumber(1, below=WORDS)]
-    other_values: Annotated[int, WholeNumber(1, below=WORDS)]
+    truth_values: Annotated[int, base.WholeNumber(1, below=base.WORDS)]
+    other_values: Annotated[int, base.WholeNumber(1, below=base.WORDS)]
     answers: base.Count
-    scores: Annotated[str, OneOf(*SCORES)]
+    scores: Annotated[str, base.OneOf(*SCORES)]
     grade: base.Exact
     key_source: base.KeySource
     cipher: base.Cipher
@@ -158,7 +146,7 @@ class LabelReceipt(Shufflable):
     charge: base.OptionalCharge = None
     codebook: base.OptionalDigest = None
     receipt_version: base.Version = 1
-    receipt_kind: Annotated[str, OneOf(LABELS_KIND)] = LABELS_KIND
+    receipt_kind: Annotated[str, base.OneOf(LABELS_KIND)] = LABELS_KIND
 
     _text_numbers = ("truth_values", "other_values")
     _shuffled = "answers by this law over these labels"
@@ -169,7 +157,7 @@ class LabelReceipt(Shufflable):
 
         Meaningful if `verify_receipt` found that the receipt holds.
         """
-        return self._loss_of(rows_per_person(self.per, self.answers))
+        return self._loss_of(base.rows_per_person(self.per, self.answers))
 
     def _otherwise(self) -> str:
         return "with a secret key if the labels alone were released" if self.scores == "source" else "with a secret key"
@@ -185,11 +173,11 @@ class LabelReceipt(Shufflable):
         """The law's ratio is one of whole numbers; its logarithm, times the answers of one person, is rounded up in 80 digits."""
         faults = self._delta_faults()
         truth, other, k = self.truth_values, self.other_values, self.label_count
-        if truth + (k - 1) * other != WORDS:
+        if truth + (k - 1) * other != base.WORDS:
             return [*faults, f"truth_values + {k - 1} other_values must be 2^64 for {k} labels, got {truth + (k - 1) * other}"]
         if truth < other:
             return [*faults, f"truth_values must be >= other_values, got {truth} and {other}"]
-        needed = log_ratio_up(truth, other, times=rows_per_person(self.per, self.answers))
+        needed = log_ratio_up(truth, other, times=base.rows_per_person(self.per, self.answers))
         if needed > Decimal(self.epsilon):
             stated = f"more than the {self.epsilon!r} stated"
             faults.append(f"truth_values / other_values gives epsilon = {needed:.6g} for {self._unit}, {stated}")
@@ -202,18 +190,18 @@ class LabelReceipt(Shufflable):
     def _guarantee(self, verb: str) -> str:
         return f"({self.epsilon!r}, 0.0)-DP under replacement of what is behind {self._unit} {verb}"
 
-    def _described(self) -> tuple[str, str, Facts]:
+    def _described(self) -> tuple[str, str, base.Facts]:
         unit = "one answer (every answer is about another person)"
         if self.per == "release":
-            unit = f"{all_of(self.answers, 'answer')} (one person)"
-        truth = f"true with chance {share(self.truth_values / WORDS)}, each other label {share(self.other_values / WORDS)}"
+            unit = f"{base.all_of(self.answers, 'answer')} (one person)"
+        truth = f"true with chance {share(self.truth_values / base.WORDS)}, each other label {share(self.other_values / base.WORDS)}"
         facts = [
             ("mechanism", f"randomized response: {truth}"),
             ("answers", f"{self.answers:,}, each one of {self.label_count:,} labels; scores: {self.scores}"),
-            ("labels", f"SHA-256 {short(self.labels_digest)}"),
+            ("labels", f"SHA-256 {base.short(self.labels_digest)}"),
         ]
         if self.codebook is not None:
-            facts.append(("public codebook", f"SHA-256 {short(self.codebook)}"))
+            facts.append(("public codebook", f"SHA-256 {base.short(self.codebook)}"))
         return "Receipt of private labels", unit, facts
 
 
@@ -230,7 +218,7 @@ def receipt_of_answers(
         truth_values=truth,
         other_values=other,
         grade="exact",
-        **key_fields(generator, on_device=on_device),
+        **base.key_fields(generator, on_device=on_device),
         library_version=_core.__version__,
         **stated,
     )

@@ -14,26 +14,13 @@ from hushvec.mechanisms.base import sensitivity_of
 from hushvec.mechanisms.int8 import SATURATION
 from hushvec.noise.discrete import DTYPES
 from hushvec.receipts import base
-from hushvec.receipts.base import (
-    HALF_WORDS,
-    NOTE_FLOAT,
-    Facts,
-    Number,
-    OneOf,
-    ReceiptFields,
-    all_of,
-    require_fields,
-    rows_per_person,
-    short,
-    with_cipher,
-)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hushvec.accounting import PrivacyLoss, Repeated
 
-_OptionalShare = Annotated[float | None, Number("> 0 and <= 1, or null", lambda value: 0 < value <= 1, optional=True)]
+_OptionalShare = Annotated[float | None, base.Number("> 0 and <= 1, or null", lambda value: 0 < value <= 1, optional=True)]
 
 # Two computers' bounds may differ by this, relative: they are stated with more room.
 _SATURATION_MARGIN = 1e-9
@@ -51,7 +38,7 @@ def _optional_saturation(name: str, value: Any) -> None:
         raise ReceiptError(f"{name} must be [-127, 127] or null, got {value!r:.60}")
 
 
-class _KnownMechanism(OneOf):
+class _KnownMechanism(base.OneOf):
     """A name of a mechanism of vectors, those that were registered included."""
 
     def __init__(self) -> None:
@@ -59,7 +46,7 @@ class _KnownMechanism(OneOf):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Receipt(ReceiptFields):
+class Receipt(base.ReceiptFields):
     """The record of one release: parameters as used, and the guarantee they give.
 
     Fields that are not listed mean what they do in every receipt: `hushvec.receipts.base.ReceiptFields`.
@@ -101,11 +88,11 @@ class Receipt(ReceiptFields):
     delta: base.Delta
     clip_norm: base.ClipNorm
     sensitivity: base.Positive
-    sensitivity_norm: Annotated[str, OneOf("l1", "l2")]
+    sensitivity_norm: Annotated[str, base.OneOf("l1", "l2")]
     sigma: base.OptionalPositive
     scale: base.OptionalPositive
-    cap_probability: Annotated[float | None, Number("> 0 and < 1, or null", lambda value: 0 < value < 1, optional=True)]
-    threshold: Annotated[float | None, Number("in [0, 128], or null", lambda value: 0 <= value <= 128, optional=True)]
+    cap_probability: Annotated[float | None, base.Number("> 0 and < 1, or null", lambda value: 0 < value < 1, optional=True)]
+    threshold: Annotated[float | None, base.Number("in [0, 128], or null", lambda value: 0 <= value <= 128, optional=True)]
     grid: base.OptionalPositive
     grade: base.ExactOrFloat
     key_source: base.KeySource
@@ -114,10 +101,10 @@ class Receipt(ReceiptFields):
     format_version: base.FormatVersion
     rows: base.Count
     dimension: base.CountFromOne
-    dtype: Annotated[str, OneOf("float32", "float64", "float16", "bfloat16", INT8, *DTYPES)]
+    dtype: Annotated[str, base.OneOf("float32", "float64", "float16", "bfloat16", INT8, *DTYPES)]
     normalize: base.Flag
     renormalize: base.Flag
-    nonfinite: Annotated[str, OneOf("raise")]
+    nonfinite: Annotated[str, base.OneOf("raise")]
     is_dp_claim: base.Flag
     library_version: base.Text
     notes: base.Notes = ()
@@ -140,7 +127,7 @@ class Receipt(ReceiptFields):
         return "in real arithmetic with a secret key"
 
     def _why_no_claim(self) -> list[str]:
-        return [*([NOTE_FLOAT] if self.grade == "float" else []), *super()._why_no_claim()]
+        return [*([base.NOTE_FLOAT] if self.grade == "float" else []), *super()._why_no_claim()]
 
     def to_dict(self) -> dict[str, Any]:
         fields = super().to_dict()
@@ -150,9 +137,9 @@ class Receipt(ReceiptFields):
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        fields = with_cipher(fields)
+        fields = base.with_cipher(fields)
         if isinstance(fields, Mapping) and fields.get("dtype") != INT8:
-            require_fields(fields, [field.name for field in dataclasses.fields(cls) if field.name not in _OF_INT8])
+            base.require_fields(fields, [field.name for field in dataclasses.fields(cls) if field.name not in _OF_INT8])
             fields = {**fields, **dict.fromkeys(_OF_INT8)}
         return super().from_dict(fields)
 
@@ -197,8 +184,8 @@ class Receipt(ReceiptFields):
             faults.append(f"grade must be 'float' for {self.mechanism}: it has no exact form")
         return [*faults, *self._int8_faults()]
 
-    def _described(self) -> tuple[str, str, Facts]:
-        unit = "one row (every row is another person)" if self.per == "record" else f"{all_of(self.rows, 'row')} (one person)"
+    def _described(self) -> tuple[str, str, base.Facts]:
+        unit = "one row (every row is another person)" if self.per == "record" else f"{base.all_of(self.rows, 'row')} (one person)"
         size = f"sigma {number(self.sigma)}" if self.sigma is not None else f"scale {number(self.scale)}"
         norm = self._kind.clipped_in.upper()
         length = f"{'brought' if self.normalize else 'clipped'} to length {number(self.clip_norm)} ({norm})"
@@ -214,7 +201,7 @@ class Receipt(ReceiptFields):
             ("values", values),
         ]
         if self.projection is not None:
-            facts.append(("public map", f"SHA-256 {short(self.projection)}"))
+            facts.append(("public map", f"SHA-256 {base.short(self.projection)}"))
         return "Receipt of noisy vectors", unit, facts
 
     @property
@@ -228,7 +215,7 @@ class Receipt(ReceiptFields):
         if self.sensitivity_norm != kind.sensitivity_norm:
             expected = kind.sensitivity_norm
             faults.append(f"sensitivity_norm must be {expected!r} for {self.mechanism}, got {self.sensitivity_norm!r}")
-        needed = sensitivity_of(kind, self.clip_norm, rows_per_person(self.per, self.rows), self.dimension)
+        needed = sensitivity_of(kind, self.clip_norm, base.rows_per_person(self.per, self.rows), self.dimension)
         if self.sensitivity < needed:
             faults.append(
                 f"sensitivity must be >= {needed!r} for clip_norm = {self.clip_norm!r}, per = {self.per!r}, "
@@ -259,7 +246,7 @@ class Receipt(ReceiptFields):
         if missing := self._missing:
             return [f"{' and '.join(missing)} must be given for {self.mechanism}", *faults]
         mechanism = stated_mechanism(self)
-        halves = self.format_version == HALF_WORDS
+        halves = self.format_version == base.HALF_WORDS
         faults += mechanism.parameter_faults(self.grade, int8=self.dtype == INT8, half_words=halves)
         return faults + mechanism.claim_faults()
 
@@ -289,6 +276,6 @@ def stated_mechanism(receipt: Receipt) -> VectorMechanism:
     """Return the mechanism with the numbers that the receipt states, for what follows from them: its loss, density and noise."""
     kind = known_mechanisms()[receipt.mechanism]
     numbers = {name: getattr(receipt, name) for name in kind.stated_names}
-    numbers["rows_per_person"] = rows_per_person(receipt.per, receipt.rows)
+    numbers["rows_per_person"] = base.rows_per_person(receipt.per, receipt.rows)
     numbers["released_grid"] = receipt.grid
     return kind.stated(numbers)
