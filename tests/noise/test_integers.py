@@ -8,7 +8,7 @@ import pytest
 
 import hushvec as hv
 from evidence.reference.sizes import scaled
-from hushvec.noise.integers import clip_and_add, whole_rows
+from hushvec.noise.discrete import clip_and_add, whole_rows
 
 POWERS = {"l1": 1, "l2": 2}
 LAWS = {"l1": "discrete_laplacian", "l2": "discrete_gaussian"}

@@ -40,11 +40,6 @@ class Estimate:
         value: the estimate.
         low, high: ends of the interval.
         confidence: of the interval, in (0, 1).
-
-    Example:
-        >>> from hushvec._util.statistics import Estimate
-        >>> print(Estimate(0.9124, 0.9002, 0.9241, 0.95))
-        0.912 [0.900, 0.924]
     """
 
     value: float

@@ -690,17 +690,6 @@ _KINDS = (
 LOSSES: dict[str, type[PrivacyLoss]] = {loss.name: loss for loss in _KINDS}
 
 __all__ = [
-    "ADJACENCIES",
-    "LOSSES",
-    "ApproximateDP",
-    "BoundedRangeDP",
-    "DiscreteGaussianDP",
-    "GaussianDP",
-    "LaplaceDP",
-    "PoissonSampledGaussianDP",
-    "PoissonSampledLaplaceDP",
-    "PrivacyLoss",
-    "PureDP",
-    "Shuffled",
-    "ZeroConcentratedDP",
+    "ADJACENCIES", "LOSSES", "ApproximateDP", "BoundedRangeDP", "DiscreteGaussianDP", "GaussianDP", "LaplaceDP",
+    "PoissonSampledGaussianDP", "PoissonSampledLaplaceDP", "PrivacyLoss", "PureDP", "Shuffled", "ZeroConcentratedDP",
 ]

@@ -20,31 +20,11 @@ from hushvec.audit.one_run import audit_one_run, one_run_epsilon, one_run_p_valu
 from hushvec.audit.pair import audit_pair
 from hushvec.audit.repeats import audit_repeats
 from hushvec.audit.results import Audit, AuditResult, EpsilonEstimate, RepeatsResult
-from hushvec.audit.targets import (
-    AuditTarget,
-    CodebookTarget,
-    LabelTarget,
-    MechanismTarget,
-    Progress,
-    as_target,
-)
+from hushvec.audit.targets import AuditTarget, CodebookTarget, LabelTarget, MechanismTarget, Progress, as_target
 
 __all__ = [
-    "METHODS",
-    "Audit",
-    "AuditResult",
-    "AuditTarget",
-    "CodebookTarget",
-    "EpsilonEstimate",
-    "LabelTarget",
-    "MechanismTarget",
-    "RepeatsResult",
-    "audit_mechanism",
-    "audit_one_run",
-    "audit_pair",
-    "audit_repeats",
-    "one_run_epsilon",
-    "one_run_p_value",
+    "METHODS", "Audit", "AuditResult", "AuditTarget", "CodebookTarget", "EpsilonEstimate", "LabelTarget", "MechanismTarget",
+    "RepeatsResult", "audit_mechanism", "audit_one_run", "audit_pair", "audit_repeats", "one_run_epsilon", "one_run_p_value",
 ]
 
 _METHODS: dict[str, Callable[..., AuditResult | RepeatsResult]] = {

@@ -53,12 +53,6 @@ def audit_one_run(
 
     Reference:
         Steinke, Nasr, Jagielski, "Privacy auditing with one (1) training run" (2023), theorem 5.2 and appendix D.
-
-    Example:
-        >>> from hushvec.audit import audit_one_run
-        >>> from hushvec.mechanisms import Laplacian
-        >>> audit_one_run(Laplacian(epsilon=1.0, dimension=1), samples=20_000).flagged
-        False
     """
     target = as_target(audited)
     samples = validate.whole_number("samples", samples, at_least=FEWEST_SAMPLES)

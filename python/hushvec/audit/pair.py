@@ -86,12 +86,6 @@ def audit_pair(
     Reference:
         Jagielski, Ullman, Oprea, "Auditing differentially private machine learning" (2020), section 3; Nasr et al., "Tight
         auditing of differentially private machine learning" (2023), section 4, for mu.
-
-    Example:
-        >>> from hushvec.audit import audit_pair
-        >>> from hushvec.mechanisms import Laplacian
-        >>> audit_pair(Laplacian(epsilon=1.0, dimension=2), samples=20_000).flagged
-        False
     """
     target = as_target(audited)
     samples = validate.whole_number("samples", samples, at_least=FEWEST_SAMPLES)

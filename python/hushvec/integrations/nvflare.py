@@ -22,14 +22,9 @@ class PrivateUpdates(DXOFilter):  # type: ignore[misc]   # nvflare has no types
     """A task result filter for a client: `hushvec.federated.PrivateRounds` of its weight differences.
 
     Args:
-        clip_norm: the largest L2 norm of an update, over all of its arrays together.
-        delta: in (0, 1), for all rounds together.
-        rounds: how many updates the client sends at most.
-        epsilon: > 0, for all rounds together.
-        noise_multiplier: sigma / clip_norm, in place of epsilon.
+        clip_norm, delta, rounds, epsilon, noise_multiplier, store: as in `hushvec.federated.PrivateRounds`.
         persist_key: name of the client's ledger; None: "nvflare/" and the site's name. A later job of the same site goes on with
             the rounds that are left, and needs another name, and so another guarantee, for more.
-        store: of the ledger, as for `hushvec.PrivacyBudget`.
 
     Raises:
         TypeError, ValueError: as `PrivateRounds`, when the job is made; nothing is stored then.

@@ -20,12 +20,6 @@ with needs_extra("hushvec.integrations.torch_ops", "torch"):
     )
 
 __all__ = [
-    "clip",
-    "clip_",
-    "clip_and_laplacian_noise",
-    "clip_and_noise",
-    "clip_and_noise_",
-    "gaussian_noise_",
-    "laplacian_noise_",
+    "clip", "clip_", "clip_and_laplacian_noise", "clip_and_noise", "clip_and_noise_", "gaussian_noise_", "laplacian_noise_",
     "stream_state",
 ]

@@ -14,8 +14,7 @@ from hushvec._util.rounding import smallest
 from hushvec.mechanisms.base import VectorMechanism
 from hushvec.mechanisms.laws import Rows, Table, l1_distances, squared_distances
 from hushvec.noise.calibration import laplace_scale
-from hushvec.noise.discrete import LARGEST_SCALE, SMALLEST_SCALE
-from hushvec.noise.integers import clip_and_add, whole_rows
+from hushvec.noise.discrete import LARGEST_SCALE, SMALLEST_SCALE, clip_and_add, whole_rows
 
 if TYPE_CHECKING:
     from hushvec.accounting import DiscreteGaussianDP

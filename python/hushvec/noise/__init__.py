@@ -5,17 +5,6 @@ from hushvec.noise.discrete import discrete_gaussian, discrete_laplacian
 from hushvec.noise.fills import add_noise, clip, clip_and_noise, gaussian_noise, l2_laplace_noise, laplacian_noise
 
 __all__ = [
-    "add_noise",
-    "clip",
-    "clip_and_noise",
-    "discrete_gaussian",
-    "discrete_laplacian",
-    "expected_cosine",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_noise",
-    "gaussian_sigma",
-    "l2_laplace_noise",
-    "laplace_scale",
-    "laplacian_noise",
+    "add_noise", "clip", "clip_and_noise", "discrete_gaussian", "discrete_laplacian", "expected_cosine", "gaussian_delta",
+    "gaussian_epsilon", "gaussian_noise", "gaussian_sigma", "l2_laplace_noise", "laplace_scale", "laplacian_noise",
 ]

@@ -1,10 +1,12 @@
-"""Whole numbers with the exact law of the discrete Gaussian and the discrete Laplacian; no privacy claim."""
+"""Whole numbers with the exact law of the discrete Gaussian and the discrete Laplacian, alone and on rows of whole numbers after the
+exact clip (docs/proofs/discrete_gaussian.md); no privacy claim."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hushvec._native import _core, arrays, kernels
 from hushvec._native.arrays import dtype_name, dtype_named, is_contiguous, is_cupy, is_torch, require_form, require_integers
@@ -135,3 +137,26 @@ def _target(shape: Any, dtype: Any, out: Any) -> Any:
     if not is_contiguous(out) or (isinstance(out, np.ndarray) and not (out.dtype.isnative and out.flags.aligned)):
         raise TypeError("out must be contiguous, aligned and in native byte order, got one that is not")
     return out
+
+
+# ---- on rows ----
+
+
+def whole_rows(name: str, x: Any) -> arrays.CheckedRows:
+    """Rows of whole numbers as an array that `clip_and_add` takes."""
+    x = arrays.shared(name, x)
+    if type(x) is not np.ndarray or x.dtype.name not in DTYPES or not x.dtype.isnative:
+        got = f"{kind(x)} of {x.dtype}" if hasattr(x, "dtype") else kind(x)
+        raise TypeError(f"{name} must be a numpy array of int64 or int32 for discrete noise ('gaussian' takes floats), got {got}")
+    if x.ndim not in (1, 2):
+        raise ValueError(f"{name} must have 1 or 2 dimensions, got {x.ndim}")
+    return arrays.CheckedRows(x, *arrays.rows_and_dimension(x), x.dtype.name, on_cuda=False, finite=True)
+
+
+def clip_and_add(x: NDArray[Any], clip_norm: float, law: str, scale: float, source: _core.Generator) -> NDArray[Any]:
+    """A new array of x's shape and dtype: rows after the exact clip, with discrete noise; sums beyond the dtype are its ends.
+
+    A row of a norm N above clip_norm, L2 for "discrete_gaussian" and L1 for "discrete_laplacian", is brought to it: x becomes the
+    integer part of x clip_norm / N, exactly. The other rows stay as they are.
+    """
+    return _core.clip_and_add_discrete(np.require(x, requirements=("C", "A")), clip_norm, law == "discrete_laplacian", scale, source)

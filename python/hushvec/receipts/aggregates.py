@@ -102,17 +102,6 @@ class AggregateReceipt(ReceiptFields):
     Reference:
         Dong, Roth, Su (2022), "Gaussian Differential Privacy", corollary 3.3: composition. Balle and Wang (2018), theorem 8: delta.
         Dwork, Talwar, Thakurta, Zhang (2014), "Analyze Gauss": moments.
-
-    Example:
-        >>> import hushvec as hv
-        >>> from hushvec.receipts import AggregateReceipt, AggregateStatistic
-        >>> sums = AggregateStatistic(statistic="sums", purpose="sums of each class", groups=77, dimension=384, clip_norm=1.0,
-        ...     sigma=4.0)
-        >>> receipt = AggregateReceipt(adjacency="add-remove", rows_per_person=1, rows_bound="people", epsilon=1.0, delta=1e-5,
-        ...     noise_multiplier=4.0, statistics=(sums,), rows=None, grade="exact", key_source="os", cipher="chacha20", rounds=20,
-        ...     format_version=1, is_dp_claim=True, library_version="0.1.0")
-        >>> hv.verify_receipt(receipt).status, AggregateReceipt.from_json(receipt.to_json()) == receipt
-        ('holds', True)
     """
 
     mechanism: Annotated[str, OneOf(MECHANISM)] = MECHANISM

@@ -115,13 +115,6 @@ class LabelReceipt(Shufflable):
         codebook: SHA-256 of the public codebook whose codes the labels are (`PublicCodebook.digest`), or None:
             docs/proofs/codebook.md. The labels are then 0, ..., k - 1.
         is_dp_claim: whether the numbers are claimed at all. False for a seeded key and for scores = "source".
-
-    Example:
-        >>> from hushvec.receipts.labels import LabelReceipt
-        >>> from hushvec.release.labels import privatize_labels
-        >>> receipt = privatize_labels(["yes", "no"], ["no", "yes"], epsilon=1.0).receipt
-        >>> LabelReceipt.from_json(receipt.to_json()) == receipt
-        True
     """
 
     mechanism: Annotated[str, base.OneOf(MECHANISM)]

@@ -54,14 +54,6 @@ class ReportReceipt(Shufflable):
         hashes: for "bloom" the bits that a word sets, at most; else 0.
         one_values, zero_values: for "bloom" the values of a uniform that report a 1 for a permanent bit that is 1 and that is 0;
             2^64 and 0 without an instantaneous response. 0 and 0 for the others.
-
-    Example:
-        >>> import hushvec as hv
-        >>> from hushvec.collect import Vocabulary
-        >>> from hushvec.receipts.reports import ReportReceipt
-        >>> receipt = Vocabulary(["a", "b", "c"], epsilon=1.0).release(["a", "b"]).receipt
-        >>> hv.verify_receipt(receipt).status, ReportReceipt.from_json(receipt.to_json()) == receipt
-        ('holds', True)
     """
 
     mechanism: Annotated[str, OneOf(*MECHANISMS)]

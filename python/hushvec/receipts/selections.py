@@ -39,16 +39,6 @@ class SelectionReceipt(ReceiptFields):
         score_low, score_high: what scores were clamped to.
         sensitivity: half of what one score can move, as the mechanism was given it.
         epsilon_per_pick: of one of the k picks.
-
-    Example:
-        >>> import hushvec as hv, numpy as np
-        >>> from hushvec.retrieval import PrivateIndex, ScoreNoise
-        >>> from hushvec.receipts.selections import SelectionReceipt
-        >>> index = PrivateIndex(8, scores=ScoreNoise(epsilon=1.0, mechanism="gumbel"), store="numpy")
-        >>> index.add(np.eye(8, dtype=np.float32))
-        >>> receipt = index.search(np.ones((3, 8), np.float32), k=2).score_receipt
-        >>> receipt.epsilon, hv.verify_receipt(receipt).status, SelectionReceipt.from_json(receipt.to_json()) == receipt
-        (3.0, 'holds', True)
     """
 
     epsilon: base.Positive

@@ -95,16 +95,6 @@ class TrainingReceipt(ReceiptFields):
         grade: "exact": sums and noise are those of the ideal mechanism, rounded. "float": a sum was made in floating point.
         is_dp_claim: whether the numbers are claimed at all: noise in every step, exact grade, a key of the operating system, a
             model that was watched in every step and has changed in private steps only.
-
-    Example:
-        >>> import hushvec as hv
-        >>> from hushvec.receipts.training import TrainingReceipt
-        >>> receipt = TrainingReceipt(adjacency="add-remove", epsilon=4.4, delta=1e-5, steps=1, sampling_probability=1.0,
-        ...     noise_multiplier=1.0, clip_norm=1.0, clipping="auto", sensitivity=1.0, sigma=1.0, expected_batch_size=8.0,
-        ...     theorem="single", grade="exact", key_source="os", cipher="chacha20", rounds=20, format_version=1, is_dp_claim=True,
-        ...     library_version="0.1.0")
-        >>> hv.verify_receipt(receipt).status, TrainingReceipt.from_json(receipt.to_json()) == receipt
-        ('holds', True)
     """
 
     adjacency: Annotated[str, OneOf(*ADJACENCIES)]

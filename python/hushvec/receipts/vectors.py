@@ -77,8 +77,8 @@ class Receipt(base.ReceiptFields):
     Example:
         >>> import hushvec as hv, numpy as np
         >>> receipt = hv.privatize(np.ones((2, 384), np.float32), epsilon=8.0).receipt
-        >>> hv.Receipt.from_json(receipt.to_json()) == receipt
-        True
+        >>> hv.Receipt.from_json(receipt.to_json()) == receipt, hv.verify_receipt(receipt).status
+        (True, 'holds')
     """
 
     mechanism: Annotated[str, _KnownMechanism()]

@@ -15,8 +15,7 @@ from hushvec._util import validate
 from hushvec._util.display import Sheet, array_shown, shown
 from hushvec.mechanisms import DiscreteGaussian, Gaussian, Mechanism, VectorMechanism, known_mechanisms, takes_integers
 from hushvec.mechanisms.int8 import SATURATION
-from hushvec.noise import integers
-from hushvec.noise.discrete import DTYPES
+from hushvec.noise.discrete import DTYPES, whole_rows
 from hushvec.receipts.base import HALF_WORDS, NOTE_FLOAT, NOTE_SEED, key_fields, release_sheet, rows_per_person
 from hushvec.receipts.labels import RowReceipt, labels_digest, receipt_of_answers, released_rows
 from hushvec.receipts.vectors import INT8, LAW_NUMBERS, Receipt
@@ -343,7 +342,7 @@ def privatize(
         ((2, 384), 'exact', 1.2)
     """
     if takes_integers(mechanism):
-        checked = integers.whole_rows("x", x)
+        checked = whole_rows("x", x)
         if projection is not None:
             raise ValueError(f"projection must be None for mechanism {getattr(mechanism, 'name', mechanism)!r}: it maps floats")
     else:
