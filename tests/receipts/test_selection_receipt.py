@@ -41,6 +41,7 @@ def test_receipts_as_written_hold(epsilon, score_range, queries, k):
     ("change", "reason"),
     [
         ({"epsilon_per_pick": 1e308, "selections": 1}, r"give epsilon = 3\.00000e\+308"),
+        ({"epsilon_per_pick": 1e307, "selections": 1}, r"give epsilon = 3e\+307, more"),
         ({"epsilon": 3.4}, "5 selections of 3 picks at .* give epsilon = 3.5, more than the 3.4 stated"),
         ({"selections": 6}, "give epsilon = 4.2"),
         ({"picks": 4}, "give epsilon = 4.66667"),

@@ -260,3 +260,13 @@ def test_a_run_has_a_loss_once_a_step_had_noise(change, has_loss):
     assert receipt.has_loss is has_loss
     if has_loss:
         assert receipt.loss.count == receipt.steps
+
+
+@pytest.mark.parametrize(("probability", "samples"), [(1.0, ()), (0.5, None)])
+def test_samples_that_an_older_receipt_leaves_out_are_unknown_unless_every_example_was_in(probability, samples):
+    fields = training_receipt(sampling_probability=probability).to_dict()
+    fields.pop("samples")
+    assert TrainingReceipt.from_dict(fields).samples == samples
+    for other in ([], "text", None):
+        with pytest.raises(ReceiptError):
+            TrainingReceipt.from_dict(other)
