@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -340,3 +341,15 @@ def test_enormous_epsilons_do_not_overflow(epsilon, pure):
     for adjacency in ("add-remove", "replace-one"):
         loss = PoissonSampledGaussianDP(noise_multiplier=1 / pure, sampling_probability=0.5, adjacency=adjacency)
         assert 0 < loss.delta(epsilon) <= 1
+
+
+@pytest.mark.parametrize("kind, rest", [(LaplaceDP, {}), (PoissonSampledLaplaceDP, {"sampling_probability": 0.5})], ids=str)
+def test_the_least_laplace_noise_is_that_with_a_finite_epsilon(kind, rest):
+    least = 1 / sys.float_info.max
+    while 1 / least == math.inf:
+        least = math.nextafter(least, 1)
+    assert kind(noise_multiplier=least, **rest).noise_multiplier == least
+    below = math.nextafter(least, 0)
+    with pytest.raises(ValueError) as error:
+        kind(noise_multiplier=below, **rest)
+    assert str(error.value) == f"noise_multiplier must be large enough for a finite epsilon, got {below!r}"

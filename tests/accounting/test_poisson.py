@@ -1,6 +1,7 @@
 """Poisson sampling: single profiles by integration, compositions against dp-accounting and prv-accountant, both adjacencies."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -432,3 +433,17 @@ def test_sampled_laplace_noise_is_refused_under_replacement():
         PoissonSampledLaplaceDP(noise_multiplier=1.0, sampling_probability=0.1, adjacency="replace-one")
     with pytest.raises(TypeError, match="release must have an epsilon of its own or be GaussianDP, got PoissonSampledLaplaceDP"):
         amplify_by_poisson_sampling(PoissonSampledLaplaceDP(noise_multiplier=1.0, sampling_probability=0.1), 0.1)
+
+
+def test_a_scaled_delta_is_two_roundings_above_the_product():
+    loss = ApproximateDP(epsilon=1.0, delta=2.0**-20, adjacency="add-remove")
+    exact = 2.0**-21
+    assert exact < amplify_by_poisson_sampling(loss, 0.5).failure_delta <= exact + 2 * math.ulp(exact)
+
+
+@pytest.mark.parametrize("name", ["dp_accounting", "dp_accounting.rdp", "dp_accounting.pld.privacy_loss_mechanism"])
+def test_dp_accounting_without_one_of_its_parts_is_missing(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    assert not poisson.has_dp_accounting()
+    with pytest.raises(hv.MissingExtraError, match=r"^a curve needs .*hushvec\[accounting\]"):
+        poisson.dp_accounting("a curve")

@@ -160,3 +160,25 @@ def test_a_window_that_is_too_long_is_taken_at_a_lower_tilt_where_that_is_shorte
     assert Sum(LAWS["two points"], step)._tilted(5.0) is not None
     monkeypatch.setattr(tilted, "MOST_CELLS", 60)
     assert Sum(LAWS["two points"], step)._tilted(5.0) is None, "there a lower tilt has a longer window"
+
+
+@pytest.mark.parametrize(
+    ("curve", "exact", "most"),
+    [
+        (lambda epsilon: math.exp(-epsilon), -math.log(1e-5), 6),
+        (lambda epsilon: math.exp(-epsilon * epsilon), math.sqrt(-math.log(1e-5)), 20),
+        (lambda epsilon: math.exp(-1e-3 * epsilon - max(0.0, epsilon - 900.0) ** 2), 903.25724857, 45),
+    ],
+    ids=["straight", "bent", "bent late"],
+)
+def test_an_epsilon_is_found_with_few_values_of_its_curve(curve, exact, most):
+    """An end that stays where it is for two steps counts half (the Illinois rule): without that the last takes 170."""
+    asked = []
+
+    def counted(epsilon):
+        asked.append(epsilon)
+        return curve(epsilon)
+
+    found = tilted._solved(counted, 1e-5, 10.0 if exact < 10 else 1000.0 if exact > 900 else 50.0)
+    assert found == pytest.approx(exact, rel=1e-9) and curve(found) <= 1e-5
+    assert len(asked) <= most
