@@ -9,6 +9,7 @@ import itertools
 import math
 import sys
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -517,3 +518,15 @@ def test_a_mutant_is_caught(what, mutant, check, monkeypatch):
         monkeypatch.undo()
         PROFILE.cache_clear()
         pld._composed.cache_clear()
+
+
+@pytest.mark.parametrize("epsilon, n", [(1.0, 50), (4.0, 300)])
+def test_a_curve_at_negative_epsilons_is_the_mirror_image_and_never_below(epsilon, n):
+    """delta(x) = 1 - e^x + e^x delta(-x), with the delta(-x) that is found, in fifty digits; within 32 roundings."""
+    points = np.array([-3.0, -0.7, -0.1, -1e-3, -1e-9, 0.0, 0.05, 0.5])
+    found = shuffling.shuffled_curve(epsilon, n, points)
+    with mpmath.workdps(50):
+        for point, value in zip(points.tolist(), found.tolist()):
+            mirror = mpmath.mpf(float(shuffling.shuffled_curve(epsilon, n, np.array([abs(point)]))[0]))
+            exact = mirror if point >= 0 else 1 - mpmath.exp(point) + mpmath.exp(point) * mirror
+            assert exact <= value <= exact * (1 + 32 * mpmath.mpf(2) ** -53)
