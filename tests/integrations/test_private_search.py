@@ -1,4 +1,4 @@
-"""A wrapped model in LangChain, as docs/cookbook.md has it, finds what is asked for, and asking is free.
+"""A wrapped model in LangChain, as docs/tutorials/langchain.ipynb has it, finds what is asked for, and asking is free.
 
 Documents: the 80 private notes that ship. Each has four of the 320 public sentences, on its subject in other words: the first two are
 the public rows, the last two are questions, 160 in all, and the right document is the note of the question. By chance it is among
