@@ -174,24 +174,19 @@ class _Directions:
 
 
 class Recorded:
-    """Rows of an .npy file: patients evenly over it, and as public rows those of another file, or the rows left over.
+    """Rows of an .npy file: patients evenly over it, and as public rows those that are left over.
 
     Rows are float [n, d] and are brought to unit length.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: it is no such file; NaN, Inf or a row of zeros, which has no direction; another dimension.
+        ValueError: it is no such file; NaN, Inf or a row of zeros, which has no direction.
     """
 
-    def __init__(self, path: str | Path, public_path: str | Path | None = None) -> None:
+    def __init__(self, path: str | Path) -> None:
         self.name = Path(path).name
         self._rows, digest = _read(Path(path))
-        self._public: NDArray[np.float32] | None = None
         self.key: dict[str, Any] = {"file": digest, "public": "the other rows"}
-        if public_path is not None:
-            self._public, self.key["public"] = _read(Path(public_path))
-            if self._public.shape[1] != self._rows.shape[1]:
-                raise ValueError(f"{public_path} must have {self._rows.shape[1]} columns, got {self._public.shape[1]}")
         self.dimension = self._rows.shape[1]
 
     def __len__(self) -> int:
@@ -201,8 +196,6 @@ class Recorded:
         return self._rows[self._chosen(count)]
 
     def public(self, count: int, patients: int) -> NDArray[np.float32]:
-        if self._public is not None:
-            return self._public
         left = np.ones(len(self._rows), bool)
         left[self._chosen(patients)] = False
         return self._rows[left]

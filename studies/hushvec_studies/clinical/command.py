@@ -11,7 +11,7 @@ from hushvec.retrieval.attacks.bounds import identification_bound
 from hushvec_studies.clinical.agreement import agreements, measure_agreement
 from hushvec_studies.clinical.cell import measure
 from hushvec_studies.clinical.cohort import Recorded
-from hushvec_studies.clinical.findings import bought, classical, disagreements, reached, sentences
+from hushvec_studies.clinical.findings import bought, classical, disagreements, sentences
 from hushvec_studies.clinical.plan import MAIN_COHORT, MAIN_EPSILON, Settings, planned
 from hushvec_studies.clinical.report import write_figure
 from hushvec_studies.harness.measurements import Measure, Measurement, measured
@@ -36,9 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the study. `--json` is the caller's."""
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the study")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="an .npy file of embeddings instead of drawn patients")
-    parser.add_argument(
-        "--public", type=Path, metavar="FILE", help="an .npy file of public embeddings for --rows (default: rows left over)"
-    )
     add_options(parser, Settings)
     parser.add_argument("--no-figure", action="store_true", help="leave out clinical.svg")
 
@@ -54,12 +51,10 @@ def run_clinical(options: argparse.Namespace) -> int:
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
-    if options.public is not None and options.rows is None:
-        raise ValueError("--public must go with --rows: drawn patients have public rows of their own")
     settings = checked(Settings, given(options, Settings))
     if options.rows is None:
         return settings
-    recorded = Recorded(options.rows, options.public)
+    recorded = Recorded(options.rows)
     recorded.patients(settings.patients)  # refuses more patients than there are rows
     return settings.model_copy(update={"recorded": recorded, "dimension": recorded.dimension})
 
@@ -82,7 +77,6 @@ def clinical_study(settings: Settings, folder: Path) -> dict[str, Any]:
         "surroundings": surroundings(),
         "findings": {
             "sentences": sentences(rows, agreement, MAIN_EPSILON),
-            "reached": reached(rows),
             "bought": bought(rows),
             "classical": classical(rows),
             "agreement": disagreements(agreement),

@@ -23,30 +23,6 @@ def smallest_epsilon(rows: Iterable[Row], wanted: float) -> float | None:
     return min(reached) if reached else None
 
 
-def reached(rows: Sequence[Row], wanted: float = WANTED_TOP_1) -> list[dict[str, Any]]:
-    """For each cohort, size, map and mechanism that is asked for an epsilon: the smallest true epsilon with that top-1, and the best
-    top-1 within the strict epsilon, which counts what the noise really costs."""
-    found = []
-    for (cohort, patients, public_map, mechanism), some in _by(rows, "cohort", "patients", "public_map", "mechanism"):
-        if mechanism not in LDP:
-            continue
-        strict = [row for row in some if row["true_epsilon"] <= STRICT_EPSILON]
-        best: Row = max(strict, key=lambda row: row["top_1"], default={})
-        found.append(
-            {
-                "cohort": cohort,
-                "patients": patients,
-                "public_map": public_map,
-                "mechanism": mechanism,
-                "smallest_epsilon": smallest_epsilon(some, wanted),
-                "largest_epsilon_measured": max(row["true_epsilon"] for row in some),
-                "strict_epsilon": best.get("true_epsilon"),
-                **{f"strict_{name}": best.get(name) for name in ("top_1", "top_1_low", "top_1_high")},
-            }
-        )
-    return found
-
-
 def bought(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """For each empirical sigma: what it really costs, and the smallest measured epsilon (delta 0) at which PrivUnit finds as many
     patients on the same cohort behind the same map, None if there is none."""

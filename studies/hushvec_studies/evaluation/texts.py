@@ -16,10 +16,7 @@ Reference:
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -65,7 +62,7 @@ def ratio(pairs: Sequence[Pair], confidence: float, resamples: int, seed: int) -
 
 
 AS_IT_IS, WORDS, WHOLE = "as it is", "words, metric", "text, PrivUnit"
-MEANING, UNRELATED, LEAK, LENGTH, BITS = "meaning", "meaning_by_chance", "leaked", "length", "bits_per_word"
+MEANING, UNRELATED, LEAK, LENGTH = "meaning", "meaning_by_chance", "leaked", "length"
 WORD_EPSILONS = (50.0, 100.0, 200.0, 400.0)
 MOST = 300  # sentences
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
@@ -134,8 +131,6 @@ def rewriting_cells(
 def measure_rewriting(cell: RewritingCell) -> dict[str, Any]:
     """The row of a method: what its outputs keep and give away."""
     data, model = cell.data, embedder(cell.data.model)
-    # One half of the public sentences is what texts are decoded to, the other tells how fluent an output is.
-    corpus, judge = data.public[::2], data.public[1::2]
     outputs = data.private
     of_text: float | None = None
     if cell.epsilon is not None and cell.method == WORDS:
@@ -143,14 +138,14 @@ def measure_rewriting(cell: RewritingCell) -> dict[str, Any]:
         of_text = cell.epsilon * _FARTHEST * float(np.mean([len(_WORD.findall(text)) for text in data.private]))
     elif cell.epsilon is not None:
         setting = rewriters.Setting("privunit", "document", cell.epsilon)
-        inverter = rewriters.whole(corpus, model)
+        inverter = rewriters.whole(data.public[::2], model)
         outputs, _ = rewriters.rewritten(data.private, setting, model, inverter, noise_seed(cell.digest))
         of_text = cell.epsilon
     return {
         **cell.fields("method", "epsilon"),
         "epsilon_of_text": of_text,
         "documents": len(data.private),
-        "figures": _figures(cell, model, outputs, judge),
+        "figures": _figures(cell, model, outputs),
     }
 
 
@@ -167,31 +162,7 @@ def by_words(data: Sentences, epsilon: float, random: np.random.Generator) -> li
     return [_WORD.sub(other, text) for text in data.private]
 
 
-class Bigrams:
-    """How fluent a text is: bits per word by a model of word pairs of public texts, mixed with single words and a uniform law."""
-
-    _PAIRS, _SINGLE = 0.6, 0.3  # weights; the rest is the uniform law's
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        rows = [["", *_words(text)] for text in texts]
-        self._pairs = Counter(pair for row in rows for pair in itertools.pairwise(row))
-        self._before = Counter(word for row in rows for word in row[:-1])
-        self._single = Counter(word for row in rows for word in row[1:])
-        self._count, self._size = self._single.total(), len(self._single) + 1
-
-    def bits(self, text: str) -> tuple[float, float]:
-        """(bits of all words, how many words)."""
-        row = ["", *_words(text)]
-        bits = 0.0
-        for before, word in itertools.pairwise(row):
-            pair = self._pairs[before, word] / self._before[before] if self._before[before] else 0.0
-            single = self._single[word] / self._count
-            uniform = (1 - self._PAIRS - self._SINGLE) / self._size
-            bits -= math.log2(self._PAIRS * pair + self._SINGLE * single + uniform)
-        return bits, float(len(row) - 1)
-
-
-def _figures(cell: RewritingCell, model: Any, outputs: list[str], judge: list[str]) -> dict[str, list[float]]:
+def _figures(cell: RewritingCell, model: Any, outputs: list[str]) -> dict[str, list[float]]:
     data = cell.data
     texts: Texts = ([one or " " for one in outputs], data.private)
     made, given = (unit(np.asarray(model.embed(part), np.float32) + np.float32(1e-9)) for part in texts)
@@ -203,11 +174,9 @@ def _figures(cell: RewritingCell, model: Any, outputs: list[str], judge: list[st
     settings = cell.fields("confidence", "resamples", "seed")
     means = bootstrap(columns, **settings)
     hits = [(float(metrics.leaked(output, own)), float(len(own))) for output, own in zip(outputs, data.identifying, strict=True)]
-    fluency = Bigrams(judge)
     return {
         **{name: [one.value, float(one.low), float(one.high)] for name, one in means.items()},
         LEAK: ratio(hits, **settings),
-        BITS: ratio([fluency.bits(output) for output in outputs], **settings),
     }
 
 
@@ -223,7 +192,6 @@ REWRITING_TITLES = {
     UNRELATED: "cosine with another text",
     LEAK: "identifying strings that stand in the output",
     LENGTH: "length, of the text's",
-    BITS: "bits per word (less is more fluent)",
 }
 
 

@@ -111,5 +111,5 @@ def _facts(summary: TrainingSummary) -> list[tuple[str, str]]:
         ("texts", f"{summary.training_texts:,}, and {summary.held_out_texts:,} held out"),
         ("steps", f"{summary.step:,} of {summary.steps:,} in {summary.seconds:.1f} s{rate}, on {summary.device}"),
         ("held-out loss", loss),
-        ("curve", CURVE_FILE + (", curve.svg" if summary.figure else "")),
+        ("curve", CURVE_FILE),
     ]

@@ -1,6 +1,6 @@
 """The steps of a run: loss, gradient, validation, checkpoint. A resumed run computes the same as an uninterrupted one.
 
-Ctrl-C and SIGTERM end a run between two steps, with a checkpoint. The losses are kept as CSV, and drawn.
+Ctrl-C and SIGTERM end a run between two steps, with a checkpoint. The losses are kept as CSV.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec.extend.helpers import PRIVATE, Progress
-from hushvec_studies.harness.charts import FAINT, Figure, Panel, Series, svg_of
 from hushvec_studies.harness.outputs import write_bytes, write_csv
-from hushvec_studies.harness.tables import Estimate
 from hushvec_studies.inverters.corpus import Batches, in_order, labels_of
 from hushvec_studies.inverters.network import ReleaseLaw, public_generator
 from hushvec_studies.inverters.settings import CHECKPOINT_FILE, Settings
@@ -63,28 +61,12 @@ class StopRequest:
 
 
 CURVE_FILE = "curve.csv"
-FIGURE_FILE = "curve.svg"
 COLUMNS = ("step", "epoch", "training_loss", "validation_loss", "learning_rate", "seconds")
 
 
 def write_curve(folder: Path, points: Sequence[Mapping[str, Any]]) -> None:
     """curve.csv: one line for every validation. Losses are mean cross-entropies of a token, in nats."""
     write_csv(folder / CURVE_FILE, points, COLUMNS)
-
-
-def draw_curve(folder: Path, points: Sequence[Mapping[str, Any]]) -> bool:
-    """Draw curve.svg if there is something to draw; returns whether it was drawn."""
-    if not points:
-        return False
-    steps = tuple(Estimate(point["step"]) for point in points)
-    kinds = (("training", "training_loss", FAINT), ("held-out texts", "validation_loss", 0))
-    lines = tuple(Series(label, steps, tuple(Estimate(point[name]) for point in points), style) for label, name, style in kinds)
-    best = min(points, key=lambda point: point["validation_loss"])
-    title = f"best on held-out texts: {best['validation_loss']:.3f} after step {best['step']}"
-    y_label = "cross-entropy of a token, nats"
-    drawn = svg_of(Figure("curve", "", title, "", (Panel(title, lines),), "step", y_label, y_range=(0.0, 0.0)))
-    write_bytes(folder / FIGURE_FILE, drawn.encode())
-    return True
 
 
 WARM_UP_SHARE, LONGEST_WARM_UP = 0.05, 1000

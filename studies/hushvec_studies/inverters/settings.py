@@ -5,7 +5,7 @@
     projection.npz          the public map, if the mechanism has one before it
     tokenizer.json          the vocabulary, with tokenizer_config.json
     checkpoint.pt           the state of the last checkpoint: weights, optimizer, random numbers, step, curve
-    curve.csv, curve.svg    the losses
+    curve.csv               the losses
     config.json, model.safetensors     with tokenizer.json: the best decoder so far
 """
 

@@ -27,7 +27,7 @@ from hushvec_studies.harness.embeddings import EmbeddingCache
 from hushvec_studies.harness.outputs import write_bytes
 from hushvec_studies.harness.settings import checked
 from hushvec_studies.inverters.corpus import Corpus, learned_tokens, portable, read_corpus, split_corpus
-from hushvec_studies.inverters.loop import Examples, StopRequest, TrainingLoop, draw_curve
+from hushvec_studies.inverters.loop import Examples, StopRequest, TrainingLoop
 from hushvec_studies.inverters.network import (
     ReleaseLaw,
     mechanism_as_json,
@@ -63,7 +63,6 @@ class TrainingSummary:
         training_texts, held_out_texts, parameters, vocabulary: how many texts, parameters of the model, tokens.
         device: it ran on.
         seconds: of training, all parts of the run together, without embedding.
-        figure: whether the curve was drawn, too.
     """
 
     folder: str
@@ -79,7 +78,6 @@ class TrainingSummary:
     vocabulary: int
     device: str
     seconds: float
-    figure: bool
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -295,7 +293,6 @@ class Run:
             vocabulary=tokens.size,
             device=self.device,
             seconds=round(state.seconds, 3),
-            figure=draw_curve(self.folder, state.curve),
         )
 
     def _rows(self) -> NDArray[np.float32]:

@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from scipy import integrate, optimize, stats
+from scipy import optimize, stats
 
 import hushvec as hv
 from hushvec.mechanisms import PrivUnit, PublicProjection
@@ -45,28 +45,6 @@ def best_threshold(epsilon):
     return optimize.minimize_scalar(
         lambda t: -strength(t, epsilon), bounds=(0, 4 + np.sqrt(2 * epsilon)), method="bounded", options={"xatol": 1e-10}
     ).x
-
-
-def isotropic_top1(threshold, epsilon, rows):
-    """Top-1 among this many rows if the others' scores were independent N(0, 1/d): what the split that serves it best is about."""
-    p = 1 / (1 + np.exp(-log_odds_of_cap(threshold, epsilon)))
-
-    def share(low, high):
-        along = np.linspace(low, high, 20_001)
-        return integrate.simpson(np.exp((rows - 1) * stats.norm.logcdf(along)) * stats.norm.pdf(along), x=along)
-
-    above, below = share(threshold, threshold + 12), share(-12, threshold)
-    return p * above / stats.norm.sf(threshold) + (1 - p) * below / stats.norm.cdf(threshold)
-
-
-def isotropic_best(epsilon, rows):
-    """Offset from the threshold that maximises E<V, u>; top-1 there; top-1 at the offset."""
-    best = best_threshold(epsilon)
-    found = optimize.minimize_scalar(lambda t: -isotropic_top1(t, epsilon, rows), bounds=(0, 12), method="bounded").x
-    return [
-        round(float(value), 3)
-        for value in (found - best, isotropic_top1(best, epsilon, rows), isotropic_top1(found, epsilon, rows))
-    ]
 
 
 def privunit(u, epsilon, rng, threshold):
@@ -145,10 +123,6 @@ def main():
     private, category = rows[chosen], np.load(arguments.categories)[chosen]
     results = {"public rows": len(public), "private rows": len(private), "draws": arguments.draws, "retrieval": {}, "split": {}}
     thresholds = {epsilon: best_threshold(epsilon) for epsilon in EPSILONS}
-    results["isotropic"] = {
-        count: {epsilon: isotropic_best(epsilon, count) for epsilon in EPSILONS} for count in (100, ROWS, 100_000)
-    }
-    print("offset, top-1 at offset 0, top-1, by the isotropic model:", json.dumps(results["isotropic"], indent=1), flush=True)
     for name, projection in projections(public):
         clean = unit(projection.transform(private))
         table = {"no noise": retrieved(clean, clean, category).round(4).tolist()}

@@ -194,7 +194,7 @@ class Data(Settings):
 
     source: Text = Field(
         default="20newsgroups",
-        description="20newsgroups, hushvec.data (the records that ship), a BEIR folder, a folder of .txt, or a .jsonl file (.xz, .gz)",
+        description="20newsgroups, hushvec.data (the records that ship), or a .jsonl file (.xz, .gz)",
     )
     data_home: Text | None = Field(default=None, description="folder in which scikit-learn keeps 20 Newsgroups")
     categories: Distinct[Text] | None = Field(default=None, description="of these only; null: all")

@@ -1,4 +1,4 @@
-"""The documents of a study: 20 Newsgroups, records of hushvec.data, a folder, or JSON lines; cleaned, filtered and split."""
+"""The documents of a study: 20 Newsgroups, records of hushvec.data, or JSON lines; cleaned, filtered and split."""
 
 from __future__ import annotations
 
@@ -17,24 +17,12 @@ from typing import Literal, NamedTuple
 
 from hushvec._util import validate
 from hushvec.data import records
-from hushvec.extend.helpers import decoded, json_record, require_utf8
+from hushvec.extend.helpers import json_record, require_utf8
 from hushvec_studies.harness.texts import SUFFIXES, digest_of_texts, lines_of, suffix_of, text_of
 from hushvec_studies.retrieval.key_phrases import word_count
 
 NEWSGROUPS = "20newsgroups"
 SHIPPED = "hushvec.data"
-BEIR_CORPUS = "corpus.jsonl"
-# The eight categories of the published retrieval study.
-EIGHT_CATEGORIES = (
-    "alt.atheism",
-    "comp.graphics",
-    "misc.forsale",
-    "rec.autos",
-    "rec.sport.hockey",
-    "sci.med",
-    "sci.space",
-    "talk.politics.guns",
-)
 DEFAULT_SPLITS = (0.70, 0.15, 0.15)
 
 # The elements of HTML, so that <who@where.org> and <name> in a text without markup are left alone.
@@ -116,14 +104,12 @@ def load_corpus(
     splits: Sequence[float] | Literal["given"] = DEFAULT_SPLITS,
     seed: int = 2025,
 ) -> Corpus:
-    """Read, clean, filter and split the documents of a study, in the order of the source (files of a folder by name).
+    """Read, clean, filter and split the documents of a study, in the order of the source.
 
     Args:
         source: one of
             "20newsgroups": both parts of scikit-learn's data set, which scikit-learn downloads into data_home if it is not there;
             "hushvec.data": the 1,200 invented records that ship with hushvec; nothing is downloaded;
-            a BEIR folder, which has corpus.jsonl: that file;
-            another folder: its .txt files at any depth, one document each; the folder a file is in is its category;
             a file .jsonl, .jsonl.xz or .jsonl.gz: one object a line with `text`, and `id` or `_id` (default: the line's number),
             `category` (default: the name of the file) and `split` if they are there. With `_id`, as BEIR has it, `title` comes before
             the text.
@@ -193,15 +179,11 @@ def _documents(source: str | os.PathLike[str], data_home: str | os.PathLike[str]
     if source == SHIPPED:
         return SHIPPED, (_Document(one.id, one.text, one.category, None, f"{SHIPPED}: {one.id}") for one in records())
     path = Path(source)
-    if path.is_dir() and (path / BEIR_CORPUS).is_file():
-        path /= BEIR_CORPUS
-    if path.is_dir():
-        return str(path), _of_folder(path)
     suffix = suffix_of(path)
     if suffix is None:
         kinds = ", ".join(SUFFIXES)
         raise ValueError(
-            f"source must be {NEWSGROUPS!r}, {SHIPPED!r}, a folder that is there, or a file {kinds}, got {os.fspath(source)!r}"
+            f"source must be {NEWSGROUPS!r}, {SHIPPED!r}, or a file {kinds}, got {os.fspath(source)!r}"
         )
     return str(path), _of_json_lines(path, suffix)
 
@@ -220,14 +202,6 @@ def _of_newsgroups(data_home: str | os.PathLike[str] | None) -> Iterator[_Docume
             category = found.target_names[target]
             name = f"{category}/{Path(file).name}"
             yield _Document(name, require_utf8(text, f"{NEWSGROUPS}: {name}"), category, part, f"{NEWSGROUPS}: {name}")
-
-
-def _of_folder(folder: Path) -> Iterator[_Document]:
-    files = sorted(folder.rglob("*.txt"), key=lambda file: file.relative_to(folder).parts)
-    for file in files:
-        inside = file.relative_to(folder)
-        category = inside.parent.as_posix() if inside.parent.parts else folder.resolve().name
-        yield _Document(inside.as_posix(), decoded(str(file), file.read_bytes()), category, None, str(file))
 
 
 def _of_json_lines(path: Path, suffix: str) -> Iterator[_Document]:

@@ -1,17 +1,14 @@
-"""How often the bootstrap intervals of hushvec.retrieval.evaluate hold the truth, and how long they take.
+"""How often the bootstrap intervals of hushvec.retrieval.evaluate hold the truth.
 
     python -m hushvec_studies.retrieval.measure_intervals -o studies/hushvec_studies/retrieval/results/intervals.json
 
 Coverage: data sets are drawn from a known law, and the share of those whose 95 % interval holds the true mean is printed with
 its standard error. Queries of one document share its own hit rate, drawn from a beta law; they are resampled together, or,
 wrongly, alone. Two mechanisms that answer the same queries: how often the interval of their paired difference holds the true one,
-and how often the sign-flip test rejects at 0.05 that there is none. Time: one call for ten metrics of 22,000 queries with 1,000
-resamples, the median of five.
+and how often the sign-flip test rejects at 0.05 that there is none.
 """
 
 import argparse
-import statistics
-import time
 from pathlib import Path
 
 import numpy as np
@@ -87,28 +84,6 @@ def of_paired_differences(rng, data_sets):
             }
 
 
-def seconds(columns, groups=None):
-    times = []
-    for _ in range(5):
-        start = time.process_time()
-        bootstrap(columns, groups=groups)
-        times.append(time.process_time() - start)
-    return round(statistics.median(times), 4)
-
-
-def times(rng):
-    ranks = rng.integers(1, 12, 22_000)
-    of_ranks = {str(one): (ranks <= one) / ranks for one in range(1, 11)}
-    of_anything = {str(one): rng.random(22_000) for one in range(10)}
-    groups = np.repeat(np.arange(11_000), 2)
-    return {
-        "functions of a rank": seconds(of_ranks),
-        "functions of a rank, two queries a document": seconds(of_ranks, groups),
-        "any numbers": seconds(of_anything),
-        "any numbers, two queries a document": seconds(of_anything, groups),
-    }
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", required=True)
@@ -121,7 +96,6 @@ def main():
         "queries of one document": list(of_dependent_queries(rng, arguments.data_sets)),
         # a stream of its own, so that the parts above keep their draws
         "paired differences": list(of_paired_differences(np.random.default_rng(2), arguments.data_sets)),
-        "seconds of ten metrics, 22,000 queries, 1,000 resamples": times(rng),
     }
     write_json(Path(arguments.output), results)
 

@@ -70,7 +70,6 @@ _SHOWN = (
     ("recall", "What is still found", ("statistical_analysis", "mechanisms"), ("recall_difference",)),
     ("ablations", "One thing changed at a time", ("ablation_k", "ablation_queries", "ablation_projection"), ("ablation_",)),
     ("robustness", "Other texts, models and seeds", ("robustness",), ()),
-    ("performance", "Time and memory", ("performance",), ()),
     ("settings", "Every setting", ("summary",), ()),
 )
 

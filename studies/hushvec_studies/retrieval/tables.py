@@ -39,7 +39,7 @@ _QUERIES_LEFT_OUT = "Noise on queries alone is left out: the asker adds it, and 
 def study_tables(rows: Iterable[Mapping[str, Any]], main: Conditions | None = None) -> list[Table]:
     """Every table that the rows are enough for; `main` is what the study is about, as for `points_of`, which needs rows."""
     points = points_of(rows, main)
-    made = (_summary, _frontier, _attacks, _best, _differences, _by_depth, _across_queries, _across_maps, _robustness, _performance)
+    made = (_summary, _frontier, _attacks, _best, _differences, _by_depth, _across_queries, _across_maps, _robustness)
     return [table for table in (make(points) for make in made) if table.lines]
 
 
@@ -298,27 +298,6 @@ def _robustness(points: Sequence[Point]) -> Table:
         "One line for each run.",
         [Point(point.setting, (row,)) for point in _beside(kept) for row in point.rows] if several else (),
         (*_WHERE, *_CONDITIONS[:2], seed, _estimate("recall_at_k", f"recall@{k}"), _strongest(AUC)),
-    )
-
-
-def _performance(points: Sequence[Point]) -> Table:
-    runs = [next(iter(run.values())) for run in _by_run(points, main_conditions(points))]
-    shown = (
-        _value("latency_mean_ms", "mean, ms"),
-        _value("latency_std_ms", "deviation, ms"),
-        _value("latency_p99_ms", "p99, ms"),
-        _value("index_build_time_s", "index, s"),
-        _value("peak_memory_gb", "memory, GB", 2),
-        _value("run_seconds", "run, s", 1),
-    )
-    measured = any(cell(point) is not None for point in runs for _, cell in shown)
-    return _table(
-        "performance",
-        "Time and memory",
-        "Latency of one query searched alone. Index: noise on the documents and building. Memory: the process's largest so far. Of "
-        "the machine that the study ran on, shared by the study's worker processes.",
-        runs if measured else (),
-        (*_WHERE, *shown),
     )
 
 

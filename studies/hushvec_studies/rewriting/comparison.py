@@ -16,7 +16,6 @@ sentences whose template_id is even, posts of the older half, records of the oth
 leak               share of gold strings that stand in the output, as substrings, upper and lower case alike
 leak_identifying   sentences: the same for names, addresses and numbers of at least five characters
 similarity_JUDGE   cosine of input and output by that embedder (judges.py). minilm is the one whose vectors are noised
-nearer_JUDGE       how often an output is nearer to its own input than to another document's; 0.5 by chance
 length_ratio       characters out per character in
 seconds            of processor time for one document, all of them in one call: models loaded, public texts embedded before
 

@@ -6,8 +6,8 @@
 990 posts of the newer half of the by-date split are private, 1,000 or all 4,576 of the older half public. Each private post is
 one vector, released once per draw; what it is decoded to is a public text (or several joined), and the figure is the cosine of
 the MiniLM embeddings of the private text and of the output text. Standard errors are over posts, of their means over the draws.
-The number of dimensions, the temperature of the score and the number of representatives are chosen on public posts; the private
-ones are for measuring only. Writes ingredients.json, ingredients.csv and ingredients.svg into results/. No text of a post is written.
+The number of dimensions and the number of representatives are chosen on public posts; the private ones are for measuring only.
+Writes ingredients.json and ingredients.csv into results/. No text of a post is written.
 """
 
 from pathlib import Path
@@ -20,20 +20,16 @@ from hushvec.mechanisms import MECHANISMS, PrivUnit, PublicProjection
 from hushvec.text import MiniLMEmbedder
 from hushvec.text.corpus import PublicCorpus, blocks, unit_rows
 from hushvec.text.inverters.decoding import ReleaseDecoder, as_taken_in, chosen_parts
-from hushvec.text.inverters.posterior import softmax
 from hushvec.text.inverters.public import PublicInverter
 from hushvec.text.public_choice import PublicChoice
-from hushvec_studies.harness.charts import Panel
 from hushvec_studies.harness.settings import Seed
-from hushvec_studies.harness.tables import Estimate
-from hushvec_studies.rewriting import documents, figures, options
+from hushvec_studies.rewriting import documents, options
 
 EPSILONS = (4.0, 8.0, 16.0, 32.0, 64.0)
 DELTA = 1e-3
 FIRST_COMPONENTS = 40
 PRIVATE, FEW_PUBLIC, RE_EMBEDDED = 990, 1000, 330
 COLUMNS = ("ingredient", "mechanism", "epsilon", "public", "similarity", "standard_error")
-TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 EXCERPT = 320  # characters of a post's body: three of them fit into what MiniLM reads
 
 
@@ -102,34 +98,9 @@ def whole(decoder, noisy, directions):
     return chosen_parts(decoder.posterior_mean(noisy), directions, 1)[:, 0]
 
 
-def scaled(projection, public, alpha):
-    """Components divided by their spread to the power alpha."""
-    spread = np.sqrt(np.mean((projection.transform(public).astype(np.float64)) ** 2, axis=0))
-    return PublicProjection(projection.mean, projection.components, (spread**-alpha).astype(np.float32))
-
-
-def by_temperature(candidates, directions, noisy, temperature):
-    scores = noisy @ unit_rows(candidates).T
-    return ((softmax((scores * np.float32(temperature)).astype(np.float32)) @ directions) @ directions.T).argmax(axis=1)
-
-
-def best_temperature(study, public, projection, mechanism):
-    """The temperature that serves every 12th public post best, decoded with the others."""
-    held_out = np.arange(len(public)) % 12 == 0
-    rest = public[~held_out]
-    candidates = projection.transform(rest)
-    releases = list(study.released(mechanism, projection, public[held_out]))
-
-    def score(temperature):
-        found = [by_temperature(candidates, rest, noisy / np.float32(mechanism.sigma), temperature) for noisy in releases]
-        return np.mean([cosines_of(public[held_out], rest, numbers).mean() for numbers in found])
-
-    return max(TEMPERATURES, key=score)
-
-
 def ladder(study, epsilon):
     """PrivUnit, one ingredient more in every step."""
-    few, many = study.public["1,000"], study.public[study.all]
+    few = study.public["1,000"]
     first = PublicProjection.fit(few, components=FIRST_COMPONENTS)
     mechanism = PrivUnit(epsilon=epsilon, dimension=FIRST_COMPONENTS)
     noisy = list(study.released(mechanism, first))
@@ -147,34 +118,6 @@ def ladder(study, epsilon):
         study.decoded(name, *at_40, found, components=FIRST_COMPONENTS)
     pipeline(study, "+ dimensions chosen by epsilon", "privunit", epsilon, "1,000")
     pipeline(study, "+ all public posts", "privunit", epsilon, study.all)
-    variations(study, epsilon, many)
-
-
-def variations(study, epsilon, public):
-    """The whole ladder with one thing done differently."""
-    chosen = PublicInverter(PublicCorpus(names(public), public)).projection_for("privunit", epsilon)
-    count = study.private.shape[1] if chosen is None else chosen.output_dimension
-    best = PublicProjection.fit(public, components=min(count, study.private.shape[1] - 1))
-    mechanism = PrivUnit(epsilon=epsilon, dimension=best.output_dimension)
-
-    def measured(name, projection, law, rho=None, decide=whole):
-        decoder = ReleaseDecoder(public, law, projection, rho)
-        found = [by_posterior(decoder, rows, public, decide) for rows in study.released(law, projection)]
-        study.decoded(name, "privunit", epsilon, 0, study.all, found, components=law.dimension)
-
-    measured("instead: the likeliest text", best, mechanism, decide=likeliest)
-    measured("instead: no smoothing (rho = 1)", best, mechanism, rho=1.0)
-    for alpha in (0.5, 1.0):
-        measured(f"instead: components scaled by spread^-{alpha:g}", scaled(best, public, alpha), mechanism)
-    split = PrivUnit(epsilon=epsilon, dimension=best.output_dimension, corpus_size=len(public))
-    measured("instead: epsilon split for retrieval (corpus_size)", best, split)
-    no_map = PublicProjection(np.zeros_like(study.private[0]))
-    measured("instead: no map", no_map, PrivUnit(epsilon=epsilon, dimension=study.private.shape[1]))
-    temperature = best_temperature(study, public, best, mechanism)
-    scored = [rows / np.float32(mechanism.sigma) for rows in study.released(mechanism, best)]
-    found = [by_temperature(best.transform(public), public, rows, temperature) for rows in scored]
-    more = {"components": best.output_dimension, "temperature": temperature}
-    study.decoded("instead: score with temperature", "privunit", epsilon, 0, study.all, found, **more)
 
 
 def names(rows):
@@ -258,28 +201,6 @@ def joined_excerpts(study, posts, embedder):
             )
 
 
-def draw(study, output):
-    all_posts = next(row["public"] for row in study["rows"] if row["ingredient"] == "+ all public posts")
-    wanted = (
-        ("public choice", "randomized response", all_posts), ("+ all public posts", "privunit", all_posts),
-        ("nearest public text in 40 dimensions", "privunit", "1,000"), ("the whole pipeline", "l2_laplace", all_posts),
-        ("the whole pipeline", "laplacian", all_posts), ("the whole pipeline", "gaussian", all_posts),
-        ("nearest public text in 40 dimensions", "gaussian", "1,000"),
-    )  # fmt: skip
-    lines = []
-    for style, (title, mechanism, which) in enumerate(wanted):
-        rows = [row | {"similarity_error": row["standard_error"]} for row in study["rows"]
-                if (row["ingredient"], row["mechanism"], row["public"]) == (title, mechanism, which)]  # fmt: skip
-        lines.append(figures.line(f"{mechanism}: {title.removeprefix('+ ')}", rows, "similarity", style=style))
-    levels = tuple(
-        (row["ingredient"].removeprefix("bound: "), Estimate(row["similarity"]))
-        for row in study["rows"]
-        if row["ingredient"].startswith("bound") and row["public"] == all_posts
-    )
-    title = "cosine of private and output text"
-    figures.curves(output / "ingredients.svg", [Panel("", tuple(lines), levels)], title=title, y_label=title, x_label="epsilon")
-
-
 class Settings(options.Settings):
     seed: Seed = Field(default=20, description="of noise and of the choice of posts")
     embeddings: Path = Field(description="folder that hushvec_studies.embeddings.posts wrote")
@@ -316,7 +237,7 @@ def embedder_of(posts, study, embeddings, settings):
 
 
 def main():
-    options.run(__doc__, "ingredients", Settings, studied, draw, COLUMNS)
+    options.run(__doc__, "ingredients", Settings, studied, lambda study, folder: None, COLUMNS)
 
 
 if __name__ == "__main__":

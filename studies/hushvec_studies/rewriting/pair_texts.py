@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import Field
 
 from hushvec._util import validate
 from hushvec.data import records
@@ -19,6 +20,7 @@ from hushvec.embedders.minilm import DIMENSION, MiniLMEmbedder
 from hushvec.extend.helpers import published_text
 from hushvec.text.inverters.vec2text.config import read_fields
 from hushvec_studies.harness.texts import objects_of
+from hushvec_studies.rewriting import options
 from hushvec_studies.rewriting.documents import Document
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -83,6 +85,15 @@ def write_documents(path, documents):
 def read_documents(path):
     """What `write_documents` wrote, or lines of {"text": ...} without gold strings."""
     return [Document(one["text"], tuple(one.get("gold", ())), tuple(one.get("gold", ()))) for one in objects_of(Path(path))]
+
+
+class Settings(options.Settings):
+    """Of a program that reads with a pair."""
+
+    inverter: str = Field(description="folder or hub id of a vec2text checkpoint: of train_pair.py, or such as jxm/gtr__nq__32")
+    embedder: str | None = Field(
+        default=None, description="folder or hub id of its embedder (default: the one that the checkpoint carries or names)"
+    )
 
 
 # ---- MiniLM before its last step: the mean over tokens, not brought to unit length, as vec2text's checkpoints read GTR ----

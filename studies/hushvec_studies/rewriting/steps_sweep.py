@@ -22,8 +22,7 @@ from pydantic import Field
 from hushvec import Generator
 from hushvec.extend.helpers import Progress
 from hushvec.text import Chunking, MiniLMEmbedder, Rewriter
-from hushvec_studies.harness.charts import Panel
-from hushvec_studies.rewriting import documents, figures, judges, metrics, options, pair_texts, rewriters
+from hushvec_studies.rewriting import documents, judges, metrics, options, pair_texts, rewriters
 
 STEPS = (0, 1, 5, 10, 20, 50)
 EPSILONS = (16.0, 1000.0, math.inf)
@@ -62,28 +61,7 @@ def swept(private, arguments, opinions, steps, epsilons):
                 progress.advance(1)
 
 
-def draw(study, folder):
-    """Likeness, leak and time over the number of steps, a line for each epsilon."""
-    rows = [row | {"seconds_error": 0.0} for row in study["rows"]]
-    epsilons = list(dict.fromkeys(row["epsilon"] for row in rows))
-    for measure, title in (
-        ("similarity_minilm", "similarity (cosine, MiniLM)"),
-        ("leak", "leak (share of gold strings)"),
-        ("seconds", "seconds for one text"),
-    ):
-        lines = tuple(
-            figures.line(f"epsilon {epsilon:g}", [row for row in rows if row["epsilon"] == epsilon], measure, "steps", style)
-            for style, epsilon in enumerate(epsilons)
-        )
-        path, panels = folder / f"steps_sweep_{measure}.svg", [Panel(title, lines)]
-        figures.curves(path, panels, title=title, y_label=title, x_label="steps of the corrector", log_x=False)
-
-
-class Settings(options.Settings):
-    inverter: str = Field(description="folder or hub id of a vec2text checkpoint: of train_pair.py, or such as jxm/gtr__nq__32")
-    embedder: str | None = Field(
-        default=None, description="folder or hub id of its embedder (default: the one that the checkpoint carries or names)"
-    )
+class Settings(pair_texts.Settings):
     device: str | None = Field(default=None, description="that models are on")
     texts: Path | None = Field(default=None, description="private texts, one JSON object per line: text, and gold if known")
     documents: options.Count = Field(default=50, description="at most")
@@ -104,7 +82,7 @@ def studied(settings):
 
 
 def main():
-    options.run(__doc__, "steps_sweep", Settings, studied, draw, COLUMNS)
+    options.run(__doc__, "steps_sweep", Settings, studied, lambda study, folder: None, COLUMNS)
 
 
 if __name__ == "__main__":

@@ -249,10 +249,9 @@ def test_maps_that_cannot_be(tmp_path):
         prepared(recorded, 6, 10, "mean")
     with pytest.raises(ValueError, match="must be for a drawn population"):
         prepared(recorded, 3, 10, "mean (elsewhere)")
-    np.save(tmp_path / "public.npy", np.ones((4, 6), np.float32))
     np.save(tmp_path / "rows.npy", np.ones((4, 6), np.float32))
     with pytest.raises(ValueError, match="patient 0 is nothing but the public mean"):
-        prepared(Recorded(tmp_path / "rows.npy", tmp_path / "public.npy"), 2, 4, "mean")
+        prepared(Recorded(tmp_path / "rows.npy"), 2, 4, "mean")
 
 
 # ---- cosines ----

@@ -98,13 +98,6 @@ def test_no_patient_helps_to_fit_the_map(tmp_path, name):
     assert digests[0] == digests[1] != digests[2]  # of three rows the first is a patient
 
 
-def test_a_public_file_is_all_public(tmp_path):
-    path, public = saved(tmp_path, np.eye(4)), saved(tmp_path, np.ones((3, 4)), "public.npy")
-    recorded = Recorded(path, public)
-    assert recorded.public(99, 4).shape == (3, 4)
-    assert len({recorded.key["public"], recorded.key["file"], Recorded(path).key["public"]}) == 3
-
-
 @pytest.mark.parametrize(
     "rows, text",
     [
@@ -127,7 +120,5 @@ def test_other_bad_files(tmp_path):
         Recorded(tmp_path / "text.npy")
     with pytest.raises(FileNotFoundError):
         Recorded(tmp_path / "nothing.npy")
-    with pytest.raises(ValueError, match="must have 4 columns, got 3"):
-        Recorded(saved(tmp_path, np.eye(4)), saved(tmp_path, np.eye(3), "public.npy"))
     with pytest.raises(ValueError, match=r"patients must be at most 4, the rows of rows.npy, got 5"):
         Recorded(saved(tmp_path, np.eye(4))).patients(5)

@@ -12,7 +12,7 @@ import pytest
 from hushvec_studies.clinical import cohort, command
 from hushvec_studies.clinical.command import add_arguments, run_clinical, settings_of
 from hushvec_studies.clinical.contenders import CLASSICAL, EMPIRICAL, LDP, PRIVUNIT
-from hushvec_studies.clinical.findings import bought, classical, disagreements, reached, sentences, smallest_epsilon
+from hushvec_studies.clinical.findings import bought, classical, disagreements, sentences, smallest_epsilon
 from hushvec_studies.clinical.plan import PARTS, Settings, planned
 from hushvec_studies.harness import measurements
 
@@ -182,7 +182,6 @@ def test_the_usual_plan():
         (["--resamples", "0"], ValueError, "resamples must be >= 1, got 0"),
         (["--dimension", "1"], ValueError, "dimension must be >= 2, got 1"),
         (["--sizes", "1"], ValueError, "must be >= 2, got 1"),
-        (["--public", "x.npy"], ValueError, "--public must go with --rows"),
         (["--rows", "nothing.npy"], FileNotFoundError, "nothing.npy"),
     ],
 )
@@ -236,14 +235,6 @@ ROWS = [
     row(EMPIRICAL, top_1=0.95, true_epsilon=91.8, sigma=0.2),
     row(EMPIRICAL, top_1=0.99, true_epsilon=284.0, sigma=0.1),
 ]
-
-
-def test_what_a_mechanism_reaches():
-    found = {one["mechanism"]: one for one in reached(ROWS)}
-    assert set(found) == {PRIVUNIT, "gaussian", CLASSICAL}
-    assert found[PRIVUNIT]["smallest_epsilon"] == 16.0 and found["gaussian"]["smallest_epsilon"] is None
-    assert (found[PRIVUNIT]["strict_epsilon"], found[PRIVUNIT]["strict_top_1"]) == (8.0, 0.5)
-    assert found["gaussian"]["largest_epsilon_measured"] == 16.0
 
 
 def test_what_a_sigma_buys():

@@ -8,14 +8,12 @@ import pytest
 
 from hushvec_studies.evaluation.texts import (
     AS_IT_IS,
-    BITS,
     LEAK,
     LENGTH,
     MEANING,
     UNRELATED,
     WHOLE,
     WORDS,
-    Bigrams,
     RewritingCell,
     Sentences,
     by_words,
@@ -114,21 +112,9 @@ def test_what_is_measured(data):
     assert little["epsilon_of_text"] == 8000.0
     text = row(data, WHOLE, 8.0)
     assert text["epsilon_of_text"] == 8.0
-    # public sentences are more fluent than words that nobody put beside each other
-    assert text["figures"][BITS][0] < much["figures"][BITS][0]
     said = rewriting_sentence([whole, little, text])
     assert said.startswith("Rewriting of 30 sentences; epsilon of words, metric is of a word")
     assert "words, metric at epsilon 1000 (8,000 of a text): meaning" in said
-
-
-def test_bits_by_hand():
-    """Two texts, "a b" and "a c": half of the words are a, a pair (a, b) has probability 1/2."""
-    model = Bigrams(["a b", "a c"])
-    bits, count = model.bits("a b")
-    uniform = 0.1 / 4
-    expected = -math.log2(0.6 * 1 + 0.3 * 0.5 + uniform) - math.log2(0.6 * 0.5 + 0.3 * 0.25 + uniform)
-    assert count == 2 and bits == pytest.approx(expected)
-    assert model.bits("z")[0] == pytest.approx(-math.log2(uniform))
 
 
 def test_an_interval_is_over_documents():

@@ -30,7 +30,6 @@ def write(path):
 def corpus(tmp_path, monkeypatch):
     """Public texts; the command's own embedder and sizes are replaced by what is quick."""
     monkeypatch.setattr("hushvec.embedders.minilm.MiniLMEmbedder", ToyEmbedder)
-    monkeypatch.setattr("hushvec_studies.inverters.training.draw_curve", lambda folder, points: False)
     size = DecoderSize(width=16, layers=1, heads=2, feed_forward=32, positions=2, bottleneck=16)
     monkeypatch.setitem(known.SIZES, "small", size)
     return write(tmp_path / "public.txt")

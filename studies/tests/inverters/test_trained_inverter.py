@@ -15,7 +15,7 @@ from hushvec.text.inverters.protocol import LawInverter
 from hushvec.text.inverters.trained import TrainedInverter
 from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
 from hushvec.text.inverters.vec2text.loading import load_inversion
-from hushvec_studies.inverters import SIZES, DecoderSize, network, train_inverter, training
+from hushvec_studies.inverters import SIZES, DecoderSize, network, train_inverter
 from hushvec_studies.inverters.corpus import END_ID, IGNORED, Batches, labels_of, learned_tokens, split_corpus
 from hushvec_studies.inverters.network import ReleaseLaw, public_generator
 
@@ -34,12 +34,6 @@ LEARNING = {
 }
 
 
-@pytest.fixture(autouse=True)
-def no_figures(monkeypatch):
-    """A figure takes longer than such a training; one test draws one."""
-    monkeypatch.setattr(training, "draw_curve", lambda folder, points: False)
-
-
 def train(folder, **more):
     return train_inverter(more.pop("corpus", TEXTS), folder, **{"embedder": ToyEmbedder(), **SMALL, **more})
 
@@ -54,7 +48,7 @@ def losses(folder):
 
 
 def files(folder):
-    return sorted(path.name for path in folder.iterdir() if path.name != "curve.svg")
+    return sorted(path.name for path in folder.iterdir())
 
 
 def share_of_words(texts, decoded):
@@ -265,18 +259,6 @@ def test_it_is_an_inverter_for_releases_behind_its_own_map(uninterrupted):
     inside = projection.transform(ToyEmbedder().embed(TEXTS[:5]))
     assert inverter.for_release(mechanism, projection).invert(inside) == inverter.invert(projection.lift(inside))
     assert inverter.for_release(mechanism, None) is inverter
-
-
-DRAW_CURVE = training.draw_curve
-
-
-def test_the_curve_is_drawn(tmp_path):
-    points = [{"step": step, "training_loss": 5 / step, "validation_loss": 1 + 5 / step} for step in (1, 2, 3)]
-    assert not DRAW_CURVE(tmp_path, [])
-    assert files(tmp_path) == []
-    assert DRAW_CURVE(tmp_path, points)
-    drawn = (tmp_path / "curve.svg").read_text(encoding="utf-8")
-    assert drawn.startswith("<svg ") and "best on held-out texts: 2.667 after step 3" in drawn
 
 
 # ---- noise ----

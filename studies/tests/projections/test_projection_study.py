@@ -51,18 +51,6 @@ def test_releases_have_that_strength(epsilon, offset):
     assert min(p_values(threshold, epsilon, threshold + 0.05)) < ALPHA
 
 
-def test_isotropic_rows_are_found_as_often_as_the_model_says():
-    """Rows without structure, n = 1,000 of 1,000 elements: a binomial test that the model's share holds within 3 points."""
-    rng = np.random.default_rng(42)
-    u = study.unit(rng.standard_normal((1000, 1000))).astype(np.float32)
-    threshold = study.best_threshold(9.0) + 0.2
-    found = study.retrieved(study.privunit(u, 9.0, rng, threshold), u, np.zeros(1000))[0]
-    expected = study.isotropic_top1(threshold, 9.0, 1000)
-    allowed = 0.03 + stats.norm.isf(ALPHA / 2) * np.sqrt(expected * (1 - expected) / 1000)
-    assert abs(found - expected) < allowed
-    assert abs(study.isotropic_top1(threshold, 6.0, 1000) - expected) > allowed
-
-
 def test_the_script_runs(tmp_path):
     rng = np.random.default_rng(43)
     rows = rng.standard_normal((80, 12)).astype(np.float32)

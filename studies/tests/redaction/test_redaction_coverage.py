@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from redaction.examples import EXAMPLES, PHONES, Example
 
 from data_files import data_file
 from hushvec.text import Redactor
 from hushvec_studies.harness.texts import objects_of
 from hushvec_studies.redaction import coverage, recall, tab
-from hushvec_studies.redaction.examples import EXAMPLES, PHONES, Example
 
 WRITTEN = Path(coverage.__file__).parent / "results" / "coverage.json"
 PAGE = Path(__file__).parents[3] / "docs" / "redaction.md"
@@ -23,19 +23,27 @@ def written():
     return json.loads(WRITTEN.read_text(encoding="utf-8"))
 
 
+def is_hidden(redactor, example):
+    """Whether every letter and digit of the secret is redacted."""
+    first = example.sentence.index(example.secret)
+    covered = {place for span in redactor.detect(example.sentence) for place in range(span.start, span.end)}
+    return all(first + at in covered for at, character in enumerate(example.secret) if character.isalnum())
+
+
 def test_the_examples():
     assert len(EXAMPLES) == 42 and len({example.rule for example in EXAMPLES}) == 33
-    assert coverage.examples_found(Redactor(), EXAMPLES) == {"examples": 42, "found": 42, "missed": []}
+    redactor = Redactor()
+    assert [example for example in EXAMPLES if not is_hidden(redactor, example)] == []
     pytest.importorskip("phonenumbers")
-    assert coverage.examples_found(Redactor(), PHONES)["missed"] == []
+    assert [example for example in PHONES if not is_hidden(redactor, example)] == []
 
 
 def test_an_example_counts_only_if_all_of_it_is_hidden():
     redactor = Redactor(patterns=["email"])
-    assert coverage.is_hidden(redactor, Example("", "to a@b.com", "a@b.com"))
-    assert coverage.is_hidden(redactor, Example("", "to a@b.com.", "a@b.com."))
-    assert not coverage.is_hidden(redactor, Example("", "to a@b.com", "to a@b.com"))
-    assert not coverage.is_hidden(redactor, Example("", "to ab.com", "ab.com"))
+    assert is_hidden(redactor, Example("", "to a@b.com", "a@b.com"))
+    assert is_hidden(redactor, Example("", "to a@b.com.", "a@b.com."))
+    assert not is_hidden(redactor, Example("", "to a@b.com", "to a@b.com"))
+    assert not is_hidden(redactor, Example("", "to ab.com", "ab.com"))
 
 
 def test_finds_are_counted_for_1000_posts():

@@ -10,7 +10,8 @@ import pytest
 
 from data_files import data_file
 from hushvec.data import records as shipped
-from hushvec_studies.retrieval.corpora import EIGHT_CATEGORIES, Corpus, cleaned, load_corpus, stratified_split
+from hushvec_studies.retrieval.configuration import load_configuration
+from hushvec_studies.retrieval.corpora import Corpus, cleaned, load_corpus, stratified_split
 
 POSTS, needs_posts = data_file("20newsgroups_8.jsonl.xz")
 WORDS = "some words of a text that is long enough to be kept"
@@ -57,15 +58,6 @@ def test_the_records_that_ship():
     assert (len(corpus), corpus.left_out) == (1200, ())
     assert (corpus.ids[0], corpus.texts[0], corpus.categories[0]) == (shipped()[0].id, shipped()[0].text, shipped()[0].category)
     assert set(corpus.categories) == {"bank", "clinic", "home", "school", "travel", "work"}
-
-
-def test_a_folder(tmp_path):
-    for place in ("b/2.txt", "b/10.txt", "a/deep/1.txt", "top.txt", "a/not.md"):
-        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / place).write_text(f"text of {place}")
-    corpus = load_corpus(tmp_path, min_tokens=0, splits=(1.0, 0.0, 0.0))
-    assert corpus.ids == ("a/deep/1.txt", "b/10.txt", "b/2.txt", "top.txt")
-    assert corpus.categories == ("a/deep", "b", "b", tmp_path.name)
 
 
 class FakeBunch:
@@ -133,7 +125,7 @@ def test_newsgroups_that_cannot_be_downloaded(monkeypatch, tmp_path):
 @needs_posts
 def test_the_posts_of_the_study():
     corpus = load_corpus(POSTS)
-    assert tuple(sorted(set(corpus.categories))) == EIGHT_CATEGORIES
+    assert set(corpus.categories) == set(load_configuration("default").data.categories)
     assert len(corpus) + sum(count for _, count in corpus.left_out) == 7623
     shares = Counter(corpus.splits)
     assert [round(shares[part] / len(corpus), 2) for part in ("train", "val", "test")] == [0.70, 0.15, 0.15]
@@ -233,7 +225,7 @@ def test_parts_of_fraction_zero_are_empty():
 
 
 def test_a_source_that_is_not_there(tmp_path):
-    words = r"source must be '20newsgroups', 'hushvec\.data', a folder that is there, or a file \.jsonl, .* got '.*nowhere'"
+    words = r"source must be '20newsgroups', 'hushvec\.data', or a file \.jsonl, .* got '.*nowhere'"
     with pytest.raises(ValueError, match=words):
         load_corpus(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError):
@@ -275,14 +267,6 @@ def test_a_torn_archive(posts, suffix, pack, damage):
     torn.write_bytes(damage(pack(posts.read_bytes())))
     with pytest.raises(ValueError, match=rf"torn\.jsonl\.{suffix}"):
         load_corpus(torn)
-
-
-def test_a_folder_without_texts(tmp_path):
-    with pytest.raises(ValueError, match="must hold at least one document, got none"):
-        load_corpus(tmp_path)
-    (tmp_path / "a.txt").write_bytes(b"\xff")
-    with pytest.raises(ValueError, match=r"a\.txt: must be UTF-8 text"):
-        load_corpus(tmp_path)
 
 
 def test_a_category_of_one_document(tmp_path):

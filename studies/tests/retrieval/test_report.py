@@ -131,7 +131,6 @@ def test_sections(outline):
         "Attacks and their bounds",
         "What is still found",
         "One thing changed at a time",
-        "Time and memory",
         "Every setting",
         "Configuration",
         "How to read this",

@@ -45,7 +45,6 @@ def test_which_tables_there_are(tables):
         "ablation_queries",
         "ablation_projection",
         "robustness",
-        "performance",
     ]
     for table in tables.values():
         assert all(len(line) == len(table.headings) for line in table.lines) and table.title and table.note.endswith(".")
@@ -53,7 +52,7 @@ def test_which_tables_there_are(tables):
 
 def test_a_grid_has_no_table_of_what_it_did_not_vary():
     names = {table.name for table in study_tables(made_rows())}
-    assert names == {"summary", "frontier", "attacks", "best_settings", "statistical_analysis", "ablation_k", "performance"}
+    assert names == {"summary", "frontier", "attacks", "best_settings", "statistical_analysis", "ablation_k"}
     assert "ablation_k" not in {table.name for table in study_tables(made_rows(ks=(10,)))}
 
 
@@ -169,7 +168,7 @@ def test_rows_without_attacks_still_have_their_use():
     )
     rows = [row | bare for row in made_rows()]
     names = {table.name for table in study_tables(rows)}
-    assert "attacks" not in names and "frontier" not in names and {"summary", "ablation_k", "performance"} <= names
+    assert "attacks" not in names and "frontier" not in names and {"summary", "ablation_k"} <= names
 
 
 def test_no_rows():
@@ -278,7 +277,7 @@ def test_a_table_longer_than_a_page(lines, environment):
 
 def test_files_are_the_same_again(folder, tmp_path):
     again = write_each(study_tables(STUDY), tmp_path)
-    assert len(again) == 20
+    assert len(again) == 18
     for path in again:
         assert path.read_bytes() == (folder / path.relative_to(tmp_path)).read_bytes()
 

@@ -91,16 +91,6 @@ def test_resampling_gives_the_error_of_a_binomial_share():
     assert together > 2 * error
 
 
-def test_nearer_than_others():
-    rows = unit(np.random.default_rng(3).standard_normal((300, 40)))
-    assert metrics.won_against_others(rows, rows).min() == 1
-    assert metrics.won_against_others(-rows, rows).max() == 0
-    turned = unit(np.random.default_rng(4).standard_normal((300, 40)))
-    assert abs(metrics.won_against_others(turned, rows).mean() - 0.5) < stats.norm.isf(ALPHA / 2) * math.sqrt(1 / 12 / 300)
-    same = np.repeat(rows[:1], 10, axis=0)
-    assert metrics.won_against_others(same, same).mean() == 0.5
-
-
 def test_cosines_of_zeros_are_zero():
     assert metrics.cosines(np.array([[0.0, 0.0], [2.0, 0.0]]), np.array([[1.0, 0.0], [0.5, 0.0]])).tolist() == [0, 1]
 
