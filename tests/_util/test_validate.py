@@ -3,6 +3,7 @@
 import ctypes
 import math
 import platform
+from collections.abc import Sequence
 
 import pytest
 
@@ -79,3 +80,5 @@ def test_an_instance_is_returned_and_anything_else_is_refused_by_its_type():
     with pytest.raises(TypeError) as refused:
         validate.instance("name", 1, str, "a str")
     assert str(refused.value) == "name must be a str, got int"
+    with pytest.raises(TypeError, match=r"^names must be a list of names, got str$"):
+        validate.instance("names", "ann", Sequence, "a list of names", but=str | bytes)

@@ -184,9 +184,9 @@ def fields(what: str, value: Any, names: Collection[str]) -> None:
             raise ValueError(f"{what} must not have the field {name!r:.60}: it is unknown")
 
 
-def instance(name: str, value: Any, kinds: Any, rule: str) -> Any:
-    """The value, if it is of these kinds; `rule` has them in words."""
-    if not isinstance(value, kinds):
+def instance(name: str, value: Any, kinds: Any, rule: str, *, but: Any = ()) -> Any:
+    """The value, if it is of these kinds, `but` not of those; `rule` has them in words."""
+    if not isinstance(value, kinds) or isinstance(value, but):
         raise TypeError(f"{name} must be {rule}, got {kind(value)}")
     return value
 

@@ -23,12 +23,9 @@ from hushvec.receipts import NOTE_SEED, PER, LedgerEntry, ReportReceipt, cipher_
 
 
 def sequence_of(words: Any) -> Sequence[Any]:
-    if isinstance(words, np.ndarray):
-        listed: list[Any] = words.ravel().tolist()
-        return listed
-    if not isinstance(words, Sequence) or isinstance(words, bytes | bytearray):
-        raise TypeError(f"words must be a str or a sequence of str, got {validate.kind(words)}")
-    return words
+    listed: Sequence[Any] = words.ravel().tolist() if isinstance(words, np.ndarray) else words
+    validate.instance("words", listed, Sequence, "a str or a sequence of str", but=bytes | bytearray)
+    return listed
 
 
 def numbered(words: list[str]) -> tuple[list[str], NDArray[np.int64]]:

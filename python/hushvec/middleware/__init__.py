@@ -22,11 +22,11 @@ from hushvec.middleware.privacy import (
     get_sensitivity,
     lookup_sensitivity,
 )
-from hushvec.middleware.redaction import pii_redaction_middleware
 from hushvec.middleware.wrap import (
     EmbeddingMiddleware,
     WrappedEmbeddingModel,
     compose_embedding_middleware,
+    pii_redaction_middleware,
     wrap_embedding_model,
 )
 

@@ -275,8 +275,7 @@ class PrivateClassifier:
 
 
 def _checked_batches(batches: Any, kinds: Any) -> Any:
-    if isinstance(batches, str) or not isinstance(batches, kinds):
-        raise TypeError(f"batches must be an iterable of batches, got {validate.kind(batches)}")
+    validate.instance("batches", batches, kinds, "an iterable of batches", but=str)
     return batches
 
 

@@ -366,8 +366,7 @@ def calibrate_sensitivity(model: Any, samples: Sequence[str] | None = None) -> f
         >>> hv.calibrate_sensitivity(lambda texts: np.eye(2, dtype=np.float32)[[len(text) % 2 for text in texts]])
         2.0
     """
-    if isinstance(samples, (str, bytes)) or not isinstance(samples, (Sequence, type(None))):
-        raise TypeError(f"samples must be a sequence of strings or None, got {validate.kind(samples)}")
+    validate.instance("samples", samples, (Sequence, type(None)), "a sequence of strings or None", but=(str, bytes))
     texts = list(_SAMPLES if samples is None else samples)
     if len(texts) < 2:
         raise ValueError(f"samples must hold at least 2 texts, got {len(texts)}")

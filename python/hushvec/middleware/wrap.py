@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, TypeVar
@@ -11,8 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hushvec._util import validate
+from hushvec._util.keywords import explained
 from hushvec.embedders.protocol import KINDS, EmbeddingRequest, EmbeddingResult, Embeddings, Kind, read_answer
 from hushvec.embedders.sources import SourceModel, as_embedding_model
+from hushvec.text.pii.redactor import Redactor
 
 # A model reads the first few hundred tokens of a text; one far longer than that is a mistake, and costs a long tokenization.
 MOST_CHARACTERS = 100_000
@@ -283,8 +285,7 @@ def compose_embedding_middleware(middleware: Any) -> EmbeddingMiddleware:
         >>> steps = [hv.pii_redaction_middleware(patterns=["email"]), hv.dp_embedding_middleware(epsilon=8.0)]
         >>> secure = hv.compose_embedding_middleware(steps)
     """
-    if isinstance(middleware, (str, bytes)) or not isinstance(middleware, Sequence):
-        raise TypeError(f"middleware must be middleware or a list of it, got {validate.kind(middleware)}")
+    validate.instance("middleware", middleware, Sequence, "middleware or a list of it", but=(str, bytes))
     if not middleware:
         raise ValueError("middleware must have at least 1 step, got 0")
     for step in middleware:
@@ -294,10 +295,63 @@ def compose_embedding_middleware(middleware: Any) -> EmbeddingMiddleware:
 
 def _texts(texts: Any, max_characters: int) -> tuple[str, ...]:
     texts = validate.column("texts", texts)
-    if isinstance(texts, (str, bytes)) or not isinstance(texts, Sequence):
-        raise TypeError(f"texts must be a sequence of strings, got {validate.kind(texts)}")
+    validate.instance("texts", texts, Sequence, "a sequence of strings", but=(str, bytes))
     for number, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"texts must be strings, got {validate.kind(text)} at position {number}")
         require_length("texts", text, number, max_characters)
     return tuple(texts)
+
+
+class PIIRedactionMiddleware(EmbeddingMiddleware):
+    """The result of `pii_redaction_middleware`: `redactor` finds and replaces."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self.redactor = redactor
+
+    def transform(self, request: EmbeddingRequest) -> EmbeddingRequest:
+        return replace(request, texts=tuple(redaction.text for redaction in self.redactor.redact_all(request.texts)))
+
+
+@explained
+def pii_redaction_middleware(
+    *,
+    patterns: Sequence[str] | None = None,
+    replacement: str | None = None,
+    replacements: Mapping[str, str] | None = None,
+    custom_patterns: Mapping[str, str] | None = None,
+    **options: Any,
+) -> PIIRedactionMiddleware:
+    """Return middleware that replaces personal data in texts by placeholders before they are embedded.
+
+    Args:
+        patterns, replacement, replacements, custom_patterns, options: arguments of `hushvec.text.Redactor`.
+
+    Returns:
+        Middleware for `wrap_embedding_model` and `compose_embedding_middleware`.
+
+    Raises:
+        TypeError, ValueError: what `hushvec.text.Redactor` refuses.
+
+    Guarantees:
+        None: rules miss things. What they miss is protected only by the noise of a `dp_embedding_middleware` beside it.
+
+    Edge cases:
+        A vector store keeps the texts and metadata that it is given: redact those before. Results do not mention what was found.
+
+    Reference:
+        docs/redaction.md.
+
+    Example:
+        >>> import hushvec as hv
+        >>> seen = []
+        >>> def model(texts):
+        ...     seen.extend(texts)
+        ...     return [[1.0, 0.0]] * len(texts)
+        >>> rows = hv.wrap_embedding_model(model, hv.pii_redaction_middleware(patterns=["email"])).embed(["Write to jane@example.com"])
+        >>> seen
+        ['Write to [EMAIL]']
+    """
+    return PIIRedactionMiddleware(
+        Redactor(patterns=patterns, replacement=replacement, replacements=replacements, custom_patterns=custom_patterns, **options)
+    )

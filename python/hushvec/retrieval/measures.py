@@ -90,8 +90,7 @@ def judgements(ids: Any, relevant: Any) -> Judgements:
 
 def right_documents(relevant: Any, queries: int) -> list[dict[int | str, float]]:
     """`relevant` as grades by id for each query. Refuses what is wrong before any search."""
-    if isinstance(relevant, (str, Mapping)) or not isinstance(relevant, Iterable):
-        raise TypeError(f"relevant must be a sequence with one entry for each query, got {validate.kind(relevant)}")
+    validate.instance("relevant", relevant, Iterable, "a sequence with one entry for each query", but=(str, Mapping))
     wanted = relevant.tolist() if isinstance(relevant, np.ndarray) else list(relevant)
     if len(wanted) != queries:
         raise ValueError(f"relevant must have one entry for each of {queries} queries, got {len(wanted)}")

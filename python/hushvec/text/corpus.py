@@ -189,8 +189,7 @@ def _embedded(texts: Sequence[str], model: SourceModel) -> NDArray[np.float32]:
 
 
 def _checked_texts(texts: Any) -> tuple[str, ...]:
-    if isinstance(texts, str) or not isinstance(texts, Sequence):
-        raise TypeError(f"texts must be a sequence of strings, got {validate.kind(texts)}")
+    validate.instance("texts", texts, Sequence, "a sequence of strings", but=str)
     if len(texts) == 0:
         raise ValueError("texts must hold at least one, got none")
     for number, text in enumerate(texts):

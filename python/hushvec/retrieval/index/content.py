@@ -115,8 +115,7 @@ class RowIds:
 
 
 def _as_ids(ids: Any) -> NDArray[Any]:
-    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
-        raise TypeError(f"ids must be a sequence of integers or of strings, got {validate.kind(ids)}")
+    validate.instance("ids", ids, Iterable, "a sequence of integers or of strings", but=(str, bytes))
     if isinstance(ids, np.ndarray) and ids.ndim != 1:
         raise ValueError(f"ids must have one dimension, got {ids.ndim}")
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
@@ -169,8 +168,7 @@ class Documents:
             if values is None:
                 listed.append([None] * rows)
                 continue
-            if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Sequence):
-                raise TypeError(f"{name} must be a sequence of {kind}, got {validate.kind(values)}")
+            validate.instance(name, values, Sequence, f"a sequence of {kind}", but=(str, bytes, Mapping))
             if len(values) != rows:
                 raise ValueError(f"{name} must be as many as the {rows} vectors, got {len(values)}")
             listed.append([check(f"{name} of row {row}", value) for row, value in enumerate(values)])

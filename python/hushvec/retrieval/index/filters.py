@@ -86,8 +86,7 @@ def _equals(operand: Any, name: str, *, one_of: bool = False) -> _Test:
 
 def _in_order(compare: Callable[[Any, Any], bool], operand: Any, name: str) -> _Test:
     kind = str if isinstance(operand, str) else (int, float)
-    if isinstance(operand, bool) or not isinstance(operand, kind):
-        raise TypeError(f"{name} must be a number or a str, got {validate.kind(operand)}")
+    validate.instance(name, operand, kind, "a number or a str", but=bool)
     return lambda value: any(isinstance(one, kind) and not isinstance(one, bool) and compare(one, operand) for one in _ways(value))
 
 

@@ -78,8 +78,7 @@ def known_categories(argument: str, names: Iterable[str], own: frozenset[str], *
 
 
 def names_of(argument: str, names: Any, what: str = "names") -> list[str]:
-    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
-        raise TypeError(f"{argument} must be a list of {what}, got {type(names).__name__}")
+    validate.instance(argument, names, Iterable, f"a list of {what}", but=(str, bytes))
     found = list(names)
     for name in found:
         if not isinstance(name, str):
@@ -445,8 +444,7 @@ def _default() -> Redactor:
 def _checked_detectors(detectors: Any) -> tuple[Detector, ...]:
     if detectors is None:
         return ()
-    if not isinstance(detectors, Iterable) or isinstance(detectors, Detector):
-        raise TypeError(f"detectors must be a list of detectors, got {type(detectors).__name__}")
+    validate.instance("detectors", detectors, Iterable, "a list of detectors", but=Detector)
     listed = tuple(detectors)
     for detector in listed:
         if not isinstance(detector, Detector):

@@ -161,8 +161,7 @@ class Rewriter:
             A Rewriting for each text, in their order. An error names the position of its text, and ends the stream after everything
             that was released before it.
         """
-        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
-            raise TypeError(f"texts must be a list of strings, got {validate.kind(texts)}")
+        validate.instance("texts", texts, Iterable, "a list of strings", but=(str, bytes))
         if budget is not None:
             require_budget(budget)
             if not self._terms.has_noise:

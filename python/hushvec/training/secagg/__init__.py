@@ -14,15 +14,10 @@ from typing import TYPE_CHECKING
 from hushvec._util.lazy import at_first_use
 
 if TYPE_CHECKING:
-    from hushvec.training.secagg.encoder import Encoder, SumGuarantee
-    from hushvec.training.secagg.flower_workflow import from_parameters, to_parameters, workflow_arguments
+    from hushvec.training.secagg.encoder import Encoder, SumGuarantee, from_parameters, to_parameters, workflow_arguments
 
 __all__ = ["Encoder", "SumGuarantee", "from_parameters", "to_parameters", "workflow_arguments"]
 
 __getattr__, __dir__ = at_first_use(
-    globals(),
-    {
-        "encoder": "Encoder SumGuarantee",
-        "flower_workflow": "from_parameters to_parameters workflow_arguments",
-    },
+    globals(), {"encoder": "Encoder SumGuarantee from_parameters to_parameters workflow_arguments"}
 )
