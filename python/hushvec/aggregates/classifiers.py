@@ -43,14 +43,6 @@ class LinearClassifier(LinearModel):
         coef_: float32 [k, d], rows of unit length.
         receipt: the guarantee for the people whose rows it was made of.
         heat: probabilities are softmax(heat * scores).
-
-    Example:
-        >>> import numpy as np
-        >>> from hushvec.aggregates import private_classifier
-        >>> rows, topics = np.eye(4)[[0, 1] * 2000], ["tea", "milk"] * 2000
-        >>> classifier = private_classifier(rows, topics, labels=["milk", "tea"], epsilon=1.0, delta=1e-5)
-        >>> classifier.predict(rows[:3]).tolist(), classifier.receipt.epsilon
-        (['tea', 'milk', 'tea'], 1.0)
     """
 
     def __init__(
@@ -120,13 +112,6 @@ def class_centroids(rows: Any, groups: Any, *, labels: Any, epsilon: float, delt
 
     Reference:
         docs/proofs/aggregates.md; docs/aggregates.md has accuracies on two collections.
-
-    Example:
-        >>> import numpy as np
-        >>> from hushvec.aggregates import class_centroids
-        >>> rows, topics = np.eye(4)[[0, 1] * 2000], [0, 1] * 2000
-        >>> class_centroids(rows, topics, labels=2, epsilon=1.0, delta=1e-5).score(rows, topics)
-        1.0
     """
     given, codes, names = _labelled(rows, groups, labels, Terms(epsilon, delta, **terms), "class centroids")
     mean = _mean_direction(given)

@@ -40,16 +40,6 @@ class WordFrequencies:
         standard_errors: one a word.
         reports: how many there were.
         unknown: for a Bloom filter decoded with an intercept, the estimated share of reports of words outside the list; else None.
-
-    Example:
-        >>> import hushvec as hv
-        >>> from hushvec.collect import Vocabulary
-        >>> vocabulary = Vocabulary(["yes", "no", "unsure"], epsilon=2.0)
-        >>> sketch = vocabulary.sketch()
-        >>> sketch.add(vocabulary.report(["yes"] * 900 + ["no"] * 100, generator=hv.Generator.unsafe_seeded(3)))
-        >>> estimate = sketch.estimate()
-        >>> estimate.present(), [(word, round(share, 2)) for word, share, error in estimate.top(2)]
-        (['yes', 'no'], [('yes', 0.95), ('no', 0.08)])
     """
 
     words: Sequence[str]

@@ -117,16 +117,6 @@ class NoiseJob:
         Raises:
             ValueError: a path with a job of other parameters or another cipher. Nothing was charged.
             PrivacyBudgetExhaustedError, BudgetError: the budget refused; nothing may be released.
-
-        Example:
-            >>> import numpy as np
-            >>> from hushvec.jobs import NoiseJob, noise_batch
-            >>> job = NoiseJob.start(dimension=8, epsilon=4.0)
-            >>> rows = np.ones((5, 8), np.float32)
-            >>> whole = noise_batch(rows, job)
-            >>> parts = [noise_batch(rows[:2], job), noise_batch(rows[2:], job, first_row=2)]
-            >>> bool((np.concatenate(parts) == whole).all())
-            True
         """
         if unknown := [name for name in release if name not in _RELEASE]:
             raise TypeError(f"NoiseJob.start() got an unexpected keyword argument {unknown[0]!r}")

@@ -238,11 +238,6 @@ def overwrite_freed_memory(on: bool = True) -> None:
 
     Reference:
         mallopt(3), M_PERTURB; the environment variable MALLOC_PERTURB_=85 does the same from the start of a process.
-
-    Example:
-        >>> from hushvec.secure_memory import overwrite_freed_memory
-        >>> overwrite_freed_memory(True)
-        >>> overwrite_freed_memory(False)
     """
     if not _core.overwrite_freed_memory(flag("on", on)):
         raise SecureMemoryError("the C library cannot overwrite what it frees: mallopt(M_PERTURB) is not there")

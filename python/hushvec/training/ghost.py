@@ -255,18 +255,6 @@ class GhostClipping:
         Edge cases:
             The model is in eval mode meanwhile, so that dropout does not differ. What depends on the batch in other batches only is
             not found.
-
-        Example:
-            >>> import torch
-            >>> from hushvec.training.ghost import GhostClipping, GhostClippingError
-            >>> layer, rows = torch.nn.Linear(2, 1), torch.ones(4, 2)
-            >>> with GhostClipping(layer, clip_norm=1.0) as ghost:
-            ...     ghost.require_own_losses(lambda rows: layer(rows).exp().sum(1), rows)
-            ...     try:
-            ...         ghost.require_own_losses(lambda rows: layer(rows).exp().sum(1) / len(rows), rows)
-            ...     except GhostClippingError:
-            ...         print("divided by a number of the batch")
-            divided by a number of the batch
         """
         size = batch_size(batch)
         if size < 2:

@@ -336,15 +336,7 @@ def cyclic_loader(
     separate: bool = False,
     **arguments: Any,
 ) -> Any:
-    """`poisson_loader` with the batches of a `CyclicSampler`, whose arguments it takes, for `DPOptimizer(noise=CorrelatedNoise)`.
-
-    Example:
-        >>> import torch
-        >>> from hushvec.training import cyclic_loader
-        >>> data = torch.utils.data.TensorDataset(torch.ones(100, 3), torch.zeros(100))
-        >>> [tuple(rows.shape) for rows, labels in cyclic_loader(data, 10, steps=2)]
-        [(10, 3), (10, 3)]
-    """
+    """`poisson_loader` with the batches of a `CyclicSampler`, whose arguments it takes, for `DPOptimizer(noise=CorrelatedNoise)`."""
     return _loader(
         dataset,
         lambda size: CyclicSampler(size, min_separation, steps=steps, seed=seed, first_step=first_step),

@@ -33,10 +33,6 @@ class TrainedInverter:
     """A custom decoder. Made by `from_folder`.
 
     It decodes best the embedder and mechanism that its folder names. Decoding is post-processing.
-
-    Example:
-        >>> from hushvec.text.inverters.trained import TrainedInverter
-        >>> TrainedInverter.from_folder("decoder").invert(released_rows)  # doctest: +SKIP
     """
 
     def __init__(

@@ -56,13 +56,7 @@ def has_escapes(text: str) -> bool:
 
 
 class Shadow:
-    """A normalized copy of a text with the way back to it.
-
-    Example:
-        >>> shadow = Shadow("x Garci\u0301a y")
-        >>> shadow.text, shadow.in_original(2, 8)
-        ('x García y', (2, 9))
-    """
+    """A normalized copy of a text with the way back to it."""
 
     def __init__(self, original: str, *, decoded: bool = False) -> None:
         within: Places | None = None

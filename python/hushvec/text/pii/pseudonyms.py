@@ -167,11 +167,6 @@ def restore(text: str, known: Mapping[str, str], *, document: str | None = None)
         known: pseudonym -> value, as of `Pseudonymizer.known` or `read_vault`.
         document: name of the document that the text comes from: nothing but its own values comes back. None: every value of
             every document can come back, for texts that only they read who may read all of them.
-
-    Example:
-        >>> from hushvec.text import restore
-        >>> restore("Ask [PERSON_AAAA].", {"[PERSON_AAAA]": "Jane Doe"})
-        'Ask Jane Doe.'
     """
     validate.instance("text", text, str, "a string")
     if document is not None:
@@ -259,12 +254,6 @@ def write_vault(path: str | os.PathLike[str], known: Mapping[str, str], key: byt
         path: of the file, which is replaced if it exists.
         known: pseudonym -> value, as `Pseudonymizer.known` gives it with its documents.
         key: the secret key of the pseudonyms, 32 bytes at least.
-
-    Example:
-        >>> from hushvec.text import read_vault, write_vault
-        >>> write_vault("names.vault", {"[PERSON_AAAA]": "Jane Doe"}, bytes(32))  # doctest: +SKIP
-        >>> read_vault("names.vault", bytes(32))  # doctest: +SKIP
-        {'[PERSON_AAAA]': 'Jane Doe'}
     """
     cipher = _cipher(key)
     nonce = secrets.token_bytes(NONCE_BYTES)
@@ -303,11 +292,6 @@ def new_key(path: str | os.PathLike[str]) -> bytes:
 
     Returns:
         The key, 32 bytes. Of several processes that ask for one file, one gets a key.
-
-    Example:
-        >>> from hushvec.text import new_key
-        >>> len(new_key("names.key"))  # doctest: +SKIP
-        32
     """
     key = secrets.token_bytes(FEWEST_KEY_BYTES)
     if not is_first_to_write(Path(path), key.hex().encode() + b"\n"):

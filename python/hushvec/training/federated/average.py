@@ -195,14 +195,6 @@ def aggregate_updates(updates: Iterable[Any], *, like: Any = None, **terms: Any)
 
     Arguments, result, errors and guarantee are those of the two, for one round; for several keep one `PrivateAverage`, which
     composes them.
-
-    Example:
-        >>> import numpy as np
-        >>> from hushvec.federated import aggregate_updates
-        >>> updates = [[np.ones(3, np.float32)], [np.zeros(3, np.float32)]]
-        >>> values, receipt = aggregate_updates(updates, clip_norm=1.0, clients=2, epsilon=8.0, delta=1e-5)
-        >>> values[0].shape, receipt.epsilon <= 8.0
-        ((3,), True)
     """
     return PrivateAverage(**terms).aggregate(updates, like=like)
 

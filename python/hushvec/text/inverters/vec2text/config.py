@@ -28,12 +28,6 @@ class Vec2TextConfig:
         embedder_model_name: the embedder that the checkpoint was trained on, as the checkpoint names it.
         ignore_hypothesis_embedding: a corrector without feedback: it is told that its hypothesis embeds to the goal.
         separate_head: whether the output table is separate; None for what tie_word_embeddings of t5 says.
-
-    Example:
-        >>> t5 = dict(vocab_size=100, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
-        >>> config = Vec2TextConfig(t5=t5, embedding_dim=384, num_repeat_tokens=4, max_seq_length=32)
-        >>> config.bottleneck, config.token("eos_token_id")
-        (384, 1)
     """
 
     t5: Mapping[str, Any] = field(hash=False)

@@ -179,13 +179,6 @@ class InversionModel(_Network):
 
     Args:
         config: its shape. Weights are random until a state dict is loaded.
-
-    Example:
-        >>> import torch
-        >>> t5 = dict(vocab_size=20, d_model=8, d_kv=4, d_ff=16, num_layers=1, num_heads=2)
-        >>> model = InversionModel(Vec2TextConfig(t5=t5, embedding_dim=6, num_repeat_tokens=3)).eval()
-        >>> model.generate(torch.zeros(2, 6), max_length=5).shape[0]
-        2
     """
 
     kind = INVERSION
