@@ -176,9 +176,6 @@ class Collection(ABC):
             (epsilon, 0)-DP under replacement of one report's word (per="record") or of all words of the person (per="release"),
             exact as sampled. How many words there are is public; with a memo also which reports are of the same word. An error
             about a word is visible to anyone who sees that the call failed.
-
-        Reference:
-            docs/proofs/frequency_oracles.md, docs/proofs/rappor.md.
         """
         known = self._known([words] if isinstance(words, str) else sequence_of(words))
         validate.choice("per", per, PER)

@@ -55,8 +55,7 @@ class PrivateQuery:
         budget: charged epsilon for every question that is released.
         memo: file that keeps asked questions and their answers for the next process; None keeps them in memory. It is as secret as
             the questions; only its owner can read it. For one process at a time: what another one adds later is not seen.
-        generator: key stream; the process-wide one if None. A seeded one gives no privacy: receipts say so, and together with a
-            budget it is refused.
+        generator: as for `PrivateIndex`.
         seed: of the codebook and its choice; not secret. Both need FAISS (extra `faiss`).
 
     Guarantees:

@@ -165,12 +165,7 @@ class PublicInverter:
         return [text for block in blocks(len(rows), len(self.corpus)) for text in self.texts_nearest(rows[block])]
 
     def for_release(self, mechanism: VectorMechanism, projection: PublicProjection | None) -> ReleasedInverter:
-        """The inverter for rows that this mechanism released.
-
-        Args:
-            mechanism: Gaussian, Laplacian, L2Laplace, PrivUnit or EmpiricalGaussian, with the numbers of its law.
-            projection: what the rows went through before it, which brought them to the length clip_norm; None if nothing.
-        """
+        """As `LawInverter.for_release`; the map, if there is one, brought rows to the length clip_norm."""
         validate.instance("projection", projection, PublicProjection | None, "a PublicProjection or None")
         validate.instance("mechanism", mechanism, VectorMechanism, "a mechanism of noisy vectors")
         if projection is not None and projection.dimension != self.corpus.dimension:

@@ -257,10 +257,7 @@ class Encoder:
 
         Args:
             vector: what numpy makes a vector of `dimension` finite numbers of.
-            budget: a PrivacyBudget of this client, or any object with `consume(epsilon, delta)`: charged for one round before any
-                noise is drawn. One in rho adds rounds up.
-            generator: key stream; the process-wide one, keyed by the operating system, if None. A seeded one gives no privacy, and
-                together with a budget it is refused.
+            budget, generator: as for `hushvec.federated.clip_and_noise_update`; the budget is this client's, and pays for one round.
 
         Returns:
             A new array of uint32, of a power of two of elements. Alone it is no private release: give it to the secure aggregation
