@@ -14,25 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native import _core, cuda
-from hushvec._native.arrays import (
-    NUMPY_DTYPES,
-    CheckedRows,
-    as_matrix,
-    device_scope,
-    dtype_name,
-    empty_like,
-    is_cupy,
-    is_exported,
-    is_plain,
-    is_torch,
-    library_of,
-    nonfinite_error,
-    on_cuda,
-    require_array,
-    rows_and_dimension,
-    shared,
-)
+from hushvec._native import _core, arrays, cuda
+from hushvec._native.arrays import on_cuda
 from hushvec._util.recording import require_no_recorder
 from hushvec._util.validate import kind
 
@@ -45,31 +28,31 @@ _HOST_RUN = 1 << 16
 _DEVICE_RUN = 1 << 24
 
 
-def checked_rows(name: str, x: Any, *, finite: bool) -> CheckedRows:
+def checked_rows(name: str, x: Any, *, finite: bool) -> arrays.CheckedRows:
     """Rows after all checks of an array; NaN and Inf are checked only if `finite`."""
-    require_array(name, x)
+    arrays.require_array(name, x)
     if finite:
         require_no_recorder()  # values that are traced cannot be looked at
         require_finite(name, x)
-    return CheckedRows(x, *rows_and_dimension(x), dtype_name(x), on_cuda(x), finite)
+    return arrays.CheckedRows(x, *arrays.rows_and_dimension(x), arrays.dtype_name(x), on_cuda(x), finite)
 
 
 def require_finite(name: str, x: Any, *, first_row: int = 0) -> None:
     """`first_row` is the number of x's first row in the whole input that an error counts by."""
     row = first_nonfinite_row(x)
     if row is not None:
-        raise nonfinite_error(name, x, row, first_row=first_row)
+        raise arrays.nonfinite_error(name, x, row, first_row=first_row)
 
 
 def first_nonfinite_row(x: Any) -> int | None:
     if on_cuda(x) and cuda.takes(x):
         return cuda.find_bad_row(x)
-    matrix = as_matrix(x)
-    with device_scope(x):
+    matrix = arrays.as_matrix(x)
+    with arrays.device_scope(x):
         for rows in _row_runs(matrix):
             if _surely_finite(matrix[rows]):
                 continue
-            finite = library_of(x).isfinite(matrix[rows]).all(1)
+            finite = arrays.library_of(x).isfinite(matrix[rows]).all(1)
             if not finite.all():
                 return int(rows.start + int((~finite).nonzero()[0][0]))
     return None
@@ -94,7 +77,7 @@ def checked_unit_rows(name: str, x: ArrayT, out: ArrayT, *, first_row: int = 0) 
     if on_cuda(x) and cuda.takes(x, out):
         row = cuda.unit_rows(x, out, check=True)
         if row is not None:
-            raise nonfinite_error(name, x, row, first_row=first_row)
+            raise arrays.nonfinite_error(name, x, row, first_row=first_row)
         return out
     require_finite(name, x, first_row=first_row)
     return unit_rows(x, out)
@@ -112,13 +95,13 @@ def _surely_finite(run: Any) -> bool:
 
 
 def _unit_rows_by_the_core(x: Any, out: Any) -> None:
-    source, target = as_matrix(x), as_matrix(out)
-    with device_scope(x):
+    source, target = arrays.as_matrix(x), arrays.as_matrix(out)
+    with arrays.device_scope(x):
         for rows in _row_runs(source):
-            run = source[rows].cpu() if is_torch(x) else source[rows].get()
-            unit = empty_like(run)
+            run = source[rows].cpu() if arrays.is_torch(x) else source[rows].get()
+            unit = arrays.empty_like(run)
             _core.unit_rows(run, unit)
-            target[rows] = unit if is_torch(x) else library_of(x).asarray(unit)
+            target[rows] = unit if arrays.is_torch(x) else arrays.library_of(x).asarray(unit)
 
 
 def _row_runs(matrix: Any) -> Iterator[slice]:
@@ -135,10 +118,10 @@ _SMALL_INTEGERS = 2  # bytes of integers that cannot exceed it
 
 def given_array(name: str, x: Any) -> Any:
     """What a user gave `as_array`, after `require_array`."""
-    if is_plain(x):
+    if arrays.is_plain(x):
         return x
     x = as_array(name, x)
-    require_array(name, x)
+    arrays.require_array(name, x)
     return x
 
 
@@ -146,14 +129,14 @@ def as_array(name: str, x: Any) -> Any:
     """An array as it is, an exported one as it is `shared`. Lists, tuples and integers in CPU memory as a new float array."""
     if type(x) is np.ndarray and x.dtype.kind == "f":  # as nearly always
         return x
-    x = shared(name, x)
+    x = arrays.shared(name, x)
     if not (isinstance(x, (list, tuple)) or _is_whole(x)):  # torch 2.8 cannot follow list | tuple
         return x
     require_no_recorder()  # values that are traced cannot be looked at
     return _of_sequence(name, x) if isinstance(x, (list, tuple)) else _of_integers(name, x)
 
 
-def given_rows(name: str, x: Any, *, finite: bool) -> CheckedRows:
+def given_rows(name: str, x: Any, *, finite: bool) -> arrays.CheckedRows:
     """`checked_rows` of what a user gave: `as_array` comes first."""
     return checked_rows(name, as_array(name, x), finite=finite)
 
@@ -164,9 +147,9 @@ def dtype_after(dtype: np.dtype[Any]) -> str:
 
 
 def _of_sequence(name: str, x: Sequence[Any]) -> Any:
-    if x and is_exported(x[0]):
-        x = [shared(name, row) for row in x]
-    for is_its_own, module in ((is_torch, "torch"), (is_cupy, "cupy")):
+    if x and arrays.is_exported(x[0]):
+        x = [arrays.shared(name, row) for row in x]
+    for is_its_own, module in ((arrays.is_torch, "torch"), (arrays.is_cupy, "cupy")):
         if x and all(map(is_its_own, x)):
             return _stacked(name, x, sys.modules[module])
     if any(isinstance(row, np.ma.MaskedArray) for row in x):
@@ -184,7 +167,7 @@ def _of_sequence(name: str, x: Sequence[Any]) -> Any:
         if large is not None:
             raise _too_large(name, large)
         raise TypeError(f"{name} must hold numbers, got {_odd_kind(x) or array.dtype.name} in it")
-    if array.dtype.name in NUMPY_DTYPES and any(isinstance(row, np.ndarray) for row in x):
+    if array.dtype.name in arrays.NUMPY_DTYPES and any(isinstance(row, np.ndarray) for row in x):
         _refuse_rounded_integers(name, x, array, array.dtype.name)
         return array
     with np.errstate(over="ignore"):  # NaN and Inf are the caller's to refuse
@@ -208,16 +191,16 @@ def _stacked(name: str, x: Sequence[Any], library: Any) -> Any:
 def _is_whole(x: Any) -> bool:
     if isinstance(x, np.ndarray):
         return x.dtype.kind in "iu" and not isinstance(x, np.ma.MaskedArray)
-    if not is_torch(x) or x.device.type != "cpu":
+    if not arrays.is_torch(x) or x.device.type != "cpu":
         return False
-    return dtype_name(x) in ("uint8", "int8", "int16", "int32", "int64")
+    return arrays.dtype_name(x) in ("uint8", "int8", "int16", "int32", "int64")
 
 
 def _of_integers(name: str, x: Any) -> Any:
     if x.dtype.itemsize > _SMALL_INTEGERS and len(x.reshape(-1)) and (x.max() > _LARGEST_WHOLE or x.min() < -_LARGEST_WHOLE):
         values = np.asarray(x).reshape(-1)
         raise _too_large(name, int(values[(values > _LARGEST_WHOLE) | (values < -_LARGEST_WHOLE)][0]))
-    return x.float() if is_torch(x) else x.astype(np.float32)
+    return x.float() if arrays.is_torch(x) else x.astype(np.float32)
 
 
 def _refuse_rounded_integers(name: str, x: Sequence[Any], array: NDArray[Any], dtype: str) -> None:
@@ -262,7 +245,7 @@ def _leaves(x: Any) -> Iterator[Any]:
             yield from _leaves(part)
         elif isinstance(part, np.ndarray):
             yield from part.ravel()
-        elif is_torch(part):
+        elif arrays.is_torch(part):
             yield from part.detach().reshape(-1).tolist()
         else:
             yield part

@@ -6,21 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hushvec._native import _core, kernels
-from hushvec._native.arrays import (
-    DEFAULT_DTYPE,
-    ArrayT,
-    device_scope,
-    dtype_name,
-    empty_like,
-    is_recorded,
-    is_torch,
-    is_traced,
-    noise_target,
-    output_like,
-    require_same_kind,
-    returned,
-)
+from hushvec._native import _core, arrays, kernels
+from hushvec._native.arrays import ArrayT, returned
 from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import given_array
 from hushvec._util.recording import require_no_recorder
@@ -64,14 +51,14 @@ def clip(x: ArrayT, clip_norm: float, *, out: ArrayT | None = None) -> ArrayT:
         >>> bool(abs(np.linalg.norm(row) - 1) < 1e-5)
         True
     """
-    if is_recorded(x):
+    if arrays.is_recorded(x):
         from hushvec._native import torch_ops
 
         return torch_ops.traced_clip(x, clip_norm, out)  # type: ignore[arg-type, return-value]
     require_no_recorder("clip")
     values = given_array("x", x)
     clip_norm = require_clip_norm(clip_norm)
-    target = output_like(values, out)
+    target = arrays.output_like(values, out)
     kernels.clip(values, clip_norm, target, out_is_fresh=out is None)
     return target if values is x and (out is None or out is target) else returned(x, target, out)  # type: ignore[no-any-return]
 
@@ -126,7 +113,7 @@ def clip_and_noise(
         (4, 384)
     """
     law, name, noise = law_of(sigma, scale)
-    if is_traced(x):
+    if arrays.is_traced(x):
         from hushvec._native import torch_ops
 
         return torch_ops.traced_clip_and_noise(x, clip_norm, law, noise, exact, out, generator)  # type: ignore[arg-type, return-value]
@@ -134,7 +121,7 @@ def clip_and_noise(
     values = given_array("x", x)
     clip_norm = require_clip_norm(clip_norm)
     noise = positive(name, noise) if flag("exact", exact) else not_negative(name, noise)
-    target = output_like(values, out)
+    target = arrays.output_like(values, out)
     kernels.clip_and_noise(values, clip_norm, noise, target, source, law, exact, out_is_fresh=out is None)
     return target if values is x and (out is None or out is target) else returned(x, target, out)  # type: ignore[no-any-return]
 
@@ -153,7 +140,7 @@ def gaussian_noise(
     shape: int | tuple[int, ...],
     sigma: float = 1.0,
     *,
-    dtype: Any = DEFAULT_DTYPE,
+    dtype: Any = "float32",
     like: Any = None,
     out: Any = None,
     generator: _core.Generator | None = None,
@@ -198,14 +185,14 @@ def gaussian_noise(
         >>> hv.gaussian_noise((2, 384), sigma=0.1).shape
         (2, 384)
     """
-    return _noise("gaussian", "sigma", sigma, generator, noise_target(shape, dtype, like, out), like, out)
+    return _noise("gaussian", "sigma", sigma, generator, arrays.noise_target(shape, dtype, like, out), like, out)
 
 
 def laplacian_noise(
     shape: int | tuple[int, ...],
     scale: float = 1.0,
     *,
-    dtype: Any = DEFAULT_DTYPE,
+    dtype: Any = "float32",
     like: Any = None,
     out: Any = None,
     generator: _core.Generator | None = None,
@@ -236,14 +223,14 @@ def laplacian_noise(
         >>> hv.laplacian_noise(384, scale=0.5).dtype
         dtype('float32')
     """
-    return _noise("laplacian", "scale", scale, generator, noise_target(shape, dtype, like, out), like, out)
+    return _noise("laplacian", "scale", scale, generator, arrays.noise_target(shape, dtype, like, out), like, out)
 
 
 def l2_laplace_noise(
     shape: int | tuple[int, ...],
     scale: float = 1.0,
     *,
-    dtype: Any = DEFAULT_DTYPE,
+    dtype: Any = "float32",
     like: Any = None,
     out: Any = None,
     generator: _core.Generator | None = None,
@@ -276,11 +263,11 @@ def l2_laplace_noise(
         >>> hv.l2_laplace_noise((3, 384), scale=0.01).shape
         (3, 384)
     """
-    return _noise("l2_laplace", "scale", scale, generator, noise_target(shape, dtype, like, out), like, out)
+    return _noise("l2_laplace", "scale", scale, generator, arrays.noise_target(shape, dtype, like, out), like, out)
 
 
 def _noise(law: str, name: str, scale: float, generator: _core.Generator | None, target: Any, like: Any, out: Any) -> Any:
-    if law != "l2_laplace" and is_traced(target):
+    if law != "l2_laplace" and arrays.is_traced(target):
         from hushvec._native import torch_ops
 
         return torch_ops.traced_noise(law, target, scale, generator)
@@ -318,18 +305,18 @@ def add_noise(embedding: ArrayT, noise: Any) -> ArrayT:
         (384,)
     """
     given, embedding, noise = embedding, given_array("embedding", embedding), given_array("noise", noise)
-    require_same_kind("noise", noise, "embedding", embedding)
-    if dtype_name(embedding) != dtype_name(noise):
-        raise TypeError(f"noise must be {dtype_name(embedding)}, got {dtype_name(noise)}")
+    arrays.require_same_kind("noise", noise, "embedding", embedding)
+    if arrays.dtype_name(embedding) != arrays.dtype_name(noise):
+        raise TypeError(f"noise must be {arrays.dtype_name(embedding)}, got {arrays.dtype_name(noise)}")
     shape = tuple(embedding.shape)  # type: ignore[attr-defined]
     if shape != tuple(noise.shape):
         raise ValueError(f"noise must have shape {shape}, got {tuple(noise.shape)}")
-    total = empty_like(embedding)
-    if is_torch(embedding):
+    total = arrays.empty_like(embedding)
+    if arrays.is_torch(embedding):
         total.copy_(embedding + noise)  # type: ignore[attr-defined]
     elif isinstance(embedding, np.ndarray):
         np.add(embedding, noise, out=total)  # type: ignore[call-overload]
     else:
-        with device_scope(embedding):
+        with arrays.device_scope(embedding):
             total[...] = embedding + noise  # type: ignore[index]
     return returned(given, total)  # type: ignore[no-any-return]
