@@ -36,19 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util import rounding, validate
-from hushvec.accounting import poisson, shuffling
-from hushvec.accounting.closed_forms import (
-    gaussian_rho,
-    laplace_rdp,
-    linear,
-    pure_delta,
-    pure_rdp,
-    pure_rho,
-    variation_of,
-    with_failure,
-    zcdp_delta,
-    zcdp_epsilon,
-)
+from hushvec.accounting import closed_forms, poisson, shuffling
 from hushvec.accounting.discrete import discrete_gaussian_delta, is_summed
 from hushvec.noise.calibration import gaussian_delta, gaussian_epsilon
 
@@ -168,14 +156,14 @@ class OneEpsilonLoss(PrivacyLoss):
 
     @property
     def total_variation(self) -> float:
-        return variation_of(self.epsilon_bound)
+        return closed_forms.variation_of(self.epsilon_bound)
 
     @property
     def rho(self) -> float:
-        return pure_rho(self.epsilon_bound, self.total_variation)
+        return closed_forms.pure_rho(self.epsilon_bound, self.total_variation)
 
     def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        return pure_rdp(self.epsilon_bound, self.total_variation, orders)
+        return closed_forms.pure_rdp(self.epsilon_bound, self.total_variation, orders)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
@@ -214,7 +202,7 @@ class PureDP(OneEpsilonLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        most, given = variation_of(self.epsilon_bound), self.total_variation_bound
+        most, given = closed_forms.variation_of(self.epsilon_bound), self.total_variation_bound
         self._store(total_variation_bound=most if given is None else min(most, validate.positive("total_variation", given)))
 
     @property
@@ -222,7 +210,7 @@ class PureDP(OneEpsilonLoss):
         return self.total_variation_bound
 
     def _delta(self, epsilon: float) -> float:
-        return pure_delta(self.epsilon_bound, self.total_variation, epsilon)
+        return closed_forms.pure_delta(self.epsilon_bound, self.total_variation, epsilon)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
@@ -259,7 +247,8 @@ class ApproximateDP(PrivacyLoss):
     def _delta(self, epsilon: float) -> float:
         if epsilon >= self.epsilon_bound:
             return self.delta_bound
-        return with_failure(pure_delta(self.epsilon_bound, variation_of(self.epsilon_bound), epsilon), self.delta_bound)
+        promised = closed_forms.pure_delta(self.epsilon_bound, closed_forms.variation_of(self.epsilon_bound), epsilon)
+        return closed_forms.with_failure(promised, self.delta_bound)
 
     @property
     def pure_epsilon(self) -> float:
@@ -307,7 +296,7 @@ class BoundedRangeDP(OneEpsilonLoss):
         return self.delta(0.0)
 
     def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.minimum(linear(self.rho, orders), super().rdp_curve(orders))
+        return np.minimum(closed_forms.linear(self.rho, orders), super().rdp_curve(orders))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -342,17 +331,17 @@ class ZeroConcentratedDP(PrivacyLoss):
         self._store_positive("rho_bound")
 
     def _delta(self, epsilon: float) -> float:
-        return zcdp_delta(self.rho_bound, epsilon)
+        return closed_forms.zcdp_delta(self.rho_bound, epsilon)
 
     def _epsilon(self, delta: float) -> float:
-        return zcdp_epsilon(self.rho_bound, delta)
+        return closed_forms.zcdp_epsilon(self.rho_bound, delta)
 
     @property
     def rho(self) -> float:
         return self.rho_bound
 
     def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        return linear(self.rho_bound, orders)
+        return closed_forms.linear(self.rho_bound, orders)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
@@ -449,10 +438,10 @@ class GaussianDP(NoiseLoss):
 
     @property
     def rho(self) -> float:
-        return gaussian_rho(self.noise_multiplier)
+        return closed_forms.gaussian_rho(self.noise_multiplier)
 
     def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        return linear(self.rho, orders)
+        return closed_forms.linear(self.rho, orders)
 
 
 def require_finite_epsilon(noise_multiplier: float) -> None:
@@ -499,10 +488,11 @@ class LaplaceDP(NoiseLoss):
 
     @property
     def rho(self) -> float:
-        return pure_rho(self.pure_epsilon, self.total_variation)
+        return closed_forms.pure_rho(self.pure_epsilon, self.total_variation)
 
     def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.minimum(laplace_rdp(self.pure_epsilon, orders), pure_rdp(self.pure_epsilon, self.total_variation, orders))
+        pure = closed_forms.pure_rdp(self.pure_epsilon, self.total_variation, orders)
+        return np.minimum(closed_forms.laplace_rdp(self.pure_epsilon, orders), pure)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -556,10 +546,10 @@ class PoissonSampledGaussianDP(SampledNoiseLoss):
     @property
     def rho(self) -> float:
         """The rho of the Gaussian without sampling: it holds, and no smaller one does for all orders."""
-        return gaussian_rho(self.noise_multiplier)
+        return closed_forms.gaussian_rho(self.noise_multiplier)
 
     def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        unsampled = linear(self.rho, orders)
+        unsampled = closed_forms.linear(self.rho, orders)
         curve = poisson.add_remove_rdp if self.adjacency == "add-remove" else poisson.replace_one_rdp
         return np.minimum(unsampled, curve(self.noise_multiplier, self.sampling_probability, orders))
 
@@ -609,10 +599,10 @@ class PoissonSampledLaplaceDP(SampledNoiseLoss):
 
     @property
     def rho(self) -> float:
-        return pure_rho(self.pure_epsilon, self.total_variation)
+        return closed_forms.pure_rho(self.pure_epsilon, self.total_variation)
 
     def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        return pure_rdp(self.pure_epsilon, self.total_variation, orders)
+        return closed_forms.pure_rdp(self.pure_epsilon, self.total_variation, orders)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
@@ -679,7 +669,7 @@ class Shuffled(OneEpsilonLoss):
         return PureDP(epsilon=self.epsilon_bound, adjacency=self.adjacency)
 
     def _delta(self, epsilon: float) -> float:
-        local = pure_delta(self.epsilon_bound, self.total_variation, epsilon)
+        local = closed_forms.pure_delta(self.epsilon_bound, self.total_variation, epsilon)
         return min(local, shuffling.shuffled_delta(self.epsilon_bound, self.n, epsilon)) if local else local
 
 

@@ -14,18 +14,9 @@ from hushvec._native import arrays, rowwise
 from hushvec._native.products import product
 from hushvec._native.rowwise import as_array
 from hushvec._util import validate
+from hushvec.mechanisms import public_arrays
 from hushvec.mechanisms.codebook import NEIGHBORS, nearest_others
-from hushvec.mechanisms.public_arrays import (
-    FITTED_ROWS,
-    FORMAT,
-    FittedRows,
-    PublicArrays,
-    checked_public_rows,
-    frozen,
-    load_npz,
-    require_other_rows,
-    unit_rows,
-)
+from hushvec.mechanisms.public_arrays import FittedRows, PublicArrays
 
 _FEWEST_ROWS = 32
 _MOST_ROWS = 2000  # of more, as many at random
@@ -117,12 +108,12 @@ class PublicProjection(PublicArrays):
     fitted_rows: FittedRows | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", frozen("mean", self.mean, 1))
+        object.__setattr__(self, "mean", public_arrays.frozen("mean", self.mean, 1))
         if self.components is not None:
-            object.__setattr__(self, "components", frozen("components", self.components, 2))
+            object.__setattr__(self, "components", public_arrays.frozen("components", self.components, 2))
             self._require_orthonormal()
         if self.scales is not None:
-            object.__setattr__(self, "scales", frozen("scales", self.scales, 1))
+            object.__setattr__(self, "scales", public_arrays.frozen("scales", self.scales, 1))
             count = 0 if self.components is None else len(self.components)
             if self.components is None or self.scales.shape != (count,):
                 raise ValueError(f"scales must be one for each of {count} components, got shape {self.scales.shape}")
@@ -226,7 +217,7 @@ class PublicProjection(PublicArrays):
 
         The error tells the row to whoever sees it. Only maps made by `fit` or `mean_only` refuse: no refusal proves nothing.
         """
-        require_other_rows("projection", self.fitted_rows, as_array(name, x), name)
+        public_arrays.require_other_rows("projection", self.fitted_rows, as_array(name, x), name)
 
     def check(self, public_sample: Any) -> ProjectionFit:
         """How much of rows like those to be released survives the map, before any epsilon is spent. `print` shows what it means.
@@ -238,7 +229,7 @@ class PublicProjection(PublicArrays):
         Edge cases:
             Lengths are measured without the map's scales and mean, neighbors with them: whitening moves neighbors on purpose.
         """
-        public_sample = checked_public_rows("public_sample", public_sample)
+        public_sample = public_arrays.checked_public_rows("public_sample", public_sample)
         count, dimension = public_sample.shape
         if dimension != self.dimension:
             raise ValueError(f"public_sample must have {self.dimension} columns, got {dimension}")
@@ -283,9 +274,10 @@ class PublicProjection(PublicArrays):
 
         def made(stored: dict[str, Any]) -> PublicProjection:
             components, scales = (stored[name] if len(stored[name]) else None for name in ("components", "scales"))
-            return cls(stored["mean"], components, scales, fitted_rows=FittedRows.stored(stored[FITTED_ROWS]))
+            return cls(stored["mean"], components, scales, fitted_rows=FittedRows.stored(stored[public_arrays.FITTED_ROWS]))
 
-        return load_npz(path, "projection", FORMAT, ("mean", "components", "scales", FITTED_ROWS), made)
+        names = ("mean", "components", "scales", public_arrays.FITTED_ROWS)
+        return public_arrays.load_npz(path, "projection", public_arrays.FORMAT, names, made)
 
     def _require_orthonormal(self) -> None:
         assert self.components is not None
@@ -304,13 +296,13 @@ def _share(centered: _Rows, components: _Rows) -> float:
 
 
 def _neighbors(rows: _Rows) -> list[list[int]]:
-    unit = unit_rows(rows)
+    unit = public_arrays.unit_rows(rows)
     found: list[list[int]] = nearest_others(unit, unit, np.arange(len(unit))).tolist()
     return found
 
 
 def _public_rows(public_embeddings: Any) -> NDArray[np.float64]:
-    public_embeddings = checked_public_rows("public_embeddings", public_embeddings)
+    public_embeddings = public_arrays.checked_public_rows("public_embeddings", public_embeddings)
     if arrays.is_torch(public_embeddings):
         public_embeddings = public_embeddings.double().cpu().numpy()
     return np.asarray(public_embeddings, np.float64)

@@ -15,18 +15,8 @@ from numpy.typing import NDArray
 
 from hushvec._native.arrays import NUMPY_DTYPES
 from hushvec._native.rowwise import as_array, dtype_after
-from hushvec.cli.vectors.source import (
-    BYTES_TO_JUDGE,
-    Columns,
-    FileError,
-    Part,
-    Sink,
-    Source,
-    is_packed,
-    naming,
-    packed,
-    rows_per_part,
-)
+from hushvec.cli.vectors import source
+from hushvec.cli.vectors.source import Columns, FileError, Part, Sink, Source, naming
 
 _MOST_HEADER = 10_000  # bytes, as numpy's own limit
 
@@ -69,14 +59,14 @@ class NpySource(Source):
         self.dimension = shape[-1]
 
     def _refuse_packed(self) -> None:
-        if is_packed(self._mapped()[:BYTES_TO_JUDGE]):
-            raise FileError(self._path, packed(self.taken_from))
+        if source.is_packed(self._mapped()[: source.BYTES_TO_JUDGE]):
+            raise FileError(self._path, source.packed(self.taken_from))
 
     def count(self) -> int:
         return self._shape[0] if len(self._shape) == 2 else 1
 
     def parts(self, *, rehearsal: bool = False) -> Iterator[Part]:
-        matrix, step = self._mapped(), rows_per_part(self.dimension)
+        matrix, step = self._mapped(), source.rows_per_part(self.dimension)
         for first in range(0, len(matrix), step):
             # A copy: what was checked is what is released, even if another program writes to the file meanwhile.
             rows = np.array(matrix[first : first + step], self._stored.newbyteorder("="), order="C")
