@@ -99,8 +99,8 @@ class PrivacyLoss(ABC):
         return float(self.rdp_curve(np.array([checked]))[0])
 
     def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """`rdp` of many orders > 1 at once, which are not checked."""
-        return np.full(orders.shape, math.inf)
+        """`rdp` of many orders > 1 at once, which are not checked. What rho gives, unless a loss knows better."""
+        return closed_forms.linear(self.rho, orders)
 
     @abstractmethod
     def _delta(self, epsilon: float) -> float: ...
@@ -340,9 +340,6 @@ class ZeroConcentratedDP(PrivacyLoss):
     def rho(self) -> float:
         return self.rho_bound
 
-    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        return closed_forms.linear(self.rho_bound, orders)
-
 
 @dataclass(frozen=True, kw_only=True, repr=False, init=False)
 class DiscreteGaussianDP(ZeroConcentratedDP):
@@ -439,9 +436,6 @@ class GaussianDP(NoiseLoss):
     @property
     def rho(self) -> float:
         return closed_forms.gaussian_rho(self.noise_multiplier)
-
-    def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        return closed_forms.linear(self.rho, orders)
 
 
 def require_finite_epsilon(noise_multiplier: float) -> None:
@@ -549,7 +543,7 @@ class PoissonSampledGaussianDP(SampledNoiseLoss):
         return closed_forms.gaussian_rho(self.noise_multiplier)
 
     def rdp_curve(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        unsampled = closed_forms.linear(self.rho, orders)
+        unsampled = super().rdp_curve(orders)
         curve = poisson.add_remove_rdp if self.adjacency == "add-remove" else poisson.replace_one_rdp
         return np.minimum(unsampled, curve(self.noise_multiplier, self.sampling_probability, orders))
 
