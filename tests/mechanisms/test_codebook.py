@@ -411,3 +411,19 @@ def test_codes_are_looked_for_among_directions(monkeypatch):
     options = {"niter": codebook._ROUNDS, "seed": 7, "spherical": True, "min_points_per_centroid": 1, "verbose": False}
     assert asked == [(PUBLIC.shape[1], 5, options)]
     np.testing.assert_allclose(np.linalg.norm(book.codes, axis=1), 1.0, rtol=1e-6)
+
+
+def test_densities_are_the_chances_of_what_is_released():
+    """Over the different rows that can be released they add up to 1; two codes with one row have the chances of both."""
+    codes = unit([[1, 0], [0, 1], [-1, 0], [-1, 0.5]]).astype(np.float32)
+    book = PublicCodebook(codes, codes, 4, None)
+    mechanism = book.mechanism(2.0)
+    truth, other = mechanism.response.probability_of_truth, mechanism.response.probability_of_each_other
+    table = mechanism.table.copy()
+    table[3] = table[2]
+    mechanism.__dict__["table"] = table
+    found = np.exp(mechanism.log_densities(np.concatenate([table[:3], table[:1] + np.float32(1e-4)]), book.codes))
+    first, both = [truth, other, other, other], truth + other
+    wanted = [first, [other, truth, other, other], [2 * other, 2 * other, both, both], first]
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    np.testing.assert_allclose(found[:3].sum(axis=0), 1.0, rtol=1e-12)
