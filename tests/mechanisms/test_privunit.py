@@ -238,3 +238,22 @@ def test_cells_of_a_grid_that_the_edge_of_the_cap_cuts_are_partly_inside():
     found = np.exp(mechanism.log_densities(rows, np.eye(1, 64))[:, 0])
     np.testing.assert_allclose(found, wanted, atol=1e-3 * math.exp(mechanism.epsilon_per_row))
     assert np.all(np.diff(found) >= 0) and found[0] == 1.0
+
+
+def test_densities_behind_a_row_near_a_candidate_mix_inside_and_outside_of_its_cap():
+    """The chance that x ~ N(rho c, tau^2 I) has the released row in its cap, of each row by itself; rows differ in length."""
+    mechanism, rho, rng = PrivUnit(epsilon=4.0, dimension=16), 0.6, np.random.default_rng(0)
+    rows = (rng.standard_normal((5, 16)) * np.array([[0.2], [0.7], [1], [2], [5]]) * mechanism.sigma).astype(np.float32)
+    candidates = rng.standard_normal((3, 16)).astype(np.float32)
+    candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
+    candidates[2] = 0
+    found = mechanism.candidate_densities(rows, candidates, rho=rho, spread=0.0)
+    w, tau = rows.astype(np.float64) / mechanism.sigma, math.sqrt((1 - rho * rho) / 16)
+    p, above = mechanism.cap_probability, math.erfc(mechanism.threshold / math.sqrt(2)) / 2
+    for row in range(5):
+        for place in (0, 1):
+            z = (mechanism.threshold - rho * w[row] @ candidates[place]) / (tau * np.linalg.norm(w[row]))
+            inside = math.erfc(z / math.sqrt(2)) / 2
+            exact = math.log((1 - p) / (1 - above) * (1 - inside) + p / above * inside)
+            assert found[row, place] == pytest.approx(exact, abs=1e-4)
+        assert found[row, 2] == 0.0, "a candidate without a direction is released as noise alone"
