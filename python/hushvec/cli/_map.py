@@ -44,6 +44,7 @@ PURPOSES = {
     "Account and check": {
         "budget": "create a budget, see what is spent, start a new period",
         "verify": "recompute the guarantee of receipts",
+        "card": "a registry's entry of your deployment, from receipts",
         "attack": "what protected vectors give away, whatever protects them",
         "audit": "try to refute a mechanism's claim with samples",
     },

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushvec._util import validate
-from hushvec._util.publish import receipt_path
 from hushvec.accounting import Composition, compose
 from hushvec.cli._output import answered, receipt_lines
 from hushvec.cli._parser import Command, argument, option
+from hushvec.cli._receipt_files import EXPORT, mistaken, read_bytes, read_receipts, text_of
 from hushvec.cli._style import paint, printable
 from hushvec.errors import ReceiptError
 from hushvec.receipts import (
@@ -21,7 +17,6 @@ from hushvec.receipts import (
     HOLDS,
     NOT_A_CLAIM,
     Verification,
-    receipt_from_json,
     units_differ,
     verify_charges,
     verify_receipt,
@@ -34,24 +29,6 @@ if TYPE_CHECKING:
 EXIT_CODES = {HOLDS: 0, DOES_NOT_HOLD: 1, NOT_A_CLAIM: 2}
 _STYLES: dict[str, str] = {HOLDS: "good", DOES_NOT_HOLD: "bad", NOT_A_CLAIM: "warn"}
 SHOWN_RECEIPTS = 10  # of more than so many, the answers alone are printed
-LARGEST_FILE = 1 << 22
-LARGEST_LINES = 1 << 28
-
-RECEIPT = "receipt"
-EXPORT = "ledger export"
-
-_LISTED = 3  # receipts of a folder that are named
-
-# What a file begins with.
-_MAGIC = {
-    b"\x93NUMPY": "an array of numpy (.npy)",
-    b"PAR1": "a Parquet file",
-    b"ARROW1": "an Arrow file",
-    b"PK\x03\x04": "a zip archive (.npz and others)",
-    b"\x1f\x8b": "a gzip file",
-    b"%PDF": "a PDF",
-    b"SQLite format 3\x00": "an SQLite file",
-}
 
 
 class Verify(
@@ -91,7 +68,7 @@ class Verify(
     ledger: str | None = option("what `hushvec budget export` wrote: check it, and that it paid", metavar="EXPORT")
 
     def run(self) -> int:
-        named = [one for name in self.receipts for one in _receipts(name)]
+        named = [one for name in self.receipts for one in read_receipts(name)]
         receipts = [receipt for _, receipt in named]
         found = [verify_receipt(receipt) for receipt in receipts]
         statuses = {one.status for one in found}
@@ -137,9 +114,9 @@ def _together(receipts: list[AnyReceipt], options: Verify, *, claimed: bool) -> 
 
 
 def _ledger(receipts: list[AnyReceipt], name: str, *, independent_samples: bool) -> Verification:
-    content = _read(name, MOST_EXPORT_CHARACTERS, EXPORT)
+    content = read_bytes(name, MOST_EXPORT_CHARACTERS, EXPORT)
     try:
-        export = json_object(_text(content, MOST_EXPORT_CHARACTERS), "export", MOST_EXPORT_CHARACTERS)
+        export = json_object(text_of(content, MOST_EXPORT_CHARACTERS), "export", MOST_EXPORT_CHARACTERS)
         return verify_charges(receipts, export, independent_samples=independent_samples)
     except (ValueError, TypeError) as error:
         raise ReceiptError(mistaken(name, content, EXPORT) or f"{name}: {error}") from None
@@ -169,102 +146,3 @@ def _lines(
 
 def _reasons(found: Verification) -> str:
     return "\n".join(printable(f"  {reason}") for reason in found.reasons)
-
-
-def _receipts(name: str) -> list[tuple[str, AnyReceipt]]:
-    """Read the receipt of a file, or those of its JSON lines, each with the name by which it is shown."""
-    content, where = _read(name, LARGEST_LINES, RECEIPT), name
-    try:
-        found = []
-        for number, text in receipts_of_lines(content) if len(content) <= LARGEST_LINES else []:
-            where = f"{name}, line {number}"
-            found.append((where, receipt_from_json(text)))
-    except ReceiptError as error:
-        raise ReceiptError(f"{where}: {error}") from None
-    if found:
-        return found
-    try:
-        return [(name, receipt_from_json(_text(content, LARGEST_FILE)))]
-    except (ReceiptError, UnicodeDecodeError) as error:
-        raise ReceiptError(mistaken(name, content, RECEIPT) or f"{name}: {error}") from None
-
-
-def _read(name: str, most: int, wanted: str) -> bytes:
-    """Read the content, or its first `most` bytes and one more."""
-    if name == "-":
-        return sys.stdin.buffer.read(most + 1)
-    if Path(name).is_dir():
-        found = sorted(path.name for path in Path(name).glob("*.receipt.json")) if wanted == RECEIPT else []
-        more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-        instead = f"; pass a receipt in it: {', '.join(found[:_LISTED])}{more}" if found else ""
-        raise ReceiptError(f"{name}: a folder, not a {wanted}{instead}")
-    with Path(name).open("rb") as file:
-        return file.read(most + 1)
-
-
-def _text(content: bytes, most: int) -> str:
-    if len(content) > most:
-        raise ReceiptError(f"receipt must have at most {most} bytes")
-    return content.decode("utf-8")
-
-
-# ---- what a file is that was given where a receipt or the export of a ledger was expected, and what to give instead ----
-
-
-def mistaken(name: str, content: bytes, wanted: str) -> str | None:
-    """Return the kind of a file with this content (or beginning), and what to give instead of it; None if it may be what is wanted."""
-    kind = next((kind for magic, kind in _MAGIC.items() if content.startswith(magic)), None)
-    if kind is not None:
-        return f"{name}: {kind}, not a {wanted}{_instead(name, kind)}"
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
-        lines = [line for line in content.splitlines() if line.strip()]
-        with suppress(ValueError, RecursionError):
-            if len(lines) > 1 and all(isinstance(json.loads(line), dict) for line in lines[:2]):
-                return f"{name}: {len(lines)} lines of JSON, not a {wanted}{_instead(name)}"
-        return None
-    kind = _json_kind(value, wanted)
-    return None if kind is None else f"{name}: {kind}{_instead(name)}"
-
-
-def receipts_of_lines(content: bytes) -> list[tuple[int, str]]:
-    """Return (line, JSON of the receipt) in JSON lines of `hushvec rewrite`; none if the first line is of another kind."""
-    found: list[tuple[int, str]] = []
-    for number, line in enumerate(content.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            value = json_object(line.decode("utf-8"))
-        except (ReceiptError, UnicodeDecodeError):
-            value = None
-        if not isinstance(value, dict) or not {"receipt", "dp_line"} <= value.keys():
-            if not found:
-                return []
-            raise ReceiptError(f"line {number} must be a document of hushvec rewrite with its receipt, as the lines before it")
-        if not isinstance(value["receipt"], dict):
-            raise ReceiptError(f"line {number} has no receipt: its output was made without a release, or without noise")
-        found.append((number, json.dumps(value["receipt"])))
-    return found
-
-
-def _instead(name: str, kind: str = "") -> str:
-    if name != "-" and receipt_path(Path(name)).is_file():
-        return f"; its receipt is {receipt_path(Path(name))}"
-    if kind.startswith("an SQLite"):
-        return f"; if it is a store of budgets: hushvec budget show --store {name}"
-    return ""
-
-
-def _json_kind(value: Any, wanted: str) -> str | None:
-    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-        return f"a list of {len(value)} objects, not a {wanted}; pass each receipt as a file of its own"
-    if not isinstance(value, dict):
-        return None
-    if {"rows", "head"} <= value.keys() and wanted != EXPORT:
-        return "a ledger export, not a receipt; pass it as --ledger beside receipts, or to hushvec budget verify --export"
-    if "receipt_version" in value and wanted != RECEIPT:
-        return f"a receipt, not a {wanted}; hushvec budget export writes one"
-    if isinstance(value.get("receipt"), dict) and wanted == RECEIPT:
-        return "the JSON of a command, not a receipt; pass the object under its key 'receipt' as a file of its own, or to -"
-    return None
