@@ -190,3 +190,26 @@ def test_the_variance_of_an_element_is_known_of_additive_noise_only(name):
     with pytest.raises(ValueError) as caught:
         element_variance(name, 4)
     assert str(caught.value) == f"mechanism must be one of {ADDITIVE}, got {name!r}"
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.3])
+def test_densities_behind_a_row_near_a_candidate_are_those_of_one_normal_law(spread):
+    """The noise and the row's own spread add up: ln density = -|x - rho c|^2 / (2 (sigma^2 + spread)), less a constant."""
+    mechanism, rng = Gaussian(epsilon=2.0, delta=1e-5, dimension=8), np.random.default_rng(0)
+    rows, candidates = (rng.standard_normal((count, 8)).astype(np.float32) for count in (4, 3))
+    found = mechanism.candidate_densities(rows, candidates, rho=0.7, spread=spread)
+    squares = ((rows[:, None].astype(np.float64) - 0.7 * candidates) ** 2).sum(axis=2)
+    np.testing.assert_allclose(found, -squares / (2 * (mechanism.sigma**2 + spread)), rtol=1e-5)
+
+
+def test_arrays_of_another_library_get_results_in_it():
+    strict = pytest.importorskip("array_api_strict")
+    rows = np.random.default_rng(0).standard_normal((4, 8))
+    mechanism, seeded = Gaussian(epsilon=2.0, delta=1e-5, dimension=8), hv.Generator.unsafe_seeded
+    wanted = mechanism.apply(rows, None, seeded(1))
+    given, out = strict.asarray(rows), strict.zeros(rows.shape)
+    assert type(mechanism.apply(given, None, seeded(1))) is type(given)
+    assert mechanism.apply(given, out, seeded(1)) is out
+    np.testing.assert_array_equal(np.from_dlpack(out), wanted)
+    assert mechanism.apply(rows, out, seeded(2)) is out
+    np.testing.assert_array_equal(np.from_dlpack(out), mechanism.apply(rows, None, seeded(2)))

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from hushvec import mechanisms
 from hushvec.mechanisms import FrequencyEstimate
+from hushvec.mechanisms.base import Mechanism
 from room_classes import by_place, by_value, classes_of, numbers_left_out, that_change, with_arrays
 
 
@@ -58,3 +60,25 @@ recommend.recommend(delta=1e-05, clip_norm=1.0, unit_rows=True, rows_per_person=
 def test_what_a_caller_leaves_out_means_what_it_did():
     """A default is a part of every call that does not name it: another one changes those calls without a word."""
     assert numbers_left_out("mechanisms") == LEFT_OUT.split("\n")[1:-1]
+
+
+FLAGS = ("directions_only", "integers", "takes_delta", "takes_sigma", "in_jobs", "half_words")
+
+
+def test_a_mechanism_of_ones_own_has_no_flag_unless_it_says_so():
+    assert [getattr(Mechanism, flag) for flag in FLAGS] == [False] * len(FLAGS)
+
+
+def test_which_mechanisms_have_which_flags():
+    kinds = [getattr(mechanisms, name) for name in ("Gaussian", "EmpiricalGaussian", "Laplacian", "L2Laplace", "PrivUnit")]
+    kinds += [mechanisms.CodebookResponse, mechanisms.DiscreteGaussian, mechanisms.DiscreteLaplacian]
+    having = {flag: {kind.name for kind in kinds if getattr(kind, flag)} for flag in FLAGS}
+    having["half_words"] -= {kind.name for kind in kinds if kind.grade == "float"}   # docs/format.md section 16: exact noise alone
+    assert having == {
+        "directions_only": {"privunit", "codebook"},
+        "integers": {"discrete_gaussian", "discrete_laplacian"},
+        "takes_delta": {"gaussian", "empirical", "discrete_gaussian"},
+        "takes_sigma": {"empirical"},
+        "in_jobs": {"gaussian", "empirical", "laplacian", "l2_laplace", "privunit", "codebook"},
+        "half_words": {"gaussian", "empirical", "laplacian"},
+    }

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from hushvec.mechanisms import MECHANISMS, Gaussian, L2Laplace, Laplacian
-from hushvec.mechanisms.recommend import recommend
+from hushvec.mechanisms.recommend import PublicData, recommend
 from hushvec.mechanisms.top_1 import top_1_sentence
 from mechanisms.stand_ins import StandIn
 
@@ -350,3 +350,11 @@ def test_nothing_is_drawn(monkeypatch):
 def test_refused(make, error, text):
     with pytest.raises(error, match=text):
         make()
+
+
+@pytest.mark.parametrize(("name", "kind"), [("codebook", "PublicCodebook"), ("projection", "PublicProjection")])
+def test_public_data_is_what_its_name_says(name, kind):
+    for value, got in ((np.eye(4, dtype=np.float32), "ndarray"), ("path.npz", "str")):
+        with pytest.raises(TypeError) as error:
+            PublicData(**{name: value})
+        assert str(error.value) == f"{name} must be a hushvec.mechanisms.{kind} or None, got {got}"
