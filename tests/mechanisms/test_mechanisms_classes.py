@@ -73,7 +73,7 @@ def test_which_mechanisms_have_which_flags():
     kinds = [getattr(mechanisms, name) for name in ("Gaussian", "EmpiricalGaussian", "Laplacian", "L2Laplace", "PrivUnit")]
     kinds += [mechanisms.CodebookResponse, mechanisms.DiscreteGaussian, mechanisms.DiscreteLaplacian]
     having = {flag: {kind.name for kind in kinds if getattr(kind, flag)} for flag in FLAGS}
-    having["half_words"] -= {kind.name for kind in kinds if kind.grade == "float"}   # docs/format.md section 16: exact noise alone
+    having["half_words"] -= {kind.name for kind in kinds if kind.grade == "float"}   # docs/format.md section 16
     assert having == {
         "directions_only": {"privunit", "codebook"},
         "integers": {"discrete_gaussian", "discrete_laplacian"},
