@@ -37,14 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the study")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="an .npy file of embeddings instead of drawn patients")
     add_options(parser, Settings)
-    parser.add_argument("--no-figure", action="store_true", help="leave out clinical.svg")
 
 
 def run_clinical(options: argparse.Namespace) -> int:
     """Run the study that the options ask for, write its files, and print the findings or, with options.json, all of it."""
     settings = settings_of(options)
     study = clinical_study(settings, options.output)
-    if not options.no_figure and study["rows"]:
+    if study["rows"]:
         cohort = MAIN_COHORT if settings.recorded is None else settings.recorded.name
         write_figure(options.output / "clinical.svg", study["rows"], cohort, settings.patients)
     return show(options, study, study["findings"]["sentences"])

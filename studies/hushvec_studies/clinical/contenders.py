@@ -50,7 +50,6 @@ def mechanism_for(
 
 # ---- public maps ----
 
-
 NONE, MEAN, WHITENED, MEAN_ELSEWHERE = "none", "mean", "whitened", "mean (elsewhere)"
 MAPS = (NONE, MEAN, WHITENED)
 
@@ -92,7 +91,6 @@ def _directions(public: NDArray[np.float32]) -> int:
 
 
 # ---- theory ----
-
 
 # Normal laws are summed over this many standard deviations on either side, in steps that make the trapezoid rule exact to many digits.
 _TAIL, _STEP = 9.0, 2.0**-6

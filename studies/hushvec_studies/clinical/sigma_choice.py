@@ -14,9 +14,9 @@ private releases.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import random
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,7 +37,7 @@ from hushvec_studies.harness import settings as harness
 from hushvec_studies.harness.charts import INK, Figure, Panel, Series, svg_of
 from hushvec_studies.harness.measurements import grid, measured
 from hushvec_studies.harness.outputs import surroundings, write_csv, write_study, write_text
-from hushvec_studies.harness.settings import Several, Share, add_options, checked, given
+from hushvec_studies.harness.settings import Several, Share, as_json, parsed
 from hushvec_studies.harness.tables import Estimate
 
 SIGMAS = (0.01, 0.02, 0.05, 0.1, 0.11, 0.12, 0.13, 0.14, 0.15, 0.16, 0.17, 0.18, 0.19, 0.2, 0.25, 0.3, 0.5, 1.0)
@@ -136,7 +136,7 @@ def study_of(pairs: Sequence[tuple[Half, Half]], settings: Settings, folder: Pat
     made = measured([(cell, measure) for cell, _ in wanted], folder, "measuring").rows
     rows = [{"part": half.part} | {name: made[cell.digest][name] for name in _SHOWN} for cell, half in wanted]
     return {
-        "settings": settings.model_dump(mode="json"),
+        "settings": as_json(settings),
         "surroundings": surroundings(),
         "choices": [_choice(first.name, rows, settings.wanted) for first, _ in pairs],
         "rows": rows,
@@ -235,21 +235,23 @@ def _pairs(rows: Path | None, settings: Settings) -> list[tuple[Half, Half]]:
     return [halves_of_records(MiniLMEmbedder().embed, settings.seed), *drawn]
 
 
+class Arguments(Settings):
+    """Of the command line."""
+
+    output: Path = Field(description="folder of the study")
+    rows: Path | None = Field(default=None, description="an .npy file of embeddings instead of the collections above")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the study")
-    parser.add_argument("--rows", type=Path, metavar="FILE", help="an .npy file of embeddings instead of the collections above")
-    add_options(parser, Settings)
-    options = parser.parse_args()
+    settings = parsed(__doc__ or "", Arguments)
     try:
-        settings = checked(Settings, given(options, Settings))
-        pairs = _pairs(options.rows, settings)
+        pairs = _pairs(settings.rows, settings)
     except (TypeError, ValueError, OSError) as error:
-        parser.error(str(error))
-    study = study_of(pairs, settings, options.output)
-    write_study(options.output / f"{NAME}.json", study)
-    write_csv(options.output / f"{NAME}.csv", study["rows"])
-    write_text(options.output / f"{NAME}.svg", svg_of(figure_of(study)))
+        sys.exit(f"sigma_choice: {error}")
+    study = study_of(pairs, settings, settings.output)
+    write_study(settings.output / f"{NAME}.json", study)
+    write_csv(settings.output / f"{NAME}.csv", study["rows"])
+    write_text(settings.output / f"{NAME}.svg", svg_of(figure_of(study)))
     print("\n".join(sentences(study)))
 
 

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.naive_bayes import CategoricalNB
 
 import hushvec
 from hushvec.audit.bootstrap import bootstrap
-from hushvec.mechanisms import CodebookResponse, nearest_codes
 from hushvec.retrieval import PrivateIndex, PrivateQuery
 from hushvec.retrieval.measures import Judgements, judgements, per_query
-from hushvec_studies.evaluation.attacks.rows import attack_interval, bounds, recognized_rows, released_codes
+from hushvec_studies.evaluation.attacks.rows import attack_interval, bounds, recognized_rows
 from hushvec_studies.evaluation.contenders import DOCUMENTS, NONE, QUESTIONS, Contender, clean, contender, generators
 from hushvec_studies.evaluation.vectors import Hashed, Labelled, Posts, Searched, halves
 from hushvec_studies.harness.measurements import Measure, Measurement, noise_seed
@@ -26,7 +24,7 @@ from hushvec_studies.harness.rows import index_of, others_of, unit
 VERSION = 2  # of what a measurement does: another one makes kept measurements again
 K, FETCH = 10, 50
 PRIVATE_QUERY = "private query"
-PROBE, CENTROID, BY_CODE = "accuracy_probe", "accuracy_centroid", "accuracy_codes"
+PROBE, CENTROID = "accuracy_probe", "accuracy_centroid"
 TRAINING, TEST = "training", "test"
 
 Rows = NDArray[np.float32]
@@ -139,7 +137,6 @@ class _Draws:
 
 # ---- search ----
 
-
 def searched(index: PrivateIndex, rows: Rows) -> Any:
     return index.search(rows, K).ids
 
@@ -209,7 +206,6 @@ def _judged_by_group(ids: NDArray[np.int64], groups: NDArray[np.int64]) -> Judge
 
 # ---- classification ----
 
-
 def measure_labels(cell: Cell) -> dict[str, Any]:
     """The row of a cell of classification: training or test rows are released, and classifiers that everybody knows name the class."""
     data = cell.data
@@ -227,13 +223,6 @@ def measure_labels(cell: Cell) -> dict[str, Any]:
             PROBE: probe(unit(training), data.training_classes, unit(test)) == data.test_classes,
             CENTROID: nearest_centroid(unit(prototypes), data.training_classes, unit(test)) == data.test_classes,
         }
-        if isinstance(made.mechanism, CodebookResponse):
-            codes = made.mechanism.codebook.codes
-            seen, asked = (
-                released_codes(made.mechanism, rows) if rows is released else nearest_codes(rows, codes).astype(np.int64)
-                for rows in (prototypes, test)
-            )
-            right[BY_CODE] = by_code(seen, data.training_classes, asked, len(codes)) == data.test_classes
         run = {name: hit.astype(np.float64) for name, hit in right.items()}
         found.add(made, released, private, run, np.arange(len(data.test)))
     return found.row(cell)
@@ -255,8 +244,3 @@ def nearest_centroid(rows: Rows, classes: Classes, asked: Rows) -> Classes:
     means = unit(np.stack([rows[classes == one].mean(axis=0) for one in known]))
     return np.asarray(known[(asked @ means.T).argmax(axis=1)])
 
-
-def by_code(codes: Classes, classes: Classes, asked: Classes, count: int) -> Classes:
-    """The likeliest class of each asked code, by naive Bayes on the code alone, with equal priors."""
-    model = CategoricalNB(min_categories=count, fit_prior=False).fit(codes[:, None], classes)
-    return np.asarray(model.predict(np.asarray(asked)[:, None]))

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from hushvec.extend.helpers import Progress
 from hushvec_studies.evaluation.attacks.decoders import require_strangers
-from hushvec_studies.evaluation.collection import NEWSGROUPS, SOURCES, Source, own, titled
+from hushvec_studies.evaluation.collection import SOURCES, Source, own, titled
 from hushvec_studies.evaluation.findings import attack_choice, attack_results, choice, task_results
 from hushvec_studies.evaluation.plan import Settings, Task, Wanted, benchmark_tasks, rewritings, search_tasks
 from hushvec_studies.evaluation.report import page_of
-from hushvec_studies.evaluation.texts import rewriting_sentence
 from hushvec_studies.harness.embeddings import EmbeddingCache, embedder
 from hushvec_studies.harness.measurements import measured
 from hushvec_studies.harness.outputs import processor, show, surroundings, write_study, write_text
@@ -83,8 +82,6 @@ def _in_short(study: Mapping[str, Any], page: Path) -> Iterator[str]:
         if told["task"] in attacks:
             yield attacks[told["task"]]
         yield ""
-    if study["rewriting"]:
-        yield rewriting_sentence(study["rewriting"])
     yield f"Every figure with its interval, and what it says: {page}"
 
 
@@ -127,7 +124,7 @@ def command_for(settings: Settings, sources: Sequence[Source]) -> str:
     words = ["hushvec", "study", "evaluation", "-o", "DIR", *(["--data", "DATA"] if known else own)]
     values = {**settings.model_dump(), "benchmarks": tuple(source.name for source in known) or settings.benchmarks}
     for name, field in Settings.model_fields.items():
-        if values[name] != field.default and (name != "max_posts" or NEWSGROUPS in known):
+        if values[name] != field.default:
             listed = values[name] if isinstance(values[name], tuple) else (values[name],)
             words += [f"--{name.replace('_', '-')}", *(f"{one:g}" if isinstance(one, float) else str(one) for one in listed)]
     return shlex.join(words)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from hushvec.extend.helpers import clopper_pearson_lower
 from hushvec_studies.evaluation.attacks.inversion import EXACT, FOUND, NAMED, START
 from hushvec_studies.evaluation.attacks.measure import AREA, FAILS, FPRS, PAIR, WORDS, exceeds, outcome, rate_name
-from hushvec_studies.evaluation.cells import BY_CODE, CENTROID, PROBE
+from hushvec_studies.evaluation.cells import CENTROID, PROBE
 from hushvec_studies.evaluation.contenders import NONE
 from hushvec_studies.harness.tables import Estimate, interval_text, percent_text
 
@@ -20,7 +20,6 @@ TITLES = {
     "mrr": "MRR",
     PROBE: "accuracy of the linear probe",
     CENTROID: "accuracy of nearest centroid",
-    BY_CODE: "accuracy on codebook labels",
 }
 _LUCK = 1e-4
 # Of the figure without noise: what people would still call usable.
@@ -128,7 +127,6 @@ def _listed(words: Sequence[str]) -> str:
 
 
 # ---- the other attacks ----
-
 
 ATTACK_TITLES = {
     PAIR: "one of two rows told apart",

@@ -44,9 +44,6 @@ class Settings(harness.Settings):
     min_tokens: Annotated[int, Field(ge=0)] = Field(
         default=1, description="documents of fewer words are left out, and the page counts them"
     )
-    max_posts: Annotated[int, Field(ge=64)] | None = Field(
-        default=None, description="public posts of 20 Newsgroups, and private ones, at most (default: all)"
-    )
     success: Share = Field(default=0.01, description="share of rows that an attack has to recognize beyond a guess to succeed")
     model: Text = Field(default="all-MiniLM-L6-v2", description="embedding model")
     strangers: Distinct[Annotated[str, one_of((TFIDF_SVD, WORDLLAMA))]] = Field(
@@ -111,7 +108,7 @@ def benchmark_tasks(settings: Settings, folder: Path, embed: vectors.Embed) -> l
             collection.scifact(folder, settings.min_tokens, validation=False),
             collection.scifact(folder, settings.min_tokens, validation=True),
         ),
-        NEWSGROUPS.name: lambda: _posts(settings, vectors.newsgroups(folder, embed, settings.min_tokens, settings.max_posts)),
+        NEWSGROUPS.name: lambda: _posts(settings, vectors.newsgroups(folder, embed, settings.min_tokens)),
         BANKING.name: lambda: _labels(settings, vectors.banking(folder, embed)),
     }
     return [task for name in settings.benchmarks if name in made for task in made[name]()]

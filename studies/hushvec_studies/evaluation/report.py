@@ -29,21 +29,13 @@ from hushvec_studies.harness.tables import Cell, Estimate, Heading, Table, numbe
 
 # ---- tables ----
 
-
 def use_table(result: TaskResult) -> Table:
-    def chosen(row: Row) -> str:
-        return ", ".join(f"{one:,}" for one in dict.fromkeys(row["chosen"])) or "–"
-
     measures = [name for name in TITLES if any(name in row for row in result.rows)]
     clean = result.clean
-    note = (
-        f"{clean['queries']:,} queries or test rows, {clean['draws']} releases or splits. “Components or codes” is what was chosen on "
-        "public rows, for each of them."
-    )
-    headings = (*_SETTING, Heading("chosen", "components or codes"), *(Heading(name, TITLES[name]) for name in measures))
+    note = f"{clean['queries']:,} queries or test rows, {clean['draws']} releases or splits."
+    headings = (*_SETTING, *(Heading(name, TITLES[name]) for name in measures))
     lines = tuple(
-        (*_setting(row), chosen(row), *(estimate(row, name) if name in row else None for name in measures))
-        for row in (clean, *result.rows)
+        (*_setting(row), *(estimate(row, name) if name in row else None for name in measures)) for row in (clean, *result.rows)
     )
     return Table(f"{_file_name(result.name)}_use", "What is kept", note, headings, lines)
 
@@ -136,26 +128,13 @@ def _group_table(result: AttackResult, group: str, heading: str, note: str) -> T
     rows = [row for row in result.rows if any(name in row["figures"] for name in names)]
     if not rows:
         return None
-    columns = [column for name in names for column in _figure_columns(result, rows, name, names)]
-    headings = (*_SETTING, *(one for one, _ in columns))
+    headings = (*_SETTING, *(one for name in names for one in (Heading(name, title(name)), Heading(f"{name}_bound", "bound", 4))))
+    every = [{"mechanism": NONE, "epsilon": None, "figures": result.clean}, *rows]
     lines = tuple(
-        (*setting, *(cells[place] for _, cells in columns))
-        for place, setting in enumerate([(NONE, "∞"), *(_setting(row) for row in rows)])
+        (*_setting(row), *(cell for name in names for cell in (estimate_of(row["figures"][name]), row["figures"][name]["bound"])))
+        for row in every
     )
     return Table(f"{_file_name(result.task)}_{group}", heading, note, headings, lines)
-
-
-def _figure_columns(
-    result: AttackResult, rows: Sequence[Row], name: str, names: Sequence[str]
-) -> list[tuple[Heading, list[Cell]]]:
-    """A figure's column, and that of its bound unless the next figure has the same one."""
-    values: list[Cell] = [estimate_of(result.clean[name]), *(estimate_of(row["figures"][name]) for row in rows)]
-    bounds: list[Cell] = [None, *(row["figures"][name]["bound"] for row in rows)]
-    after = names[names.index(name) + 1] if name != names[-1] else None
-    shown = [(Heading(name, title(name)), values)]
-    if after is None or bounds[1:] != [row["figures"][after]["bound"] for row in rows]:
-        shown.append((Heading(f"{name}_bound", "bound", 4), bounds))
-    return shown
 
 
 _SETTING = (Heading("mechanism", "mechanism"), Heading("epsilon", "ε", 0))
@@ -170,7 +149,6 @@ def _file_name(task: str) -> str:
 
 
 # ---- the figure ----
-
 
 _LEAST = 0.0001  # of a share on a logarithmic axis
 
@@ -207,7 +185,6 @@ def _series(result: TaskResult) -> tuple[Series, ...]:
 
 
 # ---- the page ----
-
 
 # What the mechanisms and the attack are, for a reader who meets them here.
 _MECHANISMS = (

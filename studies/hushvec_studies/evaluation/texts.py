@@ -1,4 +1,4 @@
-"""Rewriting of texts: one measurement of each method, and what the figures say in sentences.
+"""Rewriting of texts: one measurement of each method.
 
 Rewriting is measured on Presidio's sentences: those whose template_id is odd are private, the others public.
 
@@ -30,12 +30,10 @@ import hushvec
 from hushvec.audit.bootstrap import bootstrap
 from hushvec.extend.helpers import clopper_pearson
 from hushvec_studies.evaluation.collection import SENTENCES, paths_of
-from hushvec_studies.evaluation.findings import Row
 from hushvec_studies.evaluation.vectors import Embed, Hashed, Rows, Texts
 from hushvec_studies.harness.embeddings import embedder
 from hushvec_studies.harness.measurements import Measure, Measurement, noise_seed
 from hushvec_studies.harness.rows import unit
-from hushvec_studies.harness.tables import interval_text, percent_text
 from hushvec_studies.rewriting import documents, metrics, rewriters
 
 REWRITING_VERSION = 2  # of what a measurement does
@@ -184,30 +182,10 @@ def _words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
 
 
-# ---- in sentences ----
-
-
 REWRITING_TITLES = {
     MEANING: "meaning: cosine with the text",
     UNRELATED: "cosine with another text",
     LEAK: "identifying strings that stand in the output",
     LENGTH: "length, of the text's",
 }
-
-
-def rewriting_sentence(rows: Sequence[Row]) -> str:
-    """What word-level metric privacy and a rewriter of whole texts keep of meaning where little leaks."""
-    whole = next(row for row in rows if row["method"] == AS_IT_IS)
-    told = []
-    for method in dict.fromkeys(row["method"] for row in rows if row is not whole):
-        for row in (one for one in rows if one["method"] == method):
-            figures = row["figures"]
-            of_text = f"{row['epsilon_of_text']:,.0f} of a text"
-            told.append(
-                f"{method} at epsilon {row['epsilon']:g} ({of_text}): meaning {interval_text(*figures[MEANING])}, by chance "
-                f"{figures[UNRELATED][0]:.3f}, "
-                f"leak {percent_text(*figures[LEAK])}"
-            )
-    note = f"epsilon of {WORDS} is of a word and a unit of distance, and adds up over the words of a text"
-    return f"Rewriting of {rows[0]['documents']:,} sentences; {note}. {'; '.join(told)}."
 

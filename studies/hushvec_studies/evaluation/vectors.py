@@ -101,20 +101,18 @@ def halves(count: int, relevant: Sequence[Mapping[int, float]], splits: int) -> 
         yield public, private, asking, [here[query] for query in asking]
 
 
-def newsgroups(folder: Path, embed: Embed, min_tokens: int, most: int | None = None) -> Posts:
-    """20 Newsgroups by date: train posts are public, test posts private; at most so many of each, drawn by a fixed seed. A text that
-    is there twice is left out, so no private post is a public one."""
+def newsgroups(folder: Path, embed: Embed, min_tokens: int) -> Posts:
+    """20 Newsgroups by date: train posts are public, test posts private. A text that is there twice is left out, so no private post is
+    a public one."""
     (path,) = paths_of(NEWSGROUPS, folder)
     corpus = load_corpus(path, min_tokens=min_tokens, splits="given")
     parts, numbers = np.array(corpus.splits), np.unique(corpus.categories, return_inverse=True)[1]
     # in random order, as equal releases come in order of arrival
     order = np.random.default_rng(_SEED).permutation(len(corpus))
-    public, private = (order[parts[order] == part][:most] for part in ("train", "test"))
-    not_drawn = len(corpus) - len(public) - len(private)
-    left_out = (*corpus.left_out, ("posts that were not drawn", not_drawn)) if not_drawn else corpus.left_out
+    public, private = (order[parts[order] == part] for part in ("train", "test"))
     texts = [corpus.texts[place] for place in (*public, *private)]
     rows, first = embed(texts), len(public)
-    return Posts(NEWSGROUPS.name, rows[:first], rows[first:], numbers[private], left_out, (texts[:first], texts[first:]))
+    return Posts(NEWSGROUPS.name, rows[:first], rows[first:], numbers[private], corpus.left_out, (texts[:first], texts[first:]))
 
 
 def questions(folder: Path) -> tuple[list[Any], int]:

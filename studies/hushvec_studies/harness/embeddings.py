@@ -1,8 +1,4 @@
-"""Embedding models that a configuration may name, and a cache on disk, so that a text is embedded once.
-
-The cache has safetensors files keyed by the model and SHA-256 of the text. joblib.Memory keeps one result for each call: a call with
-one more text would embed all of them again, and no contents are checked.
-"""
+"""Embedding models that a configuration may name, and a cache on disk, so that a text is embedded once."""
 
 from __future__ import annotations
 
@@ -22,7 +18,6 @@ from numpy.typing import NDArray
 from hushvec.extend.helpers import private_folder, published_bytes
 
 # ---- models ----
-
 
 MINILM = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 HASHED_WORDS = "hashed-words"
@@ -81,7 +76,6 @@ class _SentenceTransformer:
 
 
 # ---- cache ----
-
 
 FORMAT = "hushvec embeddings 1"
 # Texts that are embedded, and kept, at a time: what an interrupted run repeats at most.

@@ -3,8 +3,7 @@
     FOLDER/measured/DIGEST.json    {"key": everything that decides the figures, "row": what was measured}
 
 The digest is the key's SHA-256. A file appears whole or not at all, and one that is damaged or has another key does not count: however
-a study ends, a measurement is there once or not at all, and the same call makes the missing ones. joblib.Memory would name results by
-pickled arguments and the source of the function: none of them says what it is of, and an edited comment forgets hours of training.
+a study ends, a measurement is there once or not at all, and the same call makes the missing ones.
 """
 
 from __future__ import annotations

@@ -40,7 +40,6 @@ class Settings(BaseModel):
 
 # ---- types ----
 
-
 def _not_blank(value: str) -> str:
     if not value.strip():
         raise ValueError("must not be empty")
@@ -94,7 +93,6 @@ DistinctOrNone = Annotated[tuple[_Item, ...], BeforeValidator(as_tuple), AfterVa
 
 
 # ---- checks and their errors ----
-
 
 def checked(kind: type[_Model], values: Mapping[str, Any]) -> _Model:
     """The model with these values.
@@ -168,7 +166,6 @@ def word_for(value: Any) -> str:
 
 
 # ---- the command line ----
-
 
 def parsed(description: str, kind: type[_Model]) -> _Model:
     """The settings of a program, from its command line; one that is wrong ends the program with one line."""

@@ -132,7 +132,6 @@ def _parts(cell: Cell, digits: int) -> tuple[str, str]:
 
 # ---- LaTeX ----
 
-
 # Lines of a table that fit on a page with its caption.
 PAGE = 45
 

@@ -66,7 +66,6 @@ def digest_of_texts(header: str, texts: Iterable[str]) -> str:
 
 # ---- judgments ----
 
-
 _QRELS_FIELDS = {3: (0, 1, 2), 4: (0, 2, 3)}  # query, document and grade in a line of BEIR, and in one of TREC
 
 

@@ -1,8 +1,6 @@
 """Processes that measure. Each has one thread, so that figures do not depend on how many there are.
 
 When the study's own process is killed its workers leave. A worker that dies ends the study with an error; what is done is on disk.
-They are concurrent.futures and not joblib, which for one worker uses the study's own process with all of its threads, and loses errors
-that pickle cannot restore.
 """
 
 from __future__ import annotations

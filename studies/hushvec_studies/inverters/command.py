@@ -10,9 +10,10 @@ from typing import Any
 from hushvec.cli._output import answered, facts
 from hushvec.cli._parser import Command, option
 from hushvec.cli._style import printable
-from hushvec.mechanisms import MECHANISMS, PublicProjection
+from hushvec.mechanisms import PublicProjection
 from hushvec.text.inverters.trained import PROJECTION_FILE, read_run
 from hushvec_studies.inverters.loop import CURVE_FILE
+from hushvec_studies.inverters.network import LAWS
 from hushvec_studies.inverters.settings import SIZES, DecoderSize
 from hushvec_studies.inverters.training import TrainingSummary, train_inverter
 
@@ -57,11 +58,10 @@ class TrainInverter(
     validation: float | None = option("share of the texts that are held out (default 0.05)")
     checkpoint_every: int | None = option("steps between validations with a checkpoint (default 500)", metavar="STEPS")
     seed: int | None = option("of weights, order, dropout and noise (default 0); public, like the corpus")
-    mechanism: str | None = option("law of the noise on the embeddings (default: no noise)", choices=tuple(MECHANISMS))
+    mechanism: str | None = option("law of the noise on the embeddings (default: no noise)", choices=LAWS)
     epsilon: float | None = option("of one vector, for --mechanism")
     delta: float | None = option("for the Gaussian kinds (default 1e-3)")
     clip_norm: float | None = option("L2 norm that vectors are clipped to (default 1.0, that of MiniLM's)")
-    sigma: float | None = option("standard deviation for --mechanism empirical")
     projection: int | None = option("principal components of the corpus that vectors go through first (default: none)", metavar="M")
 
     def run(self) -> int:
@@ -80,7 +80,7 @@ class TrainInverter(
 
 # What is in run.json.
 _SETTINGS = ("vocabulary", "max_tokens", "epochs", "batch_size", "learning_rate", "dropout", "validation", "checkpoint_every", "seed")
-_ARGUMENTS = ("size", *_SETTINGS, "mechanism", "epsilon", "delta", "clip_norm", "sigma", "projection")
+_ARGUMENTS = ("size", *_SETTINGS, "mechanism", "epsilon", "delta", "clip_norm", "projection")
 
 
 def _arguments_of(folder: Path) -> dict[str, Any]:
@@ -92,8 +92,6 @@ def _arguments_of(folder: Path) -> dict[str, Any]:
         arguments["mechanism"] = mechanism["name"]
         arguments["clip_norm"] = mechanism["clip_norm"]
         arguments |= {name: mechanism[name] for name in ("epsilon", "delta") if name in mechanism}
-        if "chosen_sigma" in mechanism:
-            arguments["sigma"] = mechanism["chosen_sigma"]
         named = said["projection"]
         # A digest names a map that was given as one: it is in the folder.
         arguments["projection"] = PublicProjection.load(folder / PROJECTION_FILE) if isinstance(named, str) else named

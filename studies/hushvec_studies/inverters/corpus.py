@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -126,11 +126,6 @@ class Batches:
             pool = pool[np.argsort(self._lengths[pool], kind="stable")]
             batches += [np.sort(pool[start : start + self._batch_size]) for start in range(0, len(pool), self._batch_size)]
         return [batches[number] for number in random.permutation(len(batches))]
-
-
-def in_order(count: int, batch_size: int) -> Iterator[slice]:
-    """All `count` texts in order."""
-    return (slice(first, min(first + batch_size, count)) for first in range(0, count, batch_size))
 
 
 def labels_of(ids: Sequence[Sequence[int]]) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from hushvec.extend.helpers import PRIVATE, Progress
 from hushvec_studies.harness.outputs import write_bytes, write_csv
-from hushvec_studies.inverters.corpus import Batches, in_order, labels_of
+from hushvec_studies.inverters.corpus import Batches, labels_of
 from hushvec_studies.inverters.network import ReleaseLaw, public_generator
 from hushvec_studies.inverters.settings import CHECKPOINT_FILE, Settings
 
@@ -62,11 +62,6 @@ class StopRequest:
 
 CURVE_FILE = "curve.csv"
 COLUMNS = ("step", "epoch", "training_loss", "validation_loss", "learning_rate", "seconds")
-
-
-def write_curve(folder: Path, points: Sequence[Mapping[str, Any]]) -> None:
-    """curve.csv: one line for every validation. Losses are mean cross-entropies of a token, in nats."""
-    write_csv(folder / CURVE_FILE, points, COLUMNS)
 
 
 WARM_UP_SHARE, LONGEST_WARM_UP = 0.05, 1000
@@ -193,7 +188,8 @@ class TrainingLoop:
         self._network.eval()
         total, tokens = 0.0, 0
         with torch.no_grad():
-            for number, part in enumerate(in_order(len(self._held_out.ids), self._settings.batch_size)):
+            size, held_out = self._settings.batch_size, len(self._held_out.ids)
+            for number, part in enumerate(slice(first, min(first + size, held_out)) for first in range(0, held_out, size)):
                 count = sum(map(len, self._held_out.ids[part]))
                 total += count * float(self._loss(self._held_out, part, "held-out", number))
                 tokens += count
@@ -212,7 +208,8 @@ class TrainingLoop:
         if loss < state.best_loss:
             state.best_loss, state.best_step = loss, state.step
             self._publish(self._scale)
-        write_curve(self._folder, state.curve)
+        # One line for every validation; losses are mean cross-entropies of a token, in nats.
+        write_csv(self._folder / CURVE_FILE, state.curve, COLUMNS)
 
     def _loss(self, examples: Examples, part: NDArray[np.intp] | slice, purpose: str, number: int) -> Any:
         import torch

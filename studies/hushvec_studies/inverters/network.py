@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hushvec import Generator
 from hushvec._util import validate
 from hushvec.extend.helpers import needs_extra
-from hushvec.mechanisms import MECHANISMS, EmpiricalGaussian, Mechanism, PublicProjection
+from hushvec.mechanisms import MECHANISMS, Mechanism, PublicProjection
 from hushvec.text.inverters.protocol import behind
 from hushvec.text.inverters.vec2text.config import Vec2TextConfig
 from hushvec_studies.inverters.corpus import END_ID, PAD_ID
@@ -96,32 +96,21 @@ def mechanism_as_json(mechanism: Mechanism) -> dict[str, Any]:
     return {"name": mechanism.name, **{field.name: getattr(mechanism, field.name) for field in fields(mechanism)}}
 
 
-def mechanism_of(
-    mechanism: str | Mechanism | None, dimension: int, *, epsilon: Any, delta: Any, clip_norm: Any, sigma: Any
-) -> Mechanism | None:
-    """A mechanism for one row of `dimension` elements: by its name in `hushvec.privatize` with these arguments, or as it is."""
-    given = {"epsilon": epsilon, "sigma": sigma}
-    if not isinstance(mechanism, str):
-        for name, value in given.items():
-            if value is not None:
-                raise ValueError(f"{name} must be left out without the name of a mechanism, got {value!r}")
-        if not (mechanism is None or isinstance(mechanism, Mechanism)):
-            raise TypeError(f"mechanism must be a name, an object of hushvec.mechanisms or None, got {validate.kind(mechanism)}")
-        if mechanism is not None and (mechanism.rows_per_person, mechanism.dimension) != (1, dimension):
-            rows, elements = mechanism.rows_per_person, mechanism.dimension
-            raise ValueError(f"mechanism must be for 1 row of {dimension} elements, got {rows} of {elements}")
-        return mechanism
-    kind = MECHANISMS[validate.choice("mechanism", mechanism, MECHANISMS)]
-    arguments = {"dimension": dimension, "clip_norm": clip_norm}
-    wanted, unwanted = ("sigma", "epsilon") if kind is EmpiricalGaussian else ("epsilon", "sigma")
-    if given[wanted] is None:
-        raise TypeError(f"{wanted} must be given for mechanism {mechanism!r}")
-    if given[unwanted] is not None:
-        raise ValueError(f"{unwanted} must be left out for mechanism {mechanism!r}, got {given[unwanted]!r}")
-    arguments["chosen_sigma" if wanted == "sigma" else "epsilon"] = given[wanted]
-    if "delta" in {field.name for field in fields(kind)}:
-        arguments["delta"] = delta
-    return kind(**arguments)
+# What a decoder may learn from: noise that has an epsilon.
+LAWS = tuple(name for name in MECHANISMS if name != "empirical")
+
+
+def mechanism_of(mechanism: str | None, dimension: int, *, epsilon: Any, delta: Any, clip_norm: Any) -> Mechanism | None:
+    """A mechanism for one row of `dimension` elements, by its name in `hushvec.privatize` with these arguments."""
+    if mechanism is None:
+        if epsilon is not None:
+            raise ValueError(f"epsilon must be left out without the name of a mechanism, got {epsilon!r}")
+        return None
+    kind = MECHANISMS[validate.choice("mechanism", mechanism, LAWS)]
+    if epsilon is None:
+        raise TypeError(f"epsilon must be given for mechanism {mechanism!r}")
+    given = {"epsilon": epsilon, "delta": delta, "dimension": dimension, "clip_norm": clip_norm}
+    return kind(**{field.name: given[field.name] for field in fields(kind) if field.name in given})
 
 
 def public_generator(seed: int, purpose: str, number: int) -> Generator:

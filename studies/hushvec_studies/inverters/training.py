@@ -54,14 +54,9 @@ class TrainingSummary:
     """The result of `train_inverter`.
 
     Args:
-        folder: where the decoder is; `TrainedInverter.from_folder` reads it.
-        finished: False if the run was stopped; `resume=True` continues it.
-        stopped_by: number of the signal that stopped it, or None.
-        step, steps: done, and of the whole run.
+        finished: False if the run was stopped, by the signal `stopped_by`; `resume=True` continues it.
         best_step: after which the published weights were taken; 0: none yet.
         validation_loss: of the published weights, mean cross-entropy of a held-out token in nats; None: not measured yet.
-        training_texts, held_out_texts, parameters, vocabulary: how many texts, parameters of the model, tokens.
-        device: it ran on.
         seconds: of training, all parts of the run together, without embedding.
     """
 
@@ -89,11 +84,10 @@ def train_inverter(
     *,
     text_key: str | None = None,
     embedder: Any = None,
-    mechanism: str | Mechanism | None = None,
+    mechanism: str | None = None,
     epsilon: float | None = None,
     delta: float = 1e-3,
     clip_norm: float | None = None,
-    sigma: float | None = None,
     projection: PublicProjection | int | None = None,
     size: str | DecoderSize = "small",
     vocabulary: int = 4096,
@@ -116,33 +110,27 @@ def train_inverter(
 
     Args:
         corpus: a UTF-8 file, one text per line (JSON lines with text_key), or a sequence of texts. **Public texts only**: a decoder
-            says again what it was trained on.
+            says again what it was trained on. Blank texts and repeats are left out.
         folder: new or empty; afterwards it holds the decoder, and everything that resuming needs.
         text_key: the key of the text where corpus is a file of JSON lines.
         embedder: anything that embeds texts; MiniLM if None.
-        mechanism: None: embeddings as they are. Or a name as for `hushvec.privatize`, with epsilon, delta, clip_norm and sigma; or an
-            object of hushvec.mechanisms for one row, which brings its own.
-        epsilon: of one row; needed with the name of a mechanism, but not "empirical".
+        mechanism: None: embeddings as they are. Or a name as for `hushvec.privatize`, with epsilon, delta and clip_norm.
+        epsilon: of one row; needed with a mechanism.
         delta: for the Gaussian kinds; as in `rewrite`.
         clip_norm: L2 norm that rows are clipped to. None: the bound on the norms of the embedder's rows if one is known, else 1.5, as
             in `rewrite`.
-        sigma: standard deviation for "empirical".
         projection: a public map before the mechanism, or how many principal components of the training embeddings to take for one.
         size: a name of `SIZES`, or a `DecoderSize`.
         vocabulary: tokens at most, learned from the corpus.
         max_tokens: of a text; a longer one is learned from its beginning.
-        epochs: how often each text is learned.
-        batch_size: texts in a step.
         learning_rate: of AdamW at its highest; None: 1/2 over the width of `size`, 0.002 for "small".
-        dropout: share of elements left out in training.
-        validation: share of the texts that are held out, chosen by their hash.
+        validation: share of the texts that are held out, chosen by their hash; at least one is.
         checkpoint_every: steps between validations, each with a checkpoint.
         seed: of weights, order, dropout and noise. The same seed gives the same decoder on the same machine.
         device: of torch; CUDA if there is one, else the CPU, if None.
         resume: continue the run in the folder, which must have exactly these settings.
 
-    Returns:
-        A `TrainingSummary`. Ctrl-C and SIGTERM end a run after the step it is in, with a checkpoint: then `finished` is False.
+    Ctrl-C and SIGTERM end a run after the step it is in, with a checkpoint: then `finished` is False.
 
     Raises:
         ValueError: a value out of its range; a corpus of fewer than two different texts or not UTF-8; a folder with something in it;
@@ -153,19 +141,9 @@ def train_inverter(
         released rows is post-processing. Files appear whole or not at all; on the CPU a run that was resumed ends with the same bits
         as one that was not interrupted.
 
-    Edge cases:
-        Blank texts and repeats are left out. If no text's hash says that it is held out, the one with the lowest hash is. Interrupted
-        while it embeds, a run continues after the last embedding that was written.
-
     Reference:
         Morris, Kuleshov, Shmatikov, Rush, "Text embeddings reveal (almost) as much as text" (2023), section 4, for the model without
         corrections.
-
-    Example:
-        >>> from hushvec.text import TrainedInverter
-        >>> from hushvec_studies.inverters import train_inverter
-        >>> summary = train_inverter("public.txt", "decoder", mechanism="gaussian", epsilon=64.0)  # doctest: +SKIP
-        >>> TrainedInverter.from_folder("decoder").invert(released_rows)  # doctest: +SKIP
     """
     given = locals()
     shape = size if isinstance(size, DecoderSize) else SIZES[validate.choice("size", size, SIZES)]
@@ -188,7 +166,7 @@ def train_inverter(
     if projection is not None and mechanism is None:
         raise ValueError("projection must be left out without a mechanism, before which it would stand")
     inside = _inside(projection, dimension)
-    noise = mechanism_of(mechanism, inside, epsilon=epsilon, delta=delta, clip_norm=norm, sigma=sigma)
+    noise = mechanism_of(mechanism, inside, epsilon=epsilon, delta=delta, clip_norm=norm)
     run = Run(target, corpus_split, model, dimension, settings, projection, noise, place)
     if resume:
         require_same_run(target, run.as_json())

@@ -25,7 +25,6 @@ from hushvec_studies.personalize.coding import Coded, Coding
 
 # ---- canaries ----
 
-
 # Norm of a canary's gradient before it is clipped.
 SIZE = 20.0
 
@@ -68,7 +67,6 @@ def _matrix(model: Any) -> Any:
 
 
 # ---- learning ----
-
 
 ADJACENCY = "add-remove"
 

@@ -74,7 +74,9 @@ def ready(base: Base, cache: Path) -> tuple[Any, Coding]:
     folder = cache / digest_of(base.key)[:16]
     if not folder.is_dir():
         model, tokenizer = _trained(base)
-        _store(model, tokenizer, folder)
+        with published_folder(folder) as beside, _quiet():
+            model.save_pretrained(beside)
+            tokenizer.save(str(beside / "tokenizer.json"))
     with _quiet():
         model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
     for parameter in model.parameters():
@@ -137,13 +139,6 @@ def note_losses(model: Any, coding: Coding, notes: Sequence[Any]) -> Any:
     places = torch.arange(ids.shape[1]).expand(len(ids), -1)
     logits = model(input_ids=ids, attention_mask=mask, position_ids=places).logits
     return next_token_losses(logits.float(), labels)
-
-
-def _store(model: Any, tokenizer: Any, folder: Path) -> None:
-    with published_folder(folder) as beside:
-        with _quiet():
-            model.save_pretrained(beside)
-        tokenizer.save(str(beside / "tokenizer.json"))
 
 
 @contextmanager

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from hushvec._util import validate
-from hushvec_studies.harness.measurements import Measure, Measurement, measured
+from hushvec_studies.harness.measurements import measured
 from hushvec_studies.harness.outputs import show, surroundings, write_csv, write_study
 from hushvec_studies.harness.settings import add_options, checked, given
 from hushvec_studies.personalize.base import SHAPES
-from hushvec_studies.personalize.plan import Settings, measure, measure_audit, planned, shipped_base
+from hushvec_studies.personalize.plan import Settings, measure, planned, shipped_base
 from hushvec_studies.personalize.report import sentences, summary
 from hushvec_studies.personalize.texts import shipped_texts
 
@@ -24,8 +24,8 @@ DESCRIPTION = """\
 A small language model learns private notes through a LoRA adapter, without DP and with DP-SGD at several epsilons: perplexity,
 entity F1 and next-token accuracy before and after, with the accounting of every run.
 
-Writes personalize.json and personalize.csv into the folder, audits.csv with --canaries, and one file for each run in its
-folder "measured": what is there is not done again. The base model is kept in "models"."""
+Writes personalize.json and personalize.csv into the folder, and one file for each run in its folder "measured": what is there is not
+done again. The base model is kept in "models"."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,26 +59,21 @@ def settings_of(options: argparse.Namespace) -> Settings:
 def personalize_study(settings: Settings, folder: Path) -> dict[str, Any]:
     """Do the runs that are not there yet, and write the study's files.
 
-    Returns what personalize.json holds: note, settings, surroundings, sentences, summary, rows, audits.
+    Returns what personalize.json holds: note, settings, surroundings, sentences, summary, rows.
     """
-    runs, audits = planned(settings, folder)
-    wanted: list[tuple[Measurement, Measure]] = [(cell, measure) for cell in runs]
-    wanted += [(cell, measure_audit) for cell in audits]
-    made = measured(wanted, folder, "training").rows
-    rows, audited = ([made[cell.digest] for cell in cells] for cells in (runs, audits))
+    runs, _ = planned(settings, folder)
+    made = measured([(cell, measure) for cell in runs], folder, "training").rows
+    rows = [made[cell.digest] for cell in runs]
     study = {
         "note": NOTE,
         "settings": _settings_as_json(settings),
         "surroundings": surroundings(),
-        "sentences": sentences(rows, audited),
+        "sentences": sentences(rows),
         "summary": summary(rows),
         "rows": rows,
-        "audits": audited,
     }
     write_study(folder / "personalize.json", study)
     write_csv(folder / "personalize.csv", rows)
-    if audited:
-        write_csv(folder / "audits.csv", audited)
     return study
 
 

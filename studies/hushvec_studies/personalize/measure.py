@@ -1,21 +1,18 @@
-"""The study of personalisation as docs/lora.md prints it, and audits: of its runs, and of one that clips batches and says examples.
+"""Audits as docs/lora.md prints them: of the study's runs, and of one that clips batches and says examples.
 
-    python -m hushvec_studies.personalize.measure -o DIR [--seeds 1 ...] [--parts audits study]
+    python -m hushvec_studies.personalize.measure -o DIR
 
-Writes audits.csv, and a copy of personalize.csv, into results/ beside this file. Runs that DIR has are not done
-again.
+Writes audits.csv into results/ beside this file. Runs that DIR has are not done again.
 """
 
 import argparse
 import math
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from hushvec.cli import main as hushvec
 from hushvec.training import StepSchedule
 from hushvec_studies.harness.measurements import Measurement, measured
 from hushvec_studies.harness.outputs import write_csv
@@ -34,19 +31,8 @@ POSING = 1.0
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--seeds", nargs="+", default=["1"])
-    parser.add_argument("--parts", nargs="+", default=["audits", "study"])
-    options = parser.parse_args()
+    folder = parser.parse_args().output
     torch.set_num_threads(1)
-    options.output.mkdir(parents=True, exist_ok=True)
-    if "audits" in options.parts:
-        audits(options.output)
-    if "study" in options.parts:
-        hushvec(["study", "personalize", "-o", str(options.output), "--seeds", *options.seeds])
-        shutil.copyfile(options.output / "personalize.csv", RESULTS / "personalize.csv")
-
-
-def audits(folder):
     wanted = [Audit("DP-SGD" if cell.schedule.private else "no DP", cell) for cell in audit_cells(folder, EPSILONS)]
     wanted.append(Audit("batches clipped, posing as examples", audit_cells(folder, [POSING])[0], batch_level))
     made = measured([(audit, outcome) for audit in wanted], folder, "audits").rows
@@ -81,7 +67,7 @@ def outcome(audit):
     right = adapter._with_noise
     adapter._with_noise = audit.noise or right
     try:
-        said = audited(audit.cell)[0].to_dict()
+        said = audited(audit.cell).to_dict()
     finally:
         adapter._with_noise = right
     return {**said, "epsilon_claimed": said["epsilon_claimed"] if math.isfinite(said["epsilon_claimed"]) else None}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -26,8 +25,6 @@ from hushvec_studies.personalize.texts import Texts, draw_notes
 
 # Raised when a change of this package changes what is measured.
 VERSION = 2
-
-Train = Callable[..., Learned]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +86,8 @@ def measure(cell: Cell) -> dict[str, Any]:
         "texts": cell.texts.name,
         "base": cell.base.name,
         "seed": cell.seed,
-        **_price(cell.schedule, learned),
+        "epsilon_asked": _finite(cell.schedule.epsilon),
+        **learned.accounting,
         **_columns(before, "before"),
         **_columns(worth(learned.model, coding, test, train), "after"),
         "train_notes": len(train),
@@ -104,32 +102,10 @@ def measure(cell: Cell) -> dict[str, Any]:
     }
 
 
-def measure_audit(cell: AuditCell) -> dict[str, Any]:
-    """Train once with the canaries that coins choose, and bound epsilon by what the model knows of them."""
-    result, learned = audited(cell)
-    return {
-        "texts": cell.texts.name,
-        "base": cell.base.name,
-        "seed": cell.seed,
-        **_price(cell.schedule, learned),
-        "audit_delta": result.delta,
-        "audit_epsilon_claimed": _finite(result.epsilon_claimed),
-        "audit_epsilon_lower": result.epsilon_lower,
-        "audit_epsilon_ceiling": result.epsilon_ceiling,
-        "audit_confidence": result.confidence,
-        "audit_flagged": result.flagged,
-        "canaries": result.samples,
-        "guesses": result.details["guesses"],
-        "right": result.details["right"],
-        "seconds": learned.seconds,
-    }
-
-
-def audited(cell: AuditCell, train: Train = learn) -> tuple[AuditResult, Learned]:
-    """The audit of one run, and the run.
+def audited(cell: AuditCell) -> AuditResult:
+    """The audit of one run.
 
     What a run claims depends on its schedule only, never on the coins, so that the claim is filled in when the run is over.
-    `train` is another function than `learn` for trials of the audit itself.
     """
     model, coding = ready(cell.base, cell.cache)
     notes, _ = coded(cell.texts, coding, cell.base.shape.context)
@@ -138,7 +114,7 @@ def audited(cell: AuditCell, train: Train = learn) -> tuple[AuditResult, Learned
 
     def with_canaries(included: NDArray[np.bool_]) -> Learned:
         chosen = Included(canaries, np.flatnonzero(included))
-        runs.append(train(model, TARGETS, coding, notes, cell.schedule, cell.seed, chosen))
+        runs.append(learn(model, TARGETS, coding, notes, cell.schedule, cell.seed, chosen))
         return runs[0]
 
     result = audit_training(
@@ -151,7 +127,7 @@ def audited(cell: AuditCell, train: Train = learn) -> tuple[AuditResult, Learned
         name=f"adapter, {price(cell.schedule.epsilon)}",
         coins=np.random.default_rng([cell.seed, 2]),
     )
-    return replace(result, epsilon_claimed=runs[0].epsilon_at(cell.delta)), runs[0]
+    return replace(result, epsilon_claimed=runs[0].epsilon_at(cell.delta))
 
 
 def coded(texts: Texts, coding: Coding, context: int) -> tuple[list[Coded], list[Coded]]:
@@ -172,10 +148,6 @@ def _worth_of_base(base: Base, cache: Path, texts: Texts) -> Worth:
     return worth(model, coding, test, train)
 
 
-def _price(schedule: Schedule, learned: Learned) -> dict[str, Any]:
-    return {"epsilon_asked": _finite(schedule.epsilon), **learned.accounting}
-
-
 def _columns(found: Worth, when: str) -> dict[str, Any]:
     return {f"{name}_{when}": value for name, value in found._asdict().items()}
 
@@ -185,7 +157,6 @@ def _finite(epsilon: float) -> float | None:
 
 
 # ---- settings, and the runs that they ask for ----
-
 
 MODELS = "models"
 FEWEST_CANARIES = 32
@@ -213,12 +184,11 @@ class Settings(harness.Settings):
     learning_rate: Positive = Field(default=0.01, description="of Adam")
     rank: Count = Field(default=8, description="of the adapter")
     seeds: Several[Annotated[int, Field(ge=0)]] = Field(default=(1,), description="runs at each epsilon")
-    canaries: Annotated[int, Field(ge=0), AfterValidator(_none_or_enough)] = Field(
-        default=0, description="audit a run at each epsilon with so many"
-    )
-    audit_notes: Count = Field(default=1000, description="texts of an audited run at most: fewer show each canary more often")
-    audit_delta: Share = Field(default=1e-6, description="of the audits")
-    confidence: Share = Field(default=0.999, description="of the audits")
+    # of audits, which `measure` makes: canaries of each, texts of an audited run at most, as fewer show each canary more often
+    canaries: Annotated[int, Field(ge=0), AfterValidator(_none_or_enough)] = 0
+    audit_notes: Count = 1000
+    audit_delta: Share = 1e-6
+    confidence: Share = 0.999
 
     @model_validator(mode="after")
     def _batches_fit(self) -> Settings:
@@ -236,7 +206,8 @@ def shipped_base(name: str, entities: tuple[str, ...], public: int, seed: int) -
 
 def planned(settings: Settings, folder: Path) -> tuple[list[Cell], list[AuditCell]]:
     """(runs, audits), the one without DP first."""
-    schedules = _schedules(settings, settings.epsilons)
+    how = settings.model_dump(include={"delta", "batch", "steps", "clip_norm", "learning_rate", "rank"})
+    schedules = [Schedule(epsilon=epsilon, **how) for epsilon in sorted(set(settings.epsilons), reverse=True)]
     shared: dict[str, Any] = {"base": settings.base, "cache": folder / MODELS}
     runs = grid(partial(Cell, texts=settings.texts, **shared), schedule=schedules, seed=dict.fromkeys(settings.seeds))
     if not settings.canaries:
@@ -246,9 +217,3 @@ def planned(settings: Settings, folder: Path) -> tuple[list[Cell], list[AuditCel
     audits = grid(partial(AuditCell, texts=fewer, confidence=settings.confidence, **shared), schedule=schedules)
     return runs, audits
 
-
-def _schedules(settings: Settings, epsilons: Iterable[float]) -> list[Schedule]:
-    return [
-        Schedule(epsilon=epsilon, **settings.model_dump(include={"delta", "batch", "steps", "clip_norm", "learning_rate", "rank"}))
-        for epsilon in sorted(set(epsilons), reverse=True)
-    ]

@@ -33,10 +33,9 @@ def summary(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return found
 
 
-def sentences(rows: Sequence[Row], audits: Sequence[Row]) -> list[str]:
+def sentences(rows: Sequence[Row]) -> list[str]:
     """The findings in words."""
-    told = [_worth(line) for line in summary(rows)]
-    return told + [_audit(row) for row in audits]
+    return [_worth(line) for line in summary(rows)]
 
 
 def claim(row: Row) -> str:
@@ -64,16 +63,6 @@ def _beside(line: Row) -> str:
         return f"(mean of {line['seeds']} runs, {chance})"
     verdict = "" if line["f1_least_after"] > line["f1_chance_after"] else ", not shown to be above it"
     return f"(95 % interval {line['f1_least_after']:.3f} to {line['f1_most_after']:.3f}, {chance}{verdict})"
-
-
-def _audit(row: Row) -> str:
-    said = "no claim" if row["audit_epsilon_claimed"] is None else f"claims {row['audit_epsilon_claimed']:.4g}"
-    verdict = ", which is refuted" if row["audit_flagged"] else ""
-    return (
-        f"Audit of {claim(row)}: the run {said} at delta {row['audit_delta']:g}{verdict}; {row['right']} of {row['guesses']} guesses "
-        f"on {row['canaries']} canaries are right, so its epsilon is at least {row['audit_epsilon_lower']:.3f} "
-        f"(confidence {row['audit_confidence']:g}, at most {row['audit_epsilon_ceiling']:.3f} could have been found)."
-    )
 
 
 def _asked(row: Row) -> float:

@@ -171,7 +171,6 @@ def _cumulated(count: int) -> tuple[float, ...]:
 
 # ---- texts of the study ----
 
-
 SHIPPED = "shipped"
 
 

@@ -101,7 +101,6 @@ FAMILIES = {
 
 # ---- checks of single values ----
 
-
 def _named_family(value: Any) -> Any:
     if not isinstance(value, str):
         return value
@@ -187,7 +186,6 @@ Tokens = Annotated[int, Field(ge=1, le=20)]
 
 
 # ---- sections ----
-
 
 class Data(Settings):
     """Which texts."""
@@ -374,7 +372,6 @@ def suggestion(name: str) -> str:
 
 
 # ---- from files and overrides, and back to plain values ----
-
 
 Values = dict[str, Any]
 

@@ -126,9 +126,8 @@ def load_corpus(
         OSError: it cannot be read, or downloaded.
 
     Guarantees:
-        Cleaning removes HTML tags, comments, scripts and style sheets, replaces entities, and brings Unicode to its form NFKC; upper
-        case, stop words and line ends stay, because embedding models read sentences. Tags are the elements of HTML by name:
-        "<who@where.org>" is no tag and stays. The same source, arguments and seed give the same corpus on every machine.
+        Texts are `cleaned`; upper case, stop words and line ends stay, because embedding models read sentences. The same source,
+        arguments and seed give the same corpus on every machine.
         A text that is there a second time after cleaning is left out, whatever its id: two equal documents cannot be told apart by any
         search, and one of them would give the other's membership away.
     """
@@ -140,7 +139,7 @@ def load_corpus(
 
 
 def cleaned(text: str) -> str:
-    """A text without markup and in the normal form NFKC.
+    """A text without HTML tags, comments, scripts and style sheets, with entities replaced, in the normal form NFKC.
 
     Example:
         >>> cleaned("<b>Fine</b> &amp; <ann@example.org> wrote: ﬁne")
@@ -169,7 +168,6 @@ def _without_unseen(text: str) -> str:
 
 
 # ---- sources ----
-
 
 def _documents(source: str | os.PathLike[str], data_home: str | os.PathLike[str] | None) -> tuple[str, Iterator[_Document]]:
     if source == NEWSGROUPS:
@@ -226,7 +224,6 @@ def _of_json_lines(path: Path, suffix: str) -> Iterator[_Document]:
 
 # ---- what is kept ----
 
-
 def _kept(
     name: str, documents: Iterator[_Document], categories: Collection[str] | None, min_tokens: int
 ) -> tuple[list[_Document], tuple[tuple[str, int], ...]]:
@@ -269,7 +266,6 @@ def _given_part(document: _Document) -> str:
 
 
 # ---- splits ----
-
 
 PARTS = ("train", "val", "test")
 

@@ -6,14 +6,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hushvec_studies.harness.charts import INK, RAMP, Figure, Panel, Series, drawn_as, svg_of
 from hushvec_studies.harness.outputs import write_bytes
 from hushvec_studies.harness.tables import Estimate, number_text
 from hushvec_studies.retrieval.points import (
     AUC,
-    TPR,
     Conditions,
     Point,
     conditions_differing_in,
@@ -34,7 +33,7 @@ def study_figures(rows: Iterable[Mapping[str, Any]], main: Conditions | None = N
     figures: list[Figure] = []
     for k in depths:
         shown = _Shown(points, k)
-        figures += [_frontier(shown, attack) for attack in _ATTACKS]
+        figures.append(_frontier(shown))
     figures += _by_depth(points)
     figures += _by_conditions(points, 2, "queries", "key phrases per document")
     figures += _by_conditions(points, 3, "projection", "public map before the noise")
@@ -58,22 +57,6 @@ def save_figures(figures: Iterable[Figure], folder: str | os.PathLike[str]) -> l
 
 
 # ---- what figures share ----
-
-
-class _Attack(NamedTuple):
-    """A figure of the attacks: its short name, its columns, its name for people, and what a guess reaches."""
-
-    short: str
-    names: tuple[str, ...]
-    label: str
-    chance: float
-
-
-_ATTACKS = (
-    _Attack("auc", AUC, "attack AUC", 0.5),
-    _Attack("tpr", TPR[0.01], "attack TPR at 1 % FPR", 0.01),
-)
-
 
 class _Shown:
     """The points of the main conditions at one k: those with noise line by line, and the one without."""
@@ -137,28 +120,23 @@ def _file_name(text: str) -> str:
 
 # ---- which figures ----
 
-
-def _frontier(shown: _Shown, attack: _Attack) -> Figure:
-    def harm(point: Point) -> Estimate | None:
-        return point.strongest(attack.names)
-
+def _frontier(shown: _Shown) -> Figure:
     def series(own: list[Point]) -> Iterator[Series]:
         for noise, group in _by_noise(own).items():
-            yield from _series(noise, group, harm, _recall_at_k, shown.styles[noise], named=True)
+            yield from _series(noise, group, _auc, _recall_at_k, shown.styles[noise], named=True)
         if shown.clean is not None:
-            yield from _series("no noise", [shown.clean], harm, _recall_at_k, INK, "points")
+            yield from _series("no noise", [shown.clean], _auc, _recall_at_k, INK, "points")
 
     return Figure(
-        f"frontier_{attack.short}_k{shown.k}",
+        f"frontier_auc_k{shown.k}",
         "privacy_utility",
-        f"Recall@{shown.k} against {attack.label}",
+        f"Recall@{shown.k} against attack AUC",
         "Each point is one ε, written beside it where there is room; bars are intervals. Further up finds more, further left "
         "tells less: the dotted line is where a guess stands. The attack is the strongest one at that point; those "
         f"that search see the first {shown.k} results.",
-        _panels(shown.noisy, series, chance=attack.chance),
-        attack.label,
+        _panels(shown.noisy, series, chance=0.5),
+        "attack AUC",
         f"recall@{shown.k}",
-        log_x=attack.short == "tpr",
         y_range=(0.0, 0.0),
     )
 

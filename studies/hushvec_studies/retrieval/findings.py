@@ -209,7 +209,6 @@ def _last(epsilons: Sequence[float], held: Sequence[bool]) -> float | None:
 
 # ---- in words ----
 
-
 def _details(frontiers: Sequence[Frontier]) -> tuple[str, ...]:
     several = len({frontier.texts[:-1] for frontier in frontiers}) > 1
     alike: dict[tuple[Any, ...], list[Frontier]] = {}

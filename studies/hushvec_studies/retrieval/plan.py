@@ -16,19 +16,10 @@ from hushvec_studies.retrieval.configuration import KEYS, Configuration, NoiseFa
 
 _SIDE_OF = {"doc_ldp": "document", "query_ldp": "query", "score_ldp": "score"}
 # Settings that say which runs there are, where vectors are kept, or what the study is called; all others decide figures.
-_OF_THE_PLAN = frozenset(
-    {
-        "name",
-        "embedding.cache",
-        "privacy.mechanisms",
-        "privacy.combined",
-        "privacy.epsilons",
-        "privacy.noise",
-        "privacy.projections",
-        "ablate",
-        "robustness",
-    }
-)
+_OF_THE_PLAN = {
+    *("name", "embedding.cache", "ablate", "robustness"),
+    *(f"privacy.{name}" for name in ("mechanisms", "combined", "epsilons", "noise", "projections")),
+}
 # Settings that came later. At their defaults they are no part of a run, so that runs from before keep their names and their noise.
 _LATER = ("data.lower_case", "data.drop_stop_words")
 # Settings that say how answers are judged, after all noise has been drawn: other values of them see the same noise.

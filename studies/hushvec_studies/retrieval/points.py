@@ -58,10 +58,6 @@ class Setting(NamedTuple):
             return number_text(self.epsilon)
         return " / ".join(map(number_text, self.epsilons))
 
-    @property
-    def label(self) -> str:
-        return f"{self.sides}, {self.noise}, ε = {self.epsilon_text}" if self.has_noise else "no noise"
-
 
 @dataclass(frozen=True)
 class Point:

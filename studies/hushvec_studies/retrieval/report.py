@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +21,6 @@ from hushvec_studies.retrieval.findings import finding
 from hushvec_studies.retrieval.points import Conditions
 from hushvec_studies.retrieval.records import StudyFolder
 from hushvec_studies.retrieval.tables import mechanism_pairs, study_tables, write_each
-
-__all__ = ["write_report"]
 
 REPORT = "report.html"
 
@@ -60,7 +58,6 @@ def write_report(folder: str | os.PathLike[str]) -> Path:
 
 # ---- the page ----
 
-
 Drawn = tuple[Figure, str]
 
 # Sections of tables and figures: name, title, tables, beginnings of the names of figures.
@@ -75,12 +72,11 @@ _SHOWN = (
 
 
 class Section(NamedTuple):
-    """A part of the page: figures of the largest k, and of none, in the open, those of other k folded away, then the tables."""
+    """A part of the page: its figures, those of the largest k first, then its tables."""
 
     name: str
     title: str
     figures: Sequence[dict[str, Any]] = ()
-    folded: Sequence[tuple[int, list[dict[str, Any]]]] = ()
     tables: Sequence[Table] = ()
 
 
@@ -88,7 +84,16 @@ def page_of(configuration: Configuration, rows: Sequence[Row], made_tables: Sequ
     """The whole HTML document of a study with at least one run."""
     tables = {table.name: table for table in made_tables}
     shown = [
-        _section(name, title, names, [one for one in figures if one[0].name.startswith(beginnings)], tables)
+        Section(
+            name,
+            title,
+            [
+                {"title": one.title, "caption": one.caption, "svg": themed(svg)}
+                for one, svg in figures
+                if one.name.startswith(beginnings)
+            ],
+            [tables[one] for one in names if one in tables],
+        )
         for name, title, names, beginnings in _SHOWN
     ]
     return rendered(
@@ -110,52 +115,23 @@ def page_of(configuration: Configuration, rows: Sequence[Row], made_tables: Sequ
     )
 
 
+# What the head of the page says of the runs: names for people, and columns.
+_FACTS = {
+    "documents searched": "num_documents", "queries": "num_queries", "embedding model": "embedding_model",
+    "part of the corpus": "dataset_split", "results of a search, k": "k", "candidates of the attacks": "num_candidates",
+    "shadow models": "shadow_models", "seed": "seed", "commit": "git_commit", "hushvec": "hushvec_version",
+}
+
+
 def _facts(rows: Sequence[Row]) -> list[tuple[str, str]]:
     times = sorted(row["timestamp"] for row in rows if row["timestamp"])
     return [
         ("runs", f"{len({row['run_id'] for row in rows}):,}"),
-        ("documents searched", _listed(rows, "num_documents")),
-        ("queries", _listed(rows, "num_queries")),
-        ("embedding model", _listed(rows, "embedding_model")),
-        ("part of the corpus", _listed(rows, "dataset_split")),
-        ("results of a search, k", _listed(rows, "k")),
-        ("candidates of the attacks", _listed(rows, "num_candidates")),
-        ("shadow models", _listed(rows, "shadow_models")),
-        ("seed", _listed(rows, "seed")),
+        *((name, _listed(rows, column)) for name, column in _FACTS.items()),
         ("last run ended", times[-1][:16].replace("T", " ") if times else "–"),
-        ("commit", _listed(rows, "git_commit", 10)),
-        ("hushvec", _listed(rows, "hushvec_version")),
     ]
 
 
-def _listed(rows: Sequence[Row], name: str, length: int | None = None) -> str:
+def _listed(rows: Sequence[Row], name: str) -> str:
     values = dict.fromkeys(row[name] for row in rows if row[name] is not None)
-    return (
-        ", ".join(f"{value:,}" if isinstance(value, int) and name != "seed" else str(value)[:length] for value in values) or "–"
-    )
-
-
-def _section(name: str, title: str, names: Sequence[str], figures: Sequence[Drawn], tables: Mapping[str, Table]) -> Section:
-    by_depth: dict[int, list[dict[str, Any]]] = {}
-    for one, svg in figures:
-        by_depth.setdefault(_depth(one), []).append(_figure(one, svg))
-    largest = max(by_depth, default=-1)
-    return Section(
-        name,
-        title,
-        [_figure(one, svg) for one, svg in figures if _depth(one) in (largest, -1)],
-        [(k, by_depth[k]) for k in sorted(by_depth, reverse=True) if k not in (largest, -1)],
-        [tables[one] for one in names if one in tables],
-    )
-
-
-def _figure(one: Figure, drawn: str) -> dict[str, Any]:
-    return {"title": one.title, "caption": one.caption, "svg": themed(drawn)}
-
-
-def _depth(one: Figure) -> int:
-    """The k at the end of a figure's name, -1 where it has none."""
-    end = one.name.rpartition("_k")[2]
-    return int(end) if end.isdecimal() else -1
-
-
+    return ", ".join(f"{value:,}" if isinstance(value, int) and name != "seed" else str(value) for value in values) or "–"

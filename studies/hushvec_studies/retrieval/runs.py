@@ -1,8 +1,4 @@
-"""One run: an index with this noise, what it finds, and what the attacks find out about it; and doing the runs of a study.
-
-Ranking measures are those of hushvec.retrieval: they agree with ir-measures to 1e-12, which takes fifty times as long (1.2 s for the
-15,531 queries of a run) and knows no recall of more relevant documents than there are places.
-"""
+"""One run: an index with this noise, what it finds, and what the attacks find out about it; and doing the runs of a study."""
 
 from __future__ import annotations
 
@@ -93,7 +89,6 @@ def _stream(run: Run, purpose: str) -> hushvec.Generator:
 
 # ---- the index ----
 
-
 def _maker(run: Run, data: Inputs) -> Callable[[hushvec.Generator], PrivateIndex]:
     """A function that makes the run's index, empty."""
     projection = _projection(run.projection, data)
@@ -143,7 +138,6 @@ def _noise(run: Run, side: str, columns: int, documents: int) -> VectorNoise | S
 
 
 # ---- utility ----
-
 
 class _Watched:
     """An index that keeps what it found. The last queries of a search are asked one at a time, and timed."""
@@ -250,7 +244,6 @@ def _difference(run: Run, data: Inputs, evaluation: Evaluation) -> Row:
 
 # ---- attacks ----
 
-
 def _attacks(run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex]) -> dict[int, Row]:
     """Columns of the attacks for each k. All of them see the same game."""
     attacks = _attacks_on(run)
@@ -325,7 +318,6 @@ def _attack_row(game: Game, results: Mapping[str, MembershipResult]) -> Row:
 
 # ---- what a row says of the run itself ----
 
-
 def _about(run: Run, data: Inputs, config_hash: str, commit: str | None) -> Row:
     settings = run.configuration
     return {
@@ -370,7 +362,6 @@ def _number(value: float | None) -> float | None:
 
 
 # ---- doing the runs of a study ----
-
 
 EMBEDDINGS = "embeddings"
 

@@ -62,7 +62,6 @@ def write_each(tables: Iterable[Table], folder: str | os.PathLike[str]) -> list[
 
 # ---- columns ----
 
-
 Column = tuple[Heading, Callable[[Point], Cell]]
 
 _WHERE: tuple[Column, ...] = (
@@ -103,7 +102,6 @@ def _table(name: str, title: str, note: str, points: Iterable[Point], columns: S
 
 
 # ---- the tables ----
-
 
 def _summary(points: Sequence[Point]) -> Table:
     found = conditions_of(points)
@@ -212,7 +210,6 @@ def _strongest_auc(point: Point) -> float | None:
 
 
 # ---- comparisons of runs ----
-
 
 def _differences(points: Sequence[Point]) -> Table:
     # recall_at_1 is the same in all rows of a run: one line for each run
@@ -327,7 +324,6 @@ def _by_run(points: Sequence[Point], conditions: Conditions) -> list[dict[int, P
 
 # ---- mechanism against mechanism ----
 
-
 def mechanism_pairs(records: Sequence[Record], main: Conditions | None, statistics: Statistics, seed: int) -> Table:
     """Every pair of mechanisms at every epsilon that both ran at, by recall at the largest k that both have.
 
@@ -345,17 +341,10 @@ def mechanism_pairs(records: Sequence[Record], main: Conditions | None, statisti
         "p is of the sign-flip test that there is none, 9,999 draws; the next column is p after Holm's correction for all lines. d "
         "is Cohen's d of the paired differences. Queries are resampled, noise is not: each mechanism is one draw of it.",
         (
-            Heading("first", "first"),
-            Heading("second", "second"),
-            Heading("epsilon", "ε"),
-            Heading("seed", "seed"),
-            Heading("k", "k"),
-            Heading("recall_first", "recall, first"),
-            Heading("recall_second", "recall, second"),
-            Heading("difference", "difference"),
-            Heading("p_value", "p", 4),
-            Heading("p_value_holm", "p, Holm", 4),
-            Heading("cohens_d", "d", 2),
+            *(Heading(name, title) for name, title in (("first", "first"), ("second", "second"), ("epsilon", "ε"), ("seed", "seed"))),
+            *(Heading("k", "k"), Heading("recall_first", "recall, first"), Heading("recall_second", "recall, second")),
+            *(Heading("difference", "difference"), Heading("p_value", "p", 4)),
+            *(Heading("p_value_holm", "p, Holm", 4), Heading("cohens_d", "d", 2)),
         ),
         tuple((*line[:-1], p, line[-1]) for line, p in zip(lines, adjusted)),
     )

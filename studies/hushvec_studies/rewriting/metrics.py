@@ -103,7 +103,6 @@ def is_exact(text, output):
 
 # ---- lists of outputs ----
 
-
 def columns(documents, outputs, judges, seed):
     """Leak, similarity by each judge, and length."""
     row = {"n": len(documents)} | leak(documents, outputs, seed)

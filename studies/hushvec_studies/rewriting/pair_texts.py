@@ -98,7 +98,6 @@ class Settings(options.Settings):
 
 # ---- MiniLM before its last step: the mean over tokens, not brought to unit length, as vec2text's checkpoints read GTR ----
 
-
 BATCH = 64
 # Mean length of the rows of short sentences, measured on hushvec.data. GTR's are about as long as 1, so these are divided by it.
 LENGTH = 5.287

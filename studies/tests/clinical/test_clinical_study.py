@@ -18,7 +18,7 @@ from hushvec_studies.harness import measurements
 
 SMALL = [
     *("--patients", "40", "--dimension", "48", "--public-rows", "120", "--draws", "2", "--sizes", "20", "--resamples", "50"),
-    *("--epsilons", "4", "16", "--sigmas", "0.1", "0.3", "--no-figure"),
+    *("--epsilons", "4", "16", "--sigmas", "0.1", "0.3"),
 ]
 
 
@@ -62,7 +62,7 @@ PARTS_ASKED = ("--parts", "grid", "sigmas")
 def test_the_files_of_a_study(tmp_path, small_cohorts, capsys):
     assert run_clinical(options(tmp_path, *PARTS_ASKED, "--json")) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert files(tmp_path) == ["clinical.csv", "clinical.json", "measured"]
+    assert files(tmp_path) == ["clinical.csv", "clinical.json", "clinical.svg", "measured"]
     stored = json.loads((tmp_path / "clinical.json").read_text())
     assert printed == stored
     with (tmp_path / "clinical.csv").open(newline="") as file:
@@ -148,7 +148,6 @@ PARTS_WITHOUT_AGREEMENT = [part for part in PARTS if part != "agreement"]
 
 def test_the_figure(tmp_path, small_cohorts):
     asked = options(tmp_path, "--parts", "grid", "sigmas")
-    asked.no_figure = False
     run_clinical(asked)
     drawn = (tmp_path / "clinical.svg").read_text()
     assert drawn.startswith("<svg") and "privunit" in drawn and "public map: whitened" in drawn

@@ -7,11 +7,9 @@ import pytest
 from evaluation.invented import class_rows
 
 from hushvec_studies.evaluation.cells import (
-    BY_CODE,
     CENTROID,
     PROBE,
     Cell,
-    by_code,
     measure_labels,
     measure_search,
     nearest_centroid,
@@ -44,7 +42,6 @@ def cell(data, side, mechanism="none", epsilon=None, draws=2):
 def test_classes_are_found_without_noise_and_lost_in_it(side):
     clean = measure_labels(cell(LABELLED, side))
     assert clean[PROBE][0] > 0.95 and clean[CENTROID][0] > 0.95
-    assert BY_CODE not in clean
     assert (clean["attack"][0], clean["bound"], clean["delta"]) == (1.0, None, None)
     assert clean["candidates"] == (200 if side == "training" else 80)
     noisy = measure_labels(cell(LABELLED, side, "gaussian", 0.3))
@@ -52,15 +49,9 @@ def test_classes_are_found_without_noise_and_lost_in_it(side):
     assert noisy["delta"] == 1e-5 and noisy["attack"][0] < 0.2
 
 
-def test_codebook_labels():
+def test_a_codebook_is_chosen():
     row = measure_labels(cell(LABELLED, "training", "public codebook", 12.0))
-    assert row[BY_CODE][0] > 0.8
     assert (row["delta"], len(row["chosen"])) == (0.0, 2)
-
-
-def test_a_classifier_on_codes_by_hand():
-    codes, classes = np.array([0, 0, 0, 1, 1, 1]), np.array([5, 5, 9, 9, 9, 5])
-    assert by_code(codes, classes, np.array([0, 1]), 3).tolist() == [5, 9]
 
 
 def test_nearest_centroid_goes_by_angle():

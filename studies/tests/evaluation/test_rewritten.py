@@ -19,7 +19,6 @@ from hushvec_studies.evaluation.texts import (
     by_words,
     measure_rewriting,
     ratio,
-    rewriting_sentence,
     sentences,
 )
 
@@ -112,9 +111,6 @@ def test_what_is_measured(data):
     assert little["epsilon_of_text"] == 8000.0
     text = row(data, WHOLE, 8.0)
     assert text["epsilon_of_text"] == 8.0
-    said = rewriting_sentence([whole, little, text])
-    assert said.startswith("Rewriting of 30 sentences; epsilon of words, metric is of a word")
-    assert "words, metric at epsilon 1000 (8,000 of a text): meaning" in said
 
 
 def test_an_interval_is_over_documents():

@@ -42,8 +42,6 @@ def test_posts_are_public_or_private_by_date(tmp_path):
     assert (numbers(found.public), numbers(found.private)) == (set(range(30)), set(range(30, 60)))
     assert found.groups.tolist() == [int(n) % 2 for n in found.private[:, 0]]
     assert found.left_out == (("the text of another", 1),)
-    fewer = newsgroups(tmp_path, numbered, 1, most=10)
-    assert (len(fewer.public), len(fewer.private), fewer.left_out[-1]) == (10, 10, ("posts that were not drawn", 40))
 
 
 def test_claims_of_the_validation_split_or_all(tmp_path):

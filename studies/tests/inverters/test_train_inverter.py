@@ -61,9 +61,8 @@ def test_json(corpus, tmp_path):
     [
         (signal.SIGINT, 130, ()),
         (signal.SIGTERM, 143, ("--mechanism", "gaussian", "--epsilon", 8, "--delta", 1e-4, "--projection", 4)),
-        (signal.SIGINT, 130, ("--mechanism", "empirical", "--sigma", 0.1)),
     ],
-    ids=["clean", "gaussian", "empirical"],
+    ids=["clean", "gaussian"],
 )
 def test_stopped_and_resumed_without_saying_the_settings_again(corpus, tmp_path, monkeypatch, number, code, settings):
     interrupt(monkeypatch, 3, send(number))

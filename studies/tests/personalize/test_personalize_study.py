@@ -12,13 +12,11 @@ pytest.importorskip("transformers")
 
 from hushvec.training import StepSchedule  # noqa: E402
 from hushvec.training.lora import AdapterUnchangedError  # noqa: E402
+from hushvec_studies.harness.settings import checked  # noqa: E402
 from hushvec_studies.personalize import adapter, command, measure  # noqa: E402
 from hushvec_studies.personalize.base import SHAPES, Shape, ready  # noqa: E402
 from hushvec_studies.personalize.command import add_arguments, run_personalize, settings_of  # noqa: E402
-from hushvec_studies.personalize.plan import (
-    audited,  # noqa: E402
-    planned,  # noqa: E402
-)
+from hushvec_studies.personalize.plan import Settings, audited, planned  # noqa: E402
 
 SMALL = [
     *("--notes", "120", "--batch", "20", "--steps", "6", "--rank", "2", "--epsilons", "inf", "2"),
@@ -47,12 +45,12 @@ def options(folder, *words):
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    """A study with audits, done once."""
+    """A study, done once."""
     folder = tmp_path_factory.mktemp("study")
     shape = SHAPES["tiny"]
     SHAPES["tiny"] = Shape(width=16, layers=1, heads=2, vocabulary=400, context=30, steps=8, batch=16)
     try:
-        run_personalize(options(folder, "--canaries", "32", "--audit-notes", "120"))
+        run_personalize(options(folder))
     finally:
         SHAPES["tiny"] = shape
     return folder
@@ -60,12 +58,12 @@ def done(tmp_path_factory):
 
 def test_the_files_of_a_study(done):
     names = sorted(path.name for path in done.iterdir())
-    assert names == ["audits.csv", "measured", "models", "personalize.csv", "personalize.json"]
+    assert names == ["measured", "models", "personalize.csv", "personalize.json"]
     study = json.loads((done / "personalize.json").read_text())
     assert "no private releases" in study["note"]
     with (done / "personalize.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(study["rows"]) == 2 and len(study["audits"]) == 2
+    assert len(rows) == len(study["rows"]) == 2
     ordinary, private = study["rows"]
     assert ordinary["epsilon"] is None and ordinary["noise_multiplier"] == 0 and ordinary["grade"] is None
     assert ordinary["perplexity_before"] == private["perplexity_before"] > 1
@@ -81,13 +79,6 @@ def test_epsilon_is_that_of_the_schedule(done):
     assert private["epsilon"] > 1.99 and private["sampling_probability"] == 20 / 120
 
 
-def test_audits_state_the_claim_at_their_own_delta(done):
-    ordinary, private = json.loads((done / "personalize.json").read_text())["audits"]
-    assert ordinary["audit_epsilon_claimed"] is None and not ordinary["audit_flagged"]
-    assert private["audit_epsilon_claimed"] > 2 and private["audit_delta"] == 1e-6 and not private["audit_flagged"]
-    assert private["sampling_probability"] == 20 / 120, "of the texts without canaries"
-
-
 def test_an_interrupted_study_goes_on_where_it_was(done, tmp_path, monkeypatch, capsys):
     """A run that is there is not done again, nor is the base model; the files come out the same."""
     import shutil
@@ -96,8 +87,7 @@ def test_an_interrupted_study_goes_on_where_it_was(done, tmp_path, monkeypatch, 
     shutil.copytree(done, tmp_path / "again")
     (tmp_path / "again" / "personalize.json").unlink()
     monkeypatch.setattr(command, "measure", lambda cell: pytest.fail("done again"))
-    monkeypatch.setattr(command, "measure_audit", lambda cell: pytest.fail("done again"))
-    assert run_personalize(options(tmp_path / "again", "--canaries", "32", "--audit-notes", "120", "--json")) == 0
+    assert run_personalize(options(tmp_path / "again", "--json")) == 0
     assert (tmp_path / "again" / "personalize.csv").read_bytes() == before
     assert json.loads(capsys.readouterr().out) == json.loads((done / "personalize.json").read_text())
 
@@ -129,16 +119,27 @@ def test_base_models_are_made_once(done, tmp_path):
     assert coding.entities == settings.texts.entities and len(list((done / "models").iterdir())) == 1
 
 
-def audit_of(folder, *words):
+def with_canaries(folder, *words, **audit):
+    """The settings of a study with audits, on few notes."""
+    settings = settings_of(options(folder, *words))
+    return checked(Settings, dict(settings) | {"audit_notes": 120} | audit)
+
+
+def audit_of(folder, *words, **more):
     """The audit of a run with 200 canaries at delta 1e-8."""
-    schedule = ["--rank", "4", "--batch", "100", "--steps", "20", "--audit-notes", "120"]
-    settings = settings_of(options(folder, *schedule, "--canaries", "200", "--audit-delta", "1e-8", *words))
-    return audited(planned(settings, folder)[1][0])[0]
+    schedule = ["--rank", "4", "--batch", "100", "--steps", "20"]
+    settings = with_canaries(folder, *schedule, *words, canaries=200, audit_delta=1e-8, **more)
+    return audited(planned(settings, folder)[1][0])
+
+
+def test_an_audit_states_the_claim_at_its_own_delta(done, tmp_path):
+    private = audit_of(tmp_path, "--epsilons", "2")
+    assert private.epsilon_claimed > 2 and private.delta == 1e-8 and not private.flagged
 
 
 def test_an_audit_sees_training_without_dp_and_not_training_with_it(done, tmp_path, monkeypatch):
     """Confidence 1 - 1e-6 for the run that must not be flagged."""
-    private = audit_of(tmp_path, "--epsilons", "0.5", "--confidence", "0.999999")
+    private = audit_of(tmp_path, "--epsilons", "0.5", confidence=0.999999)
     assert private.could_flag and not private.flagged
     ordinary = audit_of(tmp_path, "--epsilons", "inf")
     assert private.epsilon_claimed < 2 < ordinary.epsilon_lower
@@ -157,9 +158,6 @@ BAD = [
     (["--epsilons", "0"], "epsilons[0] must be > 0, got 0.0"),
     (["--clip-norm", "0"], "clip_norm must be > 0"),
     (["--seeds", "-1"], "seeds[0] must be >= 0"),
-    (["--canaries", "8"], "canaries must be 0 or >= 32"),
-    (["--canaries", "32", "--audit-notes", "10"], "audit_notes must be >= batch = 20"),
-    (["--canaries", "32", "--audit-notes", "60", "--confidence", "1"], "confidence must be"),
     (["--notes", "0"], "notes must be >= 1"),
 ]
 
@@ -170,6 +168,19 @@ def test_options_that_are_refused_before_anything_is_trained(tmp_path, words, sa
         run_personalize(options(tmp_path / "out", *words))
     assert said in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "audit, said",
+    [
+        ({"canaries": 8}, "canaries must be 0 or >= 32"),
+        ({"canaries": 32, "audit_notes": 10}, "audit_notes must be >= batch = 20"),
+        ({"canaries": 32, "confidence": 1.0}, "confidence must be"),
+    ],
+)
+def test_audits_that_are_refused(tmp_path, audit, said):
+    with pytest.raises(ValueError, match=said):
+        with_canaries(tmp_path, **audit)
 
 
 @pytest.mark.parametrize("words", [["--epsilons", "small"], ["--epsilons", "nan"], ["--learning-rate", "nan"], ["--config", "huge"]])

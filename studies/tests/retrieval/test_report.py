@@ -159,7 +159,6 @@ def test_every_figure_and_table_is_in_the_page_and_beside_it(study, text):
     for table in study_tables(rows):
         assert escape(table.title) in text
         assert (folder / "tables" / "latex" / f"{table.name}.tex").is_file()
-    assert "The same at k = 5" in text
 
 
 def test_numbers_are_those_of_the_rows(text):

@@ -25,7 +25,6 @@ from hushvec_studies.retrieval.key_phrases import stop_words
 
 # ---- a linear map ----
 
-
 Table = NDArray[np.float64]
 
 # Of the mean squared length of a row's element, times the number of rows.
@@ -69,7 +68,6 @@ def _fitted(x: Table, y: Table, penalties: Sequence[float]) -> list[LinearMap]:
 
 
 # ---- words of a text ----
-
 
 Flags = NDArray[np.bool_]
 
@@ -117,7 +115,6 @@ def mean_area(found: Table, present: Flags, confidence: float, resamples: int, r
 
 
 # ---- a stranger ----
-
 
 Rows = NDArray[np.float32]
 

@@ -33,7 +33,6 @@ from hushvec_studies.rewriting.metrics import token_f1
 
 # ---- the search ----
 
-
 Rows = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Rows]
 
@@ -131,7 +130,6 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 # ---- one measurement ----
-
 
 # A search takes a minute for each epsilon, so that the two most useful mechanisms alone are attacked in this way.
 INVERTED = (PRIVUNIT, CODEBOOK)

@@ -21,7 +21,6 @@ from hushvec_studies.harness.rows import unit
 
 # ---- figures ----
 
-
 SUCCEEDS, FAILS, OPEN = "succeeds", "fails", "not shown to succeed"
 
 # Of an interval's lower half: beyond it luck has a chance of about 1 in 10,000 where the interval is one of 95 %.
@@ -55,7 +54,6 @@ def exceeds(figure: dict[str, Any]) -> bool:
 
 
 # ---- what is attacked ----
-
 
 @dataclass(frozen=True)
 class Foreign(Hashed):
@@ -130,7 +128,6 @@ def _parts(data: Searched | Posts | Labelled) -> tuple[Rows, Rows, list[str], li
 
 
 # ---- one measurement ----
-
 
 FPRS = (0.01, 0.001)
 PAIR, AREA, WORDS = "pair", "membership_auc", "words_auc"

@@ -25,7 +25,6 @@ from hushvec_studies.overview.measure import recognized
 
 # ---- re-identification from a list ----
 
-
 Rows = NDArray[np.float32]
 
 _ROWS_AT_ONCE = 1000
@@ -93,7 +92,6 @@ def _named_by_code(mechanism: CodebookResponse, released: Rows, clean: Rows) -> 
 
 # ---- likelihoods ----
 
-
 Table = NDArray[np.float64]
 
 # Releases without noise are compared as if rounding were noise of this deviation.
@@ -128,7 +126,6 @@ def log_ratios(contender: Contender, released: Rows, first: Rows, second: Rows) 
 
 
 # ---- membership ----
-
 
 # Candidates that explain no release at all are all alike.
 _SMALLEST = 1e-300
