@@ -1,26 +1,12 @@
 """Privacy losses: the cost of one release in epsilon and delta, rho and Renyi DP.
 
-A loss is a statement about a mechanism under one adjacency:
-
-    class                       the mechanism's guarantee                                                    epsilon(delta)  rho  rdp
-    PureDP                      epsilon-DP, with a bound of the total variation distance if one is known     exact*          yes  yes
-    ApproximateDP               (epsilon, delta)-DP                                                          exact*          no   no
-    BoundedRangeDP              log-probability ratios of any two outcomes differ by at most epsilon         exact*          yes  yes
-    ZeroConcentratedDP          Renyi divergence of order a at most rho a, for every a > 1                   bound           yes  yes
-    DiscreteGaussianDP          discrete Gaussian noise on whole numbers                                     exact+          yes  yes
-    GaussianDP                  no worse than two unit normals 1/noise_multiplier apart                      exact           yes  yes
-    LaplaceDP                   no worse than two Laplace laws, distance/scale = 1/noise_multiplier          exact           yes  yes
-    PoissonSampledGaussianDP    GaussianDP on a random subset                                                exact           yes  yes
-    PoissonSampledLaplaceDP     LaplaceDP on a random subset                                                 exact           yes  yes
-    Shuffled                    PureDP of each of n people's reports, seen in random order                   bound           yes  yes
-
-(* of the worst mechanism with that guarantee. + for one number and sigma up to 512, else a bound.)
+A loss is a statement about a mechanism under one adjacency. docs/accounting.md lists the kinds, and which theorem is behind each.
 
 `adjacency` says which inputs are neighbors: "replace-one" (one person's data is replaced by any other) or "add-remove" (a person
 is there or not). Noise multipliers are relative to the sensitivity **under that adjacency**: vectors of norm at most C in a sum
 have sensitivity C under add-remove and 2 C under replace-one. Nothing here converts one adjacency into the other.
 
-delta, epsilon, rho and rdp are never below the exact values. docs/accounting.md says which theorem is behind each.
+delta, epsilon, rho and rdp are never below the exact values.
 """
 
 from __future__ import annotations
