@@ -473,3 +473,18 @@ def test_a_state_on_a_device_is_a_generator_with_a_key_or_the_words_of_a_seed(mo
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     with pytest.raises(RuntimeError, match=r"^state must be the tensor that stream_state returned while .* got a copy$"):
         _source(OnDevice(), "x", OnDevice())
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_an_export_refuses_noise_in_place_and_keeps_clip(monkeypatch, name):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    monkeypatch.setattr(torch_ops, "is_exporting", lambda: True)
+    state = stream_state(seed=1)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        call = lambda: IN_PLACE[name](torch.ones(3, 4), mode.from_tensor(state))
+        if name == "clip_":
+            assert call() is None
+        else:
+            with pytest.raises(RuntimeError, match=r"torch\.export"):
+                call()

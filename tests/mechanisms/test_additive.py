@@ -213,3 +213,13 @@ def test_arrays_of_another_library_get_results_in_it():
     np.testing.assert_array_equal(np.from_dlpack(out), wanted)
     assert mechanism.apply(rows, out, seeded(2)) is out
     np.testing.assert_array_equal(np.from_dlpack(out), mechanism.apply(rows, None, seeded(2)))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 8.0, 100.0])
+def test_the_chance_to_be_the_nearest_of_two_is_that_of_one_normal_difference(epsilon):
+    """N(s, 1) exceeds N(0, 1) with probability Phi(s / sqrt 2); and among none it always does."""
+    mechanism = Gaussian(epsilon=epsilon, delta=1e-5, dimension=64)
+    signal = 8 / mechanism.noise_norm
+    assert mechanism.top_1_probability(1) == pytest.approx(math.erfc(-signal / 2) / 2, rel=1e-9)
+    assert mechanism.top_1_probability(0) == pytest.approx(1.0, rel=1e-12)
+    assert mechanism.top_1_probability(1000) < mechanism.top_1_probability(10) < mechanism.top_1_probability(1)
