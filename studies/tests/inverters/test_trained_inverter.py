@@ -80,7 +80,8 @@ def test_it_decodes_texts_that_it_was_never_trained_on(trained):
 def test_noise_in_training_helps_with_released_rows(trained, tmp_path):
     """Cross-entropy of a token on rows released in a stream that training never saw: one decoder knows how unsure to be."""
     mechanism = Gaussian(epsilon=16.0, delta=1e-3, clip_norm=1.0, dimension=DIMENSION)
-    train(tmp_path / "noisy", **{**LEARNING, "epochs": 8, "mechanism": mechanism})
+    named = {"mechanism": "gaussian", "epsilon": 16.0, "delta": 1e-3, "clip_norm": 1.0}
+    train(tmp_path / "noisy", **{**LEARNING, "epochs": 8, **named})
     released = ReleaseLaw(mechanism).released(ToyEmbedder().embed(TEXTS), public_generator(1, "test", 0))
 
     def loss(folder):
