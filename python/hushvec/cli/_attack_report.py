@@ -22,10 +22,12 @@ _STYLE = """
 body { font: 15px/1.5 -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; color: #1d2329; max-width: 60em;
        margin: 2em auto; padding: 0 1em }
 h1 { font-size: 1.6em } h2 { font-size: 1.2em; margin-top: 2em; break-after: avoid }
-table { font-size: 0.9em } svg { max-width: 100%; height: auto; break-inside: avoid }
+table { font-size: 0.9em } svg { max-width: 100%; height: auto }
+.pictures { display: grid; gap: 1em; grid-template-columns: repeat(auto-fit, minmax(20em, 1fr)) }
+section, .pictures { break-inside: avoid }
 code { overflow-wrap: anywhere } tr { break-inside: avoid }
 table.annex td { vertical-align: top; padding: 0.2em 1em 0.2em 0 }
-@page { margin: 18mm } @media print { body { margin: 0; font-size: 11px } }
+@page { margin: 18mm } @media print { body { margin: 0; font-size: 11px } .pictures { grid-template-columns: 1fr 1fr } }
 """
 
 # What reviewers' lists ask about, by their numbers, and where the answer stands.
@@ -61,11 +63,11 @@ def page(measured: Sequence[Measured], command: str, figures: str) -> str:
         "own (<i>known pairs</i>); one has only clean vectors of other texts of the same kind (<i>no pairs</i>); one asks whether a "
         "text is in a store (<i>membership</i>); one guesses labels (<i>reading</i>).</p>",
         "<h2>Pictures</h2>",
-        _named_against_pairs(measured),
-        _useful_against_named(measured),
+        f'<div class="pictures">{_named_against_pairs(measured)}{_useful_against_named(measured)}</div>',
     ]
     for one in measured:
-        parts += [f"<h2>{_text(one.name)}</h2>", as_html(one.result._sheet()), f"<p>It took {one.seconds:.0f} s.</p>"]
+        found = f"<h2>{_text(one.name)}</h2>{as_html(one.result._sheet())}<p>It took {one.seconds:.0f} s.</p>"
+        parts.append(f"<section>{found}</section>")
     parts += [
         "<h2>What it does not show</h2>",
         "<p>Other attackers, other texts, other keys: one draw of the protection was attacked on these rows, by linear maps. Rows are "
@@ -73,12 +75,12 @@ def page(measured: Sequence[Measured], command: str, figures: str) -> str:
         "attacker, in expectation, if the receipt is about these rows; nothing here checks that.</p>",
         "<h2>How to repeat it</h2>",
         f"<p><code>{_text(command)}</code></p><p>{_versions()}. All figures are in <code>{_text(figures)}</code>.</p>",
-        "<h2>Annex: what reviewers' lists ask, and where the answer is</h2>",
+        "<section><h2>Annex: what reviewers' lists ask, and where the answer is</h2>",
         '<table class="annex">' + "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in _ANNEX),
-        "</table>",
+        "</table></section>",
     ]
     body = "\n".join(parts)
-    head = f'<meta charset="utf-8"><title>hushvec attack</title><style>{_STYLE}</style>'
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>hushvec attack</title><style>{_STYLE}</style>'
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
 
 
@@ -87,8 +89,8 @@ def _answer(measured: Sequence[Measured]) -> str:
     said = []
     for name, result, _ in measured:
         most = max((one for one in result.findings if one.measures == "rows named"), key=lambda one: one.value.value)
-        verdict = "more than its receipt allows" if result.refuted else "more than chance" if result.weak else None
-        found = f"an attack reached {verdict}" if verdict else "no attack reached more than chance or than its receipt allows"
+        limit = "chance" if result.no_bound else "its receipt allows"
+        found = f"{'an' if result.weak else 'no'} attack reached more than {limit}"
         said.append(f"{name}: {found}; at most {100 * most.value.value:.3g} % of the rows were named ({most.attack}).")
     return _text(" ".join(said))
 
