@@ -79,8 +79,13 @@ def test_no_backend_anywhere(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, "cupy", cupy_module())
     assert dispatch.state() == "not built" and not dispatch.takes(ndarray(ROWS))
-    with pytest.raises(RuntimeError, match=r"^out is on cuda:1, but this build of hushvec has no CUDA backend"):
-        dispatch.release_sums([], 1.0, 1.0, [ndarray(ROWS[0], 1), ndarray(ROWS[1], 0)], hv.Generator())
+    parts = [ndarray(ROWS[0], 1), ndarray(ROWS[1], 0)]
+    for release in (
+        lambda: dispatch.release_sums([], 1.0, 1.0, parts, hv.Generator()),
+        lambda: dispatch.release_correlated([], 1.0, 1.0, parts, [], []),
+    ):
+        with pytest.raises(RuntimeError, match=r"^out is on cuda:1, but this build of hushvec has no CUDA backend"):
+            release()
 
 
 def test_kernels_take_contiguous_arrays_where_a_backend_can_be_used(device, monkeypatch):
