@@ -1,6 +1,10 @@
 """What callers of hushvec._native get where they leave an argument out."""
 
+import pytest
+
 from room_classes import numbers_left_out
+
+pytest.importorskip("torch")   # which one of the modules is for
 
 LEFT_OUT = """
 arrays.nonfinite_error(first_row=0)
