@@ -401,3 +401,34 @@ def test_both_verifiers_know_the_rho_of_a_law():
         assert "smaller" in script.check_charge(json.loads(unpaid.to_json()), short.export(), set())
         assert "is smaller than what it promises" in hv.verify_charges([unpaid], short.export()).reasons[0]
     assert sum(receipt.rho for receipt in receipts) < 0.95 * sum(PureDP(epsilon=receipt.epsilon).rho for receipt in receipts)
+
+
+def test_a_gaussian_release_with_a_delta_of_zero_does_not_hold():
+    found = hv.verify_receipt(dataclasses.replace(release(), delta=0.0))
+    assert found.status == "does not hold" and "delta must be > 0 for gaussian, got 0.0" in found.reasons
+
+
+def test_an_int8_release_without_its_grid_does_not_hold():
+    found = hv.verify_receipt(dataclasses.replace(release(dtype="int8"), grid=None))
+    assert found.status == "does not hold" and found.reasons[0].startswith("grid must be ")
+
+
+HALVES = 3   # the version of the format with half the key stream: docs/format.md section 16
+
+
+@pytest.mark.parametrize(
+    ("settings", "change", "versions"),
+    [
+        ({}, {}, "2 or 3"),
+        ({"mechanism": "laplacian"}, {}, "2 or 3"),
+        ({}, {"grade": "float"}, "2"),
+        ({"mechanism": "privunit"}, {}, "2"),
+        ({"mechanism": "l2_laplace"}, {}, "2"),
+    ],
+)
+def test_half_of_the_key_stream_is_for_exact_noise_that_is_added(settings, change, versions):
+    receipt = dataclasses.replace(release(**settings), cipher="aes256", rounds=14, **change)
+    other = hv.verify_receipt(dataclasses.replace(receipt, format_version=1))
+    assert f"format_version must be {versions} for aes256, got 1" in other.reasons
+    halves = hv.verify_receipt(dataclasses.replace(receipt, format_version=HALVES))
+    assert any("format_version" in reason for reason in halves.reasons) == (versions == "2")
