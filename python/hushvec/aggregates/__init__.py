@@ -11,7 +11,7 @@ from hushvec.aggregates.histograms import PrivateHistogram, PrivateNormQuantiles
 from hushvec.aggregates.moments import PrivateCovariance, PrivatePCA, private_covariance, private_pca
 from hushvec.aggregates.regression import LinearRegressor, private_regression
 from hushvec.aggregates.spending import Noise, Terms
-from hushvec.aggregates.sums import PrivateMean, PrivateSums, SumsOfRows, private_mean, private_sums
+from hushvec.aggregates.sums import PrivateMean, PrivateSums, SumsOfRows, SumsWorker, private_mean, private_sums
 from hushvec.aggregates.votes import PrivateVotes
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "PrivateSums",
     "PrivateVotes",
     "SumsOfRows",
+    "SumsWorker",
     "Terms",
     "class_centroids",
     "private_classifier",

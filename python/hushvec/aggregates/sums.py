@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import secrets
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +106,7 @@ class SumsOfRows(NotCopied):
     ) -> None:
         self._labels, self._lock, self._released = labels, Lock(), False
         self._id = secrets.token_hex(16)
+        self._merged: set[str] = set()
         self._names = (0,) if labels is None else group_codes((), labels, 0)[1]
         groups = len(self._names)
         terms = Terms(
@@ -147,16 +149,61 @@ class SumsOfRows(NotCopied):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was added so far to a file, atomically. It holds exact sums, and ids of people: as private as the rows."""
-        spending, totals, people = self._spending, self._totals, self._people
         with self._open(), published_bytes(Path(path)) as file:
-            about = {
-                "id": self._id, "dimension": totals.dimension, "clip_norm": totals.clip_norm, "counts": self._counts,
-                "labels": None if self._labels is None else [_saved(label) for label in self._names],
-                "epsilon": spending.epsilon, "delta": spending.delta, "adjacency": spending.adjacency,
-                "rows_per_person": spending.rows_per_person, "paid": spending.budget is not None,
-                "people": None if people is None else list(people.seen.items()),
-            }  # fmt: skip
-            np.savez(file, about=np.frombuffer(json.dumps(about).encode(), np.uint8), sums=totals.sums(), counts=totals.counts)
+            self._write(file)
+
+    def _write(self, file: Any, of: str | None = None) -> None:
+        people = None if self._people is None else list(self._people.seen.items())
+        about = {**self._settings(), "id": self._id, "paid": self._spending.budget is not None, "people": people}
+        about |= {} if of is None else {"of": of}
+        totals = self._totals
+        np.savez(file, about=np.frombuffer(json.dumps(about).encode(), np.uint8), sums=totals.sums(), counts=totals.counts)
+
+    def _settings(self) -> dict[str, Any]:
+        """What another one is made of that adds up alike, but for who pays and the ids of people."""
+        return {
+            "dimension": self._totals.dimension, "clip_norm": self._totals.clip_norm, "counts": self._counts,
+            "labels": None if self._labels is None else [_saved(label) for label in self._names],
+            "epsilon": self._spending.epsilon, "delta": self._spending.delta, "adjacency": self._spending.adjacency,
+            "rows_per_person": self._spending.rows_per_person,
+        }  # fmt: skip
+
+    def worker(self) -> SumsWorker:
+        """Return what adds up a part of the rows in another process: call it with blocks, and `merge` the bytes that it returns."""
+        return SumsWorker(self._settings(), self._people is not None, self._id)
+
+    def merge(self, *parts: bytes) -> None:
+        """Add what a `worker` of this one returned; each part once, in any order. Nothing changes if this raises.
+
+        ValueError for something else, for a part that is merged already, and for people who have rows in two parts: their
+        `rows_per_person` hold within a part.
+        """
+        with self._open():
+            merged, people = set(self._merged), {} if self._people is None else dict(self._people.seen)
+            total, counted = self._totals.sums(), self._totals.counts.copy()
+            for part in parts:
+                name, seen, sums, counts = self._part(part)
+                if name in merged:
+                    raise ValueError("parts must be merged once: their people would count twice")
+                if twice := len(people.keys() & seen.keys()):
+                    raise ValueError(f"people must have all their rows in one part, got {twice} who have some in two")
+                merged.add(name)
+                people |= seen
+                total, counted = total + sums, counted + counts
+            self._totals.restore(total, counted)
+            self._merged = merged
+            if self._people is not None:
+                self._people.seen = people
+
+    def _part(self, part: bytes) -> tuple[str, dict[str | int, int], NDArray[np.int64], NDArray[np.int64]]:
+        try:
+            about, sums, counts = _read(io.BytesIO(part))
+            of, name, people = about["of"], about["id"], dict(map(tuple, about["people"] or ()))
+        except Exception as mistake:  # as in `load`
+            raise ValueError(f"parts must be what workers of these sums returned: {mistake}") from None
+        if of != self._id:
+            raise ValueError("parts must be of workers of these sums, got one of others")
+        return name, people, sums, counts
 
     @classmethod
     def load(
@@ -167,12 +214,11 @@ class SumsOfRows(NotCopied):
         ValueError for something else, and without a budget where the sums were begun with one.
         """
         try:
-            with np.load(path, allow_pickle=False) as stored:
-                about = json.loads(stored["about"].tobytes())
-                saved_id, people = about.pop("id"), about.pop("people")
-                paid = about.pop("paid", False)  # of older files not known
-                loaded = cls(**about, with_people=people is not None, generator=generator)
-                loaded._totals.restore(stored["sums"], stored["counts"])
+            about, sums, counts = _read(path)
+            saved_id, people = about.pop("id"), about.pop("people")
+            paid = about.pop("paid", False)  # of older files not known
+            loaded = cls(**about, with_people=people is not None, generator=generator)
+            loaded._totals.restore(sums, counts)
         # whatever the readers raise for a damaged archive: zip, zlib, numpy and json each have their own errors
         except Exception as mistake:
             raise ValueError(f"{os.fspath(path)} is not a saved SumsOfRows: {mistake}") from None
@@ -203,6 +249,32 @@ class SumsOfRows(NotCopied):
             if self._released:
                 raise ValueError("release must be called once: a second draw would be a second release")
             yield
+
+
+@dataclass(frozen=True)
+class SumsWorker:
+    """What adds up a part of the rows of a `SumsOfRows` in another process. It can be pickled, and holds no rows.
+
+    What it returns are exact sums, and ids of people: as private as the rows.
+    """
+
+    settings: dict[str, Any]
+    with_people: bool
+    of: str
+
+    def __call__(self, blocks: Iterable[tuple[Any, Any, Any]]) -> bytes:
+        """Add up blocks (rows, groups or None, people or None), as `SumsOfRows.add` takes them; returns a part for `merge`."""
+        sums, file = SumsOfRows(**self.settings, with_people=self.with_people), io.BytesIO()
+        for block in blocks:
+            sums.add(*block)
+        with sums._open():
+            sums._write(file, self.of)
+        return file.getvalue()
+
+
+def _read(file: Any) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np.int64]]:
+    with np.load(file, allow_pickle=False) as stored:
+        return json.loads(stored["about"].tobytes()), stored["sums"], stored["counts"]
 
 
 def _saved(label: Hashable) -> str | int:

@@ -63,7 +63,8 @@ class GroupTotals:
         return total
 
     def restore(self, sums: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-        """Hold these, which `sums` and `counts` of another have been, in place of what is here."""
+        """Hold these, which `sums` and `counts` of others have been, in place of what is here."""
+        _more_rows(0, int(counts.sum()), MOST_ROWS)
         self._sum._replace(int(counts.sum()), list(sums.astype(np.float64)))
         self.counts, self._on_device = counts.copy(), None
 

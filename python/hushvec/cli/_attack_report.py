@@ -80,7 +80,8 @@ def page(measured: Sequence[Measured], command: str, figures: str) -> str:
         "</table></section>",
     ]
     body = "\n".join(parts)
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>hushvec attack</title><style>{_STYLE}</style>'
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>hushvec attack</title>'
+    head += f"<style>{_STYLE}</style>"
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
 
 

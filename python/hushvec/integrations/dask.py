@@ -1,4 +1,4 @@
-"""A noise job on Dask arrays: `noise_array(array, job)`, or `noise_block` for your own `map_blocks`."""
+"""A noise job on Dask arrays: `noise_array(array, job)`, or `noise_block` for your own `map_blocks`; and sums: `add_array`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.lazy import needs_extra
+from hushvec.aggregates import SumsOfRows
 from hushvec.jobs import NoiseJob, noise_batch
 from hushvec.jobs.batch import rows_by
 
@@ -35,10 +36,9 @@ def noise_array(array: Any, job: NoiseJob, *, partition: int | None = None) -> A
     An array that is not as described is refused at once, NaN or Inf in a row when the array is computed.
     """
     with needs_extra("noise jobs on Dask arrays", "dask"):
-        import dask.array
+        import dask.array  # noqa: F401
     job.require_rows_by(rows_by(None, partition))
-    if not isinstance(array, dask.array.Array):
-        raise TypeError(f"array must be a dask.array.Array, got {type(array).__name__}")
+    _require_array("array", array)
     if array.ndim != 2 or array.shape[1] != job.dimension:
         raise ValueError(f"array must have shape (n, {job.dimension}) like the job, got {array.shape}")
     if array.dtype != job.dtype:
@@ -49,3 +49,38 @@ def noise_array(array: Any, job: NoiseJob, *, partition: int | None = None) -> A
         raise ValueError("array must have blocks of known sizes (array.compute_chunk_sizes() finds them)")
     empty = np.empty((0, 0), job.dtype)
     return array.map_blocks(noise_block, job=job, partition=partition, dtype=array.dtype, meta=empty)
+
+
+def add_array(sums: SumsOfRows, array: Any, groups: Any = None, people: Any = None) -> SumsOfRows:
+    """Add the rows of an array, which its workers read now; returns `sums`, for `release()`.
+
+    Args:
+        sums: holds the exact totals, on this machine alone. Blocks change no bit of them.
+        array: dask.array [n, d] in blocks of whole rows.
+        groups, people: dask.array [n] in the same blocks, as in `SumsOfRows.add`. All rows of a person are in one block.
+
+    What `SumsOfRows.add` raises on a worker comes from here, and nothing is added then.
+    """
+    with needs_extra("sums of Dask arrays", "dask"):
+        import dask.array
+    for name, one in (("array", array), ("groups", groups), ("people", people)):
+        if one is not None:
+            _require_array(name, one)
+    if array.ndim != 2 or array.numblocks[1] != 1:
+        raise ValueError(f"array must be in blocks of whole rows, got {array.numblocks} blocks")
+    beside = [None if one is None else one.to_delayed().ravel() for one in (groups, people)]
+    for name, blocks in zip(("groups", "people"), beside):
+        if blocks is not None and len(blocks) != array.numblocks[0]:
+            raise ValueError(f"{name} must be in the {array.numblocks[0]} blocks of array, got {len(blocks)}")
+    worker = dask.delayed(sums.worker())
+    rows = array.to_delayed()[:, 0]
+    parts = [worker([(block, *(None if one is None else one[place] for one in beside))]) for place, block in enumerate(rows)]
+    sums.merge(*dask.compute(*parts))
+    return sums
+
+
+def _require_array(name: str, array: Any) -> None:
+    import dask.array
+
+    if not isinstance(array, dask.array.Array):
+        raise TypeError(f"{name} must be a dask.array.Array, got {type(array).__name__}")

@@ -1,4 +1,5 @@
-"""A noise job on Spark: `noise_dataframe(frame, job)`, or `noise_function` for your own `mapInArrow`."""
+"""A noise job on Spark: `noise_dataframe(frame, job)`, or `noise_function` for your own `mapInArrow`; and sums:
+`add_dataframe`."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
+from hushvec.aggregates import SumsOfRows
+from hushvec.integrations._parts import PART, Columns, part_of
 from hushvec.jobs import NoiseJob, columns
 from hushvec.jobs.batch import noise_batches
 
@@ -47,3 +50,24 @@ def noise_dataframe(frame: Any, job: NoiseJob, *, column: str = "embedding", id_
     """
     function = noise_function(job, column=column, id_column=id_column)
     return frame.mapInArrow(function, schema=frame.schema)
+
+
+def add_dataframe(
+    sums: SumsOfRows, frame: Any, *, column: str = "embedding", groups: str | None = None, people: str | None = None
+) -> SumsOfRows:
+    """Add the rows of a data frame, which its workers read now; returns `sums`, for `release()`.
+
+    Args:
+        sums: holds the exact totals, on this machine alone. Partitions change no bit of them.
+        column, groups, people: names of columns; of the last two, what `SumsOfRows.add` takes. All rows of a person must be in one
+            partition, as after `frame.repartition(people)`.
+
+    What `SumsOfRows.add` raises on a worker comes from here in Spark's errors, and nothing is added then.
+    """
+    with needs_extra("sums of Spark data frames", "spark"):
+        import pyspark.sql  # noqa: F401
+    worker, names = sums.worker(), Columns(column, groups, people)
+    wanted = [name for name in names if name is not None]
+    parts = frame.select(*wanted).mapInArrow(lambda batches: iter([part_of(batches, worker, names)]), schema=f"{PART} binary")
+    sums.merge(*(bytes(row[PART]) for row in parts.collect()))
+    return sums
