@@ -337,3 +337,16 @@ def test_many_different_losses_do_not_take_minutes():
     assert together.epsilon < compose([(LaplaceDP(noise_multiplier=10.0), 1000)], delta=DELTA).epsilon
     limit = hv.gaussian_epsilon(DELTA, 1 / math.sqrt(math.fsum(1 / one.noise_multiplier**2 for one in releases)))
     assert 0.9 * limit < together.epsilon < 1.05 * limit
+
+
+def test_basic_composition_shares_delta_among_the_losses_that_need_one():
+    """Three Gaussians a third each; what is epsilon-DP takes none, and what was spent as delta is not shared."""
+    gaussian, pure = GaussianDP(noise_multiplier=2.0), PureDP(epsilon=0.25)
+
+    def basic(*losses):
+        return next(one.epsilon for one in compose(losses, delta=1e-5).candidates if one.theorem == "basic")
+
+    assert basic((gaussian, 3), pure) == pytest.approx(3 * gaussian.epsilon(1e-5 / 3) + 0.25, rel=1e-9)
+    spent = ApproximateDP(epsilon=0.5, delta=4e-6)
+    assert basic((gaussian, 3), spent) == pytest.approx(3 * gaussian.epsilon(6e-6 / 3) + 0.5, rel=1e-9)
+    assert basic((pure, 4)) == 1.0
