@@ -61,7 +61,7 @@ def test_the_bounds_of_a_check_are_where_its_words_say(check, accepted, refused)
             check(value)
 
 
-@pytest.mark.skipif((sys.platform, platform.machine()) != ("linux", "x86_64"), reason="the numbers of the modes are those of x86")
+@pytest.mark.skipif((sys.platform, platform.machine()) != ("linux", "x86_64"), reason="its numbers are those of x86")
 @pytest.mark.parametrize("mode", [0x400, 0x800, 0xC00], ids=["down", "up", "towards zero"])
 def test_every_other_rounding_mode_is_refused(mode):
     library = ctypes.CDLL(None)
