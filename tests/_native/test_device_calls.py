@@ -1,5 +1,5 @@
-"""What calls on arrays in CUDA memory pass on to the backend, with a stand-in for it: where it is looked for, what outlives a captured
-graph, what is written as whole numbers. Calls on a device, and what the kernels compute, are in tests/native/cuda."""
+"""What calls on arrays in CUDA memory pass on to the backend, with a stand-in for it: where it is looked for, what outlives a
+captured graph, what is written as whole numbers. Calls on a device, and what the kernels compute, are in tests/native/cuda."""
 
 import sys
 import types

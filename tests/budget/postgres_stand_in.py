@@ -1,7 +1,7 @@
 """What hushvec's PostgreSQL store asks of a server, answered by SQLite: its transactions run where no server is.
 
-SQLAlchemy is the real one. Statements in PostgreSQL's own words are kept as they were asked, and answered so that they mean the same:
-a lock lasts until the end of the transaction, and triggers are there once they were made.
+SQLAlchemy is the real one. Statements in PostgreSQL's own words are kept as they were asked, and answered so that they mean the
+same: a lock lasts until the end of the transaction, and triggers are there once they were made.
 """
 
 import itertools
@@ -24,7 +24,7 @@ class StandIn:
     """
 
     def __init__(self, folder, monkeypatch, sqlalchemy):
-        self.name = f"127.0.0.1:9/ledgers{next(_numbers)}"   # stores of one address share connections, also those of other tests
+        self.name = f"127.0.0.1:9/ledgers{next(_numbers)}"   # stores of one address share connections, over tests too
         self.url = f"postgresql://ann:hunter2@{self.name}"
         self.asked, self.options, self.before_locks = [], [], lambda: None
         self._folder, self._sqlalchemy, self._make = folder, sqlalchemy, sqlalchemy.create_engine
