@@ -1,4 +1,4 @@
-"""Data and checks shared by the tests of noise jobs on Ray, Spark and Dask."""
+"""Data and checks shared by the tests of noise jobs and of sums on Ray, Spark and Dask."""
 
 import os
 import time
@@ -8,9 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import hushvec as hv
+from hushvec.aggregates import SumsOfRows, private_sums
 from hushvec.jobs import NoiseJob, noise_batch
 
 PART_ROWS = 10_000
+SUMS_DIMENSION = 16
+SUMS = {"epsilon": 1.0, "delta": 1e-5, "labels": 4, "rows_per_person": 4}
 
 
 def write_parts(folder, rows, dimension, parts):
@@ -80,3 +84,20 @@ def kill_this_worker_once(marker, kill):
         return
     kill()
     time.sleep(60)  # not reached by the killed process
+
+
+def people_and_groups(rows):
+    """Of rows in order: 3 or 4 in a run for each person, and one of 4 groups."""
+    return np.arange(rows) * 10 // 35, np.arange(rows) * 7 % 4
+
+
+def summed_in_one_process(rows, groups, people):
+    return private_sums(rows, groups, people=people, generator=hv.Generator.unsafe_seeded(5), **SUMS)
+
+
+def sums_to_fill():
+    return SumsOfRows(SUMS_DIMENSION, with_people=True, generator=hv.Generator.unsafe_seeded(5), **SUMS)
+
+
+def check_sums(found, whole):
+    assert np.array_equal(found.sums, whole.sums) and np.array_equal(found.counts, whole.counts) and found.receipt == whole.receipt

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from hushvec.jobs import NoiseJob
+from integrations.scale_out import SUMS_DIMENSION, check_sums, people_and_groups, summed_in_one_process, sums_to_fill
 from jobs.named import named, noise_batch
 
 dask_array = pytest.importorskip("dask.array")
+dask = pytest.importorskip("dask")
 
 from hushvec.integrations import dask as on_dask  # noqa: E402
 
@@ -66,3 +68,35 @@ def test_bad_arrays(job, rows):
         noisy.compute(scheduler="synchronous")
     with pytest.raises(ValueError, match=r"block_info must be given"):
         on_dask.noise_block(rows, job)
+
+
+# ---- sums
+
+
+def test_sums_have_the_bits_of_one_process():
+    rows = np.random.default_rng(2).standard_normal((350, SUMS_DIMENSION)).astype(np.float32)
+    people, groups = people_and_groups(350)
+    whole = summed_in_one_process(rows, groups, people)
+    for scheduler, lengths in (("processes", (70, 0, 210, 70)), ("threads", 350), ("synchronous", 35)):
+        arrays = [dask_array.from_array(one, chunks=(lengths, -1)[: one.ndim]) for one in (rows, groups, people)]
+        with dask.config.set(scheduler=scheduler, num_workers=2):
+            check_sums(on_dask.add_array(sums_to_fill(), *arrays).release(), whole)
+
+
+def test_bad_arrays_of_sums():
+    rows = np.ones((100, SUMS_DIMENSION), np.float32)
+    array, people = dask_array.from_array(rows, chunks=(50, -1)), dask_array.arange(100, chunks=50)
+    groups = people % 4
+    sums = sums_to_fill()
+    for bad, said in (
+        ((rows, groups, people), "array must be a dask.array.Array, got ndarray"),
+        ((array, groups, list(range(100))), "people must be a dask.array.Array, got list"),
+        ((array.rechunk((50, 8)), groups, people), "array must be in blocks of whole rows"),
+        ((array, groups.rechunk(100), people), "groups must be in the 2 blocks of array, got 1"),
+        ((array, groups, people * 0), "people must have all their rows in one part, got 1 who have some in two"),
+        ((array * np.nan, groups, people), "must be finite"),
+        ((array, groups + 4, people), "groups must be among the 4 labels"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=said):
+            on_dask.add_array(sums, *bad)
+    assert not sums._totals.counts.any()
