@@ -255,6 +255,9 @@ class Retrieval(Settings):
     )
     store: Annotated[str, one_of(STORES)] = Field(default="flat", description="index that holds the vectors")
     latency_queries: Annotated[int, Field(ge=1, le=100_000)] = Field(default=200, description="queries that are timed one by one")
+    prepared: Text | None = Field(
+        default=None, description="folder that keeps indexes and attack models, and gives them to a rerun; null: none are kept"
+    )
 
 
 class Attack(Settings):

@@ -15,9 +15,9 @@ from hushvec_studies.harness.measurements import digest_of, noise_seed
 from hushvec_studies.retrieval.configuration import KEYS, Configuration, NoiseFamily, to_values, with_settings
 
 _SIDE_OF = {"doc_ldp": "document", "query_ldp": "query", "score_ldp": "score"}
-# Settings that say which runs there are, where vectors are kept, or what the study is called; all others decide figures.
+# Settings that say which runs there are, where vectors and models are kept, or what the study is called; all others decide figures.
 _OF_THE_PLAN = {
-    *("name", "embedding.cache", "ablate", "robustness"),
+    *("name", "embedding.cache", "retrieval.prepared", "ablate", "robustness"),
     *(f"privacy.{name}" for name in ("mechanisms", "combined", "epsilons", "noise", "projections")),
 }
 # Settings that came later. At their defaults they are no part of a run, so that runs from before keep their names and their noise.
@@ -82,13 +82,17 @@ class Run:
         """Everything that decides the figures of the run on inputs of this digest by this version of the package."""
         return {**self.settings(), "inputs": inputs, "version": version}
 
-    def seed(self, purpose: str) -> int:
-        """A seed of its own for every run and purpose, the same however the run is judged."""
-        key, default = self.key(purpose, ""), to_values(Configuration())
+    def drawing(self, inputs: str, version: str) -> dict[str, Any]:
+        """Everything that decides noise, indexes and their answers: the key without what only judges them."""
+        key, default = self.key(inputs, version), to_values(Configuration())
         for name in _OF_THE_JUDGEMENT:
             section, _, inner = name.partition(".")
             key[section][inner] = default[section][inner]
-        return noise_seed(digest_of(key))
+        return key
+
+    def seed(self, purpose: str) -> int:
+        """A seed of its own for every run and purpose, the same however the run is judged."""
+        return noise_seed(digest_of(self.drawing(purpose, "")))
 
     def fingerprint(self, inputs: str, version: str) -> str:
         """The config_hash of the run: 32 hexadecimal digits of its key's digest."""

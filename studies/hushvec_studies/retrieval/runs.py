@@ -25,6 +25,7 @@ from hushvec.mechanisms import PrivUnit, PublicProjection
 from hushvec.retrieval import Estimate, PrivateIndex, ScoreNoise, VectorNoise
 from hushvec.retrieval.attacks.membership import MembershipResult, judge
 from hushvec.retrieval.attacks.shadows import Game, play
+from hushvec.retrieval.attacks.statistics import observe
 from hushvec.retrieval.evaluation import Evaluation, evaluate
 from hushvec_studies.harness.embeddings import embedder
 from hushvec_studies.harness.logs import stage
@@ -35,6 +36,7 @@ from hushvec_studies.retrieval.columns import FALSE_POSITIVE_RATES, RECALL_DEPTH
 from hushvec_studies.retrieval.configuration import Configuration
 from hushvec_studies.retrieval.inputs import AllInputs, Inputs, drawn
 from hushvec_studies.retrieval.plan import Run
+from hushvec_studies.retrieval.prepared import Prepared
 from hushvec_studies.retrieval.records import RESULTS, Record, StudyFolder
 
 # Names of runs as UUIDs of the fifth kind, below a name space of this package.
@@ -54,18 +56,17 @@ def perform(run: Run, data: Inputs, config_hash: str, commit: str | None) -> Rec
     """
     start = time.perf_counter()
     make_index = _maker(run, data)
-    with stage("index", documents=len(data.documents)):
-        index = make_index(_stream(run, "index"))
-        began = time.perf_counter()
-        index.add(data.documents)
-        build_seconds = time.perf_counter() - began
+    folder = run.configuration.retrieval.prepared
+    prepared = None if folder is None else Prepared(Path(folder), run, data.digest)
+    with stage("index", documents=len(data.documents)) as facts:
+        index, build_seconds, facts["loaded"] = _index(run, data, make_index, prepared)
     with stage("search", queries=len(data.queries)):
         searched, evaluation = _evaluated(run, data, index)
     row = empty_row() | _about(run, data, config_hash, commit) | _utility(run, data, searched, evaluation)
     row["index_build_time_s"] = build_seconds
     row |= _epsilons(run, index, searched)
     row |= _difference(run, data, evaluation)
-    attacked = _attacks(run, data, make_index)
+    attacked = _attacks(run, data, make_index, prepared)
     row["timestamp"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     row["run_seconds"] = time.perf_counter() - start
     return Record(
@@ -88,6 +89,23 @@ def _stream(run: Run, purpose: str) -> hushvec.Generator:
 
 
 # ---- the index ----
+
+def _index(
+    run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex], prepared: Prepared | None
+) -> tuple[PrivateIndex, float, bool]:
+    """The index with its documents, the seconds that it took to build, now or when it was kept, and whether it was loaded."""
+    stream = _stream(run, "index")
+    kept = None if prepared is None else prepared.index(stream)
+    if kept is not None:
+        return *kept, True
+    index = make_index(stream)
+    began = time.perf_counter()
+    index.add(data.documents)
+    seconds = time.perf_counter() - began
+    if prepared is not None:
+        prepared.keep_index(index, seconds)
+    return index, seconds, False
+
 
 def _maker(run: Run, data: Inputs) -> Callable[[hushvec.Generator], PrivateIndex]:
     """A function that makes the run's index, empty."""
@@ -244,21 +262,28 @@ def _difference(run: Run, data: Inputs, evaluation: Evaluation) -> Row:
 
 # ---- attacks ----
 
-def _attacks(run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex]) -> dict[int, Row]:
+def _attacks(
+    run: Run, data: Inputs, make_index: Callable[[hushvec.Generator], PrivateIndex], prepared: Prepared | None
+) -> dict[int, Row]:
     """Columns of the attacks for each k. All of them see the same game."""
     attacks = _attacks_on(run)
     if not attacks:
         return {}
-    with stage("attack models", shadow_models=run.configuration.attack.shadow_models):
-        game = _played(run, data, make_index)
+    kept = None if prepared is None else prepared.attack()
+    with stage("attack models", shadow_models=run.configuration.attack.shadow_models, loaded=kept is not None):
+        game, classifiers = (_played(run, data, make_index), {}) if kept is None else kept
     rows: dict[int, Row] = {}
     with stage("attacks", attacks=len(attacks), ks=len(run.ks)):
         of_rows = {attack: _judged(run, game, attack) for attack in attacks if attack == "released"}
         for k in run.ks:
             cut = game.at(k)
+            if prepared is not None:
+                classifiers[k] = observe(cut, classifiers.get(k)).classifier
             rows[k] = _attack_row(
                 game, {attack: of_rows[attack] if attack in of_rows else _judged(run, cut, attack) for attack in attacks}
             )
+    if prepared is not None and kept is None:
+        prepared.keep_attack(game, classifiers)
     return rows
 
 
