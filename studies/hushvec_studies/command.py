@@ -23,6 +23,9 @@ from hushvec_studies.inverters.command import TrainInverter
 from hushvec_studies.personalize.command import DESCRIPTION as PERSONALIZE
 from hushvec_studies.personalize.command import add_arguments as add_personalize_arguments
 from hushvec_studies.personalize.command import run_personalize
+from hushvec_studies.protections.command import DESCRIPTION as PROTECTIONS
+from hushvec_studies.protections.command import add_arguments as add_protections_arguments
+from hushvec_studies.protections.command import run_protections
 from hushvec_studies.retrieval.columns import Row, columns_text
 from hushvec_studies.retrieval.configuration import Configuration, load_configuration, settings_text, shipped
 from hushvec_studies.retrieval.findings import epsilon_of, finding
@@ -71,6 +74,12 @@ def add_to(subparsers: Subparsers) -> None:
     add_personalize_arguments(
         add_command(
             commands, "personalize", run_personalize, help="a language model that learns private notes", description=PERSONALIZE
+        )
+    )
+    add_protections_arguments(
+        add_command(
+            commands, "protections", run_protections, help="what attacks read from rotated, encrypted and noisy vectors",
+            description=PROTECTIONS,
         )
     )
     TrainInverter.add_to(commands, "train-inverter")
