@@ -5,6 +5,7 @@
 
     utility_and_attack, study.json    from studies/hushvec_studies/overview/results/utility_and_attack.json
     aggregates                        from studies/hushvec_studies/aggregates/results/aggregates.json
+    protections                       from studies/hushvec_studies/protections/results/protections.json
     speed                             from bench/results/amd-epyc-2-cores.json
 """
 
@@ -25,6 +26,7 @@ PICTURES = ROOT / "docs/pictures"
 PAGE_DATA = ROOT / "python/hushvec/serve/page/study.json"
 STUDY = ROOT / "studies/hushvec_studies/overview/results/utility_and_attack.json"
 AGGREGATES = ROOT / "studies/hushvec_studies/aggregates/results/aggregates.json"
+PROTECTIONS = ROOT / "studies/hushvec_studies/protections/results/protections.json"
 SPEED = ROOT / "bench/results/amd-epyc-2-cores.json"
 Point = tuple[float, float]
 
@@ -78,13 +80,15 @@ TOP, BOTTOM, PANEL = 62, 268, 270
 
 @dataclass(frozen=True)
 class Panel:
-    """Shares in percent over epsilon, whose axis is logarithmic."""
+    """Shares in percent over epsilon or another measure, whose axis is logarithmic unless it begins with 0."""
 
     left: float
     ticks: tuple[float, ...] = TICKS
+    unit: str = "epsilon"
 
-    def at(self, epsilon: float, share: float) -> Point:
-        along = math.log(epsilon / self.ticks[0]) / math.log(self.ticks[-1] / self.ticks[0])
+    def at(self, place: float, share: float) -> Point:
+        first, last = self.ticks[0], self.ticks[-1]
+        along = math.log(place / first) / math.log(last / first) if first else place / last
         return self.left + PANEL * along, BOTTOM - (BOTTOM - TOP) * share
 
     def frame(self, theme: Theme, title: str, subtitle: str) -> list[str]:
@@ -94,7 +98,7 @@ class Panel:
             left, right = self.at(self.ticks[0], percent / 100), self.at(self.ticks[-1], percent / 100)
             parts += [line([left, right], theme.grid, 1), text((self.left - 8, left[1] + 4), f"{percent} %", theme.faint, "end")]
         parts += [text((self.at(tick, 0)[0], BOTTOM + 19), f"{tick:g}", theme.faint, "middle") for tick in self.ticks]
-        return [*parts, text((self.left + PANEL / 2, BOTTOM + 38), "epsilon", theme.faint, "middle")]
+        return [*parts, text((self.left + PANEL / 2, BOTTOM + 38), self.unit, theme.faint, "middle")]
 
     def reference(self, theme: Theme, share: float, words: str, above: bool = True) -> list[str]:
         ends = [self.at(self.ticks[0], share), self.at(self.ticks[-1], share)]
@@ -168,6 +172,51 @@ def aggregates(theme: Theme) -> str:
     return picture(940, 348, "Accuracy of classifiers by epsilon, from aggregates and from released rows", parts)
 
 
+# ---- protected rows: who is named with so many known pairs, and against what the rows are good for
+
+BY_PAIRS = (
+    ("rotation", "rotation", "gaussian"),
+    ("dcpe-2.5", "encryption, 2.5", "peer"),
+    ("sign-bits", "sign bits", "ink"),
+    ("noise-0.1", "noise, 0.1", "faint"),
+    ("privunit-16", "PrivUnit, 16", "privunit"),
+)
+BESIDE = {  # a point's name, and where it stands
+    "rotation": ("all others", -46, 24), "noise-0.1": ("noise, 0.1", 7, 4), "privunit-16": ("PrivUnit, 16", 7, 4),
+    "privunit-8": ("PrivUnit, 8", -6, -9), "codebook-8": ("codebook, 8", 7, 4),
+}
+NAMING = ("same space: rows named", "known pairs: rows named", "no pairs: rows named")
+
+
+def protections(theme: Theme) -> str:
+    """Two panels of the first collection: rows named over known pairs, and over what a search keeps where it keeps more."""
+    study = json.loads(PROTECTIONS.read_text(encoding="utf-8"))
+    about = study["collections"][0]
+    lines = [one for one in study["lines"] if one["collection"] == about["name"]]
+    pairs = study["settings"]["pairs"]
+    by_pairs, by_use = Panel(56, (pairs[0], 100, pairs[-1]), "known pairs"), Panel(600, (0, 0.25, 0.5, 0.75, 1), "first ten kept")
+    parts = by_pairs.frame(theme, "Who is named with known pairs", f"of {about['rows']:,} rows, behind a map learned from the pairs")
+    parts += by_use.frame(theme, "Who is named, and what is kept", "by the attack that names most, against a search's first ten")
+    names: list[tuple[Point, str, str]] = []
+    for name, label, shade in BY_PAIRS:
+        color = getattr(theme, shade)
+        own = [one for one in lines if one["protection"] == name and one["what"] == NAMING[1]]
+        places = [by_pairs.at(one["pairs"], one["value"][0]) for one in own]
+        parts += [line(places, color), *dots(places, color)]
+        names.append((places[-1], label, color))
+    parts += labels(names)
+    for one in study["protections"]:
+        if one["collection"] != about["name"]:
+            continue
+        own = [found for found in lines if found["protection"] == one["protection"]]
+        kept = max(found["value"][0] for found in own if found["what"].startswith("first ten kept"))
+        at = by_use.at(kept, max(found["value"][0] for found in own if found["what"] in NAMING))
+        color = theme.gaussian if one["epsilon"] is None else theme.privunit
+        words, right, below = BESIDE.get(one["protection"], ("", 0, 0))
+        parts += [*dots([at], color), text((at[0] + right, at[1] + below), words, color, extra=' font-weight="600"')]
+    return picture(980, 320, "Rows named in protected vectors, by known pairs and by what a search keeps", parts)
+
+
 # ---- search and attack for the page of the service, which is installed without the studies
 
 DECIMALS = 5  # one of 3,047 posts is 0.00033
@@ -234,7 +283,7 @@ def speed(theme: Theme) -> str:
 
 
 DRAWN: dict[str, Callable[[Theme], str]] = {
-    "utility_and_attack": utility_and_attack, "aggregates": aggregates, "speed": speed,
+    "utility_and_attack": utility_and_attack, "aggregates": aggregates, "protections": protections, "speed": speed,
 }
 
 

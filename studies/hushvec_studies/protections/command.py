@@ -70,7 +70,7 @@ def table(found: Mapping[str, Any], collection: str) -> str:
         bound = figure(found, collection, one["protection"], NAMED)["allowed"]
         half = "not reached" if one["half"] is None else f"{one['half']:,}"
         values = [f"{line['value'][0]:.3f}" if line else "-" for line in figures]
-        lines.append([PROTECTIONS[one["protection"]].title, *values, half, "no bound" if bound is None else f"{bound:.3f}"])
+        lines.append([PROTECTIONS[one["protection"]].title, *values, half, "no bound" if bound is None else f"{bound:.4g}"])
     titles = ["protection", *(title for title, _, _ in COLUMNS), "pairs for half", "naming allowed"]
     return markdown_table(titles, [*lines, ["*chance*", *map(max, *by_chance, [""] * len(COLUMNS)), "", ""]])
 
