@@ -22,6 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
+APPLICATION = "browser_notes/server.py"
 PICTURES = ROOT / "docs" / "pictures"
 PAGE = ROOT / "docs" / "gallery.md"
 
@@ -107,6 +108,9 @@ def page() -> str:
             parts.append(f"### [{name}.py](../examples/{name}.py)\n")
             parts.append(textwrap.fill(summary(name), 130, break_long_words=False, break_on_hyphens=False) + "\n")
             parts.append(f"![its output](pictures/{picture_of(name).name})\n")
+    parts.append("## In a browser\n")
+    parts.append(f"### [{APPLICATION}](../examples/{APPLICATION})\n")
+    parts.append("A page that keeps notes and clean vectors, and a server that searches released ones ([how](web.md)).\n")
     parts.append("## From C++\n")
     places = "[source](../examples/cpp/release_embeddings.cpp), [how to build it without Python](../examples/cpp/CMakeLists.txt)"
     parts.append(f"`examples/cpp` links the library and releases a batch:\n{places}.\n")

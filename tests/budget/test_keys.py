@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from hushvec.budget import PrivacyBudget, budget_keys, ledger, verify_ledger
+from hushvec.budget import PrivacyBudget, arguments, budget_keys, verify_ledger
 
 NFC, NFD = (unicodedata.normalize(form, "Übung") for form in ("NFC", "NFD"))
 WIDE = "ｎｏｔｅｓ"
@@ -20,7 +20,7 @@ def as_before(monkeypatch):
 
     def make(store, key):
         with monkeypatch.context() as patched:
-            patched.setattr(ledger, "require_plain", lambda one: one)
+            patched.setattr(arguments, "require_plain", lambda one: one)
             with PrivacyBudget(10.0, persist_key=key, store=store) as budget:
                 budget.consume(4.0)
 
