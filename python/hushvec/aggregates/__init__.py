@@ -1,5 +1,5 @@
-"""Many people's rows together: sums, means, covariances, principal components, classifiers and regressions with one guarantee
-for each person.
+"""Many people's rows together: sums, means, covariances, principal components, classifiers, regressions and topics with one
+guarantee for each person.
 
 At epsilon 1 little survives of a single vector; of what many people have in common nearly all does. The holder of the rows is
 trusted: one release is made, and whatever is computed from it is free. docs/aggregates.md shows what to release; its guarantees
@@ -12,6 +12,7 @@ from hushvec.aggregates.moments import PrivateCovariance, PrivatePCA, private_co
 from hushvec.aggregates.regression import LinearRegressor, private_regression
 from hushvec.aggregates.spending import Noise, Terms
 from hushvec.aggregates.sums import PrivateMean, PrivateSums, SumsOfRows, SumsWorker, private_mean, private_sums
+from hushvec.aggregates.topics import PrivateTopics, PublicTopics, TopicGrowth, private_topics
 from hushvec.aggregates.votes import PrivateVotes
 
 __all__ = [
@@ -25,10 +26,13 @@ __all__ = [
     "PrivateNormQuantiles",
     "PrivatePCA",
     "PrivateSums",
+    "PrivateTopics",
     "PrivateVotes",
+    "PublicTopics",
     "SumsOfRows",
     "SumsWorker",
     "Terms",
+    "TopicGrowth",
     "class_centroids",
     "private_classifier",
     "private_covariance",
@@ -38,4 +42,5 @@ __all__ = [
     "private_pca",
     "private_regression",
     "private_sums",
+    "private_topics",
 ]
