@@ -68,7 +68,7 @@ def test_the_same_pool_gives_the_same_topics_and_order_of_repeats_does_not_count
     assert again.digest == TOPICS.digest and again.centers.tobytes() == TOPICS.centers.tobytes()
     doubled = PublicTopics.fit(np.concatenate([POOL, POOL[:50]]), topics=KINDS)
     assert doubled.digest == TOPICS.digest
-    assert len(PublicTopics.fit(POOL).centers) == 35  # 2 sqrt(300)
+    assert len(PublicTopics.fit(POOL).centers) == 26  # 1.5 sqrt(300)
 
 
 def test_the_threshold_is_a_quantile_of_the_pool_and_does_not_depend_on_private_rows():

@@ -59,7 +59,7 @@ class PublicTopics:
         Args:
             pool: float array [m, d] of public rows of the kind that people have, never theirs; at least 3 different, none of zeros.
             texts: their m public texts, for examples.
-            topics: k, from 2 to the number of different rows, at most 4,096. "auto": 2 sqrt(m), at most 200.
+            topics: k, from 2 to the number of different rows, at most 4,096. "auto": 1.5 sqrt(m), at most 200.
         """
         given = unit_public_rows(pool, "pool")
         names = [f"row {row}" for row in range(len(given))] if texts is None else validate.strings("texts", texts)
@@ -73,7 +73,7 @@ class PublicTopics:
             raise ValueError(f"pool must have at least 3 different rows, got {len(rows)}")
         if isinstance(topics, str):
             validate.choice("topics", topics, (AUTO,))
-            topics = min(max(2, round(2 * math.sqrt(len(rows)))), len(rows), _MOST_TOPICS)
+            topics = min(max(2, round(1.5 * math.sqrt(len(rows)))), len(rows), _MOST_TOPICS)
         count = validate.whole_number("topics", topics, at_least=2, at_most=min(len(rows), _MOST_MERGED))
         centers = _centers(rows, count)
         cosines = inner_products(rows, centers)

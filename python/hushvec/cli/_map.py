@@ -33,6 +33,7 @@ PURPOSES = {
         "privatize": "a file of vectors, with a receipt",
         "codebook": "a public codebook, to release rows as public ones",
         "aggregate": "a mean or a classifier of many people's vectors",
+        "topics": "what people write about, and what grew, as a page",
         "rewrite": "texts, as public texts or by noise on their vectors",
         "redact": "texts with placeholders for personal data (not DP)",
     },

@@ -56,7 +56,7 @@ class Aggregate(Command, name="aggregate", metavar="ACTION", examples=(_CLASSIFI
     no part of the vector."""
 
 
-class _OfRows(VectorOptions, ForceOption, KeyOptions, BudgetOptions):
+class OfRows(VectorOptions, ForceOption, KeyOptions, BudgetOptions):
     """One release of all rows of a file."""
 
     suffix: ClassVar[str] = ".npz"
@@ -95,6 +95,10 @@ class _OfRows(VectorOptions, ForceOption, KeyOptions, BudgetOptions):
             receipt: AggregateReceipt = dataclasses.replace(made.receipt, notes=notes)
             self.write(made, receipt, file)
             receipt_file.write(f"{receipt.to_json()}\n".encode())
+        return self.answer(made, receipt)
+
+    def answer(self, made: Any, receipt: AggregateReceipt) -> int:
+        """Print where it is, and what it is."""
         about, following = self.about(made)
         where = {"output": str(self.output), "receipt_file": str(receipt_path(self.output))}
         lines = [*map(printable, where.values()), "", facts([(name, str(text)) for name, text in about.items()]), ""]
@@ -120,7 +124,7 @@ class _OfRows(VectorOptions, ForceOption, KeyOptions, BudgetOptions):
         raise NotImplementedError
 
 
-class Mean(_OfRows, name="aggregate mean", help="the mean of all rows", examples=(_MEAN,)):
+class Mean(OfRows, name="aggregate mean", help="the mean of all rows", examples=(_MEAN,)):
     """The mean of the clipped rows of IN, float64 [d] in a .npy file."""
 
     suffix = ".npy"
@@ -136,7 +140,7 @@ class Mean(_OfRows, name="aggregate mean", help="the mean of all rows", examples
         return {"count": made.count, "standard_error": made.standard_error}, None
 
 
-class _OfLabeledRows(_OfRows):
+class _OfLabeledRows(OfRows):
     """The same of labeled rows."""
 
     label_key: str | None = option("column or key of each row's label, or @FILE: one per line", metavar="KEY")
@@ -199,7 +203,7 @@ class Centroids(
 
 
 class Pca(
-    _OfRows,
+    OfRows,
     name="aggregate pca",
     help="principal components, as a map for other commands",
     examples=(
