@@ -80,7 +80,9 @@ class PublicTopics:
         cosines[cosines.argmax(axis=1)[:, None] != np.arange(len(centers))] = -np.inf  # examples of a topic are of its own rows
         places = np.argsort(-cosines, axis=0, kind="stable")[:_EXAMPLES]
         examples = [[names[first[row]] for row in places[:, code] if cosines[row, code] > -2] for code in range(len(centers))]
-        return cls(centers, rows, float(np.quantile(_to_nearest_other(rows), UNLIKE)), tuple(map(tuple, examples)))
+        # of a row's cosines with all rows the largest is its own
+        near = [np.partition(inner_products(block, rows), -2, axis=1)[:, -2] for block in blocks(rows, len(rows))]
+        return cls(centers, rows, float(np.quantile(np.concatenate(near), UNLIKE)), tuple(map(tuple, examples)))
 
     @property
     def digest(self) -> str:
@@ -114,7 +116,7 @@ class TopicGrowth:
         standard_error: where nothing has grown, with the noise of both releases and both samples of people.
         p_values: two-sided, that nothing has grown among those whom both periods are samples of; Holm's correction over all.
         order: int64 [k + 1]: topics by difference in standard errors, the largest growth first.
-        names: the first example of each topic, and "uncovered".
+        names: as `PrivateTopics.names`.
     """
 
     difference: _Values
@@ -135,9 +137,7 @@ class TopicGrowth:
 
     def _sheet(self) -> Sheet:
         said = "two-sided, by Holm over all topics; the standard error has the noise of both and both samples of people"
-        return Sheet(
-            "what grew, and what fell", (("p", said),), (), (("topic", "growth", "error", "p"), *_cut(self.cells(_SHOWN)))
-        )
+        return Sheet("what grew, and what fell", (("p", said),), (), (("topic", "growth", "error", "p"), *self.cells(_SHOWN)))
 
 
 @shown
@@ -175,8 +175,8 @@ class PrivateTopics:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The first example of each topic, and "uncovered"."""
-        return (*(texts[0] for texts in self.examples), UNCOVERED)
+        """The first example of each topic, cut where it is long, and "uncovered"."""
+        return (*(text if len(text) <= 80 else f"{text[:77]}..." for text, *_ in self.examples), UNCOVERED)
 
     def intervals(self, confidence: float = 0.95) -> _Values:
         """float64 [k + 1, 2]: between them is the exact share of the rows that were counted, for each topic with this probability.
@@ -241,7 +241,7 @@ class PrivateTopics:
     def _sheet(self) -> Sheet:
         ends, shares = self.intervals(), np.maximum(self.shares, 0).tolist()
         cells = [(self.names[one], share(shares[one]), f"{share(ends[one, 0])} to {share(ends[one, 1])}") for one in self.order()]
-        shown = _cut(cells if len(cells) <= _SHOWN else [*cells[: _SHOWN - 1], cells[-1]])
+        shown = cells if len(cells) <= _SHOWN else [*cells[: _SHOWN - 1], cells[-1]]
         sheet = release_sheet(f"votes for {plural(len(self.examples), 'topic')}", self.receipt)
         said = (
             f"no public row has a cosine of {number(self.threshold)} with them; {share(UNLIKE)} if people write as the pool does"
@@ -332,17 +332,3 @@ def _merged(rows: _Rows, count: int) -> NDArray[np.int64]:
     for _, one, other in sorted(merges, key=lambda merge: merge[0])[: len(rows) - count]:
         groups[groups == groups[one]] = groups[other]
     return groups
-
-
-def _to_nearest_other(rows: _Rows) -> _Rows:
-    """The cosine of each row with the nearest of the others."""
-    found = [np.empty(0, np.float32)]
-    for block in blocks(rows, len(rows)):
-        cosines, done = inner_products(block, rows), sum(map(len, found))
-        cosines[np.arange(len(block)), np.arange(done, done + len(block))] = -np.inf
-        found.append(cosines.max(axis=1))
-    return np.concatenate(found)
-
-
-def _cut(cells: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    return [(name if len(name) <= 60 else f"{name[:57]}...", *others) for name, *others in cells]

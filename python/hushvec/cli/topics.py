@@ -18,7 +18,7 @@ from hushvec.cli._texts import stripped_lines
 from hushvec.cli._topics_page import page
 from hushvec.cli.aggregate import OfRows
 from hushvec.cli.vectors import open_source, rows_and_fields
-from hushvec.cli.vectors.source import Columns, FileError
+from hushvec.cli.vectors.source import Columns, FileError, naming
 from hushvec.receipts import AggregateReceipt
 from hushvec.text import MiniLMEmbedder
 
@@ -53,7 +53,10 @@ class Topics(
         self.figures = self.output.with_suffix(".json")
         if self.figures.exists() and not self.force:
             raise ValueError(f"{self.figures}: must not exist: choose another OUT, or --force to replace it")
-        self.earlier = None if self.before is None else _earlier(self.before)
+        self.earlier = None
+        if self.before is not None:
+            with naming(self.before):
+                self.earlier = PrivateTopics.from_json(self.before.read_text(encoding="utf-8"))
         return super().run()
 
     def made(self, rows: NDArray[Any], **terms: Any) -> PrivateTopics:
@@ -90,11 +93,3 @@ class Topics(
         else:
             rows, _ = rows_and_fields(open_source(self.public, Columns(self.column, None, ())))
         return PublicTopics.fit(rows, texts=texts, topics="auto" if self.topics is None else self.topics)
-
-
-def _earlier(path: Path) -> PrivateTopics:
-    text = path.read_text(encoding="utf-8")
-    try:
-        return PrivateTopics.from_json(text)
-    except ValueError as mistake:
-        raise FileError(path, str(mistake)) from None
