@@ -65,9 +65,8 @@ class PublicTopics:
         names = [f"row {row}" for row in range(len(given))] if texts is None else validate.strings("texts", texts)
         if len(names) != len(given):
             raise ValueError(f"texts must have {len(given)} elements, one for each row of pool, got {len(names)}")
-        first = np.sort(
-            np.unique(given, axis=0, return_index=True)[1]
-        )  # a row that is there twice would be its own nearest other
+        # a row that is there twice would be its own nearest other
+        first = np.sort(np.unique(given, axis=0, return_index=True)[1])
         rows = given[first]
         if len(rows) < 3:
             raise ValueError(f"pool must have at least 3 different rows, got {len(rows)}")

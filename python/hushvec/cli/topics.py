@@ -53,6 +53,8 @@ class Topics(
         self.figures = self.output.with_suffix(".json")
         if self.figures.exists() and not self.force:
             raise ValueError(f"{self.figures}: must not exist: choose another OUT, or --force to replace it")
+        if self.public_texts is not None and self.public.suffix == ".txt":
+            raise ValueError(f"--public-texts must be left out with texts as PUBLIC, got {self.public_texts}")
         self.earlier = None
         if self.before is not None:
             with naming(self.before):
