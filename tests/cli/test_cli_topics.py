@@ -99,7 +99,7 @@ WRONG = {
     "another suffix": ((*COMMAND, "-o", "topics.json", "--epsilon", "1"), "topics.json: must end in .html"),
     "no pool": (("topics", "one.npy", "--public", "absent.npy", *_OUT), "absent.npy"),
     "too few texts": (("topics", "one.npy", "--public", "pool.npy", "--public-texts", "few.txt", *_OUT), "texts must have 120"),
-    "texts twice": (("topics", "one.npy", "--public", "few.txt", "--public-texts", "few.txt", *_OUT), "--public-texts must be left out"),
+    "texts twice": (("topics", "one.npy", "--public", "few.txt", "--public-texts", "few.txt", *_OUT), "--public-texts must be left"),
     "topics": ((*COMMAND[:-1], "121", *_OUT), "topics must be <= 120"),
     "other columns": (("topics", "wide.npy", "--public", "pool.npy", *_OUT), "rows must have 16 columns, those of pool, got 3"),
     "no earlier": ((*COMMAND, "--before", "absent.json", *_OUT), "absent.json"),
