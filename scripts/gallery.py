@@ -105,12 +105,14 @@ def page() -> str:
     for group, names in GROUPS.items():
         parts.append(f"## {group}\n")
         for name in names:
-            parts.append(f"### [{name}.py](../examples/{name}.py)\n")
-            parts.append(textwrap.fill(summary(name), 130, break_long_words=False, break_on_hyphens=False) + "\n")
+            parts.append(f"### {name}.py\n")
+            text = f"{summary(name)} [Source](../examples/{name}.py)"
+            parts.append(textwrap.fill(text, 130, break_long_words=False, break_on_hyphens=False) + "\n")
             parts.append(f"![its output](pictures/{picture_of(name).name})\n")
     parts.append("## In a browser\n")
-    parts.append(f"### [{APPLICATION}](../examples/{APPLICATION})\n")
-    parts.append("A page that keeps notes and clean vectors, and a server that searches released ones ([how](web.md)).\n")
+    parts.append(f"### {APPLICATION}\n")
+    text = "A page that keeps notes and clean vectors, and a server that searches released ones ([how](web.md))."
+    parts.append(f"{text} [Source](../examples/{APPLICATION})\n")
     parts.append("## From C++\n")
     places = "[source](../examples/cpp/release_embeddings.cpp), [how to build it without Python](../examples/cpp/CMakeLists.txt)"
     parts.append(f"`examples/cpp` links the library and releases a batch:\n{places}.\n")
