@@ -111,8 +111,8 @@ def page() -> str:
             parts.append(f"![its output](pictures/{picture_of(name).name})\n")
     parts.append("## In a browser\n")
     parts.append(f"### {APPLICATION}\n")
-    text = "A page that keeps notes and clean vectors, and a server that searches released ones ([how](web.md))."
-    parts.append(f"{text} [Source](../examples/{APPLICATION})\n")
+    parts.append("A page that keeps notes and clean vectors, and a server that searches released ones ([how](web.md)).")
+    parts.append(f"[Source](../examples/{APPLICATION})\n")
     parts.append("## From C++\n")
     places = "[source](../examples/cpp/release_embeddings.cpp), [how to build it without Python](../examples/cpp/CMakeLists.txt)"
     parts.append(f"`examples/cpp` links the library and releases a batch:\n{places}.\n")
