@@ -76,6 +76,14 @@ def test_a_part_is_merged_once():
     assert sums._totals.counts.sum() == ROWS
 
 
+def test_a_saved_sum_knows_its_parts(tmp_path):
+    sums = collector()
+    part = sums.worker()([(rows, None, None)])
+    sums.merge(part)
+    sums.save(tmp_path / "sums.npz")
+    assert refused(SumsOfRows.load(tmp_path / "sums.npz"), part) == "parts must be merged once: their people would count twice"
+
+
 def test_a_person_has_rows_in_one_part():
     sums = collector(with_people=True)
     first, second = (sums.worker()([(rows[one], None, people[one])]) for one in (slice(301), slice(300, ROWS)))

@@ -52,9 +52,9 @@ def sampled_gaussian_law(deviation: float, probability: float, direction: str, s
 
 # Kinds that have a grid; where too many differ, neighbors in size are taken as the worst of them.
 ON_GRIDS = (
-    *(losses.PureDP, losses.BoundedRangeDP, losses.LaplaceDP, losses.Shuffled),
-    *(losses.PoissonSampledGaussianDP, losses.PoissonSampledLaplaceDP),
-)
+    losses.PureDP, losses.BoundedRangeDP, losses.LaplaceDP, losses.Shuffled,
+    losses.PoissonSampledGaussianDP, losses.PoissonSampledLaplaceDP,
+)  # fmt: skip
 
 # The widest grid step for Gaussian and shuffled losses, what others cost together by theirs, relative to their spread, and the finest;
 # finer steps take longer, coarser ones give looser bounds; all are valid.

@@ -155,7 +155,7 @@ class SumsOfRows(NotCopied):
     def _write(self, file: Any, of: str | None = None) -> None:
         people = None if self._people is None else list(self._people.seen.items())
         about = {**self._settings(), "id": self._id, "paid": self._spending.budget is not None, "people": people}
-        about |= {} if of is None else {"of": of}
+        about |= {"merged": sorted(self._merged)} if of is None else {"of": of}
         totals = self._totals
         np.savez(file, about=np.frombuffer(json.dumps(about).encode(), np.uint8), sums=totals.sums(), counts=totals.counts)
 
@@ -216,7 +216,7 @@ class SumsOfRows(NotCopied):
         try:
             about, sums, counts = _read(path)
             saved_id, people = about.pop("id"), about.pop("people")
-            paid = about.pop("paid", False)  # of older files not known
+            paid, merged = about.pop("paid", False), about.pop("merged", ())  # of older files not known
             loaded = cls(**about, with_people=people is not None, generator=generator)
             loaded._totals.restore(sums, counts)
         # whatever the readers raise for a damaged archive: zip, zlib, numpy and json each have their own errors
@@ -224,7 +224,7 @@ class SumsOfRows(NotCopied):
             raise ValueError(f"{os.fspath(path)} is not a saved SumsOfRows: {mistake}") from None
         if paid and budget is None:
             raise ValueError(f"budget must be given for {os.fspath(path)}, whose sums were begun with one, got None")
-        loaded._id = saved_id
+        loaded._id, loaded._merged = saved_id, set(merged)
         loaded._spending.pay_with(loaded._charged_once(budget))
         if loaded._people is not None:
             loaded._people.seen = dict(map(tuple, people))
