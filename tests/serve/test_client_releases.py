@@ -13,6 +13,7 @@ import hushvec as hv
 from hushvec.data import private_note_vectors, public_sentence_vectors
 from hushvec.mechanisms import PublicCodebook
 from hushvec.serve.keys import hash_of, new_key
+from postgres_server import PostgresServer, why_not
 from serve.services import charges, client_of, policy_fields
 
 ROOT = Path(__file__).parents[2]
@@ -144,6 +145,19 @@ def test_rows_survive_a_restart_and_have_a_limit(tmp_path):
     with client_of(fields) as client:
         found = client.post("/v1/released/search", json=question(client)).json()["ids"]
         assert sorted(found) == ["note 0", "note 1", "note 2"]
+
+
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+def test_rows_are_kept_in_postgresql(tmp_path):
+    with PostgresServer() as database:
+        fields = {**fields_of(tmp_path), "store": database.url}
+        first, second = body_of(released(rows=2), ["a", "b"]), body_of(released(rows=2), ["b", "c"])
+        with client_of(fields) as client:
+            assert client.post("/v1/released", json=first).json() == {"stored": 2, "rows": 2}
+            assert client.post("/v1/released", json=second).json() == {"stored": 2, "rows": 3}
+        with client_of(fields) as client:
+            asked = {"vector": second["vectors"][0], "receipt": {**second["receipt"], "rows": 1}, "k": 1}
+            assert client.post("/v1/released/search", json=asked).json()["ids"] == ["b"]
 
 
 def test_a_tenant_finds_its_own_rows_alone(tmp_path):
