@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.lazy import needs_extra
-from hushvec.aggregates import SumsOfRows
+from hushvec.aggregates import SumsOfRows, SumsWorker
 from hushvec.jobs import NoiseJob, noise_batch
 from hushvec.jobs.batch import rows_by
 
@@ -68,15 +68,24 @@ def add_array(sums: SumsOfRows, array: Any, groups: Any = None, people: Any = No
             _require_array(name, one)
     if array.ndim != 2 or array.numblocks[1] != 1:
         raise ValueError(f"array must be in blocks of whole rows, got {array.numblocks} blocks")
-    beside = [None if one is None else one.to_delayed().ravel() for one in (groups, people)]
-    for name, blocks in zip(("groups", "people"), beside):
-        if blocks is not None and len(blocks) != array.numblocks[0]:
-            raise ValueError(f"{name} must be in the {array.numblocks[0]} blocks of array, got {len(blocks)}")
-    worker = dask.delayed(sums.worker())
-    rows = array.to_delayed()[:, 0]
-    parts = [worker([(block, *(None if one is None else one[place] for one in beside))]) for place, block in enumerate(rows)]
-    sums.merge(*dask.compute(*parts))
+    beside: list[Any] = []
+    for name, one in (("groups", groups), ("people", people)):
+        if one is not None and one.numblocks != array.numblocks[:1]:
+            raise ValueError(f"{name} must be in the {array.numblocks[0]} blocks of array, got {one.numblocks[0]}")
+        beside += (one, None if one is None else "i")
+    # blockwise, so that Dask makes a block and its part in one task, and no block travels
+    parts = dask.array.blockwise(
+        _part_of_block, "ij", array, "ij", *beside, worker=sums.worker(), adjust_chunks={"i": lambda rows: 1, "j": lambda columns: 1},
+        dtype=object, meta=np.empty((0, 0), object),
+    )  # fmt: skip
+    sums.merge(*parts.compute().ravel())
     return sums
+
+
+def _part_of_block(rows: Any, groups: Any, people: Any, worker: SumsWorker) -> Any:
+    part = np.empty((1, 1), object)
+    part[0, 0] = worker([(rows, groups, people)])
+    return part
 
 
 def _require_array(name: str, array: Any) -> None:
