@@ -15,19 +15,21 @@ export const MECHANISMS = {
 
 const lines = (text) => text.split('\n').filter((line) => line !== '');
 
-/** Unit rows of an int8 file of numpy's. */
-function unitRows(bytes) {
-  const elements = new Int8Array(bytes, 10 + new DataView(bytes).getUint16(8, true));
-  const rows = Float32Array.from(elements);
-  for (let at = 0; at < rows.length; at += DIMENSION) {
-    const row = rows.subarray(at, at + DIMENSION);
+const rowOf = (rows, i) => rows.subarray(i * DIMENSION, (i + 1) * DIMENSION);
+
+/** The rows, brought to length 1. */
+function unitRows(rows) {
+  const found = Float32Array.from(rows);
+  for (let i = 0; i < found.length / DIMENSION; i += 1) {
+    const row = rowOf(found, i);
     const length = Math.hypot(...row);
-    row.forEach((value, i) => { row[i] = value / length; });
+    row.forEach((value, j) => { row[j] = value / length; });
   }
-  return rows;
+  return found;
 }
 
-const rowOf = (rows, i) => rows.subarray(i * DIMENSION, (i + 1) * DIMENSION);
+/** The elements of an int8 file of numpy's. */
+const elementsOf = (bytes) => new Int8Array(bytes, 10 + new DataView(bytes).getUint16(8, true));
 const joined = (rows) => {
   const all = new Float32Array(rows.length * DIMENSION);
   rows.forEach((row, i) => all.set(row, i * DIMENSION));
@@ -54,7 +56,7 @@ export class Scene {
   static async load(read) {
     const [notes, sentences, vectors] = await Promise.all(['private_notes.txt', 'public_sentences.txt', 'minilm.npy'].map(read));
     const text = (bytes) => lines(new TextDecoder().decode(bytes));
-    return new Scene(text(notes), text(sentences), unitRows(vectors));
+    return new Scene(text(notes), text(sentences), unitRows(elementsOf(vectors)));
   }
 
   constructor(notes, sentences, vectors) {
@@ -75,17 +77,21 @@ export class Scene {
 
   /** The notes as they are. */
   unprotected() {
-    return { values: this.clean, texts: null, receipt: null };
+    return { values: this.clean, unit: this.clean, texts: null, receipt: null };
   }
 
   /** One release of all notes, each of them another person's. */
   async release(mechanism, epsilon) {
-    if (mechanism !== 'text') return { texts: null, ...await privatize(this.clean, { mechanism, epsilon, dimension: DIMENSION }) };
+    if (mechanism !== 'text') {
+      const { values, receipt } = await privatize(this.clean, { mechanism, epsilon, dimension: DIMENSION });
+      return { texts: null, values, unit: unitRows(values), receipt };
+    }
     const nearest = this.notes.map((_, i) => this.publicTexts[this.nearestText[i]]);
     const { values: texts, receipt } = await privatizeLabels(nearest, this.publicTexts, { epsilon });
     const number = new Map(this.publicTexts.map((text, i) => [text, i]));
     const chosen = texts.map((text) => number.get(text));
-    return { texts, chosen, values: joined(chosen.map((i) => rowOf(this.publicRows, i))), receipt };
+    const values = joined(chosen.map((i) => rowOf(this.publicRows, i)));
+    return { texts, chosen, values, unit: values, receipt };
   }
 
   /** The likeliest candidates for a released note: the thief takes any of them. */
@@ -107,8 +113,7 @@ export class Scene {
 
   /** The notes that a search of the released rows finds, best first; rows of equal cosine in the order of the notes. */
   answers(release, question, count = 3) {
-    const lengths = this.notes.map((_, i) => Math.hypot(...rowOf(release.values, i)));
-    return ranked(products(rowOf(this.questionRows, question), release.values).map((value, i) => value / lengths[i]), count);
+    return ranked(products(rowOf(this.questionRows, question), release.unit), count);
   }
 
   /** The share of the questions whose first answer is about their topic. */

@@ -21,6 +21,7 @@ const epsilonAt = (step) => Math.round(10 * 2 ** (step / STEPS_AN_OCTAVE)) / 10;
 const breath = () => new Promise((resolve) => { setTimeout(resolve, 0); });
 
 let scene;
+let cleanFound; // the share of first answers on topic without noise
 let release;
 let drawing = 0; // the newest release asked for: older ones are thrown away
 const sweeps = {}; // mechanism -> [{ epsilon, named, found }]
@@ -47,8 +48,8 @@ function fillControls() {
   byId('epsilon').value = STEPS_AN_OCTAVE * Math.log2(FIRST_EPSILON);
   byId('note').append(...scene.notes.map((text, i) => new Option(text, i)));
   byId('question').append(...scene.questions.map((text, i) => new Option(text, i)));
-  const clean = scene.unprotected();
-  byId('found-clean').style.left = `${100 * scene.onTopic(clean)}%`;
+  cleanFound = scene.onTopic(scene.unprotected());
+  byId('found-clean').style.left = `${100 * cleanFound}%`;
   byId('mechanisms').addEventListener('change', releaseAgain);
   byId('epsilon').addEventListener('input', releaseAgain);
   byId('again').addEventListener('click', releaseAgain);
@@ -93,7 +94,7 @@ function showShares() {
   byId('named-bound').style.left = `${100 * bound}%`;
   byId('bound').textContent = `The mark is the guarantee: on average no attack names more than ${percentUp(bound)} of a list of ${scene.candidates.length}.`;
   byId('found').textContent = percent(found);
-  byId('found-of').textContent = `of the first answers are about the question's topic; ${percent(scene.onTopic(scene.unprotected()))} without noise`;
+  byId('found-of').textContent = `of the first answers are about the question's topic; ${percent(cleanFound)} without noise`;
   byId('found-bar').style.width = `${100 * found}%`;
 }
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import math
 import platform
 from collections.abc import Iterator, Sequence
+from html import escape
 from typing import NamedTuple
 
 import numpy as np
@@ -66,7 +66,7 @@ def page(measured: Sequence[Measured], command: str, figures: str) -> str:
         f'<div class="pictures">{_named_against_pairs(measured)}{_useful_against_named(measured)}</div>',
     ]
     for one in measured:
-        found = f"<h2>{_text(one.name)}</h2>{as_html(one.result._sheet())}<p>It took {one.seconds:.0f} s.</p>"
+        found = f"<h2>{escape(one.name)}</h2>{as_html(one.result._sheet())}<p>It took {one.seconds:.0f} s.</p>"
         parts.append(f"<section>{found}</section>")
     parts += [
         "<h2>What it does not show</h2>",
@@ -74,9 +74,9 @@ def page(measured: Sequence[Measured], command: str, figures: str) -> str:
         "taken to be independent of each other. Intervals are over rows, not over keys. What is allowed by a receipt holds for any "
         "attacker, in expectation, if the receipt is about these rows; nothing here checks that.</p>",
         "<h2>How to repeat it</h2>",
-        f"<p><code>{_text(command)}</code></p><p>{_versions()}. All figures are in <code>{_text(figures)}</code>.</p>",
+        f"<p><code>{escape(command)}</code></p><p>{_versions()}. All figures are in <code>{escape(figures)}</code>.</p>",
         "<section><h2>Annex: what reviewers' lists ask, and where the answer is</h2>",
-        '<table class="annex">' + "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in _ANNEX),
+        '<table class="annex">' + "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in _ANNEX),
         "</table></section>",
     ]
     body = "\n".join(parts)
@@ -93,7 +93,7 @@ def _answer(measured: Sequence[Measured]) -> str:
         limit = "chance" if result.no_bound else "its receipt allows"
         found = f"{'an' if result.weak else 'no'} attack reached more than {limit}"
         said.append(f"{name}: {found}; at most {100 * most.value.value:.3g} % of the rows were named ({most.attack}).")
-    return _text(" ".join(said))
+    return escape(" ".join(said))
 
 
 def _versions() -> str:
@@ -167,8 +167,4 @@ def _point(across: float, up: float, color: str, ends: tuple[float, float]) -> I
 def _words(
     at: tuple[float, float], words: str, *, below: float = 0, anchor: str = "start", color: str = _FAINT, extra: str = ""
 ) -> str:
-    return f'<text x="{at[0]:.1f}" y="{at[1] + below:.1f}" fill="{color}" text-anchor="{anchor}"{extra}>{_text(words)}</text>'
-
-
-def _text(words: str) -> str:
-    return html.escape(words, quote=True)
+    return f'<text x="{at[0]:.1f}" y="{at[1] + below:.1f}" fill="{color}" text-anchor="{anchor}"{extra}>{escape(words)}</text>'

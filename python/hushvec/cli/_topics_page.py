@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
+from html import escape
 
 from hushvec._util.display import as_html, number, share
 from hushvec.aggregates import PrivateTopics, TopicGrowth
@@ -40,13 +40,13 @@ def page(found: PrivateTopics, growth: TopicGrowth | None, command: str, figures
 pool alone, below which {share(UNLIKE)} of the pool's own texts are from each other. Where many more are uncovered, people write
 about something that the pool lacks: add public texts about what may be missing."""
     parts = [
-        f"<h1>What people write about</h1><p>{_text(says)}</p><h2>Topics</h2>",
+        f"<h1>What people write about</h1><p>{escape(says)}</p><h2>Topics</h2>",
         "<p>Each row votes for the nearest topic, and topics are named by public texts. A bar is the share; the thin line is where the"
         " share of these rows is with 95 % confidence, for each topic alone, as the noise hides it. It is not about other people.</p>",
-        f"<ol>{''.join(bars)}</ol><h2>Uncovered</h2><p>{_text(loose)}</p>",
+        f"<ol>{''.join(bars)}</ol><h2>Uncovered</h2><p>{escape(loose)}</p>",
         "" if growth is None else f"<section><h2>What grew, and what fell</h2>{_grown(growth)}</section>",
         f"<section><h2>The guarantee</h2>{as_html(receipt_sheet(found.receipt))}</section>",
-        f"<h2>How to repeat it</h2><p><code>{_text(command)}</code></p><p>Figures are in <code>{_text(figures)}</code>. "
+        f"<h2>How to repeat it</h2><p><code>{escape(command)}</code></p><p>Figures are in <code>{escape(figures)}</code>. "
         "A second run is a second release about the same people, and costs again.</p>",
     ]
     head = """<meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -59,19 +59,15 @@ def _bar(found: PrivateTopics, one: int, value: float, ends: Sequence[float], wi
     low, middle, high = (max(0.0, 100 * end / widest) for end in (ends[0], value, ends[1]))
     others = " · ".join(found.examples[one][1:4]) if one < len(found.examples) else ""
     return (
-        f"<li><div class=name><b>{_text(found.names[one])}</b><b>{share(max(0.0, value))}</b></div><div class=bar>"
+        f"<li><div class=name><b>{escape(found.names[one])}</b><b>{share(max(0.0, value))}</b></div><div class=bar>"
         f'<i style="width:{middle:.2f}%"></i><u style="left:{low:.2f}%;width:{high - low:.2f}%"></u></div>'
-        f"<small>{share(ends[0])} to {share(ends[1])}{_text(f'. {others}' if others else '')}</small></li>"
+        f"<small>{share(ends[0])} to {share(ends[1])}{escape(f'. {others}' if others else '')}</small></li>"
     )
 
 
 def _grown(growth: TopicGrowth) -> str:
-    rows = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in cells)}</tr>" for cells in growth.cells(10))
+    rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>" for cells in growth.cells(10))
     said = (
         "The most in standard errors, which have the noise of both periods and both samples of people; p by Holm over all topics."
     )
     return f"<p>{said}</p><table class=growth><tr><th>topic<th>growth<th>error<th>p</tr>{rows}</table>"
-
-
-def _text(words: str) -> str:
-    return html.escape(words, quote=True)
