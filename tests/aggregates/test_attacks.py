@@ -351,7 +351,7 @@ def clip_after_the_sum(patch):
         def sums(self):
             return np.rint(clip(self.summed, self.clip_norm) / self.unit).astype(np.int64)
 
-    for module in ("sums", "moments", "classifiers"):
+    for module in ("sums", "rows", "classifiers"):
         patch.setattr(f"hushvec.aggregates.{module}.GroupTotals", ClippedLate)
 
 
@@ -360,9 +360,9 @@ def nobody_dropped(patch):
 
 
 def less_noise_on_the_diagonal(patch):
-    def everywhere_alike(given, found, sigma):
-        less, total = moments.beside_diagonal(sigma), found.total()
-        upper = np.triu(given.noisy(np.triu(total), found.unit, less))
+    def everywhere_alike(given, total, clip_norm, sigma):
+        unit, less = totals.moment_unit(clip_norm) ** 2, moments.beside_diagonal(sigma)
+        upper = np.triu(given.noisy(np.triu(total), unit, less))
         return upper + np.triu(upper, 1).T
 
     patch.setattr(moments, "noisy_moments", everywhere_alike)

@@ -52,7 +52,7 @@ def test_moments_have_less_noise_beside_the_diagonal(dimension):
     given, diagonal = spending(1), []
     sigma = given.moments("test", dimension, 1.0, 0.5)
     for _ in range(10):
-        noise = noisy_moments(given, totals, sigma) - totals.total() * totals.unit
+        noise = noisy_moments(given, totals.total(), 1.0, sigma) - totals.total() * totals.unit
         assert (noise == noise.T).all()
         diagonal.append(np.diagonal(noise))
     beside = noise[np.triu_indices(dimension, 1)]

@@ -1,6 +1,8 @@
-"""Sums of parts that other processes added up: the same bits as in one process, each part once, each person in one part."""
+"""Rows in parts that an engine holds: the same bits as in one process whatever the split, each person in one part, the same parts in
+every pass, and nothing charged for what a worker finds wrong."""
 
 import pickle
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -9,117 +11,118 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hushvec as hv
-from hushvec.aggregates import SumsOfRows, private_sums
+from hushvec.aggregates import (
+    PublicTopics,
+    RowsInParts,
+    class_centroids,
+    private_classifier,
+    private_covariance,
+    private_mean,
+    private_pca,
+    private_regression,
+    private_sums,
+    private_topics,
+)
 
 TERMS = {"epsilon": 1.0, "delta": 1e-5}
 DIMENSION, ROWS = 12, 600
 rows = np.random.default_rng(3).standard_normal((ROWS, DIMENSION)).astype(np.float32)
 groups = np.random.default_rng(4).integers(0, 4, ROWS)
 people = np.sort(np.random.default_rng(5).integers(0, 90, ROWS))   # each in one run of rows
+TOPICS = PublicTopics.fit(rows[::7], topics=5)
+
+# of each the function, whether rows have groups, and what is released
+CALLS = {
+    "sums": (partial(private_sums, clip_norm=2.0), True, lambda found: (found.sums, found.counts)),
+    "mean": (partial(private_mean, clip_norm=2.0), False, lambda found: (found.mean, found.count)),
+    "centroids": (class_centroids, True, lambda found: (found.mean_, found.coef_)),
+    "classifier": (partial(private_classifier, steps=2), True, lambda found: (found.mean_, found.coef_)),
+    "covariance": (partial(private_covariance, clip_norm=2.0), False, lambda found: (found.covariance, found.mean)),
+    "pca": (partial(private_pca, components=3), False, lambda found: (found.projection.mean, found.variances)),
+    "topics": (partial(private_topics, pool=TOPICS), False, lambda found: (found.counts,)),
+}
 
 
-def collector(**more):
-    return SumsOfRows(DIMENSION, generator=hv.Generator.unsafe_seeded(7), **TERMS, **more)
+def run_of(parts, worker):
+    """As an engine does: the worker travels, and parts come in any order."""
+    return [pickle.loads(pickle.dumps(worker))(part) for part in parts]
 
 
-def sent(worker):
-    return pickle.loads(pickle.dumps(worker))
+def in_parts(places, by_group, by_person, block=50):
+    def blocks(first, last):
+        ends = [*range(first, last, block), last]
+        return [(rows[one:end], groups[one:end] if by_group else None, people[one:end] if by_person else None)
+                for one, end in pairwise(ends)]  # fmt: skip
+
+    return RowsInParts(partial(run_of, [blocks(*ends) for ends in places]), DIMENSION, by_group, by_person)
+
+
+def released(name, given_rows, *beside, seed=7, **terms):
+    function, by_group, _ = CALLS[name]
+    named = {"labels": 4} if by_group else {}
+    key = None if "budget" in terms else hv.Generator.unsafe_seeded(seed)
+    return function(given_rows, *beside, generator=key, **named, **TERMS, **terms)
+
+
+def same(name, one, other):
+    return all(np.array_equal(a, b) for a, b in zip(*map(CALLS[name][2], (one, other)))) and one.receipt == other.receipt
 
 
 ENDS = st.lists(st.integers(0, 90), max_size=6)   # the first people of parts
 
 
-@settings(max_examples=40, deadline=None)
-@given(ends=ENDS, data=st.data(), by_group=st.booleans(), most=st.integers(1, 9), share=st.integers(1, 200))
-def test_no_split_changes_a_bit(ends, data, by_group, most, share):
-    """People's rows stay in one part, as `merge` asks; a part comes in any blocks, and parts in any order."""
-    labels, codes = (4, groups) if by_group else (None, None)
-    sums = collector(labels=labels, with_people=True, rows_per_person=most)
-    places = [0, *np.searchsorted(people, sorted(ends)), ROWS]
-    parts = []
-    for first, last in pairwise(places):
-        blocks = [slice(start, min(start + share, last)) for start in range(first, last, share)]
-        parts.append(sent(sums.worker())((rows[one], None if codes is None else codes[one], people[one]) for one in blocks))
-    for part in data.draw(st.permutations(parts)):
-        sums.merge(part)
-    found = sums.release()
-    whole = private_sums(
-        rows, codes, labels=labels, people=people, rows_per_person=most, generator=hv.Generator.unsafe_seeded(7), **TERMS
-    )
-    assert np.array_equal(found.sums, whole.sums) and np.array_equal(found.counts, whole.counts)
-    assert found.receipt == whole.receipt
+@settings(max_examples=60, deadline=None)
+@given(name=st.sampled_from(sorted(CALLS)), ends=ENDS, data=st.data(), most=st.integers(1, 9), block=st.integers(1, 200),
+       adjacency=st.sampled_from(["add-remove", "replace-one"]), by_person=st.booleans())  # fmt: skip
+def test_no_split_changes_a_bit(name, ends, data, most, block, adjacency, by_person):
+    """People's rows stay in one part; a part comes in any blocks, and parts in any order."""
+    by_group = CALLS[name][1]
+    bounds = [0, *np.searchsorted(people, sorted(ends)).tolist(), ROWS]
+    places = data.draw(st.permutations(list(pairwise(bounds))))
+    terms = {"rows_per_person": most, "adjacency": adjacency}
+    found = released(name, in_parts(places, by_group, by_person, block), **terms)
+    beside = (groups,) if by_group else ()
+    assert same(name, found, released(name, rows, *beside, people=people if by_person else None, **terms))
 
 
-def test_rows_may_be_added_here_and_there():
-    sums = collector()
-    sums.add(rows[:100])
-    sums.merge(sent(sums.worker())([(rows[100:], None, None)]))
-    assert np.array_equal(sums.release().sums, private_sums(rows, generator=hv.Generator.unsafe_seeded(7), **TERMS).sums)
-
-
-def refused(sums, *parts):
-    before = sums._totals.sums(), sums._totals.counts.copy(), None if sums._people is None else dict(sums._people.seen)
-    with pytest.raises(ValueError) as error:
-        sums.merge(*parts)
-    after = sums._totals.sums(), sums._totals.counts, None if sums._people is None else sums._people.seen
-    assert np.array_equal(before[0], after[0]) and np.array_equal(before[1], after[1]) and before[2] == after[2]
-    return str(error.value)
-
-
-def test_a_part_is_merged_once():
-    sums = collector()
-    part, other = (sums.worker()([(rows[one], None, None)]) for one in (slice(300), slice(300, ROWS)))
-    assert refused(sums, other, part, other) == "parts must be merged once: their people would count twice"
-    sums.merge(part)
-    assert refused(sums, other, part) == "parts must be merged once: their people would count twice"
-    sums.merge(other)
-    assert sums._totals.counts.sum() == ROWS
-
-
-def test_a_saved_sum_knows_its_parts(tmp_path):
-    sums = collector()
-    part = sums.worker()([(rows, None, None)])
-    sums.merge(part)
-    sums.save(tmp_path / "sums.npz")
-    assert refused(SumsOfRows.load(tmp_path / "sums.npz"), part) == "parts must be merged once: their people would count twice"
-
-
-def test_a_person_has_rows_in_one_part():
-    sums = collector(with_people=True)
-    first, second = (sums.worker()([(rows[one], None, people[one])]) for one in (slice(301), slice(300, ROWS)))
-    assert refused(sums, first, second) == "people must have all their rows in one part, got 1 who have some in two"
-    sums.merge(first)
-    assert refused(sums, second) == "people must have all their rows in one part, got 1 who have some in two"
-
-
-def test_parts_of_others_are_refused():
-    sums, others = collector(), collector()
-    assert refused(sums, others.worker()([(rows, None, None)])) == "parts must be of workers of these sums, got one of others"
-    for odd in (b"", b"nothing", pickle.dumps(3), "text"):
-        assert refused(sums, odd).startswith("parts must be what workers of these sums returned: ")
-
-
-def test_a_worker_says_what_is_wrong_with_its_rows():
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_wrong_is_said_and_nothing_is_charged(name):
+    by_group, budget = CALLS[name][1], hv.PrivacyBudget(2.0)
     bad = rows.copy()
     bad[5, 3] = np.nan
-    with pytest.raises(ValueError, match=r"row 5"):
-        collector().worker()([(bad, None, None)])
-    with pytest.raises(ValueError, match="people must be given in every block"):
-        collector(with_people=True).worker()([(rows, None, None)])
+    halves = [(0, 301), (300, ROWS)]
 
+    def run(block):
+        return RowsInParts(partial(run_of, [[block]]), DIMENSION, by_group, True)
 
-def test_nothing_is_merged_after_the_release():
-    sums = collector()
-    part = sums.worker()([(rows, None, None)])
-    sums.merge(part)
-    sums.release()
-    assert refused(sums, part) == "release must be called once: a second draw would be a second release"
-
-
-def test_the_budget_is_charged_once():
-    budget = hv.PrivacyBudget(max_epsilon=2.0)
-    sums = SumsOfRows(DIMENSION, budget=budget, **TERMS)
-    sums.merge(*(sent(sums.worker())([(rows[one], None, None)]) for one in (slice(300), slice(300, ROWS))))
+    codes = groups if by_group else None
+    for given_rows, error, said in (
+        (in_parts(halves, by_group, True), ValueError, "people must have all their rows in one part, got 1 who have some in two"),
+        (run((bad, codes, people)), ValueError, "finite"),
+        (run((rows, codes, None)), ValueError, "people must be given in every block, as RowsInParts says"),
+        (run((rows, codes, people[1:])), ValueError, "people must have 600 elements"),
+        (in_parts([(0, ROWS)], not by_group, False), ValueError, "groups and labels must be given together"),
+    )[: None if by_group or name == "mean" else -1]:
+        with pytest.raises(error, match=said):
+            released(name, given_rows, budget=budget)
+    with pytest.raises(TypeError, match="groups and people must be left out with RowsInParts, which have their own"):
+        released(name, in_parts(halves, by_group, False), people=people, budget=budget)
     assert budget.consumed() == 0
-    assert hv.verify_receipt(sums.release().receipt).status == "holds"
+    assert released(name, in_parts([(0, 300), (300, ROWS)], by_group, False), budget=budget).receipt.charge is not None
     assert budget.consumed() == 1.0
+
+
+def test_every_pass_has_the_same_parts():
+    """Otherwise a person might be in two parts of a later one, which nobody looks for any more."""
+    passes = iter([[(0, 300), (300, ROWS)], [(0, 299), (299, ROWS)]])
+
+    def run(worker):
+        return in_parts(next(passes), True, False).run(worker)
+
+    with pytest.raises(ValueError, match="rows must come in the same parts in every pass"):
+        released("centroids", RowsInParts(run, DIMENSION, True))
+
+
+def test_a_regression_reads_no_parts():
+    with pytest.raises(TypeError, match="rows must be an array: a regression does not read rows in parts"):
+        private_regression(in_parts([(0, ROWS)], False, False), groups, low=0, high=3, **TERMS)

@@ -9,10 +9,11 @@ import pytest
 import hushvec as hv
 from hushvec import clip
 from hushvec._native import _core
-from hushvec.aggregates import classifiers, private_classifier
+from hushvec.aggregates import private_classifier
+from hushvec.aggregates import rows as rows_module
 from hushvec.aggregates import totals as totals_module
 from hushvec.aggregates.classifiers import _residuals
-from hushvec.aggregates.moments import directions
+from hushvec.aggregates.rows import directions
 from hushvec.aggregates.totals import GroupTotals, MomentTotals, whole_rows
 
 
@@ -85,7 +86,7 @@ def test_directions_that_are_kept_change_nothing(monkeypatch):
     monkeypatch.setattr(totals_module, "_ELEMENTS_AT_ONCE", 40_000)
     made = []
     for most in (0, 1 << 29):
-        monkeypatch.setattr(classifiers, "_KEPT_ELEMENTS", most)
+        monkeypatch.setattr(rows_module, "_KEPT_ELEMENTS", most)
         made.append(private_classifier(rows, codes, generator=hv.Generator.unsafe_seeded(1), **terms))
     assert (made[0].coef_ == made[1].coef_).all() and made[0].receipt.statistics == made[1].receipt.statistics
 

@@ -1,7 +1,8 @@
-"""Data and checks shared by the tests of noise jobs and of sums on Ray, Spark and Dask."""
+"""Data and checks shared by the tests of noise jobs and of aggregates on Ray, Spark and Dask."""
 
 import os
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import hushvec as hv
-from hushvec.aggregates import SumsOfRows, private_sums
+from hushvec.aggregates import PublicTopics, private_classifier, private_pca, private_sums, private_topics
 from hushvec.jobs import NoiseJob, noise_batch
 
 PART_ROWS = 10_000
-SUMS_DIMENSION = 16
-SUMS = {"epsilon": 1.0, "delta": 1e-5, "labels": 4, "rows_per_person": 4}
+AGGREGATE_DIMENSION = 16
+TERMS = {"epsilon": 1.0, "delta": 1e-5, "rows_per_person": 4}
 
 
 def write_parts(folder, rows, dimension, parts):
@@ -91,13 +92,17 @@ def people_and_groups(rows):
     return np.arange(rows) * 10 // 35, np.arange(rows) * 7 % 4
 
 
-def summed_in_one_process(rows, groups, people):
-    return private_sums(rows, groups, people=people, generator=hv.Generator.unsafe_seeded(5), **SUMS)
-
-
-def sums_to_fill():
-    return SumsOfRows(SUMS_DIMENSION, with_people=True, generator=hv.Generator.unsafe_seeded(5), **SUMS)
-
-
-def check_sums(found, whole):
-    assert np.array_equal(found.sums, whole.sums) and np.array_equal(found.counts, whole.counts) and found.receipt == whole.receipt
+def check_aggregates(parts, rows, groups, people):
+    """Sums, a classifier (which reads the rows four times), components and topics have the bits and the receipts of one process."""
+    pool, beside = PublicTopics.fit(rows[::7], topics=5), {"people": people, **TERMS}
+    calls = (
+        (partial(private_sums, labels=4), {"groups": groups}, lambda found: (found.sums, found.counts)),
+        (partial(private_classifier, labels=4, steps=2), {"groups": groups}, lambda found: (found.mean_, found.coef_)),
+        (partial(private_pca, components=3), {}, lambda found: (found.variances,)),
+        (partial(private_topics, pool=pool), {}, lambda found: (found.counts,)),
+    )
+    for call, named, arrays_of in calls:
+        found = call(parts, generator=hv.Generator.unsafe_seeded(5), **TERMS)
+        whole = call(rows, generator=hv.Generator.unsafe_seeded(5), **named, **beside)
+        assert all(np.array_equal(one, other) for one, other in zip(arrays_of(found), arrays_of(whole)))
+        assert found.receipt == whole.receipt

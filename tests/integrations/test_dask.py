@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from hushvec.aggregates import private_sums
 from hushvec.jobs import NoiseJob
-from integrations.scale_out import SUMS_DIMENSION, check_sums, people_and_groups, summed_in_one_process, sums_to_fill
+from integrations.scale_out import AGGREGATE_DIMENSION, TERMS, check_aggregates, people_and_groups
 from jobs.named import named, noise_batch
 
 dask_array = pytest.importorskip("dask.array")
@@ -70,24 +71,22 @@ def test_bad_arrays(job, rows):
         on_dask.noise_block(rows, job)
 
 
-# ---- sums
+# ---- aggregates
 
 
-def test_sums_have_the_bits_of_one_process():
-    rows = np.random.default_rng(2).standard_normal((350, SUMS_DIMENSION)).astype(np.float32)
+def test_aggregates_have_the_bits_of_one_process():
+    rows = np.random.default_rng(2).standard_normal((350, AGGREGATE_DIMENSION)).astype(np.float32)
     people, groups = people_and_groups(350)
-    whole = summed_in_one_process(rows, groups, people)
     for scheduler, lengths in (("processes", (70, 0, 210, 70)), ("threads", 350), ("synchronous", 35)):
         arrays = [dask_array.from_array(one, chunks=(lengths, -1)[: one.ndim]) for one in (rows, groups, people)]
         with dask.config.set(scheduler=scheduler, num_workers=2):
-            check_sums(on_dask.add_array(sums_to_fill(), *arrays).release(), whole)
+            check_aggregates(on_dask.rows_of(*arrays), rows, groups, people)
 
 
-def test_bad_arrays_of_sums():
-    rows = np.ones((100, SUMS_DIMENSION), np.float32)
+def test_bad_arrays_of_aggregates():
+    rows = np.ones((100, AGGREGATE_DIMENSION), np.float32)
     array, people = dask_array.from_array(rows, chunks=(50, -1)), dask_array.arange(100, chunks=50)
     groups = people % 4
-    sums = sums_to_fill()
     for bad, said in (
         ((rows, groups, people), "array must be a dask.array.Array, got ndarray"),
         ((array, groups, list(range(100))), "people must be a dask.array.Array, got list"),
@@ -98,5 +97,4 @@ def test_bad_arrays_of_sums():
         ((array, groups + 4, people), "groups must be among the 4 labels"),
     ):
         with pytest.raises((TypeError, ValueError), match=said):
-            on_dask.add_array(sums, *bad)
-    assert not sums._totals.counts.any()
+            private_sums(on_dask.rows_of(*bad), labels=4, **TERMS)

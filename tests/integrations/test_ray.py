@@ -15,15 +15,13 @@ import pytest
 from evidence.reference.sizes import scaled
 from hushvec.jobs import NoiseJob, noise_batch
 from integrations.scale_out import (
-    SUMS_DIMENSION,
+    AGGREGATE_DIMENSION,
     batch_of,
     check_against_single_process,
-    check_sums,
+    check_aggregates,
     ids_from,
     kill_this_worker_once,
     people_and_groups,
-    summed_in_one_process,
-    sums_to_fill,
     vectors_of,
     write_parts,
 )
@@ -136,15 +134,12 @@ def test_a_bad_row_is_named(cluster):
         on_ray.noise_dataset(data, job, id_column="id").materialize()
 
 
-def test_sums_have_the_bits_of_one_process(cluster):
-    rows = np.random.default_rng(2).standard_normal((350, SUMS_DIMENSION)).astype(np.float32)
+def test_aggregates_have_the_bits_of_one_process(cluster):
+    rows = np.random.default_rng(2).standard_normal((350, AGGREGATE_DIMENSION)).astype(np.float32)
     people, groups = people_and_groups(350)
-    vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), SUMS_DIMENSION)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), AGGREGATE_DIMENSION)
     dataset = ray.data.from_arrow(pa.table({"embedding": vectors, "topic": groups, "person": people}))
     names = {"groups": "topic", "people": "person"}
-    found = on_ray.add_dataset(sums_to_fill(), dataset, batch_size=35, **names).release()
-    check_sums(found, summed_in_one_process(rows, groups, people))
-    sums = sums_to_fill()
+    check_aggregates(on_ray.rows_of(dataset, batch_size=35, **names), rows, groups, people)
     with pytest.raises(ValueError, match="people must have all their rows in one part"):
-        on_ray.add_dataset(sums, dataset, batch_size=36, **names)
-    assert not sums._totals.counts.any()
+        check_aggregates(on_ray.rows_of(dataset, batch_size=36, **names), rows, groups, people)

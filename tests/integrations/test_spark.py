@@ -15,15 +15,13 @@ import pytest
 
 from hushvec.jobs import NoiseJob, noise_batch
 from integrations.scale_out import (
-    SUMS_DIMENSION,
+    AGGREGATE_DIMENSION,
     batch_of,
     check_against_single_process,
-    check_sums,
+    check_aggregates,
     ids_from,
     kill_this_worker_once,
     people_and_groups,
-    summed_in_one_process,
-    sums_to_fill,
     vectors_of,
     write_parts,
 )
@@ -210,16 +208,13 @@ def test_vectors_of_reads_what_was_written():
     np.testing.assert_array_equal(vectors_of(batch["embedding"], 2), [[0, 1], [2, 3], [4, 5]])
 
 
-def test_sums_have_the_bits_of_one_process(spark):
-    rows = np.random.default_rng(2).standard_normal((350, SUMS_DIMENSION)).astype(np.float32)
+def test_aggregates_have_the_bits_of_one_process(spark):
+    rows = np.random.default_rng(2).standard_normal((350, AGGREGATE_DIMENSION)).astype(np.float32)
     people, groups = people_and_groups(350)
     table = [(row.tolist(), int(group), int(person)) for row, group, person in zip(rows, groups, people)]
     frame = spark.createDataFrame(table, "embedding array<float>, topic int, person int")
     names = {"groups": "topic", "people": "person"}
-    found = on_spark.add_dataframe(sums_to_fill(), frame.repartition(5, "person"), **names).release()
     # repartition keeps no order: of each person any row may come first, and all enter
-    check_sums(found, summed_in_one_process(rows, groups, people))
-    sums = sums_to_fill()
+    check_aggregates(on_spark.rows_of(frame.repartition(5, "person"), **names), rows, groups, people)
     with pytest.raises(ValueError, match="people must have all their rows in one part"):
-        on_spark.add_dataframe(sums, frame.repartition(5), **names)
-    assert not sums._totals.counts.any()
+        check_aggregates(on_spark.rows_of(frame.repartition(5), **names), rows, groups, people)

@@ -10,8 +10,9 @@ from hushvec.aggregates.classifiers import CentroidClassifier, LinearClassifier,
 from hushvec.aggregates.histograms import PrivateHistogram, PrivateNormQuantiles, private_histogram, private_norm_quantiles
 from hushvec.aggregates.moments import PrivateCovariance, PrivatePCA, private_covariance, private_pca
 from hushvec.aggregates.regression import LinearRegressor, private_regression
+from hushvec.aggregates.rows import RowsInParts
 from hushvec.aggregates.spending import Noise, Terms
-from hushvec.aggregates.sums import PrivateMean, PrivateSums, SumsOfRows, SumsWorker, private_mean, private_sums
+from hushvec.aggregates.sums import PrivateMean, PrivateSums, SumsOfRows, private_mean, private_sums
 from hushvec.aggregates.topics import PrivateTopics, PublicTopics, TopicGrowth, private_topics
 from hushvec.aggregates.votes import PrivateVotes
 
@@ -29,8 +30,8 @@ __all__ = [
     "PrivateTopics",
     "PrivateVotes",
     "PublicTopics",
+    "RowsInParts",
     "SumsOfRows",
-    "SumsWorker",
     "Terms",
     "TopicGrowth",
     "class_centroids",

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native.arrays import as_matrix
+from hushvec._native import _core
 from hushvec._native.products import inner_products
-from hushvec._native.rowwise import given_rows
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
 from hushvec.aggregates.models import LinearModel
-from hushvec.aggregates.moments import MEAN_SHARE, PrivateRows, directions, shrunk, unit
-from hushvec.aggregates.spending import Terms, group_codes
+from hushvec.aggregates.moments import MEAN_SHARE, shrunk
+from hushvec.aggregates.rows import PrivateRows, directions, unit
+from hushvec.aggregates.spending import Terms
 from hushvec.aggregates.totals import MOST_COLUMNS, GroupTotals, ProductTotals, blocks, moment_unit, whole_rows
 from hushvec.extend import release_sheet
 from hushvec.receipts import AggregateReceipt
 from hushvec.receipts.aggregates import MOST_STATISTICS
 
+_Kind = TypeVar("_Kind", bound="LinearClassifier")
 _Values = NDArray[np.float64]
 
 # Chosen on public collections (docs/aggregates.md), never on the rows at hand.
 STEPS = 8
 _RESIDUAL_NORM = 0.3
 _HEAT = 0.5
-_KEPT_ELEMENTS = 1 << 29  # of directions that are made once, not in every step: 2 GiB
 
 
 @shown
@@ -94,14 +95,14 @@ class CentroidClassifier(LinearClassifier):
     """A `LinearClassifier` whose rows of `coef_` are the directions of noisy class centroids. Made by `class_centroids` or `load`."""
 
 
-def class_centroids(rows: Any, groups: Any, *, labels: Any, epsilon: float, delta: float, **terms: Any) -> CentroidClassifier:
+def class_centroids(rows: Any, groups: Any = None, *, labels: Any, epsilon: float, delta: float, **terms: Any) -> CentroidClassifier:
     """A classifier by the nearest class centroid, from two passes over many people's labelled rows.
 
     Only directions count: rows are brought to unit length. Their mean is released first, for a twentieth of mu^2; then the sums by
     class of the rows' directions around it. No clipping norm has to be chosen. `private_classifier` is more accurate, and slower.
 
     Args:
-        groups: n labels.
+        groups: n labels; left out with `RowsInParts`, which have theirs.
         rows, labels, epsilon, delta and terms: as in `private_sums`.
 
     Raises:
@@ -113,15 +114,12 @@ def class_centroids(rows: Any, groups: Any, *, labels: Any, epsilon: float, delt
     Reference:
         docs/proofs/aggregates.md; docs/aggregates.md has accuracies on two collections.
     """
-    given, codes, names = _labelled(rows, groups, labels, Terms(epsilon, delta, **terms), "class centroids")
-    mean = _mean_direction(given)
-    weights = _class_sums(given, codes, len(names), mean, None)
-    heat = _heat(given.dimension, len(names))
-    return CentroidClassifier(names, mean, unit(weights), given.spending.receipt(len(given.rows)), heat=heat)
+    given = _labelled(rows, groups, labels, Terms(epsilon, delta, **terms), "class centroids")
+    return steps_of(given, 0, CentroidClassifier)
 
 
 def private_classifier(
-    rows: Any, groups: Any, *, labels: Any, epsilon: float, delta: float, steps: int = STEPS, **terms: Any
+    rows: Any, groups: Any = None, *, labels: Any, epsilon: float, delta: float, steps: int = STEPS, **terms: Any
 ) -> LinearClassifier:
     """A linear classifier of many people's labelled rows: class centroids, then a few noisy steps of logistic regression.
 
@@ -151,52 +149,60 @@ def private_classifier(
     count = validate.whole_number("steps", steps, at_least=0)
     if count > MOST_STATISTICS - 2:
         raise ValueError(f"steps must be at most {MOST_STATISTICS - 2}, got {count}")
-    given, codes, names = _labelled(rows, groups, labels, Terms(epsilon, delta, **terms), "linear classifier")
-    mean = _mean_direction(given)
-    share = (1 - MEAN_SHARE) / (count + 1)
-    heat, spending = _heat(given.dimension, len(names)), given.spending
-    weights = _class_sums(given, codes, len(names), mean, share if count else None)
-    fits = count and len(given.rows) * given.dimension <= _KEPT_ELEMENTS
-    kept = list(_turned(given, mean, len(names))) if fits else None
-    for step in range(1, count + 1):
-        totals, first = ProductTotals(len(names), given.dimension, _RESIDUAL_NORM), 0
-        coef = unit(weights).astype(np.float32)
-        for whole in kept or _turned(given, mean, len(names)):
-            residuals = _residuals(whole, codes[first : first + len(whole)], coef, heat * moment_unit(1.0))
-            totals.add_whole(whole_rows(residuals, _RESIDUAL_NORM), whole)
-            first += len(whole)
-        purpose = f"step {step} of {count}: residuals times directions"
-        noise = spending.sums(purpose, 1, weights.size, _RESIDUAL_NORM, share if step < count else None, counts=False)
-        weights += spending.noisy(totals.total(), totals.unit, noise.sigma) / (_RESIDUAL_NORM * math.sqrt(step))
-    return LinearClassifier(names, mean, unit(weights), spending.receipt(len(given.rows)), heat=heat)
+    return steps_of(_labelled(rows, groups, labels, Terms(epsilon, delta, **terms), "linear classifier"), count, LinearClassifier)
 
 
-def _labelled(
-    rows: Any, groups: Any, labels: Any, terms: Terms, purpose: str
-) -> tuple[PrivateRows, NDArray[np.uint32], tuple[Hashable, ...]]:
-    count = len(as_matrix(given_rows("rows", rows, finite=False).values))
-    codes, names = group_codes(groups, labels, count)
-    if len(names) < 2:
-        raise ValueError(f"labels must be at least 2, got {len(names)}")
-    given = PrivateRows(rows, terms, f"{purpose} of {plural(len(names), 'label')}")
+def _labelled(rows: Any, groups: Any, labels: Any, terms: Terms, what: str) -> PrivateRows:
+    given = PrivateRows(rows, terms, what, groups, labels)
+    require_classes(given)
+    return given
+
+
+def require_classes(given: PrivateRows) -> None:
+    """ValueError for fewer than 2 labels, or too many columns."""
+    if given.names is None or len(given.names) < 2:
+        raise ValueError(f"labels must be at least 2, got {len(given.names or ())}")
     if given.dimension > MOST_COLUMNS:
         raise ValueError(f"rows must have at most 2^17 columns, got {given.dimension}")
-    return given, codes if given.kept is None else codes[given.kept], names
 
 
-def _turned(given: PrivateRows, mean: _Values, classes: int) -> Iterator[NDArray[np.float32]]:
-    """Directions around the mean in whole units, a block at a time."""
-    for block in blocks(given.rows, classes):
-        yield whole_rows(directions(unit(block), mean), 1.0)
+def steps_of(given: PrivateRows, steps: int, kind: type[_Kind]) -> _Kind:
+    """As `private_classifier`, for all that is left to spend."""
+    spending, names = given.spending, given.names or ()
+    mean, noise, _ = given.mean(1.0, MEAN_SHARE, unit)
+    # shrunk as its noise asks for: far less noise from few rows; and as the classifier keeps it
+    mean = shrunk(mean, noise).astype(np.float32).astype(np.float64)
+    share, heat = (1 - MEAN_SHARE) / (steps + 1), _heat(given.dimension, len(names))
+    total = given.total(partial(_class_sums, mean=mean, classes=len(names)))
+    purpose = "directions around the mean, by class"
+    noise_of = spending.sums(purpose, len(names), given.dimension, 1.0, share if steps else None, counts=False)
+    weights = spending.noisy(total, _core.sum_unit(1.0), noise_of.sigma)
+    whole = given.changed(partial(_whole_directions, mean=mean)) if steps else given
+    for step in range(1, steps + 1):
+        total = whole.total(partial(_step, coef=unit(weights).astype(np.float32), heat=heat * moment_unit(1.0)))
+        purpose = f"step {step} of {steps}: residuals times directions"
+        sigma = spending.sums(purpose, 1, weights.size, _RESIDUAL_NORM, share if step < steps else None, counts=False).sigma
+        noisy = spending.noisy(total, moment_unit(_RESIDUAL_NORM) * moment_unit(1.0), sigma)
+        weights += noisy / (_RESIDUAL_NORM * math.sqrt(step))
+    return kind(names, mean, unit(weights), spending.receipt(given.count), heat=heat)
 
 
-def _class_sums(given: PrivateRows, codes: NDArray[np.uint32], classes: int, mean: _Values, share: float | None) -> _Values:
-    totals, first = GroupTotals(classes, given.dimension, 1.0), 0
-    for block in blocks(given.rows):
-        totals.add(directions(unit(block), mean), codes[first : first + len(block)])
-        first += len(block)
-    noise = given.spending.sums("directions around the mean, by class", classes, given.dimension, 1.0, share, counts=False)
-    return given.spending.noisy(totals.sums(), totals.unit, noise.sigma)
+def _class_sums(rows: Any, codes: NDArray[np.uint32], *, mean: _Values, classes: int) -> NDArray[np.int64]:
+    totals = GroupTotals(classes, rows.shape[1], 1.0)
+    totals.add(directions(unit(rows), mean), codes)
+    return totals.sums()
+
+
+def _whole_directions(rows: Any, mean: _Values) -> NDArray[np.float32]:
+    """Directions around the mean in whole units."""
+    return whole_rows(directions(unit(rows), mean), 1.0)
+
+
+def _step(whole: NDArray[np.float32], codes: NDArray[np.uint32], *, coef: NDArray[np.float32], heat: float) -> NDArray[np.int64]:
+    """The sum of r z^T over a block."""
+    totals = ProductTotals(len(coef), whole.shape[1], _RESIDUAL_NORM)
+    totals.add_whole(whole_rows(_residuals(whole, codes, coef, heat), _RESIDUAL_NORM), whole)
+    return totals.total()
 
 
 def _residuals(turned: NDArray[np.float32], codes: NDArray[np.uint32], weights: NDArray[np.float32], heat: float) -> _Values:
@@ -234,8 +240,3 @@ def _heat(dimension: int, classes: int) -> float:
     """Directions of d elements have cosines of about d^(-1/2) by chance, and the largest of k about sqrt(2 ln k) times that."""
     return _HEAT * math.sqrt(dimension * math.log(classes))
 
-
-def _mean_direction(given: PrivateRows) -> _Values:
-    """The noisy mean of the rows' directions, shrunk as its noise asks for: far less noise from few rows."""
-    mean, noise, _ = given.mean(1.0, MEAN_SHARE, unit)
-    return shrunk(mean, noise).astype(np.float32).astype(np.float64)  # as the classifier keeps it

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushvec._native.arrays import as_matrix
-from hushvec._native.rowwise import given_rows, unit_rows
 from hushvec._util import validate
 from hushvec._util.display import Sheet, shown
 from hushvec._util.rounding import float32_up, root_up
-from hushvec.aggregates.spending import Noise, People, Spending, Terms
-from hushvec.aggregates.totals import GroupTotals, MomentTotals, blocks, chosen, on_host, rows_of_moments
+from hushvec.aggregates.rows import PrivateRows, directions
+from hushvec.aggregates.spending import Spending, Terms
+from hushvec.aggregates.totals import MomentTotals, moment_unit
 from hushvec.extend import release_sheet
 from hushvec.mechanisms import PublicProjection
 from hushvec.mechanisms.projection import signed_axes
@@ -77,68 +76,9 @@ class PrivatePCA:
         return release_sheet(f"a map {sizes}, digest {self.projection.digest[:16]}", self.receipt)
 
 
-class PrivateRows:
-    """Rows and whose they are, checked, in blocks; and the noisy mean that is taken off before their directions are used."""
-
-    def __init__(self, rows: Any, terms: Terms, purpose: str) -> None:
-        self.spending = Spending(terms, purpose)
-        self.rows = as_matrix(given_rows("rows", rows, finite=True).values)
-        if self.dimension < 1:
-            raise ValueError("rows must have at least 1 column, got 0")
-        self.kept = None if terms.people is None else People(self.spending.rows_per_person).kept(terms.people, len(self.rows))
-        if self.kept is not None:
-            self.rows = chosen(self.rows, self.kept)
-        rows_of_moments(0, len(self.rows))
-        self._mean: Noise | None = None
-
-    @property
-    def dimension(self) -> int:
-        return int(self.rows.shape[1])
-
-    def plan_mean(self, clip_norm: float, share: float) -> Noise:
-        """The noise of `mean`, before anything is charged: whatever else is planned before it too is refused before the charge."""
-        counts = not self.spending.counts_are_public
-        self._mean = self.spending.sums("sum of all rows", 1, self.dimension, clip_norm, share, counts=counts)
-        return self._mean
-
-    def mean(self, clip_norm: float, share: float, change: Callable[[Any], Any] | None = None) -> tuple[_Values, float, float]:
-        """The noisy mean of clipped rows, the deviation of its noise, and the count that it was divided by.
-
-        Charges before it draws. `change` is applied to blocks of rows first.
-        """
-        spending = self.spending
-        totals = GroupTotals(1, self.dimension, clip_norm)
-        for block in blocks(self.rows):
-            totals.add(block if change is None else change(block), None)
-        noise = self._mean or self.plan_mean(clip_norm, share)
-        spending.charge()
-        sums = spending.noisy(totals.sums(), totals.unit, noise.sigma)[0]
-        count = float(spending.noisy_counts(totals.counts, noise.count_sigma)[0])
-        return sums / max(count, 1.0), noise.sigma / max(count, 1.0), count
-
-
-def unit(block: Any) -> NDArray[Any]:
-    """Rows [n, d] at unit length on the CPU, each a function of itself alone; a zero row stays 0. 16 bits become float32."""
-    rows = _of_32_bits(block)
-    return unit_rows(rows, np.empty(rows.shape, rows.dtype))
-
-
-def _of_32_bits(block: Any) -> NDArray[Any]:
-    """Rows on the CPU, of at least so many."""
-    rows = np.asarray(on_host(block))
-    return rows.astype(np.float32) if rows.dtype == np.float16 else rows
-
-
 def shrunk(vector: _Values, noise: float) -> _Values:
     """A vector with noise of that deviation, shrunk towards 0 as the noise asks for: James and Stein (1961)."""
     return vector * max(0.0, 1 - len(vector) * noise**2 / max(float(vector @ vector), noise**2))
-
-
-def directions(block: Any, mean: _Values) -> NDArray[np.float32]:
-    """(x - mean) / |x - mean| of rows [n, d], float32 on the CPU, each a function of its row; a row equal to the mean is 0."""
-    rows = _of_32_bits(block)
-    moved = rows - mean.astype(rows.dtype)
-    return np.asarray(unit_rows(moved, moved).astype(np.float32, copy=False))
 
 
 def private_covariance(rows: Any, *, epsilon: float, delta: float, clip_norm: float = 1.0, **terms: Any) -> PrivateCovariance:
@@ -167,17 +107,16 @@ def private_covariance(rows: Any, *, epsilon: float, delta: float, clip_norm: fl
     """
     norm = validate.clip_norm(clip_norm)
     given = PrivateRows(rows, Terms(epsilon, delta, **terms), "mean and covariance")
-    moments = MomentTotals(given.dimension, norm)
-    moments.add(given.rows)
+    moments = given.total(partial(_moments, clip_norm=norm))
     share = 1 / (1 + math.sqrt(given.dimension) / 2)
     given.plan_mean(norm, share)
     sigma = given.spending.moments("second moments of rows", given.dimension, norm, None)
     mean, _, count = given.mean(norm, share)
-    total = noisy_moments(given.spending, moments, sigma)
+    total = noisy_moments(given.spending, moments, norm, sigma)
     values, vectors = np.linalg.eigh(total / max(count, 1.0) - np.outer(mean, mean))
     covariance = (vectors * np.maximum(values, 0)) @ vectors.T
     error = sigma / math.sqrt(2) / max(count, 1.0)
-    return PrivateCovariance((covariance + covariance.T) / 2, mean, count, error, given.spending.receipt(len(given.rows)))
+    return PrivateCovariance((covariance + covariance.T) / 2, mean, count, error, given.spending.receipt(given.count))
 
 
 def private_pca(
@@ -214,37 +153,52 @@ def private_pca(
         >>> hv.privatize(fitted.projection.transform(rows), epsilon=8.0, normalize=True, mechanism="privunit").values.shape
         (5000, 8)
     """
-    norm = validate.clip_norm(clip_norm)
     given = PrivateRows(rows, Terms(epsilon, delta, **terms), "principal components")
+    return components_of(given, validate.clip_norm(clip_norm), *checked_components(components, given.dimension, whiten))
+
+
+def checked_components(components: int, columns: int, whiten: bool = False) -> tuple[int, bool]:
+    """How many components, and whether to whiten. ValueError for more components than columns."""
     wanted = validate.whole_number("components", components, at_least=1)
-    if wanted > given.dimension:
-        raise ValueError(f"components must be at most {given.dimension}, the columns of rows, got {wanted}")
-    scaled = validate.flag("whiten", whiten)
-    mean, _, count = given.mean(norm, MEAN_SHARE)
-    moments = MomentTotals(given.dimension, 1.0)
-    for block in blocks(given.rows):
-        moments.add(directions(block, mean))
+    if wanted > columns:
+        raise ValueError(f"components must be at most {columns}, the columns of rows, got {wanted}")
+    return wanted, validate.flag("whiten", whiten)
+
+
+def components_of(given: PrivateRows, clip_norm: float, wanted: int, whiten: bool) -> PrivatePCA:
+    """As `private_pca`, for all that is left to spend."""
+    mean, _, count = given.mean(clip_norm, MEAN_SHARE)
+    moments = given.total(partial(_moments_of_directions, mean=mean))
     sigma = given.spending.moments("second moments of directions around the mean", given.dimension, 1.0, None)
-    total = noisy_moments(given.spending, moments, sigma) / max(count, 1.0)
+    total = noisy_moments(given.spending, moments, 1.0, sigma) / max(count, 1.0)
     values, vectors = np.linalg.eigh(total)
     axes = vectors[:, ::-1][:, :wanted].T
     # A component found through noise of spectral norm 2 s is an eigenvalue s^2 / value too long: Baik, Ben Arous, Peche (2005).
     level = sigma * math.sqrt(given.dimension / 2) / max(count, 1.0)
     variances = np.maximum(values[::-1][:wanted], 2 * level)
     variances = (variances + np.sqrt(variances**2 - 4 * level**2)) / 2
-    scales = (1 / np.sqrt(wanted * variances)).astype(np.float32) if scaled else None
+    scales = (1 / np.sqrt(wanted * variances)).astype(np.float32) if whiten else None
     projection = PublicProjection(mean.astype(np.float32), signed_axes(axes).astype(np.float32), scales)
-    return PrivatePCA(projection, variances, given.spending.receipt(len(given.rows)))
+    return PrivatePCA(projection, variances, given.spending.receipt(given.count))
 
 
-def noisy_moments(spending: Spending, moments: MomentTotals, sigma: float) -> _Values:
-    """The sum of x x^T with noise: sigma on the diagonal, sigma / sqrt(2), rounded up, beside it; symmetric."""
-    total = moments.total()
-    upper = np.triu_indices(moments.dimension, 1)
+def _moments(rows: Any, codes: Any, *, clip_norm: float) -> NDArray[np.int64]:
+    totals = MomentTotals(rows.shape[1], clip_norm)
+    totals.add(rows)
+    return totals.total()
+
+
+def _moments_of_directions(rows: Any, codes: Any, *, mean: _Values) -> NDArray[np.int64]:
+    return _moments(directions(rows, mean), codes, clip_norm=1.0)
+
+
+def noisy_moments(spending: Spending, total: NDArray[np.int64], clip_norm: float, sigma: float) -> _Values:
+    """Sums x x^T of `MomentTotals` with noise: sigma on the diagonal, sigma / sqrt(2), rounded up, beside it; symmetric."""
+    unit, upper = moment_unit(clip_norm) ** 2, np.triu_indices(len(total), 1)
     noisy = np.zeros(total.shape)
-    noisy[upper] = spending.noisy(total[upper], moments.unit, beside_diagonal(sigma))
+    noisy[upper] = spending.noisy(total[upper], unit, beside_diagonal(sigma))
     noisy += noisy.T
-    noisy[np.diag_indices(moments.dimension)] = spending.noisy(np.diagonal(total), moments.unit, sigma)
+    noisy[np.diag_indices(len(total))] = spending.noisy(np.diagonal(total), unit, sigma)
     return noisy
 
 

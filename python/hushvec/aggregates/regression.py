@@ -14,7 +14,8 @@ from hushvec._native.rowwise import given_rows, require_finite, unit_rows
 from hushvec._util import validate
 from hushvec._util.display import Sheet, plural, shown
 from hushvec.aggregates.models import LinearModel
-from hushvec.aggregates.moments import PrivateRows, noisy_moments, shrunk
+from hushvec.aggregates.moments import noisy_moments, shrunk
+from hushvec.aggregates.rows import PrivateRows, RowsInParts
 from hushvec.aggregates.spending import Spending, Terms
 from hushvec.aggregates.totals import GroupTotals, MomentTotals, ProductTotals, blocks, on_host
 from hushvec.extend import release_sheet
@@ -110,6 +111,8 @@ def private_regression(
     norm, least, most = validate.clip_norm(clip_norm), validate.number("low", low), validate.number("high", high)
     if not -(2.0**100) <= least < most <= 2.0**100:
         raise ValueError(f"low must be below high, both in [-2^100, 2^100], got {least!r} and {most!r}")
+    if isinstance(rows, RowsInParts):
+        raise TypeError("rows must be an array: a regression does not read rows in parts")
     values = given_rows("targets", targets, finite=False).values
     given = PrivateRows(rows, Terms(epsilon, delta, **terms), "linear regression")
     count = len(given.rows if given.kept is None else given.kept)  # as given, before rows were dropped
@@ -169,7 +172,7 @@ def _candidates(given: PrivateRows, targets: _Values, center: _Center, sigmas: l
     moments = MomentTotals(columns, 1.0)
     for rows, _, _ in _weighted(given, targets, center):
         moments.add(rows)
-    values, vectors = np.linalg.eigh(noisy_moments(spending, moments, sigmas[0]))
+    values, vectors = np.linalg.eigh(noisy_moments(spending, moments.total(), 1.0, sigmas[0]))
     values = np.maximum(values, 0)
     curvature = values + sigmas[0] * math.sqrt(2 * columns)  # above that without noise: no step is too long
     coef, pace, kept = np.zeros(columns), np.zeros(columns), []
@@ -190,7 +193,7 @@ def _last_fit(given: PrivateRows, targets: _Values, center: _Center, candidates:
     moments = MomentTotals(4, 2.0)
     for rows, part, weights in _weighted(given, targets, center):
         moments.add(np.hstack([part, weights, inner_products(rows, candidates)]))
-    noisy = noisy_moments(given.spending, moments, sigma)
+    noisy = noisy_moments(given.spending, moments.total(), 2.0, sigma)
     values, vectors = np.linalg.eigh(noisy[1:, 1:])
     found = vectors @ (vectors.T @ noisy[1:, 0] / (np.maximum(values, 0) + sigma * math.sqrt(8)))
     return float(found[0]), found[1:] @ candidates

@@ -7,6 +7,7 @@ corollary 3.3). A statistic is given its share of mu^2. docs/proofs/aggregates.m
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Hashable, Iterable
 from fractions import Fraction
@@ -100,6 +101,14 @@ class Spending:
             require_budget(budget)
             require_secret_key(self.source)
         self.budget = budget
+
+    def part(self, share: float) -> Spending:
+        """A share of mu^2 to spend under the same receipt; whoever divides it charges for the whole."""
+        found = copy.copy(self)
+        found._whole = found._left = self._part(share)
+        found.budget = None
+        self._left -= found._whole
+        return found
 
     def charge(self, charge_id: str | None = None) -> None:
         """Charge the budget for everything: after all checks, before the first draw. A ledger knows the id again."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import secrets
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -22,6 +22,7 @@ from hushvec._native.rowwise import given_rows, require_finite
 from hushvec._util import validate
 from hushvec._util.display import Sheet, number, plural, shown
 from hushvec._util.publish import published_bytes
+from hushvec.aggregates.rows import TOGETHER, PrivateRows, RowsInParts
 from hushvec.aggregates.spending import Noise, People, Spending, Terms, group_codes
 from hushvec.aggregates.totals import GroupTotals, chosen
 from hushvec.budget import PrivacyBudget
@@ -106,7 +107,6 @@ class SumsOfRows(NotCopied):
     ) -> None:
         self._labels, self._lock, self._released = labels, Lock(), False
         self._id = secrets.token_hex(16)
-        self._merged: set[str] = set()
         self._names = (0,) if labels is None else group_codes((), labels, 0)[1]
         groups = len(self._names)
         terms = Terms(
@@ -149,61 +149,16 @@ class SumsOfRows(NotCopied):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was added so far to a file, atomically. It holds exact sums, and ids of people: as private as the rows."""
+        spending, totals, people = self._spending, self._totals, self._people
         with self._open(), published_bytes(Path(path)) as file:
-            self._write(file)
-
-    def _write(self, file: Any, of: str | None = None) -> None:
-        people = None if self._people is None else list(self._people.seen.items())
-        about = {**self._settings(), "id": self._id, "paid": self._spending.budget is not None, "people": people}
-        about |= {"merged": sorted(self._merged)} if of is None else {"of": of}
-        totals = self._totals
-        np.savez(file, about=np.frombuffer(json.dumps(about).encode(), np.uint8), sums=totals.sums(), counts=totals.counts)
-
-    def _settings(self) -> dict[str, Any]:
-        """What another one is made of that adds up alike, but for who pays and the ids of people."""
-        return {
-            "dimension": self._totals.dimension, "clip_norm": self._totals.clip_norm, "counts": self._counts,
-            "labels": None if self._labels is None else [_saved(label) for label in self._names],
-            "epsilon": self._spending.epsilon, "delta": self._spending.delta, "adjacency": self._spending.adjacency,
-            "rows_per_person": self._spending.rows_per_person,
-        }  # fmt: skip
-
-    def worker(self) -> SumsWorker:
-        """Return what adds up a part of the rows in another process: call it with blocks, and `merge` the bytes that it returns."""
-        return SumsWorker(self._settings(), self._people is not None, self._id)
-
-    def merge(self, *parts: bytes) -> None:
-        """Add what a `worker` of this one returned; each part once, in any order. Nothing changes if this raises.
-
-        ValueError for something else, for a part that is merged already, and for people who have rows in two parts: their
-        `rows_per_person` hold within a part.
-        """
-        with self._open():
-            merged, people = set(self._merged), {} if self._people is None else dict(self._people.seen)
-            total, counted = self._totals.sums(), self._totals.counts.copy()
-            for part in parts:
-                name, seen, sums, counts = self._part(part)
-                if name in merged:
-                    raise ValueError("parts must be merged once: their people would count twice")
-                if twice := len(people.keys() & seen.keys()):
-                    raise ValueError(f"people must have all their rows in one part, got {twice} who have some in two")
-                merged.add(name)
-                people |= seen
-                total, counted = total + sums, counted + counts
-            self._totals.restore(total, counted)
-            self._merged = merged
-            if self._people is not None:
-                self._people.seen = people
-
-    def _part(self, part: bytes) -> tuple[str, dict[str | int, int], NDArray[np.int64], NDArray[np.int64]]:
-        try:
-            about, sums, counts = _read(io.BytesIO(part))
-            of, name, people = about["of"], about["id"], dict(map(tuple, about["people"] or ()))
-        except Exception as mistake:  # as in `load`
-            raise ValueError(f"parts must be what workers of these sums returned: {mistake}") from None
-        if of != self._id:
-            raise ValueError("parts must be of workers of these sums, got one of others")
-        return name, people, sums, counts
+            about = {
+                "id": self._id, "dimension": totals.dimension, "clip_norm": totals.clip_norm, "counts": self._counts,
+                "labels": None if self._labels is None else [_saved(label) for label in self._names],
+                "epsilon": spending.epsilon, "delta": spending.delta, "adjacency": spending.adjacency,
+                "rows_per_person": spending.rows_per_person, "paid": spending.budget is not None,
+                "people": None if people is None else list(people.seen.items()),
+            }  # fmt: skip
+            np.savez(file, about=np.frombuffer(json.dumps(about).encode(), np.uint8), sums=totals.sums(), counts=totals.counts)
 
     @classmethod
     def load(
@@ -214,17 +169,18 @@ class SumsOfRows(NotCopied):
         ValueError for something else, and without a budget where the sums were begun with one.
         """
         try:
-            about, sums, counts = _read(path)
-            saved_id, people = about.pop("id"), about.pop("people")
-            paid, merged = about.pop("paid", False), about.pop("merged", ())  # of older files not known
-            loaded = cls(**about, with_people=people is not None, generator=generator)
-            loaded._totals.restore(sums, counts)
+            with np.load(path, allow_pickle=False) as stored:
+                about = json.loads(stored["about"].tobytes())
+                saved_id, people = about.pop("id"), about.pop("people")
+                paid = about.pop("paid", False)  # of older files not known
+                loaded = cls(**about, with_people=people is not None, generator=generator)
+                loaded._totals.restore(stored["sums"], stored["counts"])
         # whatever the readers raise for a damaged archive: zip, zlib, numpy and json each have their own errors
         except Exception as mistake:
             raise ValueError(f"{os.fspath(path)} is not a saved SumsOfRows: {mistake}") from None
         if paid and budget is None:
             raise ValueError(f"budget must be given for {os.fspath(path)}, whose sums were begun with one, got None")
-        loaded._id, loaded._merged = saved_id, set(merged)
+        loaded._id = saved_id
         loaded._spending.pay_with(loaded._charged_once(budget))
         if loaded._people is not None:
             loaded._people.seen = dict(map(tuple, people))
@@ -238,7 +194,7 @@ class SumsOfRows(NotCopied):
         if matrix.shape[1] != self._totals.dimension:
             raise ValueError(f"rows must have {self._totals.dimension} columns, got {matrix.shape[1]}")
         if (groups is None) != (self._labels is None):
-            raise ValueError("groups and labels must be given together: which group each row is of, and the public list of groups")
+            raise ValueError(TOGETHER)
         return matrix, None if groups is None else group_codes(groups, self._names, len(matrix))[0]
 
     @contextmanager
@@ -249,32 +205,6 @@ class SumsOfRows(NotCopied):
             if self._released:
                 raise ValueError("release must be called once: a second draw would be a second release")
             yield
-
-
-@dataclass(frozen=True)
-class SumsWorker:
-    """What adds up a part of the rows of a `SumsOfRows` in another process. It can be pickled, and holds no rows.
-
-    What it returns are exact sums, and ids of people: as private as the rows.
-    """
-
-    settings: dict[str, Any]
-    with_people: bool
-    of: str
-
-    def __call__(self, blocks: Iterable[tuple[Any, Any, Any]]) -> bytes:
-        """Add up blocks (rows, groups or None, people or None), as `SumsOfRows.add` takes them; returns a part for `merge`."""
-        sums, file = SumsOfRows(**self.settings, with_people=self.with_people), io.BytesIO()
-        for block in blocks:
-            sums.add(*block)
-        with sums._open():
-            sums._write(file, self.of)
-        return file.getvalue()
-
-
-def _read(file: Any) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np.int64]]:
-    with np.load(file, allow_pickle=False) as stored:
-        return json.loads(stored["about"].tobytes()), stored["sums"], stored["counts"]
 
 
 def _saved(label: Hashable) -> str | int:
@@ -297,7 +227,8 @@ def private_sums(
     """Sums and counts of many people's rows by group, from one release.
 
     Args:
-        rows: float array [n, d]: numpy (memory-mapped too), torch or CuPy; float32, float64, float16 or bfloat16.
+        rows: float array [n, d]: numpy (memory-mapped too), torch or CuPy; float32, float64, float16 or bfloat16. Or `RowsInParts`
+            of an engine.
         groups: n elements: which group each row is of; None: all are of one.
         clip_norm: C, the L2 norm that rows are clipped to, in the unit of rows; public, not chosen by looking at the rows
             (`private_norm_quantiles` chooses it privately).
@@ -326,14 +257,31 @@ def private_sums(
         >>> sums.sums.shape, sums.means().shape, sums.receipt.is_dp_claim
         ((2, 8), (2, 8), True)
     """
-    given = given_rows("rows", rows, finite=False)
-    named = Terms(epsilon, delta, **terms)._asdict()
+    given_terms = Terms(epsilon, delta, **terms)
+    named = given_terms._asdict()
     people = named.pop("people")
+    if isinstance(rows, RowsInParts):
+        if rows.with_groups and labels is None:
+            raise ValueError(TOGETHER)
+        parts = PrivateRows(rows, given_terms, "", groups, labels)
+        collector = SumsOfRows(
+            rows.dimension, clip_norm=clip_norm, labels=labels, counts=counts, with_people=rows.with_people, **named
+        )
+        total = parts.total(partial(_sums_and_counts, groups=len(parts.names or (0,)), clip_norm=clip_norm))
+        collector._totals.restore(total[:, :-1], total[:, -1])
+        return collector.release()
+    given = given_rows("rows", rows, finite=False)
     collector = SumsOfRows(
         given.dimension, clip_norm=clip_norm, labels=labels, counts=counts, with_people=people is not None, **named
     )
     collector.add(given.values, groups, people)
     return collector.release()
+
+
+def _sums_and_counts(rows: Any, codes: Any, *, groups: int, clip_norm: float) -> NDArray[np.int64]:
+    totals = GroupTotals(groups, rows.shape[1], clip_norm)
+    totals.add(rows, codes)
+    return np.hstack([totals.sums(), totals.counts[:, None]])
 
 
 @shown

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property, partial
 from statistics import NormalDist
 from typing import Any
 
@@ -15,13 +16,12 @@ from numpy.typing import NDArray
 
 from hushvec._native.arrays import as_matrix
 from hushvec._native.products import inner_products
-from hushvec._native.rowwise import given_rows, require_finite
+from hushvec._native.rowwise import given_rows
 from hushvec._util import validate
 from hushvec._util.display import Sheet, number, plural, share, shown
 from hushvec._util.statistics import adjusted, norm_sf
-from hushvec.aggregates.histograms import private_histogram
-from hushvec.aggregates.moments import unit
-from hushvec.aggregates.spending import Spending, Terms
+from hushvec.aggregates.rows import PrivateRows, unit
+from hushvec.aggregates.spending import Terms
 from hushvec.aggregates.totals import blocks
 from hushvec.extend import release_sheet
 from hushvec.mechanisms import nearest_codes, unit_public_rows
@@ -92,17 +92,28 @@ class PublicTopics:
 
     def votes(self, rows: Any) -> NDArray[np.int64]:
         """The number of each row's topic, int64 [n]; k for uncovered. For the holder of the rows alone: it is not private."""
-        given = given_rows("rows", rows, finite=False)
+        given = given_rows("rows", rows, finite=True)
         if given.dimension != self.pool.shape[1]:
             raise ValueError(f"rows must have {self.pool.shape[1]} columns, those of pool, got {given.dimension}")
         matrix = as_matrix(given.values)
-        require_finite("rows", matrix)
         found = [np.empty(0, np.int64)]
         for block in blocks(matrix, len(self.pool)):
             turned = unit(block).astype(np.float32, copy=False)
-            covered = inner_products(turned, self.pool).max(axis=1) >= self.threshold
-            found.append(np.where(covered, nearest_codes(turned, self.centers), len(self.centers)))
+            nearest, covered = nearest_codes(turned, self.centers), np.zeros(len(turned), np.bool_)
+            for code in np.unique(nearest):  # most rows are covered by pool rows of their topic, and need no others
+                some = np.flatnonzero(nearest == code)
+                covered[some] = self._covers(turned[some], self.pool[self._own == code])
+            rest = np.flatnonzero(~covered)
+            covered[rest] = self._covers(turned[rest], self.pool)
+            found.append(np.where(covered, nearest, len(self.centers)))
         return np.concatenate(found)
+
+    @cached_property
+    def _own(self) -> NDArray[np.int32]:
+        return nearest_codes(self.pool, self.centers)
+
+    def _covers(self, rows: _Rows, pool: _Rows) -> NDArray[np.bool_]:
+        return np.asarray((inner_products(rows, pool) >= self.threshold).any(axis=1))
 
 
 @shown
@@ -146,21 +157,18 @@ class PrivateTopics:
 
     Args:
         counts: float64 [k + 1]: rows that voted for each topic, then uncovered ones, plus noise, hence perhaps negative.
+        sigma: standard deviation of the noise of every count.
         examples, threshold: as `PublicTopics` has them.
         pool: `PublicTopics.digest`.
         receipt: the guarantee.
     """
 
     counts: _Values
+    sigma: float
     examples: tuple[tuple[str, ...], ...]
     threshold: float
     pool: str
     receipt: AggregateReceipt
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of the noise of every count."""
-        return float(self.receipt.statistics[0].count_sigma or 0.0)
 
     @property
     def total(self) -> float:
@@ -223,8 +231,8 @@ class PrivateTopics:
             found = json.loads(text)
             validate.choice("format", found.pop("format"), (_FORMAT,))
             counts, examples = np.array(found.pop("counts"), np.float64), tuple(map(tuple, found.pop("examples")))
-            made = cls(counts, examples, receipt=AggregateReceipt.from_dict(found.pop("receipt")), **found)
-            if counts.shape != (len(examples) + 1,) or not np.isfinite(counts).all() or not all(examples) or not made.sigma:
+            made = cls(counts=counts, examples=examples, receipt=AggregateReceipt.from_dict(found.pop("receipt")), **found)
+            if counts.shape != (len(examples) + 1,) or not np.isfinite(counts).all() or not all(examples) or not made.sigma > 0:
                 raise ValueError("each topic must have a finite count and an example")
         except (AttributeError, KeyError, TypeError, ValueError) as mistake:
             raise ValueError(f"text must be of PrivateTopics.to_json, got {text!r:.40}: {mistake}") from None
@@ -282,12 +290,25 @@ def private_topics(
         >>> bool(0.7 < found.shares[:-1].max() < 0.95)
         True
     """
-    Spending(Terms(epsilon, delta, **terms), "topics")  # refuses wrong terms before topics are made
     if isinstance(pool, PublicTopics) and (texts is not None or topics != AUTO):
         raise TypeError("texts and topics must not be given with PublicTopics, which have their own")
+    given = PrivateRows(rows, Terms(epsilon, delta, **terms), "topics")
     public = pool if isinstance(pool, PublicTopics) else PublicTopics.fit(pool, texts=texts, topics=topics)
-    found = private_histogram(public.votes(rows), len(public.centers) + 1, epsilon=epsilon, delta=delta, **terms)
-    return PrivateTopics(found.counts, public.examples, public.threshold, public.digest, found.receipt)
+    return votes_of(given, public)
+
+
+def votes_of(given: PrivateRows, pool: PublicTopics) -> PrivateTopics:
+    """As `private_topics`, for all that is left to spend."""
+    counts = given.total(partial(tally, pool=pool))
+    sigma = given.spending.counts("votes for topics", len(counts), None)
+    given.spending.charge()
+    released = given.spending.noisy_counts(counts, sigma)
+    return PrivateTopics(released, sigma, pool.examples, pool.threshold, pool.digest, given.spending.receipt(given.count))
+
+
+def tally(rows: Any, codes: Any, *, pool: PublicTopics) -> NDArray[np.int64]:
+    """How many of these rows vote for each topic, then of uncovered ones."""
+    return np.bincount(pool.votes(rows), minlength=len(pool.centers) + 1)
 
 
 def _centers(rows: _Rows, count: int) -> _Rows:

@@ -24,7 +24,7 @@ from hushvec._native.rowwise import given_rows
 from hushvec._util import os_files, validate
 from hushvec._util.display import Sheet, number, plural, shown
 from hushvec._util.publish import private_opener, published_bytes
-from hushvec.aggregates.moments import unit
+from hushvec.aggregates.rows import unit
 from hushvec.aggregates.spending import Spending, Terms, group_codes
 from hushvec.budget import PrivacyBudget
 from hushvec.extend import Budget, NotCopied, release_sheet

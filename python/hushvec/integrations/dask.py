@@ -1,14 +1,16 @@
-"""A noise job on Dask arrays: `noise_array(array, job)`, or `noise_block` for your own `map_blocks`; and sums: `add_array`."""
+"""A noise job on Dask arrays: `noise_array(array, job)`, or `noise_block` for your own `map_blocks`; and rows for
+aggregates: `rows_of`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hushvec._util.lazy import needs_extra
-from hushvec.aggregates import SumsOfRows, SumsWorker
+from hushvec.aggregates import RowsInParts
 from hushvec.jobs import NoiseJob, noise_batch
 from hushvec.jobs.batch import rows_by
 
@@ -51,17 +53,15 @@ def noise_array(array: Any, job: NoiseJob, *, partition: int | None = None) -> A
     return array.map_blocks(noise_block, job=job, partition=partition, dtype=array.dtype, meta=empty)
 
 
-def add_array(sums: SumsOfRows, array: Any, groups: Any = None, people: Any = None) -> SumsOfRows:
-    """Add the rows of an array, which its workers read now; returns `sums`, for `release()`.
+def rows_of(array: Any, groups: Any = None, people: Any = None) -> RowsInParts:
+    """Return the rows of an array for `hushvec.aggregates`, whose functions read them on the workers, a block at a time.
 
     Args:
-        sums: holds the exact totals, on this machine alone. Blocks change no bit of them.
         array: dask.array [n, d] in blocks of whole rows.
-        groups, people: dask.array [n] in the same blocks, as in `SumsOfRows.add`. All rows of a person are in one block.
-
-    What `SumsOfRows.add` raises on a worker comes from here, and nothing is added then.
+        groups, people: dask.array [n] in the same blocks: the label of each row, and whose it is. All rows of a person are in one
+            block.
     """
-    with needs_extra("sums of Dask arrays", "dask"):
+    with needs_extra("aggregates of Dask arrays", "dask"):
         import dask.array
     for name, one in (("array", array), ("groups", groups), ("people", people)):
         if one is not None:
@@ -73,16 +73,20 @@ def add_array(sums: SumsOfRows, array: Any, groups: Any = None, people: Any = No
         if one is not None and one.numblocks != array.numblocks[:1]:
             raise ValueError(f"{name} must be in the {array.numblocks[0]} blocks of array, got {one.numblocks[0]}")
         beside += (one, None if one is None else "i")
-    # blockwise, so that Dask makes a block and its part in one task, and no block travels
-    parts = dask.array.blockwise(
-        _part_of_block, "ij", array, "ij", *beside, worker=sums.worker(), adjust_chunks={"i": lambda rows: 1, "j": lambda columns: 1},
-        dtype=object, meta=np.empty((0, 0), object),
-    )  # fmt: skip
-    sums.merge(*parts.compute().ravel())
-    return sums
+
+    def run(worker: Callable[..., bytes]) -> list[bytes]:
+        # blockwise, so that Dask makes a block and its part in one task, and no block travels
+        parts = dask.array.blockwise(
+            _part_of_block, "ij", array, "ij", *beside, worker=worker, adjust_chunks={"i": lambda rows: 1, "j": lambda columns: 1},
+            dtype=object, meta=np.empty((0, 0), object),
+        )  # fmt: skip
+        found: list[bytes] = parts.compute().ravel().tolist()
+        return found
+
+    return RowsInParts(run, array.shape[1], groups is not None, people is not None)
 
 
-def _part_of_block(rows: Any, groups: Any, people: Any, worker: SumsWorker) -> Any:
+def _part_of_block(rows: Any, groups: Any, people: Any, worker: Callable[..., bytes]) -> Any:
     part = np.empty((1, 1), object)
     part[0, 0] = worker([(rows, groups, people)])
     return part

@@ -1,5 +1,5 @@
 """A noise job on Ray Data: `noise_dataset(dataset, job, id_column="id")`, or `noise_function` for your own `map_batches`;
-and sums: `add_dataset`.
+and rows for aggregates: `rows_of`.
 
 Ray does not say which rows of the data set a batch holds, so an id column is needed."""
 
@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
-from hushvec.aggregates import SumsOfRows, SumsWorker
+from hushvec.aggregates import RowsInParts
 from hushvec.integrations._parts import PART, Columns, part_of
 from hushvec.jobs import NoiseJob, noise_batch
 
@@ -38,28 +38,29 @@ def noise_dataset(dataset: Any, job: NoiseJob, *, id_column: str, column: str = 
     return dataset.map_batches(function, **{"batch_format": "pyarrow", **options})
 
 
-def add_dataset(
-    sums: SumsOfRows, dataset: Any, *, column: str = "embedding", groups: str | None = None, people: str | None = None, **options: Any
-) -> SumsOfRows:
-    """Add the rows of a ray.data.Dataset, which its workers read now; returns `sums`, for `release()`.
+def rows_of(
+    dataset: Any, *, column: str = "embedding", groups: str | None = None, people: str | None = None, **options: Any
+) -> RowsInParts:
+    """Return the rows of a ray.data.Dataset for `hushvec.aggregates`, whose functions read them on the workers, a batch at a time.
 
     Args:
-        sums: holds the exact totals, on this machine alone. Batches change no bit of them.
-        column, groups, people: names of columns; of the last two, what `SumsOfRows.add` takes. All rows of a person must come in one
-            batch, as after `dataset.sort(people)` with `batch_size=None` and one block.
+        column, groups, people: names of columns; of the last two, the label of each row, and whose it is. All rows of a person must
+            come in one batch, as after `dataset.sort(people)` with `batch_size=None` and one block.
         options: for `map_batches`, such as batch_size or concurrency.
-
-    What `SumsOfRows.add` raises on a worker comes from here in Ray's errors, and nothing is added then.
     """
-    with needs_extra("sums of Ray Data", "ray"):
+    with needs_extra("aggregates of Ray Data", "ray"):
         import ray.data  # noqa: F401
-    function = partial(_part_of_batch, worker=sums.worker(), names=Columns(column, groups, people))
-    parts = dataset.map_batches(function, **{**options, "batch_format": "pyarrow"}).take_all()
-    sums.merge(*(part[PART] for part in parts))
-    return sums
+    first = dataset.take(1)
+    names = Columns(len(first[0][column]) if first else 0, column, groups, people)
+
+    def run(worker: Callable[..., bytes]) -> list[bytes]:
+        function = partial(_part_of_batch, worker=worker, names=names)
+        return [part[PART] for part in dataset.map_batches(function, **{**options, "batch_format": "pyarrow"}).take_all()]
+
+    return RowsInParts(run, names.dimension, groups is not None, people is not None)
 
 
-def _part_of_batch(batch: Any, worker: SumsWorker, names: Columns) -> Any:
+def _part_of_batch(batch: Any, worker: Callable[..., bytes], names: Columns) -> Any:
     import pyarrow
 
     return pyarrow.Table.from_batches([part_of([batch], worker, names)])

@@ -1,5 +1,5 @@
-"""A noise job on Spark: `noise_dataframe(frame, job)`, or `noise_function` for your own `mapInArrow`; and sums:
-`add_dataframe`."""
+"""A noise job on Spark: `noise_dataframe(frame, job)`, or `noise_function` for your own `mapInArrow`; and rows for aggregates:
+`rows_of`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from hushvec._util.lazy import needs_extra
-from hushvec.aggregates import SumsOfRows
+from hushvec.aggregates import RowsInParts
 from hushvec.integrations._parts import PART, Columns, part_of
 from hushvec.jobs import NoiseJob, columns
 from hushvec.jobs.batch import noise_batches
@@ -52,22 +52,21 @@ def noise_dataframe(frame: Any, job: NoiseJob, *, column: str = "embedding", id_
     return frame.mapInArrow(function, schema=frame.schema)
 
 
-def add_dataframe(
-    sums: SumsOfRows, frame: Any, *, column: str = "embedding", groups: str | None = None, people: str | None = None
-) -> SumsOfRows:
-    """Add the rows of a data frame, which its workers read now; returns `sums`, for `release()`.
+def rows_of(frame: Any, *, column: str = "embedding", groups: str | None = None, people: str | None = None) -> RowsInParts:
+    """Return the rows of a data frame for `hushvec.aggregates`, whose functions read them on the workers, a partition at a time.
 
     Args:
-        sums: holds the exact totals, on this machine alone. Partitions change no bit of them.
-        column, groups, people: names of columns; of the last two, what `SumsOfRows.add` takes. All rows of a person must be in one
-            partition, as after `frame.repartition(people)`.
-
-    What `SumsOfRows.add` raises on a worker comes from here in Spark's errors, and nothing is added then.
+        column, groups, people: names of columns; of the last two, the label of each row, and whose it is. All rows of a person must
+            be in one partition, as after `frame.repartition(people)`.
     """
-    with needs_extra("sums of Spark data frames", "spark"):
+    with needs_extra("aggregates of Spark data frames", "spark"):
         import pyspark.sql  # noqa: F401
-    worker, names = sums.worker(), Columns(column, groups, people)
-    wanted = [name for name in names if name is not None]
-    parts = frame.select(*wanted).mapInArrow(lambda batches: iter([part_of(batches, worker, names)]), schema=f"{PART} binary")
-    sums.merge(*(bytes(row[PART]) for row in parts.collect()))
-    return sums
+    wanted = frame.select(*(name for name in (column, groups, people) if name is not None))
+    first = wanted.first()
+    names = Columns(0 if first is None else len(first[column]), column, groups, people)
+
+    def run(worker: Callable[..., bytes]) -> list[bytes]:
+        parts = wanted.mapInArrow(lambda batches: iter([part_of(batches, worker, names)]), schema=f"{PART} binary")
+        return [bytes(row[PART]) for row in parts.collect()]
+
+    return RowsInParts(run, names.dimension, groups is not None, people is not None)

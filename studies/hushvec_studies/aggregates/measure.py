@@ -33,8 +33,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import NearestCentroid
 
 from hushvec.aggregates import PrivateVotes, Terms, class_centroids, private_classifier
-from hushvec.aggregates.moments import MEAN_SHARE, PrivateRows, directions, noisy_moments
-from hushvec.aggregates.moments import unit as brought_to_length_1
+from hushvec.aggregates.moments import MEAN_SHARE, noisy_moments
+from hushvec.aggregates.rows import PrivateRows, directions
+from hushvec.aggregates.rows import unit as brought_to_length_1
 from hushvec.aggregates.totals import GroupTotals, MomentTotals
 from hushvec_studies.evaluation.cells import TRAINING, Cell, nearest_centroid, probe, timed
 from hushvec_studies.evaluation.collection import BANKING, NEWSGROUPS, paths_of
@@ -173,7 +174,7 @@ def _ridge(cell: Cell, data: Labelled, generator: Any) -> NDArray[np.bool_]:
     sums.add(turned, data.classes.astype(np.uint32))
     of_moments = given.spending.moments("second moments", columns, 1.0, 0.1)
     of_sums = given.spending.sums("class sums", classes, columns, 1.0, None, counts=False).sigma
-    values, vectors = np.linalg.eigh(noisy_moments(given.spending, moments, of_moments))
+    values, vectors = np.linalg.eigh(noisy_moments(given.spending, moments.total(), 1.0, of_moments))
     penalty = of_moments * np.sqrt(columns) + 0.02 * max(count, 1.0) / columns
     noisy = given.spending.noisy(sums.sums(), sums.unit, of_sums)
     weights = (noisy @ vectors / (np.maximum(values, 0) + penalty)) @ vectors.T
