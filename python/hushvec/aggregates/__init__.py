@@ -9,9 +9,12 @@ are proved in docs/proofs/aggregates.md.
 from hushvec.aggregates.classifiers import CentroidClassifier, LinearClassifier, class_centroids, private_classifier
 from hushvec.aggregates.histograms import PrivateHistogram, PrivateNormQuantiles, private_histogram, private_norm_quantiles
 from hushvec.aggregates.moments import PrivateCovariance, PrivatePCA, private_covariance, private_pca
+from hushvec.aggregates.periods import TopicPeriods
 from hushvec.aggregates.regression import LinearRegressor, private_regression
 from hushvec.aggregates.rows import RowsInParts
+from hushvec.aggregates.snapshot import Snapshot, private_snapshot
 from hushvec.aggregates.spending import Noise, Terms
+from hushvec.aggregates.stand_ins import StandIns, private_stand_ins
 from hushvec.aggregates.sums import PrivateMean, PrivateSums, SumsOfRows, private_mean, private_sums
 from hushvec.aggregates.topics import PrivateTopics, PublicTopics, TopicGrowth, private_topics
 from hushvec.aggregates.votes import PrivateVotes
@@ -31,9 +34,12 @@ __all__ = [
     "PrivateVotes",
     "PublicTopics",
     "RowsInParts",
+    "Snapshot",
+    "StandIns",
     "SumsOfRows",
     "Terms",
     "TopicGrowth",
+    "TopicPeriods",
     "class_centroids",
     "private_classifier",
     "private_covariance",
@@ -42,6 +48,8 @@ __all__ = [
     "private_norm_quantiles",
     "private_pca",
     "private_regression",
+    "private_snapshot",
+    "private_stand_ins",
     "private_sums",
     "private_topics",
 ]

@@ -93,8 +93,13 @@ class PrivateRows:
             self._codes = None if self._codes is None else self._codes[self.kept]
         self.rows, self.count = rows, rows_of_moments(0, len(rows))
 
-    def part(self, share: float) -> PrivateRows:
-        """The same rows, of whose terms this share may be spent."""
+    def read(self) -> None:
+        """Read parts once, so that what is wrong with them is known before anything is charged. Rows here are checked already."""
+        if self._parts is not None:
+            self.total(_nothing)
+
+    def part(self, share: float | None) -> PrivateRows:
+        """The same rows, of whose terms this share may be spent, or what is left."""
         found = copy.copy(self)
         found.spending, found._mean = self.spending.part(share), None
         return found
@@ -194,6 +199,10 @@ def _with_codes(rows: Any, codes: _Codes | None, change: Callable[[Any], Any] | 
         last = first + len(block)
         yield block if change is None else change(block), None if codes is None else codes[first:last]
         first = last
+
+
+def _nothing(rows: Any, codes: Any) -> NDArray[np.int64]:
+    return np.zeros(1, np.int64)
 
 
 def _clipped_sum(rows: Any, codes: Any, *, clip_norm: float, change: Callable[[Any], Any] | None = None) -> NDArray[np.int64]:

@@ -102,8 +102,8 @@ class Spending:
             require_secret_key(self.source)
         self.budget = budget
 
-    def part(self, share: float) -> Spending:
-        """A share of mu^2 to spend under the same receipt; whoever divides it charges for the whole."""
+    def part(self, share: float | None) -> Spending:
+        """A share of mu^2, or what is left, to spend under the same receipt; whoever divides it charges for the whole."""
         found = copy.copy(self)
         found._whole = found._left = self._part(share)
         found.budget = None
@@ -168,7 +168,7 @@ class Spending:
         bits = max(0, 7 - math.frexp(sigma)[1])  # of units as fine as the grid of a small sigma
         return self.noisy(counts << bits, 2.0**-bits, sigma)
 
-    def receipt(self, rows: int) -> AggregateReceipt:
+    def receipt(self, rows: int | None) -> AggregateReceipt:
         """What was released, and what it guarantees. The number of rows is in it only where it is public."""
         return AggregateReceipt(
             adjacency=self.adjacency,

@@ -161,6 +161,7 @@ class PrivateTopics:
         examples, threshold: as `PublicTopics` has them.
         pool: `PublicTopics.digest`.
         receipt: the guarantee.
+        series, noise: of a report of `TopicPeriods`, which series it is of, and how much of each of its draws the noise has.
     """
 
     counts: _Values
@@ -169,6 +170,8 @@ class PrivateTopics:
     threshold: float
     pool: str
     receipt: AggregateReceipt
+    series: str = ""
+    noise: tuple[float, ...] = ()
 
     @property
     def total(self) -> float:
@@ -215,6 +218,9 @@ class PrivateTopics:
         for one in (earlier, self):  # all rows of a person may be about one topic
             of_sample = common * (1 - common) * one.receipt.rows_per_person / one.total
             square += (one.sigma / one.total) ** 2 * of_noise + of_sample
+        if self.series and self.series == earlier.series:
+            shared = math.fsum(one * other for one, other in zip(self.noise, earlier.noise))
+            square -= 2 * shared / (self.total * earlier.total) * of_noise
         difference, error = self.shares - earlier.shares, np.sqrt(square)
         p_values = np.array([2 * norm_sf(abs(score)) for score in (difference / error).tolist()])
         order = np.argsort(-difference / error, kind="stable")
@@ -231,7 +237,8 @@ class PrivateTopics:
             found = json.loads(text)
             validate.choice("format", found.pop("format"), (_FORMAT,))
             counts, examples = np.array(found.pop("counts"), np.float64), tuple(map(tuple, found.pop("examples")))
-            made = cls(counts=counts, examples=examples, receipt=AggregateReceipt.from_dict(found.pop("receipt")), **found)
+            receipt, noise = AggregateReceipt.from_dict(found.pop("receipt")), tuple(map(float, found.pop("noise")))
+            made = cls(counts=counts, examples=examples, receipt=receipt, noise=noise, **found)
             if counts.shape != (len(examples) + 1,) or not np.isfinite(counts).all() or not all(examples) or not made.sigma > 0:
                 raise ValueError("each topic must have a finite count and an example")
         except (AttributeError, KeyError, TypeError, ValueError) as mistake:

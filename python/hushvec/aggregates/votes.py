@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
-import secrets
-import weakref
 from collections.abc import Hashable
-from dataclasses import asdict
-from functools import cached_property
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -21,14 +15,13 @@ from numpy.typing import NDArray
 from hushvec._native.arrays import as_matrix
 from hushvec._native.products import inner_products
 from hushvec._native.rowwise import given_rows
-from hushvec._util import os_files, validate
+from hushvec._util import validate
 from hushvec._util.display import Sheet, number, plural, shown
-from hushvec._util.publish import private_opener, published_bytes
+from hushvec.aggregates.journals import Journal
 from hushvec.aggregates.rows import unit
 from hushvec.aggregates.spending import Spending, Terms, group_codes
-from hushvec.budget import PrivacyBudget
 from hushvec.extend import Budget, NotCopied, release_sheet
-from hushvec.receipts import AggregateReceipt, LedgerEntry
+from hushvec.receipts import AggregateReceipt
 
 _SURE = 2.0  # deviations above the largest of k noises, from which the most votes are an answer
 
@@ -109,20 +102,14 @@ class PrivateVotes(NotCopied):
         self.votes_per_document = _votes(self._spending, votes_per_document, noise)
         self.noise = self._spending.counts("votes for each label", len(self.labels), None, repeats=self.votes_per_document)
         self._rows = unit(as_matrix(given.values))
-        self._journal = None if journal is None else Path(journal)
-        if self._journal is not None:
-            self._unlock = weakref.finalize(self, os.close, _locked(self._journal))
         self._cast, self._lock = np.zeros(given.rows, np.int64), Lock()
-        self._paid: dict[str, Any] = {"id": secrets.token_hex(16), "charged": False, "charge": None}
-        is_new = not self._resumed()
-        if budget is not None and (isinstance(budget, PrivacyBudget) or not self._paid["charged"]):
-            self._spending.charge(f"votes-{self._paid['id']}")
-            entry = self._spending.entry
-            self._paid |= {"charged": True, "charge": None if entry is None else asdict(entry)}
-        elif self._paid["charge"] is not None:
-            self._spending.entry = LedgerEntry(**self._paid["charge"])
-        if is_new or budget is not None:
-            self._write()
+        self._journal = Journal(journal, "PrivateVotes", "these documents, labels and terms", self._digest)
+        found = self._journal.read("cast")
+        if found is not None:
+            (self._cast,) = found
+        self._journal.charge(self._spending, budget, "votes")
+        if found is None or budget is not None:
+            self._journal.write(cast=self._cast)
         self.receipt: AggregateReceipt = self._spending.receipt(given.rows)
 
     @property
@@ -156,36 +143,11 @@ class PrivateVotes(NotCopied):
         near = inner_products(self._rows, direction[None])[:, 0] >= self.threshold
         voting = near & (self._cast < self.votes_per_document)
         self._cast += voting
-        self._write()
+        self._journal.write(cast=self._cast)
         counts = self._spending.noisy_counts(np.bincount(self._codes[voting], minlength=len(self.labels)), self.noise)
         return self.labels[int(counts.argmax())] if counts.max() >= self.least_votes else None
 
-    def _resumed(self) -> bool:
-        """Whether there is a journal to go on from; its votes and its charge are then those of this object."""
-        if self._journal is None or not self._journal.exists():
-            return False
-        try:
-            with np.load(self._journal, allow_pickle=False) as stored:
-                cast: NDArray[np.int64] = stored["cast"]
-                same = str(stored["digest"]) == self._digest and cast.shape == (len(self._rows),) and cast.dtype == np.int64
-                paid = json.loads(str(stored["paid"])) if "paid" in stored else self._paid  # of older ones it is not known
-                made_as = paid.pop("file", None)
-        except Exception as mistake:  # whatever the readers raise for a damaged archive
-            raise ValueError(f"journal must be a file of PrivateVotes, got {self._journal}: {mistake}") from None
-        if not same:
-            raise ValueError(f"journal must be of these documents, labels and terms, got another one: {self._journal}")
-        if made_as not in (None, self._journal.stat().st_ino):
-            raise ValueError(f"journal must be the file that was written, got a copy, in which votes may be missing: {self._journal}")
-        self._cast, self._paid = cast, paid
-        return True
-
-    def _write(self) -> None:
-        if self._journal is not None:
-            with published_bytes(self._journal) as file:
-                paid = {**self._paid, "file": os.fstat(file.fileno()).st_ino}  # a copy has another number
-                np.savez(file, cast=self._cast, digest=self._digest, paid=json.dumps(paid))
-
-    @cached_property
+    @property
     def _digest(self) -> str:
         """Of the documents in their order and the terms of their votes."""
         terms = f"{self.noise!r} {self.votes_per_document} {self.threshold!r} {self.labels!r} {self._rows.dtype} {self._rows.shape}"
@@ -197,17 +159,6 @@ class PrivateVotes(NotCopied):
     def _sheet(self) -> Sheet:
         what = f"answers by votes; a label needs {number(self.least_votes)} noisy votes"
         return release_sheet(what, self.receipt)
-
-
-def _locked(journal: Path) -> int:
-    """A lock beside the journal, for as long as this descriptor is open."""
-    descriptor = private_opener(f"{journal}.lock", os.O_WRONLY)
-    try:
-        os_files.lock(descriptor, wait=False)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise ValueError(f"journal must be in use by one PrivateVotes, got one that is in use already: {journal}") from None
-    return descriptor
 
 
 def _votes(spending: Spending, votes: int | None, noise: float | None) -> int:
