@@ -189,7 +189,7 @@ def use_everything(folder):
         PrivateVotes(rows, ["a", "b"] * 4, **terms)
     except ValueError as error:
         said["second_votes"] = str(error)
-    votes._unlock()
+    votes._journal._unlock()
     said["votes_again"] = PrivateVotes(rows, ["a", "b"] * 4, **terms).labels
 
     index = PrivateIndex(8, store="numpy", scores=ScoreNoise(epsilon=1.0))
