@@ -36,7 +36,7 @@ GROUPS = {
         "middleware/noise", "middleware/redaction_and_noise", "middleware/sensitivity", "middleware/secure_pipeline",
         "private_classifier", "middleware/randomized_response",
     ],
-    "Texts, words and labels": ["rewrite_notes", "private_vocabulary", "private_labels"],
+    "Texts, words and labels": ["topics", "rewrite_notes", "private_vocabulary", "private_labels"],
     "Train": ["private_training", "private_adapter", "private_accelerate", "secure_aggregation"],
     "Budgets and accounts": [
         "middleware/budget", "middleware/budget_over_sessions", "budget_over_processes", "compose_releases", "noise_job",
