@@ -112,6 +112,13 @@ def test_what_is_wrong_is_said_and_nothing_is_charged(name):
     assert budget.consumed() == 1.0
 
 
+def test_ids_are_of_one_kind_in_all_parts():
+    """1 and "1" would be two people."""
+    parts = [[(rows[:2], None, [1, 2])], [(rows[2:4], None, ["1", "2"])]]
+    with pytest.raises(TypeError, match="people must be all str or all int, got both in different parts"):
+        released("topics", RowsInParts(partial(run_of, parts), DIMENSION, with_people=True))
+
+
 def test_every_pass_has_the_same_parts():
     """Otherwise a person might be in two parts of a later one, which nobody looks for any more."""
     passes = iter([[(0, 300), (300, ROWS)], [(0, 299), (299, ROWS)]])

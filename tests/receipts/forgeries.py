@@ -17,6 +17,7 @@ from hushvec._native import _core
 from hushvec._util.rounding import float32_up, fraction_down, product_up
 from hushvec.accounting import compose
 from hushvec.accounting.correlated import CorrelatedNoise
+from hushvec.aggregates import private_snapshot
 from hushvec.collect import BloomFilter, Memo
 from hushvec.noise.calibration import gaussian_epsilon
 from hushvec.receipts.aggregates import AggregateReceipt, AggregateStatistic, squared_mu
@@ -88,6 +89,10 @@ def _paid_by(budget):
         receipts.append(_paid(budget, training_receipt(**settings), "training"))
     for settings in ({}, {"statistics": (SUMS, MOMENTS)}, {"adjacency": "replace-one", "rows": 10_003}, {"rows_per_person": 3}):
         receipts.append(_paid(budget, aggregate_receipt(**settings), "aggregates"))
+    public = {"pool": np.eye(4), "texts": list("abcd"), "components": 2, "epsilon": 2.0, "delta": 1e-5, "budget": budget}
+    for adjacency in ("add-remove", "replace-one"):  # of one receipt, all that a snapshot releases
+        made = private_snapshot(np.eye(4)[[0, 1] * 9], [0, 1] * 9, labels=2, adjacency=adjacency, **public)
+        receipts.append(made.receipt)
     return [json.loads(receipt.to_json()) for receipt in receipts], json.loads(json.dumps(budget.export()))
 
 

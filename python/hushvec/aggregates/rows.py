@@ -127,6 +127,8 @@ class PrivateRows:
         seen = sorted((about["rows"], about["digest"]) for about, _ in found)
         if not known:
             ids = [person for about, _ in found for person in about["people"]]
+            if len({type(person) for person in ids}) > 1:  # 1 and "1" would be two people
+                raise TypeError("people must be all str or all int, got both in different parts")
             if twice := len(ids) - len(set(ids)):
                 raise ValueError(f"people must have all their rows in one part, got {twice} who have some in two")
             self._seen, self.count = seen, rows_of_moments(0, sum(rows for rows, _ in seen))
