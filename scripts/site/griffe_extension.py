@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 from pathlib import Path
@@ -22,16 +21,6 @@ CODE = re.compile(r"`([\w.]+)`")
 
 
 class HushvecSources(griffe.Extension):
-    def on_module_members(self, *, node: Any, mod: griffe.Module, **_: Any) -> None:
-        """Names that a package imports at first use (hushvec._util.lazy) are names of that package."""
-        for call in ast.walk(node) if isinstance(node, ast.Module) else ():
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "at_first_use":
-                for module, names in ast.literal_eval(call.args[1]).items():
-                    full = module if module.startswith("hushvec.") else f"{mod.path}.{module}"
-                    for name in names.split():
-                        if name not in mod.members:
-                            mod.set_member(name, griffe.Alias(name, f"{full}.{name}"))
-
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring:
             obj.docstring.value = as_the_site_shows_it(obj.docstring.value, obj.name)

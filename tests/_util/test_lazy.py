@@ -1,5 +1,6 @@
 """Names of a package that are imported at their first use."""
 
+import builtins
 import sys
 from types import ModuleType
 
@@ -18,14 +19,22 @@ def package(monkeypatch):
         monkeypatch.setitem(sys.modules, name, module)
     shelf = made["shelf"]
     shelf.__path__ = []
-    shelf.__getattr__, shelf.__dir__ = at_first_use(vars(shelf), {"one": "found"}, moved=("elsewhere",))
+    vars(shelf).update(__builtins__=builtins, at_first_use=at_first_use)
+    exec("with at_first_use(globals(), moved=('elsewhere',)):\n    from shelf.one import found", vars(shelf))
     return shelf
 
 
 def test_a_name_is_found_and_kept(package):
     assert "found" not in vars(package)
     assert package.found == vars(package)["found"] == "what was looked for"
-    assert package.__all__ == ["found"]
+    assert "found" in dir(package)
+
+
+def test_imports_of_others_do_not_wait(package):
+    before = builtins.__import__
+    with pytest.raises(ModuleNotFoundError), at_first_use(vars(package)):
+        from shelf.two import found  # noqa: F401 - by this module, as by another thread
+    assert builtins.__import__ is before
 
 
 def test_a_name_that_has_moved_says_where_it_is(package):

@@ -31,8 +31,7 @@ whole = pytest.mark.skipif(not is_whole, reason="a source distribution has no st
 
 
 def public_names():
-    """"module.name" of each name in a module's `__all__`, which at_first_use makes where none is written, and of the classes and
-    functions of errors and integrations."""
+    """"module.name" of each name in a module's `__all__`, and of the classes and functions of errors and integrations."""
     for path in sorted(SOURCES.rglob("*.py")):
         parts = path.relative_to(SOURCES).with_suffix("").parts
         if parts[0] in NOT_FOR_USERS:
@@ -40,11 +39,8 @@ def public_names():
         module = ".".join(("hushvec", *(part for part in parts if part != "__init__")))
         tree = ast.parse(path.read_text())
         listed = [node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
-        lazy = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "at_first_use"]
         if listed:
             yield from (f"{module}.{ast.literal_eval(name)}" for name in listed[0].elts)
-        elif lazy:
-            yield from (f"{module}.{name}" for names in ast.literal_eval(lazy[0].args[1]).values() for name in names.split())
         elif path in INTEGRATIONS or parts == ("errors",):
             defined = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
             yield from (f"{module}.{name}" for name in defined if not name.startswith("_"))
@@ -66,10 +62,6 @@ def defined_at(identifier):
         if isinstance(node, ast.ImportFrom) and name in [one.asname or one.name for one in node.names]:
             original = next(one.name for one in node.names if (one.asname or one.name) == name)
             return defined_at(f"{node.module}.{original}")
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "at_first_use":
-            place = next((place for place, names in ast.literal_eval(node.args[1]).items() if name in names.split()), None)
-            if place:
-                return defined_at(f"{place if place.startswith('hushvec.') else f'{module}.{place}'}.{name}")
     return identifier
 
 

@@ -155,37 +155,29 @@ def test_nothing_else_is_completed():
     assert sorted(set(found) - set(hv.__all__) - set(REACHABLE)) == ["errors"]
 
 
-def test_type_checkers_know_the_packages():
-    tree = ast.parse((PACKAGE / "__init__.py").read_text())
-    (known,) = [node for node in tree.body if isinstance(node, ast.If)]
-    imports = [node for node in known.body if isinstance(node, ast.ImportFrom) and node.module == "hushvec"]
-    assert {alias.asname for node in imports for alias in node.names} == set(REACHABLE)
-
-
-def lazy_names(tree, package):
-    """(module, name) of what a package imports at first use; None where it has no such table."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "at_first_use" and isinstance(node.args[1], ast.Dict):
-            table = ast.literal_eval(node.args[1])
-            modules = {place if place.startswith("hushvec.") else f"{package}.{place}": names for place, names in table.items()}
-            return {(module, name) for module, names in modules.items() for name in names.split()}
-    return None
-
-
-def names_for_type_checkers(tree):
+def imported_at_first_use(tree):
+    """The imports in `with at_first_use(...)` of a package."""
     for node in tree.body:
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            yield from ((one.module, alias.asname or alias.name) for one in node.body for alias in one.names)
+        if isinstance(node, ast.With) and ast.unparse(node.items[0].context_expr.func) == "at_first_use":
+            yield from node.body
 
 
-LAZY = [path for path in sorted(PACKAGE.rglob("__init__.py")) if lazy_names(ast.parse(path.read_text()), "")]
+LAZY = [path for path in sorted(PACKAGE.rglob("__init__.py")) if any(imported_at_first_use(ast.parse(path.read_text())))]
 
 
 @pytest.mark.parametrize("path", LAZY, ids=lambda path: str(path.parent.relative_to(PACKAGE.parent)))
-def test_type_checkers_know_what_is_imported_at_first_use(path):
-    tree, package = ast.parse(path.read_text()), ".".join(path.parent.relative_to(PACKAGE.parent).parts)
-    submodules = {(package, name) for name in REACHABLE} if path.parent == PACKAGE else set()
-    assert set(names_for_type_checkers(tree)) == lazy_names(tree, package) | submodules
+def test_what_is_imported_at_first_use_is_public(path):
+    """To type checkers, too: what a package imports without a place in `__all__` or an `as` is its own."""
+    package = importlib.import_module(".".join(path.parent.relative_to(PACKAGE.parent).parts))
+    for node in imported_at_first_use(ast.parse(path.read_text())):
+        names = {alias.name for alias in node.names}
+        assert names <= ({alias.asname for alias in node.names} if node.module == package.__name__ else {*package.__all__})
+        assert names <= {*dir(package)}
+
+
+def test_type_checkers_know_the_packages():
+    imports = imported_at_first_use(ast.parse((PACKAGE / "__init__.py").read_text()))
+    assert {alias.asname for node in imports if node.module == "hushvec" for alias in node.names} == set(REACHABLE)
 
 
 def test_there_are_lazy_packages():

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+import builtins
+import threading
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from types import ModuleType
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 from hushvec.errors import MissingExtraError
 
 __all__ = ["at_first_use", "needs_extra"]
+
+_one_at_a_time = threading.Lock()  # for builtins.__import__
 
 
 @contextmanager
@@ -26,41 +30,52 @@ def needs_extra(feature: str, extra: str) -> Iterator[None]:
         raise MissingExtraError(feature, extra) from None
 
 
+@contextmanager
 def at_first_use(
-    namespace: dict[str, Any],
-    modules: Mapping[str, str],
-    *,
-    below: Collection[str] = (),
-    extra: str = "",
-    packages: Collection[str] = (),
-    moved: Collection[str] = (),
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package (PEP 562).
+    namespace: dict[str, Any], *, extra: str = "", packages: Collection[str] = (), moved: Collection[str] = ()
+) -> Iterator[None]:
+    """Around imports of a package: each `from module import names` waits until a name is used, as `lazy from` of Python 3.15 does.
+
+        with at_first_use(globals()):
+            from hushvec.text.corpus import PublicCorpus
+
+    Type checkers see the imports as they stand. The package gets `__getattr__` and `__dir__` (PEP 562).
 
     Args:
         namespace: the package's globals().
-        modules: a module, by its name below the package or a full one that begins with "hushvec.", -> the names that it has, with
-            spaces between them. The names become `__all__` of a package that has none.
-        below: modules below the package that are themselves such names.
-        moved: modules that have names in their `__all__` which the package once had: ImportError says where they are.
         extra, packages: an extra of hushvec, and those of its packages without which names cannot be imported: MissingExtraError.
+        moved: modules that have names in their `__all__` which the package once had: ImportError says where they are.
     """
     package = namespace["__name__"]
-    module_of = {name: module for module, names in modules.items() for name in names.split()}
-    if module_of:
-        namespace.setdefault("__all__", sorted(module_of))
+    module_of: dict[str, str] = {}
+
+    def noted(name: str, importing: Any = None, local: Any = None, wanted: Any = (), level: int = 0) -> Any:
+        """In the place of `__import__`: what this package imports is only noted; others import as ever."""
+        if importing is not namespace:
+            return imports(name, importing, local, wanted, level)
+        module_of.update(dict.fromkeys(wanted, name))
+        return SimpleNamespace(**dict.fromkeys(wanted))
+
+    with _one_at_a_time:
+        imports, builtins.__import__ = builtins.__import__, cast(Any, noted)
+        try:
+            yield
+        finally:
+            builtins.__import__ = imports
+    for name in module_of:
+        del namespace[name]
 
     def get(name: str) -> Any:
-        if name in below:
-            return import_module(f"{package}.{name}")  # which makes it an attribute of the package
         module = module_of.get(name)
         if module is None:
             for other in moved if not name.startswith("_") else ():
                 if name in import_module(other).__all__:
                     raise ImportError(f"{package} has no {name}: it is in {other}")
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if module == package:
+            return import_module(f"{package}.{name}")  # which makes it an attribute of the package
         try:
-            found = import_module(module if module.startswith("hushvec.") else f"{package}.{module}")
+            found = import_module(module)
         except ImportError as error:
             if (error.name or "").partition(".")[0] in packages:
                 raise MissingExtraError(f"{package}.{name}", extra) from None
@@ -74,6 +89,6 @@ def at_first_use(
         return name.startswith("_") or (isinstance(value, ModuleType) and value.__name__ == f"{package}.{name}")
 
     def names() -> list[str]:
-        return sorted({*filter(is_its_own, tuple(namespace)), *namespace.get("__all__", ()), *below})
+        return sorted({*filter(is_its_own, tuple(namespace)), *namespace.get("__all__", ()), *module_of})
 
-    return get, names
+    namespace["__getattr__"], namespace["__dir__"] = get, names

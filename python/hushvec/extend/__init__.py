@@ -5,11 +5,11 @@ interface of ledgers (that of an index's rows is in `hushvec.retrieval.stores`),
 `hushvec.extend.helpers` has what programs around them use. Everything is imported at first use.
 """
 
-from typing import TYPE_CHECKING
-
 from hushvec._util.lazy import at_first_use
 
-if TYPE_CHECKING:
+_MOVED = ("hushvec.extend.helpers", "hushvec.receipts", "hushvec.mechanisms", "hushvec.budget", "hushvec.accounting")
+
+with at_first_use(globals(), moved=_MOVED):
     from hushvec._native.kernels import require_generator
     from hushvec.budget.rows import Row
     from hushvec.budget.store import Store, StoreFailure
@@ -20,14 +20,8 @@ if TYPE_CHECKING:
     from hushvec.mechanisms.base import result_of
     from hushvec.receipts.base import ReceiptFields, key_fields, release_sheet, rows_per_person
     from hushvec.receipts.labels import RowReceipt, released_rows
-    from hushvec.release.charging import (
-        Budget,
-        ChargeOnce,
-        NotCopied,
-        entry_of_charge,
-        require_budget,
-        require_people,
-        require_secret_key,
+    from hushvec.release.charging import (  # isort: skip
+        Budget, ChargeOnce, NotCopied, entry_of_charge, require_budget, require_people, require_secret_key,
     )
     from hushvec.release.labels import LabelPlan, plan_labels
     from hushvec.release.vectors import ReleasePlan, charge, plan_release, release_planned, require_chargeable, require_projection
@@ -39,23 +33,3 @@ __all__ = [
     "release_planned", "release_sheet", "released_rows", "require_budget", "require_chargeable", "require_generator",
     "require_people", "require_projection", "require_secret_key", "result_of", "rows_per_person", "uniform_integers",
 ]
-
-__getattr__, __dir__ = at_first_use(
-    globals(),
-    {
-        "hushvec._native.kernels": "require_generator",
-        "hushvec.budget.rows": "Row",
-        "hushvec.budget.store": "Store StoreFailure",
-        "hushvec.extend.checking": "check_mechanism float32_at_least uniform_integers",
-        "hushvec.extend.checking_releases": "check_release",
-        "hushvec.extend.checking_stores": "check_store",
-        "hushvec.mechanisms": "VectorMechanism known_mechanisms register registered",
-        "hushvec.mechanisms.base": "result_of",
-        "hushvec.receipts.base": "ReceiptFields key_fields release_sheet rows_per_person",
-        "hushvec.receipts.labels": "RowReceipt released_rows",
-        "hushvec.release.charging": "Budget ChargeOnce NotCopied entry_of_charge require_budget require_people require_secret_key",
-        "hushvec.release.labels": "LabelPlan plan_labels",
-        "hushvec.release.vectors": "ReleasePlan charge plan_release release_planned require_chargeable require_projection",
-    },
-    moved=("hushvec.extend.helpers", "hushvec.receipts", "hushvec.mechanisms", "hushvec.budget", "hushvec.accounting"),
-)

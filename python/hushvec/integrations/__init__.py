@@ -45,36 +45,14 @@ Batches, blocks, workers, processes and repeated tasks do not change a bit of th
 columns are passed on as they are and have no protection. Errors are those of `hushvec.jobs.noise_batch`, when rows are computed.
 """
 
-from pkgutil import iter_modules
-from typing import TYPE_CHECKING
-
 from hushvec._util.lazy import at_first_use
 
-if TYPE_CHECKING:
-    from hushvec.integrations import chroma as chroma
-    from hushvec.integrations import dask as dask
-    from hushvec.integrations import datasets as datasets
-    from hushvec.integrations import flower as flower
-    from hushvec.integrations import haystack as haystack
-    from hushvec.integrations import haystack_store as haystack_store
-    from hushvec.integrations import jax as jax
-    from hushvec.integrations import langchain as langchain
-    from hushvec.integrations import langchain_store as langchain_store
-    from hushvec.integrations import llama_index as llama_index
-    from hushvec.integrations import llama_index_store as llama_index_store
-    from hushvec.integrations import nvflare as nvflare
-    from hushvec.integrations import openai as openai
-    from hushvec.integrations import presidio as presidio
-    from hushvec.integrations import ray as ray
-    from hushvec.integrations import sentence_transformers as sentence_transformers
-    from hushvec.integrations import sklearn as sklearn
-    from hushvec.integrations import spacy as spacy
-    from hushvec.integrations import spark as spark
-    from hushvec.integrations import tables as tables
-    from hushvec.integrations import token_classifier as token_classifier
-    from hushvec.integrations import torch_ops as torch_ops
-    from hushvec.integrations import transformers as transformers
-
-_ADAPTERS = [module.name for module in iter_modules(__path__) if not module.name.startswith("_")]
-
-__getattr__, __dir__ = at_first_use(globals(), {}, below=_ADAPTERS)
+with at_first_use(globals()):
+    from hushvec.integrations import (  # isort: skip
+        chroma as chroma, dask as dask, datasets as datasets, detectors as detectors, flower as flower, haystack as haystack,
+        haystack_store as haystack_store, jax as jax, langchain as langchain, langchain_store as langchain_store,
+        llama_index as llama_index, llama_index_store as llama_index_store, nvflare as nvflare, openai as openai,
+        presidio as presidio, ray as ray, sentence_transformers as sentence_transformers, sklearn as sklearn, spacy as spacy,
+        spark as spark, tables as tables, token_classifier as token_classifier, torch_ops as torch_ops,
+        transformers as transformers,
+    )

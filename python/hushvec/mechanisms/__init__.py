@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from hushvec._util import validate
 from hushvec._util.lazy import at_first_use
@@ -36,7 +36,8 @@ from hushvec.mechanisms.base import ADJACENCY, Mechanism, VectorMechanism, sensi
 from hushvec.mechanisms.discrete import DiscreteGaussian, DiscreteLaplacian
 from hushvec.mechanisms.privunit import PrivUnit, top_1_probability
 
-if TYPE_CHECKING:
+# Imported at first use: `import hushvec` needs none of them, and they would make it take a fifth longer.
+with at_first_use(globals()):
     from hushvec.mechanisms.codebook import CodebookFit, CodebookResponse, PublicCodebook, found_share
     from hushvec.mechanisms.metric import MetricEpsilon, MetricLaplace
     from hushvec.mechanisms.projection import ProjectionFit, PublicProjection
@@ -54,20 +55,6 @@ __all__ = [
     "root_up", "rounded_up", "save_npz", "sensitivity", "takes_integers", "top_1_bound", "top_1_probability",
     "top_1_sentence", "unit_public_rows",
 ]
-
-# Imported at first use: `import hushvec` needs none of them, and they would make it take a fifth longer.
-__getattr__, __dir__ = at_first_use(
-    globals(),
-    {
-        "codebook": "CodebookFit CodebookResponse PublicCodebook found_share",
-        "metric": "MetricEpsilon MetricLaplace",
-        "projection": "ProjectionFit PublicProjection",
-        "public_arrays": "load_npz nearest_codes save_npz unit_public_rows",
-        "randomized_response": "FrequencyEstimate RandomizedResponse",
-        "top_1": "top_1_bound top_1_sentence",
-        "top_k": "GumbelTopK",
-    },
-)
 
 # Those that `privatize` knows by name: for rows of floats, and for rows of whole numbers. `register` adds to them.
 MECHANISMS: dict[str, type[VectorMechanism]] = {}

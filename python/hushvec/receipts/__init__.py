@@ -4,8 +4,6 @@ docs/receipts.md describes every field and the three answers of `verify_receipt`
 `registry` lists them, and `verify` checks any of them.
 """
 
-from typing import TYPE_CHECKING
-
 from hushvec._util.lazy import at_first_use
 from hushvec.receipts.base import (
     DOES_NOT_HOLD,
@@ -24,7 +22,7 @@ from hushvec.receipts.base import (
 from hushvec.receipts.vectors import INT8, Receipt
 from hushvec.receipts.verify import receipt_from_dict, receipt_from_json, units_differ, verify_charges, verify_receipt
 
-if TYPE_CHECKING:
+with at_first_use(globals()):
     from hushvec.receipts.aggregates import AggregateReceipt, AggregateStatistic, squared_mu
     from hushvec.receipts.labels import LabelReceipt, row_receipt
     from hushvec.receipts.reports import ReportReceipt, instantaneous_epsilon, permanent_epsilon
@@ -38,14 +36,3 @@ __all__ = [
     "permanent_epsilon", "receipt_from_dict", "receipt_from_json", "row_receipt", "sensitivity_factor", "sheet_of",
     "squared_mu", "step_loss", "units_differ", "verify_charges", "verify_receipt",
 ]
-
-__getattr__, __dir__ = at_first_use(
-    globals(),
-    {
-        "aggregates": "AggregateReceipt AggregateStatistic squared_mu",
-        "labels": "LabelReceipt row_receipt",
-        "reports": "ReportReceipt instantaneous_epsilon permanent_epsilon",
-        "selections": "SelectionReceipt",
-        "training": "CLIPPED NOTE_CLIENTS NOTE_NOISE_FREE TrainingReceipt sensitivity_factor step_loss",
-    },
-)

@@ -3,11 +3,9 @@
 docs/retrieval.md says which side protects whom. Stores other than "numpy" need extras. Attacks are in hushvec.retrieval.attacks.
 """
 
-from typing import TYPE_CHECKING
-
 from hushvec._util.lazy import at_first_use
 
-if TYPE_CHECKING:
+with at_first_use(globals()):
     from hushvec._util.statistics import Estimate
     from hushvec.retrieval.attacks.bounds import membership_auc_bound, membership_bound
     from hushvec.retrieval.attacks.inversion import InversionResult, embedding_inversion
@@ -23,46 +21,8 @@ if TYPE_CHECKING:
     from hushvec.retrieval.queries.question import Candidates, Question
 
 __all__ = [
-    "Candidates",
-    "Estimate",
-    "Evaluation",
-    "InversionResult",
-    "MembershipResult",
-    "PrivateIndex",
-    "PrivateQuery",
-    "ProtectionResult",
-    "Question",
-    "ScoreNoise",
-    "SearchResult",
-    "StoredDocument",
-    "TunedEpsilon",
-    "VectorNoise",
-    "embedding_inversion",
-    "evaluate",
-    "judge",
-    "membership_auc_bound",
-    "membership_bound",
-    "membership_inference",
-    "play",
-    "protection",
-    "tune_epsilon",
+    "Candidates", "Estimate", "Evaluation", "InversionResult", "MembershipResult", "PrivateIndex", "PrivateQuery",
+    "ProtectionResult", "Question", "ScoreNoise", "SearchResult", "StoredDocument", "TunedEpsilon", "VectorNoise",
+    "embedding_inversion", "evaluate", "judge", "membership_auc_bound", "membership_bound", "membership_inference", "play",
+    "protection", "tune_epsilon",
 ]
-
-__getattr__, __dir__ = at_first_use(
-    globals(),
-    {
-        "evaluation": "Evaluation evaluate",
-        "hushvec._util.statistics": "Estimate",
-        "attacks.bounds": "membership_auc_bound membership_bound",
-        "attacks.inversion": "InversionResult embedding_inversion",
-        "attacks.membership": "MembershipResult TunedEpsilon judge membership_inference tune_epsilon",
-        "attacks.protection": "ProtectionResult protection",
-        "attacks.shadows": "play",
-        "index.content": "StoredDocument",
-        "index.private_index": "PrivateIndex",
-        "index.searching": "SearchResult",
-        "noise": "ScoreNoise VectorNoise",
-        "queries.private_query": "PrivateQuery",
-        "queries.question": "Candidates Question",
-    },
-)

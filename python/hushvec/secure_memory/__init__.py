@@ -4,27 +4,12 @@ docs/secure_memory.md says what is guaranteed and what is not. SecureBuffer and 
 SecureCache needs torch and transformers, its files cryptography.
 """
 
-from typing import TYPE_CHECKING
-
 from hushvec._util.lazy import at_first_use
 from hushvec.errors import SecureMemoryError, SecureMemoryWarning
 from hushvec.secure_memory.buffer import SecureBuffer, overwrite_freed_memory, status
 
-if TYPE_CHECKING:
+# Without its packages, or with a release of transformers from before its caches had layers, SecureCache needs the extra.
+with at_first_use(globals(), extra="secure", packages=("torch", "transformers")):
     from hushvec.secure_memory.transformers_cache import SecureCache
 
-__all__ = [
-    "SecureBuffer",
-    "SecureCache",
-    "SecureMemoryError",
-    "SecureMemoryWarning",
-    "overwrite_freed_memory",
-    "status",
-]
-
-__getattr__, __dir__ = at_first_use(
-    globals(),
-    {"transformers_cache": "SecureCache"},
-    extra="secure",
-    packages=("torch", "transformers"),   # or a release of transformers from before its caches had layers
-)
+__all__ = ["SecureBuffer", "SecureCache", "SecureMemoryError", "SecureMemoryWarning", "overwrite_freed_memory", "status"]

@@ -3,11 +3,9 @@
 Embedding needs `pip install 'hushvec[text]'` where a model is used; redaction needs nothing more.
 """
 
-from typing import TYPE_CHECKING
-
 from hushvec._util.lazy import at_first_use
 
-if TYPE_CHECKING:
+with at_first_use(globals()):
     from hushvec.embedders.minilm import MiniLMEmbedder
     from hushvec.text.corpus import PublicCorpus
     from hushvec.text.inverters.public import PublicInverter
@@ -25,54 +23,8 @@ if TYPE_CHECKING:
     from hushvec.text.rewriting.rewriter import Rewriter, rewrite
 
 __all__ = [
-    "Chunking",
-    "Detector",
-    "MiniLMEmbedder",
-    "Pseudonymizer",
-    "PublicChoice",
-    "PublicCorpus",
-    "PublicInverter",
-    "Redaction",
-    "Redactor",
-    "Rewriter",
-    "Rewriting",
-    "RewrittenSpan",
-    "RuleInfo",
-    "Span",
-    "TrainedInverter",
-    "Vec2TextInverter",
-    "detect",
-    "new_key",
-    "read_key",
-    "read_vault",
-    "redact",
-    "redact_csv",
-    "redact_html",
-    "redact_json",
-    "redact_mail",
-    "restore",
-    "rewrite",
-    "rules",
-    "write_vault",
+    "Chunking", "Detector", "MiniLMEmbedder", "Pseudonymizer", "PublicChoice", "PublicCorpus", "PublicInverter", "Redaction",
+    "Redactor", "Rewriter", "Rewriting", "RewrittenSpan", "RuleInfo", "Span", "TrainedInverter", "Vec2TextInverter", "detect",
+    "new_key", "read_key", "read_vault", "redact", "redact_csv", "redact_html", "redact_json", "redact_mail", "restore",
+    "rewrite", "rules", "write_vault",
 ]
-
-__getattr__, __dir__ = at_first_use(
-    globals(),
-    {
-        "corpus": "PublicCorpus",
-        "hushvec.embedders.minilm": "MiniLMEmbedder",
-        "inverters.public": "PublicInverter",
-        "inverters.trained": "TrainedInverter",
-        "inverters.vec2text.inverter": "Vec2TextInverter",
-        "pii.mail": "redact_mail",
-        "pii.markup": "redact_html",
-        "pii.pseudonyms": "Pseudonymizer new_key read_key read_vault restore write_vault",
-        "pii.redactor": "Redaction Redactor RuleInfo detect redact rules",
-        "pii.spans": "Detector Span",
-        "pii.structured": "redact_csv redact_json",
-        "public_choice": "PublicChoice",
-        "rewriting.chunks": "Chunking",
-        "rewriting.results": "Rewriting RewrittenSpan",
-        "rewriting.rewriter": "Rewriter rewrite",
-    },
-)

@@ -12,11 +12,11 @@ docs/training.md is the guide, docs/proofs/dp_sgd.md says why the guarantee hold
 and `PoissonSampler` need numpy only.
 """
 
-from typing import TYPE_CHECKING
-
 from hushvec._util.lazy import at_first_use
 
-if TYPE_CHECKING:
+with at_first_use(globals(), extra="training", packages=("opacus", "torch")):
+    from hushvec.training import federated as federated
+    from hushvec.training import secagg as secagg
     from hushvec.training.canaries import audit_training
     from hushvec.training.checkpoints import load_checkpoint, save_checkpoint
     from hushvec.training.dp_optimizer import DPOptimizer
@@ -34,56 +34,9 @@ if TYPE_CHECKING:
     from hushvec.training.schedule import Account, AdaptiveClip, Clipping, CorrelatedNoise, StepSchedule
 
 __all__ = [
-    "Account",
-    "AdapterCheck",
-    "AdapterUnchangedError",
-    "AdaptiveClip",
-    "Clipping",
-    "CorrelatedNoise",
-    "CyclicSampler",
-    "DPOptimizer",
-    "GhostClipping",
-    "ModelChangedError",
-    "OpacusAccounting",
-    "PoissonSampler",
-    "StepJournal",
-    "StepSchedule",
-    "TrainingGuarantee",
-    "add_lora",
-    "audit_training",
-    "clip_and_noise_gradients",
-    "cyclic_loader",
-    "load_checkpoint",
-    "noise_multiplier_for",
-    "opacus_accounting",
-    "per_example_gradients",
-    "poisson_loader",
-    "require_independent_examples",
-    "save_checkpoint",
-    "secure_opacus",
-    "unpack_people",
+    "Account", "AdapterCheck", "AdapterUnchangedError", "AdaptiveClip", "Clipping", "CorrelatedNoise", "CyclicSampler",
+    "DPOptimizer", "GhostClipping", "ModelChangedError", "OpacusAccounting", "PoissonSampler", "StepJournal", "StepSchedule",
+    "TrainingGuarantee", "add_lora", "audit_training", "clip_and_noise_gradients", "cyclic_loader", "load_checkpoint",
+    "noise_multiplier_for", "opacus_accounting", "per_example_gradients", "poisson_loader", "require_independent_examples",
+    "save_checkpoint", "secure_opacus", "unpack_people",
 ]
-
-__getattr__, __dir__ = at_first_use(
-    globals(),
-    {
-        "canaries": "audit_training",
-        "checkpoints": "load_checkpoint save_checkpoint",
-        "dp_optimizer": "DPOptimizer",
-        "ghost": "GhostClipping",
-        "gradients": "clip_and_noise_gradients",
-        "guarantee": "TrainingGuarantee",
-        "independence": "require_independent_examples",
-        "journal": "StepJournal",
-        "lora": "AdapterCheck AdapterUnchangedError add_lora",
-        "model_watch": "ModelChangedError",
-        "noise_multiplier": "noise_multiplier_for",
-        "opacus_engine": "OpacusAccounting opacus_accounting secure_opacus",
-        "per_example": "per_example_gradients unpack_people",
-        "sampler": "CyclicSampler PoissonSampler cyclic_loader poisson_loader",
-        "schedule": "Account AdaptiveClip Clipping CorrelatedNoise StepSchedule",
-    },
-    below=("federated", "secagg"),
-    extra="training",
-    packages=("opacus", "torch"),
-)

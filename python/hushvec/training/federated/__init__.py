@@ -6,22 +6,11 @@
 An update is a mapping, list or tuple of arrays of numpy or torch; docs/federated.md is the guide.
 """
 
-from typing import TYPE_CHECKING
-
 from hushvec._util.lazy import at_first_use
 
-if TYPE_CHECKING:
+with at_first_use(globals()):
     from hushvec.training.federated.average import AdaptiveClip, PrivateAverage, aggregate_updates
     from hushvec.training.federated.rounds import PrivateRounds
     from hushvec.training.federated.updates import UpdateRelease, clip_and_noise_update
 
 __all__ = ["AdaptiveClip", "PrivateAverage", "PrivateRounds", "UpdateRelease", "aggregate_updates", "clip_and_noise_update"]
-
-__getattr__, __dir__ = at_first_use(
-    globals(),
-    {
-        "average": "AdaptiveClip PrivateAverage aggregate_updates",
-        "rounds": "PrivateRounds",
-        "updates": "UpdateRelease clip_and_noise_update",
-    },
-)

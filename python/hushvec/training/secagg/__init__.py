@@ -9,15 +9,9 @@ The noise is shared out among the clients, and is about that of a trusted server
 the proof.
 """
 
-from typing import TYPE_CHECKING
-
 from hushvec._util.lazy import at_first_use
 
-if TYPE_CHECKING:
+with at_first_use(globals()):
     from hushvec.training.secagg.encoder import Encoder, SumGuarantee, from_parameters, to_parameters, workflow_arguments
 
 __all__ = ["Encoder", "SumGuarantee", "from_parameters", "to_parameters", "workflow_arguments"]
-
-__getattr__, __dir__ = at_first_use(
-    globals(), {"encoder": "Encoder SumGuarantee from_parameters to_parameters workflow_arguments"}
-)

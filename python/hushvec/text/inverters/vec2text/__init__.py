@@ -5,13 +5,9 @@ model       the two networks and their search for tokens
 inverter    Vec2TextInverter: hypotheses, their embeddings, the steps and beams of the corrector
 """
 
-from typing import TYPE_CHECKING
-
 from hushvec._util.lazy import at_first_use
 
-if TYPE_CHECKING:
+with at_first_use(globals()):
     from hushvec.text.inverters.vec2text.inverter import Vec2TextInverter
 
 __all__ = ["Vec2TextInverter"]
-
-__getattr__, __dir__ = at_first_use(globals(), {"inverter": "Vec2TextInverter"})
