@@ -54,13 +54,7 @@ def sum_scales(parts: Sequence[_Array], clip_norm: float, workspace: _Array, str
 def add_to_sum(part: _Array, workspace: _Array, sums: _Array, stream: int) -> None: ...
 def release_workspace_bytes(columns: Sequence[int], coefficients: Sequence[float] = ()) -> int: ...
 def release_sums(
-    sums: Sequence[_Array],
-    clip_norm: float,
-    sigma: float,
-    out: Sequence[_Array],
-    source: _Source,
-    workspace: _Array,
-    stream: int,
+    sums: Sequence[_Array], clip_norm: float, sigma: float, out: Sequence[_Array], source: _Source, workspace: _Array, stream: int
 ) -> None: ...
 def release_correlated(
     sums: Sequence[_Array],

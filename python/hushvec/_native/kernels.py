@@ -80,11 +80,7 @@ def backends() -> dict[str, Any]:
     return {**_core.backends(), "cuda": cuda.state()}
 
 
-_FILLS = {
-    "gaussian": _core.fill_gaussian,
-    "laplacian": _core.fill_laplacian,
-    "l2_laplace": _core.fill_l2_laplace,
-}
+_FILLS = {"gaussian": _core.fill_gaussian, "laplacian": _core.fill_laplacian, "l2_laplace": _core.fill_l2_laplace}
 
 
 def require_release(x: Any, law: str) -> None:
@@ -140,9 +136,7 @@ def clip_and_noise(
     return target
 
 
-def privunit(
-    x: Any, cap_probability: float, threshold: float, sigma: float, out: Any, source: Any, *, out_is_fresh: bool
-) -> Any:
+def privunit(x: Any, cap_probability: float, threshold: float, sigma: float, out: Any, source: Any, *, out_is_fresh: bool) -> Any:
     """sigma * W for the direction of every row of x, in `out` or in a new array if that is None."""
     target = empty_like(x) if out is None else out
     if on_cuda(x):

@@ -79,8 +79,7 @@ def as_html(sheet: Sheet) -> str:
     """A table whose every text is escaped."""
     cautions = (f'<tr><td colspan="2" style="{_CAUTION}">{_escaped(text)}</td></tr>' for text in sheet.cautions)
     facts = (
-        f'<tr><th scope="row" style="{_LABEL}">{_escaped(label)}</th>'
-        f'<td style="{_CELL}">{_escaped(text)}</td></tr>'
+        f'<tr><th scope="row" style="{_LABEL}">{_escaped(label)}</th><td style="{_CELL}">{_escaped(text)}</td></tr>'
         for label, text in sheet.facts
     )
     caption = f'<caption style="{_CAPTION}">{_escaped(sheet.title)}</caption>'

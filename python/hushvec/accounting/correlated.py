@@ -79,9 +79,7 @@ class CorrelatedNoise:
         object.__setattr__(self, "max_participations", min(most, implied))
 
     @classmethod
-    def bisr(
-        cls, *, bands: int, steps: int, min_separation: int, max_participations: int | None = None
-    ) -> CorrelatedNoise:
+    def bisr(cls, *, bands: int, steps: int, min_separation: int, max_participations: int | None = None) -> CorrelatedNoise:
         """Banded inverse square root: the first `bands` coefficients of the root of I - shift, 1, -1/2, -1/8, -1/16, ..."""
         count = validate.whole_number("bands", bands, at_least=1, at_most=MOST_BANDS)
         series = [math.comb(2 * k, k) / (4**k * (1 - 2 * k)) for k in range(count)]

@@ -620,9 +620,7 @@ class Shuffled(OneEpsilonLoss):
     name = "shuffled"
     n: int
 
-    def __init__(
-        self, loss: Any = None, n: Any = None, *, epsilon: float | None = None, adjacency: str | None = None
-    ) -> None:
+    def __init__(self, loss: Any = None, n: Any = None, *, epsilon: float | None = None, adjacency: str | None = None) -> None:
         if loss is not None and epsilon is not None:
             raise ValueError(f"loss and epsilon must not both be given, got {loss!r:.80} and {epsilon!r}")
         if loss is not None:

@@ -201,9 +201,7 @@ def sampled_gaussian(deviation: float, probability: float, direction: str, epsil
     return np.where(there, found, 0.0)
 
 
-def crossings(
-    deviation: float, probability: float, direction: str, epsilons: _Floats
-) -> tuple[_Floats, NDArray[np.bool_]]:
+def crossings(deviation: float, probability: float, direction: str, epsilons: _Floats) -> tuple[_Floats, NDArray[np.bool_]]:
     """The x at which the loss is epsilon, with the laws turned so that it grows with x, and whether there is one.
 
     Where there is none, all losses of removing are above epsilon, and all of adding below it.

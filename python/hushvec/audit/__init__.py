@@ -42,12 +42,7 @@ def __getattr__(name: str) -> Any:
 
 
 def audit_mechanism(
-    audited: Any,
-    *,
-    samples: int = 100_000,
-    confidence: float = 0.999,
-    method: str = "all",
-    progress: Progress | None = None,
+    audited: Any, *, samples: int = 100_000, confidence: float = 0.999, method: str = "all", progress: Progress | None = None
 ) -> Audit:
     """Try to refute what a mechanism claims, with samples of its real code.
 

@@ -14,15 +14,7 @@ from hushvec._native.products import product
 from hushvec._util import validate
 from hushvec._util.statistics import binom_p_value, fisher_p_value
 from hushvec.audit.results import RepeatsResult
-from hushvec.audit.targets import (
-    CHUNK_NUMBERS,
-    FEWEST_SAMPLES,
-    AuditTarget,
-    Progress,
-    Rows,
-    Scores,
-    as_target,
-)
+from hushvec.audit.targets import CHUNK_NUMBERS, FEWEST_SAMPLES, AuditTarget, Progress, Rows, Scores, as_target
 
 # The direction that rows are measured along is the same in every audit, and has nothing to do with the inputs.
 _DIRECTION_SEED = 1

@@ -49,11 +49,7 @@ class Amounts(NamedTuple):
     @property
     def texts(self) -> tuple[str, str, str]:
         """Epsilon, delta and rho as a row writes them; an amount that was not given is empty."""
-        return (
-            "" if self.epsilon is None else text_of(units_of(self.epsilon)),
-            text_of(units_of(self.delta)),
-            self.rho_text,
-        )
+        return ("" if self.epsilon is None else text_of(units_of(self.epsilon)), text_of(units_of(self.delta)), self.rho_text)
 
 
 def units_of(value: float) -> int:

@@ -160,11 +160,7 @@ class BudgetState:
 
 def state_of(terms: LedgerTerms, total: Spend, *, ledger: str, period: int, head: Head) -> BudgetState:
     names = ("rho",) if terms.currency == RHO else ("epsilon", "delta")
-    parts = {
-        "max": (terms.limit, float_down),
-        "consumed": (total, float_up),
-        "remaining": (left(total, terms.limit), float_down),
-    }
+    parts = {"max": (terms.limit, float_down), "consumed": (total, float_up), "remaining": (left(total, terms.limit), float_down)}
     floats: dict[str, Any] = {f"{part}_{name}": None for part in parts for name in _NAMES}
     for part, (spend, rounded) in parts.items():
         floats.update((f"{part}_{name}", rounded(units)) for name, units in zip(names, spend))

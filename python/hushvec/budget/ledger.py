@@ -337,9 +337,7 @@ class PrivacyBudget:
     async def __aenter__(self) -> PrivacyBudget:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.aclose()
 
     def __reduce__(self) -> tuple[Any, ...]:

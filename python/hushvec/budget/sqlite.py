@@ -121,11 +121,7 @@ class SQLiteStore:
                 raise StoreFailure(f"{self.name}: the file was replaced, open the budget again")
             try:
                 connection = sqlite3.connect(
-                    f"file:{quote(real)}?mode=rw",
-                    uri=True,
-                    timeout=WAIT_SECONDS,
-                    isolation_level=None,
-                    check_same_thread=False,
+                    f"file:{quote(real)}?mode=rw", uri=True, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
                 )
             except sqlite3.Error as error:
                 raise StoreFailure(f"{self.name}: {error}") from error

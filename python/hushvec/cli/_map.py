@@ -49,9 +49,7 @@ PURPOSES = {
         "attack": "what protected vectors give away, whatever protects them",
         "audit": "try to refute a mechanism's claim with samples",
     },
-    "This installation": {
-        "backends": "what was compiled, what this machine runs and protects",
-    },
+    "This installation": {"backends": "what was compiled, what this machine runs and protects"},
 }
 COMMANDS = {name: line for commands in PURPOSES.values() for name, line in commands.items()}
 

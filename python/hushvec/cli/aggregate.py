@@ -168,10 +168,7 @@ class _OfLabeledRows(OfRows):
 
 
 class Classifier(
-    _OfLabeledRows,
-    name="aggregate classifier",
-    help="a linear classifier, the most accurate",
-    examples=(_CLASSIFIER, _PREDICT),
+    _OfLabeledRows, name="aggregate classifier", help="a linear classifier, the most accurate", examples=(_CLASSIFIER, _PREDICT)
 ):
     """A linear classifier of labeled rows, for `hushvec aggregate predict`: class centroids, then a few noisy steps of logistic
     regression. IN has a label beside each row or text.

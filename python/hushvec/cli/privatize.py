@@ -63,9 +63,7 @@ class Privatize(
     input: Path = argument(f"file of vectors: {FILES}", "IN")
     output: Path = option("file of the same kind", metavar="OUT", required=True)
     epsilon: float | None = option("needed by every mechanism but empirical")
-    codebook: Path | None = option(
-        "answer with codes of this public codebook (hushvec codebook), not with noise", metavar="FILE"
-    )
+    codebook: Path | None = option("answer with codes of this public codebook (hushvec codebook), not with noise", metavar="FILE")
     normalize: bool = option("unit rows before the noise (clip norm 1)")
     renormalize: bool = option("unit rows after the noise")
     dtype: str | None = option("whole numbers in [-127, 127]; the receipt's grid is their scale", choices=(INT8,))

@@ -50,9 +50,7 @@ class Recommend(
     rows_per_person: int = option("rows that one person contributes", 1, metavar="R")
     codebook: Path | None = option("for retrieval: a public codebook (hushvec codebook)", metavar="FILE")
     projection: Path | None = option("a public map, saved by PublicProjection.save", metavar="FILE")
-    public_sample: Path | None = option(
-        f"other public rows, to check codebook and map on: {FILES}", metavar="FILE"
-    )
+    public_sample: Path | None = option(f"other public rows, to check codebook and map on: {FILES}", metavar="FILE")
 
     def run(self) -> int:
         if self.dimension is None and self.task not in ("labels", "top_k"):

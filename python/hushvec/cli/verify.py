@@ -12,15 +12,7 @@ from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._receipt_files import EXPORT, mistaken, read_bytes, read_receipts, text_of
 from hushvec.cli._style import paint, printable
 from hushvec.errors import ReceiptError
-from hushvec.receipts import (
-    DOES_NOT_HOLD,
-    HOLDS,
-    NOT_A_CLAIM,
-    Verification,
-    units_differ,
-    verify_charges,
-    verify_receipt,
-)
+from hushvec.receipts import DOES_NOT_HOLD, HOLDS, NOT_A_CLAIM, Verification, units_differ, verify_charges, verify_receipt
 from hushvec.receipts.base import MOST_EXPORT_CHARACTERS, json_object
 
 if TYPE_CHECKING:
@@ -130,9 +122,7 @@ def _painted(status: str) -> str:
     return paint(_STYLES[status], status)
 
 
-def _lines(
-    named: list[tuple[str, AnyReceipt]], found: list[Verification], further: dict[str, Verification]
-) -> Iterator[str]:
+def _lines(named: list[tuple[str, AnyReceipt]], found: list[Verification], further: dict[str, Verification]) -> Iterator[str]:
     for (name, receipt), one in zip(named, found):
         if len(named) > 1:
             yield f"{printable(name)}: {_painted(one.status)}"

@@ -63,13 +63,7 @@ class Vocabulary(Collection):
     """
 
     def __init__(
-        self,
-        words: Sequence[str],
-        epsilon: float,
-        *,
-        mechanism: str = "auto",
-        words_per_person: int = 1,
-        unknown: str = "error",
+        self, words: Sequence[str], epsilon: float, *, mechanism: str = "auto", words_per_person: int = 1, unknown: str = "error"
     ) -> None:
         self.unknown = validate.choice("unknown", unknown, _UNKNOWN)
         self.words = _dictionary(words, with_other=unknown == "other")

@@ -139,9 +139,7 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]   # without flwr
         self._sent: dict[str, np.ndarray] = {}
         self._asked: set[int] = set()
 
-    def configure_train(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
-    ) -> Iterable[Message]:
+    def configure_train(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
         """Return the inner strategy's messages, or a Poisson sample of them."""
         if not self.average.left:
             raise PrivacyBudgetExhaustedError(f"all {self.average.rounds_released} rounds are released; more cost more epsilon")
@@ -151,9 +149,7 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]   # without flwr
         self._sent, self._asked = {name: array.numpy() for name, array in arrays.items()}, {nodes[place] for place in chosen}
         return [by_node[nodes[place]] for place in chosen]
 
-    def aggregate_train(
-        self, server_round: int, replies: Iterable[Message]
-    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+    def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """What the inner strategy makes of the noisy average."""
         values, self.receipt = self.average.aggregate(self._updates(replies), like=_update_of(self._sent, self._sent))
         key, weight = getattr(self.strategy, "arrayrecord_key", "arrays"), getattr(self.strategy, "weighted_by_key", "num-examples")
@@ -162,9 +158,7 @@ class PrivateStrategy(Strategy):  # type: ignore[misc]   # without flwr
         made: tuple[ArrayRecord | None, MetricRecord | None] = self.strategy.aggregate_train(server_round, [reply])
         return made
 
-    def configure_evaluate(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
-    ) -> Iterable[Message]:
+    def configure_evaluate(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
         """No messages."""
         return []
 

@@ -64,12 +64,7 @@ class PrivateVectorStore(BasePydanticVectorStore):  # type: ignore[misc]
     _store: IndexStore = PrivateAttr()
 
     def __init__(
-        self,
-        index: PrivateIndex,
-        *,
-        stores_text: bool = True,
-        on_receipt: OnReceipt | None = None,
-        person_key: str | None = None,
+        self, index: PrivateIndex, *, stores_text: bool = True, on_receipt: OnReceipt | None = None, person_key: str | None = None
     ) -> None:
         super().__init__(stores_text=validate.flag("stores_text", stores_text))
         self._store = IndexStore(index, keep_texts=stores_text, on_receipt=on_receipt, person_key=person_key)

@@ -36,9 +36,7 @@ _LARGEST_SEED_BITS = 8 * derivation.KEY_BYTES
 _LARGEST_FILE = 1 << 16
 _FIELDS = ("job_version", "format_version", "id", "key", "arguments", "charge", "rows_by")
 # Arguments of `privatize` that a job has too.
-_RELEASE = dict(
-    epsilon=None, delta=1e-5, clip_norm=1.0, mechanism="gaussian", sigma=None, normalize=False, renormalize=False
-)
+_RELEASE = dict(epsilon=None, delta=1e-5, clip_norm=1.0, mechanism="gaussian", sigma=None, normalize=False, renormalize=False)
 # How rows may be named: the four are unrelated places, so a job that took two of them would release every row twice.
 ROWS_BY = ("numbers", "partitions", "integer-ids", "text-ids")
 

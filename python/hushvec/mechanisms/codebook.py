@@ -532,9 +532,7 @@ def _expected_cosine(codebook: PublicCodebook, rows: Rows, cells: NDArray[np.int
 def _centers(rows: Rows, count: int, seed: int) -> Rows:
     with needs_extra("hushvec.mechanisms.PublicCodebook.fit", "faiss"):
         import faiss
-    means = faiss.Kmeans(
-        rows.shape[1], count, niter=_ROUNDS, seed=seed, spherical=True, min_points_per_centroid=1, verbose=False
-    )
+    means = faiss.Kmeans(rows.shape[1], count, niter=_ROUNDS, seed=seed, spherical=True, min_points_per_centroid=1, verbose=False)
     means.train(rows)
     centers: Rows = unit_rows(means.centroids)
     return centers

@@ -15,14 +15,7 @@ from hushvec._util.keywords import moved
 from hushvec.errors import UtilityWarning
 
 if TYPE_CHECKING:
-    from hushvec.mechanisms import (
-        CodebookFit,
-        GumbelTopK,
-        PublicCodebook,
-        PublicProjection,
-        RandomizedResponse,
-        VectorMechanism,
-    )
+    from hushvec.mechanisms import CodebookFit, GumbelTopK, PublicCodebook, PublicProjection, RandomizedResponse, VectorMechanism
 
 TOP_1 = "ideal top-1"
 
@@ -225,11 +218,7 @@ def _top_k(request: Request) -> GumbelTopK:
 
 
 _LABELS = Entry(name="randomized_response", made=_response, figures=_label_figures, remark=_label_remark)
-_TOP_K = Entry(
-    name="gumbel_top_k",
-    made=_top_k,
-    figures=lambda mechanism, request: {"score noise": mechanism.noise_deviation},
-)
+_TOP_K = Entry(name="gumbel_top_k", made=_top_k, figures=lambda mechanism, request: {"score noise": mechanism.noise_deviation})
 TASKS: dict[str, Task] = {
     "retrieval": Task(
         entries=_of_rows,

@@ -28,12 +28,7 @@ _FLOAT = frozenset({float})
 
 
 def gaussian_sigma(
-    epsilon: ArrayLike,
-    delta: ArrayLike,
-    sensitivity: ArrayLike = 1.0,
-    *,
-    method: str = "analytic",
-    allow_unproven: bool = False,
+    epsilon: ArrayLike, delta: ArrayLike, sensitivity: ArrayLike = 1.0, *, method: str = "analytic", allow_unproven: bool = False
 ) -> float | NDArray[np.float64]:
     """Smallest noise per coordinate that makes the Gaussian mechanism (epsilon, delta)-DP.
 
@@ -90,9 +85,7 @@ def gaussian_sigma(
     return _elementwise(classical, epsilon=epsilon, delta=delta, sensitivity=sensitivity)
 
 
-def gaussian_delta(
-    epsilon: ArrayLike, sigma: ArrayLike, sensitivity: ArrayLike = 1.0
-) -> float | NDArray[np.float64]:
+def gaussian_delta(epsilon: ArrayLike, sigma: ArrayLike, sensitivity: ArrayLike = 1.0) -> float | NDArray[np.float64]:
     """Smallest delta for which noise of standard deviation sigma is (epsilon, delta)-DP.
 
     Args:
@@ -123,9 +116,7 @@ def gaussian_delta(
     return _elementwise(_core.gaussian_delta, epsilon=epsilon, sigma=sigma, sensitivity=sensitivity)
 
 
-def gaussian_epsilon(
-    delta: ArrayLike, sigma: ArrayLike, sensitivity: ArrayLike = 1.0
-) -> float | NDArray[np.float64]:
+def gaussian_epsilon(delta: ArrayLike, sigma: ArrayLike, sensitivity: ArrayLike = 1.0) -> float | NDArray[np.float64]:
     """Smallest epsilon for which noise of standard deviation sigma is (epsilon, delta)-DP.
 
     Args:

@@ -19,12 +19,7 @@ DTYPES = ("int64", "int32")
 
 
 def discrete_gaussian(
-    shape: int | tuple[int, ...],
-    sigma: float,
-    *,
-    dtype: Any = "int64",
-    generator: _core.Generator | None = None,
-    out: Any = None,
+    shape: int | tuple[int, ...], sigma: float, *, dtype: Any = "int64", generator: _core.Generator | None = None, out: Any = None
 ) -> Any:
     """Draw independent whole numbers k with probability proportional to exp(-k^2 / (2 sigma^2)).
 
@@ -67,12 +62,7 @@ def discrete_gaussian(
 
 
 def discrete_laplacian(
-    shape: int | tuple[int, ...],
-    scale: float,
-    *,
-    dtype: Any = "int64",
-    generator: _core.Generator | None = None,
-    out: Any = None,
+    shape: int | tuple[int, ...], scale: float, *, dtype: Any = "int64", generator: _core.Generator | None = None, out: Any = None
 ) -> Any:
     """Draw independent whole numbers k with probability proportional to exp(-|k| / scale). All else is as in `discrete_gaussian`.
 

@@ -226,9 +226,7 @@ class LedgerEntry:
     @classmethod
     def of(cls, charge: Charge) -> LedgerEntry:
         """The row that a charge of a `PrivacyBudget` made."""
-        return cls(
-            ledger=charge.ledger, sequence=charge.sequence, charge_id=charge.charge_id, entry_hash=charge.entry_hash
-        )
+        return cls(ledger=charge.ledger, sequence=charge.sequence, charge_id=charge.charge_id, entry_hash=charge.entry_hash)
 
 
 Adjacency = Annotated[str, OneOf(ADJACENCY)]

@@ -17,15 +17,7 @@ from hushvec._util.statistics import Estimate
 from hushvec.audit.bootstrap import bootstrap, group_numbers, require_settings
 from hushvec.extend import RowReceipt, released_rows
 from hushvec.receipts import Receipt
-from hushvec.retrieval.measures import (
-    MEAN_COSINE,
-    cosines,
-    cutoffs,
-    judgements,
-    per_query,
-    right_documents,
-    theoretical_cosine,
-)
+from hushvec.retrieval.measures import MEAN_COSINE, cosines, cutoffs, judgements, per_query, right_documents, theoretical_cosine
 
 _SHARES = (0.0, 1.0)
 _NOT_PRIVATE = "measured on the queries and the right answers themselves, without noise: publishing it is not a private release"

@@ -218,10 +218,7 @@ async def _service_error(request: Request, error: Exception) -> Response:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    known = {
-        404: ("not_found", "there is no such address"),
-        405: ("method_not_allowed", "the address does not take this method"),
-    }
+    known = {404: ("not_found", "there is no such address"), 405: ("method_not_allowed", "the address does not take this method")}
     code, message = known.get(error.status_code, ("http_error", "the request cannot be answered"))
     return await _service_error(request, ServiceError(error.status_code, code, message))
 

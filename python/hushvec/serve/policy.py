@@ -104,9 +104,7 @@ class Redaction(_Strict):
     allow_categories: list[str] = []
     allow_list: list[str] = []
     replacement: str | None = None
-    detectors: list[str] = Field(
-        default=[], description="models beside the rules: presidio, spacy=PIPELINE or classifier=FOLDER"
-    )
+    detectors: list[str] = Field(default=[], description="models beside the rules: presidio, spacy=PIPELINE or classifier=FOLDER")
 
 
 class Limits(_Strict):

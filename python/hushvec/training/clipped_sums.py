@@ -189,13 +189,7 @@ class ClippedSum:
     """
 
     def __init__(
-        self,
-        shapes: Sequence[tuple[int, ...]],
-        *,
-        clip_norm: float,
-        sigma: float,
-        most_rows: int = 2**20,
-        clipping: str = "auto",
+        self, shapes: Sequence[tuple[int, ...]], *, clip_norm: float, sigma: float, most_rows: int = 2**20, clipping: str = "auto"
     ) -> None:
         self._shapes = [tuple(validate.whole_number("shapes", n, at_least=0) for n in shape) for shape in shapes]
         if not self._shapes:

@@ -182,13 +182,7 @@ class DPOptimizer(WrappingOptimizer):
         self._watch = ModelWatch(model, self._named, allow_buffers=terms.allow_buffers)
         if model is not None and not self._watch.covers(self._named().values()):
             raise ValueError("model must have all parameters of the optimizer, got one that is not among model.parameters()")
-        self._account = RunAccount(
-            self.settings,
-            terms,
-            generator=self.generator,
-            delta=self.delta,
-            charges=self._steps.is_first,
-        )
+        self._account = RunAccount(self.settings, terms, generator=self.generator, delta=self.delta, charges=self._steps.is_first)
         self._batch = BatchSum(self.settings)
 
     @property
@@ -337,9 +331,7 @@ class DPOptimizer(WrappingOptimizer):
     def guarantee(self, delta: float | None = None) -> TrainingGuarantee:
         """The guarantee so far. `delta` as in `epsilon`. Hashes everything that the last step did not change: about a second per
         gigabyte."""
-        return guarantee_of(
-            self._account, delta, key_is_seeded=self.generator.seeded, changes=self._watch.changes(exact=True)
-        )
+        return guarantee_of(self._account, delta, key_is_seeded=self.generator.seeded, changes=self._watch.changes(exact=True))
 
     def describe(self, delta: float | None = None) -> str:
         """`guarantee` as text."""

@@ -179,21 +179,14 @@ def _of_many_small_steps(epsilon: float, delta: float, probability: float, count
     return 1 / math.sqrt(math.log1p(narrow**-2)) if narrow > 1e-150 else 1 / math.sqrt(-2 * math.log(narrow))
 
 
-def _guessed(
-    loss: Callable[[float], PrivacyLoss], count: int, target: float, delta: float, start: float
-) -> tuple[float, float]:
+def _guessed(loss: Callable[[float], PrivacyLoss], count: int, target: float, delta: float, start: float) -> tuple[float, float]:
     """A noise multiplier close to the smallest one, computed on coarse grids, and how fast ln epsilon falls there."""
 
     def rough(multiplier: float, coarsening: int) -> float:
         return rough_epsilon(loss(multiplier), count, delta, coarsening)
 
     bracket = closed_in(
-        lambda multiplier: rough(multiplier, COARSE),
-        target,
-        guess=start,
-        slope=1.0,
-        tolerance=ROUGH_TOLERANCE,
-        largest=LARGEST,
+        lambda multiplier: rough(multiplier, COARSE), target, guess=start, slope=1.0, tolerance=ROUGH_TOLERANCE, largest=LARGEST
     )
     near, slope = crossing(bracket, target), bracket.slope or 1.0
     without_grid = (4 * rough(near, HALF_AS_COARSE) - rough(near, COARSE)) / 3

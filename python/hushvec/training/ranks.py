@@ -218,9 +218,7 @@ class Processes:
             batch.discard()
         return noisy
 
-    def noisy_sum(
-        self, total: ClippedSum, settings: str, parameters: Named, generator: _core.Generator
-    ) -> list[torch.Tensor]:
+    def noisy_sum(self, total: ClippedSum, settings: str, parameters: Named, generator: _core.Generator) -> list[torch.Tensor]:
         """The noisy sum of all processes' rows for every parameter, where the caller's own account is charged in each of them."""
         met = self.meet([_OK, 0, 0, total.rows], settings, parameters)
         sums, rows = self.add_up(exact_units(total, parameters)), sum(one[3] for one in met)

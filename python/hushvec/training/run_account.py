@@ -92,13 +92,7 @@ class RunAccount:
     process-wide one."""
 
     def __init__(
-        self,
-        settings: Settings,
-        terms: Account,
-        *,
-        generator: _core.Generator,
-        delta: float | None,
-        charges: bool = True,
+        self, settings: Settings, terms: Account, *, generator: _core.Generator, delta: float | None, charges: bool = True
     ) -> None:
         self.independent_batches = validate.flag("independent_batches", terms.independent_batches)
         self.settings, self.delta, self.schedule = settings, delta, settings.schedule

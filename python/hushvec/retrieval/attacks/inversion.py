@@ -129,11 +129,7 @@ def embedding_inversion(
     truth, listed = unit(truth), unit(listed)
     scale = receipt.clip_norm if isinstance(receipt, Receipt) else 1.0
     found, guessed = _by_list(rows, truth, listed * np.float32(scale), law, own)
-    columns = {
-        "released": cosines(rows, truth),
-        "linear": cosines(_linear(rows, listed * np.float32(scale)), truth),
-        **guessed,
-    }
+    columns = {"released": cosines(rows, truth), "linear": cosines(_linear(rows, listed * np.float32(scale)), truth), **guessed}
     setting: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
     measured = bootstrap(columns, **setting, limits=(-1.0, 1.0))
     shares = bootstrap(found, **setting, limits=(0.0, 1.0))
@@ -161,9 +157,7 @@ def _places(places: Any, rows: int, candidates: int | None) -> NDArray[np.intp] 
     return own.astype(np.intp)
 
 
-def _by_list(
-    rows: Rows, truth: Rows, listed: Rows, receipt: Law, places: NDArray[np.intp] | None
-) -> tuple[Columns, Columns]:
+def _by_list(rows: Rows, truth: Rows, listed: Rows, receipt: Law, places: NDArray[np.intp] | None) -> tuple[Columns, Columns]:
     """({top: chance that a row's truth is among so many best, equals in random order}, cosines of what the list gives)."""
     above, equal = np.zeros(len(rows), np.intp), np.ones(len(rows), np.intp)
     best, mean = np.empty_like(rows), np.empty_like(rows)

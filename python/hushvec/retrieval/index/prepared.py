@@ -53,12 +53,7 @@ def require_rows(name: str, x: Any, dimension: int) -> Any:
 
 
 def prepare(
-    name: str,
-    x: Any,
-    noise: VectorNoise | None,
-    settings: IndexSettings,
-    generator: _core.Generator,
-    notes: tuple[str, ...] = (),
+    name: str, x: Any, noise: VectorNoise | None, settings: IndexSettings, generator: _core.Generator, notes: tuple[str, ...] = ()
 ) -> Prepared:
     """Projected rows, with everything about their release checked."""
     projection, normalize = settings.projection, settings.normalize

@@ -17,17 +17,7 @@ from numpy.typing import NDArray
 
 from hushvec._util import validate
 
-__all__ = [
-    "BEHIND_AN_ADDRESS",
-    "ON_DISK",
-    "OWN",
-    "STORES",
-    "WITH_A_MATRIX",
-    "KeyedStore",
-    "Store",
-    "open_store",
-    "shown",
-]
+__all__ = ["BEHIND_AN_ADDRESS", "ON_DISK", "OWN", "STORES", "WITH_A_MATRIX", "KeyedStore", "Store", "open_store", "shown"]
 
 _GRAPH = ("neighbors", "ef_construction", "ef_search")
 # Stores whose rows are one array in memory: noise on scores needs it.

@@ -16,9 +16,7 @@ _SCHEME = re.compile(
     r"://(?:(?<=http://)|(?<=https://)|(?<=ftp://)|(?<=ftps://)|(?<=sftp://)|(?<=ssh://)|(?<=wss://))[^\s<>\"`{}|\\^]+"
 )
 _SCHEME_NAME = re.compile(r"(?:https?|ftps?|sftp|ssh|wss)$")
-_HOST = re.compile(
-    rf"[a-z0-9{_BEYOND}](?<![\w@.\-/{_BEYOND}].)[a-z0-9\-{_BEYOND}]*\.[a-z0-9.\-{_BEYOND}]*[a-z0-9{_BEYOND}]"
-)
+_HOST = re.compile(rf"[a-z0-9{_BEYOND}](?<![\w@.\-/{_BEYOND}].)[a-z0-9\-{_BEYOND}]*\.[a-z0-9.\-{_BEYOND}]*[a-z0-9{_BEYOND}]")
 _REST = re.compile(r"(?::\d{1,5})?(?:[/?#][^\s<>\"`{}|\\^]*)?")
 
 # Endings that are almost never a word after a full stop that lacks its space.

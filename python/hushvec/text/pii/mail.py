@@ -47,9 +47,7 @@ DEEPEST = 8  # parts within parts
 MOST_KNOWN, LONGEST_KNOWN = 20, 60  # people of the headers that are known in the text, and characters of their names
 
 
-def redact_mail(
-    text: str, find: Find | None = None, *, placeholder: Callable[[str, str], str | None] | None = None
-) -> Redaction:
+def redact_mail(text: str, find: Find | None = None, *, placeholder: Callable[[str, str], str | None] | None = None) -> Redaction:
     """Redact an e-mail: names and addresses in its headers whether or not a rule knows them, and the finds in the rest.
 
     Args:

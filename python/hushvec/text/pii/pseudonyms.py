@@ -75,12 +75,7 @@ class Pseudonymizer:
     """
 
     def __init__(
-        self,
-        key: bytes,
-        *,
-        redactor: Redactor | None = None,
-        scope: str = "collection",
-        known: Mapping[str, str] | None = None,
+        self, key: bytes, *, redactor: Redactor | None = None, scope: str = "collection", known: Mapping[str, str] | None = None
     ) -> None:
         self._key = derived_key(key, "pseudonyms")
         self._scope = validate.choice("scope", scope, SCOPES)
