@@ -132,13 +132,9 @@ def beyond_faces() -> dict[str, dict[str, set[str]]]:
     return found
 
 
-@cache
 def names_at_the_top() -> set[str]:
     """The names of `hushvec` itself, which may be imported from where they are defined."""
-    for node in tree_of("python/hushvec/__init__.py").body:
-        if isinstance(node, ast.If):
-            return {alias.name for one in node.body if isinstance(one, ast.ImportFrom) for alias in one.names}
-    raise LookupError("python/hushvec/__init__.py has no names for type checkers")
+    return face_of("python/hushvec/__init__.py")
 
 
 # ---- sizes

@@ -41,12 +41,11 @@ with at_first_use(globals()):
 __all__ = [
     "BudgetError", "Generator", "HushvecError", "LabelReceipt", "LabelRelease", "LedgerEntry", "MissingExtraError",
     "PrivacyBudget", "PrivacyBudgetExhaustedError", "PublicData", "Receipt", "ReceiptError", "Recommendation", "Release",
-    "Verification", "add_noise", "backends", "calibrate_sensitivity", "clip", "clip_and_noise",
-    "compose_embedding_middleware", "discrete_gaussian", "discrete_laplacian", "dp_classification_middleware",
-    "dp_embedding_middleware", "gaussian_delta", "gaussian_epsilon", "gaussian_noise", "gaussian_sigma", "get_sensitivity",
-    "l2_laplace_noise", "laplace_scale", "laplacian_noise", "lookup_sensitivity", "pii_redaction_middleware", "privatize",
-    "privatize_labels", "randomized_response", "recommend", "set_num_threads", "verify_charges", "verify_receipt",
-    "wrap_classification_model", "wrap_embedding_model",
+    "Verification", "add_noise", "backends", "calibrate_sensitivity", "clip", "clip_and_noise", "compose_embedding_middleware",
+    "discrete_gaussian", "discrete_laplacian", "dp_classification_middleware", "dp_embedding_middleware", "gaussian_delta",
+    "gaussian_epsilon", "gaussian_noise", "gaussian_sigma", "get_sensitivity", "l2_laplace_noise", "laplace_scale",
+    "laplacian_noise", "lookup_sensitivity", "pii_redaction_middleware", "privatize", "privatize_labels", "randomized_response",
+    "recommend", "set_num_threads", "verify_charges", "verify_receipt", "wrap_classification_model", "wrap_embedding_model",
 ]
 
 _Generator.__module__ = "hushvec"  # where users find it, in help() and in errors

@@ -18,17 +18,10 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from hushvec._native import _core
-from hushvec._native.arrays import (
-    device_of,
-    device_scope,
-    dtype_name,
-    empty_like,
-    is_contiguous,
-    is_torch,
-    new_array,
-    nonfinite_error,
+from hushvec._native.arrays import (  # isort: skip
+    device_of, device_scope, dtype_name, empty_like, is_contiguous, is_torch, new_array, nonfinite_error,
 )
+from hushvec._native import _core
 
 # Where the compiled backend may be, and what to install if it is of another version: that of a build with nvcc, then the wheels.
 _PLACES = {"hushvec._native._cuda": "hushvec", "hushvec_cuda13._cuda": "hushvec-cuda13", "hushvec_cuda12._cuda": "hushvec-cuda12"}

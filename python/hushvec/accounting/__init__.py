@@ -8,31 +8,16 @@
 the Renyi curve of sampled Gaussians and privacy loss distributions: those need hushvec[accounting].
 """
 
+from hushvec.accounting.composition import (  # isort: skip
+    COMPOSITIONS, Candidate, Composition, amplify_by_poisson_sampling, compose, gaussian_sigma_for,
+)
+from hushvec.accounting.losses import (  # isort: skip
+    ADJACENCIES, ApproximateDP, BoundedRangeDP, DiscreteGaussianDP, GaussianDP, LaplaceDP, PoissonSampledGaussianDP,
+    PoissonSampledLaplaceDP, PrivacyLoss, PureDP, Shuffled, ZeroConcentratedDP,
+)
 from hushvec.accounting.accountant import Accountant
 from hushvec.accounting.closed_forms import zcdp_epsilon
-from hushvec.accounting.composition import (
-    COMPOSITIONS,
-    Candidate,
-    Composition,
-    amplify_by_poisson_sampling,
-    compose,
-    gaussian_sigma_for,
-)
 from hushvec.accounting.correlated import CorrelatedNoise
-from hushvec.accounting.losses import (
-    ADJACENCIES,
-    ApproximateDP,
-    BoundedRangeDP,
-    DiscreteGaussianDP,
-    GaussianDP,
-    LaplaceDP,
-    PoissonSampledGaussianDP,
-    PoissonSampledLaplaceDP,
-    PrivacyLoss,
-    PureDP,
-    Shuffled,
-    ZeroConcentratedDP,
-)
 from hushvec.accounting.pld import rough_epsilon
 from hushvec.accounting.releases import Repeated, SampleRange
 

@@ -18,23 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from hushvec.audit.targets import (  # isort: skip
+    FEWEST_SAMPLES, AuditTarget, Progress, Release, Rows, Scores, Statistic, as_numbers, as_target, parts, trained,
+)
 from hushvec._util import validate
 from hushvec._util.rounding import next_down
 from hushvec._util.statistics import clopper_pearson_lower, clopper_pearson_upper, wilson_upper
 from hushvec.audit.results import AuditResult, most_telling, of_event, of_gaussian_curve
-from hushvec.audit.targets import (
-    FEWEST_SAMPLES,
-    AuditTarget,
-    Progress,
-    Release,
-    Rows,
-    Scores,
-    Statistic,
-    as_numbers,
-    as_target,
-    parts,
-    trained,
-)
 from hushvec.mechanisms import MECHANISMS
 from hushvec.noise import gaussian_epsilon
 

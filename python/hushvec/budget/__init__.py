@@ -15,6 +15,5 @@ from hushvec.budget.rows import POLICIES, implied_epsilon
 
 __all__ = [
     "MEMORY", "POLICIES", "BudgetState", "ChainReport", "Charge", "Head", "PrivacyBudget", "budget_keys", "budget_row",
-    "default_file", "default_store", "export_head", "file_of", "implied_epsilon", "open_store", "verify_export",
-    "verify_ledger",
+    "default_file", "default_store", "export_head", "file_of", "implied_epsilon", "open_store", "verify_export", "verify_ledger",
 ]

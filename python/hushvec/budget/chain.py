@@ -9,27 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from hushvec.budget.rows import (  # isort: skip
+    CHARGE, FIELDS, FIRST_PREVIOUS_HASH, NUMBERS, OPEN, RESET, WARN, LedgerTerms, Row, amount_texts, entry_hash, fits, spend_of,
+    terms_of,
+)
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.lines import require_utf8
 from hushvec.budget.amounts import EPSILON_DELTA, Spend, units_of_text
 from hushvec.budget.people import Accounts, hashes_of
-from hushvec.budget.rows import (
-    CHARGE,
-    FIELDS,
-    FIRST_PREVIOUS_HASH,
-    NUMBERS,
-    OPEN,
-    RESET,
-    WARN,
-    LedgerTerms,
-    Row,
-    amount_texts,
-    entry_hash,
-    fits,
-    spend_of,
-    terms_of,
-)
 from hushvec.budget.store import Fields
 from hushvec.errors import HushvecError
 

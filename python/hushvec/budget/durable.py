@@ -13,26 +13,15 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeVar
 
+from hushvec.budget.rows import (  # isort: skip
+    WARN, LedgerTerms, Row, after, charge_row, fits, open_row, raise_refusals, refusal, reset_row, terms_of, total_of,
+    warn_if_over,
+)
 from hushvec.budget.amounts import Amounts, Spend
 from hushvec.budget.arguments import plain_form
 from hushvec.budget.chain import ChainReport, Head, Walk, check_chain, require_sealed, well_formed
 from hushvec.budget.charge import BudgetState, Charge, charge_of_row, require_same, state_of
 from hushvec.budget.people import SECRET, Accounts, People, key_digest, new_key
-from hushvec.budget.rows import (
-    WARN,
-    LedgerTerms,
-    Row,
-    after,
-    charge_row,
-    fits,
-    open_row,
-    raise_refusals,
-    refusal,
-    reset_row,
-    terms_of,
-    total_of,
-    warn_if_over,
-)
 from hushvec.budget.store import Fields, Forkable, Store, StoreFailure, Transaction, watch
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 

@@ -14,23 +14,13 @@ from contextlib import ExitStack
 from time import time_ns
 from typing import Any, TypeVar
 
+from hushvec.budget.rows import (  # isort: skip
+    WARN, LedgerTerms, Row, after, charge_row, open_row, raise_refusals, refusal, reset_row, total_of, warn_if_over,
+)
 from hushvec.budget.amounts import ZERO, Amounts, Spend
 from hushvec.budget.chain import ChainReport, Head, check_chain
 from hushvec.budget.charge import BudgetState, Charge, charge_without_row, require_same, state_of
 from hushvec.budget.people import Accounts, People, key_digest, new_key
-from hushvec.budget.rows import (
-    WARN,
-    LedgerTerms,
-    Row,
-    after,
-    charge_row,
-    open_row,
-    raise_refusals,
-    refusal,
-    reset_row,
-    total_of,
-    warn_if_over,
-)
 from hushvec.budget.store import Fields, Forkable, watch
 from hushvec.errors import BudgetError, PrivacyBudgetExhaustedError
 

@@ -14,21 +14,15 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec.cli._arguments import (  # isort: skip
+    BudgetOptions, ForceOption, KeyOptions, comma_separated, make_generator, opened_budget, replaced_release,
+)
 from hushvec import aggregates
 from hushvec._util.lines import json_line
 from hushvec._util.publish import PRIVATE, mode_of, published, published_text, receipt_path
 from hushvec.accounting import ADJACENCIES
 from hushvec.aggregates.classifiers import STEPS
 from hushvec.aggregates.spending import ADD_REMOVE
-from hushvec.cli._arguments import (
-    BudgetOptions,
-    ForceOption,
-    KeyOptions,
-    comma_separated,
-    make_generator,
-    opened_budget,
-    replaced_release,
-)
 from hushvec.cli._output import answered, facts, receipt_lines, table
 from hushvec.cli._parser import Command, argument, option
 from hushvec.cli._style import paint, printable

@@ -10,17 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from hushvec._util.publish import SHARED, published_text
-from hushvec.budget import (
-    POLICIES,
-    BudgetState,
-    PrivacyBudget,
-    budget_keys,
-    budget_row,
-    export_head,
-    verify_export,
-    verify_ledger,
+from hushvec.budget import (  # isort: skip
+    POLICIES, BudgetState, PrivacyBudget, budget_keys, budget_row, export_head, verify_export, verify_ledger,
 )
+from hushvec._util.publish import SHARED, published_text
 from hushvec.budget.arguments import charged_by_and_purpose
 from hushvec.budget.charge import COLUMNS
 from hushvec.budget.rows import BLOCK

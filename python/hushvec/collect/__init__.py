@@ -20,17 +20,6 @@ from hushvec.collect.sketch_bytes import SketchError
 from hushvec.collect.vocabulary import OTHER, Sketch, Vocabulary
 
 __all__ = [
-    "CORRECTIONS",
-    "MECHANISMS",
-    "OTHER",
-    "BloomFilter",
-    "BloomReports",
-    "BloomSketch",
-    "Memo",
-    "MemoError",
-    "ReportRelease",
-    "Sketch",
-    "SketchError",
-    "Vocabulary",
-    "WordFrequencies",
+    "CORRECTIONS", "MECHANISMS", "OTHER", "BloomFilter", "BloomReports", "BloomSketch", "Memo", "MemoError", "ReportRelease",
+    "Sketch", "SketchError", "Vocabulary", "WordFrequencies",
 ]

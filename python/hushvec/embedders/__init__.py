@@ -11,11 +11,5 @@ from hushvec.embedders.protocol import EmbeddingModel, EmbeddingRequest, Embeddi
 from hushvec.embedders.sources import as_embedding_model
 
 __all__ = [
-    "EmbeddingModel",
-    "EmbeddingRequest",
-    "EmbeddingResult",
-    "Embeddings",
-    "GTREmbedder",
-    "MiniLMEmbedder",
-    "as_embedding_model",
+    "EmbeddingModel", "EmbeddingRequest", "EmbeddingResult", "Embeddings", "GTREmbedder", "MiniLMEmbedder", "as_embedding_model",
 ]

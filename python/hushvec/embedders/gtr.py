@@ -9,20 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec.embedders.checkpoints import (  # isort: skip
+    CONFIG_FILE, TOKENIZER_FILE, WEIGHTS, Tokens, chosen_device, fill, find_folder, read_t5, read_weights,
+)
 from hushvec._util import validate
 from hushvec._util.display import Progress, announced
 from hushvec._util.lazy import needs_extra
-from hushvec.embedders.checkpoints import (
-    CONFIG_FILE,
-    TOKENIZER_FILE,
-    WEIGHTS,
-    Tokens,
-    chosen_device,
-    fill,
-    find_folder,
-    read_t5,
-    read_weights,
-)
 
 GTR_BASE = "sentence-transformers/gtr-t5-base"
 MAX_LENGTH = 32

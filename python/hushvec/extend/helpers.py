@@ -4,29 +4,16 @@ Inner products whose bits depend on nothing but their own rows, exact intervals,
 not at all, progress, and the tables that `print` shows.
 """
 
+from hushvec._util.lines import (  # isort: skip
+    SHIPPED_NOTES, SHIPPED_SENTENCES, decoded, distinct_texts, json_record, numbered_lines, require_utf8, shipped_texts,
+    texts_of_file,
+)
+from hushvec._util.publish import (  # isort: skip
+    PRIVATE, SHARED, private_folder, private_opener, published_bytes, published_folder, published_text,
+)
 from hushvec._native.products import inner_products, product
 from hushvec._util.display import Progress, Sheet, number, plural, share, shown
 from hushvec._util.lazy import needs_extra
-from hushvec._util.lines import (
-    SHIPPED_NOTES,
-    SHIPPED_SENTENCES,
-    decoded,
-    distinct_texts,
-    json_record,
-    numbered_lines,
-    require_utf8,
-    shipped_texts,
-    texts_of_file,
-)
-from hushvec._util.publish import (
-    PRIVATE,
-    SHARED,
-    private_folder,
-    private_opener,
-    published_bytes,
-    published_folder,
-    published_text,
-)
 from hushvec._util.statistics import Estimate, clopper_pearson, clopper_pearson_lower
 from hushvec._util.validate import nearest, nearest_of
 

@@ -47,13 +47,12 @@ with at_first_use(globals()):
     from hushvec.mechanisms.top_k import GumbelTopK
 
 __all__ = [
-    "ADJACENCY", "INTEGER_MECHANISMS", "MECHANISMS", "CodebookFit", "CodebookResponse", "DiscreteGaussian",
-    "DiscreteLaplacian", "EmpiricalGaussian", "FrequencyEstimate", "Gaussian", "GumbelTopK", "L2Laplace", "Laplacian",
-    "Mechanism", "MetricEpsilon", "MetricLaplace", "PrivUnit", "ProjectionFit", "PublicCodebook", "PublicProjection",
-    "RandomizedResponse", "VectorMechanism", "answers_with_codes", "found_share", "known_mechanisms", "load_npz",
-    "nearest_codes", "priced_mechanisms", "product_up", "quotient_down", "register", "registered", "releases_directions",
-    "root_up", "rounded_up", "save_npz", "sensitivity", "takes_integers", "top_1_bound", "top_1_probability",
-    "top_1_sentence", "unit_public_rows",
+    "ADJACENCY", "INTEGER_MECHANISMS", "MECHANISMS", "CodebookFit", "CodebookResponse", "DiscreteGaussian", "DiscreteLaplacian",
+    "EmpiricalGaussian", "FrequencyEstimate", "Gaussian", "GumbelTopK", "L2Laplace", "Laplacian", "Mechanism", "MetricEpsilon",
+    "MetricLaplace", "PrivUnit", "ProjectionFit", "PublicCodebook", "PublicProjection", "RandomizedResponse", "VectorMechanism",
+    "answers_with_codes", "found_share", "known_mechanisms", "load_npz", "nearest_codes", "priced_mechanisms", "product_up",
+    "quotient_down", "register", "registered", "releases_directions", "root_up", "rounded_up", "save_npz", "sensitivity",
+    "takes_integers", "top_1_bound", "top_1_probability", "top_1_sentence", "unit_public_rows",
 ]
 
 # Those that `privatize` knows by name: for rows of floats, and for rows of whole numbers. `register` adds to them.

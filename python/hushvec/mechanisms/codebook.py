@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec.mechanisms.public_arrays import (  # isort: skip
+    FITTED_ROWS, FORMAT, FittedRows, PublicArrays, Rows, as_float32, as_narrow_rows, checked_public_rows, copy_on_device, frozen,
+    load_npz, nearest_codes, require_other_rows, unit_public_rows, unit_rows,
+)
 from hushvec._native import _core, arrays, kernels, rowwise
 from hushvec._native.arrays import CheckedRows
 from hushvec._native.products import inner_products
@@ -22,23 +26,6 @@ from hushvec._util.lazy import needs_extra
 from hushvec._util.rounding import product_up, quotient_down
 from hushvec.mechanisms.base import Mechanism, RowKeys, result_of
 from hushvec.mechanisms.privunit import PrivUnit
-from hushvec.mechanisms.public_arrays import (
-    FITTED_ROWS,
-    FORMAT,
-    FittedRows,
-    PublicArrays,
-    Rows,
-    as_float32,
-    as_narrow_rows,
-    checked_public_rows,
-    copy_on_device,
-    frozen,
-    load_npz,
-    nearest_codes,
-    require_other_rows,
-    unit_public_rows,
-    unit_rows,
-)
 from hushvec.mechanisms.randomized_response import RandomizedResponse, response_variation
 
 if TYPE_CHECKING:

@@ -4,21 +4,11 @@ docs/receipts.md describes every field and the three answers of `verify_receipt`
 `registry` lists them, and `verify` checks any of them.
 """
 
-from hushvec._util.lazy import at_first_use
-from hushvec.receipts.base import (
-    DOES_NOT_HOLD,
-    HALF_WORDS,
-    HOLDS,
-    NOT_A_CLAIM,
-    NOTE_FLOAT,
-    NOTE_SEED,
-    PER,
-    ROUNDS,
-    LedgerEntry,
-    Verification,
-    cipher_fields,
+from hushvec.receipts.base import (  # isort: skip
+    DOES_NOT_HOLD, HALF_WORDS, HOLDS, NOT_A_CLAIM, NOTE_FLOAT, NOTE_SEED, PER, ROUNDS, LedgerEntry, Verification, cipher_fields,
     sheet_of,
 )
+from hushvec._util.lazy import at_first_use
 from hushvec.receipts.vectors import INT8, Receipt
 from hushvec.receipts.verify import receipt_from_dict, receipt_from_json, units_differ, verify_charges, verify_receipt
 

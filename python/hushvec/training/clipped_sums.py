@@ -15,22 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from hushvec._native import _core, cuda
-from hushvec._native.arrays import (
-    DEFAULT_DTYPE,
-    copy_beside,
-    device_of,
-    dtype_name,
-    in_order,
-    is_contiguous,
-    is_torch,
-    library_of,
-    new_array,
-    on_cuda,
-    require_array,
-    require_form,
-    require_same_kind,
+from hushvec._native.arrays import (  # isort: skip
+    DEFAULT_DTYPE, copy_beside, device_of, dtype_name, in_order, is_contiguous, is_torch, library_of, new_array, on_cuda,
+    require_array, require_form, require_same_kind,
 )
+from hushvec._native import _core, cuda
 from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import require_finite
 from hushvec._util import validate

@@ -8,6 +8,9 @@ from typing import Any
 
 import torch
 
+from hushvec.training.schedule import (  # isort: skip
+    BATCH, PLACES, Account, Clipping, Settings, account_of, clipping_of, norms_of, require_norm_for_each,
+)
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
 from hushvec._util.keywords import moved
@@ -23,17 +26,6 @@ from hushvec.training.journal import StepFlags
 from hushvec.training.model_watch import OTHERS_PARAMETERS, ModelWatch, leave, model_of, stepped_by_another
 from hushvec.training.run_account import RunAccount, account_written, require_loadable, take_over
 from hushvec.training.sampler import require_public_size
-from hushvec.training.schedule import (
-    BATCH,
-    PLACES,
-    Account,
-    Clipping,
-    Settings,
-    account_of,
-    clipping_of,
-    norms_of,
-    require_norm_for_each,
-)
 
 
 def _of_wrapped(name: str) -> Any:

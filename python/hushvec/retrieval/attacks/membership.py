@@ -10,6 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hushvec.retrieval.attacks.statistics import (  # isort: skip
+    EpsilonBound, audited_epsilon, epsilon_from_rates, likelihood_statistics, logistic_statistic, memberships, observe,
+    pair_statistics, released_claim, released_pairs, released_statistic, strongest,
+)
 from hushvec._native import _core
 from hushvec._util import validate
 from hushvec._util.display import Sheet, at_least, at_most, confidence_of, number, plural, shown
@@ -18,20 +22,6 @@ from hushvec.audit.results import THIS_ATTACK, as_json, bound_facts
 from hushvec.retrieval.attacks.bounds import epsilon_for, membership_auc_bound, membership_bound
 from hushvec.retrieval.attacks.curves import FixedThreshold, RocCurve, at_threshold
 from hushvec.retrieval.attacks.shadows import RESAMPLES, Game, play, random_of
-from hushvec.retrieval.attacks.statistics import (
-    EpsilonBound,
-    audited_epsilon,
-    epsilon_from_rates,
-    likelihood_statistics,
-    logistic_statistic,
-    memberships,
-    observe,
-    pair_statistics,
-    released_claim,
-    released_pairs,
-    released_statistic,
-    strongest,
-)
 
 FEWEST_SHADOWS = {"logistic": 2, "likelihood": 4, "released": 2}
 ATTACKS = tuple(FEWEST_SHADOWS)

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec.retrieval.queries.question import (  # isort: skip
+    Answer, Asked, AskedQuestions, Candidates, Holder, Question, candidates, ranked, unit,
+)
 from hushvec._native import _core, arrays, rowwise
 from hushvec._native.kernels import require_generator
 from hushvec._native.rowwise import as_array
@@ -20,17 +23,6 @@ from hushvec.mechanisms.codebook import Tried
 from hushvec.release import privatize
 from hushvec.retrieval.index.prepared import as_rows, require_rows
 from hushvec.retrieval.queries.choice import best_of
-from hushvec.retrieval.queries.question import (
-    Answer,
-    Asked,
-    AskedQuestions,
-    Candidates,
-    Holder,
-    Question,
-    candidates,
-    ranked,
-    unit,
-)
 
 if TYPE_CHECKING:
     from hushvec.retrieval.index.private_index import PrivateIndex

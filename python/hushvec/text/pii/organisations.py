@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import re
 
+from hushvec.text.pii.wordlists import (  # isort: skip
+    CAPITALS, LETTER, NOT_NAMES, WORD, given_names, start_of_name, without_leading, word_list, words, words_in_order,
+)
 from hushvec.text.pii.document import Document, Finds, at_words
 from hushvec.text.pii.persons import looks_like_surname
-from hushvec.text.pii.wordlists import (
-    CAPITALS,
-    LETTER,
-    NOT_NAMES,
-    WORD,
-    given_names,
-    start_of_name,
-    without_leading,
-    word_list,
-    words,
-    words_in_order,
-)
 
 _NAME_WORD = rf"(?:{WORD}|[{CAPITALS}0-9](?:[{CAPITALS}0-9&.]){{0,8}}|{WORD}\.(?:com|io|ai|org|net))"
 _NAMES = re.compile(

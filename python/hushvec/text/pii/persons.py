@@ -9,21 +9,10 @@ from __future__ import annotations
 import re
 from itertools import takewhile
 
-from hushvec.text.pii.document import Document, Finds, at_words, listed_rule, matches, rule, rule_for
-from hushvec.text.pii.wordlists import (
-    CAPITALS,
-    INITIAL,
-    INITIALS,
-    LETTER,
-    NOT_NAMES,
-    PARTICLE,
-    WORD,
-    given_names,
-    start_of_name,
-    word_list,
-    words,
-    words_in_order,
+from hushvec.text.pii.wordlists import (  # isort: skip
+    CAPITALS, INITIAL, INITIALS, LETTER, NOT_NAMES, PARTICLE, WORD, given_names, start_of_name, word_list, words, words_in_order,
 )
+from hushvec.text.pii.document import Document, Finds, at_words, listed_rule, matches, rule, rule_for
 
 _LATER = rf"(?:[ ](?:{INITIALS}[ ]){{0,2}}(?:{PARTICLE}[ ]){{0,2}}{WORD}|[ ]{INITIAL}(?![\w'’]))"
 _NAME = re.compile(

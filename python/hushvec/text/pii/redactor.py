@@ -11,6 +11,9 @@ from functools import cache, lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
+from hushvec.text.pii.spans import (  # isort: skip
+    SURE, Detector, Found, Span, found_at, in_original, marked, merged, places_in_original, replaced, settled, shifted,
+)
 from hushvec._util import validate
 from hushvec._util.validate import nearest_of
 from hushvec.text.pii import addresses, contact, credentials, dates, numbers, organisations, persons, places, quantities, records
@@ -19,20 +22,6 @@ from hushvec.text.pii.categories import canonical, default_placeholder, is_known
 from hushvec.text.pii.custom import Gazetteer, Names, custom_rules, gazetteer_of
 from hushvec.text.pii.document import WALL, Document, Prefilter, Rule, has_escapes
 from hushvec.text.pii.phone import phone_rule
-from hushvec.text.pii.spans import (
-    SURE,
-    Detector,
-    Found,
-    Span,
-    found_at,
-    in_original,
-    marked,
-    merged,
-    places_in_original,
-    replaced,
-    settled,
-    shifted,
-)
 from hushvec.text.pii.wordlists import rows
 
 

@@ -10,18 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec.mechanisms import (  # isort: skip
+    MECHANISMS, EmpiricalGaussian, PublicProjection, VectorMechanism, priced_mechanisms, releases_directions,
+)
 from hushvec._native._core import Generator
 from hushvec._util import validate
 from hushvec.accounting import gaussian_sigma_for
 from hushvec.extend import Budget, ReleasePlan, release_planned
-from hushvec.mechanisms import (
-    MECHANISMS,
-    EmpiricalGaussian,
-    PublicProjection,
-    VectorMechanism,
-    priced_mechanisms,
-    releases_directions,
-)
 from hushvec.noise import clip, gaussian_epsilon
 from hushvec.receipts import LabelReceipt, Receipt
 from hushvec.release import privatize_labels

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from hushvec.text.rewriting.plans import (  # isort: skip
+    AUTO, CHOICE, NOTE_NO_PUBLIC_TEXTS, DocumentTerms, Plan, Planner, is_of_documents, rewriting_mechanisms,
+)
 from hushvec._native._core import Generator
 from hushvec._native.kernels import require_generator
 from hushvec._util import validate
@@ -23,16 +26,6 @@ from hushvec.receipts import LabelReceipt, Receipt
 from hushvec.text.pii.redactor import Redactor, with_other_names
 from hushvec.text.rewriting.choices import best_mechanism, choose
 from hushvec.text.rewriting.chunks import Chunking, Part, TokenPieces, cut, joined
-from hushvec.text.rewriting.plans import (
-    AUTO,
-    CHOICE,
-    NOTE_NO_PUBLIC_TEXTS,
-    DocumentTerms,
-    Plan,
-    Planner,
-    is_of_documents,
-    rewriting_mechanisms,
-)
 from hushvec.text.rewriting.results import Rewriting, RewrittenSpan
 
 if TYPE_CHECKING:

@@ -13,22 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hushvec.embedders.checkpoints import (  # isort: skip
+    CONFIG_FILE, TOKENIZER_FILE, WEIGHTS, CheckpointError, Tokens, chosen_device, encoder_fields, fill, find_folder, read_t5,
+    read_weights, require_file,
+)
 from hushvec._util.display import announced
 from hushvec._util.lazy import needs_extra
-from hushvec.embedders.checkpoints import (
-    CONFIG_FILE,
-    TOKENIZER_FILE,
-    WEIGHTS,
-    CheckpointError,
-    Tokens,
-    chosen_device,
-    encoder_fields,
-    fill,
-    find_folder,
-    read_t5,
-    read_weights,
-    require_file,
-)
 from hushvec.embedders.gtr import GTREmbedder
 from hushvec.text.inverters.vec2text.config import CORRECTOR, INVERSION, KINDS, CheckpointFields, Vec2TextConfig, read_fields
 
