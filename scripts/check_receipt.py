@@ -189,7 +189,6 @@ def check_receipt(receipt):
         raise Unreadable("not a receipt of any kind")
     rules, faults_of, _ = KINDS[kind]
     rules = {**rules, **INT8} if kind == "vectors" and receipt.get("dtype") == "int8" else rules
-    receipt = with_cipher(receipt)
     if kind == "training":  # older ones do not name them
         receipt = {"samples": [] if receipt.get("sampling_probability") == 1 else None, "correlation": None, **receipt}
     require("the receipt", receipt, rules)
@@ -208,12 +207,6 @@ def check_receipt(receipt):
     if doubt is not None:
         return "undecided", [doubt]
     return "holds", [f"({receipt['epsilon']}, {receipt['delta']})-DP, {receipt['adjacency']}, {kind}"]
-
-
-def with_cipher(receipt):
-    """A receipt from before AES-256 has no cipher: its rounds are those of ChaCha."""
-    named = [f"chacha{rounds}" for rounds in (20, 12, 8) if receipt.get("rounds") == rounds]
-    return receipt if "cipher" in receipt or not named else {**receipt, "cipher": named[0]}
 
 
 def cipher_faults(receipt):

@@ -232,7 +232,7 @@ def _words(rng, receipt):
 
 
 def _cipher(rng, receipt):
-    """Another cipher, with its own rounds and format version or with those of another; or none, as before AES-256."""
+    """Another cipher, with its own rounds and format version or with those of another; or none."""
     ciphers = {"aes256": (14, 2), "chacha20": (20, 1), "chacha12": (12, 1), "chacha8": (8, 1)}
     name = _pick(rng, [*ciphers, *ciphers, receipt.get("cipher"), "aes128", "AES256", "chacha", None])
     others = _pick(rng, [*ciphers.values(), (receipt.get("rounds"), receipt.get("format_version"))])

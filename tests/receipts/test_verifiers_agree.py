@@ -171,8 +171,6 @@ LAX_WITH_RECEIPTS = {
     "version 3 of correlated noise": ('receipt.get("correlation", 0) is None', '"correlation" in receipt'),
     "no version 3 of sums": (' or receipt.get("correlation", 0) is None else 0', " else 0"),
     "version 3 on the grid of versions 1 and 2": ('integers or receipt["format_version"] == 3 else 6', "integers else 6"),
-    "AES-256 without its name is ChaCha20": ('if receipt.get("rounds") == rounds]', 'if receipt.get("rounds") in (rounds, 14)]'),
-    "receipts from before AES-256 are none": ("receipt = with_cipher(receipt)", "pass"),
     "any saturation of int8 values": ('receipt["saturation_probability"] < saturation(receipt) * (1 - 1e-9)', "False"),
     "int8 values on the grid of others": (
         '(3 if integers or receipt["format_version"] == 3 else 6), (6 if integers else 21)', "6, 21"

@@ -86,15 +86,6 @@ def test_whose_queries_are_comes_back(tmp_path, per):
     assert again.settings == index.settings and again.query_guarantee(3) == index.query_guarantee(3)
 
 
-def test_a_file_that_does_not_say_whose_queries_are_is_read_as_one_persons(tmp_path):
-    """Files of older versions have "record" for every index that named nothing."""
-    PrivateIndex(4, queries=VectorNoise(epsilon=1.0, per="record")).save(tmp_path)
-    manifest = json.loads((tmp_path / "index.json").read_text())
-    del manifest["settings"]["queries_per"]
-    (tmp_path / "index.json").write_text(json.dumps(manifest))
-    assert PrivateIndex.load(tmp_path).query_guarantee(3) == (3.0, 0.0)
-
-
 def test_deleted_rows_do_not_reach_the_files(tmp_path):
     pytest.importorskip("faiss")
     for store in ("flat", "numpy", "hnsw"):

@@ -243,17 +243,6 @@ def test_an_unfinished_line_is_dropped(documents, codebook, tmp_path):
     assert again.answered(killed) is not None and again.answered(answered) is not None
 
 
-def test_a_memo_of_the_first_version(documents, codebook, tmp_path):
-    path, holder, query = tmp_path / "asked.json", Holder(documents), topics(1, seed=22)[0]
-    answer = PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path).search(query, holder)
-    header, *lines = map(json.loads, path.read_text().splitlines())
-    whole = {**header, "hushvec_questions": 1, "questions": {line.pop("name"): line for line in lines}}
-    path.write_text(json.dumps(whole))
-    asker = PrivateQuery(codebook, epsilon=3.0, fetch=20, memo=path)
-    assert asker.search(query, holder).ids.tolist() == answer.ids.tolist() and len(holder.seen) == 1
-    assert json.loads(path.read_text().splitlines()[0]) == header
-
-
 def test_a_full_disk_forgets_nothing(documents, codebook, tmp_path, monkeypatch):
     path, holder, budget = tmp_path / "asked.json", Holder(documents), Counting()
     first, second = topics(2, seed=23)

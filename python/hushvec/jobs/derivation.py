@@ -17,7 +17,7 @@ PLACE_BYTES = 40
 # What a job can draw from, and by which version of the release format; the version of a job that does.
 CIPHERS = ("aes256", "chacha20")
 JOB_VERSIONS = {("aes256", HALF_WORDS): 3, ("chacha20", HALF_WORDS): 4, ("aes256", 2): 2, ("chacha20", 1): 1}
-# Of jobs that do not say: all that there were before version 2, and those of a seed.
+# Of the jobs of a seed.
 FIRST_CIPHER = "chacha20"
 
 _ROWS_KEY = b"hushvec rows"

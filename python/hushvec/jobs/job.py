@@ -76,7 +76,7 @@ class NoiseJob:
     renormalize: bool
     cipher: str = derivation.FIRST_CIPHER
     half_words: bool = False
-    rows_by: str | None = ROWS_BY[0]
+    rows_by: str = ROWS_BY[0]
     entry: LedgerEntry | None = None
     seeded: bool = False
     _key: bytes = field(repr=False)
@@ -136,13 +136,12 @@ class NoiseJob:
         return paid
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, codebook: PublicCodebook | None = None, rows_by: str | None = None) -> NoiseJob:
+    def load(cls, path: str | PathLike[str], *, codebook: PublicCodebook | None = None) -> NoiseJob:
         """Read the job of a file that `start` or `save` wrote, with the codebook that it was started with: the file has its digest.
 
-        A file from before rows_by was kept does not say how the job has named its rows: you do, once, and the file keeps it.
         ValueError for one whose noise this version of hushvec would compute differently; OSError if others may read the file.
         """
-        return _read(Path(path), codebook)._named_by(rows_by, Path(path))
+        return _read(Path(path), codebook)
 
     @classmethod
     def unsafe_seeded(
@@ -216,25 +215,12 @@ class NoiseJob:
 
     def require_rows_by(self, asked: str) -> None:
         """Raises ValueError unless rows are named so: by "numbers", "partitions" or "ids"."""
-        if self.rows_by is None:
-            where = "to NoiseJob.load or start, with its path"
-            raise ValueError(f"rows_by must be given, once, for a job from before it was kept: {where}")
         if not self.rows_by.endswith(asked):
             other = "'integer-ids' or 'text-ids'" if asked == "ids" else repr(asked)
             raise ValueError(
                 f"rows must be named by {self.rows_by} in this job, got {asked}: under other names they would be a second release for "
                 f"one charge (a job that is started with rows_by={other} takes them)"
             )
-
-    def _named_by(self, rows_by: str | None, path: Path) -> NoiseJob:
-        """This job of a file, whose rows are named so. A file that did not say it yet says it then."""
-        if rows_by is None or validate.choice("rows_by", rows_by, ROWS_BY) == self.rows_by:
-            return self
-        if self.rows_by is not None:
-            raise ValueError(f"{path} holds a job with other parameters: rows_by {self.rows_by}, asked for rows_by {rows_by}")
-        told = replace(self, rows_by=rows_by)
-        told.save(path)
-        return told
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the job, its key included, to a file that only its owner can read; written beside and renamed.
@@ -297,7 +283,9 @@ class NoiseJob:
             raise ValueError(f"{path} holds a job with other parameters: {different}")
         if present.cipher != self.cipher and not any_cipher:
             raise ValueError(f"cipher must be {present.cipher!r}, that of the job in {path}, or None, got {self.cipher!r}")
-        return present._named_by(rows_by, path)
+        if rows_by not in (None, present.rows_by):
+            raise ValueError(f"{path} holds a job with other parameters: rows_by {present.rows_by}, asked for rows_by {rows_by}")
+        return present
 
     @contextmanager
     def _written_beside(self, path: Path) -> Iterator[Unfinished]:
@@ -338,7 +326,7 @@ class NoiseJob:
         return {**sent, "format_version": self.format_version}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        fields = {"cipher": derivation.FIRST_CIPHER, "half_words": False, "rows_by": None, **state}
+        fields = dict(state)
         found = fields.pop("format_version")
         if fields["cipher"] not in derivation.CIPHERS or found != derivation.versions(fields["cipher"], fields["half_words"])[1]:
             known = "3, or 1 for chacha20 or 2 for aes256"
@@ -381,7 +369,7 @@ def _read(path: Path, codebook: PublicCodebook | None) -> NoiseJob:
         text = file.read(_LARGEST_FILE)
     with _as_bad_file(path):
         fields = json.loads(text)
-        if not isinstance(fields, dict) or {*fields, "rows_by"} != set(_FIELDS):
+        if not isinstance(fields, dict) or set(fields) != set(_FIELDS):
             raise ValueError(f"its fields must be {', '.join(_FIELDS)}")
     arguments = fields["arguments"]
     digest = arguments.get("codebook") if isinstance(arguments, dict) else None
@@ -419,9 +407,7 @@ def _job_of(fields: dict[str, Any], codebook: PublicCodebook | None) -> NoiseJob
         arguments = {**others, "mechanism": codebook.mechanism(arguments["epsilon"]), "epsilon": None}
     planned = _planned(cipher=cipher, **arguments)
     half_words = _by_half_words(planned["mechanism"], cipher, versions[1])
-    rows_by = fields.get("rows_by")
-    if rows_by is not None:
-        validate.choice("its rows_by", rows_by, ROWS_BY)
+    rows_by = validate.choice("its rows_by", fields["rows_by"], ROWS_BY)
     job = NoiseJob(**planned, half_words=half_words, rows_by=rows_by, entry=entry, _key=key)
     if job.id != fields["id"]:
         raise ValueError("its id does not follow from its key and parameters, so its noise would be another")

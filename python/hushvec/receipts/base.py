@@ -372,12 +372,11 @@ class ReceiptFields:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """The receipt of a mapping with exactly the fields of `to_dict`, of which `cipher` may be missing where `rounds` tells it.
+        """The receipt of a mapping with exactly the fields of `to_dict`.
 
         Raises:
             ReceiptError: a field is missing, unknown, of the wrong kind or out of its set of values.
         """
-        fields = with_cipher(fields)
         require_fields(fields, [field.name for field in dataclasses.fields(cls)])
         return cls(**{**fields, **cls._read(fields)})
 
@@ -500,14 +499,6 @@ def key_fields(generator: _core.Generator, *, on_device: bool = False, half_word
 def cipher_fields(cipher: str) -> dict[str, Any]:
     """The fields that follow from the cipher, and itself."""
     return {"cipher": cipher, "rounds": ROUNDS[cipher], "format_version": _core.format_versions[cipher]}
-
-
-def with_cipher(fields: Any) -> Any:
-    """The fields with those of a receipt from before AES-256, which name ChaCha by its rounds alone."""
-    if not isinstance(fields, Mapping) or "cipher" in fields:
-        return fields
-    named = [cipher for cipher in ("chacha20", "chacha12", "chacha8") if fields.get("rounds") == ROUNDS[cipher]]
-    return {**fields, "cipher": named[0]} if named else fields
 
 
 def unit_of(per: str, rows: int) -> float | None:

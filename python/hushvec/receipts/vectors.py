@@ -137,7 +137,6 @@ class Receipt(base.ReceiptFields):
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        fields = base.with_cipher(fields)
         if isinstance(fields, Mapping) and fields.get("dtype") != INT8:
             base.require_fields(fields, [field.name for field in dataclasses.fields(cls) if field.name not in _OF_INT8])
             fields = {**fields, **dict.fromkeys(_OF_INT8)}

@@ -95,22 +95,11 @@ class AnswerStore:
         self._table = sql.Table(_TABLE, sql.MetaData(), *columns, self._of_tenant)
         try:
             try:
-                self._make_table()
+                self._table.metadata.create_all(self._engine)
             except sql.exc.DBAPIError:  # another process may have made it between the look and the making
-                self._make_table()
+                self._table.metadata.create_all(self._engine)
         except sql.exc.SQLAlchemyError as error:
             raise BudgetError(f"answers cannot be kept in {'PostgreSQL' if path is None else path}: {type(error).__name__}") from None
-
-    def _make_table(self) -> None:
-        """Make the table; an earlier version made it without the last two columns."""
-        self._table.metadata.create_all(self._engine)
-        there = {column["name"] for column in self._sql.inspect(self._engine).get_columns(_TABLE)}
-        if "size" in there:
-            return
-        with self._engine.begin() as connection:
-            for kind in ("tenant VARCHAR(64)", "size INTEGER"):
-                connection.execute(self._sql.text(f"ALTER TABLE {_TABLE} ADD COLUMN {kind}"))
-            self._of_tenant.create(connection)
 
     def held_for(self, tenant: str) -> tuple[int, int]:
         """Return how many claims and bytes of answers a tenant has here."""

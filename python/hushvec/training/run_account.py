@@ -288,9 +288,6 @@ def account_written(account: RunAccount) -> dict[str, Any]:
 def require_loadable(account: RunAccount, state: Any) -> dict[str, Any]:
     """The part of an optimizer's state that `account_written` made, if this run can resume from it. Changes nothing."""
     stored = state.get("privacy") if isinstance(state, Mapping) else None
-    if isinstance(stored, dict):
-        before = {"samples": None, "row_norm": None, "unnamed": bool(stored.get("steps"))}  # in checkpoints from before these fields
-        stored = {**before, **stored}
     if not isinstance(stored, dict) or "optimizer" not in state or set(stored) != _FIELDS:
         raise ValueError("state_dict must be that of a DPOptimizer, got something else")
     if stored["version"] != VERSION:

@@ -123,8 +123,6 @@ def require_norm_for_each(norms: Sequence[float] | None, parameters: Sized) -> N
 
 
 BATCH = "batch"
-# Settings that older checkpoints and journals do not have, which are as if these were in them.
-_LATER: dict[str, Any] = {"noise": None, "loss_scale": 1.0, "adaptive": None, "normalize": None, "clip_norms": None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,12 +222,10 @@ class Settings:
     @property
     def digest(self) -> str:
         """SHA-256, in hexadecimal, of the numbers."""
-        written = {name: value for name, value in asdict(self).items() if _LATER.get(name, not value) != value}
-        return hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     def require_same(self, stored: Mapping[str, Any]) -> None:
         """Refuse a checkpoint made with other settings."""
-        stored = {**_LATER, **stored}
         for name, value in asdict(self).items():
             if name not in stored:
                 raise ValueError(f"the checkpoint must have the setting {name}, got none")

@@ -106,7 +106,6 @@ class IndexSettings:
             "dimension": self.dimension,
             "documents": _noise_to_dict(self.documents),
             "queries": _noise_to_dict(self.queries),
-            "queries_per": None if self.queries is None else self.queries.per,
             "scores": _noise_to_dict(self.scores),
             "store": self.store,
             "store_options": None if self.store_options is None else dict(self.store_options),
@@ -121,9 +120,6 @@ class IndexSettings:
         arguments: dict[str, Any] = {name: fields[name] for name in ("dimension", "store", "store_options", "normalize")}
         for name, kind in _KINDS.items():
             arguments[name] = None if fields[name] is None else kind(**_noise_fields(fields[name], codebooks.get(name)))
-        queries = arguments["queries"]
-        if queries is not None and "queries_per" not in fields and queries.per == "record":
-            arguments["queries"] = replace(queries, per=PER_QUERY)  # the value in older files for every index that named nothing
         return cls(projection=projection, **arguments)
 
 

@@ -29,7 +29,6 @@ Rows = NDArray[np.float32]
 # A server of documents: (row [d], count) -> (ids [w], vectors [w, d]) of the nearest documents, w at most count.
 Holder = Callable[[Rows, int], Any]
 _MEMO_FORMAT = 2
-_WHOLE = 1  # the previous format, one object for the whole file; it is converted when read
 
 
 class Question(NamedTuple):
@@ -170,8 +169,8 @@ class AskedQuestions:
         self._unsaved: dict[str, Asked] = {}
         self.lock = threading.RLock()
         if self._path is not None and self._path.exists():
-            self._asked, is_whole = _contents(self._path, client)
-            if not is_whole:
+            self._asked, is_cut = _contents(self._path, client)
+            if is_cut:
                 self._write_anew(self._path)
 
     def __len__(self) -> int:
@@ -222,25 +221,22 @@ def _stored(name: str, asked: Asked) -> dict[str, Any]:
 
 
 def _contents(path: Path, client: str) -> tuple[dict[str, Asked], bool]:
+    """The questions by name, and whether an unfinished line follows them."""
     fault = ValueError(f"memo must be a file of asked questions, version {_MEMO_FORMAT}; {path} is damaged or of another kind")
     *whole, rest = path.read_bytes().split(b"\n")
     try:
-        header = json.loads(whole[0] if whole else rest)
-        version, theirs = header["hushvec_questions"], str(header["asker"])
-        if version == _WHOLE:
-            entries = [{"name": name, **one} for name, one in header["questions"].items()]
-        elif version == _MEMO_FORMAT and whole:
-            entries = [json.loads(line) for line in whole[1:]]
-        else:
+        header, *entries = map(json.loads, whole)
+        if header["hushvec_questions"] != _MEMO_FORMAT:
             raise fault
+        theirs = str(header["asker"])
         asked = {str(one["name"]): _asked_of(one) for one in entries}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise fault from None
     if theirs != client:
         raise ValueError(f"memo must be of this codebook, epsilon and fetch: {path} is of others")
-    if version == _MEMO_FORMAT and rest:
+    if rest:
         warnings.warn(f"{path} ends with an unfinished line, which is dropped: its question will be released anew", stacklevel=4)
-    return asked, version == _MEMO_FORMAT and not rest
+    return asked, bool(rest)
 
 
 def _asked_of(fields: Mapping[str, Any]) -> Asked:
