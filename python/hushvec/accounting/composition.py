@@ -154,13 +154,8 @@ def _by_all_theorems(releases: Releases, *, delta: float, epsilon: float | None)
     candidates.sort(key=lambda one: (one.epsilon, one.delta, one.note != ""))
     best = candidates[0]
     return Composition(
-        epsilon=best.epsilon,
-        delta=best.delta,
-        theorem=best.theorem,
-        adjacency=releases.adjacency,
-        candidates=tuple(candidates),
-        releases=releases.number,
-        unamplified=releases.unamplified,
+        epsilon=best.epsilon, delta=best.delta, theorem=best.theorem, adjacency=releases.adjacency, candidates=tuple(candidates),
+        releases=releases.number, unamplified=releases.unamplified,
     )
 
 

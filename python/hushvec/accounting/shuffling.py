@@ -154,14 +154,8 @@ def profile(epsilon: float, people: int) -> Profile:
     # All ends of the walk in the table, and their mirror images: at most 1 when divided by the true sum.
     total = 2 * tails[:, :1] - np.where(steps % 2 == 0, 1.0, 0.0)[:, None]
     return Profile(
-        epsilon=epsilon,
-        steps=steps,
-        weights=weights,
-        outside=outside,
-        middle=middle,
-        chances=chances / total,
-        tails=tails / total,
-        error=(8 * cells + 64) * UNIT,
+        epsilon=epsilon, steps=steps, weights=weights, outside=outside, middle=middle, chances=chances / total,
+        tails=tails / total, error=(8 * cells + 64) * UNIT,
     )
 
 

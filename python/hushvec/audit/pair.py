@@ -118,18 +118,9 @@ def audit_pair(
         details["gaussian"] = _gaussian_bound(judging_rows - hits, alarms, judging_rows, target.delta, 1 - confidence)
         estimated.append(of_gaussian_curve(judging_rows - hits, alarms, judging_rows, target.delta))
     return AuditResult(
-        mechanism=target.name,
-        method="pair",
-        epsilon_claimed=target.epsilon,
-        delta=target.delta,
-        epsilon_lower=bound,
-        epsilon_ceiling=epsilon_bound(judging_rows, 0, judging_rows, target.delta, alpha),
-        estimate=most_telling(estimated),
-        confidence=confidence,
-        samples=samples,
-        statistic=event.statistic.name,
-        threshold=event.threshold,
-        details=details,
+        mechanism=target.name, method="pair", epsilon_claimed=target.epsilon, delta=target.delta, epsilon_lower=bound,
+        epsilon_ceiling=epsilon_bound(judging_rows, 0, judging_rows, target.delta, alpha), estimate=most_telling(estimated),
+        confidence=confidence, samples=samples, statistic=event.statistic.name, threshold=event.threshold, details=details,
     )
 
 

@@ -74,12 +74,8 @@ def audit_repeats(
         }
     smallest = min(found, key=lambda name: found[name])
     return RepeatsResult(
-        mechanism=target.name,
-        p_value=min(1.0, len(found) * found[smallest]),
-        confidence=confidence,
-        samples=rows,
-        statistic=smallest,
-        details={"p_values": found},
+        mechanism=target.name, p_value=min(1.0, len(found) * found[smallest]), confidence=confidence, samples=rows,
+        statistic=smallest, details={"p_values": found},
     )
 
 

@@ -185,12 +185,8 @@ def refusal(terms: LedgerTerms, total: Spend, amounts: Amounts) -> PrivacyBudget
         )
         hint = HINT_DELTA if amounts.main_units <= rest.main else HINT_MAIN
         return PrivacyBudgetExhaustedError(
-            f"{message}; {hint}",
-            max_epsilon=float_down(limit.main),
-            consumed_epsilon=float_up(total.main),
-            max_delta=float_down(limit.delta),
-            consumed_delta=float_up(total.delta),
-            hint=hint,
+            f"{message}; {hint}", max_epsilon=float_down(limit.main), consumed_epsilon=float_up(total.main),
+            max_delta=float_down(limit.delta), consumed_delta=float_up(total.delta), hint=hint,
         )
     return PrivacyBudgetExhaustedError(
         f"privacy budget exhausted: rho {amounts.rho!r} asked for, {float_down(rest.main)!r} left of "

@@ -190,13 +190,9 @@ def _outcome(
     stolen: StolenVectors, mechanism: str, decoded: Numbers, scores: Scores, receipt: RowReceipt, cosines: Any = None
 ) -> Outcome:
     return Outcome(
-        mechanism=mechanism,
-        decoded=decoded,
-        same_sentence=float((decoded == stolen.clean_decoded).mean()),
-        same_topic=float((TOPIC_OF[decoded] == TOPIC_OF[stolen.clean_decoded]).mean()),
-        picked=stolen.picked(scores),
-        receipt=receipt,
-        cosines=cosines,
+        mechanism=mechanism, decoded=decoded, same_sentence=float((decoded == stolen.clean_decoded).mean()),
+        same_topic=float((TOPIC_OF[decoded] == TOPIC_OF[stolen.clean_decoded]).mean()), picked=stolen.picked(scores),
+        receipt=receipt, cosines=cosines,
     )
 
 

@@ -89,9 +89,7 @@ class Build(
     query_mechanism: str = option("", "privunit", heading=_QUERIES, choices=MECHANISMS)
     query_per: str = option(
         "a search's queries are one person's and add up (query, the default), several people's (record), one release (release)",
-        PER_QUERY,
-        heading=_QUERIES,
-        choices=(PER_QUERY, *PER),
+        PER_QUERY, heading=_QUERIES, choices=(PER_QUERY, *PER),
     )
     score_epsilon: float | None = option("of the scores of one query; without it, no noise", heading=_SCORES)
     score_delta: float = option("", 1e-5, heading=_SCORES)
@@ -170,9 +168,7 @@ class Search(
         texts = None if self.show_text is None else _read_lines(self.show_text)
         with opened_budget(self) as budget:
             index = PrivateIndex.load(
-                self.folder,
-                score_budget=budget,
-                without_budgets=self.without_budgets or self.budget is not None,
+                self.folder, score_budget=budget, without_budgets=self.without_budgets or self.budget is not None,
                 generator=make_generator(self),
             )
             if texts is not None:

@@ -70,9 +70,7 @@ class Rewrite(
         "L2 norm that embeddings are clipped to (default: the bound on the embedder's norms if known, else 1.5)", None, "--clip"
     )
     mechanism: str = option(
-        "law of the release (default auto: randomized_response where there are public texts)",
-        AUTO,
-        alone="law",
+        "law of the release (default auto: randomized_response where there are public texts)", AUTO, alone="law",
         choices=lambda: (AUTO, *rewriting_mechanisms()),
     )
     published: Any = option(

@@ -162,12 +162,8 @@ def _least_squares(equations: _Equations, words: Sequence[str]) -> WordFrequenci
     # a word outside the list sets each bit with 1 - (1 - 1/bits)^hashes, on average over hash functions
     unknown = float(solution[-1]) / -math.expm1(hashes * math.log1p(-1 / bits)) if equations.unknown else None
     return WordFrequencies(
-        words=tuple(words),
-        frequencies=frequencies,
-        standard_errors=errors,
-        reports=int(equations.reports.sum()),
-        unknown=unknown,
-        p_values_of=lambda: normal_p_values(frequencies / errors),
+        words=tuple(words), frequencies=frequencies, standard_errors=errors, reports=int(equations.reports.sum()),
+        unknown=unknown, p_values_of=lambda: normal_p_values(frequencies / errors),
     )
 
 

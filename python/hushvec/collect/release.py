@@ -221,11 +221,7 @@ class Collection(ABC):
         new, charge = memo.remember(self.digest, words, admit)
         words_of_one = new or max(1, len(set(words)))
         receipt = self._receipt(
-            reports=len(words),
-            per=per,
-            words_of_one=words_of_one,
-            memoised=True,
-            epsilon=self._memoized_total(words_of_one),
+            reports=len(words), per=per, words_of_one=words_of_one, memoised=True, epsilon=self._memoized_total(words_of_one),
             source=require_generator(generator),
         )
         return ReportRelease(self._drawn_from_memo(words, memo, generator), replace(receipt, charge=charge))

@@ -247,9 +247,6 @@ class Sketch(ReportSketch):
         frequencies = oracle.frequencies(tallies, reports)
         variances = oracle.variances(frequencies.clip(0, 1), tallies, reports)
         return WordFrequencies(
-            words=self.vocabulary.words,
-            frequencies=frequencies,
-            standard_errors=np.sqrt(variances.clip(0)),
-            reports=reports,
+            words=self.vocabulary.words, frequencies=frequencies, standard_errors=np.sqrt(variances.clip(0)), reports=reports,
             p_values_of=lambda: binomial_p_values(*oracle.null_counts(tallies, reports)),
         )

@@ -104,10 +104,7 @@ def noise_dataset(
     content = getattr(dataset, "_fingerprint", None) or uuid.uuid4().hex
     named = [content, "hushvec", job.id, column, id_column, partition]
     released = dataset.with_format("arrow").map(
-        function,
-        batched=True,
-        with_indices=id_column is None,
-        new_fingerprint=datasets.fingerprint.Hasher.hash(named),
+        function, batched=True, with_indices=id_column is None, new_fingerprint=datasets.fingerprint.Hasher.hash(named),
         **{"desc": "noise", **options},
     )
     return tables.with_format_of(dataset, released)

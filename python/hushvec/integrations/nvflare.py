@@ -95,11 +95,6 @@ class PrivateUpdates(DXOFilter):  # type: ignore[misc]   # nvflare has no types
         if not site:
             raise ValueError("persist_key must be given where the site has no name")
         return PrivateRounds(
-            clip_norm=self.clip_norm,
-            delta=self.delta,
-            epsilon=self.epsilon,
-            noise_multiplier=self.noise_multiplier,
-            rounds=self.rounds,
-            persist_key=self.persist_key or f"nvflare/{site}",
-            store=self.store,
+            clip_norm=self.clip_norm, delta=self.delta, epsilon=self.epsilon, noise_multiplier=self.noise_multiplier,
+            rounds=self.rounds, persist_key=self.persist_key or f"nvflare/{site}", store=self.store,
         )

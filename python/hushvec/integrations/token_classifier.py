@@ -91,14 +91,8 @@ class TokenClassifierDetector:
         # A lone surrogate cannot be encoded; a replacement of the same length keeps the offsets.
         readable = text.encode("utf-8", "replace").decode("utf-8")
         encoded = self._tokenizer(
-            readable,
-            truncation=True,
-            max_length=self._window,
-            stride=self._stride,
-            return_overflowing_tokens=True,
-            return_offsets_mapping=True,
-            padding=True,
-            return_tensors="pt",
+            readable, truncation=True, max_length=self._window, stride=self._stride, return_overflowing_tokens=True,
+            return_offsets_mapping=True, padding=True, return_tensors="pt",
         )
         best: dict[tuple[int, int], tuple[int, _Word]] = {}
         for first in range(0, len(encoded["input_ids"]), WINDOWS_AT_ONCE):

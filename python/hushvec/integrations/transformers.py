@@ -255,13 +255,8 @@ class PrivateTrainer(Trainer):  # type: ignore[misc]
         with "per-example" gradients. Raises what `require_independent_examples` does."""
         given = super().get_train_dataloader()
         loader = poisson_loader(
-            given.dataset,
-            self._probability,
-            steps=self.args.max_steps,
-            collate_fn=given.collate_fn,
-            separate=self._gradients == PER_EXAMPLE,
-            num_workers=given.num_workers,
-            pin_memory=given.pin_memory,
+            given.dataset, self._probability, steps=self.args.max_steps, collate_fn=given.collate_fn,
+            separate=self._gradients == PER_EXAMPLE, num_workers=given.num_workers, pin_memory=given.pin_memory,
         )
         self.model.train()
         if self._gradients == PER_EXAMPLE:

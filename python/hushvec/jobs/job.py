@@ -337,12 +337,8 @@ class NoiseJob:
 def _planned(dimension: int, dtype: str, cipher: str, **arguments: Any) -> dict[str, Any]:
     validate.choice("cipher", cipher, derivation.CIPHERS)
     plan = plan_release(
-        rows=1,
-        dimension=validate.whole_number("dimension", dimension, at_least=1),
-        dtype=validate.choice("dtype", dtype, arrays.NUMPY_DTYPES),
-        per="record",
-        generator=None,
-        **arguments,
+        rows=1, dimension=validate.whole_number("dimension", dimension, at_least=1),
+        dtype=validate.choice("dtype", dtype, arrays.NUMPY_DTYPES), per="record", generator=None, **arguments,
     )
     if plan.mechanism.grade != "exact":
         raise ValueError(f"mechanism must have an exact form in a job, got {plan.mechanism.name!r}")

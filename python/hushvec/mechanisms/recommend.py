@@ -221,11 +221,8 @@ _LABELS = Entry(name="randomized_response", made=_response, figures=_label_figur
 _TOP_K = Entry(name="gumbel_top_k", made=_top_k, figures=lambda mechanism, request: {"score noise": mechanism.noise_deviation})
 TASKS: dict[str, Task] = {
     "retrieval": Task(
-        entries=_of_rows,
-        ranked_by="expected cosine",
-        larger_is_better=True,
-        together="private_classifier, hushvec aggregate classifier",
-        takes=("n", "codebook"),
+        entries=_of_rows, ranked_by="expected cosine", larger_is_better=True,
+        together="private_classifier, hushvec aggregate classifier", takes=("n", "codebook"),
     ),
     "release": Task(entries=_of_rows, ranked_by="noise norm", together="private_mean, hushvec aggregate mean"),
     "mean": Task(entries=_of_rows, ranked_by="standard error", together="private_mean, hushvec aggregate mean", needs=("n",)),

@@ -204,16 +204,8 @@ def receipt_of_answers(
     """Return the receipt of answers by this law; `stated` are the fields that do not follow from law and generator."""
     truth, other = answering.law
     return LabelReceipt(
-        mechanism=MECHANISM,
-        adjacency=ADJACENCY,
-        delta=0.0,
-        label_count=answering.k,
-        truth_values=truth,
-        other_values=other,
-        grade="exact",
-        **base.key_fields(generator, on_device=on_device),
-        library_version=_core.__version__,
-        **stated,
+        mechanism=MECHANISM, adjacency=ADJACENCY, delta=0.0, label_count=answering.k, truth_values=truth, other_values=other,
+        grade="exact", **base.key_fields(generator, on_device=on_device), library_version=_core.__version__, **stated,
     )
 
 

@@ -192,15 +192,8 @@ class LabelPlan:
         conditions = (self.scores == "source", self.generator.seeded, self.per == "release")
         notes = itertools.compress((NOTE_SOURCE, NOTE_SEED, NOTE_ONE_PERSON), conditions)
         return receipt_of_answers(
-            answering,
-            self.generator,
-            epsilon=self.mechanism.epsilon,
-            labels_digest=self.digest,
-            per=self.per,
-            answers=answers,
-            scores=self.scores,
-            is_dp_claim=self.is_dp_claim,
-            notes=(*notes, *self.notes),
+            answering, self.generator, epsilon=self.mechanism.epsilon, labels_digest=self.digest, per=self.per, answers=answers,
+            scores=self.scores, is_dp_claim=self.is_dp_claim, notes=(*notes, *self.notes),
         )
 
 
@@ -219,14 +212,9 @@ def plan_labels(
         labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
     mechanism = RandomizedResponse(epsilon=epsilon, labels=labels)
     plan = LabelPlan(
-        mechanism=mechanism,
-        over_codes=_over_codes(mechanism.epsilon, mechanism.k),
-        digest=labels_digest(mechanism.labels),
-        scores=validate.choice("scores", scores, SCORES),
-        per=validate.choice("per", per, PER),
-        budget=budget,
-        generator=require_generator(generator),
-        notes=notes,
+        mechanism=mechanism, over_codes=_over_codes(mechanism.epsilon, mechanism.k), digest=labels_digest(mechanism.labels),
+        scores=validate.choice("scores", scores, SCORES), per=validate.choice("per", per, PER), budget=budget,
+        generator=require_generator(generator), notes=notes,
     )
     if budget is not None:
         require_budget(budget)

@@ -106,17 +106,9 @@ class ReleasePlan:
             raise ValueError("projection must be None with a codebook: fit the codebook on rows behind it, and release such rows")
         mechanism: CodebookResponse = self.mechanism  # type: ignore[assignment]
         return receipt_of_answers(
-            mechanism.response,
-            self.generator,
-            on_device=on_device,
-            epsilon=mechanism.epsilon,
-            labels_digest=_digest_of_codes(len(mechanism.codebook)),
-            per=self.per,
-            answers=rows,
-            scores="none",
-            is_dp_claim=self.is_dp_claim,
-            notes=(*self._notes(), NOTE_CODEBOOK, *notes),
-            codebook=mechanism.codebook.digest,
+            mechanism.response, self.generator, on_device=on_device, epsilon=mechanism.epsilon,
+            labels_digest=_digest_of_codes(len(mechanism.codebook)), per=self.per, answers=rows, scores="none",
+            is_dp_claim=self.is_dp_claim, notes=(*self._notes(), NOTE_CODEBOOK, *notes), codebook=mechanism.codebook.digest,
         )
 
     def vector_receipt(
@@ -351,18 +343,8 @@ def privatize(
         require_projection(projection).require_other_rows(checked.values)
         checked = rowwise.checked_rows("x", projection.transform(checked.values), finite=False)._replace(finite=True)
     plan = plan_release(
-        rows=checked.rows,
-        dimension=checked.dimension,
-        dtype=checked.dtype,
-        epsilon=epsilon,
-        delta=delta,
-        clip_norm=clip_norm,
-        mechanism=mechanism,
-        sigma=sigma,
-        normalize=normalize,
-        renormalize=renormalize,
-        per=per,
-        generator=generator,
+        rows=checked.rows, dimension=checked.dimension, dtype=checked.dtype, epsilon=epsilon, delta=delta, clip_norm=clip_norm,
+        mechanism=mechanism, sigma=sigma, normalize=normalize, renormalize=renormalize, per=per, generator=generator,
     )
     if dtype is not None:
         plan = plan.with_values(dtype)

@@ -150,9 +150,7 @@ def evaluate(
         receipt = answer.query_receipt
         of_queries = 1.0 if receipt is None else _expected_cosine("queries", index, receipt, norm)
     return replace(
-        evaluation,
-        theoretical_cosine=_theory_of_documents(index, norm),
-        theoretical_query_cosine=of_queries,
+        evaluation, theoretical_cosine=_theory_of_documents(index, norm), theoretical_query_cosine=of_queries,
         index_build_time_s=getattr(index, "build_time_s", None),
     )
 

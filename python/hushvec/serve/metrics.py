@@ -94,11 +94,8 @@ def request_span(method: str, traceparent: str) -> Iterator[Callable[[str, int, 
 
     tracer = trace.get_tracer(_NAME)
     with tracer.start_as_current_span(
-        method,
-        context=TraceContextTextMapPropagator().extract({"traceparent": traceparent}),
-        kind=trace.SpanKind.SERVER,
-        record_exception=False,
-        set_status_on_exception=False,
+        method, context=TraceContextTextMapPropagator().extract({"traceparent": traceparent}), kind=trace.SpanKind.SERVER,
+        record_exception=False, set_status_on_exception=False,
     ) as current:
 
         def finish(route: str, status: int, tenant: str) -> None:

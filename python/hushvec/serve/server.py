@@ -65,13 +65,8 @@ def run(policy: Policy, path: Path | None, listening: Listening, *, log_level: s
         os.environ[STORE_VARIABLE] = policy.store
     with _shared_by_workers(policy, listening.workers):
         uvicorn.run(
-            "hushvec.serve.app:app_of_environment",
-            factory=True,
-            host=listening.host,
-            port=listening.port,
-            workers=listening.workers,
-            **_settings(log_level),
-            ssl_certfile=listening.certificate,
+            "hushvec.serve.app:app_of_environment", factory=True, host=listening.host, port=listening.port,
+            workers=listening.workers, **_settings(log_level), ssl_certfile=listening.certificate,
             ssl_keyfile=listening.private_key,
         )
 

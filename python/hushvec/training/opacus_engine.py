@@ -462,10 +462,6 @@ def opacus_accounting(privacy_engine: Any, delta: float) -> OpacusAccounting:
         raise ValueError("privacy_engine must have stepped, got an engine without steps")
     ours = accountant.compose(delta=checked)
     return OpacusAccounting(
-        opacus_epsilon=float(privacy_engine.accountant.get_epsilon(checked)),
-        epsilon=ours.epsilon,
-        delta=checked,
-        opacus_accountant=privacy_engine.accountant.mechanism(),
-        theorem=ours.theorem,
-        steps=len(accountant),
+        opacus_epsilon=float(privacy_engine.accountant.get_epsilon(checked)), epsilon=ours.epsilon, delta=checked,
+        opacus_accountant=privacy_engine.accountant.mechanism(), theorem=ours.theorem, steps=len(accountant),
     )

@@ -336,15 +336,8 @@ def bound_of_guesses(
     tried = [(count, _right(scores.ravel(), coins.ravel(), count)) for count in (_guesses(pairs, share) for share in shares)]
     bounds, best, ceiling = bounds_of_guesses(pairs, tried, delta, confidence)
     return EpsilonBound(
-        epsilon_lower=bounds[best],
-        epsilon_ceiling=ceiling,
-        delta=delta,
-        confidence=confidence,
-        pairs=pairs,
-        guesses=tried[best][0],
-        right=tried[best][1],
-        statistic=name,
-        queries=queries,
+        epsilon_lower=bounds[best], epsilon_ceiling=ceiling, delta=delta, confidence=confidence, pairs=pairs,
+        guesses=tried[best][0], right=tried[best][1], statistic=name, queries=queries,
     )
 
 

@@ -64,11 +64,8 @@ def prepare(
         x = projection.transform(x)
     if noise is not None:
         plan = noise.plan(
-            rows=len(x),
-            dimension=settings.columns,
-            dtype=arrays.dtype_name(x),
-            normalize=normalize and not noise.is_of_directions,
-            generator=generator,
+            rows=len(x), dimension=settings.columns, dtype=arrays.dtype_name(x),
+            normalize=normalize and not noise.is_of_directions, generator=generator,
         )
         return Prepared(x, plan, noise.budget, projection, (*noise.notes(plan), *notes))
     if normalize:

@@ -95,14 +95,8 @@ class PrivateAverage:
             epsilon, noise_multiplier, self._delta, rounds, adjacency=adjacency, sampling_probability=probability
         )
         self._settings = Settings(
-            clip_norm=clip_norm,
-            noise_multiplier=multiplier,
-            adaptive=adaptive,
-            expected_batch_size=divisor,
-            sampling_probability=probability,
-            adjacency=adjacency,
-            clipping="exact",
-            steps=rounds,
+            clip_norm=clip_norm, noise_multiplier=multiplier, adaptive=adaptive, expected_batch_size=divisor,
+            sampling_probability=probability, adjacency=adjacency, clipping="exact", steps=rounds,
         )
         self._account = RunAccount(
             self._settings, Account(budget=budget, journal=journal), generator=self._source, delta=self._delta

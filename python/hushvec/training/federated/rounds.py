@@ -86,13 +86,8 @@ class PrivateRounds:
         PrivacyBudgetExhaustedError where all rounds are used up, or `budget` has too little left for the run: nothing is released.
         """
         return clip_and_noise_update(
-            update,
-            clip_norm=self._clip_norm,
-            delta=self._delta,
-            noise_multiplier=self._multiplier,
-            rounds=self._rounds,
-            budget=self._pays,
-            generator=generator,
+            update, clip_norm=self._clip_norm, delta=self._delta, noise_multiplier=self._multiplier, rounds=self._rounds,
+            budget=self._pays, generator=generator,
         )
 
 

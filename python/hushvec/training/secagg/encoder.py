@@ -236,11 +236,8 @@ class Encoder:
         given = {name: getattr(self, name) for name in SumGuarantee.__dataclass_fields__ if name in known}
         shares = self.clients - self.dropouts
         return SumGuarantee(
-            **given,
-            epsilon=max(by_missing),
-            epsilon_of_missing=by_missing,
-            rho=bounds.rho(self._times * self.square_norm, self.sigma, shares, self.length),
-            tau=bounds.tau(self.sigma, shares),
+            **given, epsilon=max(by_missing), epsilon_of_missing=by_missing,
+            rho=bounds.rho(self._times * self.square_norm, self.sigma, shares, self.length), tau=bounds.tau(self.sigma, shares),
         )
 
     def epsilon_with(self, missing: int, *, rounds: int | None = None) -> float:

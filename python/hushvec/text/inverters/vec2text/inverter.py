@@ -53,13 +53,8 @@ def corrected(corrector: Corrector, tokens: Tokens, embed: Embed, goals: Any, hy
     for step in range(search.num_steps):
         repeated = goals.repeat_interleave(kept, dim=0)
         found = corrector.generate(
-            repeated,
-            embeddings,
-            hypotheses,
-            hypotheses != corrector.config.token("pad_token_id"),
-            max_length=search.max_length,
-            num_beams=search.width,
-            num_return_sequences=search.width,
+            repeated, embeddings, hypotheses, hypotheses != corrector.config.token("pad_token_id"), max_length=search.max_length,
+            num_beams=search.width, num_return_sequences=search.width,
         )
         candidates = found.sequences
         embeddings = _embedded(candidates, tokens, embed, goals)

@@ -79,11 +79,8 @@ def beam_search(
     cache = None
     for length in range(1, max_length):
         answer = t5(
-            encoder_outputs=BaseModelOutput(last_hidden_state=states),
-            attention_mask=attended,
-            decoder_input_ids=tokens[:, -1:],
-            past_key_values=cache,
-            use_cache=True,
+            encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=attended, decoder_input_ids=tokens[:, -1:],
+            past_key_values=cache, use_cache=True,
         )
         cache = answer.past_key_values
         steps = torch.log_softmax(answer.logits[:, -1, :].float(), dim=-1)
@@ -139,9 +136,7 @@ class _Network(nn.Module):
     def _transform(self, dropout: float = 0.0) -> nn.Sequential:
         config = self.config
         return nn.Sequential(
-            nn.Linear(config.embedding_dim, config.bottleneck),
-            nn.Dropout(dropout),
-            nn.GELU(),
+            nn.Linear(config.embedding_dim, config.bottleneck), nn.Dropout(dropout), nn.GELU(),
             nn.Linear(config.bottleneck, config.t5["d_model"] * config.num_repeat_tokens),
         )
 
@@ -162,13 +157,8 @@ class _Network(nn.Module):
             return beam_search(t5, positions, mask, beams=num_beams, kept=kept, max_length=max_length, **ends)
         # Every setting is explicit: defaults differ between versions of transformers and checkpoints.
         settings = GenerationConfig(
-            max_length=max_length,
-            num_beams=1,
-            do_sample=False,
-            no_repeat_ngram_size=0,
-            decoder_start_token_id=start,
-            pad_token_id=pad,
-            eos_token_id=end,
+            max_length=max_length, num_beams=1, do_sample=False, no_repeat_ngram_size=0, decoder_start_token_id=start,
+            pad_token_id=pad, eos_token_id=end,
         )
         sequences = t5.generate(inputs_embeds=positions, attention_mask=mask, generation_config=settings)
         return Found(sequences, torch.zeros(len(sequences), device=sequences.device))
